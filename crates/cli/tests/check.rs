@@ -13,7 +13,7 @@ fn check(name: &str, content: &str, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_sound_spec_is_summed_up() {
+fn a_valid_spec_is_summarised() {
     let output = check("good.toml", "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\n", &[]);
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stdout).unwrap();
@@ -24,7 +24,7 @@ fn a_sound_spec_is_summed_up() {
 }
 
 #[test]
-fn every_mistake_is_shown_at_once_with_its_place() {
+fn all_mistakes_are_reported_at_once_with_their_positions() {
     let text =
         "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"c\"]\nrate = \"10 parsecs\"\ndealy = \"5ms\"\n";
     let output = check("bad.toml", text, &[]);
@@ -37,7 +37,7 @@ fn every_mistake_is_shown_at_once_with_its_place() {
 }
 
 #[test]
-fn machines_read_the_same_as_json() {
+fn json_output_carries_the_same_mistakes() {
     let output = check("bad-json.toml", "[host.a]\nmut = 3\n", &["--json"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stdout).unwrap();
@@ -45,7 +45,7 @@ fn machines_read_the_same_as_json() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_no_answer() {
+fn an_unreadable_file_is_an_error() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_fastpath")).args(["check", "nowhere.toml"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -53,7 +53,7 @@ fn a_file_that_cannot_be_read_is_no_answer() {
 }
 
 #[test]
-fn the_resolved_topology_is_a_spec_with_nothing_left_out() {
+fn the_resolved_topology_is_a_complete_spec() {
     let text = "seed = 3\n[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit\"\n";
     let topology = |output: Output| {
         assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -1,5 +1,4 @@
-//! The words: help, exit codes, and what is said to words that are not known. Runs the built
-//! program.
+//! Tests the command line of the built program: help, exit codes, and errors for unknown arguments.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -16,7 +15,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The commands as the help lists them, without `help` itself.
+/// Returns the commands that the help lists, without `help` itself.
 fn commands() -> Vec<String> {
     let help = stdout(&fastpath(&["--help"]));
     let list =
@@ -28,7 +27,7 @@ fn commands() -> Vec<String> {
 }
 
 #[test]
-fn help_and_version_succeed_and_say_the_exit_codes() {
+fn help_and_version_succeed_and_help_lists_the_exit_codes() {
     let help = fastpath(&["--help"]);
     assert_eq!(help.status.code(), Some(0));
     assert!(stdout(&help).contains("0 ok, 1 the answer is no, 2 could not answer"));
@@ -48,7 +47,7 @@ fn every_command_has_help() {
 }
 
 #[test]
-fn unknown_and_missing_words_end_with_2_and_a_hint() {
+fn unknown_and_missing_arguments_exit_with_2_and_a_hint() {
     for arguments in [&["complitions"][..], &["man"], &["completions", "tcsh"], &["--verbosely"], &[]] {
         let output = fastpath(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -61,7 +60,7 @@ fn unknown_and_missing_words_end_with_2_and_a_hint() {
 }
 
 #[test]
-fn completions_know_every_command() {
+fn completions_contain_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&fastpath(&["completions", shell]));
         for command in commands() {
@@ -81,7 +80,7 @@ fn manual_pages_are_written_one_per_command() {
 }
 
 #[test]
-fn an_error_says_what_where_and_what_to_do() {
+fn an_error_names_the_cause_the_place_and_the_remedy() {
     let file = env!("CARGO_BIN_EXE_fastpath");
     let output = fastpath(&["man", &format!("{file}/man")]);
     assert_eq!(output.status.code(), Some(2));
@@ -93,7 +92,7 @@ fn an_error_says_what_where_and_what_to_do() {
 }
 
 #[test]
-fn a_value_that_begins_with_a_hyphen_is_refused_as_a_value() {
+fn a_value_that_begins_with_a_hyphen_is_reported_as_an_invalid_value() {
     for words in [
         "model cores --framing -3",
         "model predict --constants const=5 --at x=1 --line -5Mbit",

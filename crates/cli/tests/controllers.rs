@@ -1,6 +1,6 @@
-//! `fastpath switch` driven by real controllers, unchanged: Open vSwitch's ovs-ofctl, os-ken's
-//! learning switch and router, Faucet. `cargo xtask test` installs them; without one of them its
-//! test is skipped.
+//! Tests `fastpath switch` with unmodified controllers: Open vSwitch's ovs-ofctl, os-ken's learning
+//! switch and router, and Faucet. `cargo xtask test` installs them. A test is skipped if its
+//! controller is missing.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// A directory of its own for each test, emptied first.
+/// Returns an empty directory for one test.
 fn bench(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("controllers").join(test);
     let _ = fs::remove_dir_all(&path);
@@ -20,12 +20,11 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// A TCP packet to port 80, with made-up checksums of zero.
+/// A TCP packet to port 80, with all checksums set to zero.
 const FRAME: &str = "02000000000202000000000108004500002800000000400600000a00\
     00010a0000020400005000000000000000005002000000000000";
 
-/// A switch that serves, killed when it is dropped: the process, its address, and what it goes on
-/// to say.
+/// A running switch, killed on drop: the process, its address, and the rest of its output.
 struct Serving(Child, String, Lines<BufReader<ChildStdout>>);
 
 impl Serving {
@@ -134,7 +133,7 @@ fn ovs_ofctl_monitors_the_switch_and_snoops_on_others() {
     snoop.wait_for("OFPT_BARRIER_REPLY");
 }
 
-/// An `ovs-ofctl` that watches: it is connected when it has been started.
+/// A detached `ovs-ofctl` that monitors a switch. It is connected when `start` returns.
 struct Watcher {
     control: PathBuf,
     lines: std::cell::RefCell<Lines<BufReader<File>>>,
@@ -144,7 +143,7 @@ impl Watcher {
     fn start(bench: &Path, what: &str, arguments: &[&str]) -> Watcher {
         let [control, pid, said] =
             ["control", "pid", "said"].map(|name| bench.join(format!("{what}.{name}")));
-        // Not its output: what stays behind would keep the pipes open.
+        // Discard its output: a background process would keep the pipes open.
         let detached = Command::new("ovs-ofctl")
             .args(["-O", "OpenFlow13", what])
             .args(arguments)
@@ -155,7 +154,7 @@ impl Watcher {
             .status();
         assert!(detached.unwrap().success(), "{what} {arguments:?}");
         assert!(Command::new("mkfifo").arg(&said).status().unwrap().success());
-        // For both, so that opening waits for nobody.
+        // Open for reading and writing, so that the call does not block until a writer appears.
         let reader = File::options().read(true).write(true).open(&said).unwrap();
         let watcher = Watcher { control, lines: BufReader::new(reader).lines().into() };
         watcher.tell(&["ofctl/set-output-file", &said.to_string_lossy()]);
@@ -167,7 +166,7 @@ impl Watcher {
         assert!(output.status.success(), "{words:?}: {}", text(&output));
     }
 
-    /// The next line with these words, whenever it comes.
+    /// Waits for the next line that contains `words` and returns it.
     fn wait_for(&self, words: &str) -> String {
         let mut lines = self.lines.borrow_mut();
         lines.find_map(|line| Some(line.unwrap()).filter(|line| line.contains(words))).unwrap()
@@ -180,15 +179,15 @@ impl Drop for Watcher {
     }
 }
 
-/// A virtual environment that `cargo xtask test` made, if it holds `file`.
+/// Returns a virtual environment made by `cargo xtask test`, if it contains `file`.
 fn venv(name: &str, file: &str) -> Option<PathBuf> {
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("..").join(name);
     let venv = venv.canonicalize().ok()?;
     venv.join(file).exists().then_some(venv)
 }
 
-/// Runs a script in a network namespace in which it can make more, all of which go with its
-/// processes.
+/// Runs a script in a network namespace in which it can create further namespaces. They all end
+/// with their processes.
 fn in_namespaces(test: &str, script: &str, venv: Option<PathBuf>, more: &[(&str, &str)]) {
     let Some(venv) = venv else {
         eprintln!("SKIPPED: {test}: the controller is not here (cargo xtask test installs it)");
@@ -198,7 +197,7 @@ fn in_namespaces(test: &str, script: &str, venv: Option<PathBuf>, more: &[(&str,
         eprintln!("SKIPPED: {test}: no {program}");
         return;
     }
-    // Where `ip netns` keeps its names; the script mounts another there.
+    // The directory of `ip netns`; the script mounts a private one there.
     fs::create_dir_all("/run/netns").unwrap_or_default();
     let output = Command::new("unshare")
         .args(["-n", "-m", "--propagation", "private", "sh", "-c", script])
@@ -217,18 +216,18 @@ fn in_namespaces(test: &str, script: &str, venv: Option<PathBuf>, more: &[(&str,
 }
 
 #[test]
-fn os_ken_s_learning_switch_connects_hosts() {
+fn the_learning_switch_of_os_ken_connects_hosts() {
     let venv = venv("osken", "apps/simple_switch_13.py");
     let script = concat!(include_str!("controllers/connected.sh"), include_str!("controllers/learning.sh"));
-    in_namespaces("os_ken_s_learning_switch_connects_hosts", script, venv, &[]);
+    in_namespaces("the_learning_switch_of_os_ken_connects_hosts", script, venv, &[]);
 }
 
 #[test]
-fn os_ken_s_router_connects_subnets() {
+fn the_router_of_os_ken_connects_subnets() {
     let venv = venv("osken", "apps/rest_router.py");
     let script = include_str!("controllers/routing.sh");
     in_namespaces(
-        "os_ken_s_router_connects_subnets",
+        "the_router_of_os_ken_connects_subnets",
         script,
         venv,
         &[("WEB", include_str!("controllers/web.py"))],
@@ -236,8 +235,8 @@ fn os_ken_s_router_connects_subnets() {
 }
 
 #[test]
-fn faucet_keeps_vlans_apart_and_its_access_list_drops() {
-    let test = "faucet_keeps_vlans_apart_and_its_access_list_drops";
+fn faucet_separates_vlans_and_its_access_list_drops_frames() {
+    let test = "faucet_separates_vlans_and_its_access_list_drops_frames";
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/controllers/faucet.yaml");
     let script = concat!(include_str!("controllers/connected.sh"), include_str!("controllers/faucet.sh"));
     in_namespaces(test, script, venv("faucet", "bin/faucet"), &[("CONFIG", config)]);

@@ -1,8 +1,8 @@
-//! A corpus of runs in virtual time whose results stay the same to the byte: captures and times of
-//! replays, captures of switches, trace hashes of simulations.
+//! Tests a corpus of runs in virtual time whose results are byte-identical across versions:
+//! captures and times of replays, captures of switches, and trace hashes of simulations.
 //!
-//! The expected digests (FNV-1a, 64 bits) were made at commit 30b3611. A change of behaviour that
-//! is meant changes a digest here, and says so in the changelog.
+//! The expected digests (FNV-1a, 64 bits) were made at commit 30b3611. An intended change of
+//! behaviour updates a digest here and is listed in the changelog.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,13 @@ use std::process::Command;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 /// Start of the capture, nanoseconds since 1970.
 const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
-/// Packets of the capture.
+/// Number of packets in the capture.
 const PACKETS: u64 = 3_000;
 const FLOWS: u64 = 8;
 
-/// Spec, entrance, exit, destination, and digests of the capture and of the times.
-type ReplayCase = (&'static str, &'static str, &'static str, [u8; 4], u64, u64);
-
 /// Spec in `examples/`, host where the capture enters, host where frames leave, destination of half
-/// of the flows, and the digests of the capture that leaves and of the times.
-const REPLAYS: &[ReplayCase] = &[
+/// of the flows, and the digests of the output capture and of the times.
+const REPLAYS: &[(&str, &str, &str, [u8; 4], u64, u64)] = &[
     ("two-hosts.toml", "a", "b", [10, 0, 0, 2], 0xbab4_da2e_71bd_ed90, 0x1e0f_ca28_42fb_cafa),
     ("asymmetric-dsl.toml", "server", "home", [10, 1, 1, 2], 0x4bb7_62be_c788_5ed3, 0xee04_83a5_3e10_3603),
     ("red-bottleneck.toml", "a", "b", [10, 1, 3, 3], 0x7bb7_9a86_9b1e_d8bc, 0x9a19_c27c_9335_1522),
@@ -69,7 +66,7 @@ const SIMULATIONS: &[(&str, &str, &str, &str)] = &[
     ("cn6880", "cn-forward", "poisson,rate=10Mpps,duration=1ms", "b430194ff24c0c25"),
 ];
 
-/// The digest of what leaves by port p2 of [`RULES`].
+/// The digest of the capture at output port p2 of [`RULES`].
 const SWITCHED: u64 = 0xd9bf_69b1_092e_e122;
 const RULES: &str = "\
 table=0,priority=10,ip,nw_dst=10.0.0.3,actions=drop
@@ -80,7 +77,7 @@ table=1,actions=dec_ttl,output:2
 ";
 
 #[test]
-fn replays_switches_and_simulations_of_the_corpus_give_the_same_bytes() {
+fn replays_switches_and_simulations_of_the_corpus_are_byte_identical() {
     let bench = Path::new(env!("CARGO_TARGET_TMPDIR")).join("corpus");
     let _ = fs::remove_dir_all(&bench);
     fs::create_dir_all(&bench).unwrap();
@@ -118,10 +115,10 @@ fn replays_switches_and_simulations_of_the_corpus_give_the_same_bytes() {
     if switched != SWITCHED {
         wrong.push(format!("switched.pcap: {switched:#018x}"));
     }
-    assert!(wrong.is_empty(), "other results than at commit 30b3611:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "results differ from commit 30b3611:\n{}", wrong.join("\n"));
 }
 
-/// The digests of what leaves and of the times.
+/// Runs a replay; returns the digests of the output capture and of the times.
 fn replay(bench: &Path, spec: &Path, from: &str, to: &str) -> (u64, u64) {
     let (input, output) = (format!("{from}=in.pcap"), format!("{to}=out.pcap"));
     let spec: PathBuf = spec.into();
@@ -137,15 +134,15 @@ fn run(bench: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a digest, 64 bits.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// A capture (pcap, nanoseconds) of UDP packets of [`FLOWS`] flows. Sizes and gaps are those of a
-/// linear congruential generator; the mean rate is about 12 Mbit/s.
+/// Returns a capture (pcap, nanoseconds) of UDP packets of [`FLOWS`] flows. A linear congruential
+/// generator draws sizes and gaps; the mean rate is about 12 Mbit/s.
 fn capture(destination: [u8; 4]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -168,8 +165,8 @@ fn capture(destination: [u8; 4]) -> Vec<u8> {
     file
 }
 
-/// An Ethernet frame with an IPv4 and a UDP header (no UDP checksum). Flows from the fifth on go to
-/// the next address.
+/// Returns an Ethernet frame with an IPv4 and a UDP header (no UDP checksum). Flows from the fifth
+/// on go to the next address.
 fn packet(len: usize, flow: u8, [a, b, c, d]: [u8; 4]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     let total = (len - 14) as u16;

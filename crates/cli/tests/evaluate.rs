@@ -1,4 +1,4 @@
-//! `fastpath evaluate emulator` and `prediction` as scripts use them.
+//! Tests `fastpath evaluate emulator` and `prediction` as scripts use them.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 
-/// A directory of its own for each test.
+/// Returns a directory for one test.
 fn directory(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("evaluate").join(test);
     drop(fs::remove_dir_all(&directory));
@@ -56,7 +56,7 @@ fn every_result_has_the_fields_that_scripts_rely_on() {
     assert!(found["provenance"]["machine"]["kernel"].is_string());
 }
 
-/// Through TAPs and namespaces, and all three files of the report.
+/// Measures through TAPs and namespaces, and writes all three formats of the report.
 #[test]
 fn losses_are_measured_between_namespaces_and_the_report_is_written() {
     let test = "evaluate emulator in namespaces";
@@ -67,7 +67,8 @@ fn losses_are_measured_between_namespaces_and_the_report_is_written() {
     }
     assert_eq!(ids(&found["results"]), ["table-5.6/10/virtual", "table-5.6/10"]);
     let real = &found["results"][1];
-    // One frame in ten, of thousands: whatever a busy machine adds, some arrive and some do not.
+    // One frame in ten of thousands is lost. Host load may add losses; some frames arrive and some
+    // do not.
     assert!(real["n"].as_u64().unwrap() > 1000 && real["control"].is_number(), "{real}");
     let ours = real["ours"].as_f64().unwrap();
     assert!(ours > 5.0 && ours < 100.0, "{real}");
@@ -86,7 +87,7 @@ fn losses_are_measured_between_namespaces_and_the_report_is_written() {
 }
 
 #[test]
-fn without_namespaces_the_rest_is_measured_and_what_is_missing_is_named() {
+fn without_namespaces_the_other_figures_are_measured_and_the_skipped_ones_are_named() {
     let Some(prison) = without_namespaces() else {
         return skip("evaluate emulator without namespaces", "no user namespaces here");
     };
@@ -97,11 +98,11 @@ fn without_namespaces_the_rest_is_measured_and_what_is_missing_is_named() {
     let skipped = ids(&found["skipped"]);
     assert!(skipped.contains(&"table-5.1/64") && skipped.contains(&"table-5.3/1518") && skipped.len() == 7);
     assert!(found["skipped"][0]["reason"].as_str().unwrap().contains("not permitted"));
-    assert_eq!(output.status.code(), Some(0), "what was measured passes");
+    assert_eq!(output.status.code(), Some(0), "all measured figures pass");
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_measured() {
+fn invalid_arguments_are_refused_before_any_measurement() {
     let at = directory("refused");
     for (words, says) in [("--only table-9", "table-5.1"), ("--only overload -o report.pdf", "*.html")] {
         let output = evaluate(&[], &at, words);
@@ -112,7 +113,7 @@ fn what_cannot_be_is_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_signal_ends_it_early_with_nothing_left_behind() {
+fn a_signal_ends_the_evaluation_early_and_leaves_nothing_behind() {
     let at = directory("signal");
     let words = ["evaluate", "emulator", "--only", "figure-5.8/128,lateness"];
     let mut child =
@@ -125,8 +126,8 @@ fn a_signal_ends_it_early_with_nothing_left_behind() {
     assert!(said.any(|line| line.contains("interrupted")));
 }
 
-/// Records as `evaluate prediction -o` keeps them, of a machine `slower` times slower than another,
-/// whose record says `declared`.
+/// Writes records as `evaluate prediction -o` does. Their machine is `slower` times slower than
+/// another, and its record declares the factor `declared`.
 fn kept(directory: &Path, name: &str, slower: f64, declared: f64) {
     for round in 1..=3 {
         let [score, copy] = [30e3, 100e9].map(|fast| fast / declared);
@@ -137,7 +138,7 @@ fn kept(directory: &Path, name: &str, slower: f64, declared: f64) {
         let mut costs = String::new();
         for p in [64, 128, 256, 512, 1024, 1514] {
             for h in [0, 10, 20, 50] {
-                // A ripple of 0.2 %, so that there is something to be unsure of.
+                // A ripple of 0.2 %, so that intervals have a width.
                 let ripple = 1.0 + 0.001 * f64::from((p / 64 + h) % 5 - 2);
                 let t = slower * ripple * (38.6 + 0.101 * f64::from(p) + 4.07 * f64::from(h));
                 let record = serde_json::json!({
@@ -153,7 +154,7 @@ fn kept(directory: &Path, name: &str, slower: f64, declared: f64) {
 }
 
 #[test]
-fn kept_records_of_platforms_are_judged_again() {
+fn saved_records_of_platforms_are_evaluated_again() {
     let at = directory("prediction");
     kept(&at, "here", 1.0, 1.0);
     kept(&at, "slower", 1.6, 1.6);
@@ -178,7 +179,7 @@ fn kept_records_of_platforms_are_judged_again() {
         (&found["results"][2]["ours"], &found["results"][2]["noisy"]),
         (&Value::from(1.0), &Value::from(false))
     );
-    // A record that promises a machine as fast as this one.
+    // A record that declares a machine as fast as this one.
     kept(&at, "slower", 1.6, 1.0);
     let (code, out, _) = run(&["--records", "."]);
     assert!(code == Some(1) && out.contains("MISS") && out.contains("2 of 3 figures come out"), "{out}");

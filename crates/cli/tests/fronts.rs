@@ -1,10 +1,10 @@
-//! `fastpath shell` and `fastpath netem` on the real kernel, in a network namespace of their own
+//! Tests `fastpath shell` and `fastpath netem` on the real kernel, in a separate network namespace
 //! (unshare(1)).
 
 use std::process::{Command, Output};
 
-/// Runs a script with `$F` as the program where nothing else is; `None`, said visibly, where that
-/// is not permitted.
+/// Runs a script in a new network namespace, with `$F` set to the program. Returns `None` and
+/// reports a skip if that is not permitted.
 fn alone(test: &str, script: &str) -> Option<Output> {
     let needed = ["iperf3", "ping", "curl"].iter().find(|program| script.contains(**program));
     let check = format!("test -w /dev/net/tun && command -v {}", needed.unwrap_or(&"sh"));
@@ -25,18 +25,18 @@ fn alone(test: &str, script: &str) -> Option<Output> {
 }
 
 #[test]
-fn shells_nest_and_their_exit_code_is_the_programs() {
+fn shells_nest_and_return_the_exit_code_of_the_program() {
     let script = "$F shell --delay 1ms -- $F shell --rate 10Mbit -- sh -c 'cat /proc/net/route; exit 7'";
     let Some(output) = alone("shells_nest", script) else { return };
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     let routes = String::from_utf8(output.stdout).unwrap();
-    // The default route goes to 100.68.64.1, the end of the inner link; /proc writes addresses
-    // backwards.
+    // The default route goes to 100.68.64.1, the far end of the inner link. /proc prints addresses
+    // in little-endian byte order.
     assert!(routes.contains("eth0\t00000000\t01404464"), "{routes}");
 }
 
 #[test]
-fn netem_refuses_what_tc_refuses_and_interfaces_that_are_not_there() {
+fn netem_refuses_arguments_that_tc_refuses_and_missing_interfaces() {
     let script = "$F netem dev lo delay 1ms bogus; echo $?; $F netem dev nope0 delay 1ms; echo $?";
     let Some(output) = alone("netem_refuses", script) else { return };
     let said = String::from_utf8(output.stderr).unwrap();
@@ -44,7 +44,7 @@ fn netem_refuses_what_tc_refuses_and_interfaces_that_are_not_there() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "2\n2\n");
 }
 
-/// The least round trip of a ping's summary, milliseconds, and how many answers there were.
+/// Returns the minimum round trip of a ping summary, milliseconds, and the number of answers.
 fn pings(summary: &str) -> (f64, u32) {
     let least = summary
         .lines()
@@ -54,14 +54,14 @@ fn pings(summary: &str) -> (f64, u32) {
     (least.unwrap_or(f64::NAN), received.unwrap_or(0))
 }
 
-/// What stands between two marks of a script's output.
+/// Returns the text between two marks of a script's output.
 fn part<'t>(text: &'t str, mark: &str) -> &'t str {
     let rest = text.split_once(&format!("== {mark}\n")).unwrap_or_else(|| panic!("no {mark}: {text}")).1;
     rest.split("== ").next().unwrap()
 }
 
-/// Two namespaces with a veth pair, v0 here and v1 there; `on ARGUMENTS` starts netem on v0 and
-/// waits until it runs.
+/// Sets up two namespaces with a veth pair: v0 in this one, v1 in the other. `on ARGUMENTS` starts
+/// netem on v0 and waits until it runs.
 const PAIR: &str = "
     sysctl -qw net.ipv6.conf.default.disable_ipv6=1
     unshare -n sleep 60 & peer=$!
@@ -78,30 +78,34 @@ const PAIR: &str = "
 ";
 
 #[test]
-fn netem_delays_and_loses_what_leaves_and_leaves_alone_what_arrives() {
+fn netem_delays_and_drops_egress_frames_and_leaves_ingress_unchanged() {
     let script = PAIR.to_owned()
         + "on delay 40ms; echo '== delay'; ping -c5 -i.02 -W9 10.9.0.2; off TERM
         on loss 30% seed 7; echo '== loss'; ping -q -c200 -i.002 -W1 10.9.0.2; off INT
         on loss 100%; before=$(echos); echo '== none'; nsenter -t $peer -n ping -q -c9 -i.01 -W1 10.9.0.1
         echo '== arrived'; echo $(($(echos) - before)); off TERM
         echo '== after'; ping -c5 -i.01 -W9 10.9.0.2";
-    let Some(output) = alone("netem_delays_and_loses", &script) else { return };
+    let Some(output) = alone("netem_delays_and_drops_egress_frames", &script) else { return };
     let said = String::from_utf8(output.stdout.clone()).unwrap();
-    // ping leaves before the last answers if the machine pauses.
+    // ping may exit before the last answers if the host stalls.
     let (least, answers) = pings(part(&said, "delay"));
     assert!(least >= 40.0 && (1..=5).contains(&answers), "{said} {output:?}");
     let answers = pings(part(&said, "loss")).1;
-    // The second link's, when it ended.
+    // The frame accounting of the second link, printed at its end.
     let books = String::from_utf8_lossy(&output.stderr);
-    let books = books.lines().filter(|line| line.starts_with("frames: ")).nth(1).expect("each tells its own");
+    let books = books
+        .lines()
+        .filter(|line| line.starts_with("frames: "))
+        .nth(1)
+        .expect("each link prints its frame accounting");
     let books: Vec<&str> = books.split_whitespace().collect();
     let count = |what: &str| -> u64 {
         let at = books.iter().position(|word| *word == what).unwrap_or_else(|| panic!("{books:?}"));
         books[at - 1].parse().unwrap()
     };
     let (frames, lost) = (count("in") as f64, count("dropped") as f64);
-    // Fewer than 200 are in the books if it ended while the machine paused. Four deviations: wrong
-    // once in 15 000.
+    // Frame accounting holds fewer than 200 frames if netem ended during a host stall. Four
+    // standard deviations: a false alarm once in 15 000 runs.
     assert!(u64::from(answers) <= count("delivered") && frames >= 50.0, "{books:?}");
     assert!((lost - 0.3 * frames).abs() <= 4.0 * (0.21 * frames).sqrt(), "{books:?}");
     assert_eq!(pings(part(&said, "none")).1, 0);
@@ -110,7 +114,7 @@ fn netem_delays_and_loses_what_leaves_and_leaves_alone_what_arrives() {
 }
 
 #[test]
-fn netem_leaves_the_interface_as_it_was_however_it_ends() {
+fn netem_restores_the_interface_however_it_ends() {
     let script = PAIR.to_owned()
         + "state() { tc qdisc show dev v0; tc filter show dev v0 egress; ip -o link | grep -c fp-netem; ip -o addr show dev v0; }
         echo '== before'; state
@@ -123,7 +127,7 @@ fn netem_leaves_the_interface_as_it_was_however_it_ends() {
         tc qdisc del dev v0 clsact; on delay 1ms; tc filter add dev v0 ingress prio 7 u32 match u32 0 0 flowid 1:1; off TERM
         echo '== used'; tc filter show dev v0 ingress
         on delay 1ms; ip link del v0; wait $netem; code=$?; rm -f $out; echo '== gone'; echo $code; ip -o link | grep -c fp-netem";
-    let Some(output) = alone("netem_leaves_the_interface", &script) else { return };
+    let Some(output) = alone("netem_restores_the_interface", &script) else { return };
     let said = String::from_utf8(output.stdout.clone()).unwrap();
     let before = part(&said, "before");
     assert!(part(&said, "during").contains("mirred"), "{said} {output:?}");
@@ -132,12 +136,12 @@ fn netem_leaves_the_interface_as_it_was_however_it_ends() {
     assert_eq!((part(&said, "term"), part(&said, "int")), (before, before));
     assert!(part(&said, "kill").starts_with(before), "{said}");
     assert_eq!(pings(part(&said, "kill")).1, 3);
-    assert_eq!(part(&said, "gone").trim(), "2\n0", "it ends with its interface: {output:?}");
+    assert_eq!(part(&said, "gone").trim(), "2\n0", "netem ends with its interface: {output:?}");
 }
 
 #[test]
-fn nested_shells_add_their_delays_and_carry_tcp_at_the_pace_of_a_trace() {
-    // Twelve opportunities in 12 ms: 12.03 Mbit/s.
+fn nested_shells_add_their_delays_and_carry_tcp_at_the_rate_of_a_trace() {
+    // Twelve delivery opportunities in 12 ms: 12.03 Mbit/s.
     let trace = std::env::temp_dir().join(format!("fastpath-shell-{}.trace", std::process::id()));
     std::fs::write(&trace, (1..=12).map(|ms| format!("{ms}\n")).collect::<String>()).unwrap();
     let script = format!(
@@ -157,8 +161,8 @@ fn nested_shells_add_their_delays_and_carry_tcp_at_the_pace_of_a_trace() {
     let tcp: serde_json::Value = serde_json::from_str(part(&said, "tcp")).unwrap();
     let received = &tcp["end"]["sum_received"];
     let (bytes, bps) = (received["bytes"].as_f64().unwrap(), received["bits_per_second"].as_f64().unwrap());
-    // iperf3 counts only payload, its own clock starts before the first byte, and what is under way
-    // when the client has written its last byte is not waited for.
+    // iperf3 counts only payload, and its clock starts before the first byte. It does not wait for
+    // bytes in flight after the client's last write.
     assert!(bytes >= 100_000.0 && bps <= 12.04e6, "{received}");
     assert_eq!(part(&said, "left").trim(), "0");
 }

@@ -1,4 +1,4 @@
-//! `fastpath lab` as users and scripts call it.
+//! Tests `fastpath lab` as users and scripts call it.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"2ms\"\n";
 
-/// A spec file and a state directory of a test's own; gone with the value.
+/// A spec file and a state directory for one test, removed on drop.
 struct Place {
     directory: PathBuf,
 }
@@ -29,7 +29,7 @@ impl Place {
         self.command_behind(&[PROGRAM], arguments)
     }
 
-    /// The command behind words that end with the program and run it differently.
+    /// Returns the command with a prefix; `words` is the prefix and ends with the program.
     fn command_behind(&self, words: &[&str], arguments: &[&str]) -> Command {
         let mut command = Command::new(words[0]);
         command
@@ -52,8 +52,8 @@ impl Place {
         (status.code().unwrap_or(-1), text)
     }
 
-    /// Starts `lab up` and waits until it says that it is up; `None`, and said so, where it is not
-    /// permitted.
+    /// Starts `lab up` and waits until the lab is up. Returns `None` and reports a skip if that is
+    /// not permitted.
     fn up(&self, test: &str) -> Option<Child> {
         let mut command = self.command(&["up", "net.toml"]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -76,7 +76,7 @@ impl Drop for Place {
     }
 }
 
-/// Waits for the first line that a process prints; empty if it ends without.
+/// Returns the first line that a process prints, or an empty string if it exits without one.
 fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -88,8 +88,8 @@ fn skip_if_not_permitted(test: &str, text: &str) {
     skip(test, text);
 }
 
-/// Processes whose environment names the state directory of the test: ours, and whatever ran in the
-/// lab.
+/// Counts processes whose environment names the state directory of the test: the lab's and those
+/// started in it.
 fn processes_of(place: &Place) -> usize {
     let wanted = format!("FASTPATH_STATE_DIR={}", place.directory.join("state").display());
     let entries = fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path().join("environ")));
@@ -102,7 +102,7 @@ fn processes_of(place: &Place) -> usize {
 }
 
 #[test]
-fn run_passes_the_exit_code_of_its_command_and_leaves_nothing() {
+fn run_returns_the_exit_code_of_its_command_and_leaves_nothing_behind() {
     let place = Place::new("code");
     let script = format!("{PROGRAM} lab exec a -- sh -c 'test \"$FASTPATH_HOST\" = a && exit 7'");
     let (code, text) = place.run(&["run", "net.toml", "--", "sh", "-c", &script]);
@@ -114,7 +114,7 @@ fn run_passes_the_exit_code_of_its_command_and_leaves_nothing() {
 }
 
 #[test]
-fn an_ordinary_user_runs_a_lab_and_leaves_nothing() {
+fn an_ordinary_user_runs_a_lab_and_leaves_nothing_behind() {
     let test = "lab run without root";
     let Some(user) = as_ordinary_user() else { return skip(test, "no user namespaces here") };
     let place = Place::new("rootless");
@@ -128,7 +128,7 @@ fn an_ordinary_user_runs_a_lab_and_leaves_nothing() {
 }
 
 #[test]
-fn without_namespaces_an_audit_replays_the_capture_beside_the_spec() {
+fn without_namespaces_an_audit_replays_the_capture_next_to_the_spec() {
     let test = "lab run --audit without namespaces";
     let Some(prison) = without_namespaces() else { return skip(test, "no user namespaces here") };
     let place = Place::new("replay");
@@ -151,7 +151,7 @@ fn without_namespaces_an_audit_replays_the_capture_beside_the_spec() {
 }
 
 #[test]
-fn run_tells_its_books_in_json_after_the_command() {
+fn run_prints_frame_accounting_as_json_after_the_command() {
     let place = Place::new("json");
     let Output { status, stdout, stderr } =
         place.command(&["run", "net.toml", "--json", "--", "echo", "hello"]).output().unwrap();
@@ -176,7 +176,7 @@ fn run_on_a_host_reaches_the_others_by_name() {
 }
 
 #[test]
-fn exec_says_which_labs_and_hosts_there_are() {
+fn exec_errors_list_the_existing_labs_and_hosts() {
     let place = Place::new("exec");
     let (code, text) = place.run(&["exec", "a", "--", "true"]);
     assert!(code == 2 && text.contains("no lab is up"), "{code}: {text}");
@@ -202,7 +202,7 @@ fn exec_says_which_labs_and_hosts_there_are() {
 }
 
 #[test]
-fn what_a_killed_engine_leaves_down_removes() {
+fn down_removes_the_remains_of_a_killed_engine() {
     let place = Place::new("killed");
     let Some(mut up) = place.up("kill -9") else { return };
     let mut inside = place.command(&["exec", "a", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
@@ -212,20 +212,20 @@ fn what_a_killed_engine_leaves_down_removes() {
     up.wait().unwrap();
     let (_, text) = place.run(&["list"]);
     assert!(text.contains("net (dead"), "{text}");
-    // Reaped from the side: a program that nobody waits for is not over.
+    // Reap the child in another thread: a process stays until its parent waits for it.
     let reaper = std::thread::spawn(move || inside.wait().unwrap());
     let (code, text) = place.run(&["down"]);
     assert!(code == 0 && text.contains("1 programs left in it ended"), "{code}: {text}");
     assert!(!reaper.join().unwrap().success());
     assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
-    // And the name is free again.
+    // The name is free again.
     let Some(mut up) = place.up("kill -9") else { return };
     assert_eq!(place.run(&["down", "net.toml"]).0, 0);
     up.wait().unwrap();
 }
 
 #[test]
-fn a_signal_ends_run_and_its_command_and_leaves_nothing() {
+fn a_signal_ends_run_and_its_command_and_leaves_nothing_behind() {
     let place = Place::new("signal");
     let mut command = place.command(&["run", "net.toml", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

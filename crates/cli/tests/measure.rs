@@ -1,5 +1,5 @@
-//! `fastpath measure` as scripts use it: records in JSON, and models fitted to them. Says nothing
-//! about speed.
+//! Tests `fastpath measure` as scripts use it: records in JSON, and models fitted to them. It makes
+//! no assertion on speed.
 #![cfg(target_os = "linux")]
 
 use serde_json::Value;
@@ -30,7 +30,7 @@ fn number(value: &Value) -> f64 {
 }
 
 #[test]
-fn the_emulator_s_rate_stands_beside_its_ceiling_and_its_memory() {
+fn the_emulator_record_holds_its_rate_its_ceiling_and_its_memory() {
     let words = "measure pipeline --program emulate --size 64 --links 10 --packets 20000 --json";
     let found = records(&directory("emulate"), &words.split(' ').collect::<Vec<_>>());
     let [record] = &found[..] else { panic!("one record: {found:?}") };
@@ -41,7 +41,7 @@ fn the_emulator_s_rate_stands_beside_its_ceiling_and_its_memory() {
 }
 
 #[test]
-fn a_record_says_where_and_how_it_was_made() {
+fn a_record_holds_its_provenance() {
     let words = "measure pipeline --program forward --packets 5000 --json";
     let found = records(&directory("provenance"), &words.split(' ').collect::<Vec<_>>());
     let provenance = &found[0]["provenance"];
@@ -53,7 +53,7 @@ fn a_record_says_where_and_how_it_was_made() {
 }
 
 #[test]
-fn a_grid_of_records_is_fitted_as_it_is() {
+fn a_grid_of_records_is_fitted_without_conversion() {
     let directory = directory("grid");
     let words =
         "measure pipeline --program netcope --size 64,512,1500 --h 0,20 --packets 5000 -o costs.jsonl";
@@ -66,7 +66,7 @@ fn a_grid_of_records_is_fitted_as_it_is() {
 }
 
 #[test]
-fn bursts_and_flows_are_varied_like_the_rest() {
+fn bursts_and_flows_are_varied_like_other_parameters() {
     let directory = directory("bursts");
     let words = "measure pipeline --program forward --burst 16,64 --flows 3,100 --packets 5000 -o r.jsonl";
     let output = fastpath(&directory, &words.split(' ').collect::<Vec<_>>());
@@ -87,11 +87,11 @@ fn bursts_and_flows_are_varied_like_the_rest() {
     let report = fastpath(&directory, &["report", "r.jsonl", "-o", "r.html"]);
     assert_eq!(report.status.code(), Some(0));
     let page = fs::read_to_string(directory.join("r.html")).unwrap();
-    assert!(page.contains("100 flows, 64 in a burst"), "a line of its own");
+    assert!(page.contains("100 flows, 64 in a burst"), "each combination has its own line");
 }
 
 #[test]
-fn links_and_tables_are_measured_on_cores_like_the_rest() {
+fn links_and_tables_are_measured_on_several_cores() {
     let directory = directory("cores");
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get().min(2));
     for program in ["emulate --links 10", "switch --table cidr:10"] {
@@ -136,7 +136,7 @@ fn a_frame_of_sixty_bytes_in_memory_is_sixty_four_on_the_wire_and_eighty_four_of
 }
 
 #[test]
-fn latencies_have_a_summary_per_size_and_operations_a_cost() {
+fn latencies_have_a_summary_per_size_and_each_operation_has_a_cost() {
     let words = "measure latency --size 64,1500 --packets 2000 --json";
     let found = records(&directory("latency"), &words.split(' ').collect::<Vec<_>>());
     let of = |kind: &str| found.iter().filter(|r| r["kind"] == kind).collect::<Vec<_>>();
@@ -150,7 +150,7 @@ fn latencies_have_a_summary_per_size_and_operations_a_cost() {
 }
 
 #[test]
-fn words_that_make_no_sense_are_refused_before_anything_is_measured() {
+fn invalid_arguments_are_refused_before_any_measurement() {
     let directory = directory("refused");
     for words in [
         "measure pipeline --program emulate --port veth --cores 2",
@@ -171,7 +171,7 @@ fn words_that_make_no_sense_are_refused_before_anything_is_measured() {
 }
 
 #[test]
-fn a_report_is_made_of_records_in_every_format() {
+fn a_report_of_records_is_written_in_every_format() {
     let directory = directory("report");
     let words = "measure pipeline --program forward --packets 2000 -o r.jsonl";
     assert_eq!(fastpath(&directory, &words.split(' ').collect::<Vec<_>>()).status.code(), Some(0));

@@ -1,17 +1,17 @@
-//! `fastpath model` and `fastpath evaluate models` as scripts use them: words in, JSON and exit
-//! codes out.
+//! Tests `fastpath model` and `fastpath evaluate models` as scripts use them: arguments in, JSON
+//! and exit codes out.
 
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The costs of Netcope 2017, exact: T = 38.6 + 0.101·p + 4.07·h ns.
+/// The exact costs of Netcope 2017: T = 38.6 + 0.101·p + 4.07·h ns.
 fn netcope_grid() -> String {
     let mut text = "p,h,cores,T_ns\n".to_owned();
     for p in [64, 128, 256, 512, 1024, 1518] {
         for h in [0, 10, 50] {
-            // A ripple of 0.1 % so that intervals have a width.
+            // A ripple of 0.1 %, so that intervals have a width.
             let ripple = 1.0 + 0.001 * f64::from((p * 7 + h * 3) % 5 - 2);
             let t = (38.6 + 0.101 * f64::from(p) + 4.07 * f64::from(h)) * ripple;
             text += &format!("{p},{h},1,{t}\n");
@@ -41,7 +41,7 @@ fn json(words: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).expect("one JSON object")
 }
 
-/// The single line a refused command prints.
+/// Runs a command that must be refused; returns its single line of output.
 fn refusal(words: &[&str]) -> String {
     let output = fastpath(words);
     assert_eq!(output.status.code(), Some(2), "{words:?}");
@@ -64,7 +64,7 @@ fn assert_interval(value: &Value, truth: f64) {
 const FIT: [&str; 4] = ["--y", "T_ns", "--terms", "const,p,h"];
 
 #[test]
-fn a_fit_prints_what_scripts_rely_on() {
+fn a_fit_prints_the_keys_that_scripts_rely_on() {
     let table = file("grid.csv", &netcope_grid());
     let found = json(&[&["model", "fit", &table][..], &FIT, &["--json"]].concat());
     for (term, truth) in [("const", 38.6), ("p", 0.101), ("h", 4.07)] {
@@ -88,9 +88,9 @@ fn half_of_a_grid_predicts_the_other_half() {
 }
 
 #[test]
-fn a_check_that_misses_exits_1_and_one_of_noisy_points_2() {
+fn a_check_that_misses_exits_with_1_and_one_of_noisy_points_with_2() {
     let wrong: String = netcope_grid().lines().enumerate().fold(String::new(), |text, (i, line)| {
-        // A step that no term tells.
+        // A step that no term explains.
         let is_far = i > 0 && line.starts_with("512");
         let line = if is_far { line.replace(",1,", ",1,9") } else { line.to_owned() };
         text + &line + "\n"
@@ -108,7 +108,7 @@ fn a_check_that_misses_exits_1_and_one_of_noisy_points_2() {
 }
 
 #[test]
-fn a_point_far_outside_of_what_was_fitted_is_told_to_people_and_scripts() {
+fn extrapolation_is_reported_in_text_and_json() {
     let table = file("far.csv", &netcope_grid());
     let words = ["model", "predict", &table, "--at", "p=9000,h=10"];
     let found = json(&[&words[..], &FIT, &["--json"]].concat());
@@ -160,7 +160,7 @@ fn a_saved_fit_predicts_points_throughput_and_cores() {
 }
 
 #[test]
-fn cores_are_counted_at_values_of_columns_that_are_no_steps() {
+fn cores_are_computed_at_given_values_of_columns_other_than_steps() {
     let constants = "const=38.6,p=0.101,h=4.07,cores=1000";
     let words = ["model", "cores", "--constants", constants, "--speeds", "100", "--frames", "64"];
     let said = refusal(&words);
@@ -176,7 +176,7 @@ fn cores_are_counted_at_values_of_columns_that_are_no_steps() {
 }
 
 #[test]
-fn rows_to_test_are_those_selected_and_there_must_be_some() {
+fn test_rows_are_selected_and_an_empty_selection_is_refused() {
     let table = file("selected.csv", &netcope_grid());
     let words = ["model", "fit", &table, "--test", &table, "--only", "cores=1"];
     assert_eq!(json(&[&words[..], &FIT, &["--json"]].concat())["check"]["n"], 18);
@@ -196,7 +196,7 @@ fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() 
     let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
     let found = json(&[&words[..], &FIT].concat());
     assert_interval(&found["predictions"][0]["ns_per_packet"], 2.0 * (38.6 + 40.7) + 0.5 * 101.0);
-    // y is that platform's too, here in µs.
+    // y is also that of the other platform, here in µs.
     let thousand = |line: &str| match line.rsplit_once(',') {
         Some((rest, ns)) => {
             ns.parse::<f64>().map_or(format!("{rest},T_us\n"), |ns| format!("{rest},{}\n", ns / 1e3))
@@ -243,7 +243,7 @@ fn the_index_has_three_named_variants_and_needs_enough_platforms() {
         assert_eq!(found["variant"], variant);
         assert!((number(&found["platforms"][0]["index"]) - apu2).abs() < 0.006, "{found}");
         assert!(found["index"]["low"].is_number());
-        assert_eq!(found["m"]["low"], found["m"]["high"], "given");
+        assert_eq!(found["m"]["low"], found["m"]["high"], "a given value has no interval");
     }
     let two = "platform,coremark,copy_mib_per_s,rate_pps\nAPU2,3044,248,45377\nCI,28659,8102,736357\n";
     let two = file("two.csv", two);
@@ -280,7 +280,7 @@ fn the_best_assignment_beats_the_mapping_of_joglekar_2004() {
 }
 
 #[test]
-fn every_published_figure_comes_out() {
+fn every_published_figure_is_reproduced() {
     let found = json(&["evaluate", "models", "--json"]);
     let results = found["results"].as_array().unwrap();
     assert_eq!(results.len(), 84);
@@ -290,7 +290,7 @@ fn every_published_figure_comes_out() {
 }
 
 #[test]
-fn somebody_elses_rates_are_fitted_without_what_the_wire_limits() {
+fn published_rates_are_fitted_without_rows_limited_by_the_wire() {
     let csv = include_str!("../../model/data/published-vpp.csv");
     let table = file("vpp.csv", csv);
     let found = json(&[
@@ -329,8 +329,8 @@ fn wrong_input_gets_one_clear_error() {
     assert!(refusal(&["model", "predict", "--at", "p=1"]).contains("no model"));
 }
 
-/// The grid in the hands of somebody else: their delimiter, their words for the columns, their way
-/// with numbers.
+/// Returns the grid as another tool would write it, with its delimiter, column names and number
+/// format.
 fn foreign(delimiter: &str, [p, h, t]: [&str; 3], number: impl Fn(f64) -> String) -> String {
     let mut text = [p, h, t].join(delimiter) + "\n";
     for line in netcope_grid().lines().skip(1) {
@@ -341,12 +341,12 @@ fn foreign(delimiter: &str, [p, h, t]: [&str; 3], number: impl Fn(f64) -> String
 }
 
 #[test]
-fn tables_of_other_people_give_the_same_coefficients() {
+fn tables_in_other_formats_give_the_same_coefficients() {
     let plain = |x: f64| x.to_string();
     let names = ["p", "h", "T_ns"];
     let usual = foreign(",", names, plain);
     let comma = |x: f64| x.to_string().replace('.', ",");
-    // ns by the thousand, as `1,234.5`.
+    // ns with thousands separators, as `1,234.5`.
     let thousands = |x: f64| {
         let (whole, part) = ((x / 1000.0) as u32, x % 1000.0);
         if whole > 0 { format!("\"{whole},{part:07.3}\"") } else { format!("\"{x:.3}\"") }
@@ -427,7 +427,7 @@ fn tables_of_other_people_give_the_same_coefficients() {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_refused_wherever_they_are_given() {
+fn impossible_numbers_are_refused_wherever_they_are_given() {
     let table = file("cannot.csv", &netcope_grid());
     let fit = |y: &str, terms: &str, text: &str| {
         let table = file("cannot-be.csv", text);
@@ -460,7 +460,7 @@ fn numbers_that_cannot_be_are_refused_wherever_they_are_given() {
 }
 
 #[test]
-fn people_get_a_table_and_the_reasons() {
+fn text_output_has_a_table_and_the_reasons() {
     let table = file("people.csv", &netcope_grid());
     let output = fastpath(&[&["model", "fit", &table][..], &FIT].concat());
     let said = String::from_utf8(output.stdout).unwrap();

@@ -1,6 +1,7 @@
-//! `fastpath replay` as a user runs it: captures and specs in, captures, times and books out.
+//! Tests `fastpath replay` as a user runs it: captures and specs in; captures, times and frame
+//! accounting out.
 //!
-//! Captures are written and read here byte by byte, apart from the program's own code.
+//! Captures are written and read here byte by byte, independently of the program's own code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::process::{Command, Output};
 /// 2023-11-14 22:13:20 UTC, so that absolute times do not fit 64 bits of picoseconds.
 const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
 
-/// A directory of its own for each test, emptied first.
+/// An empty directory for one test.
 struct Bench(PathBuf);
 
 impl Bench {
@@ -37,14 +38,14 @@ impl Bench {
         command.arg("replay").args(arguments.split_whitespace()).current_dir(&self.0).output().unwrap()
     }
 
-    /// A replay that must succeed; what it printed.
+    /// Runs a replay that must succeed; returns its standard output.
     fn replay_ok(&self, arguments: &str) -> String {
         let output = self.replay(arguments);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A replay that must end with exit code 2; what it said.
+    /// Runs a replay that must exit with code 2; returns its error output.
     fn replay_fails(&self, arguments: &str) -> String {
         let output = self.replay(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments}");
@@ -52,7 +53,8 @@ impl Bench {
     }
 }
 
-/// A nanosecond pcap of frames of `len` bytes at `ns` after the epoch; the first bytes number them.
+/// Returns a nanosecond pcap of frames of `len` bytes at `ns` after the epoch. The first bytes of
+/// each frame hold its number.
 fn capture(packets: &[(u64, usize)]) -> Vec<u8> {
     let mut file = header();
     for (index, &(ns, len)) in packets.iter().enumerate() {
@@ -78,7 +80,7 @@ fn record(ns: u64, wire_len: u32, data: &[u8]) -> Vec<u8> {
     [&words.map(u32::to_le_bytes).concat(), data].concat()
 }
 
-/// The packets of a nanosecond pcap: time after the epoch, bytes on the wire, data.
+/// Returns the packets of a nanosecond pcap: time after the epoch, bytes on the wire, data.
 fn packets(file: &[u8]) -> Vec<(u64, u32, Vec<u8>)> {
     let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     assert_eq!((word(0), word(20)), (0xa1b2_3c4d, 1), "a nanosecond capture of Ethernet");
@@ -97,7 +99,7 @@ fn spec(link: &str) -> String {
 }
 
 #[test]
-fn six_packets_leave_when_clicks_documentation_says() {
+fn six_packets_leave_at_the_times_of_the_click_manual() {
     // The example of Click's LinkUnqueue(5ms, 100kbps): times of its manual page, shifted by the
     // delay.
     let bench = Bench::new("click");
@@ -121,8 +123,8 @@ fn six_packets_leave_when_clicks_documentation_says() {
 }
 
 #[test]
-fn departures_are_the_exact_ones_rounded_down_to_the_picosecond() {
-    // Rates that divide nothing; arrivals sometimes on an idle link, sometimes in a burst.
+fn departures_are_exact_times_rounded_down_to_the_picosecond() {
+    // Rates without integral bit times; arrivals sometimes on an idle link, sometimes in a burst.
     let rates: [u128; 4] = [999_999_937, 7, 799_999_999_993, 1_234_567];
     for (case, rate) in rates.into_iter().enumerate() {
         let bench = Bench::new(&format!("exact-{case}"));
@@ -148,7 +150,7 @@ fn departures_are_the_exact_ones_rounded_down_to_the_picosecond() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+fn equal_seeds_give_equal_bytes_and_another_seed_gives_others() {
     let bench = Bench::new("seed");
     bench.write("link.toml", spec("rate = \"10Mbit\"\nloss = \"30%\""));
     bench.write("in.pcap", capture(&(0..200).map(|i| (i * 1_000_000, 100)).collect::<Vec<_>>()));
@@ -162,7 +164,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
 }
 
 #[test]
-fn the_books_balance_and_drops_have_their_reason() {
+fn frame_accounting_balances_and_drops_have_a_reason() {
     let bench = Bench::new("books");
     bench.write("link.toml", spec("rate = \"8kbit\"\nqueue = \"2p\""));
     bench.write("in.pcap", capture(&[(0, 100); 5]));
@@ -176,7 +178,7 @@ fn the_books_balance_and_drops_have_their_reason() {
 }
 
 #[test]
-fn captures_at_several_hosts_are_one_timeline() {
+fn captures_at_several_hosts_share_one_timeline() {
     let bench = Bench::new("several");
     bench.write("link.toml", spec("a_to_b = { delay = \"10us\" }\nb_to_a = { delay = \"20us\" }"));
     bench.write("a.pcap", capture(&[(0, 60), (2000, 61)]));
@@ -187,7 +189,7 @@ fn captures_at_several_hosts_are_one_timeline() {
         |name: &str| packets(&bench.read(name)).into_iter().map(|(ns, len, _)| (ns, len)).collect::<Vec<_>>();
     assert_eq!(seen("at-b.pcap"), [(10_000, 60), (12_000, 61)]);
     assert_eq!(seen("at-a.pcap"), [(21_000, 70), (22_000, 71)]);
-    // Both packets of 2 µs: the one of the capture named first is first.
+    // Both packets are at 2 µs: the packet of the capture named first comes first.
     assert_eq!(
         bench.text("t.csv"),
         "index,in_ps,out_ps\n\
@@ -199,7 +201,7 @@ fn captures_at_several_hosts_are_one_timeline() {
 }
 
 #[test]
-fn copies_made_by_a_switch_are_in_the_books() {
+fn frame_accounting_includes_copies_made_by_a_switch() {
     let bench = Bench::new("switch");
     let link = |host| format!("[host.{host}]\n[[link]]\nbetween = [\"{host}\", \"s\"]\ndelay = \"1us\"\n");
     bench.write("lan.toml", format!("[switch.s]\n{}{}{}", link("a"), link("b"), link("c")));
@@ -222,7 +224,7 @@ fn copies_made_by_a_switch_are_in_the_books() {
 }
 
 #[test]
-fn a_cut_capture_is_replayed_to_the_cut_and_then_reported() {
+fn a_truncated_capture_is_replayed_to_its_end_and_then_reported() {
     let bench = Bench::new("cut");
     bench.write("link.toml", spec("delay = \"1ms\""));
     let whole = capture(&[(0, 60), (1000, 60), (2000, 60)]);
@@ -234,7 +236,7 @@ fn a_cut_capture_is_replayed_to_the_cut_and_then_reported() {
 }
 
 #[test]
-fn frames_of_any_size_and_content_pass_or_are_counted() {
+fn frames_of_any_size_and_content_are_forwarded_or_counted() {
     let bench = Bench::new("sizes");
     bench.write("link.toml", spec(""));
     let sizes = [0, 1, 13, 14, 60, 1514, 9014, 65_536, 70_000, 200_000];
@@ -249,7 +251,7 @@ fn frames_of_any_size_and_content_pass_or_are_counted() {
 }
 
 #[test]
-fn a_frame_cut_by_a_snap_length_takes_its_full_time_and_stays_cut() {
+fn a_frame_truncated_by_a_snap_length_takes_its_full_time_and_stays_truncated() {
     let bench = Bench::new("snap");
     bench.write("link.toml", spec("rate = \"8Mbit\""));
     bench.write("in.pcap", [header(), record(EPOCH_NS, 1000, &[7; 96])].concat());
@@ -258,7 +260,7 @@ fn a_frame_cut_by_a_snap_length_takes_its_full_time_and_stays_cut() {
 }
 
 #[test]
-fn packets_out_of_order_enter_late_and_it_is_said() {
+fn packets_out_of_order_enter_late_and_are_reported() {
     let bench = Bench::new("disorder");
     bench.write("link.toml", spec("delay = \"1us\""));
     bench.write("in.pcap", capture(&[(5000, 60), (4000, 61), (6000, 62)]));
@@ -269,7 +271,7 @@ fn packets_out_of_order_enter_late_and_it_is_said() {
 }
 
 #[test]
-fn mistakes_on_the_command_line_are_explained() {
+fn errors_of_the_command_line_name_the_cause() {
     let bench = Bench::new("mistakes");
     bench.write("link.toml", spec(""));
     bench.write(
@@ -297,16 +299,16 @@ fn mistakes_on_the_command_line_are_explained() {
         let said = bench.replay_fails(arguments);
         assert!(said.starts_with("fastpath: ") && said.contains(expected), "{arguments}: {said}");
     }
-    assert_eq!(packets(&bench.read("in.pcap")).len(), 1, "inputs stay as they are");
+    assert_eq!(packets(&bench.read("in.pcap")).len(), 1, "inputs are unchanged");
 }
 
 #[test]
-fn a_jitter_from_a_file_is_reported_beside_what_was_asked_for() {
+fn configured_and_measured_jitter_from_a_file_are_reported_side_by_side() {
     let bench = Bench::new("jitter");
     let link = "rate = \"8Mbit\"\ndelay = \"10ms\"\njitter = { law = \"trace\", file = \"delays.csv\" }";
     bench.write("link.toml", spec(link));
     bench.write("delays.csv", "delay_ms\n4\n0\n2\n");
-    // 1000 bytes take 1 ms on the wire; 10 ms apart nobody overtakes anybody.
+    // 1000 bytes take 1 ms on the wire; packets 10 ms apart are never reordered.
     bench.write("in.pcap", capture(&[0, 10, 20, 30, 40, 50].map(|ms| (ms * 1_000_000, 1000))));
     let json = bench.replay_ok("link.toml in.pcap out.pcap --json --ledger ledger.pcapng");
     let ms: Vec<u64> = packets(&bench.read("out.pcap")).into_iter().map(|(ns, ..)| ns / 1_000_000).collect();

@@ -1,5 +1,5 @@
-//! `fastpath run` on real interfaces of a network namespace, and what `run` and `lab` say of a
-//! tolerance.
+//! Tests `fastpath run` on real interfaces of a network namespace, and the tolerance messages of
+//! `run` and `lab`.
 #![cfg(target_os = "linux")]
 
 use std::fs;
@@ -9,16 +9,15 @@ use std::process::{Child, Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 
-/// A namespace with the veth pairs va–ha and vb–hb, and a directory. All of it is gone with the
-/// value.
+/// A namespace with the veth pairs va–ha and vb–hb, and a directory; both are removed on drop.
 struct Place {
     directory: PathBuf,
-    /// Keeps the namespace; ends when its input closes.
+    /// Keeps the namespace alive; exits when its standard input closes.
     holder: Child,
 }
 
 impl Place {
-    /// `None`, and said so, where it is not permitted.
+    /// Returns `None` and reports a skip if namespaces are not permitted.
     fn new(test: &str) -> Option<Place> {
         let script = "ip link add va type veth peer name ha && ip link add vb type veth peer name hb && \
                       for i in va ha vb hb; do ip link set $i up; done && echo ready && exec cat";
@@ -44,7 +43,8 @@ impl Place {
         command
     }
 
-    /// `fastpath run` between va and vb by the given way, once it runs.
+    /// Starts `fastpath run` between va and vb, with `way` as the port prefix, and waits until it
+    /// runs.
     fn run(&self, way: &str) -> Child {
         let ports = format!("[host.a]\nport = \"{way}va\"\n[host.b]\nport = \"{way}vb\"\n");
         fs::write(self.directory.join("net.toml"), format!("{ports}[[link]]\nbetween = [\"a\", \"b\"]\n"))
@@ -88,7 +88,7 @@ fn skip(test: &str, why: &str) {
 }
 
 #[test]
-fn run_says_when_its_interfaces_are_deleted_and_ends_with_the_last() {
+fn run_reports_deleted_interfaces_and_ends_with_the_last() {
     let Some(place) = Place::new("deleted") else { return };
     for way in ["packet:", "xdp:"] {
         let run = place.run(way);
@@ -111,11 +111,11 @@ fn run_says_when_its_interfaces_are_deleted_and_ends_with_the_last() {
 }
 
 #[test]
-fn run_says_which_interface_is_down_and_what_was_dropped_there() {
+fn run_reports_which_interface_is_down_and_its_drops() {
     let Some(place) = Place::new("down") else { return };
     place.ip(&["link", "set", "vb", "down"]);
     let run = place.run("packet:");
-    // Neighbour solicitations of its other end come in by va, and cannot leave by vb.
+    // Neighbour solicitations of its far end enter at va and cannot leave at vb.
     place.ip(&["link", "set", "ha", "down"]);
     place.ip(&["link", "set", "ha", "up"]);
     let report = || {
@@ -136,7 +136,7 @@ fn run_says_which_interface_is_down_and_what_was_dropped_there() {
 }
 
 #[test]
-fn run_and_switch_take_every_kind_of_port_alike() {
+fn run_and_switch_accept_the_same_kinds_of_port() {
     let Some(place) = Place::new("kinds") else { return };
     fs::write(place.directory.join("rules.txt"), "in_port=1 actions=output:2\n").unwrap();
     for kind in ["", "packet:", "xdp:"] {
@@ -152,7 +152,7 @@ fn run_and_switch_take_every_kind_of_port_alike() {
             command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped());
             let mut child = command.spawn().unwrap();
             assert_ne!(first_line(&mut child), "", "{arguments:?}");
-            // Neighbour solicitations of ha come in by va, and leave by the TAP.
+            // Neighbour solicitations of ha enter at va and leave at the TAP.
             let received = || {
                 place.ip(&["link", "set", "ha", "down"]);
                 place.ip(&["link", "set", "ha", "up"]);
@@ -172,18 +172,21 @@ fn run_and_switch_take_every_kind_of_port_alike() {
 }
 
 #[test]
-fn nothing_stays_on_an_interface_after_a_kill() {
+fn a_killed_run_leaves_nothing_on_an_interface() {
     let Some(place) = Place::new("killed") else { return };
     let mut run = place.run("xdp:");
     if !place.ip(&["link", "show", "va"]).contains("xdp") {
         run.kill().unwrap();
         run.wait().unwrap();
-        return skip("nothing_stays_on_an_interface_after_a_kill", "loading an XDP program is not permitted");
+        return skip(
+            "a_killed_run_leaves_nothing_on_an_interface",
+            "loading an XDP program is not permitted",
+        );
     }
     run.kill().unwrap();
     run.wait().unwrap();
     assert!(!place.ip(&["link", "show", "va"]).contains("xdp"));
-    // And another one can take its place.
+    // Another process can use the interface.
     let mut next = place.run("xdp:");
     assert!(place.ip(&["link", "show", "vb"]).contains("xdp"));
     next.kill().unwrap();
@@ -191,8 +194,8 @@ fn nothing_stays_on_an_interface_after_a_kill() {
 }
 
 #[test]
-fn a_broken_tolerance_is_exit_code_1_and_names_the_link() {
-    let test = "a_broken_tolerance_is_exit_code_1_and_names_the_link";
+fn an_exceeded_tolerance_exits_with_1_and_names_the_link() {
+    let test = "an_exceeded_tolerance_exits_with_1_and_names_the_link";
     if Command::new("ping").arg("-V").output().is_err() {
         return skip(test, "ping(8) is not installed");
     }
@@ -200,7 +203,7 @@ fn a_broken_tolerance_is_exit_code_1_and_names_the_link() {
     fs::create_dir_all(&directory).unwrap();
     let spec = "[engine]\ntolerance = \"3600s\"\n[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\n";
     fs::write(directory.join("net.toml"), spec).unwrap();
-    // Nothing is released within a nanosecond, and everything within an hour.
+    // No frame is released within a nanosecond; every frame is released within an hour.
     for (options, expected) in [(["--tolerance", "1ns"].as_slice(), 1), (&[], 0)] {
         let mut command = Command::new(PROGRAM);
         command.args(["lab", "run", "net.toml"]).args(options).args(["--on", "a", "--", "ping", "-c1", "b"]);

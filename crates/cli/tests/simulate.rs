@@ -1,11 +1,11 @@
-//! `fastpath sim`, `sweep`, `evaluate simulator` and `measure events` as scripts use them.
+//! Tests `fastpath sim`, `sweep`, `evaluate simulator` and `measure events` as scripts use them.
 
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory of its own for each test.
+/// Returns a directory for one test.
 fn directory(test: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("simulate").join(test);
     drop(fs::remove_dir_all(&directory));
@@ -28,7 +28,7 @@ fn json(at: &Path, words: &str) -> Value {
     serde_json::from_str(&text(at, words)).expect("one JSON object")
 }
 
-/// The single line a refused command prints.
+/// Runs a command that must be refused; returns its single line of output.
 fn refusal(at: &Path, words: &str) -> String {
     let output = fastpath(at, words);
     assert_eq!(output.status.code(), Some(2), "{words}");
@@ -38,7 +38,7 @@ fn refusal(at: &Path, words: &str) -> String {
 const IXP: &str = "sim ixp1200 --program linkem --workload line-rate,size=64,ports=4,duration=5ms";
 
 #[test]
-fn a_run_prints_what_scripts_rely_on_and_the_same_each_time() {
+fn a_run_prints_the_keys_that_scripts_rely_on_and_is_reproducible() {
     let at = directory("run");
     let found = json(&at, &format!("{IXP} --json"));
     let count = |key: &str| found[key].as_u64().unwrap();
@@ -61,7 +61,7 @@ fn a_run_prints_what_scripts_rely_on_and_the_same_each_time() {
 }
 
 #[test]
-fn people_are_told_the_bottleneck_and_what_would_move_it() {
+fn text_output_names_the_bottleneck_and_the_change_that_would_move_it() {
     let at = directory("people");
     let told = text(&at, IXP);
     assert!(told.contains("bottleneck    me1") && told.contains("me1: 1 → 2"), "{told}");
@@ -72,7 +72,7 @@ fn people_are_told_the_bottleneck_and_what_would_move_it() {
 }
 
 #[test]
-fn a_trace_is_a_json_array_of_visits_and_changes_nothing() {
+fn a_trace_is_a_json_array_of_visits_and_does_not_change_the_run() {
     let at = directory("trace");
     let words = "sim xeon-e5-2687wv4 --program netcope --workload constant,rate=1Mpps,duration=50us --json";
     let plain = json(&at, words);
@@ -96,7 +96,7 @@ fn two_egress_engines_beat_one_in_a_comparison() {
 }
 
 #[test]
-fn files_of_ones_own_are_read_and_their_mistakes_named_with_file_and_line() {
+fn user_files_are_read_and_their_mistakes_are_reported_with_file_and_line() {
     let at = directory("files");
     let machine = "name = \"m\"\nsource = \"s\"\nports = { count = 1, rate = \"1Gbit\" }\n[[cores]]\nname = \"cpu\"\ncores = 1\nclock = \"1GHz\"\n";
     let program = "name = \"p\"\nsource = \"s\"\n[[stage]]\nname = \"work\"\non = \"cpu\"\nsteps = [{ compute = 1000 }]\n";
@@ -147,7 +147,7 @@ fn a_capture_is_a_workload() {
 }
 
 #[test]
-fn a_deadlock_is_the_answer_no_and_says_who_waits_for_whom() {
+fn a_deadlock_exits_with_1_and_reports_the_wait_cycle() {
     let at = directory("deadlock");
     let machine = "name = \"m\"\nsource = \"s\"\nports = { count = 1, rate = \"1Gbit\" }\n\
         [[station]]\nname = \"a\"\nfixed = \"1us\"\nqueue = { limit = 1, full = \"block\" }\n\
@@ -171,21 +171,21 @@ const SWEEP: &str = "sweep xeon-e5-2687wv4 --program netcope --workload line-rat
     --vary machine.cpu.cores=1..4 --vary program.h=0,20 --vary seed=1..3";
 
 #[test]
-fn a_sweep_is_the_same_table_whatever_the_threads_kills_and_shards() {
+fn a_sweep_gives_the_same_table_for_any_threads_kills_and_shards() {
     let at = directory("sweep");
     let golden = text(&at, &format!("{SWEEP} --threads 1"));
     assert_eq!(golden.lines().count(), 1 + 4 * 2 * 3);
     assert_eq!(text(&at, &format!("{SWEEP} --threads 3")), golden);
-    // Killed: two rows and a half are left.
+    // A killed sweep: two and a half rows remain.
     let left: Vec<&str> = golden.lines().take(4).collect();
     let left = format!("{}\n{}\n{}\n{}", left[0], left[2], left[1], &left[3][..30]);
     fs::write(at.join("killed.csv"), left).unwrap();
     text(&at, &format!("{SWEEP} -o killed.csv"));
     assert_eq!(fs::read_to_string(at.join("killed.csv")).unwrap(), golden);
-    // Run again: nothing changes.
+    // A second run changes nothing.
     assert!(text(&at, &format!("{SWEEP} -o killed.csv")).contains("24 of 24"));
     assert_eq!(fs::read_to_string(at.join("killed.csv")).unwrap(), golden);
-    // In shards, put together.
+    // Shards, concatenated.
     let mut all = String::new();
     for shard in 1..=3 {
         let file = format!("shard{shard}.csv");
@@ -207,7 +207,7 @@ fn the_pareto_view_finds_the_cheapest_machine_that_carries_the_workload() {
     let words = "sweep xeon-e5-2687wv4 --program netcope --workload line-rate,size=1518,duration=200us \
         --vary machine.cpu.cores=1..4 --pareto machine.cpu.cores,forwarded_pps";
     let told = text(&at, words);
-    // 1.56 cores by the formula.
+    // The formula gives 1.56 cores.
     assert!(told.contains("carries its workload costs 2\n"), "{told}");
     let found = json(&at, &format!("{words} --json"));
     assert_eq!(found["pareto"][0]["machine.cpu.cores"], 1);
@@ -215,7 +215,7 @@ fn the_pareto_view_finds_the_cheapest_machine_that_carries_the_workload() {
 }
 
 #[test]
-fn points_that_cannot_be_are_rows_and_words_that_cannot_be_are_refused() {
+fn impossible_points_are_rows_and_invalid_arguments_are_refused() {
     let at = directory("points");
     let output = fastpath(
         &at,
@@ -232,7 +232,7 @@ fn points_that_cannot_be_are_rows_and_words_that_cannot_be_are_refused() {
         let said = refusal(&at, &format!("sweep ixp1200 --program linkem --vary {vary} -o t.csv"));
         assert!(said.contains(says), "{vary}: {said}");
     }
-    // What a mistake left behind is in nobody's way.
+    // Files left by a failed run do not prevent the next one.
     text(
         &at,
         "sweep ixp1200 --program linkem --workload line-rate,duration=100us --vary machine.egress.engines=1,2 -o t.csv",
@@ -241,7 +241,7 @@ fn points_that_cannot_be_are_rows_and_words_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn an_evaluation_shows_its_misses_and_ends_with_1_as_long_as_there_are_any() {
+fn an_evaluation_lists_its_misses_and_exits_with_1_if_there_are_any() {
     let at = directory("evaluate");
     let output = fastpath(&at, "evaluate simulator --quick --json");
     let found: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
@@ -272,7 +272,7 @@ fn events_per_second_are_measured() {
 }
 
 #[test]
-fn what_was_measured_here_is_simulated() {
+fn records_measured_on_this_host_are_simulated() {
     let at = directory("measured");
     let host = r#"{"kind":"host","provenance":{"machine":{"name":"h","cpu":"a \"cpu\""}},"results":{"score_per_core":[1.0,1.0],
         "caches":[{"level":1,"fits_bytes":32768,"ns":1.2},{"level":2,"fits_bytes":1048576,"ns":4.5}],"latency":[{"bytes":128,"ns":1.2},{"bytes":67108864,"ns":90.0}]}}"#;
@@ -282,12 +282,12 @@ fn what_was_measured_here_is_simulated() {
         )
     };
     fs::write(at.join("host.jsonl"), host.replace('\n', " ")).unwrap();
-    // Of several numbers of steps the fewest count, wherever they stand.
+    // The smallest number of steps counts, wherever its record stands.
     let costs = [record(60, 0, 20.0), record(1060, 0, 120.0), record(60, 50, 900.0)].join("\n");
     fs::write(at.join("costs.jsonl"), costs).unwrap();
     let words = "sim this-host=host.jsonl --program pipeline=costs.jsonl --workload line-rate,size=64,duration=1ms --json";
     let found = json(&at, words);
-    // Two cores, and 20 + 50 ns a packet: a byte costs a tenth of a nanosecond.
+    // Two cores, and 20 + 50 ns per packet: a byte costs a tenth of a nanosecond.
     let pps = found["forwarded_pps"].as_f64().unwrap();
     assert!((pps / (2e9 / 70.0) - 1.0).abs() < 0.02, "{pps}");
     assert_eq!(found["bottleneck"], "cpu");
@@ -306,7 +306,7 @@ fn what_was_measured_here_is_simulated() {
 }
 
 #[test]
-fn published_set_ups_run_by_name_and_are_plotted() {
+fn published_experiments_run_by_name_and_are_plotted() {
     let at = directory("experiment");
     assert!(text(&at, "sim experiment").contains("sixteen-hosts"));
     let found = json(&at, "sim experiment two-units --duration 5ms --json --plot t.svg --records t.jsonl");

@@ -1,11 +1,11 @@
-//! `fastpath switch` as a user runs it: rule files on captures, and explained. Controllers:
+//! Tests `fastpath switch` as a user runs it: rule files on captures, and `explain`. Controllers:
 //! `controllers.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A directory of its own for each test, emptied first.
+/// Returns an empty directory for one test.
 fn bench(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("switch").join(test);
     let _ = fs::remove_dir_all(&path);
@@ -22,7 +22,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// A TCP packet to a port, with made-up checksums of zero.
+/// Returns a TCP packet to a port, with all checksums set to zero.
 fn tcp(dst_port: u16) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
     frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -32,7 +32,7 @@ fn tcp(dst_port: u16) -> Vec<u8> {
     frame
 }
 
-/// A pcap with microseconds.
+/// Returns a pcap with microsecond timestamps.
 fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65535, 1] {
@@ -47,7 +47,7 @@ fn capture(frames: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// The frames of a pcap.
+/// Returns the frames of a pcap.
 fn frames(file: &[u8]) -> Vec<Vec<u8>> {
     let (mut at, mut found) = (24, Vec::new());
     while at < file.len() {
@@ -59,7 +59,7 @@ fn frames(file: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn captures_go_through_a_rule_file_and_the_books_balance() {
+fn captures_pass_a_rule_file_and_frame_accounting_balances() {
     let bench = bench("offline");
     fs::write(bench.join("in.pcap"), capture(&[tcp(80), tcp(23), tcp(443), tcp(80)])).unwrap();
     let rules = "\
@@ -75,7 +75,7 @@ fn captures_go_through_a_rule_file_and_the_books_balance() {
     assert_eq!(
         frames(&fs::read(bench.join("two.pcap")).unwrap()).len(),
         3,
-        "443 too: its flow has gone by then"
+        "443 too: its flow has expired by then"
     );
     assert_eq!(frames(&fs::read(bench.join("three.pcap")).unwrap())[0], expected);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -85,7 +85,7 @@ fn captures_go_through_a_rule_file_and_the_books_balance() {
 }
 
 #[test]
-fn mistakes_in_rules_are_all_told_with_their_lines() {
+fn all_mistakes_in_rules_are_reported_with_their_lines() {
     let bench = bench("mistakes");
     fs::write(bench.join("rules"), "tcp,actions=output:1\ntp_dst=80,actions=drop\nip,actions=goto_table:0\n")
         .unwrap();
@@ -95,7 +95,7 @@ fn mistakes_in_rules_are_all_told_with_their_lines() {
 }
 
 #[test]
-fn explain_shows_shapes_and_the_way_of_a_packet() {
+fn explain_shows_table_shapes_and_the_path_of_a_packet() {
     let bench = bench("explain");
     let rules = "table=0,ip,nw_dst=10.0.0.0/8,actions=dec_ttl,goto_table:1\ntable=1,tcp,tp_dst=80,actions=group:1\n\
                  group_id=1,type=all,bucket=actions=output:2,bucket=actions=output:3\n";
@@ -129,7 +129,7 @@ fn explain_shows_shapes_and_the_way_of_a_packet() {
 }
 
 #[test]
-fn normal_learns_where_stations_are_and_local_is_a_port_like_others() {
+fn normal_learns_the_ports_of_stations_and_local_is_an_ordinary_port() {
     let bench = bench("normal");
     fs::write(bench.join("rules"), "actions=NORMAL\npriority=40000,in_port=3,actions=LOCAL\n").unwrap();
     let mut answer = tcp(80);
@@ -137,7 +137,7 @@ fn normal_learns_where_stations_are_and_local_is_a_port_like_others() {
     for (name, frame) in [("one", tcp(80)), ("two", answer.clone()), ("three", tcp(1))] {
         fs::write(bench.join(name), capture(&[frame])).unwrap();
     }
-    // At one time captures come in this order.
+    // At equal times, captures are processed in this order.
     let ins = "--in p1=one --in p2=two --in p3=three";
     let outs = "--out p1=to1 --out p2=to2 --out p3=to3 --out LOCAL=local";
     let output = switch(&bench, &format!("--rules rules {ins} {outs}"));

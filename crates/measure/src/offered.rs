@@ -1,48 +1,49 @@
-//! A load offered to a device in the device's own time (RFC 2544 §26.1): packets arrive at a steady
-//! rate, wait in a queue of so many, and are served in bursts; what finds the queue full is lost.
+//! Offers a load to a device in the device's own time (RFC 2544 §26.1). Packets arrive at a steady
+//! rate, wait in a bounded queue and are served in bursts. A packet that finds the queue full is
+//! lost.
 //!
 //! ```text
 //!   arrivals due by now ──▶ queue ──▶ a burst to the device ──▶ now += what the device took
-//!                             └─▶ lost: full
+//!                             └─▶ lost: queue full
 //! ```
 //!
-//! Only what the device takes is time. Source and sink need none, so one core does, nothing waits
-//! for a thread that the machine has put aside, and a device so simulated loses what a real one
-//! would at the same arrivals. Where the machine itself stands still within a burst, that is no
-//! device's fault: the pause is left out, counted and told.
+//! Only the device takes time; source and sink take none in this model. One core is therefore
+//! enough, and no thread waits for a descheduled thread. A device simulated this way loses the
+//! packets that a real one would lose at the same arrivals. A host stall within a burst is not the
+//! device's fault: its time is left out, and the stall is counted and reported.
 
 use super::search::Trial;
 use std::time::Duration;
 
-/// A burst that takes this much longer than [`SLOW`] times what its packets usually need was
-/// interrupted by the machine.
-const PAUSE_S: f64 = 50e-6;
-/// How many times slower than usual the device or its core may be in earnest.
+/// A burst that takes this much longer than [`SLOW`] times the usual time of its packets was
+/// interrupted by a host stall.
+const STALL_S: f64 = 50e-6;
+/// Slowdown of the device or its core, as a factor, that still counts as its own time.
 const SLOW: f64 = 4.0;
 
-/// How packets get to the device.
+/// How packets reach the device.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Arrivals {
-    /// Packets that may wait; more are lost.
+    /// Capacity of the queue, packets; arrivals beyond it are lost.
     pub(super) queue: u64,
-    /// Packets the device is given at once, at most.
+    /// Maximum burst handed to the device, packets.
     pub(super) burst: u64,
-    /// What a packet usually takes, s: tells pauses.
+    /// Usual time per packet, s; longer times reveal host stalls.
     pub(super) usual_s: f64,
 }
 
-/// What a burst came to.
+/// Result of one burst.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Served {
-    /// How long the device took, s.
+    /// Time that the device took, s.
     pub(super) time_s: f64,
-    /// Packets that came out.
+    /// Packets that left the device.
     pub(super) forwarded: u64,
 }
 
 impl Arrivals {
-    /// Offers `load` packets/s for `time`. `serve` gives so many packets to the device, none to
-    /// collect what is still under way.
+    /// Offers `load` packets/s for `time`. `serve(n)` hands `n` packets to the device; `serve(0)`
+    /// collects the packets still in flight.
     pub(super) fn offer(&self, load: f64, time: Duration, mut serve: impl FnMut(u64) -> Served) -> Trial {
         let total = (load * time.as_secs_f64()).ceil().max(1.0) as u64;
         let mut trial = Trial { offered: total, ..Trial::default() };
@@ -60,7 +61,7 @@ impl Arrivals {
             waiting -= given;
             let served = serve(given);
             let usual_s = given as f64 * self.usual_s;
-            if served.time_s > SLOW * usual_s + PAUSE_S {
+            if served.time_s > SLOW * usual_s + STALL_S {
                 trial.pauses += 1;
                 now_s += usual_s;
             } else {
@@ -83,8 +84,8 @@ mod tests {
     const BURST: u64 = 64;
     const TIME: Duration = Duration::from_millis(250);
 
-    /// A device that takes `packet_s` for each packet and `burst_s` for each burst, and loses every
-    /// `nth`.
+    /// A device that takes `packet_s` per packet and `burst_s` per burst, and loses every `nth`
+    /// packet.
     struct Simulated {
         packet_s: f64,
         burst_s: f64,
@@ -101,7 +102,7 @@ mod tests {
             Served { time_s, forwarded }
         }
 
-        /// What it serves of full bursts, packets/s.
+        /// Service rate with full bursts, packets/s.
         fn rate(&self) -> f64 {
             BURST as f64 / (self.burst_s + BURST as f64 * self.packet_s)
         }
@@ -116,15 +117,15 @@ mod tests {
         Simulated { packet_s, burst_s: 10.0 * packet_s * rng.unit_f64(), nth: None, seen: 0 }
     }
 
-    /// The highest load at which `loss` of the packets are lost in a trial: the device serves
-    /// `rate` all the time, and what the queue holds at the end is served too.
+    /// The highest load at which a share `loss` of the packets of a trial is lost. The device
+    /// serves `rate` throughout, and the packets queued at the end are served too.
     fn truth(rate: f64, loss: f64) -> f64 {
         let kept = rate * TIME.as_secs_f64() + QUEUE as f64;
         kept / TIME.as_secs_f64() / (1.0 - loss)
     }
 
     #[test]
-    fn the_rates_found_are_those_of_simulated_devices() {
+    fn a_search_finds_the_rates_of_simulated_devices() {
         let mut rng = Rng::new(41);
         for _ in 0..40 {
             let mut device = device(&mut rng);
@@ -138,10 +139,10 @@ mod tests {
                 let upper = found.upper_pps.expect("a bound");
                 let lower = found.lower_pps.expect("a bound");
                 assert!(upper - lower <= width * upper * 1.001, "{found:?}");
-                // The grain of bursts: the last of them may be part full, and arrivals wait for one
-                // to end.
-                let grain = 2.0 * BURST as f64 / TIME.as_secs_f64();
-                assert!(lower <= truth + grain && truth - grain <= upper, "{found:?} {truth}");
+                // Granularity of bursts: the last burst may be partly full, and arrivals wait for
+                // the end of a burst.
+                let granularity = 2.0 * BURST as f64 / TIME.as_secs_f64();
+                assert!(lower <= truth + granularity && truth - granularity <= upper, "{found:?} {truth}");
             }
         }
     }
@@ -162,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn a_load_below_the_rate_loses_nothing_and_pauses_are_left_out() {
+    fn a_load_below_the_rate_loses_nothing_and_host_stalls_are_left_out() {
         let mut device = device(&mut Rng::new(5));
         let (arrivals, load) = (device.arrivals(), 0.9 * device.rate());
         let mut bursts = 0;
         let trial = arrivals.offer(load, TIME, |packets| {
             bursts += 1;
             let served = device.serve(packets);
-            // Every thousandth burst the machine stands still for 20 ms.
+            // A host stall of 20 ms at every thousandth burst.
             Served { time_s: served.time_s + if bursts % 1000 == 0 { 0.02 } else { 0.0 }, ..served }
         });
         assert_eq!(
@@ -179,17 +180,17 @@ mod tests {
         assert!(trial.pauses > 0);
     }
 
-    /// Trials in real time: now and then the machine stands still for 20 ms, which the trial cannot
-    /// leave out but notes.
+    /// A trial in real time with occasional host stalls of 20 ms. The trial cannot leave a stall
+    /// out but marks itself as spoilt.
     fn in_real_time(device: &mut Simulated, rng: &mut Rng, load: f64, time: Duration) -> Trial {
         let arrivals = Arrivals { usual_s: 1.0, ..device.arrivals() };
-        let (mut now_s, mut pause_s, mut spoilt) = (0.0, 0.33 * rng.unit_f64(), false);
+        let (mut now_s, mut stall_s, mut spoilt) = (0.0, 0.33 * rng.unit_f64(), false);
         let trial = arrivals.offer(load, time, |packets| {
             let mut served = device.serve(packets);
             now_s += served.time_s;
-            if packets > 0 && now_s > pause_s {
+            if packets > 0 && now_s > stall_s {
                 served.time_s += 0.02;
-                pause_s = now_s + 0.33 * rng.unit_f64();
+                stall_s = now_s + 0.33 * rng.unit_f64();
                 spoilt = true;
             }
             served
@@ -198,34 +199,34 @@ mod tests {
     }
 
     #[test]
-    fn on_a_machine_that_stands_still_in_most_trials_the_rate_without_loss_is_the_device_s() {
+    fn with_host_stalls_in_most_trials_the_rate_without_loss_is_still_that_of_the_device() {
         let (mut rng, goals) = (Rng::new(17), [0.0, 0.01].map(|loss_ratio| Goal { loss_ratio }));
         let (mut far, mut spoilt) = (0, 0);
         for _ in 0..20 {
             let mut device = device(&mut rng);
             let (rate, width) = (device.rate(), 0.02);
-            let mut hunt = |notes: bool| {
+            let mut hunt = |marks_spoilt: bool| {
                 search(&goals, (rate / 1000.0, rate * 1.5), width, TIME, |load, time| {
                     let trial = in_real_time(&mut device, &mut rng, load, time);
-                    Trial { spoilt: trial.spoilt && notes, ..trial }
+                    Trial { spoilt: trial.spoilt && marks_spoilt, ..trial }
                 })
                 .expect("rates")
             };
-            let (noted, unnoted) = (hunt(true), hunt(false));
-            for found in &noted {
+            let (marked, unmarked) = (hunt(true), hunt(false));
+            for found in &marked {
                 let truth = truth(rate, found.goal.loss_ratio);
                 let lower = found.lower_pps.expect("a bound");
                 assert!((lower / truth - 1.0).abs() < 2.0 * width, "{found:?} {truth}");
             }
-            spoilt += noted[0].spoilt;
-            far += usize::from(unnoted[0].lower_pps.unwrap_or(0.0) < 0.9 * rate);
+            spoilt += marked[0].spoilt;
+            far += usize::from(unmarked[0].lower_pps.unwrap_or(0.0) < 0.9 * rate);
         }
-        // What would be found of most of the same devices if such trials counted.
+        // The result for most of the same devices if spoilt trials counted.
         assert!(far > 10 && spoilt > 100, "{far} of 20, {spoilt}");
     }
 
     #[test]
-    fn twice_the_rate_loses_half_less_what_the_queue_holds() {
+    fn twice_the_rate_loses_half_of_the_packets_minus_the_queue_length() {
         let mut device = device(&mut Rng::new(9));
         let (arrivals, rate) = (device.arrivals(), device.rate());
         let trial = arrivals.offer(2.0 * rate, TIME, |packets| device.serve(packets));

@@ -1,6 +1,6 @@
-//! What one more operation costs a packet, by the method of the LINC journal 2014: a plain
-//! forwarder does an operation N times per packet. The slope of the time over N is the cost of the
-//! operation, with its interval.
+//! Measures the cost of one more operation per packet by the method of the LINC journal 2014. A
+//! plain forwarder does an operation N times per packet. The slope of the time over N is the cost
+//! of the operation, with its interval.
 
 use super::emulate::StationTable;
 use super::pipeline::{self, Device, Source};
@@ -20,13 +20,13 @@ use std::hint::black_box;
 const RING: usize = 1 << 20;
 const BURST: usize = 64;
 const FRAME: usize = 64;
-/// How often the operation is done per packet.
+/// Operations per packet at each point of the regression.
 const TIMES: [usize; 6] = [0, 1, 2, 4, 8, 16];
-/// Each point of the regression is measured this often, in turn.
+/// Passes over all points of the regression; each pass measures every point once.
 const REPEATS: usize = 3;
 /// Entries of the table and number of counters.
 const ENTRIES: usize = 10_000;
-/// Routes of the flow table, and different packets looked up in it.
+/// Routes of the flow table, and distinct keys looked up in it.
 const ROUTES: usize = 100;
 const KEYS: usize = 256;
 const TAG: [u8; 4] = [0x81, 0x00, 0x00, 0x64];
@@ -36,21 +36,21 @@ const MACS: usize = 12;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extra {
-    /// Finds an address among 10 000 (an exact match).
+    /// Looks up one of 10 000 addresses (an exact match).
     Lookup,
-    /// Adds to one of 10 000 counters.
+    /// Increments one of 10 000 counters.
     CounterUpdate,
-    /// Passes a word through a ring, in and out.
+    /// Writes a word to a ring and reads it back.
     MessagePass,
-    /// Pushes a VLAN tag and takes it off again: two copies of the frame.
+    /// Pushes a VLAN tag and pops it: two copies of the frame.
     EncapsulateDecapsulate,
-    /// Goes through a flow table of 100 routes entry by entry.
+    /// Searches a flow table of 100 routes entry by entry.
     TableInterpretation,
     /// Looks a packet up in the same table, compiled to the structure that suits it.
     CompiledTable,
 }
 
-/// All of them.
+/// All operations.
 pub const EXTRAS: [Extra; 6] = [
     Extra::Lookup,
     Extra::CounterUpdate,
@@ -60,24 +60,24 @@ pub const EXTRAS: [Extra; 6] = [
     Extra::CompiledTable,
 ];
 
-/// What an operation costs.
+/// The cost of an operation.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct OperationCost {
-    /// One of the operation, ns, with its 95 % interval, cut off at 0: where it begins there, the
-    /// operation is not told from nothing.
+    /// Time of one operation, ns, with its 95 % interval, truncated at 0. An interval that begins
+    /// at 0 does not distinguish the operation from no operation.
     pub cost_ns: Estimate,
-    /// The forwarder without it, ns.
+    /// Time of the forwarder without the operation, ns.
     pub forwarder_ns: Estimate,
-    /// Share of the variance the line explains.
+    /// Coefficient of determination of the linear fit.
     pub r2: f64,
-    /// The points: times per packet, ns per packet.
+    /// The measured points: operations per packet, ns per packet.
     pub points: Vec<(usize, f64)>,
 }
 
 /// Measures one operation with `packets` packets per point.
 ///
 /// # Errors
-/// [`FitError`] when the times fit no line at all.
+/// [`FitError`] when no line can be fitted to the times.
 pub fn operation(extra: Extra, packets: u64, progress: Progress<'_>) -> Result<OperationCost, FitError> {
     let points = on_core(0, || points(extra, packets, progress));
     let (times, ns): (Vec<f64>, Vec<f64>) = points.iter().map(|(n, ns)| (*n as f64, *ns)).unzip();
@@ -105,7 +105,7 @@ fn points(extra: Extra, packets: u64, progress: Progress<'_>) -> Vec<(usize, f64
     points
 }
 
-/// A forwarder that does something `times` times per packet.
+/// A forwarder that does the operation `times` times per packet.
 struct Forwarder {
     port: Memory,
     pool: FramePool,
@@ -120,7 +120,7 @@ struct Forwarder {
     routes: Routes,
 }
 
-/// A flow table in both its shapes, and what is looked up in it.
+/// A flow table, interpreted and compiled, and the keys to look up.
 struct Routes {
     entries: Vec<Match>,
     compiled: TablePlan,
@@ -164,7 +164,7 @@ impl Forwarder {
     fn work(&mut self, mut frame: Frame) -> Option<Frame> {
         for round in 0..self.times {
             let bytes = self.pool.bytes(&frame);
-            // A different entry each time, as different packets would ask for.
+            // A different entry each time, as different packets would select.
             let entry = (usize::from(u16::from_le_bytes([bytes[14], bytes[15]])) + round * 613) % ENTRIES;
             match self.extra {
                 Extra::Lookup => drop(black_box(self.table.get(&black_box(address(entry))))),
@@ -214,7 +214,7 @@ impl Device for Forwarder {
     const STAGES: &'static [&'static str] = &["receive", "operations", "send"];
 
     fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
-        // A memory port does not fail.
+        // A memory port never fails.
         let _ = self.port.rx_burst(Time::ZERO, &mut self.pool, &mut self.burst);
         let frames = self.burst.len();
         if frames == 0 {
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_the_same_after_every_operation() {
+    fn every_operation_leaves_the_frame_unchanged() {
         for extra in EXTRAS {
             let (mut forwarder, end) = Forwarder::new(extra, 3);
             let frame: Vec<u8> = (0..FRAME as u8).collect();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn both_shapes_of_the_table_find_the_same_entry() {
+    fn the_interpreted_and_the_compiled_table_find_the_same_entry() {
         let routes = Routes::new();
         for key in &routes.keys {
             let interpreted = routes.entries.iter().position(|matching| matching.matches(key));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_count_what_was_asked() {
+    fn counters_count_every_operation() {
         let (mut forwarder, end) = Forwarder::new(Extra::CounterUpdate, 5);
         Frames { next: 1 }.fill(&end);
         forwarder.turn(&mut |_| {});

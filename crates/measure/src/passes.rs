@@ -1,32 +1,32 @@
-//! Many short passes over a grid, made one: what each point costs when the machine's changes of
-//! speed are taken out.
-//!
-//! A machine shared with others changes its speed by tens of percent for tenths of a second. A pass
-//! over the grid that is as short meets one speed at most points, so a time is the product of the
-//! point's and the pass's, and the two are told apart by medians (Tukey's median polish of their
-//! logarithms, 1977). The pass's factor is 1 in the middle: what comes out is the machine's usual
+//! Merges many short passes over a grid into one result per point and removes the host's changes of
 //! speed.
+//!
+//! A shared host changes its speed by tens of percent for tenths of a second. A pass over the grid
+//! that is equally short runs at one speed at most points. A measured time is therefore the product
+//! of a factor of the point and a factor of the pass. Medians separate the two (Tukey's median
+//! polish of their logarithms, 1977). The median pass has a factor of 1, so that results are at the
+//! host's usual speed.
 
 use super::median;
 use serde_json::{Map, Value, json};
 
-/// With fewer points a pass's factor would be those points' own noise.
+/// Minimum number of points: with fewer, the factor of a pass would be the noise of those points.
 const POINTS_MIN: usize = 8;
-/// Rounds of the polish: it settles with the second.
+/// Rounds of the median polish: it converges with the second.
 const ROUNDS: usize = 2;
-/// Results that are times, by name.
+/// Names of results that are times.
 const TIMES: [&str; 4] = ["T_ns", "mean_ns", "p90_ns", "ns"];
-/// A result that is a rate.
+/// Name of the result that is a rate.
 const RATE: &str = "packets_per_second";
-/// A result that adds up over passes.
+/// Name of the result that is summed over passes.
 const COUNT: &str = "rounds";
 
 /// The results of one point in one pass, by name.
 pub type Results = Map<String, Value>;
 
-/// For each point one result of its passes, the same number at every point. Times and rates are
-/// medians over passes; `spread_pct` says by how much those of odd and even passes differ;
-/// everything else is from a pass in the middle.
+/// Merges the passes of each point into one result; every point has the same number of passes.
+/// Times and rates are medians over passes. `spread_pct` is the difference between the medians of
+/// odd and even passes. All other values are those of the pass with the median time.
 pub fn typical(points: Vec<Vec<Results>>) -> Vec<Results> {
     let times: Vec<Vec<f64>> = points.iter().map(|passes| passes.iter().map(time).collect()).collect();
     let factors = factors(&times);
@@ -37,7 +37,7 @@ fn time(results: &Results) -> f64 {
     results.get("T_ns").and_then(Value::as_f64).unwrap_or(f64::NAN)
 }
 
-/// How many times slower than usual the machine was in each pass.
+/// Returns the slowdown of each pass relative to the usual speed.
 fn factors(times: &[Vec<f64>]) -> Vec<f64> {
     let passes = times.first().map_or(0, Vec::len);
     let mut factors = vec![1.0; passes];
@@ -66,9 +66,9 @@ fn of_point(mut passes: Vec<Results>, times: &[f64], factors: &[f64]) -> Results
         return passes.swap_remove(0);
     }
     let polished: Vec<f64> = times.iter().zip(factors).map(|(t, f)| t / f).collect();
-    let every_other =
+    let median_of_every_other =
         |from: usize| median(&mut polished.iter().copied().skip(from).step_by(2).collect::<Vec<_>>());
-    let spread = 100.0 * (every_other(0) / every_other(1) - 1.0).abs();
+    let spread = 100.0 * (median_of_every_other(0) / median_of_every_other(1) - 1.0).abs();
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| polished[a].total_cmp(&polished[b]));
     let values: Vec<Value> = passes.into_iter().map(Value::Object).collect();
@@ -82,8 +82,7 @@ fn of_point(mut passes: Vec<Results>, times: &[f64], factors: &[f64]) -> Results
     found
 }
 
-/// One value of those of all passes, which are in the order of their times, each with its pass's
-/// factor.
+/// Merges one value over all passes. The passes are sorted by time, each with its factor.
 fn merge(name: &str, of: &[(&Value, f64)]) -> Value {
     let middle = of[of.len() / 2].0;
     let numbers = |scaled: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
@@ -131,8 +130,8 @@ mod tests {
         found.as_object().expect("an object").clone()
     }
 
-    /// Points of 50, 60, … ns on a machine that is 1.7 times slower for some passes in a row, at
-    /// some points a little longer than at others, and preempted now and then.
+    /// Points of 50, 60, … ns on a host that is 1.7 times slower for some passes in a row. Times
+    /// vary by up to 1 %, and some points are preempted.
     fn shared_machine(points: usize, passes: usize, seed: u64) -> Vec<Vec<Results>> {
         let mut rng = Rng::new(seed);
         let mut slow = false;
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn points_keep_their_proportions_on_a_machine_of_two_speeds() {
+    fn points_keep_their_proportions_on_a_host_with_two_speeds() {
         for seed in 0..20 {
             let found = typical(shared_machine(40, 200, seed));
             let mut scales: Vec<f64> =
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_of_times_and_rates_and_the_sum_of_rounds() {
+    fn times_and_rates_are_medians_and_rounds_are_summed() {
         let passes = vec![vec![results(12.0), results(10.0), results(10.4)]];
         let [found] = &typical(passes)[..] else { panic!("one point") };
         assert_eq!(
@@ -177,11 +176,11 @@ mod tests {
         let minus = found["stages_minus_whole_pct"].as_f64().expect("a number");
         assert!((minus + 5.0).abs() < 1e-9, "{minus}");
         let spread = found["spread_pct"].as_f64().expect("a number");
-        assert!((spread - 12.0).abs() < 1e-9, "11.2 against 10: {spread}");
+        assert!((spread - 12.0).abs() < 1e-9, "medians 11.2 and 10: {spread}");
     }
 
     #[test]
-    fn one_pass_stays_as_it_is() {
+    fn a_single_pass_is_left_unchanged() {
         assert_eq!(typical(vec![vec![results(7.0)]]), [results(7.0)]);
         assert!(typical(Vec::new()).is_empty());
     }

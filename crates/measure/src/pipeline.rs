@@ -1,14 +1,14 @@
-//! What pipelines have in common when they are measured: a device between the two sides of a memory
-//! port, fed in bursts, timed burst by burst.
+//! Measures pipelines: a device between the two ends of a memory port, fed in bursts and timed
+//! burst by burst.
 //!
 //! ```text
 //!   fill the ring ──▶ │ rx, work, tx │ ──▶ empty the ring        one round
 //!      not timed           timed             not timed
 //! ```
 //!
-//! Source, device and sink take turns on one core, so the device alone is timed and nothing waits
-//! for another core. Every [`STAGED_EVERY`]th round reads the clock between stages too; what that
-//! costs is taken off.
+//! Source, device and sink alternate on one core. Only the device is timed, and no core waits for
+//! another. Every [`STAGED_EVERY`]th round also reads the clock between stages; the cost of these
+//! readings is subtracted.
 
 use super::{Progress, clock_cost_ns, median, pin, quantile};
 use fastpath_engine::port::{MemoryEnd, Port};
@@ -19,35 +19,35 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
-/// Rounds with stages: few, so that the others are as in operation.
+/// One round in this many times its stages: few, so that the others run as in operation.
 const STAGED_EVERY: usize = 8;
-/// Rounds before counting begins.
+/// Warm-up rounds, not counted.
 const WARM_UP: usize = 64;
 
-/// What one stage costs.
+/// The cost of one stage.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stage {
-    /// Its name; stage i measured is stage i modelled and simulated.
+    /// Name; stage i of the measurement corresponds to stage i of the model and the simulator.
     pub name: String,
     /// Median time per packet, ns.
     pub ns: f64,
 }
 
-/// The device.
+/// A device under test.
 pub(super) trait Device {
-    /// Its stages, in order.
+    /// Names of the stages, in order.
     const STAGES: &'static [&'static str];
 
-    /// Takes a burst from its port, works on it and sends it; says how many frames it took. Calls
-    /// `mark` after each stage.
+    /// Receives a burst from the port, processes it and sends it. Calls `mark` after each stage.
+    /// Returns the number of frames received.
     fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize;
 
-    /// Takes and sends all that waits at its port.
+    /// Processes bursts until the port has no more frames.
     fn turn(&mut self, mark: &mut impl FnMut(usize)) {
         while self.burst(mark) > 0 {}
     }
 
-    /// Whether it holds frames that it will send in time.
+    /// Whether the device holds frames that it will send later.
     fn holds(&self) -> bool {
         false
     }
@@ -58,24 +58,24 @@ pub(super) trait Device {
 pub(super) struct Cost {
     /// Median over rounds, ns per packet.
     pub(super) median_ns: f64,
-    /// Mean, ns per packet: pauses of the machine included.
+    /// Mean, ns per packet; host stalls included.
     pub(super) mean_ns: f64,
-    /// Nine of ten rounds are faster, ns per packet.
+    /// 90th percentile over rounds, ns per packet.
     pub(super) p90_ns: f64,
-    /// The stages, from the rounds that had them.
+    /// The stages, from the rounds that timed them.
     pub(super) stages: Vec<Stage>,
-    /// Stages added up minus the whole, % of the whole.
+    /// Sum of the stages minus the whole, % of the whole.
     pub(super) stages_minus_whole_pct: f64,
-    /// Rounds timed.
+    /// Rounds timed as a whole.
     pub(super) rounds: usize,
 }
 
-/// The other side of the device's port.
+/// The far end of the device's port.
 pub(super) trait End {
-    /// Gives frames to the port; says how many it took.
+    /// Offers frames to the port; returns the number accepted.
     fn give<'a>(&self, frames: impl IntoIterator<Item = &'a [u8]>) -> usize;
 
-    /// Takes all that has come out; says how many frames.
+    /// Receives all frames that the device has sent; returns their number.
     fn take(&self) -> usize;
 }
 
@@ -89,8 +89,8 @@ impl End for MemoryEnd {
     }
 }
 
-/// Sends all that waits, as much at a time as the port takes; says how many frames. What it does
-/// not take is lost, as at a full NIC, and so shows a port that fails.
+/// Sends all frames of `out`, in as many bursts as the port needs; returns the number sent. Frames
+/// that the port does not accept are lost, as at a full NIC, so a failing port shows as loss.
 pub(super) fn send(
     port: &mut (impl Port + ?Sized),
     now: Time,
@@ -107,21 +107,21 @@ pub(super) fn send(
     waiting - lost
 }
 
-/// The source: frames to send, in bursts.
+/// A source of frames, in bursts.
 pub(super) trait Source<E = MemoryEnd> {
     /// Frames per burst.
     fn burst(&self) -> usize;
 
-    /// Gives the next so many frames to the port; says how many it took.
+    /// Offers the next `packets` frames to the port; returns the number accepted.
     fn give(&mut self, packets: usize, end: &E) -> usize;
 
-    /// The next burst.
+    /// Offers the next burst; returns the number of frames accepted.
     fn fill(&mut self, end: &E) -> usize {
         self.give(self.burst(), end)
     }
 }
 
-/// Frames of several flows, in turn.
+/// A source that cycles through frames of several flows.
 pub(super) struct InTurn {
     pub(super) frames: Arc<Vec<Vec<u8>>>,
     burst: usize,
@@ -129,7 +129,7 @@ pub(super) struct InTurn {
 }
 
 impl InTurn {
-    /// Bursts of `burst`, of frames that are at least one.
+    /// Returns a source with bursts of `burst` frames. `frames` must not be empty.
     pub(super) fn new(frames: Arc<Vec<Vec<u8>>>, burst: usize) -> InTurn {
         InTurn { frames, burst, next: 0 }
     }
@@ -147,7 +147,7 @@ impl<E: End> Source<E> for InTurn {
     }
 }
 
-/// Times a device, round by round. After the run the collected times give the [`Cost`].
+/// Times a device, round by round; [`Meter::cost`] then returns the [`Cost`].
 pub(super) struct Meter {
     clock_ns: f64,
     whole: Vec<f64>,
@@ -160,7 +160,7 @@ impl Meter {
         Meter { clock_ns: clock_cost_ns(), whole: Vec::new(), stages: vec![Vec::new(); stages], rounds: 0 }
     }
 
-    /// One round; gives the packets that came out.
+    /// Runs one round; returns the number of packets that came out.
     pub(super) fn round<D: Device, E: End>(
         &mut self,
         device: &mut D,
@@ -215,8 +215,8 @@ impl Meter {
     }
 }
 
-/// Does `work` on each of so many cores at once: it is told its core, how to wait until all are
-/// ready, and how to say how far it is.
+/// Runs `work` on each of `cores` cores at once. Its arguments are the core, a function that waits
+/// until all cores are ready, and a progress callback.
 pub(super) fn on_cores<T: Send>(
     cores: usize,
     progress: Progress<'_>,
@@ -240,12 +240,13 @@ pub(super) fn on_cores<T: Send>(
     })
 }
 
-/// Rounds it takes to time `packets` in bursts of `burst`, with enough for a median.
+/// Returns the number of rounds that time `packets` in bursts of `burst`, at least as many as a
+/// median needs.
 pub(super) fn rounds(packets: u64, burst: usize) -> usize {
     WARM_UP + (packets as usize).div_ceil(burst).max(4 * STAGED_EVERY)
 }
 
-/// Runs a device over its rounds.
+/// Times `packets` packets through a device.
 pub(super) fn run<D: Device, E: End>(
     device: &mut D,
     source: &mut impl Source<E>,

@@ -1,5 +1,5 @@
-//! The highest rate of a device: by trials in its own time (`offered.rs`), or in real time where
-//! its port is on a cable of this machine. The search is in `search.rs`.
+//! Measures the highest rate of a device. Trials run in the device's own time (`offered.rs`), or in
+//! real time if its port is attached to an interface of this host. The search is in `search.rs`.
 
 use super::dut_port::TesterPort;
 use super::offered::{Arrivals, Served};
@@ -9,34 +9,34 @@ use super::{Progress, clock_cost_ns, on_core, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a search calls itself when it says how far it is: steps are trials, and there may be more
-/// than it says.
+/// Name of the search in progress reports. Its steps are trials; there may be more trials than the
+/// reported total.
 pub const SEARCH: &str = "search";
-/// A turn at a port that takes so much longer than its frames need was not the port's: the machine
-/// stood still.
-const STILL: Duration = Duration::from_millis(1);
-/// How many times slower than usual a frame may be in earnest.
+/// A poll of a port that takes this much longer than its frames need was interrupted by a host
+/// stall.
+const STALL: Duration = Duration::from_millis(1);
+/// Slowdown of a frame, as a factor, that still counts as the device's own time.
 const SLOW: f64 = 4.0;
-/// How long frames may be under way after the last has been offered, and how long those that the
+/// How long to wait for frames in flight after the last has been offered, and for frames that the
 /// device holds.
 const GRACE: Duration = Duration::from_millis(1);
 const HELD: Duration = Duration::from_secs(1);
 
-/// How rates are searched.
+/// Parameters of a search for rates.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hunt<'a> {
-    /// What is searched for.
+    /// Goals of the search.
     pub goals: &'a [Goal],
-    /// How long final trials offer a load.
+    /// Duration of the final trials.
     pub duration: Duration,
-    /// How close the bounds come, relative.
+    /// Relative width of the final interval.
     pub width: f64,
-    /// Packets that may wait for the device; more are lost.
+    /// Capacity of the device's queue, packets; arrivals beyond it are lost.
     pub queue: u64,
 }
 
 impl Hunt<'_> {
-    /// Searches around `peak` packets/s.
+    /// Searches from 1/1000 to 3/2 of `peak` packets/s.
     fn search(
         self,
         peak: f64,
@@ -52,7 +52,8 @@ impl Hunt<'_> {
     }
 }
 
-/// What a packet costs a device at the other end of a wire, on the first core.
+/// Measures the cost per packet of a device at the other end of a DUT attachment, on the first
+/// core.
 pub(super) fn cost_over(
     device: &mut (impl Device + Send),
     source: &mut (impl Source<TesterPort> + Send),
@@ -60,12 +61,13 @@ pub(super) fn cost_over(
     packets: u64,
     progress: Progress<'_>,
 ) -> (Cost, TesterPort) {
-    // The far end stays with one thread, which moves to the device's core and back.
+    // The far end belongs to one thread, which moves to the device's core and back.
     on_core(0, move || (pipeline::run(device, source, &far, packets, progress), far))
 }
 
-/// The highest rates of such a device, none without goals: in its own time, or in real time if the
-/// wire is not ours.
+/// Searches the highest rates of a device at the other end of a DUT attachment. Returns an empty
+/// list without goals. Trials run in the device's own time over a veth pair of this process,
+/// otherwise in real time.
 pub(super) fn search_over(
     device: &mut (impl Device + Send),
     source: &mut (impl Source<TesterPort> + Send),
@@ -84,8 +86,8 @@ pub(super) fn search_over(
     on_core(1, move || hunt.search(1e9 / t_ns, progress, trial))
 }
 
-/// The highest rates of a device on the first core, in its own time. A packet usually takes it
-/// `t_ns`.
+/// Searches the highest rates of a device on the first core, in the device's own time. `t_ns` is
+/// the usual time per packet.
 pub(super) fn in_own_time<E: End + Send>(
     device: &mut (impl Device + Send),
     source: &mut (impl Source<E> + Send),
@@ -104,7 +106,8 @@ pub(super) fn in_own_time<E: End + Send>(
             let time_s = (begun.elapsed().as_secs_f64() - clock_ns * 1e-9).max(0.0);
             let mut forwarded = end.take() as u64;
             if packets == 0 {
-                // RFC 2544 §26.1: wait for what the kernel or the device still has under way.
+                // RFC 2544 §26.1: wait for frames that the kernel or the device still has in
+                // flight.
                 let (first, mut last) = (Instant::now(), Instant::now());
                 while last.elapsed() < GRACE || device.holds() && first.elapsed() < HELD {
                     device.turn(&mut |_| {});
@@ -119,8 +122,8 @@ pub(super) fn in_own_time<E: End + Send>(
     })
 }
 
-/// Offers `load` packets/s for `time` in real time, the device on a core of its own. A packet
-/// usually takes it `usual_s`.
+/// Offers `load` packets/s for `time` in real time, with the device on a core of its own. `usual_s`
+/// is the device's usual time per packet.
 fn in_real_time<E: End>(
     device: &mut (impl Device + Send),
     source: &mut impl Source<E>,
@@ -128,13 +131,13 @@ fn in_real_time<E: End>(
     (load, time): (f64, Duration),
     usual_s: f64,
 ) -> Trial {
-    let (stop, idle, still) = (AtomicBool::new(false), AtomicU64::new(0), AtomicBool::new(false));
+    let (stop, idle, stalled) = (AtomicBool::new(false), AtomicU64::new(0), AtomicBool::new(false));
     let holds = AtomicBool::new(false);
-    // Called after each turn at a port, with the frames it moved.
+    // Called after each poll of a port, with the number of frames it moved.
     let watch = |last: &mut Instant, frames: u64| {
         let now = Instant::now();
-        if (now - *last).as_secs_f64() > SLOW * usual_s * frames as f64 + STILL.as_secs_f64() {
-            still.store(true, Ordering::Relaxed);
+        if (now - *last).as_secs_f64() > SLOW * usual_s * frames as f64 + STALL.as_secs_f64() {
+            stalled.store(true, Ordering::Relaxed);
         }
         *last = now;
     };
@@ -156,7 +159,8 @@ fn in_real_time<E: End>(
         let (mut sent, mut offered, mut received) = (0u64, 0u64, 0u64);
         let start = Instant::now();
         let mut last = start;
-        // What is due by now is offered at once; what the ring does not take is lost, as at a NIC.
+        // All frames due by now are offered at once. Frames that the ring does not accept are lost,
+        // as at a NIC.
         while offered < total {
             let due = ((start.elapsed().as_secs_f64() * load) as u64 + 1).min(total);
             let new = due.saturating_sub(offered);
@@ -168,20 +172,20 @@ fn in_real_time<E: End>(
             received += taken;
             watch(&mut last, new + taken);
         }
-        // RFC 2544 §26.1: wait for what is still under way, here until the device has found nothing
-        // twice and a wire has had its time too.
+        // RFC 2544 §26.1: wait for frames in flight, until the device has found its port empty
+        // twice and `GRACE` has passed for frames on the wire.
         let (seen, last) = (idle.load(Ordering::Relaxed), Instant::now());
-        let is_under_way = || {
+        let is_in_flight = || {
             idle.load(Ordering::Relaxed) < seen + 2
                 || last.elapsed() < GRACE
                 || holds.load(Ordering::Relaxed) && last.elapsed() < HELD
         };
-        while received < sent && is_under_way() {
+        while received < sent && is_in_flight() {
             received += end.take() as u64;
         }
         received += end.take() as u64;
         stop.store(true, Ordering::Relaxed);
-        let spoilt = still.load(Ordering::Relaxed);
+        let spoilt = stalled.load(Ordering::Relaxed);
         Trial { offered, forwarded: received, spoilt, ..Trial::default() }
     })
 }
@@ -196,7 +200,7 @@ mod tests {
     use std::collections::VecDeque;
     use std::sync::Arc;
 
-    /// Sends what it took the burst before.
+    /// A device that sends each burst one burst later.
     struct Late {
         port: Memory,
         pool: FramePool,
@@ -233,15 +237,15 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_far_below_the_peak_forwards_what_is_offered() {
+    fn a_trial_far_below_the_peak_forwards_all_frames() {
         let (mut device, end) = Late::new();
-        let asked = (10_000.0, Duration::from_millis(20));
-        let found = in_real_time(&mut device, &mut source(), &end, asked, 1e-6);
+        let load = (10_000.0, Duration::from_millis(20));
+        let found = in_real_time(&mut device, &mut source(), &end, load, 1e-6);
         assert_eq!((found.offered, found.forwarded), (200, 200));
     }
 
     #[test]
-    fn what_a_device_holds_is_waited_for() {
+    fn a_search_waits_for_frames_that_the_device_holds() {
         let (mut device, end) = Late::new();
         let goals = [Goal { loss_ratio: 0.0 }];
         let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };

@@ -1,9 +1,9 @@
-//! An integer score per core: the four kinds of work that EEMBC CoreMark mixes (a linked list, a
-//! small matrix, a state machine over text, a CRC of it all), in an implementation of our own.
-//! Iterations per second.
+//! Computes an integer score per core, in iterations per second. It mixes the four workloads of
+//! EEMBC CoreMark (a linked list, a small matrix, a state machine over text, a CRC over all of it)
+//! in an independent implementation.
 //!
-//! It is *not* CoreMark: the numbers cannot be compared with CoreMark's, and records keep the two
-//! apart.
+//! It is *not* CoreMark: its scores cannot be compared with CoreMark scores, and records keep the
+//! two apart.
 
 use super::{Effort, Slowdown, rounds};
 use std::hint::black_box;
@@ -13,8 +13,8 @@ const NODES: usize = 64;
 const SIDE: usize = 12;
 const ITERATIONS: u32 = 50;
 
-/// Iterations per second of the calling thread's core: the best of many short rounds, which pauses
-/// of the machine make slower but never faster.
+/// Returns the iterations per second of the calling thread's core. It is the best of many short
+/// rounds: a host stall makes a round slower but never faster.
 pub(super) fn score(effort: Effort, slowdown: Slowdown) -> f64 {
     let span = match effort {
         Effort::Quick => Duration::from_millis(150),
@@ -32,7 +32,7 @@ pub(super) fn score(effort: Effort, slowdown: Slowdown) -> f64 {
     f64::from(ITERATIONS) * 1e9 / best
 }
 
-/// The state of the work; each iteration depends on the one before.
+/// The state of the benchmark; each iteration depends on the previous one.
 struct Bench {
     next: [u8; NODES],
     data: [u16; NODES],
@@ -66,7 +66,7 @@ impl Bench {
         self.crc
     }
 
-    /// Links the nodes, merges them into order, walks the list.
+    /// Links the nodes, sorts the list by merging, and walks it.
     fn list(&mut self) -> u16 {
         const END: u8 = NODES as u8;
         for (i, next) in self.next.iter_mut().enumerate() {
@@ -120,7 +120,7 @@ impl Bench {
         sum
     }
 
-    /// Multiplies the matrix with itself and folds the product back into it.
+    /// Multiplies the matrix with itself and folds the product into it.
     fn matrix(&mut self) -> u16 {
         let a = self.matrix;
         let mut sum = 0i32;
@@ -134,7 +134,7 @@ impl Bench {
         (sum ^ (sum >> 16)) as u16
     }
 
-    /// Reads numbers out of a text that the seed spoils here and there.
+    /// Parses numbers from a text in which `seed` corrupts some bytes.
     fn states(&self, seed: u16) -> u16 {
         #[derive(Clone, Copy)]
         enum State {
@@ -166,7 +166,7 @@ impl Bench {
     }
 }
 
-/// CRC-16/ARC, bit by bit as CoreMark does it: the work is the point.
+/// CRC-16/ARC, bit by bit as CoreMark computes it: the work is intended.
 fn crc16(value: u16, mut crc: u16) -> u16 {
     for bit in 0..16 {
         let feedback = (crc ^ (value >> bit)) & 1;
@@ -183,9 +183,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crc_is_the_published_one() {
-        // CRC-16/ARC of "123456789" is 0xbb3d; the input goes in as 16-bit words, so the last byte
-        // is done by hand.
+    fn the_crc_matches_the_published_check_value() {
+        // CRC-16/ARC of "123456789" is 0xbb3d. The input is read in 16-bit words, so the test adds
+        // the last byte itself.
         let words = b"12345678".chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]]));
         let crc = words.fold(0, |crc, word| crc16(word, crc));
         let last = (0..8).fold(crc, |crc, bit| {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn iterations_repeat_from_the_same_seed() {
+    fn equal_seeds_give_equal_iterations() {
         let run = |seed| {
             let mut bench = Bench::new(seed);
             (0..100).map(|_| bench.iterate()).collect::<Vec<_>>()
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_score_is_a_rate() {
+    fn a_score_exceeds_a_hundred_iterations_per_second() {
         assert!(score(Effort::Quick, Slowdown::NONE) > 100.0);
     }
 }

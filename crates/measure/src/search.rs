@@ -1,90 +1,93 @@
-//! The highest rate a device carries within a loss ratio (RFC 2544 §26.1), searched as MLRsearch
-//! does (draft-ietf-bmwg-mlrsearch): one search for all goals, short trials first, a load judged by
-//! the majority of its trials.
+//! Searches the highest rate that a device carries within a loss ratio (RFC 2544 §26.1), as
+//! MLRsearch does (draft-ietf-bmwg-mlrsearch): one search for all goals, short trials first, and
+//! each load judged by the majority of its trials.
 //!
 //! ```text
-//!   loads:    ·  ·  ·  ●  ○  ·  ●  ○  ·  ·      a grid of steps of the width asked for
-//!   loss ≤ 0 %:       low up                    every trial of a load counts for every goal,
-//!   loss ≤ 5 %:                low up           so a goal finds most of its loads judged
+//!   loads:    ·  ·  ·  ●  ○  ·  ●  ○  ·  ·      a grid with steps of the requested width
+//!   loss ≤ 0 %:       low up                    every trial at a load counts for every goal,
+//!   loss ≤ 5 %:                low up           so most loads of a goal are already judged
 //! ```
 //!
-//! Pure: a trial is an argument. Not the whole draft: all goals share the final duration, width and
-//! majority rule, and short trials say where to look, not what is true.
+//! The search is pure: the trial is an argument. It implements a part of the draft. All goals share
+//! the final duration, the width and the majority rule. Short trials only choose where to search;
+//! only final trials judge a load.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Trials at one load before it is judged.
+/// Trials at one load whose majority judges it.
 const TRIALS: usize = 3;
-/// Most trials at one load, those spoilt by the machine included.
+/// Maximum number of trials at one load, spoilt trials included.
 const TRIALS_MAX: usize = 20;
-/// Durations before the final one are shorter by this factor each.
+/// Ratio of the durations of successive phases; the final phase is the longest.
 const SHORTER: u32 = 4;
 const PHASES: u32 = 3;
 
-/// What is searched for.
+/// A goal of the search.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Goal {
-    /// Share of packets that may be lost, 0 … 1: 0 is the no-drop rate, more a partial-drop rate.
+    /// Share of packets that may be lost, 0 … 1. 0 gives the no-drop rate, a larger value a
+    /// partial-drop rate.
     pub loss_ratio: f64,
 }
 
-/// What one trial found.
+/// The result of one trial.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Trial {
-    /// Packets the source wanted to send.
+    /// Packets that the source offered.
     pub offered: u64,
-    /// Packets that came through.
+    /// Packets that the device forwarded.
     pub forwarded: u64,
-    /// Pauses of the machine that were left out.
+    /// Host stalls whose time was left out.
     pub pauses: u64,
-    /// The machine stood still and that could not be left out: what was lost may be its fault.
+    /// Whether a host stall occurred that could not be left out; it may have caused the loss.
     pub spoilt: bool,
 }
 
-/// A goal's answer.
+/// The result for one goal.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Found {
     /// The goal.
     pub goal: Goal,
-    /// The highest load that met the goal and lies below every load that did not, packets/s; none
-    /// when not even the lowest met it.
+    /// The highest load that met the goal below all loads that missed it, packets/s. `None` if even
+    /// the lowest load missed it.
     pub lower_pps: Option<f64>,
-    /// The lowest load that did not, packets/s; none when the highest load possible still met it.
+    /// The lowest load that missed the goal, packets/s. `None` if the highest possible load met it.
     pub upper_pps: Option<f64>,
-    /// What came through at the lower load, packets/s, in the median trial: MLRsearch's conditional
-    /// throughput. With loss allowed it is nearer to what the device carries than the load.
+    /// The forwarding rate at the lower bound in the median trial, packets/s: MLRsearch's
+    /// conditional throughput. With loss allowed, it is closer than the load to the rate the device
+    /// carries.
     #[serde(default)]
     pub conditional_pps: Option<f64>,
-    /// Trials of the search, for all its goals together.
+    /// Trials of the search, for all goals together.
     pub trials: usize,
-    /// Pauses of the machine that were left out of them.
+    /// Host stalls that were left out of these trials.
     #[serde(default)]
     pub pauses: u64,
-    /// Trials that lost packets while the machine stood still, made again.
+    /// Trials that lost packets during a host stall and were repeated.
     #[serde(default)]
     pub spoilt: usize,
 }
 
-/// Why there is no answer.
+/// Why a search has no result.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum SearchError {
-    /// Loads that are no range.
+    /// The loads do not form a range.
     #[error("loads from {least} to {most} packets/s: must be above 0 and in order")]
     Range {
-        /// The lowest.
+        /// The lowest load, packets/s.
         least: f64,
-        /// The highest.
+        /// The highest load, packets/s.
         most: f64,
     },
 }
 
-/// About as many trials as a search of so many goals takes, to say how far it is.
+/// Estimates the number of trials of a search for `goals` goals, for progress reports.
 pub(super) fn usual_trials(goals: usize) -> usize {
-    // Both bounds of each goal by a majority, in each phase: what a device takes that is always the
-    // same.
+    // Both bounds of each goal, each by a majority, in each phase: the number of trials for a
+    // deterministic device.
     1 + goals * PHASES as usize * 2 * TRIALS.div_ceil(2)
 }
 
@@ -94,11 +97,11 @@ impl Trial {
     }
 }
 
-/// Searches all `goals` between the loads `least` and `most` (packets/s), to a relative width of
+/// Searches all `goals` between the loads `least` and `most` (packets/s) to a relative width of
 /// `width`, with final trials of `duration`.
 ///
 /// # Errors
-/// [`SearchError`] for loads that are no range.
+/// [`SearchError`] for loads that do not form a range.
 pub fn search(
     goals: &[Goal],
     (least, most): (f64, f64),
@@ -118,13 +121,13 @@ pub fn search(
         spoilt += usize::from(trial.spoilt && trial.forwarded < trial.offered);
         trial
     };
-    // What comes through of the highest load is a first guess.
-    let most_passed = 1.0 - counted(most, duration / SHORTER.pow(PHASES - 1)).loss();
+    // The forwarding rate at the highest load is the first guess.
+    let most_forwarded = 1.0 - counted(most, duration / SHORTER.pow(PHASES - 1)).loss();
     let mut from: Vec<Start> = goals
         .iter()
-        .map(|goal| Start { at: grid.below(most * most_passed / (1.0 - goal.loss_ratio)), step: 1 })
+        .map(|goal| Start { at: grid.below(most * most_forwarded / (1.0 - goal.loss_ratio)), step: 1 })
         .collect();
-    // The strictest goal first: what is good for it is good for the others.
+    // The strictest goal first: a load that meets it meets the others too.
     let mut order: Vec<usize> = (0..goals.len()).collect();
     order.sort_by(|&a, &b| goals[a].loss_ratio.total_cmp(&goals[b].loss_ratio));
     let mut trials = Trials::new();
@@ -134,7 +137,7 @@ pub fn search(
         for &i in &order {
             narrow(&mut trials, goals[i], from[i], &grid, &mut |load| counted(load, time));
         }
-        // Where the next phase begins: in the best case it finds both bounds as they are.
+        // Start of the next phase: in the best case it confirms both bounds.
         for (goal, from) in goals.iter().zip(&mut from) {
             *from = match bounds(&trials, *goal) {
                 (Some(lower), upper) => Start { at: lower, step: upper.map_or(1, |upper| upper - lower) },
@@ -158,8 +161,7 @@ pub fn search(
     Ok(goals.iter().map(answer).collect())
 }
 
-/// The loads that may be tried, so that goals meet at the same ones: number k is
-/// `least`·e^(k·step), the last is `most`.
+/// The candidate loads, shared by all goals. Load k is `least`·e^(k·step); the last is `most`.
 struct Grid {
     least: f64,
     most: f64,
@@ -175,26 +177,27 @@ impl Grid {
         (self.least * (self.step * f64::from(at)).exp()).min(self.most)
     }
 
-    /// The highest of them that is not above `load`, or the lowest.
+    /// Returns the number of the highest load not above `load`, or 0.
     fn below(&self, load: f64) -> u32 {
         (((load / self.least).ln() / self.step).max(0.0) as u32).min(self.last())
     }
 }
 
-/// Where a goal's search begins, and how far its first step goes.
+/// Where the search for a goal begins, and the size of its first step.
 #[derive(Clone, Copy)]
 struct Start {
     at: u32,
     step: u32,
 }
 
-/// The trials of a phase by their load's number on the grid.
+/// The trials of a phase by the number of their load on the grid.
 type Trials = BTreeMap<u32, Vec<Trial>>;
 
-/// Tries loads until the goal's bounds are neighbours on the grid: from the start outwards, further
-/// each time, then in the middle. No load between two bounds has been judged, so each is a new one.
+/// Tries loads until the goal's bounds are neighbours on the grid: outwards from the start with
+/// growing steps, then by bisection. No load between the bounds has been judged, so each one is
+/// new.
 fn narrow(trials: &mut Trials, goal: Goal, from: Start, grid: &Grid, trial: &mut impl FnMut(f64) -> Trial) {
-    let (mut step, mut guess, mut was_good) = (from.step, Some(from.at), true);
+    let (mut step, mut guess, mut was_met) = (from.step, Some(from.at), true);
     loop {
         let (lower, upper) = bounds(trials, goal);
         let middle = lower.zip(upper).map(|(lower, upper)| u32::midpoint(lower, upper));
@@ -206,27 +209,28 @@ fn narrow(trials: &mut Trials, goal: Goal, from: Start, grid: &Grid, trial: &mut
             (Some(lower), None) if lower >= grid.last() => return,
             (None, Some(0)) => return,
             _ if guessed.is_some() => guessed.unwrap_or_default(),
-            (Some(lower), _) if was_good || upper.is_none() => {
+            (Some(lower), _) if was_met || upper.is_none() => {
                 (lower + step).min(middle.unwrap_or(grid.last()))
             }
             (_, Some(upper)) => upper.saturating_sub(step).max(middle.unwrap_or(0)),
-            // Nothing is judged only before the first guess.
+            // No load has been judged before the first guess.
             (_, None) => from.at,
         };
         if guessed.is_none() {
             step *= 2;
         }
         let load = trials.entry(next).or_default();
-        was_good = loop {
+        was_met = loop {
             match judge(load, goal) {
-                Some(good) => break good,
+                Some(met_goal) => break met_goal,
                 None => load.push(trial(grid.load(next))),
             }
         };
     }
 }
 
-/// The highest load that met the goal below the lowest that did not, and that one.
+/// Returns the highest load that met the goal below the lowest that missed it, and that lowest
+/// load.
 fn bounds(trials: &Trials, goal: Goal) -> (Option<u32>, Option<u32>) {
     let judged = |wanted: bool| {
         trials.iter().filter(move |(_, load)| judge(load, goal) == Some(wanted)).map(|(at, _)| *at)
@@ -235,8 +239,8 @@ fn bounds(trials: &Trials, goal: Goal) -> (Option<u32>, Option<u32>) {
     (judged(true).take_while(|&at| upper.is_none_or(|upper| at < upper)).last(), upper)
 }
 
-/// Whether the load meets the goal; none until a majority is sure. A spoilt trial that lost too
-/// much says nothing.
+/// Returns whether the load meets the goal, `None` until a majority is certain. A spoilt trial that
+/// lost too much does not count.
 fn judge(load: &[Trial], goal: Goal) -> Option<bool> {
     let met = load.iter().filter(|trial| trial.loss() <= goal.loss_ratio).count();
     let missed = load.iter().filter(|trial| trial.loss() > goal.loss_ratio && !trial.spoilt).count();
@@ -249,8 +253,8 @@ fn judge(load: &[Trial], goal: Goal) -> Option<bool> {
     }
 }
 
-/// The loss of the median of a load's trials, where those that were not needed any more lost the
-/// most.
+/// Returns the loss of the median trial at a load. Trials that the majority did not need are
+/// counted as the most lossy.
 fn median_loss(load: &[Trial]) -> f64 {
     let mut losses: Vec<f64> = load.iter().map(Trial::loss).collect();
     losses.sort_by(f64::total_cmp);
@@ -300,15 +304,15 @@ mod tests {
     }
 
     #[test]
-    fn pauses_in_one_trial_of_ten_do_not_move_the_majority() {
+    fn host_stalls_in_one_trial_of_ten_do_not_change_the_majority() {
         let mut rng = Rng::new(5);
         let mut clean = device(3e6);
-        let paused = |load: f64, duration: Duration| {
+        let stalling = |load: f64, duration: Duration| {
             let trial = clean(load, duration);
             let lost = if rng.below(10) == 0 { trial.forwarded / 50 } else { 0 };
             Trial { forwarded: trial.forwarded - lost, ..trial }
         };
-        let found = search(&[NDR], (1e4, 1e7), 0.01, Duration::from_secs(1), paused).unwrap();
+        let found = search(&[NDR], (1e4, 1e7), 0.01, Duration::from_secs(1), stalling).unwrap();
         assert!((found[0].lower_pps.unwrap() / 3e6 - 1.0).abs() < 0.05, "{found:?}");
     }
 
@@ -323,8 +327,8 @@ mod tests {
     }
 
     #[test]
-    fn mlrsearch_finds_the_same_on_devices_of_known_loss() {
-        // What MLRsearch 1.2.1 found, made by tests/data/mlrsearch.py.
+    fn results_match_mlrsearch_on_devices_of_known_loss() {
+        // Results of MLRsearch 1.2.1, generated by tests/data/mlrsearch.py.
         let golden = include_str!("../tests/data/mlrsearch.csv");
         let rows: Vec<Vec<&str>> = golden.lines().skip(1).map(|line| line.split(',').collect()).collect();
         assert_eq!(rows.len(), 30);
@@ -337,20 +341,20 @@ mod tests {
                 seconds += duration.as_secs_f64();
                 device(load, duration)
             };
-            let asked: Vec<Goal> = goals.iter().map(|row| Goal { loss_ratio: known(row, 2) }).collect();
-            let found = search(&asked, (1e4, 1e7), 0.005, Duration::from_secs(1), timed).unwrap();
+            let wanted: Vec<Goal> = goals.iter().map(|row| Goal { loss_ratio: known(row, 2) }).collect();
+            let found = search(&wanted, (1e4, 1e7), 0.005, Duration::from_secs(1), timed).unwrap();
             for (row, ours) in goals.iter().zip(&found) {
                 let (lower, theirs) = (ours.lower_pps.unwrap(), (known(row, 3), number(row, 4)));
                 assert_eq!(ours.upper_pps.is_none(), theirs.1.is_none(), "{row:?} {ours:?}");
-                // Both intervals hold the same rate, so they overlap; a packet more or less is
-                // rounding.
+                // Both intervals contain the same rate, so they overlap; a difference of one packet
+                // is rounding.
                 assert!(lower <= theirs.1.unwrap_or(1e7) * 1.0001, "{row:?} {ours:?}");
                 assert!(theirs.0 <= ours.upper_pps.unwrap_or(1e7) * 1.0001, "{row:?} {ours:?}");
                 assert!((lower / theirs.0 - 1.0).abs() < 0.0101, "{row:?} {ours:?}");
                 let conditional = ours.conditional_pps.unwrap();
                 assert!((conditional / known(row, 5) - 1.0).abs() < 0.0101, "{row:?} {ours:?}");
             }
-            // Short trials included, and goals that meet at one load pay once.
+            // Short trials included; a load shared by several goals is tried once.
             assert!(seconds < 1.5 * known(&goals[0], 6), "{seconds} {goals:?}");
         }
     }
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_number_of_trials_is_about_what_a_search_takes() {
+    fn the_estimated_number_of_trials_is_within_a_factor_of_two_and_a_half() {
         for capacity in [2e4, 3e5, 1e6, 7.3e6] {
             for goals in [&[NDR][..], &[NDR, PDR]] {
                 let found = search(goals, (1e4, 1.5e7), 0.02, Duration::from_secs(1), sloping(capacity, 1.0))
@@ -383,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spoilt_trial_says_nothing_unless_it_lost_nothing() {
+    fn a_spoilt_trial_counts_only_if_it_lost_nothing() {
         let lossless = Trial { offered: 100, forwarded: 100, ..Trial::default() };
         let lossy = Trial { forwarded: 90, ..lossless };
         let spoilt = Trial { spoilt: true, ..lossy };
@@ -391,12 +395,12 @@ mod tests {
         assert_eq!(judged(&[spoilt, spoilt, lossy]), None);
         assert_eq!(judged(&[spoilt, lossy, lossy]), Some(false));
         assert_eq!(judged(&[Trial { spoilt: true, ..lossless }, lossless]), Some(true));
-        // Where nothing but spoilt trials can be had, the load is not known to be good.
+        // If all trials are spoilt, the load does not meet the goal.
         assert_eq!(judged(&[spoilt; TRIALS_MAX]), Some(false));
     }
 
     #[test]
-    fn bounds_are_neighbours_and_in_the_order_of_the_goals_whatever_trials_say() {
+    fn bounds_are_neighbours_and_ordered_by_goal_for_noisy_trials() {
         for seed in 0..500 {
             let mut rng = Rng::new(seed);
             let noisy = |load: f64, _: Duration| {

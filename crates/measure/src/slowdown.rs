@@ -1,38 +1,38 @@
-//! A slower core, for experiments: after each piece of work that is timed, the core goes on with
-//! other work until a multiple of its time has passed. To the measurement that is a core of so much
-//! lower frequency, memory included.
+//! Emulates a slower core for experiments. After each timed piece of work, the core does other work
+//! until a multiple of its time has passed. To the measurement this looks like a core of a
+//! correspondingly lower frequency, memory included.
 
 use super::pipeline::Device;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// How many times slower than it is the core shall seem.
+/// The factor by which the core appears slower.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Slowdown(f64);
 
-/// Not a slowdown.
+/// A factor outside 1 to 100.
 #[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
 #[error("slowdown {0}: must be from 1 to 100")]
 pub struct NoSlowdown(f64);
 
 impl Slowdown {
-    /// The core as it is.
+    /// The core at its real speed.
     pub const NONE: Slowdown = Slowdown(1.0);
 
-    /// `factor` times slower.
+    /// Returns a slowdown of `factor`.
     ///
     /// # Errors
-    /// [`NoSlowdown`] unless it is from 1 to 100.
+    /// [`NoSlowdown`] unless `factor` is from 1 to 100.
     pub fn new(factor: f64) -> Result<Slowdown, NoSlowdown> {
         if (1.0..=100.0).contains(&factor) { Ok(Slowdown(factor)) } else { Err(NoSlowdown(factor)) }
     }
 
-    /// The factor.
+    /// Returns the factor.
     pub fn factor(self) -> f64 {
         self.0
     }
 
-    /// Works until what began at `since` has taken the multiple of its time.
+    /// Does other work until the time since `since` has grown by the factor.
     pub(super) fn stretch(self, since: Instant) {
         if self == Slowdown::NONE {
             return;
@@ -45,7 +45,7 @@ impl Slowdown {
     }
 }
 
-/// A device on a slower core.
+/// A device on an emulated slower core.
 pub(super) struct Slowed<D> {
     pub(super) device: D,
     pub(super) slowdown: Slowdown,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_takes_the_multiple_of_its_time() {
+    fn stretched_work_takes_a_multiple_of_its_time() {
         let begun = Instant::now();
         while begun.elapsed().as_micros() < 100 {}
         Slowdown::new(3.0).expect("a factor").stretch(begun);

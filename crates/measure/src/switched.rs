@@ -1,5 +1,5 @@
-//! A switch as a pipeline: receive, through its compiled tables, send. Tables and flows are those
-//! of `switching/`.
+//! Measures a switch as a pipeline: receive, look up in the compiled tables, send. Tables and flows
+//! are those of `switching/`.
 
 use super::netcope::Netcope;
 use super::pipeline::{self, Device, InTurn};
@@ -14,16 +14,16 @@ use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of each ring of the port, at least.
+/// Minimum size of each ring of the port, bytes.
 const RING: usize = 1 << 20;
-/// Virtual time between bursts: idle timeouts are longer.
+/// Virtual time between bursts, shorter than any idle timeout.
 const TURN: Duration = Duration::from_us(1);
 
-/// Measures `packets` frames of `size` bytes in bursts of `burst` through the tables of `question`,
-/// on each of `cores` cores with a port of its own.
+/// Measures `frames.packets` frames of `frames.size` bytes in bursts of `frames.burst` through the
+/// tables of `question`, on each of `cores` cores with a port of its own.
 ///
 /// # Errors
-/// The rules cannot be read, or there is no code for this machine.
+/// The rules cannot be read, or code generation does not support this machine.
 pub fn switched(
     question: &SwitchQuestion,
     frames: SwitchFrames,
@@ -40,11 +40,11 @@ pub fn switched(
     Ok(Netcope::of_all(costs))
 }
 
-/// The same on one core with its port on a real interface, as
-/// [`netcope_over`](super::netcope_over).
+/// Measures as [`switched`], on one core with its port on a real interface, as
+/// [`netcope_over`](super::netcope_over). Also returns the highest rate within each goal.
 ///
 /// # Errors
-/// As [`switched`], and those of a search.
+/// The errors of [`switched`] and of a search.
 pub fn switched_over(
     question: &SwitchQuestion,
     frames: SwitchFrames,
@@ -60,7 +60,7 @@ pub fn switched_over(
     Ok((Netcope::of(cost), rates))
 }
 
-/// The highest rates within each goal of one core, as
+/// Searches the highest rate of one core within each goal, as
 /// [`netcope_throughput`](super::netcope_throughput).
 ///
 /// # Errors
@@ -81,14 +81,14 @@ pub fn switched_throughput(
     Ok(rate::in_own_time(&mut device, &mut tables.source(), end, t_ns, hunt, progress)?)
 }
 
-/// What comes to a switch.
+/// The frames offered to a switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchFrames {
-    /// Bytes of a frame, at least: some tables ask for longer headers.
+    /// Minimum frame size, bytes; some tables need longer headers.
     pub size: usize,
-    /// Frames that arrive together.
+    /// Frames per burst.
     pub burst: usize,
-    /// Frames timed on each core.
+    /// Frames to time on each core.
     pub packets: u64,
 }
 
@@ -98,7 +98,7 @@ impl SwitchFrames {
     }
 }
 
-/// Tables at work, and frames that meet them.
+/// Compiled tables, and frames that match them.
 struct Prepared {
     live: Live,
     entrance: u32,
@@ -115,8 +115,8 @@ impl Prepared {
         let (live, entrance, mut frames) = prepared(question, cores)?;
         for frame in &mut frames {
             frame.resize(frame.len().max(size), 0);
-            // To one station each: on a wire what goes to many is the kernel's. No table that
-            // random frames meet looks there.
+            // Unicast destinations only: on a wire, the kernel handles multicast frames too. No
+            // table that random frames match uses this bit.
             frame[0] &= !1;
         }
         Ok(Prepared { live, entrance, frames: Arc::new(frames), burst })
@@ -140,7 +140,7 @@ impl Prepared {
     }
 }
 
-/// The device.
+/// The device under test: compiled tables behind a port.
 struct Tables {
     port: Box<dyn Port>,
     pool: FramePool,
@@ -156,7 +156,7 @@ impl Device for Tables {
     const STAGES: &'static [&'static str] = &["receive", "tables", "send"];
 
     fn burst(&mut self, mark: &mut impl FnMut(usize)) -> usize {
-        // What fails on the way in or out shows as loss.
+        // Receive and send errors show as loss.
         let _ = self.port.rx_burst(self.now, &mut self.pool, &mut self.burst);
         let frames = self.burst.len();
         if frames == 0 {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn its_highest_rate_is_searched_as_of_any_device() {
+    fn a_search_finds_the_highest_rate_of_a_switch() {
         let goals = [Goal { loss_ratio: 0.0 }];
         let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };
         let found = switched_throughput(&question(), FRAMES, 500.0, hunt, &|_, _, _| {}).expect("a rate");
@@ -215,14 +215,14 @@ mod tests {
         let Some(dut_port) = open_or_skip(&DutAttachment::Veth, "the_switch_works_behind_a_dut_port") else {
             return;
         };
-        // Whoever else needs the core may hold up the kernel's half of the way: then a part is not
-        // there in time.
+        // Another process on the core may delay the kernel's half of the path, so that some frames
+        // arrive too late.
         let goals = [Goal { loss_ratio: 0.4 }];
         let hunt = Hunt { goals: &goals, duration: Duration::from_millis(2), width: 0.1, queue: 4096 };
         let (found, rates) =
             switched_over(&question(), FRAMES, dut_port, hunt, &|_, _, _| {}).expect("a rate");
         assert!(found.t_ns > 0.0 && rates.len() == 1, "{found:?} {rates:?}");
-        // What lost half of the frames would not have it.
-        assert!(rates[0].lower_pps.is_some(), "frames come through: {rates:?}");
+        // A path that loses half of the frames would not meet this goal.
+        assert!(rates[0].lower_pps.is_some(), "frames are forwarded: {rates:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! What clocks, sleeps, system calls and rings cost: the ground a real-time engine stands on.
+//! Measures the cost of clocks, sleeps, system calls and rings: the basis of a real-time engine.
 
 use super::{Effort, clock_cost_ns, median, pin, quantile, rounds};
 use nix::unistd::getppid;
@@ -8,51 +8,52 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 const BATCH: usize = 256;
-/// Visits to the other core, and round trips of each at least: the quickest visit counts, for other
-/// work only ever adds.
+/// Number of visits to the other core, and minimum number of round trips per visit. The fastest
+/// visit counts, because other work only adds time.
 const VISITS: u32 = 9;
 const TRIPS: usize = 20;
-/// What no machine needs, ns. A word crosses sockets in less than a microsecond, and a clock behind
-/// a hypervisor answers in some: beyond, the program did not have the cores it was measuring.
+/// Plausible maxima, ns. A word crosses sockets in less than a microsecond, and a clock behind a
+/// hypervisor answers within a few. Beyond these limits, the program did not have the cores that it
+/// measured.
 const CLOCK_MAX_NS: f64 = 20e3;
 const SYSCALL_MAX_NS: f64 = 100e3;
 const RING_MAX_NS: f64 = 10e3;
 const CORE_TO_CORE_MAX_NS: f64 = 20e3;
 
-/// The costs.
+/// The measured costs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Timing {
     /// One reading of the clock, ns.
     pub clock_ns: f64,
-    /// One system call that does next to nothing (getppid), ns.
+    /// One trivial system call (getppid), ns.
     pub syscall_ns: f64,
-    /// A word through a ring on one core, in and out, ns.
+    /// One word through a ring on one core, write and read, ns.
     pub ring_ns: f64,
-    /// A word from one core to another and back, halved, ns; absent with one core.
+    /// Half a round trip of a word between two cores, ns; absent with one core.
     pub core_to_core_ns: Option<f64>,
-    /// Lateness of a loop that reads the clock until a deadline.
+    /// Lateness of a loop that polls the clock until a deadline.
     pub spin: Jitter,
-    /// Lateness of a sleep of a millisecond.
+    /// Lateness of a sleep of one millisecond.
     pub sleep: Jitter,
 }
 
-/// How late deadlines were met, ns.
+/// Lateness relative to deadlines, ns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Jitter {
-    /// Deadlines.
+    /// Number of deadlines.
     pub samples: usize,
-    /// Half of them were met within this.
+    /// The median.
     pub p50_ns: f64,
-    /// 99 of 100.
+    /// The 99th percentile.
     pub p99_ns: f64,
-    /// 999 of 1000.
+    /// The 99.9th percentile.
     pub p99_9_ns: f64,
-    /// The latest.
+    /// The maximum.
     pub max_ns: f64,
 }
 
 impl Timing {
-    /// A sentence for each value that cannot be the machine's.
+    /// Returns a message for each value that is implausible for any machine.
     pub fn implausible(&self) -> Vec<String> {
         let limits = [
             ("a reading of the clock", Some(self.clock_ns), CLOCK_MAX_NS),
@@ -65,7 +66,7 @@ impl Timing {
         beyond
             .map(|(what, ns)| {
                 format!(
-                    "{what} took {ns:.0} ns, which is no machine's: other work had the cores; measure again"
+                    "{what} took {ns:.0} ns, which is implausible: other processes used the cores; measure again"
                 )
             })
             .collect()
@@ -86,7 +87,7 @@ impl Jitter {
     }
 }
 
-/// Measures all of it, on the calling thread's core and, between cores, on two.
+/// Measures all costs on the calling thread's core; the cost between cores on two.
 pub(super) fn timing(effort: Effort, cores: usize) -> Timing {
     let (deadlines, sleeps) = if effort == Effort::Quick { (2000, 100) } else { (20_000, 2000) };
     let span = Duration::from_millis(if effort == Effort::Quick { 10 } else { 200 });
@@ -129,7 +130,8 @@ fn sleep(span: Duration) -> f64 {
     Instant::now().saturating_duration_since(deadline).as_secs_f64() * 1e9
 }
 
-/// Half of the median round trip of a word between two cores, in the quickest of some visits.
+/// Returns half of the median round trip of a word between two cores, ns, in the fastest of several
+/// visits.
 fn core_to_core(span: Duration) -> f64 {
     const STOP: u64 = u64::MAX;
     let (there, back) = (Ring::new(), Ring::new());
@@ -153,13 +155,13 @@ fn core_to_core(span: Duration) -> f64 {
             });
             median(&mut times)
         };
-        let quickest = (0..VISITS).map(visit).fold(f64::INFINITY, f64::min);
+        let fastest = (0..VISITS).map(visit).fold(f64::INFINITY, f64::min);
         there.push(STOP);
-        (quickest - clock_cost_ns()).max(0.0) / 2.0
+        (fastest - clock_cost_ns()).max(0.0) / 2.0
     })
 }
 
-/// A ring for one writer and one reader. It is never full here: at most a few words are under way.
+/// A ring for one writer and one reader. It is never full here: at most a few words are in flight.
 pub(super) struct Ring {
     slots: [AtomicU64; Ring::SLOTS],
     head: Line,
@@ -208,12 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn a_word_comes_back_from_another_core() {
+    fn a_word_returns_from_another_core() {
         assert!(core_to_core(Duration::ZERO) > 0.0);
     }
 
     #[test]
-    fn times_that_no_machine_needs_are_told() {
+    fn implausible_times_are_reported() {
         let jitter = Jitter::of(vec![1.0]);
         let fine = Timing {
             clock_ns: 25.0,

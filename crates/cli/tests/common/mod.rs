@@ -1,10 +1,10 @@
-//! What several tests of the program share: skips that can be seen, and users with less privilege
-//! than the test's.
-#![allow(dead_code)] // each test program uses a part
+//! Helpers shared by the tests of the program: visible skips, and prefixes that run a command with
+//! fewer privileges.
+#![allow(dead_code)] // each test program uses only some helpers
 
 use std::process::Command;
 
-/// Says visibly that a test could not run here.
+/// Reports visibly that a test could not run here.
 pub(crate) fn skip(test: &str, why: &str) {
     let line = format!("SKIPPED: {test}: {why}\n");
     eprint!("{line}");
@@ -15,14 +15,14 @@ pub(crate) fn skip(test: &str, why: &str) {
     }
 }
 
-/// Words that run what follows them as an ordinary user, without any capability; `None` where
+/// Returns a command prefix that runs a program as an ordinary user without capabilities; `None` if
 /// unshare(1) cannot.
 pub(crate) fn as_ordinary_user() -> Option<Vec<&'static str>> {
     usable(vec!["unshare", "-U", "--map-user=1000", "--map-group=1000"])
 }
 
-/// Words that run what follows them where nobody may make network namespaces; `None` where that
-/// cannot be had.
+/// Returns a command prefix that runs a program where network namespaces cannot be created; `None`
+/// if such an environment is unavailable.
 pub(crate) fn without_namespaces() -> Option<Vec<&'static str>> {
     let none = "echo 0 > /proc/sys/user/max_net_namespaces && exec \"$@\"";
     usable(vec!["unshare", "-Ur", "sh", "-c", none, "sh"])

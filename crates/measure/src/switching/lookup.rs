@@ -1,7 +1,7 @@
-//! Lookups in one table, by three ways and three kinds of traffic.
+//! Measures lookups in one table, by three methods and with three kinds of traffic.
 //!
-//! A key is changed in place in the first-level cache, as a parser leaves it; what the loop around
-//! the lookups costs is measured beside and taken off.
+//! A key is changed in place in the first-level cache, where a parser would leave it. The cost of
+//! the loop around the lookups is measured separately and subtracted.
 
 use super::{ByTraffic, Lookups, Made, SwitchQuestion};
 use crate::{Effort, median};
@@ -11,11 +11,11 @@ use fastpath_switch::{Key, Match, TablePlan, workload};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Keys of every kind of traffic.
+/// Number of keys for each kind of traffic.
 const KEYS: usize = 65_536;
-/// Flows that Zipf's law is about, at most.
+/// Maximum number of flows of the Zipf traffic.
 const ZIPF_FLOWS: usize = 1000;
-/// Lookups between two looks at the clock.
+/// Lookups between two readings of the clock.
 const BATCH: usize = 64;
 
 pub(super) fn measure(question: &SwitchQuestion, made: &Made) -> Result<Lookups, CompileError> {
@@ -48,18 +48,19 @@ struct Traffic {
 impl Traffic {
     fn time(&self, mut find: impl FnMut(&Key) -> u32) -> ByTraffic {
         let mut ns = |keys: &[Key]| {
-            let nothing = self.median_ns(keys, |key| key.words()[6] as u32);
-            (self.median_ns(keys, &mut find) - nothing).max(0.0)
+            let loop_ns = self.median_ns(keys, |key| key.words()[6] as u32);
+            (self.median_ns(keys, &mut find) - loop_ns).max(0.0)
         };
         ByTraffic { one_flow: ns(&self.one), zipf: ns(&self.zipf), random: ns(&self.random) }
     }
 
-    /// The median of batches, one pass over all keys at least unless that takes very long.
+    /// Returns the median over batches, ns. At least one pass over all keys is made, unless it
+    /// takes more than ten times the time span.
     fn median_ns(&self, keys: &[Key], mut find: impl FnMut(&Key) -> u32) -> f64 {
         const CHANGING: [usize; 7] = [0, 1, 2, 4, 5, 6, 7];
         let changing: Vec<[u64; 7]> = keys.iter().map(|key| CHANGING.map(|word| key.words()[word])).collect();
         let mut key = keys[0];
-        let mut pass = |times: &mut Vec<f64>, enough: Instant| {
+        let mut pass = |times: &mut Vec<f64>, end: Instant| {
             for batch in changing.chunks_exact(BATCH) {
                 let start = Instant::now();
                 for values in batch {
@@ -68,12 +69,12 @@ impl Traffic {
                     black_box(find(black_box(&key)));
                 }
                 times.push(start.elapsed().as_secs_f64() * 1e9 / BATCH as f64);
-                if start > enough {
+                if start > end {
                     return;
                 }
             }
         };
-        // Warm, as long as that is quick.
+        // Warm up, for at most the time span.
         pass(&mut Vec::new(), Instant::now() + self.span);
         let mut times = Vec::new();
         let begin = Instant::now();

@@ -1,12 +1,12 @@
-//! What a switch costs: lookups in a table by three ways, whole packets over memory ports, and
-//! changes of rules under full traffic.
+//! Measures the cost of a switch: lookups in a table by three methods, whole packets over memory
+//! ports, and rule changes under full traffic.
 //!
 //! | file | question |
 //! |---|---|
-//! | `rules.rs` | which tables, and which flows meet them? |
+//! | `rules.rs` | which tables, and which flows match them? |
 //! | `lookup.rs` | what does one lookup cost, compiled, interpreted, hashed per mask? |
 //! | `path.rs` | how many packets per second go from port to port? |
-//! | `updates.rs` | how soon is a change in force, and what do packets notice of it? |
+//! | `updates.rs` | how soon does a change take effect, and how does it affect packets? |
 
 mod lookup;
 mod path;
@@ -22,43 +22,43 @@ use fastpath_switch::Switch;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// What is asked.
+/// Parameters of the measurement of a switch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SwitchQuestion {
     /// The tables.
     pub rules: Rules,
-    /// Live flows.
+    /// Number of flows.
     pub flows: usize,
-    /// The seed of rules, flows and keys.
+    /// Seed of the random generator of rules, flows and keys.
     pub seed: u64,
-    /// How much time to spend.
+    /// How long to measure.
     pub effort: Effort,
 }
 
-/// ns for each kind of traffic.
+/// Times for each kind of traffic, ns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ByTraffic {
     /// One flow.
     pub one_flow: f64,
-    /// The flows, by Zipf's law with exponent 1.
+    /// The flows, distributed by Zipf's law with exponent 1.
     pub zipf: f64,
     /// 64 Ki uniformly random keys.
     pub random: f64,
 }
 
-/// ns of one lookup in the largest table.
+/// Times of one lookup in the largest table, ns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Lookups {
     /// Generated code.
     pub compiled: ByTraffic,
-    /// One rule after the other.
+    /// Linear search over the rules.
     pub interpreted: ByTraffic,
-    /// A hash for every mask.
+    /// One hash table per mask.
     pub hash_per_mask: ByTraffic,
 }
 
-/// The whole path: from one memory port through the tables to another, one core, frames of 60 bytes
-/// (64 with FCS).
+/// Rates of the whole path, packets/s: from one memory port through the tables to another, on one
+/// core, with frames of 60 bytes (64 with FCS).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Rates {
     /// Generated code.
@@ -67,82 +67,82 @@ pub struct Rates {
     pub interpreted: f64,
 }
 
-/// Times of changes.
+/// Median and maximum of a set of times.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Spread {
-    /// Half of them are below.
+    /// The median.
     pub median: f64,
-    /// The longest.
+    /// The maximum.
     pub max: f64,
 }
 
-/// Times of changes, µs, and what says whose they are: on a core that others take away for
-/// milliseconds, the longest change is theirs.
+/// Times of changes, µs, with the data to attribute the longest one. On a core that other processes
+/// take for milliseconds, the longest change is caused by them.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ChangeTimes {
-    /// Half of them are below.
+    /// The median.
     pub median: f64,
-    /// 99 of 100 are.
+    /// The 99th percentile.
     pub p99: f64,
-    /// The longest.
+    /// The maximum.
     pub max: f64,
-    /// The longest by CPU time of the thread: what other programs took is not in it, nor most of
-    /// what other machines took.
+    /// The maximum by CPU time of the thread: it excludes time taken by other processes, and most
+    /// of the time taken by other virtual machines.
     pub cpu_max: f64,
-    /// The longest of as many empty loops, each as long as the median, on the same core between the
-    /// changes.
+    /// The maximum of equally many empty loops, each as long as the median change, run on the same
+    /// core between the changes.
     pub control_max: f64,
 }
 
-/// What changes of rules did under full traffic.
+/// The effect of rule changes under full traffic.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Updates {
-    /// From the request to when it is in force.
+    /// Time from the request until the change is in force.
     pub update_us: ChangeTimes,
-    /// What a burst of 32 packets took meanwhile, µs.
+    /// Time of a burst of 32 packets during the changes, µs.
     pub burst_us: Spread,
-    /// Packets in that time.
+    /// Packets offered, those of the warm-up included.
     pub packets: u64,
-    /// Of these, lost.
+    /// Packets lost.
     pub lost: u64,
 }
 
-/// What was found.
+/// The cost of a switch.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SwitchCost {
     /// Rules of all tables.
     pub rules: usize,
-    /// Lookups.
+    /// Lookup times.
     pub ns_per_lookup: Lookups,
-    /// Making plans and code of all rules, ms.
+    /// Time to build plans and generate code for all rules, ms.
     pub compile_ms: f64,
-    /// Bytes of machine code.
+    /// Size of the machine code, bytes.
     pub code_bytes: usize,
-    /// The whole path.
+    /// Rates of the whole path.
     pub packets_per_second: Rates,
-    /// Changes.
+    /// Rule changes.
     #[serde(flatten)]
     pub updates: Updates,
 }
 
-/// Why nothing was measured.
+/// Why a switch could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum SwitchError {
     /// The tables.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// The code.
+    /// Code generation failed.
     #[error(transparent)]
     Compile(#[from] CompileError),
-    /// The rates.
+    /// The search for rates failed.
     #[error(transparent)]
     Search(#[from] SearchError),
 }
 
-/// Measures a switch.
+/// Measures the cost of a switch.
 ///
 /// # Errors
-/// The rules cannot be read, or there is no code for this machine.
+/// The rules cannot be read, or code generation does not support this machine.
 pub fn switch_cost(question: &SwitchQuestion, progress: Progress<'_>) -> Result<SwitchCost, SwitchError> {
     progress("making rules", 0, 5);
     let made = rules::make(question)?;
@@ -151,7 +151,7 @@ pub fn switch_cost(question: &SwitchQuestion, progress: Progress<'_>) -> Result<
     let mut times = Vec::new();
     let mut compiled: Option<(Live, Switch)> = None;
     for _ in 0..rounds {
-        // The workers' cells of a million rules are not freed inside the time.
+        // Free the workers' cells of a million rules outside the timed section.
         drop(compiled.take());
         let mut switch = made.switch.clone();
         let start = Instant::now();
@@ -172,7 +172,7 @@ pub fn switch_cost(question: &SwitchQuestion, progress: Progress<'_>) -> Result<
     Ok(SwitchCost { rules: made.rules, ns_per_lookup, compile_ms, code_bytes, packets_per_second, updates })
 }
 
-/// A compiled switch with the tables of `question`, the port its frames come in by, and the frames.
+/// Returns a compiled switch with the tables of `question`, its ingress port, and the frames.
 pub(super) fn prepared(
     question: &SwitchQuestion,
     workers: usize,
@@ -182,15 +182,15 @@ pub(super) fn prepared(
     Ok((live, rules::IN, made.frames))
 }
 
-/// A switch with rules, and what meets them.
+/// A switch with rules, and the traffic that matches them.
 struct Made {
     switch: Switch,
     /// Rules of all tables.
     rules: usize,
-    /// The table with most rules.
+    /// The table with the most rules.
     largest: u8,
-    /// Keys that follow the rules of the largest table.
+    /// Keys that match the rules of the largest table.
     follow: Vec<fastpath_switch::Key>,
-    /// Frames of as many flows as were asked for, all of which are forwarded.
+    /// One frame for each requested flow; the tables forward all of them.
     frames: Vec<Vec<u8>>,
 }

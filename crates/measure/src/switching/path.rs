@@ -1,5 +1,5 @@
-//! The whole path on one core: a frame is taken from a memory port, goes through the tables, and is
-//! put into another. The far sides are filled and emptied outside of the time.
+//! Measures the whole path on one core: a frame is received from a memory port, passes the tables,
+//! and is sent to another port. The far ends are filled and emptied outside of the timed section.
 
 use super::rules::IN;
 use super::{Made, Rates, SwitchQuestion};
@@ -12,7 +12,7 @@ use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Bytes of the rings: room for 16 Ki frames.
+/// Size of the rings, bytes: room for 16 Ki frames.
 const RING: usize = 1 << 20;
 
 pub(super) fn measure(question: &SwitchQuestion, made: &Made, live: &Live) -> Rates {
@@ -27,7 +27,7 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, live: &Live) -> Ra
     Rates { compiled, interpreted }
 }
 
-/// Two ports and what lies between.
+/// Two ports and the frames between them.
 struct Path {
     entrance: Memory,
     exit: Memory,
@@ -47,7 +47,7 @@ impl Path {
         Path { entrance, exit, far_entrance, far_exit, pool, burst, leaving }
     }
 
-    /// Packets per second: the median of rounds that each empty a full ring.
+    /// Returns packets per second: the median of rounds that each empty a full ring.
     fn rate(&mut self, frames: &[Vec<u8>], span: Duration, turn: &mut dyn FnMut(&mut Path, Time)) -> f64 {
         let mut next = frames.iter().cycle();
         let mut rates = Vec::new();
@@ -56,15 +56,15 @@ impl Path {
         while begin.elapsed() < span || round < 5 {
             let sent = self.far_entrance.send(next.by_ref().map(Vec::as_slice));
             let start = Instant::now();
-            let mut held = true;
-            while held {
+            let mut has_frames = true;
+            while has_frames {
                 let before = self.entrance.counters().rx_frames;
                 turn(self, Time::from_ps(round * 1_000_000));
-                held = self.entrance.counters().rx_frames != before;
+                has_frames = self.entrance.counters().rx_frames != before;
             }
             let elapsed = start.elapsed().as_secs_f64();
             let received = self.far_exit.recv(usize::MAX, |frame| assert_eq!(frame.len(), 60));
-            assert_eq!(received, sent, "frames were lost on the way");
+            assert_eq!(received, sent, "the path lost frames");
             rates.push(sent as f64 / elapsed);
             round += 1;
         }

@@ -1,5 +1,5 @@
-//! Tables to measure: routes, access lists, MAC tables and pipelines, generated from a seed or read
-//! from a file, and the flows that meet them.
+//! Generates or reads the tables to measure: routes, access lists, MAC tables and pipelines from a
+//! seed or from a file, and the flows that match them.
 
 use super::{Made, SwitchQuestion};
 use fastpath_switch::field::Field;
@@ -14,36 +14,36 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::{fs, io};
 
-/// Frames enter by this port.
+/// The ingress port.
 pub(super) const IN: u32 = 1;
-/// And leave by this one.
+/// The egress port.
 pub(super) const OUT: u32 = 2;
-/// Rules generated at most.
+/// Maximum number of generated rules.
 const COUNT_MAX: usize = 2_000_000;
 
-/// Which tables.
+/// The tables to measure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rules {
-    /// So many IPv4 routes.
+    /// This many IPv4 routes.
     Cidr(usize),
-    /// IPv4 routes from a file: a prefix at the start of each line.
+    /// IPv4 routes from a file, with a prefix at the start of each line.
     CidrFile(PathBuf),
-    /// So many five-tuple filters.
+    /// This many five-tuple filters.
     Acl(usize),
-    /// Five-tuple filters from a file as ClassBench writes them.
+    /// Five-tuple filters from a file in ClassBench format.
     AclFile(PathBuf),
-    /// So many MAC addresses.
+    /// This many MAC addresses.
     Mac(usize),
-    /// Three tables: router MAC, 64 filters, 912 routes that set MACs and count the hop.
+    /// Three tables: router MAC, 64 filters, 912 routes that set MACs and decrement the TTL.
     Gateway,
     /// Three tables: 16 services, 64 shares of clients each, back ends.
     LoadBalancer,
 }
 
-/// Why there are no rules.
+/// Why rules could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// The words make no sense.
+    /// The name of the tables is unknown.
     #[error(
         "table {0}: not known (have: cidr:N, cidr:FILE, acl:N, acl:FILE, mac:N, pipeline:gateway, pipeline:load-balancer; N up to {COUNT_MAX})"
     )]
@@ -51,9 +51,9 @@ pub enum RulesError {
     /// The file cannot be read.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A line is not a rule.
@@ -63,14 +63,14 @@ pub enum RulesError {
         path: String,
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         text: String,
     },
-    /// There are no rules.
+    /// The file contains no rules.
     #[error("{0}: no rules")]
     Empty(String),
-    /// The switch refuses them.
-    #[error("the rules are not possible: {0}")]
+    /// The switch refuses the rules.
+    #[error("the switch refuses the rules: {0}")]
     Refused(#[from] Refusal),
 }
 
@@ -97,7 +97,7 @@ impl FromStr for Rules {
     }
 }
 
-/// A switch with the rules in it.
+/// Returns a switch with the rules of `question`, and the matching traffic.
 pub(super) fn make(question: &SwitchQuestion) -> Result<Made, RulesError> {
     let seed = question.seed;
     let one = |filters: Vec<Filter>| one_table(filters, question);
@@ -107,7 +107,7 @@ pub(super) fn make(question: &SwitchQuestion) -> Result<Made, RulesError> {
         Rules::Acl(count) => one(workload::filters(*count, seed)),
         Rules::AclFile(path) => {
             let lists = read(path, classbench)?;
-            // Earlier lines come first.
+            // Earlier lines have higher priority.
             let falling = (0..=u16::MAX).rev().chain(std::iter::repeat(0));
             one(lists
                 .into_iter()
@@ -154,14 +154,14 @@ fn exact(fields: &[(Field, u128)]) -> Result<Match, Refusal> {
     Match::new(&fields)
 }
 
-/// Frames for the router ─▶ filters ─▶ routes that set MACs, count the hop and send.
+/// Frames for the router ─▶ filters ─▶ routes that set MACs, decrement the TTL and send.
 fn gateway(question: &SwitchQuestion) -> Result<Made, RulesError> {
     const ROUTER: u128 = 0x0200_0000_00fe;
     let mut switch = empty(3, 0);
     let goto = |table| Instructions { goto: Some(table), ..Instructions::default() };
     let for_router = [(Field::InPort, IN.into()), (Field::EthDst, ROUTER), (Field::EthType, 0x0800)];
     add(&mut switch, 0, (10, exact(&for_router)?), goto(1))?;
-    // What the list denies goes no further; all else does.
+    // Denied frames end here; all others go to the routes.
     for filter in workload::filters(64, question.seed) {
         add(&mut switch, 1, filter, Instructions::default())?;
     }
@@ -229,14 +229,14 @@ fn load_balancer(question: &SwitchQuestion) -> Result<Made, RulesError> {
         let n = rng.below(SERVICES.into()) as u32;
         tcp(n).iter().for_each(|(field, value)| key.put(*field, *value));
         frames.push(frame(key));
-        // At the second table the packet has its service's metadata.
+        // At the second table the packet carries the metadata of its service.
         key.put(Field::Metadata, u128::from(n) + 1);
     }
     let rules = SERVICES + SERVICES * SHARES + SERVICES * 8;
     Ok(Made { switch, rules: rules as usize, largest: 1, follow, frames })
 }
 
-/// A frame of 60 bytes with the addresses, protocol and ports of a key.
+/// Returns a frame of 60 bytes with the addresses, protocol and ports of a key.
 fn frame(key: &Key) -> Vec<u8> {
     let bits = |field: Field| {
         key.words()[usize::from(field.info().word)] >> field.info().shift & field.ones() as u64
@@ -274,7 +274,7 @@ fn read<T>(path: &Path, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Rul
     if rules.is_empty() { Err(RulesError::Empty(name)) } else { Ok(rules) }
 }
 
-/// `192.0.2.0/24`, and whatever follows.
+/// Parses `192.0.2.0/24`; the rest of the line is ignored.
 fn route(line: &str) -> Option<Filter> {
     let (value, mask, len) = prefix(line.split([' ', '\t', ',']).next()?)?;
     let kind = FieldMatch::exact(Field::EthType, 0x0800);
@@ -290,8 +290,8 @@ fn prefix(text: &str) -> Option<(u128, u128, u16)> {
     Some(((address.to_bits() & mask).into(), mask.into(), len as u16))
 }
 
-/// `@src/len dst/len low : high low : high protocol/mask …`: a match for every pair of prefixes of
-/// the port ranges.
+/// Parses `@src/len dst/len low : high low : high protocol/mask …` into one match for every pair of
+/// prefixes of the port ranges.
 fn classbench(line: &str) -> Option<Vec<Match>> {
     let words: Vec<&str> = line.strip_prefix('@')?.split_whitespace().collect();
     let [src, dst, src_low, ":", src_high, dst_low, ":", dst_high, protocol, ..] = words[..] else {
@@ -314,7 +314,7 @@ fn classbench(line: &str) -> Option<Vec<Match>> {
         Some(17) => Some((Field::UdpSrc, Field::UdpDst)),
         _ => None,
     };
-    // Ports of other protocols cannot be matched.
+    // Ports are matched for TCP and UDP only.
     let Some((src_port, dst_port)) = ports else { return Some(vec![Match::new(&common).ok()?]) };
     let mut matches = Vec::new();
     for (src, src_mask) in range(src_low.parse().ok()?, src_high.parse().ok()?)? {
@@ -329,7 +329,7 @@ fn classbench(line: &str) -> Option<Vec<Match>> {
     Some(matches)
 }
 
-/// The prefixes, as value and mask, that make up the ports from `low` to `high`.
+/// Returns the prefixes, as value and mask, that cover the ports from `low` to `high`.
 fn range(low: u16, high: u16) -> Option<Vec<(u16, u16)>> {
     let (mut low, high) = (u32::from(low), u32::from(high));
     if low > high {
@@ -337,7 +337,7 @@ fn range(low: u16, high: u16) -> Option<Vec<(u16, u16)>> {
     }
     let mut prefixes = Vec::new();
     while low <= high {
-        // As large a block as begins here and does not reach beyond the end.
+        // The largest aligned block that begins at `low` and ends at or before `high`.
         let mut size = 1u32;
         while size < 0x1_0000 && low % (size * 2) == 0 && low + size * 2 - 1 <= high {
             size *= 2;
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_range_is_as_few_prefixes_as_there_can_be() {
+    fn a_port_range_becomes_the_fewest_prefixes() {
         assert_eq!(range(0, 65535).unwrap(), [(0, 0)]);
         assert_eq!(range(80, 80).unwrap(), [(80, 0xffff)]);
         assert_eq!(range(1024, 65535).unwrap().len(), 6);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn words_name_tables() {
+    fn names_of_tables_are_parsed() {
         let rules = |text: &str| text.parse::<Rules>().ok();
         assert_eq!(rules("cidr:912"), Some(Rules::Cidr(912)));
         assert_eq!(rules("cidr:routes.txt"), Some(Rules::CidrFile("routes.txt".into())));

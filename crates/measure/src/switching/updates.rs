@@ -1,7 +1,8 @@
-//! Changes of rules while one core forwards all it can: how soon each is in force, what bursts take
-//! meanwhile, and whether a packet is lost. The changes come one after the other, with an empty
-//! loop of the same length between each two, [`PAUSE`] apart, once traffic runs; on their core a
-//! third thread makes new bases and code when nobody else wants it.
+//! Measures rule changes while one core forwards at full load: how soon each change is in force,
+//! how long bursts take meanwhile, and whether packets are lost. Once traffic runs, changes are
+//! made one after the other. An empty loop of the same length runs between each two, and [`PAUSE`]
+//! precedes each change and each loop. A third thread on the core of the changes makes new bases
+//! and code at low priority.
 
 use super::rules::{IN, OUT};
 use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
@@ -19,13 +20,13 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Packets of a burst.
+/// Packets per burst.
 const BURST: usize = 32;
 /// Bursts before the first change.
 const WARM_UP: u64 = 4096;
-/// Before each change and each empty loop.
+/// Sleep before each change and each empty loop.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Times of bursts that are kept.
+/// Maximum number of burst times kept.
 const BURSTS_MAX: usize = 1 << 21;
 
 pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mut switch: Switch) -> Updates {
@@ -46,16 +47,16 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
                     packets += 1;
                     let mut bytes = [0; 60];
                     bytes.copy_from_slice(&frame[..60]);
-                    let is_through = match worker.run(IN, &mut bytes) {
+                    let is_forwarded = match worker.run(IN, &mut bytes) {
                         Fate::Forward { port, .. } => is_expected(port),
-                        // Actions that the code in force does not know yet leave their frames
-                        // aside.
+                        // Frames of actions that the active code does not support yet are left in
+                        // the outcomes.
                         Fate::Done => worker.outcomes().drain(..).any(
                             |outcome| matches!(outcome, PacketOutcome::Output { port, .. } if is_expected(port)),
                         ),
                         Fate::Drop(_) => false,
                     };
-                    lost += u64::from(!is_through);
+                    lost += u64::from(!is_forwarded);
                 }
                 if bursts.fetch_add(1, Ordering::Relaxed) >= WARM_UP && times.len() < BURSTS_MAX {
                     times.push(micros(start.elapsed()));
@@ -74,10 +75,10 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
     })
 }
 
-/// Adds and takes away rules for single addresses. What was made is taken over in the time of the
-/// change that has to wait for it.
+/// Adds and removes rules for single addresses. The result of a background job is installed within
+/// the time of the next change, which has to wait for it.
 fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> ChangeTimes {
-    let (done, made_of) = mpsc::channel::<Result<JobResult, CompileError>>();
+    let (done, finished) = mpsc::channel::<Result<JobResult, CompileError>>();
     let start_job = |job: Job| {
         let done = done.clone();
         thread::spawn(move || {
@@ -91,7 +92,7 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
         thread::sleep(PAUSE);
         let (start, cpu_start) = (Instant::now(), cpu_time());
         let mut job = None;
-        if let Ok(Ok(remade)) = made_of.try_recv() {
+        if let Ok(Ok(remade)) = finished.try_recv() {
             job = live.finish(switch, remade);
             is_busy = job.is_some();
         }
@@ -106,10 +107,10 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
             is_busy = job.is_some();
         }
         job.into_iter().for_each(start_job);
-        let as_long = median(&mut times.clone());
+        let median_us = median(&mut times.clone());
         thread::sleep(PAUSE);
         let start = Instant::now();
-        while micros(start.elapsed()) < as_long {
+        while micros(start.elapsed()) < median_us {
             std::hint::spin_loop();
         }
         control.push(micros(start.elapsed()));
@@ -125,7 +126,7 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
     }
 }
 
-/// What this thread has had of its core.
+/// Returns the CPU time of this thread.
 fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
@@ -134,8 +135,8 @@ fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// A rule for one address of the flows in the largest table, with another port to leave by; then
-/// its deletion.
+/// Returns request `i`: a rule for one address of the flows in the largest table with a different
+/// output port, then its deletion.
 fn request(i: u32, made: &Made) -> FlowMod {
     let key = &made.follow[(i / 2) as usize % made.follow.len()];
     let address = key.words()[6] as u32;
@@ -147,7 +148,8 @@ fn request(i: u32, made: &Made) -> FlowMod {
     if i.is_multiple_of(2) { add } else { FlowMod { command: FlowCommand::DeleteStrict, ..add } }
 }
 
-/// Whether frames leave by this port: by the rules of the table, or by those that are added.
+/// Returns whether frames may leave by this port: by the original rules of the table, or by an
+/// added rule.
 fn is_expected(port: u32) -> bool {
     port == OUT || port == OUT + 1
 }
