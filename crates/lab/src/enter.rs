@@ -2,6 +2,7 @@
 //! the lab.
 
 use crate::state::{self, State, or_none};
+use crate::variables;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::convert::Infallible;
@@ -80,9 +81,9 @@ pub(crate) fn alive(lab: &str) -> Result<(PathBuf, State), EnterError> {
 /// Returns the environment variables of a program in a lab.
 pub(crate) fn environment(lab: &str, host: &str, base: &Path) -> [(&'static str, OsString); 3] {
     [
-        (state::LAB_VARIABLE, lab.into()),
+        (variables::LAB, lab.into()),
         ("FASTPATH_HOST", host.into()),
-        (state::DIRECTORY_VARIABLE, base.as_os_str().to_owned()),
+        (variables::DIRECTORY, base.as_os_str().to_owned()),
     ]
 }
 

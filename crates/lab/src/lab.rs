@@ -4,6 +4,7 @@ use crate::enter::{EnterError, alive, environment, mount_hosts_file};
 use crate::host::{Host, HostError};
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
+use crate::variables;
 use fastpath_engine::{AttachError, EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
 use fastpath_spec::Topology;
@@ -176,7 +177,7 @@ impl Lab {
 
     /// Prepares a program that runs on the machine itself, so that it can use `fastpath lab exec`.
     pub fn prepare<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command.env(state::LAB_VARIABLE, &self.name).env(state::DIRECTORY_VARIABLE, &self.base)
+        command.env(variables::LAB, &self.name).env(variables::DIRECTORY, &self.base)
     }
 
     /// Returns the current report; `None` if the engine has ended.

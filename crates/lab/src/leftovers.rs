@@ -2,7 +2,7 @@
 //! namespace and by the environment that a lab gives its programs. The inode alone is not enough:
 //! the kernel reuses it after a namespace is removed.
 
-use crate::state::{DIRECTORY_VARIABLE, LAB_VARIABLE};
+use crate::variables;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ impl Mark {
     /// Returns the mark of the lab called `name` with its directory in `base`.
     pub(crate) fn new(name: &str, base: &Path) -> Mark {
         let entry = |variable: &str, value: &OsStr| [variable.as_bytes(), b"=", value.as_bytes()].concat();
-        Mark([entry(LAB_VARIABLE, name.as_ref()), entry(DIRECTORY_VARIABLE, base.as_os_str())])
+        Mark([entry(variables::LAB, name.as_ref()), entry(variables::DIRECTORY, base.as_os_str())])
     }
 
     /// Returns the namespaces in which a program has the mark. Its children may have dropped it.

@@ -29,6 +29,7 @@ pub mod namespace;
 pub mod netlink;
 pub mod shell;
 mod state;
+mod variables;
 
 pub use enter::{EnterError, exec};
 pub use host::{Host, HostError};

@@ -10,6 +10,7 @@
 //! ```
 
 use crate::leftovers::{Mark, end_programs};
+use crate::variables;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde::{Deserialize, Serialize};
@@ -22,10 +23,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The environment variable with the name of the lab. A lab sets it for its programs.
-pub(crate) const LAB_VARIABLE: &str = "FASTPATH_LAB";
-/// The environment variable with the directory of the labs' state. A lab sets it for its programs.
-pub(crate) const DIRECTORY_VARIABLE: &str = "FASTPATH_STATE_DIR";
 /// Maximum length of a name: the path of a Unix socket has 107 bytes.
 const NAME_MAX: usize = 40;
 /// Time for an engine to clean up after SIGTERM, before SIGKILL.
@@ -228,7 +225,7 @@ pub(crate) fn alive(name: &str) -> Option<(PathBuf, State)> {
 /// Returns the directory of all labs of this user. Call it before the process becomes root in a
 /// user namespace.
 pub(crate) fn base() -> PathBuf {
-    if let Some(given) = env::var_os(DIRECTORY_VARIABLE) {
+    if let Some(given) = env::var_os(variables::DIRECTORY) {
         return given.into();
     }
     if Uid::effective().is_root() {

@@ -24,6 +24,7 @@ mod simulated;
 #[cfg(test)]
 mod testing;
 pub mod text;
+mod values;
 
 pub use evaluation::{Criterion, EvaluatedFigure, Evaluation, FigureGroup, SkippedFigure};
 pub use image::ImageError;

@@ -3,7 +3,7 @@
 //! provenance.
 
 use crate::chart::{Axis, Chart, Drawing, Scale, Series};
-use crate::sections::{axis, series, thinned};
+use crate::values::{axis, series, thinned};
 use crate::{Evaluation, Grid, Section, short};
 use fastpath_model::output::{BudgetOutput, CoresOutput, FitOutput, IndexOutput, PredictionOutput};
 use fastpath_model::{Bounded, Estimate};

@@ -1,8 +1,9 @@
 //! The sections of records: what is shown of each kind, and how.
 
-use crate::chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
+use crate::chart::{Boxed, Chart, Drawing, Scale, Series};
 use crate::record::{Optimised, Record};
 use crate::simulated::simulations;
+use crate::values::{axis, interval, number, series, thinned, word};
 use crate::{Grid, Section, short};
 use fastpath_model::stats::median;
 use serde_json::Value;
@@ -19,8 +20,6 @@ const KINDS: [(&str, Show); 5] = [
     ("operations", operations),
     ("simulation", simulations),
 ];
-/// Maximum number of lines in one chart.
-const LINES_MAX: usize = 10;
 
 pub(super) fn all(records: &[Record]) -> Vec<Section> {
     let mut sections = Vec::new();
@@ -85,25 +84,6 @@ fn provenance(records: &[&Record]) -> Vec<String> {
     notes
 }
 
-pub(super) fn axis(label: &str, scale: Scale) -> Axis {
-    Axis { label: label.to_owned(), scale }
-}
-
-/// Writes an estimate and its interval: `2 [1, 3]`.
-pub(super) fn interval(value: &Value) -> String {
-    if value.is_number() {
-        return short(number(value));
-    }
-    let [middle, low, high] = ["value", "low", "high"].map(|name| number(&value[name]));
-    if low.is_nan() && high.is_nan() && !middle.is_nan() {
-        return format!("{} (no error bar)", short(middle));
-    }
-    if low == high {
-        return short(middle);
-    }
-    format!("{} [{}, {}]", short(middle), short(low), short(high))
-}
-
 /// Writes a time with a suitable unit: `27.97 ns`, `4.012 ms`.
 fn span(ns: f64) -> String {
     match ns.abs() {
@@ -115,37 +95,8 @@ fn span(ns: f64) -> String {
     }
 }
 
-pub(super) fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or(f64::NAN)
-}
-
 fn items<'a>(record: &'a Record, name: &str) -> impl Iterator<Item = &'a Value> {
     record.results.get(name).and_then(Value::as_array).into_iter().flatten()
-}
-
-pub(super) fn word(value: Option<&Value>) -> String {
-    match value {
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-        None => String::new(),
-    }
-}
-
-/// Groups points into series by name, in the order of `key`.
-pub(super) fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>) -> Vec<Series> {
-    let mut by_key: BTreeMap<K, Series> = BTreeMap::new();
-    for (key, name, x, y) in points {
-        by_key.entry(key).or_insert_with(|| Series { name, points: Vec::new() }).points.push((x, y));
-    }
-    let mut all: Vec<Series> = by_key.into_values().collect();
-    all.iter_mut().for_each(|s| s.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
-    all
-}
-
-/// Returns at most [`LINES_MAX`] of the series, evenly chosen.
-pub(super) fn thinned(all: Vec<Series>) -> Vec<Series> {
-    let every = all.len().div_ceil(LINES_MAX).max(1);
-    all.into_iter().step_by(every).collect()
 }
 
 fn host(records: &[&Record]) -> Section {

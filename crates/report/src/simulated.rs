@@ -3,7 +3,7 @@
 
 use crate::chart::{Axis, Chart, Drawing, Scale};
 use crate::record::Record;
-use crate::sections::{number, series, thinned, word};
+use crate::values::{number, series, thinned, word};
 use crate::{Grid, Section, short};
 use serde_json::Value;
 use std::collections::BTreeSet;
