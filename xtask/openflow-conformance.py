@@ -5,19 +5,18 @@
 
 The suite (991 cases) is os-ken's own, unchanged, run by os-ken's own tester. Both its target and its tester switch
 are `fastpath switch`, joined by three veth pairs in a network namespace of their own that goes with its processes, so
-nothing stays behind. Cases run in shards side by side; those that need many packets a second run one at a time.
+nothing stays behind. Cases run in parallel shards; cases that need many packets per second run one at a time.
 
 51 cases measure throughput, to 10 %, of packets that the tester sends one by one in Python, at up to 20 000 a second, in
-steps of 10 ms that it does not make up for. Three things keep these rates right, and as root the script sees to them: the
-tester waits by select(2), as its library can be told to (by epoll it waits whole milliseconds, too long by up to one);
+steps of 10 ms that it does not make up for. Three measures keep these rates right; as root the script takes them: the
+tester waits by select(2), as its library can be configured to (epoll waits whole milliseconds, up to one too long);
 tester and switches run before other programs (SCHED_RR; the other cases with nice -10); and no core falls asleep, which in
-a virtual machine takes up to half a millisecond to wake from. Against other machines on the same host nothing helps:
-what was measured while they took more than 2 % of the time says nothing of the switch, and is measured again, up to six
-times, before it counts. With --patience SECONDS a rate is not begun before the machine has been ours for two seconds
-on end, but no later than that.
+a virtual machine takes up to half a millisecond to wake from. Other machines on the same host cannot be excluded.
+A measurement made while they took more than 2 % of the time is repeated, up to six times, before it counts. With
+--patience SECONDS a measurement starts when the machine has been undisturbed for two seconds, or after SECONDS.
 
-A run takes about a quarter of an hour. With --keep FILE verdicts are kept as they come: a run that was ended goes on
-with the cases that are missing.
+A run takes about a quarter of an hour. With --keep FILE each verdict is saved as it arrives: an interrupted run
+resumes with the missing cases.
 
 Needs root (or `unshare -Urn`), ip(8), and a virtual environment with os-ken 3.1.1:
 
@@ -40,9 +39,9 @@ import tempfile
 import time
 
 TARGET, TESTER = "0000000000000001", "0000000000000002"
-# More packets a second than this are sent by one shard at a time: the tester is a Python program.
+# Only one shard at a time sends more packets per second than this: the tester is a Python program.
 HEAVY_PKTPS = 1000
-# Rates that were measured while the hypervisor took more than this share of the time are measured again, so many times.
+# Rates that were measured while the hypervisor took more than this share of the time are measured again, up to TRIES times.
 STOLEN_MAX, TRIES = 0.02, 6
 EXPLANATIONS = pathlib.Path(__file__).with_name("openflow-conformance-notes.json")
 
@@ -102,13 +101,13 @@ def plan(suite_dir, shards, only, known):
 
 
 def stolen():
-    """Time of all cores so far, and what of it other machines of the host had (proc_stat(5))."""
+    """Time of all cores so far, and the share that other machines of the host had (proc_stat(5))."""
     times = [int(word) for word in pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
     return sum(times), times[7]
 
 
 def wait_for_quiet(patience):
-    """Waits until a program that wants a core has had it for two seconds on end, at most so many seconds."""
+    """Waits until a busy thread has its core for all but STOLEN_MAX / 2 of two seconds, at most `patience` seconds."""
     until = time.monotonic() + patience
     while time.monotonic() < until:
         began, worked = time.monotonic(), time.process_time()
@@ -121,7 +120,7 @@ def wait_for_quiet(patience):
 
 @contextlib.contextmanager
 def awake():
-    """Keeps every core busy with what gives way to whoever wants to work (SCHED_IDLE)."""
+    """Keeps every core busy with threads of the lowest priority (SCHED_IDLE)."""
     spin = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); os.sched_setscheduler(0, os.SCHED_IDLE, " \
            "os.sched_param(0))\nwhile True: pass"
     spinners = [subprocess.Popen([sys.executable, "-c", spin, str(core)]) for core in os.sched_getaffinity(0)]
@@ -139,7 +138,7 @@ def chosen(args, names):
 
 
 def copy_cases(source, work, names):
-    """Writes the named cases as files of the suite: what a file says before its cases stays."""
+    """Writes the named cases as files of the suite; keeps the head of each file."""
     chosen = collections.defaultdict(list)
     for name in names:
         path, index = name.split("#")
@@ -297,7 +296,7 @@ def keeper(path, runs):
 
 
 def is_refused(verdict):
-    """The switch said no by an error message."""
+    """Whether the switch answered with an error message."""
     return "OFPErrorMsg" in verdict
 
 
@@ -310,13 +309,20 @@ def python(venv):
 REFUSED = """
 ## What the switch refuses
 
-- Queues: ports have none. Their lists are empty, to ask for one is `OFPQOFC_BAD_QUEUE`, for those of a port that is not there `OFPQOFC_BAD_PORT`; set-queue is accepted and
-  changes nothing, for a port has one way out. Rates are for links: give the link behind the port one.
-- Buffers: packet-ins are whole, whatever length was asked for; a buffer id is `OFPBRC_BUFFER_UNKNOWN`.
-- Table features beyond what a table has: `OFPTFFC_BAD_ARGUMENT`, metadata bits that do not exist `OFPTFFC_BAD_METADATA`. Tables stay as they are, which
-  §7.3.5.5.1 allows for a request for less; names are taken. Tables that a request does not name stay too. Fragments handled otherwise than as packets: `OFPSCFC_BAD_FLAGS`.
-- Auxiliary connections: the switch opens none, which §6.3.8 leaves to it, and says auxiliary id 0 on every connection: os-ken and Faucet take a second connection with
-  the same datapath id for the switch that has come back, and forget the first; whoever dials the switch twice has two main connections.
+- **Queues.** Ports have no queues, and lists of queues are empty. A request for a queue gets
+  `OFPQOFC_BAD_QUEUE`; a request for the queues of a port that does not exist gets `OFPQOFC_BAD_PORT`.
+  The set-queue action is accepted and changes nothing, because a port has one way out. Rates belong to
+  links: set the rate of the link behind the port.
+- **Buffers.** Packet-ins carry the whole packet, whatever length was requested. A buffer id gets
+  `OFPBRC_BUFFER_UNKNOWN`.
+- **Table features.** A request for more than a table has gets `OFPTFFC_BAD_ARGUMENT`. Metadata bits that
+  do not exist get `OFPTFFC_BAD_METADATA`. A request for less is accepted and the table stays as it is,
+  which §7.3.5.5.1 allows. Names are stored. Tables that a request does not name stay as they are.
+- **Fragments.** Any handling of fragments other than as packets gets `OFPSCFC_BAD_FLAGS`.
+- **Auxiliary connections.** The switch opens none, which §6.3.8 leaves to the switch. It sends auxiliary
+  id 0 on every connection. os-ken and Faucet take a second connection with the same datapath id for a
+  reconnection of the switch, and forget the first. A controller that dials the switch twice has two main
+  connections.
 """
 
 
@@ -325,12 +331,13 @@ def report(args, runs, expected):
     lines = [
         "# OpenFlow conformance",
         "",
-        "os-ken 3.1.1's OpenFlow 1.3 switch tests, unchanged, run by its own tester; target and tester are both",
-        "`fastpath switch`. Written by `xtask/openflow-conformance.py`; do not edit.",
+        "Results of os-ken 3.1.1's OpenFlow 1.3 switch tests. The tests are unchanged and run by os-ken's own tester.",
+        "Target and tester switch are both `fastpath switch`. Generated by `xtask/openflow-conformance.py`; do not edit.",
         "",
         f"Machine: {os.cpu_count()} CPUs, {platform.machine()}, Linux {platform.release().split('-')[0]}; the tester ran on",
-        f"{python(args.venv)}. The 51 cases of meters and groups measure throughput for half a minute each, to 10 %; again",
-        f"(up to {TRIES} times) while other machines of the host take more than {STOLEN_MAX:.0%} of the time.",
+        f"{python(args.venv)}. The 51 cases of meters and groups each measure throughput for half a minute, to",
+        f"10 %. A measurement is repeated (up to {TRIES} times) while other machines of the host take more than {STOLEN_MAX:.0%}",
+        "of the time.",
         "",
         *([f"Only cases that match `{args.only}` were run; the suite has 991 cases.", ""] if args.only else []),
         "| run | cases | passed | failed | refused | without verdict |",
@@ -344,7 +351,7 @@ def report(args, runs, expected):
                      f"| {counts['none']} |")
     keys = sorted({key for found in runs for key in found})
     flipped = [key for key in keys if len({found.get(key, 'none') == 'OK' for found in runs}) > 1]
-    lines += ["", f"Cases with another verdict in another run: {len(flipped)}.", ""]
+    lines += ["", f"Cases whose verdict differs between runs: {len(flipped)}.", ""]
     groups = collections.defaultdict(lambda: [0, 0])
     for (name, case) in keys:
         groups[name.split("/")[0]][0] += 1

@@ -1,7 +1,7 @@
 //! Repository chores, as `cargo xtask NAME`.
 //!
-//! One chore so far: `test`, which passes all tests on a fresh machine (see `suite.rs`). The rules
-//! of the house are not a chore but a test: `tests/tidy/`.
+//! The only chore is `test`, which runs all tests on a fresh machine (see `suite.rs`). The
+//! repository rules are a test: `tests/tidy/`.
 #![forbid(unsafe_code)]
 
 mod programs;

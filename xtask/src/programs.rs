@@ -1,15 +1,15 @@
 //! The distribution programs that some tests drive through an emulated network, and how to get
 //! them.
 //!
-//! Nothing here is needed by `fastpath` itself: the programs are real applications to be emulated
-//! for.
+//! `fastpath` itself needs none of them: they are real applications whose traffic the tests emulate
+//! links for.
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Program and the Debian package it is in.
+/// Each program with its Debian package.
 const PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("ip", "iproute2"),
@@ -20,24 +20,24 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("traceroute", "traceroute"),
 ];
 
-/// What is missing is installed where that is possible, and what is done is said.
+/// Installs missing programs where that is possible, and prints what it does.
 pub(crate) fn install_missing() {
     install_packages();
     install_controller("osken", "apps/rest_router.py", "os-ken", install_os_ken);
     install_controller("faucet", "bin/faucet", "Faucet", |venv| pip(venv, &[FAUCET]));
 }
 
-/// os-ken's applications, which its newer releases leave out, from this one.
+/// The release that still contains os-ken's applications; newer releases omit them.
 const APPLICATIONS_FROM: &str = "os-ken==1.3.0";
 /// The release that the tests drive the switch with.
 const OS_KEN: &str = "os-ken==3.1.1";
-/// What the applications need besides.
+/// A further dependency of the applications.
 const RPC: &str = "tinyrpc==1.1.7";
 /// The other controller.
 const FAUCET: &str = "faucet==1.10.12";
 
-/// Puts a controller into a virtual environment under the target directory, from PyPI, unless
-/// `file` is there. Without Python or the network its tests are skipped.
+/// Installs a controller from PyPI into a virtual environment under the target directory, unless
+/// `file` exists. Without Python or network access the tests of the controller are skipped.
 fn install_controller(directory: &str, file: &str, name: &str, install: fn(&Path) -> bool) {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let venv = target.join(directory);
@@ -68,13 +68,13 @@ fn install_os_ken(venv: &Path) -> bool {
         && copy("rest_router.py", &applications)
 }
 
-/// Where a virtual environment keeps its packages.
+/// The package directory of a virtual environment.
 fn packages_of(venv: &Path) -> Option<PathBuf> {
     let versions = fs::read_dir(venv.join("lib")).ok()?.filter_map(Result::ok);
     versions.map(|version| version.path().join("site-packages")).find(|packages| packages.is_dir())
 }
 
-/// Debian's packages, for root.
+/// Installs the missing Debian packages; needs root.
 fn install_packages() {
     let missing = missing();
     if missing.is_empty() || !cfg!(target_os = "linux") {

@@ -1,9 +1,9 @@
 //! Reads the output of `cargo test -- --show-output` and counts.
 //!
 //! A test that lacks a privilege or a program prints `SKIPPED: name: why` to standard error and
-//! returns. To the test harness it has passed; here it counts as skipped, and is shown.
+//! returns. The test harness counts it as passed; this module counts it as skipped and shows it.
 
-/// What has been counted so far.
+/// The counts so far.
 #[derive(Default)]
 pub(crate) struct Tally {
     passed: usize,
@@ -13,7 +13,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes one line of output. True if it is worth showing: what successful tests printed is not.
+    /// Takes one line of output. Returns false for output of successful tests, which is not shown.
     pub(crate) fn line(&mut self, line: &str) -> bool {
         if let Some((passed, failed)) = result_line(line) {
             self.passed += passed;
@@ -31,7 +31,7 @@ impl Tally {
         !self.in_successes
     }
 
-    /// Ends the count. A test program that died without a result line still is a failure.
+    /// Ends the count. A test program that ended without a result line is a failure.
     pub(crate) fn end(&mut self, success: bool) {
         if !success && self.failed == 0 {
             self.failed = 1;
@@ -43,7 +43,7 @@ impl Tally {
         &self.skipped
     }
 
-    /// The closing line, which scripts read.
+    /// The closing line; scripts read it.
     pub(crate) fn summary(&self) -> String {
         let passed = self.passed.saturating_sub(self.skipped.len());
         format!("{passed} passed, {} failed, {} skipped", self.failed, self.skipped.len())

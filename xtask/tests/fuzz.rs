@@ -1,7 +1,7 @@
-//! A short run of every fuzz target: its corpus, then seeded mutations of it. The same inputs on
-//! every machine.
+//! A short run of every fuzz target: its corpus, then seeded mutations of the corpus. The inputs
+//! are the same on every machine.
 //!
-//! Not coverage-guided: that is `cargo +nightly fuzz run TARGET`, which shares the bodies and the
+//! The run is not coverage-guided; `cargo +nightly fuzz run TARGET` is, with the same bodies and
 //! corpora. An input that fails is printed as hex.
 
 #[path = "../../fuzz/src/lib.rs"]
@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// Mutated inputs per target.
 const MUTATIONS: usize = 20_000;
-/// Longer inputs are cut: size is the business of the parsers' own tests.
+/// Longer inputs are truncated. The parsers' own tests cover size.
 const INPUT_BYTES_MAX: usize = 8192;
 
 #[test]

@@ -1,5 +1,5 @@
-//! The rule on what is never committed in Rust code: unfinished work, tests that do not run, tests
-//! that sleep.
+//! The rule on Rust code that is never committed: unfinished work, tests that do not run,
+//! tests that sleep.
 
 use crate::repository::{Repository, Violation};
 use crate::source::lines_with;

@@ -1,5 +1,5 @@
-//! The rule that the README's commands are the ones that are tried: `.ci/run` ends with the test
-//! command it gives.
+//! The rule that the test command of README.md is the one that runs: `.ci/run` ends with that
+//! command.
 
 use crate::repository::{Repository, Violation};
 

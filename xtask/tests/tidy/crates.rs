@@ -1,5 +1,4 @@
-//! Rules about crates: who uses whom, what a manifest says, where unsafe code may be, what pure
-//! means.
+//! Rules about crates: edges between crates, manifests, the place of unsafe code, and purity.
 
 use crate::repository::{File, Package, Repository, Violation, is_below};
 use crate::source::lines_with;
@@ -89,8 +88,8 @@ pub(crate) fn manifests(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// Where the table says `forbidden` the crate forbids it itself; elsewhere `unsafe` stays in the
-/// named directory.
+/// A crate marked `forbidden` in the table has `#![forbid(unsafe_code)]`. In other crates `unsafe`
+/// stays in the named directory.
 pub(crate) fn unsafety(repository: &Repository) -> Vec<Violation> {
     let (_, rows) = table(repository);
     let mut violations = Vec::new();
@@ -114,7 +113,7 @@ pub(crate) fn unsafety(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// What pure code may not name, and why.
+/// Names that pure code may not use, and why.
 const WORLD: &[(&str, &str)] = &[
     ("Instant::now", "time is an argument"),
     ("SystemTime", "time is an argument"),
@@ -145,8 +144,8 @@ const CLIPPY_BANS: &[&str] = &[
     "std::collections::HashSet",
 ];
 
-/// Pure crates name nothing of the world outside their tests, and clippy watches that even those
-/// read no clock.
+/// Pure crates name nothing of the world outside their tests. Clippy checks that the tests read no
+/// clock either.
 pub(crate) fn purity(repository: &Repository) -> Vec<Violation> {
     let (_, rows) = table(repository);
     let mut violations = Vec::new();

@@ -1,11 +1,11 @@
-//! The rules of the house, as tests over the committed files.
+//! The repository rules, as tests over the committed files.
 //!
-//! A rule is a function from the repository to its violations, each with the place and what to do;
-//! a test per rule asserts that there are none and shows all there are. Beside each rule, a bad
-//! sample proves that it can fail.
+//! A rule is a function from the repository to its violations, each with its place and its remedy.
+//! A test per rule asserts that there are none, and shows all violations. Next to each rule, a bad
+//! sample proves that the rule can fail.
 //!
-//! Function length (100 lines) is not here: clippy's `too_many_lines` counts it, `shape.rs` keeps
-//! it switched on.
+//! Function length (100 lines) is checked by clippy's `too_many_lines`. `shape.rs` keeps that lint
+//! enabled.
 //!
 //! Read first: `repository.rs`, then any rule.
 

@@ -1,8 +1,8 @@
-//! The rule against paths of the machine somebody worked on.
+//! The rule against absolute paths of one machine.
 
 use crate::repository::{Repository, Violation};
 
-/// Written apart so that this file obeys its own rule.
+/// Split strings, so that this file follows its own rule.
 const PLACES: &[&str] =
     &[concat!("/", "work"), concat!("/", "tmp"), concat!("/", "root"), concat!("/", "home")];
 

@@ -1,4 +1,4 @@
-//! What the rules look at: the committed text files, the packages and the crate table.
+//! The input of the rules: the committed text files, the packages and the crate table.
 
 use crate::source;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A place in the repository and what to do about it.
+/// A place in the repository, and how to correct it.
 pub(crate) struct Violation {
     pub(crate) path: String,
     /// From 1; 0 for the file as a whole.
@@ -39,7 +39,7 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Tests stand at the end of a file, or are a file: `tests.rs`, or anything below a `tests`
+    /// Tests are the end of a file, or a whole file: `tests.rs`, or any file below a `tests`
     /// directory.
     pub(crate) fn first_test_line(&self) -> usize {
         if self.path.contains("/tests/") || self.path.ends_with("/tests.rs") {
@@ -100,8 +100,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the root").to_owned()
 }
 
-/// The files git knows. `safe.directory`: a checkout owned by another user (a container's volume)
-/// is fine to list.
+/// The files that git tracks. `safe.directory` permits a checkout owned by another user (a
+/// container's volume).
 fn listed(root: &Path) -> Vec<String> {
     let output = Command::new("git")
         .args(["-c", "safe.directory=*", "ls-files", "-z"])

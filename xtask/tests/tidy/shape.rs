@@ -1,10 +1,10 @@
-//! The rule on the shape of source files: introduced by `//!`, at most 800 lines, function length
-//! left to clippy.
+//! The rule on the shape of source files: they open with `//!` and have at most 800 lines. Clippy
+//! checks the length of functions.
 
 use crate::repository::{Repository, Violation};
 use crate::source::lines_with;
 
-/// More lines than this and a file holds two ideas.
+/// A longer file is taken to hold two ideas.
 const LINES_MAX: usize = 800;
 
 pub(crate) fn rule(repository: &Repository) -> Vec<Violation> {

@@ -1,7 +1,7 @@
 //! Just enough of Rust's lexical grammar to tell code from comments and literals.
 //!
 //! Not a parser: it knows nested block comments, strings with escapes, raw strings, and character
-//! literals as opposed to lifetimes. That suffices to look for words in code.
+//! literals as opposed to lifetimes. That suffices to search code for words.
 
 /// `text` with comments and the contents of literals replaced by spaces; every line break stays
 /// where it is.
