@@ -15,9 +15,12 @@ const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
 const PACKETS: u64 = 3_000;
 const FLOWS: u64 = 8;
 
+/// Spec, entrance, exit, destination, and digests of the capture and of the times.
+type ReplayCase = (&'static str, &'static str, &'static str, [u8; 4], u64, u64);
+
 /// Spec in `examples/`, host where the capture enters, host where frames leave, destination of half
 /// of the flows, and the digests of the output capture and of the times.
-const REPLAYS: &[(&str, &str, &str, [u8; 4], u64, u64)] = &[
+const REPLAYS: &[ReplayCase] = &[
     ("two-hosts.toml", "a", "b", [10, 0, 0, 2], 0xbab4_da2e_71bd_ed90, 0x1e0f_ca28_42fb_cafa),
     ("asymmetric-dsl.toml", "server", "home", [10, 1, 1, 2], 0x4bb7_62be_c788_5ed3, 0xee04_83a5_3e10_3603),
     ("red-bottleneck.toml", "a", "b", [10, 1, 3, 3], 0x7bb7_9a86_9b1e_d8bc, 0x9a19_c27c_9335_1522),

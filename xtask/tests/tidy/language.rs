@@ -1,7 +1,7 @@
 //! Rules on prose: comments of at most 100 columns, and words that have to be learnt.
 //!
-//! The list is of private words and phrases that earlier versions used where the field has a term. It
-//! holds only what is wrong in every sentence.
+//! The list is of private words and phrases that earlier versions used where the field has a term.
+//! It holds only what is wrong in every sentence.
 
 use crate::repository::{File, Repository, Violation};
 use crate::source::lines_with;

@@ -39,8 +39,8 @@ pub(crate) fn rule(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// The name of the type that a line defines. Associated types (`type Err = …` within an impl) are not
-/// definitions of a name.
+/// The name of the type that a line defines. Associated types (`type Err = …` within an impl) are
+/// not definitions of a name.
 fn defined(line: &str) -> Option<&str> {
     let is_indented = line.starts_with(' ');
     let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
