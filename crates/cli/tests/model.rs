@@ -214,8 +214,8 @@ fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() 
     assert!(there.get("y_mean").is_none(), "{there}");
     let table = file("transfer.csv", &netcope_grid());
     let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
-    let nobody = format!("{machines}:nobody");
-    assert!(refusal(&[&words[..8], &[&nobody], &FIT].concat()).contains("have: here, there"));
+    let unknown = format!("{machines}:unknown");
+    assert!(refusal(&[&words[..8], &[&unknown], &FIT].concat()).contains("have: here, there"));
 }
 
 #[test]

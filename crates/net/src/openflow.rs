@@ -184,9 +184,9 @@ delay = "3ms"
 
     #[test]
     fn mistakes_in_rules_are_mistakes_of_the_spec() {
-        let bad = SPEC.replace("output:c\n", "output:nobody\n");
+        let bad = SPEC.replace("output:c\n", "output:elsewhere\n");
         let mistakes = spec::parse(&bad).unwrap_err();
         let text = mistakes.iter().map(ToString::to_string).collect::<String>();
-        assert!(text.contains("rule 4") && text.contains("nobody"), "{text}");
+        assert!(text.contains("rule 4") && text.contains("elsewhere"), "{text}");
     }
 }
