@@ -184,5 +184,5 @@ fn a_report_of_records_is_written_in_every_format() {
     assert_eq!(refused.status.code(), Some(2));
     fs::write(directory.join("bad.jsonl"), "{\"kind\":\"pipeline\"}\n").unwrap();
     let refused = fastpath(&directory, &["report", "bad.jsonl", "-o", "r.html"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("bad.jsonl: record 1: missing field"));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("bad.jsonl: line 1: missing field"));
 }

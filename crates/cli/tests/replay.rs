@@ -265,7 +265,7 @@ fn packets_out_of_order_enter_late_and_are_reported() {
     bench.write("link.toml", spec("delay = \"1us\""));
     bench.write("in.pcap", capture(&[(5000, 60), (4000, 61), (6000, 62)]));
     let output = bench.replay("link.toml in.pcap out.pcap");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("in their capture: 1;"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1 packets are older than their predecessor"));
     let ns: Vec<u64> = packets(&bench.read("out.pcap")).into_iter().map(|(ns, ..)| ns).collect();
     assert_eq!(ns, [6000, 6000, 7000]);
 }
@@ -290,7 +290,7 @@ fn errors_of_the_command_line_name_the_cause() {
         ("link.toml raw.pcap out.pcap", "raw.pcap: link type 101 is not Ethernet"),
         ("link.toml --in c=in.pcap", "no such host (have: a, b)"),
         ("link.toml --in a:eth9=in.pcap", "no such interface of a (have: eth0)"),
-        ("three.toml in.pcap out.pcap", "three.toml has 3 hosts"),
+        ("three.toml in.pcap out.pcap", "the network has 3 hosts"),
         ("three.toml --in a=in.pcap", "a has several interfaces"),
         ("link.toml in.pcap in.pcap", "in.pcap: named twice"),
         ("link.toml --in a=in.pcap --out b=x.pcap --out b=y.pcap", "has an output already"),

@@ -311,7 +311,11 @@ fn published_experiments_run_by_name_and_are_plotted() {
     assert!(text(&at, "sim experiment").contains("sixteen-hosts"));
     let found = json(&at, "sim experiment two-units --duration 5ms --json --plot t.svg --records t.jsonl");
     assert_eq!(found["results"].as_array().unwrap().len(), 6);
-    assert!(fs::read_to_string(at.join("t.svg")).unwrap().contains("t f p50 us over size"));
+    assert!(
+        fs::read_to_string(at.join("t.svg"))
+            .unwrap()
+            .contains("Median time of input and output (t_f) over frame size")
+    );
     assert_eq!(fs::read_to_string(at.join("t.jsonl")).unwrap().lines().count(), 6);
     let hosts = json(&at, "sim experiment sixteen-hosts --duration 2ms --json");
     assert_eq!(hosts["results"].as_array().unwrap().len(), 24);

@@ -283,6 +283,8 @@ impl OutputCapture {
 }
 
 fn create(path: &Path) -> Result<BufWriter<File>> {
-    let file = File::create(path).map_err(Error::file(path))?;
-    Ok(BufWriter::new(file))
+    let named = |error: io::Error| {
+        Error::file(path)(io::Error::new(error.kind(), format!("cannot write this file: {error}")))
+    };
+    Ok(BufWriter::new(File::create(path).map_err(named)?))
 }
