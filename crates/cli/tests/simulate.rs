@@ -322,6 +322,8 @@ fn published_experiments_run_by_name_and_are_plotted() {
     assert!(refusal(&at, "sim experiment three-units").contains("two-units"));
     let sweep = "sweep xeon-e5-2687wv4 --program netcope --vary machine.cpu.cores=1..4 --workload line-rate,size=64,duration=100us --plot s.html";
     text(&at, sweep);
-    assert!(fs::read_to_string(at.join("s.html")).unwrap().contains("Forwarding rate over machine.cpu.cores"));
+    assert!(
+        fs::read_to_string(at.join("s.html")).unwrap().contains("Forwarding rate over machine.cpu.cores")
+    );
     assert!(refusal(&at, &sweep.replace("s.html", "s.gif")).contains(".png"));
 }
