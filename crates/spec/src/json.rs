@@ -132,13 +132,10 @@ impl<'t> Parser<'t> {
         let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
         let length = self.text.as_bytes()[self.at..].iter().take_while(|byte| is_part(byte)).count();
         let text = &self.text[self.at..self.at + length];
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
-        let starts_well =
-            digits == "0" || digits.starts_with(|c: char| c.is_ascii_digit()) && !digits.starts_with("00");
-        if !starts_well || text.parse::<f64>().is_err() || digits.ends_with('.') {
+        let is_finite = text.parse().is_ok_and(f64::is_finite);
+        let Some(is_whole) = is_whole(text).filter(|_| is_finite) else {
             return Err(self.error("this is no number", "write digits, for example 1500 or 0.25"));
-        }
+        };
         self.at += length;
         Ok(match is_whole {
             true => Tree::Integer(Integer { digits: Cow::Borrowed(text), radix: 10 }),
@@ -211,6 +208,31 @@ impl<'t> Parser<'t> {
     }
 }
 
+/// Returns whether a number has neither a fraction nor an exponent; `None` for what is no number
+/// of RFC 8259, section 6.
+fn is_whole(text: &str) -> Option<bool> {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let (integer, rest) = leading_digits(unsigned)?;
+    if integer.len() > 1 && integer.starts_with('0') {
+        return None;
+    }
+    let after_fraction = match rest.strip_prefix('.') {
+        Some(fraction) => leading_digits(fraction)?.1,
+        None => rest,
+    };
+    let end = match after_fraction.strip_prefix(['e', 'E']) {
+        Some(exponent) => leading_digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))?.1,
+        None => after_fraction,
+    };
+    end.is_empty().then_some(rest.is_empty())
+}
+
+/// Splits a text after its leading digits, of which there is at least one.
+fn leading_digits(text: &str) -> Option<(&str, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,8 +260,14 @@ mod tests {
             ("{\"a\": 1, \"a\": 2}", 9),
             ("[1 2]", 3),
             ("{a: 1}", 1),
-            ("[01x]", 3),
+            ("[01x]", 1),
+            ("01", 0),
+            ("-", 0),
             ("[1.]", 1),
+            ("1.e5", 0),
+            ("1e", 0),
+            ("-1e+999", 0),
+            ("1-1", 0),
             ("\"\\x\"", 1),
             ("\"\\ud800\"", 1),
             ("\"abc", 4),
@@ -251,6 +279,12 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn a_number_is_read_as_serde_json_reads_it(text in "-?[0-9.eE+-]{0,6}") {
+            let theirs = serde_json::from_str::<serde_json::Value>(&text).is_ok();
+            proptest::prop_assert_eq!(parse(&text).is_ok(), theirs, "{}", text);
+        }
+
         #[test]
         fn what_serde_json_reads_is_read_and_nothing_else(text in "[\\[\\]{}:,\"\\\\a0-9.eEu+ -]{0,20}") {
             let ours = parse(&text).is_ok();
