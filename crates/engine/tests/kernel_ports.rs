@@ -4,13 +4,15 @@
 
 mod common;
 
-use common::lab::{Lab, Namespace, TRANSFER, ip, receive, with_namespaces, with_taps};
+use common::lab::{Lab, Namespace, TRANSFER, ip, move_link, receive, with_namespaces, with_taps};
 use common::{finish, options, two_hosts};
 use fastpath_engine::port::{AfPacket, Burst, Port, TapPort};
+use fastpath_engine::switching::LinkWatch;
 use fastpath_engine::{Idle, Notice, Report, attach, start};
 use fastpath_link::{CorruptSpec, PipeSpec};
 use fastpath_net::{EdgeId, Frame, FramePool};
 use fastpath_spec::{NodeKind, Topology};
+use fastpath_switch::port::LinkState;
 use fastpath_units::{Duration, Probability, Rate, Time};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
@@ -50,6 +52,44 @@ fn tcp_arrives_whole_when_the_link_cuts_super_packets() {
         lab.transfer("fd00:9::2");
         let report = finish(lab.running);
         assert_eq!(report.ports.iter().map(|port| port.counters.tx_refused).sum::<u64>(), 0);
+    });
+}
+
+#[test]
+fn the_link_of_a_tap_follows_the_interface_into_another_namespace() {
+    with_taps("the_link_of_a_tap_follows_the_interface_into_another_namespace", || {
+        let [home, host] = [Namespace::new(), Namespace::new()];
+        let (_port, links) = home.run(|| {
+            let port = TapPort::open("t0").unwrap();
+            let links = LinkWatch::new([(7, &port as &dyn Port, "t0")]).unwrap();
+            (port, links)
+        });
+        let is_up = || {
+            let states: Vec<_> = links.states().collect();
+            let [(7, state)] = states[..] else { panic!("{states:?}") };
+            state == LinkState::Up
+        };
+        let mut seen = vec![is_up()];
+        let mut then = |namespace: &Namespace, command: &str| {
+            namespace.run(|| ip(command));
+            seen.push(is_up());
+        };
+        then(&home, "link set t0 up");
+        then(&home, "link set t0 down");
+        then(&home, "link set t0 name t1");
+        then(&home, "link set t1 up");
+        move_link(&home, "t1", &host);
+        then(&host, "link set t1 down");
+        then(&host, "link set t1 up");
+        // An interface of the old name is another one.
+        then(&home, "link add t1 type veth peer name t9");
+        then(&host, "link set t1 down");
+        then(&host, "link set t1 name t2 up");
+        move_link(&host, "t2", &home);
+        then(&home, "link set t2 up");
+        then(&home, "link delete t2");
+        let [down, up] = [false, true];
+        assert_eq!(seen, [down, up, down, down, up, down, up, up, down, up, up, down]);
     });
 }
 

@@ -157,6 +157,12 @@ pub trait Port: Send {
         None
     }
 
+    /// Returns a descriptor that poll(2) reports as writable while the interface is up, in whatever
+    /// network namespace the interface is. `None` if the port has none.
+    fn link_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Returns when a port without a descriptor next has frames, if it knows.
     fn next_at(&self) -> Option<Time> {
         None

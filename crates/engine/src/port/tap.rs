@@ -203,6 +203,12 @@ impl Port for TapPort {
         Some(self.tap.as_fd())
     }
 
+    /// The driver reports a TAP device as writable only while it is up (`tun_sock_writeable` in
+    /// drivers/net/tun.c).
+    fn link_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.tap.as_fd())
+    }
+
     fn counters(&mut self) -> PortCounters {
         PortCounters { rx_overrun: self.overruns.count(&self.base.name), ..self.base.counters }
     }

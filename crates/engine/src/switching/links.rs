@@ -1,39 +1,62 @@
 //! The link state of interfaces.
 
-use crate::sys::interface;
+use crate::port::Port;
+use crate::sys::{interface, poll};
 use fastpath_switch::port::LinkState;
 use std::io;
-use std::net::UdpSocket;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixDatagram;
 
-/// Reads the link state of the interfaces behind ports, in the network namespace of the thread that
-/// created it.
+/// Reads the link state of the interfaces behind ports.
+///
+/// It knows an interface of the network namespace of the thread that created it by its index, so
+/// that the interface may be renamed. A TAP device that was moved into another namespace is asked
+/// through its descriptor. Its link is then up while the interface is up.
 #[derive(Debug)]
 pub struct LinkWatch {
     /// A socket of the namespace, for queries.
-    socket: UdpSocket,
-    interfaces: Vec<(u32, String)>,
+    socket: UnixDatagram,
+    interfaces: Vec<Interface>,
+}
+
+#[derive(Debug)]
+struct Interface {
+    port: u32,
+    index: u32,
+    hw_addr: Option<[u8; 6]>,
+    /// See [`Port::link_fd`].
+    link: Option<OwnedFd>,
 }
 
 impl LinkWatch {
-    /// For the interfaces with these port numbers and names.
+    /// Watches the interfaces of these ports: port number, the open port, interface name.
     ///
-    /// The operating system refuses a socket.
-    pub fn new(interfaces: Vec<(u32, String)>) -> io::Result<LinkWatch> {
-        Ok(LinkWatch { socket: UdpSocket::bind("127.0.0.1:0")?, interfaces })
+    /// # Errors
+    /// The operating system refuses a descriptor, or an interface does not exist.
+    pub fn new<'a>(ports: impl IntoIterator<Item = (u32, &'a dyn Port, &'a str)>) -> io::Result<LinkWatch> {
+        let socket = interface::any_socket()?;
+        let watch = |(port, open, name): (u32, &dyn Port, &str)| {
+            let link = open.link_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
+            let hw_addr = interface::hw_addr(socket.as_fd(), name).ok();
+            Ok(Interface { port, index: interface::index_of(name)?, hw_addr, link })
+        };
+        let interfaces = ports.into_iter().map(watch).collect::<io::Result<_>>()?;
+        Ok(LinkWatch { socket, interfaces })
     }
 
     /// Returns the current state of every link.
     pub fn states(&self) -> impl Iterator<Item = (u32, LinkState)> {
-        self.interfaces.iter().map(|(number, name)| {
-            let is_running = interface::is_running(self.socket.as_fd(), name).unwrap_or(false);
-            (*number, if is_running { LinkState::Up } else { LinkState::Down })
+        self.interfaces.iter().map(|Interface { port, index, link, .. }| {
+            let is_up = match interface::is_running(self.socket.as_fd(), *index) {
+                Ok(is_running) => is_running,
+                Err(_) => link.as_ref().is_some_and(|fd| poll::is_writable(fd.as_fd())),
+            };
+            (*port, if is_up { LinkState::Up } else { LinkState::Down })
         })
     }
 
-    /// Returns the hardware address of a port's interface.
+    /// Returns the hardware address that a port's interface had at first.
     pub fn hw_addr(&self, number: u32) -> Option<[u8; 6]> {
-        let (_, name) = self.interfaces.iter().find(|(other, _)| *other == number)?;
-        interface::hw_addr(self.socket.as_fd(), name).ok()
+        self.interfaces.iter().find(|interface| interface.port == number)?.hw_addr
     }
 }

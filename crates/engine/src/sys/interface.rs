@@ -120,15 +120,25 @@ pub(crate) fn any_socket() -> io::Result<UnixDatagram> {
 
 /// Returns whether an interface with this index exists in the socket's namespace.
 pub(crate) fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
-    let Ok(mut request) = request("") else { return false };
-    request.ifr_ifru.ifru_ifindex = index as c_int;
-    ioctl(socket, libc::SIOCGIFNAME, &mut request).is_ok()
+    named(socket, index).is_ok()
 }
 
-/// Returns whether the interface is up and has a carrier.
-pub(crate) fn is_running(socket: BorrowedFd<'_>, name: &str) -> io::Result<bool> {
+/// Returns whether the interface with this index is up and has a carrier. An error means that it
+/// does not exist in the socket's namespace.
+pub(crate) fn is_running(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
     let both = libc::IFF_UP | libc::IFF_RUNNING;
-    Ok(c_int::from(interface_flags(socket, name)?) & both == both)
+    let mut request = named(socket, index)?;
+    ioctl(socket, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: the kernel answered SIOCGIFFLAGS by writing this member.
+    Ok(c_int::from(unsafe { request.ifr_ifru.ifru_flags }) & both == both)
+}
+
+/// Returns a request with the current name of the interface with this index.
+fn named(socket: BorrowedFd<'_>, index: u32) -> io::Result<libc::ifreq> {
+    let mut request = request("")?;
+    request.ifr_ifru.ifru_ifindex = index as c_int;
+    ioctl(socket, libc::SIOCGIFNAME, &mut request)?;
+    Ok(request)
 }
 
 /// Sets the interface up.

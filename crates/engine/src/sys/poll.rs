@@ -1,4 +1,5 @@
-//! Waiting with ppoll(2) until descriptors become readable, a doorbell rings, or time passes.
+//! Waiting with ppoll(2) until descriptors become readable, a doorbell rings, or time passes; and
+//! asking with poll(2) whether a descriptor is writable.
 
 use super::{check, check_len};
 use std::ffi::c_uint;
@@ -33,6 +34,14 @@ impl PollSet {
             unsafe { libc::ppoll(self.fds.as_mut_ptr(), count, &raw const timeout, std::ptr::null()) };
         ready > 0
     }
+}
+
+/// Returns whether a descriptor is writable now.
+pub(crate) fn is_writable(fd: BorrowedFd<'_>) -> bool {
+    let mut one = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: one entry, which lives through the call. The call does not wait.
+    let ready = unsafe { libc::poll(&raw mut one, 1, 0) };
+    ready > 0 && one.revents & (libc::POLLOUT | libc::POLLERR) == libc::POLLOUT
 }
 
 /// A doorbell that wakes a poller from another thread (eventfd(2)).

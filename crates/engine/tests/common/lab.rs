@@ -113,13 +113,25 @@ pub(crate) fn veth(middle: &Namespace, name: &str, host: &Namespace) {
 pub(crate) fn veth_with_queues(middle: &Namespace, name: &str, host: &Namespace, queues: u32) {
     // The pair is created inside the host, and one end is moved by the file of the other namespace.
     middle.run(|| {
-        let (process, thread) = (std::process::id(), nix::unistd::gettid());
-        let there = format!("/proc/{process}/task/{thread}/ns/net");
+        let there = own_namespace();
         let queues = format!("numtxqueues {queues} numrxqueues {queues}");
         let pair = format!("link add eth0 {queues} type veth peer name {name} netns {there} {queues}");
         host.run(|| ip(&pair));
         ip(&format!("link set {name} up"));
     });
+}
+
+/// Moves an interface from one namespace into another.
+pub(crate) fn move_link(from: &Namespace, name: &str, to: &Namespace) {
+    to.run(|| {
+        let there = own_namespace();
+        from.run(|| ip(&format!("link set {name} netns {there}")));
+    });
+}
+
+/// Returns the file of the thread's network namespace, for as long as the thread lives.
+fn own_namespace() -> String {
+    format!("/proc/{}/task/{}/ns/net", std::process::id(), nix::unistd::gettid())
 }
 
 /// Gives `eth0` of the thread's namespace the addresses of the host at this end of the link, and

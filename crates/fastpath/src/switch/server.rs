@@ -103,20 +103,22 @@ impl SwitchServer {
         let numbers = number_ports(named.iter().map(|(name, _)| name.as_str()))?;
         let numbers: Vec<(u32, String)> = numbers.into_iter().map(|(n, name)| (n, name.to_owned())).collect();
         let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
-        let mut interfaces = Vec::new();
         let mut context = OpenContext::new(named.iter().map(|(_, port)| port.clone()), notice);
         for ((number, _), (_, name)) in numbers.iter().zip(named) {
             let opened =
                 port::open(name, &mut context).map_err(|error| Error::Argument(error.to_string()))?;
             ports.push((*number, opened));
             switch.set_port(*number, fastpath_switch::Port::up());
-            interfaces.extend(name.interface().map(|interface| (*number, interface.to_owned())));
         }
         if let Some(rules) = &options.rules {
             let by_name = numbers.iter().map(|(number, name)| (name.clone(), *number)).collect();
             load_rules(&mut switch, rules, &by_name)?;
         }
         let start = |error: io::Error| Error::Argument(format!("starting the switch: {error}"));
+        let interfaces = ports
+            .iter()
+            .zip(named)
+            .filter_map(|((number, port), (_, name))| Some((*number, port.as_ref(), name.interface()?)));
         let links = LinkWatch::new(interfaces).map_err(start)?;
         let doorbell = Doorbell::new().map_err(start)?;
         let best = executor(&mut switch, &|text: &str| notice.send(text));
