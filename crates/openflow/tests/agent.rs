@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+mod defaults;
 
 use common::{Harness, Peer, until};
 use fastpath_openflow::message::{
@@ -97,6 +98,8 @@ fn packets_go_to_the_controller_and_back() {
     assert_eq!(controller.refusal(), (1, 8), "a buffer that is not there");
     controller.say(&Message::PacketOut(out(Vec::new(), vec![1, 2, 3])));
     assert_eq!(controller.refusal(), (1, 12), "three bytes are no packet");
+    controller.say(&Message::PacketOut(out(vec![Action::output(1)], Vec::new())));
+    controller.barrier();
     controller.say(&Message::PacketOut(PacketOut { in_port: 99, ..out(Vec::new(), frame(1)) }));
     assert_eq!(controller.refusal(), (1, 11), "a port that is not there");
 }

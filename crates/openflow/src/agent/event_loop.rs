@@ -127,6 +127,9 @@ impl EventLoop {
             has_failed: false,
         };
         event_loop.targets = event_loop.options.connect.iter().map(dialled).collect();
+        if event_loop.targets.is_empty() && event_loop.options.fail_mode == FailMode::Standalone {
+            standalone::by_default(&event_loop.switch.control);
+        }
         Ok(event_loop)
     }
 
@@ -211,7 +214,7 @@ impl EventLoop {
                 // No more connections, or none that could be served now.
                 Err(_) => return,
             };
-            if self.connections.len() >= CONNECTIONS_MAX {
+            if self.connections.len() >= CONNECTIONS_MAX && !self.close_silent() {
                 self.options.notice.send(&format!("{peer}: refused: {CONNECTIONS_MAX} connections are open"));
                 continue;
             }
@@ -229,6 +232,26 @@ impl EventLoop {
                 Connection::new(Stream::new(socket, tls), peer.to_string(), kind, State::Greeting);
             self.add(connection);
         }
+    }
+
+    /// Makes room: closes the connection that has waited longest for its hello. Returns false if
+    /// every peer has sent one.
+    fn close_silent(&mut self) -> bool {
+        let is_silent = |one: &Connection| one.state == State::Greeting;
+        let silent = self.connections.iter().filter(|(_, one)| is_silent(one)).map(|(token, _)| *token);
+        for token in silent.collect::<Vec<_>>() {
+            // Its hello may have arrived and not been read yet.
+            self.serve(token);
+            match self.connections.get(&token) {
+                Some(one) if !is_silent(one) => {}
+                Some(_) => {
+                    self.close_at(token, "no hello arrived");
+                    return true;
+                }
+                None => return true,
+            }
+        }
+        false
     }
 
     /// Adds a connection. Returns its token, unless the system refuses to watch it.
@@ -281,7 +304,10 @@ impl EventLoop {
         let before = connection.output().len();
         let mut open = true;
         if connection.kind == Kind::Snoop {
-            connection.waiting.clear();
+            // Its messages are not answered; the first of them is its hello.
+            if connection.waiting.drain(..).next().is_some() {
+                connection.state = State::Up;
+            }
         } else {
             open = is_deferred || self.handle_messages(connection);
             while connection.dump.is_some() && connection.may_serve() {
@@ -351,6 +377,8 @@ impl EventLoop {
                 self.options.notice.send(&format!("{}: {why}; dialling again", connection.peer));
             }
             dialled.fail(self.options.backoff_max);
+        } else if connection.state == State::Greeting && why != "closed" {
+            self.options.notice.send(&format!("{}: {why}", connection.peer));
         }
     }
 
@@ -394,7 +422,7 @@ impl EventLoop {
     }
 
     /// Fail-standalone begins when every controller has failed to connect, and ends when one is
-    /// connected.
+    /// connected. A switch that dials none is in it from the start.
     fn choose_mode(&mut self) {
         if self.options.fail_mode == FailMode::Secure || self.targets.is_empty() {
             return;

@@ -41,13 +41,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What the switch does while none of the controllers that it dials can be reached (§6.3.2).
+/// What the switch does while none of the controllers that it dials can be reached (§6.3.2), or if
+/// it dials none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FailMode {
     /// Forward by the installed flows.
     #[default]
     Secure,
-    /// Learn addresses and forward by them until a controller is back.
+    /// Learn addresses and forward by them until a controller is back. A switch that dials none
+    /// does so with everything that matches no other flow.
     Standalone,
 }
 

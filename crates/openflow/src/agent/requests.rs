@@ -218,7 +218,9 @@ fn packet_out(state: &SwitchState, packet: &PacketOut) -> Result<(), Fault> {
     if packet.buffer_id != NO_BUFFER {
         return Err(Fault::BufferUnknown(packet.buffer_id));
     }
-    if packet.data.len() < 14 {
+    // Without a packet there is nothing to send, and the rest is checked: controllers answer a
+    // packet-in so to drop the packet. As in Open vSwitch, that is no error.
+    if (1..14).contains(&packet.data.len()) {
         return Err(Fault::BadPacket);
     }
     Ok(state.control.packet_out(packet.in_port, &packet.actions, &packet.data)?)

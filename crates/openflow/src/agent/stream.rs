@@ -1,5 +1,6 @@
 //! The byte stream of a connection, plain or through TLS. No call blocks.
 
+use super::tls;
 use mio::event::Source;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
@@ -53,24 +54,24 @@ impl Stream {
     /// Appends received bytes to `input`, at most about `limit`.
     pub(super) fn read(&mut self, input: &mut Vec<u8>, limit: usize) -> io::Result<Moved> {
         let Stream { socket, tls } = self;
-        let Some(tls) = tls else { return read_into(socket, input, limit) };
+        let Some(session) = tls else { return read_into(socket, input, limit) };
         loop {
-            match read_into(&mut tls.reader(), input, limit)? {
+            match read_into(&mut session.reader(), input, limit)? {
                 Moved::Blocked => {}
                 moved => return Ok(moved),
             }
-            match tls.read_tls(socket) {
+            match session.read_tls(socket) {
                 Ok(0) => return Ok(Moved::Closed),
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Moved::Blocked),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            let done = tls.process_new_packets();
+            let done = session.process_new_packets();
             if let Err(error) = done {
                 // The alert with the reason is sent if the socket accepts it.
-                let _ = tls.write_tls(socket);
-                return Err(io::Error::new(ErrorKind::InvalidData, error));
+                let _ = session.write_tls(socket);
+                return Err(io::Error::new(ErrorKind::InvalidData, tls::explained(&error)));
             }
         }
     }

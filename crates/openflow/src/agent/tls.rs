@@ -3,9 +3,18 @@
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig,
+    ServerConnection,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// What to do about a certificate of version 1, as ovs-pki and `openssl x509 -req` without extensions
+/// create them. They cannot contain the names that they are for.
+const SIGN_AGAIN: &str = "version 3 is needed: sign the request again with a subject name, as in: \
+    openssl x509 -req -in NAME.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out NAME.crt \
+    -extfile <(echo subjectAltName=IP:192.0.2.1)";
 
 /// The files of keys and certificates.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +37,12 @@ pub enum TlsError {
         path: PathBuf,
         /// The reason.
         source: rustls::pki_types::pem::Error,
+    },
+    /// A certificate has a version that TLS does not use here.
+    #[error("{}: an X.509 certificate of version 1; {SIGN_AGAIN}", path.display())]
+    Version1 {
+        /// The file.
+        path: PathBuf,
     },
     /// Key and certificates are not a valid configuration.
     #[error("TLS: {0}")]
@@ -54,6 +69,9 @@ impl Tls {
         }
         let roots = Arc::new(roots);
         let chain = certificates(&files.certificate)?;
+        if chain.iter().any(|certificate| is_version_1(certificate)) {
+            return Err(TlsError::Version1 { path: files.certificate.clone() });
+        }
         let key = PrivateKeyDer::from_pem_file(&files.private_key)
             .map_err(|source| TlsError::File { path: files.private_key.clone(), source })?;
         let verifier =
@@ -86,7 +104,69 @@ impl Tls {
     }
 }
 
+/// Returns whether a certificate is one of version 1: its version is missing (RFC 5280 §4.1).
+fn is_version_1(certificate: &[u8]) -> bool {
+    /// Returns what follows the tag and length of a sequence.
+    fn inside(der: &[u8]) -> Option<&[u8]> {
+        let (tag, rest) = der.split_first()?;
+        let (len, rest) = rest.split_first()?;
+        let more = if *len < 0x80 { 0 } else { usize::from(len & 0x7f) };
+        (*tag == 0x30).then(|| rest.get(more..)).flatten()
+    }
+    const VERSION: u8 = 0xa0;
+    inside(certificate).and_then(inside).is_some_and(|fields| fields.first() != Some(&VERSION))
+}
+
+/// Returns the text of an error of TLS, with what to do about it.
+pub(super) fn explained(error: &rustls::Error) -> String {
+    let text = error.to_string();
+    // All that rustls says of such a certificate.
+    if text.contains("UnsupportedCertVersion") {
+        return format!("{text}: an X.509 certificate of version 1; {SIGN_AGAIN}");
+    }
+    text
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let failed = |source| TlsError::File { path: path.to_owned(), source };
     CertificateDer::pem_file_iter(path).map_err(failed)?.map(|one| one.map_err(failed)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(name: &str) -> TlsFiles {
+        let pem = |file: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pem").join(file);
+        TlsFiles {
+            private_key: pem(&format!("{name}.key")),
+            certificate: pem(&format!("{name}.crt")),
+            ca_certificate: pem("ca.crt"),
+        }
+    }
+
+    #[test]
+    fn a_certificate_of_version_1_is_refused_with_what_to_do() {
+        let what = |name: &str| Tls::load(&files(name)).map(drop).map_err(|error| error.to_string());
+        assert_eq!(what("switch"), Ok(()));
+        let error = what("version1").unwrap_err();
+        assert!(error.contains("version1.crt: an X.509 certificate of version 1"), "{error}");
+        assert!(error.contains("subjectAltName"), "{error}");
+        for damaged in [&[][..], &[0x30], &[0x30, 0x82], &[0x30, 0xff, 0, 0], &[2, 1, 0]] {
+            assert!(!is_version_1(damaged), "{damaged:?}");
+        }
+    }
+
+    #[test]
+    fn the_error_about_such_a_certificate_of_a_peer_says_what_to_do() {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificates(&files("switch").ca_certificate).unwrap().remove(0)).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap();
+        let peer = certificates(&files("version1").certificate).unwrap().remove(0);
+        let now = rustls::pki_types::UnixTime::since_unix_epoch(std::time::Duration::from_secs(1));
+        let error = verifier.verify_client_cert(&peer, &[], now).unwrap_err();
+        assert!(explained(&error).contains("subjectAltName"), "{}", explained(&error));
+    }
 }

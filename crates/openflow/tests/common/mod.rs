@@ -9,7 +9,7 @@ use fastpath_openflow::agent::{
 use fastpath_openflow::message::{Hello, Message, decode, frame_len};
 use fastpath_switch::execute::{BackgroundJob, OutboxEntry};
 use fastpath_switch::interp::DropReason;
-use fastpath_switch::{Executor, Limits, Outbox, Planned, Switch, Verdict, port};
+use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Planned, Switch, Verdict, port};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use rustls::pki_types::pem::PemObject;
@@ -59,6 +59,15 @@ impl Harness {
         (Harness::with(Limits::default(), Vec::new(), vec![target], None), listener)
     }
 
+    /// A switch that dials no controller, in standalone mode, with these rules from the start.
+    pub(crate) fn standalone(rules: &[FlowMod]) -> Harness {
+        let mut switch = Switch::new(Limits::default());
+        rules.iter().for_each(|rule| drop(switch.flow_mod(Time::ZERO, rule).unwrap()));
+        let executor = Box::new(Planned::new(&mut switch));
+        let listen = vec![listen(Security::Plain)];
+        Harness::failing(FailMode::Standalone, executor, switch, listen, Vec::new(), None)
+    }
+
     /// A switch that listens with TLS.
     pub(crate) fn tls() -> Harness {
         let files = TlsFiles {
@@ -92,6 +101,18 @@ impl Harness {
 
     fn executed_by(
         executor: Box<dyn Executor>,
+        switch: Switch,
+        listen: Vec<Listen>,
+        connect: Vec<Target>,
+        tls: Option<TlsFiles>,
+    ) -> Harness {
+        let fail_mode = if connect.is_empty() { FailMode::Secure } else { FailMode::Standalone };
+        Harness::failing(fail_mode, executor, switch, listen, connect, tls)
+    }
+
+    fn failing(
+        fail_mode: FailMode,
+        executor: Box<dyn Executor>,
         mut switch: Switch,
         listen: Vec<Listen>,
         connect: Vec<Target>,
@@ -118,7 +139,7 @@ impl Harness {
             snoop: Vec::new(),
             connect,
             tls,
-            fail_mode: FailMode::Standalone,
+            fail_mode,
             probe_every: Duration::from_secs(30),
             backoff_max: Duration::from_secs(1),
             links: None,

@@ -36,7 +36,7 @@ pub(super) struct ServeArgs {
     /// Datapath id of the switch, 16 hexadecimal digits.
     #[arg(long, value_name = "HEX", default_value = "0000000000000001", value_parser = datapath_id)]
     datapath_id: u64,
-    /// What to do while no controller is connected.
+    /// What to do while no controller of --connect answers, or without --connect.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: Mode,
     /// Most packet-ins per second; 0 for no limit.
@@ -63,7 +63,7 @@ pub(super) struct ServeArgs {
 enum Mode {
     /// Keep forwarding by the existing flows.
     Secure,
-    /// Forward as a learning switch.
+    /// Forward as a learning switch. Without --connect: what matches no rule.
     Standalone,
 }
 
