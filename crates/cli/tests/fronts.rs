@@ -36,6 +36,16 @@ fn shells_nest_and_return_the_exit_code_of_the_program() {
 }
 
 #[test]
+fn a_shell_shows_its_own_interfaces_in_sys() {
+    let script = "$F shell --delay 1ms -- sh -c 'ls /sys/class/net; $F shell -- ls /sys/class/net'";
+    let Some(output) = alone("a_shell_shows_its_own_interfaces", script) else { return };
+    let names = String::from_utf8(output.stdout.clone()).unwrap();
+    // Inside the outer shell, and inside the inner one, whose outer end is in the outer shell.
+    let names: Vec<&str> = names.split_whitespace().collect();
+    assert_eq!(names, ["eth0", "lo", "eth0", "lo"], "{output:?}");
+}
+
+#[test]
 fn netem_refuses_arguments_that_tc_refuses_and_missing_interfaces() {
     let script = "$F netem dev lo delay 1ms bogus; echo $?; $F netem dev nope0 delay 1ms; echo $?";
     let Some(output) = alone("netem_refuses", script) else { return };

@@ -128,6 +128,21 @@ fn an_ordinary_user_runs_a_lab_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn an_ordinary_user_s_host_shows_its_own_interfaces_in_sys() {
+    let test = "sys of a host without root";
+    let Some(user) = as_ordinary_user() else { return skip(test, "no user namespaces here") };
+    let place = Place::new("sys");
+    let look = "fastpath=$0; ls /sys/class/net; exec $fastpath lab exec b -- ls /sys/class/net";
+    let on_a = ["run", "net.toml", "--on", "a", "--", "sh", "-c", look, PROGRAM];
+    let (code, text) = place.run_behind(&[&user[..], &[PROGRAM]].concat(), &on_a);
+    if code == 2 {
+        return skip_if_not_permitted(test, &text);
+    }
+    let names: Vec<&str> = text.lines().take(4).collect();
+    assert_eq!((code, &names[..]), (0, &["eth0", "lo", "eth0", "lo"][..]), "{text}");
+}
+
+#[test]
 fn without_namespaces_an_audit_replays_the_capture_next_to_the_spec() {
     let test = "lab run --audit without namespaces";
     let Some(prison) = without_namespaces() else { return skip(test, "no user namespaces here") };

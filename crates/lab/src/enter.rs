@@ -1,10 +1,9 @@
-//! Enters a host: its network namespace, and a mount namespace in which /etc/hosts has the names of
-//! the lab.
+//! Enters a host: its network namespace, and a mount namespace with the files of the host.
 
+use crate::mounts;
 use crate::state::{self, State, or_none};
 use crate::variables;
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, setns, unshare};
+use nix::sched::{CloneFlags, setns};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -112,24 +111,10 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), E
     setns(network, CloneFlags::CLONE_NEWNET)
         .map_err(io::Error::from)
         .map_err(failed("joining its network namespace"))?;
-    mount_hosts_file(&directory.join("hosts")).map_err(failed("mounting /etc/hosts"))
+    mounts::enter(Some(&directory.join("hosts"))).map_err(failed("its mount namespace"))
 }
 
 /// Whether this is the user namespace of this process.
 fn is_own(user_namespace: &File) -> io::Result<bool> {
     Ok(user_namespace.metadata()?.ino() == fs::metadata("/proc/self/ns/user")?.ino())
-}
-
-/// Moves the calling thread into a new mount namespace with `hosts` mounted over /etc/hosts.
-pub(crate) fn mount_hosts_file(hosts: &Path) -> io::Result<()> {
-    let target = Path::new("/etc/hosts");
-    if !target.exists() {
-        return Ok(());
-    }
-    const NONE: Option<&str> = None;
-    unshare(CloneFlags::CLONE_NEWNS)?;
-    // Slave, not private: later mounts on the machine still propagate here, this one never leaves.
-    mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE)?;
-    mount(Some(hosts), target, NONE, MsFlags::MS_BIND, NONE)?;
-    Ok(())
 }

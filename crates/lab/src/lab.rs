@@ -1,7 +1,8 @@
 //! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
-use crate::enter::{EnterError, alive, environment, mount_hosts_file};
+use crate::enter::{EnterError, alive, environment};
 use crate::host::{Host, HostError};
+use crate::mounts;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::state::{self, Claim, ClaimError, HostState, State};
 use crate::variables;
@@ -170,7 +171,7 @@ impl Lab {
         let hosts_file = self.hosts_file();
         // The child inherits the namespaces of the thread that starts it.
         host.namespace.within(|| {
-            mount_hosts_file(&hosts_file)?;
+            mounts::enter(Some(&hosts_file))?;
             command.spawn()
         })?
     }
@@ -300,6 +301,34 @@ mod tests {
             all.filter_map(|entry| entry.address?.as_link_addr()?.addr()).next()
         });
         assert_eq!(link.unwrap(), lab.topology().nodes[0].interfaces[0].mac.map(|mac| mac.0));
+    }
+
+    #[test]
+    fn sys_is_that_of_the_host_and_settings_of_the_machine_are_read_only() {
+        let Some(lab) = up("sys") else { return };
+        let seen = output(&lab, "a", "ls", &["/sys/class/net"]);
+        assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["eth0", "lo"]);
+        let script = "for file in /sys/class/net/eth0/mtu /proc/sys/net/ipv4/ip_forward \
+            /sys/kernel/mm/transparent_hugepage/enabled /proc/sys/kernel/core_pattern /proc/sysrq-trigger
+            do test -e $file && test -w $file && echo $file; done
+            echo 1300 > /sys/class/net/eth0/mtu; cat /sys/class/net/eth0/mtu";
+        let writable = ["/sys/class/net/eth0/mtu", "/proc/sys/net/ipv4/ip_forward", "1300"];
+        assert_eq!(output(&lab, "a", "sh", &["-c", script]).lines().collect::<Vec<_>>(), writable);
+        // Everything mounted below /sys outside is there inside, once.
+        let mounts = "cut -d' ' -f5 /proc/self/mountinfo | grep ^/sys/ | grep -v /net$ | sort";
+        let outside = Command::new("sh").args(["-c", mounts]).output().unwrap().stdout;
+        let reachable = "for path in $0; do mountpoint -q $path || echo $path; done";
+        let outside = String::from_utf8(outside).unwrap().replace('\n', " ");
+        assert_eq!(output(&lab, "a", "sh", &["-c", reachable, &outside]), "");
+    }
+
+    #[test]
+    fn programs_inherit_no_descriptor_of_the_lab() {
+        let Some(lab) = up("descriptors") else { return };
+        let arguments = ["-c", "ls /proc/$$/fd"];
+        // Those that this process inherited itself.
+        let elsewhere = Command::new("sh").args(arguments).output().unwrap().stdout;
+        assert_eq!(output(&lab, "a", "sh", &arguments), String::from_utf8(elsewhere).unwrap());
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod host;
 pub mod interpose;
 mod lab;
 mod leftovers;
+mod mounts;
 pub mod namespace;
 pub mod netlink;
 pub mod shell;

@@ -17,6 +17,7 @@
 //! added; both are removed with the process.
 
 use crate::host::{Host, HostError};
+use crate::mounts;
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Options, Panicked, Report, Running, StartError};
@@ -142,7 +143,10 @@ impl Shell {
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         command.env(BLOCK_VARIABLE, self.block.all.to_string());
         command.env(OUTSIDE_VARIABLE, self.block.ends()[0].addr().to_string());
-        self.inside.namespace.within(|| command.spawn())?
+        self.inside.namespace.within(|| {
+            mounts::enter(None)?;
+            command.spawn()
+        })?
     }
 
     /// Returns the TCP address of the link's control interface, if it has one.
