@@ -8,6 +8,7 @@
 #[cfg(target_os = "linux")]
 mod accounting;
 mod commands;
+mod examples;
 #[cfg(target_os = "linux")]
 mod network_args;
 mod network_file;
@@ -72,7 +73,7 @@ pub(crate) enum Answer {
 }
 
 fn main() -> ExitCode {
-    let words = with_any_value(Cli::command()).get_matches();
+    let words = command().get_matches();
     let result = match Cli::from_arg_matches(&words).unwrap_or_else(|error| error.exit()).command {
         #[cfg(target_os = "linux")]
         Command::Lab(command) => command.run(),
@@ -109,6 +110,11 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Returns the definition of the command line, with the examples of every help page.
+pub(crate) fn command() -> clap::Command {
+    examples::append(with_any_value(Cli::command()), "")
 }
 
 /// Lets options take values that begin with a hyphen. `--rate -5Mbit` is then refused by the reader

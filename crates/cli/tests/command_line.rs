@@ -77,6 +77,14 @@ fn manual_pages_are_written_one_per_command() {
     for command in commands() {
         assert!(directory.join(format!("fastpath-{command}.1")).is_file(), "{command}");
     }
+    let page = std::fs::read_to_string(directory.join("fastpath-sim-compare.1")).unwrap();
+    let synopsis =
+        page.split(".SH ").find(|section| section.starts_with("SYNOPSIS")).unwrap().replace('\\', "");
+    for words in ["[--seed <SEED>]", "[--set <NAME=VALUE>]", "[--json]", "<MACHINE>..."] {
+        assert!(synopsis.contains(words), "{words}: {synopsis}");
+    }
+    let examples = page.split(".SH ").find(|section| section.starts_with("EXAMPLES")).unwrap();
+    assert!(examples.contains("fastpath sim compare ixp1200"), "{examples}");
 }
 
 #[test]

@@ -22,8 +22,12 @@ const SPEC: &str = "[host.a]\n[host.b]\n[switch.s]\n[group.cell]\nstart = \"comm
 const TRACE: &str = "duration_s,rate_mbps\n1000,3\n1000,4\n";
 
 fn run(test: &str) -> (Running, SocketAddr, PathBuf) {
+    run_spec(test, SPEC)
+}
+
+fn run_spec(test: &str, text: &str) -> (Running, SocketAddr, PathBuf) {
     let path = std::env::temp_dir().join(format!("fastpath-control-{test}-{}.sock", std::process::id()));
-    let topology = spec::read(SPEC, &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
+    let topology = spec::read(text, &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
     let ports = [0, 1].map(|edge| {
         let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
         (EdgeId(edge), port)
@@ -260,6 +264,49 @@ fn the_openapi_document_names_every_route_and_the_metrics_are_there() {
         "fastpath_frames{place=\"held\"} 0",
     ] {
         assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
+    }
+    finish(running);
+}
+
+/// Sends a request that is written as a curl command, and returns the status and the body.
+fn send(address: SocketAddr, curl: &str) -> (u16, String) {
+    let path = curl.rsplit_once("http://localhost").expect("a URL").1;
+    let method = if curl.contains("application/json") { "POST" } else { "GET" };
+    let body =
+        curl.split_once("-d '").and_then(|(_, rest)| rest.rsplit_once("' ")).map_or("", |(body, _)| body);
+    request(address, &format!("{method} {path}"), body)
+}
+
+#[test]
+fn every_operation_has_example_requests_that_succeed_and_are_in_the_documentation() {
+    let text = "[host.a]\n[switch.b]\n[host.c]\n[group.cell]\nstart = \"command\"\n\
+        [[link]]\nbetween = [\"a\", \"b\"]\n[[link]]\nbetween = [\"b\", \"c\"]\ngroup = \"cell\"\ntrace = \"t.csv\"\n";
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-api.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (running, address, _) = run_spec("examples", text);
+    let document = openapi();
+    let mut commands = Vec::new();
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        for (method, operation) in operations.as_object().unwrap() {
+            let samples = operation["x-codeSamples"].as_array().unwrap();
+            assert!(!samples.is_empty(), "{method} {path}");
+            assert!(page.contains(&format!("`{} {path}`", method.to_uppercase())), "{method} {path}");
+            for sample in samples {
+                assert!(!sample["label"].as_str().unwrap().is_empty(), "{method} {path}");
+                commands.push(sample["source"].as_str().unwrap());
+            }
+        }
+    }
+    // The network ends with the last request.
+    commands.sort_by_key(|command| command.ends_with("/stop"));
+    for command in &commands {
+        let (status, answer) = send(address, command);
+        assert_eq!(status, 200, "{command}: {answer}");
+        assert!(page.lines().any(|line| line == *command), "not in docs/control-api.md: {command}");
+    }
+    let written = page.lines().filter(|line| line.starts_with("curl --unix-socket"));
+    for line in written.filter(|line| !line.ends_with("/openapi.json")) {
+        assert!(commands.contains(&line), "not an example of the OpenAPI document: {line}");
     }
     finish(running);
 }

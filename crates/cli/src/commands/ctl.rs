@@ -18,14 +18,6 @@ use std::path::PathBuf;
 /// Show a running network and change its links.
 #[derive(Args)]
 #[command(after_help = "\
-Examples:
-  fastpath ctl links
-  fastpath ctl set n0-r0 --rate 5Mbit --delay 20ms
-  fastpath ctl set n0-r0 --from n0 --loss 2% --queue '{ kind = \"codel\" }'
-  fastpath ctl set --group cell --loss 1% --at 30s
-  fastpath ctl set a-b b-c --state down
-  fastpath ctl start cell
-
 The same over HTTP, with curl on the control socket or on --http of the network:
   curl --unix-socket PATH http://localhost/openapi.json")]
 pub(crate) struct Ctl {

@@ -21,11 +21,6 @@ use std::time::Duration;
 
 /// Run real programs on emulated hosts, each a network namespace of this machine.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fastpath lab run examples/emulab-fig2-1.ns --audit
-  fastpath lab run net.toml -- sh -c 'fastpath lab exec n0 -- ping -c3 n3'
-  fastpath lab up net.toml &   fastpath lab exec n0 -- iperf3 -c n1   fastpath lab down")]
 pub(crate) struct LabCommand {
     #[command(subcommand)]
     action: Action,

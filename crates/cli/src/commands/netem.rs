@@ -40,11 +40,6 @@ enum Action {
 /// packets under delay; TCP super-packets (GSO) are segmented before the link, so loss and limit
 /// count segments.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fastpath netem dev eth0 delay 100ms loss 1%
-  fastpath netem dev lo delay 20ms rate 10mbit limit 50
-  fastpath netem dev eth0 loss gemodel 1% 25%")]
 struct Dev {
     /// The interface.
     #[arg(value_name = "IFACE")]

@@ -16,10 +16,6 @@ use std::path::{Path, PathBuf};
 /// Frames of a capture enter at a host at their times. Frames that reach a host are written with
 /// their times of arrival. Time is virtual: no privileges are needed and nothing waits.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fastpath replay dsl.toml in.pcap out.pcap
-  fastpath replay net.ns --in client=c.pcap --out server=s.pcap --times times.csv")]
 pub(crate) struct ReplayCommand {
     /// The network: a spec file (TOML), or an Emulab script (.ns).
     spec: PathBuf,

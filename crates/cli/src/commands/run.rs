@@ -14,7 +14,7 @@ use std::io::{self, Write};
 /// on the interface enter the network at that host. Frames for that host leave by the interface.
 #[derive(Args)]
 #[command(after_help = "\
-Example: two hosts on one link, between eth1 and eth2
+A spec of two hosts on one link, between eth1 and eth2:
   [host.a]
   port = \"eth1\"
   [host.b]

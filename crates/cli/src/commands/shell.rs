@@ -25,13 +25,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// forwards packets. Shells can be nested: their links are in series.
 #[derive(Args)]
 #[command(after_help = "\
-Examples:
-  fastpath shell --delay 20ms
-  fastpath shell --preset lte -- curl http://100.68.0.1/
-  fastpath shell --delay 40ms --rate 5Mbit --queue '{ kind = \"fq-codel\" }' -- iperf3 -c 10.0.0.1
-  fastpath shell --trace-up up.trace --trace-down down.trace --delay 20ms --queue 100p
-  fastpath shell --up rate=1Mbit --down rate=16Mbit -- fastpath shell --loss 1%
-
 To reach the internet, let the machine forward and masquerade:
   sysctl -w net.ipv4.ip_forward=1
   iptables -t nat -A POSTROUTING -s 100.64.0.0/10 -j MASQUERADE")]

@@ -21,13 +21,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Axes (--vary): NAME=A,B,C | NAME=LOW..HIGH | NAME=LOW..HIGH/COUNT
   NAME is machine.UNIT.FIELD, program.PARAMETER, workload.FIELD, seed, machine or program.
-  A range has whole numbers unless an end has a decimal point; units follow the numbers: 1.0GHz..3.0GHz
-
-Examples:
-  fastpath sweep xeon-e5-2687wv4 --program netcope --vary machine.cpu.cores=1..12 --vary program.h=0,10,50
-      --workload line-rate,size=512,duration=2ms --pareto machine.cpu.cores,forwarded_pps
-  fastpath sweep ixp1200 --program linkem --vary machine.egress.engines=1,2,4 --vary workload.size=64..1518
-      --halton 200 -o ixp.csv --shard 1/4")]
+  A range has whole numbers unless an end has a decimal point; units follow the numbers: 1.0GHz..3.0GHz")]
 pub(crate) struct SweepCommand {
     /// A shipped machine or a machine file (TOML).
     machine: String,

@@ -20,6 +20,7 @@ mod change;
 mod client;
 mod metrics;
 mod routes;
+mod samples;
 mod server;
 pub(crate) mod values;
 

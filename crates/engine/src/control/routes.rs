@@ -1,6 +1,6 @@
 //! The routes of the control interface. The OpenAPI document is made from the same declarations.
 
-use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics};
+use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics, samples};
 use crate::command::Refusal;
 use crate::report::{LinkReport, Report};
 use crate::worker_group::WorkerGroup;
@@ -43,8 +43,8 @@ type Answer<T> = Result<Json<T>, Refused>;
 
 /// Returns all routes.
 pub(super) fn router(engine: Engine) -> Router {
-    let (router, document) = declared().split_for_parts();
-    let document = Json(serde_json::to_value(document).expect("a document is plain data"));
+    let router = declared().split_for_parts().0;
+    let document = Json(openapi());
     router
         .route("/openapi.json", axum::routing::get(move || std::future::ready(document.clone())))
         .fallback(nothing_here)
@@ -61,9 +61,12 @@ async fn wrong_method() -> Refused {
     Refused(StatusCode::METHOD_NOT_ALLOWED, "method not allowed: see /openapi.json".to_owned())
 }
 
-/// Returns the OpenAPI document.
+/// Returns the OpenAPI document. Each operation has example requests.
 pub fn openapi() -> serde_json::Value {
-    serde_json::to_value(declared().split_for_parts().1).expect("a document is plain data")
+    let document = declared().split_for_parts().1;
+    let mut document = serde_json::to_value(document).expect("a document is plain data");
+    samples::add(&mut document);
+    document
 }
 
 fn declared() -> OpenApiRouter<Engine> {
@@ -100,7 +103,7 @@ async fn links(State(engine): State<Engine>) -> Answer<Vec<LinkReport>> {
 }
 
 /// Get one link.
-#[utoipa::path(get, path = "/links/{name}", params(("name" = String, Path)),
+#[utoipa::path(get, path = "/links/{name}", params(("name" = String, Path, description = "The link.", example = "a-b")),
     responses((status = 200, body = LinkReport), (status = 404, body = Failure), (status = 503, body = Failure)))]
 async fn link(State(engine): State<Engine>, Path(name): Path<String>) -> Answer<LinkReport> {
     let id = change::link(&engine.topology, &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
@@ -114,7 +117,8 @@ async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
 }
 
 /// Start the traces of a group, from their beginning if they have run before.
-#[utoipa::path(post, path = "/groups/{name}/start", params(("name" = String, Path)),
+#[utoipa::path(post, path = "/groups/{name}/start",
+    params(("name" = String, Path, description = "The group.", example = "cell")),
     responses((status = 200, body = Done), (status = 404, body = Failure), (status = 503, body = Failure)))]
 async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Path<String>) -> Answer<Done> {
     is_json(&headers)?;
@@ -123,7 +127,16 @@ async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Pat
 }
 
 /// Set values of links, all at one instant, all or none.
-#[utoipa::path(post, path = "/set", request_body = Changes, responses((status = 200, body = Done),
+#[utoipa::path(post, path = "/set", request_body(content = Changes, examples(
+    ("1" = (summary = "Set a rate and a delay of a link, in both directions, now",
+        value = json!({"changes": [{"link": "a-b", "set": {"rate": "5Mbit", "delay": "20ms"}}]}))),
+    ("2" = (summary = "Set the loss and the queue of one direction",
+        value = json!({"changes": [{"link": "a-b", "from": "a", "set": {"loss": "2%", "queue": {"kind": "codel"}}}]}))),
+    ("3" = (summary = "Set all links of a group at a time of the run",
+        value = json!({"changes": [{"group": "cell", "set": {"delay": "80ms"}}], "at": "3600s"}))),
+    ("4" = (summary = "Take two links down at one instant",
+        value = json!({"changes": [{"link": "a-b", "set": {"state": "down"}}, {"link": "b-c", "set": {"state": "down"}}]}))),
+    )), responses((status = 200, body = Done),
     (status = 400, body = Failure), (status = 409, body = Failure), (status = 413, body = Failure),
     (status = 415, body = Failure), (status = 503, body = Failure)))]
 async fn set(

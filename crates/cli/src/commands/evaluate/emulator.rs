@@ -21,11 +21,6 @@ use std::time::{Duration, Instant};
 /// in the path. Where namespaces are not permitted, what needs none is measured and the rest is
 /// listed.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fastpath evaluate emulator --quick
-  fastpath evaluate emulator -o report.html
-  fastpath evaluate emulator --only table-5.1,figure-5.3 --json")]
 pub(super) struct EmulatorCommand {
     /// About six minutes in place of most of an hour.
     #[arg(long)]

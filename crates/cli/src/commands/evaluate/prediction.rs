@@ -21,11 +21,6 @@ use std::path::PathBuf;
 /// points within 5 %. And the costs here with two host records predict a restricted platform: 95 %
 /// of its points lie in the stated interval.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fastpath evaluate prediction --quick
-  fastpath evaluate prediction --build target/debug/fastpath -o records
-  fastpath evaluate prediction --records records --json")]
 pub(super) struct PredictionCommand {
     /// Fewer packets and rounds: two minutes in place of six.
     #[arg(long)]

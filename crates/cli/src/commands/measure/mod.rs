@@ -19,15 +19,6 @@ use std::path::PathBuf;
 
 /// Measure this machine and packet pipelines on it; print or append records.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fastpath measure host --quick
-  fastpath measure pipeline --program netcope --size 64,512,1518 --h 0,10,50 -o costs.jsonl
-  fastpath model fit costs.jsonl --y T_ns --terms const,p,h
-  fastpath measure pipeline --program emulate --size 64 --links 10000 --json
-  fastpath measure switch --table cidr:912 --flows 16384
-  fastpath measure pipeline --program forward --port veth --loss-ratio 0,0.005
-  fastpath measure latency --between memory,namespaces,simulator -o latency.jsonl && fastpath report latency.jsonl -o latency.html")]
 pub(crate) struct MeasureCommand {
     #[command(subcommand)]
     action: Action,

@@ -11,11 +11,6 @@ use std::io::{self, Write};
 
 /// Compute the packets/s that threads and engines sustain.
 #[derive(Args)]
-#[command(after_help = "\
-Examples (the two groups of tasks of Joglekar 2004, 64-byte packets on four ports of 100 Mbit/s):
-  fastpath model budget --stages 290:470 --hidden 0.62 --offered 595238
-  fastpath model budget --stages 290:470,135..165:515 --offered 595238
-  fastpath model budget --work 455:985 --engines 3 --parallel --json")]
 pub(super) struct BudgetCommand {
     /// Compute and memory cycles per packet of each pipeline stage, one engine each. Compute may be
     /// a range.

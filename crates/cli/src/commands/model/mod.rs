@@ -15,13 +15,6 @@ use clap::{Args, Subcommand};
 
 /// Fit cost models, predict throughput, count cores.
 #[derive(Args)]
-#[command(after_help = "\
-Examples:
-  fastpath model fit costs.csv --y T_ns --terms 'const,p,h'
-  fastpath model fit costs.csv --y T_ns --terms 'const,p,h' --json > fit.json
-  fastpath model predict fit.json --at p=64,h=10 --cores 4 --line 100Gbit
-  fastpath model cores fit.json --steps 0,10,100
-  fastpath model index platforms.csv --variant fit-m")]
 pub(crate) struct ModelCommand {
     #[command(subcommand)]
     action: Action,

@@ -41,17 +41,7 @@ Workloads: line-rate | constant | poisson | on-off | links | pcap=FILE, then fie
   rate=10Mpps (or 5Gbit), size=64 (or imix), ports=4 (or 0+2), flows=64, duration=10ms,
   on=100us, off=100us, priorities=1, groups=1; links,rate=128kbit,links=480 are multiplexed links
   warm-up=1ms is not counted (otherwise a tenth of the duration); precision=1% stops before the end once the
-  95 % interval of the mean latency is within 1 % of it
-
-Examples:
-  fastpath sim --list
-  fastpath sim ixp1200 --program linkem --workload line-rate,size=64,ports=4,duration=100ms
-  fastpath sim xeon-e5-2687wv4 --program netcope --set program.h=10 --set machine.cpu.cores=8 --json
-  fastpath sim mine.toml --program mine-program.toml --workload pcap=uplink.pcap --trace run.json
-  fastpath sim compare ixp1200 ixp1200-egress2 --program linkem --workload line-rate,size=1518
-  fastpath sim experiment sixteen-hosts --plot throughput.html
-  fastpath measure host -o host.jsonl && fastpath measure pipeline --size 64,512,1514 -o costs.jsonl
-  fastpath sim this-host=host.jsonl --program pipeline=costs.jsonl --workload line-rate,size=64")]
+  95 % interval of the mean latency is within 1 % of it")]
 pub(crate) struct Sim {
     #[command(subcommand)]
     action: Option<Action>,

@@ -26,12 +26,6 @@ use rules::SwitchArgs;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
-Examples:
-  fastpath switch --rules rules.txt --in p1=in.pcap --out p2=out.pcap
-  fastpath switch --listen ptcp:6634:127.0.0.1 --port p1=memory --port p2=memory
-  fastpath switch --connect tcp:127.0.0.1:6653 --port eth1 --port eth2 --fail-mode standalone
-  fastpath switch explain --rules rules.txt --trace in_port=1,tcp,nw_dst=10.0.0.1,tp_dst=80
-
 Ports named p1, p2, … have these numbers, LOCAL is OFPP_LOCAL; others get the free numbers, in order."
 )]
 pub(crate) struct SwitchCommand {
