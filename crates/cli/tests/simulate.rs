@@ -202,6 +202,36 @@ fn a_sweep_gives_the_same_table_for_any_threads_kills_and_shards() {
 }
 
 #[test]
+fn an_altered_row_of_a_sweep_is_refused_with_its_line_and_point() {
+    let at = directory("altered");
+    text(&at, &format!("{SWEEP} -o t.csv"));
+    let whole = fs::read_to_string(at.join("t.csv")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    // Each cell of a row in turn gets another digit or letter, the configuration excepted.
+    let cells: Vec<&str> = lines[5].split(',').collect();
+    for altered in 1..cells.len() {
+        let mut cells: Vec<String> = cells.iter().map(|cell| (*cell).to_owned()).collect();
+        let first = cells[altered].chars().next();
+        cells[altered] = match first {
+            Some(first) => format!("{}{}", if first == '7' { '8' } else { '7' }, &cells[altered][1..]),
+            None => "7".to_owned(),
+        };
+        let mut lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        lines[5] = cells.join(",");
+        let text = lines.join("\n") + "\n";
+        fs::write(at.join("t.csv"), &text).unwrap();
+        let said = refusal(&at, &format!("{SWEEP} -o t.csv"));
+        assert!(said.contains("t.csv: line 6: the row of point"), "cell {altered}: {said}");
+        assert_eq!(fs::read_to_string(at.join("t.csv")).unwrap(), text, "a refused file stays as it is");
+    }
+    let without: Vec<&str> =
+        lines.iter().enumerate().filter(|(i, _)| *i != 5).map(|(_, line)| *line).collect();
+    fs::write(at.join("t.csv"), without.join("\n") + "\n").unwrap();
+    text(&at, &format!("{SWEEP} -o t.csv"));
+    assert_eq!(fs::read_to_string(at.join("t.csv")).unwrap(), whole);
+}
+
+#[test]
 fn the_pareto_view_finds_the_cheapest_machine_that_carries_the_workload() {
     let at = directory("pareto");
     let words = "sweep xeon-e5-2687wv4 --program netcope --workload line-rate,size=1518,duration=200us \

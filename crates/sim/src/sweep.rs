@@ -380,6 +380,12 @@ fn radical_inverse(mut n: u64, base: u64) -> f64 {
     inverse
 }
 
+/// Returns the checksum of a row of results: 16 hexadecimal digits. It changes with any cell.
+pub fn checksum(row: &[String]) -> String {
+    // No cell contains the separator.
+    format!("{:016x}", fnv1a(row.join("\u{1f}").as_bytes()))
+}
+
 /// FNV-1a, 64 bits.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes

@@ -4,13 +4,18 @@
 //! rows in progress. An incomplete last line is removed. When all points are done the file is
 //! rewritten in the order of the points and replaces the old one atomically: the finished file does
 //! not depend on the number of threads.
+//!
+//! The last cell of a row is its checksum. A row that was altered is refused.
 
 use crate::error::{Error, Result};
-use fastpath_sim::sweep::Sweep;
+use fastpath_sim::sweep::{Sweep, checksum};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+
+/// The title of the last column of the file.
+const CHECKSUM: &str = "checksum";
 
 /// The rows of a sweep, by point.
 pub struct Results {
@@ -50,7 +55,7 @@ impl Results {
     pub(crate) fn add(&mut self, point: u64, row: Vec<String>) -> Result<()> {
         if let Some(journal) = &mut self.file {
             // One write, so that no kill leaves half a row behind on a local disk.
-            journal.file.write_all(&line(&row)).map_err(Error::file(&journal.path))?;
+            journal.file.write_all(&checked(&row)).map_err(Error::file(&journal.path))?;
         }
         self.rows.insert(point, row);
         Ok(())
@@ -75,25 +80,26 @@ impl Results {
         fs::rename(&temporary, path).map_err(Error::file(path))
     }
 
-    /// Returns the whole table as CSV.
+    /// Returns the whole table as CSV, with the checksum of each row in the last column.
     pub fn csv(&self) -> Vec<u8> {
-        let mut text = line(&self.columns);
-        self.rows().for_each(|row| text.extend(line(row)));
+        let mut text = line(&titles(&self.columns));
+        self.rows().for_each(|row| text.extend(checked(row)));
         text
     }
 
     /// Reads the rows that the file holds.
     fn read(&mut self, sweep: &Sweep, path: &Path) -> Result<()> {
         let journal = self.file.as_mut().expect("opened before it is read");
-        let text = journal.complete_lines(&self.columns).map_err(Error::file(path))?;
+        let titles = titles(&self.columns);
+        let text = journal.complete_lines(&titles).map_err(Error::file(path))?;
         let refuse = |text: String| Error::Argument(format!("{}: {text}", path.display()));
         let mut reader =
             csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
         for (i, record) in reader.records().enumerate() {
             let record = record.map_err(|error| refuse(error.to_string()))?;
-            let row: Vec<String> = record.iter().map(str::to_owned).collect();
+            let mut row: Vec<String> = record.iter().map(str::to_owned).collect();
             // Concatenated files repeat the titles.
-            if row == self.columns {
+            if row == titles {
                 continue;
             }
             if i == 0 {
@@ -101,10 +107,20 @@ impl Results {
                     "not the results of this sweep: other columns; name another file".to_owned(),
                 ));
             }
+            let stated = row.pop().unwrap_or_default();
             if row.len() != self.columns.len() || row[0] != sweep.configuration() {
                 return Err(refuse(format!(
                     "line {}: a row of another sweep (or another version of the simulator); name another file",
                     i + 1
+                )));
+            }
+            let computed = checksum(&row);
+            if stated != computed {
+                return Err(refuse(format!(
+                    "line {}: the row of point {:?} was altered: its checksum is {stated:?}, that of its cells is \
+                     {computed:?}; delete the line to simulate the point again",
+                    i + 1,
+                    row[1]
                 )));
             }
             let point = row[1].parse().ok().filter(|&point| point < sweep.points());
@@ -153,7 +169,17 @@ impl Journal {
     }
 }
 
-/// Formats a row as a line of CSV.
+/// Returns the titles of the columns of the file.
+fn titles(columns: &[String]) -> Vec<String> {
+    columns.iter().cloned().chain([CHECKSUM.to_owned()]).collect()
+}
+
+/// Formats a row and its checksum as a line of CSV.
+fn checked(row: &[String]) -> Vec<u8> {
+    line(&row.iter().cloned().chain([checksum(row)]).collect::<Vec<_>>())
+}
+
+/// Formats cells as a line of CSV.
 fn line(row: &[String]) -> Vec<u8> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(row).expect("writing to memory cannot fail");
