@@ -45,6 +45,27 @@ fn json_output_carries_the_same_mistakes() {
 }
 
 #[test]
+fn warnings_are_returned_with_mistakes_too() {
+    let answer = |name: &str, content: &str| {
+        let output = check(name, content, &["--json"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(answer["topology"], serde_json::Value::Null);
+        let lines = |of: &str| -> Vec<u64> {
+            answer[of].as_array().unwrap().iter().map(|remark| remark["line"].as_u64().unwrap()).collect()
+        };
+        (lines("mistakes"), lines("warnings"))
+    };
+    let toml = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit\"\n\
+        [[link]]\nbetween = [\"b\", \"a\"]\ndealy = \"5ms\"\nrate = \"1Mbit\"\n";
+    // Nothing is said of the queue of a link that has a mistake.
+    assert_eq!(answer("both.toml", toml), (vec![8], vec![3]));
+    let ns = "set ns [new Simulator]\nset n0 [$ns node]\nset n1 [$ns node]\ntb-set-hardware $n0 pc850\n\
+        $ns duplex-link $n0 $n1 10Mb 25parsecs DropTail\n$ns run\n";
+    assert_eq!(answer("both.ns", ns), (vec![5], vec![4]));
+}
+
+#[test]
 fn an_unreadable_file_is_an_error() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_fastpath")).args(["check", "nowhere.toml"]).output().unwrap();

@@ -37,18 +37,23 @@ mod quantity;
 mod simulator;
 mod syntax;
 
-use fastpath_spec::mistake::Remarks;
+use fastpath_spec::mistake::{Checked, Remarks};
 use fastpath_spec::{Description, Mistake, NO_FILES, Topology, Warning, resolve_into};
 
 /// Reads a script and resolves what it describes. The error is every mistake in it, in the order of
 /// the text.
 pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+    check(text).into_result()
+}
+
+/// Reads a script as [`parse`] does. The warnings are returned with mistakes too.
+pub fn check(text: &str) -> Checked<Topology> {
     let (built, mut remarks) = read(text);
     let mut topology = Topology::default();
     if remarks.is_clean() {
         topology = resolve_into(&built.description, NO_FILES, &mut remarks, &|path| built.offset(path));
     }
-    remarks.finish().map(|warnings| (topology, warnings))
+    remarks.check(topology)
 }
 
 /// Reads a script as a description, without resolving it.

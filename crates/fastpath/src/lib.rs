@@ -31,7 +31,7 @@ pub mod switch;
 pub use error::{Error, Result};
 #[cfg(target_os = "linux")]
 pub use load::engine_options;
-pub use load::{DEFAULT_SEED, Loaded, Parsed, at, load, parse};
+pub use load::{DEFAULT_SEED, Loaded, at, check, load};
 pub use replay::{Replay, ReplaySummary};
 
 pub use fastpath_link as link;

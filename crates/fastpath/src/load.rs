@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
-use fastpath_spec::{Mistake, NetworkSpec, Warning};
+use fastpath_spec::{Checked, NetworkSpec, Warning};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
@@ -50,9 +50,6 @@ pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
     fastpath_engine::Options { notice, ..fastpath_engine::Options::new(network) }
 }
 
-/// A description, or all its mistakes.
-pub type Parsed = std::result::Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>>;
-
 /// Loads a network description.
 ///
 /// # Errors
@@ -60,7 +57,7 @@ pub type Parsed = std::result::Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>>
 /// description.
 pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     let path = path.as_ref();
-    match parse(path)? {
+    match check(path)?.into_result() {
         Ok((spec, warnings)) => Ok(Loaded { spec, warnings, path: path.to_owned() }),
         Err(mistakes) => Err(Error::Mistakes(mistakes.iter().map(|mistake| at(path, mistake)).collect())),
     }
@@ -72,17 +69,18 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
 ///
 /// # Errors
 /// [`Error::File`] if the description cannot be read.
-pub fn parse(path: &Path) -> Result<Parsed> {
+pub fn check(path: &Path) -> Result<Checked<NetworkSpec>> {
     let text = text(path).map_err(Error::file(path))?;
     let files = |file: &str| {
         let file = path.parent().unwrap_or(Path::new("")).join(file);
         self::text(&file).map_err(|error| error.to_string())
     };
     Ok(match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => fastpath_spec::read_json(&text, &files),
-        Some("ns") => fastpath_emulab::parse(&text)
-            .map(|(topology, warnings)| (NetworkSpec { topology, ..NetworkSpec::default() }, warnings)),
-        _ => fastpath_spec::read(&text, &files),
+        Some("json") => fastpath_spec::check_json(&text, &files),
+        Some("ns") => {
+            fastpath_emulab::check(&text).map(|topology| NetworkSpec { topology, ..NetworkSpec::default() })
+        }
+        _ => fastpath_spec::check(&text, &files),
     })
 }
 

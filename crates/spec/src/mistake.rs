@@ -47,6 +47,33 @@ impl fmt::Display for Warning {
     }
 }
 
+/// Something read from a text, and all that is to be said of the text.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Checked<T> {
+    /// What was read; `None` if there are mistakes.
+    pub value: Option<T>,
+    /// All mistakes, in the order of the text.
+    pub mistakes: Vec<Mistake>,
+    /// The warnings, also where there are mistakes.
+    pub warnings: Vec<Warning>,
+}
+
+impl<T> Checked<T> {
+    /// Returns the value with the warnings, or the mistakes.
+    ///
+    /// # Errors
+    /// All mistakes.
+    pub fn into_result(self) -> Result<(T, Vec<Warning>), Vec<Mistake>> {
+        self.value.map(|value| (value, self.warnings)).ok_or(self.mistakes)
+    }
+
+    /// Converts the value.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Checked<U> {
+        let Checked { value, mistakes, warnings } = self;
+        Checked { value: value.map(convert), mistakes, warnings }
+    }
+}
+
 /// The number of mistakes, and of warnings, that are reported.
 const MISTAKES_MAX: usize = 1000;
 
@@ -110,14 +137,21 @@ impl<'t> Remarks<'t> {
     }
 
     /// Returns the warnings, or all mistakes in the order of the text, each once.
-    pub fn finish(mut self) -> Result<Vec<Warning>, Vec<Mistake>> {
+    pub fn finish(self) -> Result<Vec<Warning>, Vec<Mistake>> {
+        self.check(()).into_result().map(|((), warnings)| warnings)
+    }
+
+    /// Returns the value if there are no mistakes, and all mistakes and warnings in the order of the
+    /// text, each once.
+    pub fn check<T>(mut self, value: T) -> Checked<T> {
         let mut said = BTreeSet::new();
         self.mistakes.retain(|mistake| said.insert(mistake.clone()));
         // Mistakes at one place keep their order: they may be about the lines of another file.
         self.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
         self.warnings.sort();
         self.warnings.dedup();
-        if self.mistakes.is_empty() { Ok(self.warnings) } else { Err(self.mistakes) }
+        let value = self.mistakes.is_empty().then_some(value);
+        Checked { value, mistakes: self.mistakes, warnings: self.warnings }
     }
 
     fn position(&self, at: usize) -> (usize, usize) {

@@ -46,7 +46,7 @@ use crate::description::{Description, NodeRole};
 use crate::engine_settings::{self, EngineSettings};
 use crate::fields::{Field, Fields};
 use crate::hints::first_line_of_yaml;
-use crate::mistake::{Mistake, Remarks, Warning};
+use crate::mistake::{Checked, Mistake, Remarks, Warning};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::Topology;
@@ -82,9 +82,14 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
 pub fn read(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
+    check(text, files).into_result()
+}
+
+/// Reads a spec file (TOML), as [`read`] does. The warnings are returned with mistakes too.
+pub fn check(text: &str, files: &Files) -> Checked<NetworkSpec> {
     let mut remarks = Remarks::new(text);
-    let Some(document) = parse_toml(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
-    read_document(&document, remarks, files)
+    let document = parse_toml(text, &mut remarks);
+    check_document(document, remarks, files)
 }
 
 /// Reads a description in the canonical form (JSON).
@@ -92,20 +97,23 @@ pub fn read(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Ve
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
 pub fn read_json(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
-    let mut remarks = Remarks::new(text);
-    let Some(document) = parse_json(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
-    read_document(&document, remarks, files)
+    check_json(text, files).into_result()
 }
 
-fn read_document(
-    document: &TreeTable,
-    mut remarks: Remarks,
-    files: &Files,
-) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
-    let (description, places) = read_table(document, files, &mut remarks);
+/// Reads a description in the canonical form (JSON), as [`read_json`] does. The warnings are
+/// returned with mistakes too.
+pub fn check_json(text: &str, files: &Files) -> Checked<NetworkSpec> {
+    let mut remarks = Remarks::new(text);
+    let document = parse_json(text, &mut remarks);
+    check_document(document, remarks, files)
+}
+
+/// Reads and resolves a document. `None`: its syntax is wrong, which `remarks` say.
+fn check_document(document: Option<TreeTable>, mut remarks: Remarks, files: &Files) -> Checked<NetworkSpec> {
+    let Some(document) = document else { return remarks.check(NetworkSpec::default()) };
+    let (description, places) = read_table(&document, files, &mut remarks);
     let topology = resolve_into(&description, files, &mut remarks, &|path| places.offset(path));
-    let spec = NetworkSpec { topology, engine: description.engine };
-    remarks.finish().map(|warnings| (spec, warnings))
+    remarks.check(NetworkSpec { topology, engine: description.engine })
 }
 
 /// Resolves a description that was read from a text: what the resolver says goes to `remarks`, at
@@ -125,8 +133,19 @@ pub fn resolve_into(
             remarks.mistake(at, mistake.what, mistake.instead);
         }
     }
+    let elements = [("nodes", description.nodes.len()), ("links", description.links.len())];
+    let paths = elements
+        .iter()
+        .flat_map(|(list, count)| (0..*count).map(move |index| SpecPath::default().key(list).index(index)));
+    let starts: BTreeSet<usize> =
+        if said.is_empty() { BTreeSet::new() } else { paths.map(|path| place(&path)).collect() };
     for notice in resolved.notices {
-        remarks.warn(place(&notice.path), notice.what);
+        let at = place(&notice.path);
+        // A value may be missing only because it could not be read.
+        let end = starts.range(at + 1..).next().copied().unwrap_or(usize::MAX);
+        if said.range(at..end).next().is_none() {
+            remarks.warn(at, notice.what);
+        }
     }
     resolved.topology
 }

@@ -2,7 +2,9 @@
 
 use crate::Answer;
 use clap::Args;
-use fastpath_spec::{Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe, json_schema};
+use fastpath_spec::{
+    Checked, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe, json_schema,
+};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -28,26 +30,22 @@ impl Check {
             writeln!(out, "{:#}", json_schema())?;
             return Ok(Answer::Yes);
         };
-        let parsed = fastpath::parse(path)?;
-        let answer = if parsed.is_ok() { Answer::Yes } else { Answer::No };
+        let checked = fastpath::check(path)?;
+        let answer = if checked.value.is_some() { Answer::Yes } else { Answer::No };
         if self.json {
-            writeln!(out, "{}", json(&parsed))?;
+            writeln!(out, "{}", json(&checked))?;
             return Ok(answer);
         }
-        match parsed {
-            Ok((NetworkSpec { topology, .. }, warnings)) => {
-                for warning in &warnings {
-                    writeln!(out, "{}", fastpath::at(path, warning))?;
-                }
-                writeln!(out, "{}: ok: {}", path.display(), summary(&topology))?;
-                for track in &topology.tracks {
-                    writeln!(out, "{}", track_line(&topology, track))?;
-                }
+        for mistake in &checked.mistakes {
+            writeln!(out, "{}", fastpath::at(path, mistake))?;
+        }
+        if let Some(NetworkSpec { topology, .. }) = &checked.value {
+            for warning in &checked.warnings {
+                writeln!(out, "{}", fastpath::at(path, warning))?;
             }
-            Err(mistakes) => {
-                for mistake in &mistakes {
-                    writeln!(out, "{}", fastpath::at(path, mistake))?;
-                }
+            writeln!(out, "{}: ok: {}", path.display(), summary(topology))?;
+            for track in &topology.tracks {
+                writeln!(out, "{}", track_line(topology, track))?;
             }
         }
         Ok(answer)
@@ -95,24 +93,20 @@ fn track_json(topology: &Topology, track: &Track) -> Value {
     })
 }
 
-fn json(parsed: &fastpath::Parsed) -> Value {
-    match parsed {
-        Ok((NetworkSpec { topology, .. }, warnings)) => json!({
-            "ok": true,
-            "topology": describe(topology).to_json(),
-            "nodes": topology.nodes.len(),
-            "links": topology.links.len(),
-            "traces": topology.tracks.iter().map(|track| track_json(topology, track)).collect::<Vec<_>>(),
-            "mistakes": [],
-            "warnings": warnings.iter().map(warning_json).collect::<Vec<_>>(),
-        }),
-        Err(mistakes) => json!({
-            "ok": false,
-            "topology": null,
-            "mistakes": mistakes.iter().map(mistake_json).collect::<Vec<_>>(),
-            "warnings": [],
-        }),
+fn json(checked: &Checked<NetworkSpec>) -> Value {
+    let mut value = json!({
+        "ok": checked.value.is_some(),
+        "topology": null,
+        "mistakes": checked.mistakes.iter().map(mistake_json).collect::<Vec<_>>(),
+        "warnings": checked.warnings.iter().map(warning_json).collect::<Vec<_>>(),
+    });
+    if let Some(NetworkSpec { topology, .. }) = &checked.value {
+        value["topology"] = describe(topology).to_json();
+        value["nodes"] = json!(topology.nodes.len());
+        value["links"] = json!(topology.links.len());
+        value["traces"] = topology.tracks.iter().map(|track| track_json(topology, track)).collect();
     }
+    value
 }
 
 fn mistake_json(Mistake { line, column, what, instead }: &Mistake) -> Value {

@@ -96,6 +96,7 @@ pub(crate) fn resolve_as_read(description: &Description, files: &Files, is_clean
     if is_clean && resolver.mistakes.is_empty() {
         resolver.check();
     }
+    resolver.queues();
     let Resolver { topology, notices, mistakes, .. } = resolver;
     Resolved { topology, notices, mistakes }
 }
@@ -211,6 +212,10 @@ impl<'d> Resolver<'d> {
             self.mistake(path.unwrap_or_default(), error.to_string(), error.instead());
         }
         self.warn_of_unreachable(first);
+    }
+
+    /// Chooses the queues that are not given.
+    fn queues(&mut self) {
         for (pipes, text) in default_queue::fill(&mut self.topology, &self.unqueued) {
             let path = pipes.first().map(|(link, _)| self.link_path(*link));
             self.warn(path.unwrap_or_default(), text);
