@@ -1,7 +1,7 @@
 //! The Tcl commands that descriptions of networks use.
 
 use crate::expr::Number;
-use crate::interp::{Interp, Interrupt, Procedure, TclResult, mistake};
+use crate::interp::{Interp, Interrupt, Procedure, TclResult, VALUE_MAX, mistake};
 use crate::syntax::{Parser, Value, element, elements, length, list, push_element};
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         "list" | "llength" | "lindex" | "lrange" | "lsearch" | "lsort" | "concat" | "join" | "split"
         | "lreplace" | "linsert" => lists(tcl, name, words),
         "format" => format_words(words),
-        "string" => string(words),
+        "string" => string(tcl, words),
         "puts" => puts(tcl, words),
         "error" => mistake(format!("the script says: {}", joined(words).trim()), "correct the script"),
         "exit" => Err(Interrupt::Stop),
@@ -108,11 +108,11 @@ fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
 fn array(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let [what, name, rest @ ..] = words else { return wrong("array names NAME") };
     match (&**what, rest) {
-        ("exists", []) => Ok(boolean(!tcl.array(name).is_empty())),
-        ("size", []) => Ok(Value::from(tcl.array(name).len().to_string())),
-        ("names", _) => Ok(list(tcl.array(name).iter().map(|(index, _)| index.clone()))),
+        ("exists", []) => Ok(boolean(!tcl.array(name)?.is_empty())),
+        ("size", []) => Ok(Value::from(tcl.array(name)?.len().to_string())),
+        ("names", _) => Ok(list(tcl.array(name)?.iter().map(|(index, _)| index.clone()))),
         ("get", _) => {
-            let all = tcl.array(name);
+            let all = tcl.array(name)?;
             Ok(list(all.iter().flat_map(|(index, value)| [index.as_str(), &**value])))
         }
         ("unset", []) => {
@@ -120,7 +120,7 @@ fn array(tcl: &mut Interp, words: &[Value]) -> TclResult {
             Ok(Value::default())
         }
         ("set", [pairs]) => {
-            for pair in elements(pairs).chunks(2) {
+            for pair in tcl.elements(pairs)?.chunks(2) {
                 let [index, value] = pair else { return wrong("array set NAME {INDEX VALUE …}") };
                 tcl.set(&format!("{}({})", &**name, &**index), value.clone())?;
             }
@@ -177,12 +177,11 @@ fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
         }
         ("while", [condition, body]) => while truth(&tcl.expr(condition)?)? && turn(tcl, body)? {},
         ("foreach", [names, values, body]) => {
-            tcl.spend(values.len() as u64)?;
-            let names = elements(names);
+            let names = tcl.elements(names)?;
             if names.is_empty() {
                 return wrong("foreach NAME {VALUES} {BODY}");
             }
-            for values in elements(values).chunks(names.len()) {
+            for values in tcl.elements(values)?.chunks(names.len()) {
                 for (i, name) in names.iter().enumerate() {
                     tcl.set(name, values.get(i).cloned().unwrap_or_default())?;
                 }
@@ -216,10 +215,14 @@ fn switch(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let options = words.iter().take_while(|word| word.starts_with('-')).count();
     let glob = words[..options].iter().any(|word| &**word == "-glob");
     let (value, cases) = match &words[options..] {
-        [value, cases] => (value, elements(cases)),
+        [value, cases] => (value, tcl.elements(cases)?),
         [value, cases @ ..] => (value, cases.to_vec()),
         [] => return wrong("switch VALUE {PATTERN {BODY} … default {BODY}}"),
     };
+    if glob {
+        let patterns = cases.iter().map(|case| case.len() as u64).sum::<u64>();
+        tcl.spend(patterns.saturating_mul(value.len() as u64) / 4)?;
+    }
     let matches = |pattern: &str| if glob { glob_match(pattern, value) } else { pattern == &**value };
     let mut taken = false;
     for (index, case) in cases.chunks(2).enumerate() {
@@ -240,7 +243,7 @@ fn procedure(tcl: &mut Interp, words: &[Value]) -> TclResult {
         let mut parts = elements(word).into_iter();
         (parts.next().map(|name| name.to_string()).unwrap_or_default(), parts.next())
     };
-    let parameters = elements(parameters).iter().map(parameter).collect();
+    let parameters = tcl.elements(parameters)?.iter().map(parameter).collect();
     let name = name.strip_prefix("::").unwrap_or(name).to_owned();
     tcl.procedures.insert(name, Rc::new(Procedure { parameters, body: body.clone() }));
     Ok(Value::default())
@@ -259,13 +262,13 @@ fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             position(index, length)?.and_then(|at| element(values, at)).unwrap_or_default()
         }
         ("lrange", [values, first, last]) => {
-            let all = elements(values);
+            let all = tcl.elements(values)?;
             let first = position(first, all.len())?.unwrap_or(0);
             let after = position(last, all.len())?.map_or(0, |last| last.saturating_add(1)).min(all.len());
             texts(all.get(first..after).unwrap_or_default())
         }
         ("lreplace", [values, first, last, new @ ..]) => {
-            let mut all = elements(values);
+            let mut all = tcl.elements(values)?;
             let first = position(first, all.len())?.unwrap_or(0).min(all.len());
             let after =
                 position(last, all.len())?.map_or(0, |last| last.saturating_add(1)).clamp(first, all.len());
@@ -273,7 +276,7 @@ fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             texts(&all)
         }
         ("linsert", [values, at, new @ ..]) => {
-            let mut all = elements(values);
+            let mut all = tcl.elements(values)?;
             let at =
                 if &**at == "end" { all.len() } else { position(at, all.len())?.unwrap_or(0).min(all.len()) };
             all.splice(at..at, new.iter().cloned());
@@ -282,16 +285,20 @@ fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
         ("lsearch", [options @ .., values, wanted]) => {
             let exact = options.iter().any(|option| &**option == "-exact");
             let found = |value: &Value| if exact { **value == **wanted } else { glob_match(wanted, value) };
-            Value::from(elements(values).iter().position(found).map_or(-1, |at| at as i64).to_string())
+            spend_on_match(tcl, wanted, values)?;
+            Value::from(tcl.elements(values)?.iter().position(found).map_or(-1, |at| at as i64).to_string())
         }
-        ("lsort", [options @ .., values]) => sorted(options, elements(values)),
+        ("lsort", [options @ .., values]) => sorted(options, tcl.elements(values)?),
         ("join", [values, separator @ ..]) => {
             let separator = separator.first().map_or(" ", |separator| separator);
-            Value::from(
-                elements(values).iter().map(|value| value.text.as_str()).collect::<Vec<_>>().join(separator),
-            )
+            if length(values).saturating_mul(separator.len()) > VALUE_MAX {
+                return tcl.exhausted();
+            }
+            let all = tcl.elements(values)?;
+            Value::from(all.iter().map(|value| value.text.as_str()).collect::<Vec<_>>().join(separator))
         }
         ("split", [text, separators @ ..]) => {
+            tcl.spend(text.len() as u64 * 8)?;
             let separators = separators.first().map_or(" \t\n", |separators| separators);
             if separators.is_empty() {
                 list(text.chars().map(String::from))
@@ -361,8 +368,10 @@ fn source(words: &[Value]) -> TclResult {
     Ok(Value::default())
 }
 
-fn string(words: &[Value]) -> TclResult {
+fn string(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let [what, arguments @ ..] = words else { return wrong("string length TEXT") };
+    // A character takes four bytes where a text is indexed.
+    tcl.spend(arguments.iter().map(|text| 4 * text.len() as u64).sum())?;
     Ok(match (&**what, arguments) {
         ("length", [text]) => Value::from(text.chars().count().to_string()),
         ("tolower", [text]) => Value::from(text.to_lowercase()),
@@ -370,7 +379,10 @@ fn string(words: &[Value]) -> TclResult {
         ("trim", [text]) => Value::from(text.trim()),
         ("equal", [a, b]) => boolean(**a == **b),
         ("compare", [a, b]) => Value::from((a.text.cmp(&b.text) as i8).to_string()),
-        ("match", [pattern, text]) => boolean(glob_match(pattern, text)),
+        ("match", [pattern, text]) => {
+            spend_on_match(tcl, pattern, text)?;
+            boolean(glob_match(pattern, text))
+        }
         ("first", [wanted, text]) => {
             let at = text.find(&**wanted).map_or(-1, |at| text[..at].chars().count() as i64);
             Value::from(at.to_string())
@@ -393,6 +405,11 @@ fn string(words: &[Value]) -> TclResult {
             );
         }
     })
+}
+
+/// Pays for comparisons of a pattern at every place of a text.
+fn spend_on_match(tcl: &mut Interp, pattern: &str, text: &str) -> Result<(), Interrupt> {
+    tcl.spend((pattern.len() as u64).saturating_mul(text.len() as u64) / 4)
 }
 
 /// `*`, `?` and everything else itself (Tcl's string match without character sets).
@@ -462,6 +479,9 @@ fn format_words(words: &[Value]) -> TclResult {
         } else {
             out.extend([" ".repeat(missing).as_str(), &text]);
         }
+        if out.len() > VALUE_MAX {
+            return mistake("the text is too long", "write smaller widths");
+        }
     }
     Ok(Value::from(out))
 }
@@ -497,7 +517,10 @@ fn convert(kind: char, value: &Value, precision: Option<usize>) -> Result<String
 /// Substitutes variables and commands in a text that was kept in braces.
 pub(crate) fn substituted(tcl: &mut Interp, text: &Value) -> TclResult {
     match Parser::quoted(text) {
-        Ok(parts) => tcl.substitute(&parts),
+        Ok(parts) => {
+            tcl.spend(text.len() as u64 * 8)?;
+            tcl.substitute(&parts)
+        }
         Err(_) => Ok(text.clone()),
     }
 }

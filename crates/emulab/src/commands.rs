@@ -9,8 +9,8 @@ use crate::simulator::{
     Act, Creation, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
     Simulator,
 };
-use crate::syntax::{Value, elements};
-use crate::{builtins, elsewhere, quantity};
+use crate::syntax::Value;
+use crate::{builtins, elsewhere, quantity, random};
 use fastpath_spec::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
 }
 
 /// Returns a handle for a new object.
-fn add(tcl: &mut Interp, object: Object) -> TclResult {
+pub(crate) fn add(tcl: &mut Interp, object: Object) -> TclResult {
     match tcl.simulator.add(object) {
         Some(index) => Ok(Value::from(Simulator::handle(index))),
         None => tcl.exhausted(),
@@ -84,7 +84,7 @@ fn made(tcl: &mut Interp, object: Object) -> Result<(Creation, Value), Interrupt
     Ok((Creation { object: index, at: tcl.at }, Value::from(Simulator::handle(index))))
 }
 
-fn usage<T>(usage: &str) -> Result<T, Interrupt> {
+pub(crate) fn usage<T>(usage: &str) -> Result<T, Interrupt> {
     mistake("wrong number of arguments", format!("write {usage}"))
 }
 
@@ -93,7 +93,10 @@ fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
     if class.eq_ignore_ascii_case("simulator") {
         return add(tcl, Object::Simulator);
     }
-    if let Some(meant) = nearest(class, ["Simulator"]) {
+    if let Some(outcome) = random::new(tcl, class) {
+        return outcome;
+    }
+    if let Some(meant) = nearest(class, ["Simulator", "RNG"]) {
         return mistake(format!("there is no class '{}'", &**class), format!("write new {meant}"));
     }
     tcl.warn(format!("{} is ignored: run real programs in the hosts", &**class));
@@ -119,11 +122,27 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
         }
         (Object::Direction(link, ends), "queue") => add(tcl, Object::Queue(link, ends)),
         (Object::Queue(link, ends), "set") => set_queue(tcl, link, ends, rest),
+        (Object::Variable(variable), _) => random::variable(tcl, variable, words),
+        (Object::Generator(generator), _) => random::generator(tcl, generator, words),
         (Object::Other, _) => add(tcl, Object::Other),
-        (Object::Node(_), "color" | "label" | "shape" | "add-mark" | "label-color") => Ok(Value::default()),
+        (Object::Node(_), "color" | "label" | "shape" | "add-mark" | "delete-mark" | "label-color") => {
+            Ok(Value::default())
+        }
         _ => {
-            tcl.warn(format!("{name} is ignored: it does not concern the network"));
-            add(tcl, Object::Other)
+            let (what, known) = match object {
+                Object::Node(_) => ("a node", &elsewhere::NODE_METHODS[..]),
+                Object::Queue(..) => ("a queue", &elsewhere::QUEUE_METHODS[..]),
+                _ => ("a link or lan", &elsewhere::LINK_METHODS[..]),
+            };
+            if known.contains(&name) {
+                tcl.warn(format!("{name} is ignored: it does not concern the network"));
+                return add(tcl, Object::Other);
+            }
+            let instead = match nearest(name, known.iter().copied()) {
+                Some(meant) => format!("write {meant}"),
+                None => "write a command of ns-2 or Emulab, or remove it".to_owned(),
+            };
+            mistake(format!("{what} has no command '{name}'"), instead)
         }
     }
 }
@@ -139,15 +158,21 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         ("node", _) => {
             let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
             tcl.simulator.nodes.push(made);
+            tcl.grant();
             Ok(handle)
         }
-        ("duplex-link", [a, b, rate, delay, queue, ..]) => {
+        ("duplex-link", [a, b, rate, delay, queue, rest @ ..]) => {
+            extra(tcl, "duplex-link", rest);
             link(tcl, [a, b], [rate, delay, queue], [true, true])
         }
-        ("simplex-link", [a, b, rate, delay, queue, ..]) => {
+        ("simplex-link", [a, b, rate, delay, queue, rest @ ..]) => {
+            extra(tcl, "simplex-link", rest);
             link(tcl, [a, b], [rate, delay, queue], [true, false])
         }
-        ("make-lan" | "newLan" | "make-cloud", [nodes, rate, delay, ..]) => lan(tcl, nodes, rate, delay),
+        ("make-lan" | "newLan" | "make-cloud", [nodes, rate, delay, rest @ ..]) => {
+            extra(tcl, "make-lan", rest);
+            lan(tcl, nodes, rate, delay)
+        }
         ("link", [a, b]) => {
             let (link, end) = between(tcl, a, b)?;
             add(tcl, Object::Direction(link, only(end)))
@@ -165,17 +190,16 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             });
             Ok(Value::default())
         }
-        ("rtproto", [protocol, ..]) => {
-            if protocol.eq_ignore_ascii_case("manual") {
-                tcl.warn("rtproto Manual is ignored: routes are computed");
-            }
-            Ok(Value::default())
+        ("rtproto", [protocol, rest @ ..]) => {
+            extra(tcl, "rtproto", rest);
+            routing(tcl, protocol)
         }
         ("run", []) => {
             tcl.simulator.ran = true;
             Ok(Value::default())
         }
         ("at", [time, act]) => at(tcl, time, act),
+        ("rtproto", _) => usage("$ns rtproto Static"),
         ("duplex-link" | "simplex-link", _) => usage(&format!("$ns {} $a $b 10Mb 10ms DropTail", &**name)),
         ("make-lan" | "newLan", _) => usage("$ns make-lan \"$a $b $c\" 100Mb 0ms"),
         ("link", _) => usage("$ns link $a $b"),
@@ -199,6 +223,33 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             mistake(format!("the simulator has no command '{name}'"), instead)
         }
     }
+}
+
+/// Warns of words after those that a command takes here.
+fn extra(tcl: &mut Interp, command: &str, words: &[Value]) {
+    if let Some(first) = words.first() {
+        tcl.warn(format!("'{}' and what follows in $ns {command} is ignored", &**first));
+    }
+}
+
+/// The protocols of ns-2 (ns-lib.tcl) and Emulab (sim.tcl).
+const ROUTING: [&str; 8] =
+    ["Static", "Static-old", "Static-ddijk", "Session", "DV", "LS", "Algorithmic", "Manual"];
+
+fn routing(tcl: &mut Interp, protocol: &Value) -> TclResult {
+    let Some(known) = ROUTING.into_iter().find(|known| known.eq_ignore_ascii_case(protocol)) else {
+        let meant = nearest(protocol, ROUTING).map_or_else(|| ROUTING.join(", "), str::to_owned);
+        let what = format!("there is no routing protocol '{}'", &**protocol);
+        return mistake(what, format!("write $ns rtproto and {meant}"));
+    };
+    match known {
+        "Manual" => tcl.warn("rtproto Manual is ignored: routes are computed"),
+        "Session" | "DV" | "LS" => {
+            tcl.warn(format!("rtproto {known} is Static here: routes stay when a link goes down"));
+        }
+        _ => (),
+    }
+    Ok(Value::default())
 }
 
 fn link(
@@ -230,6 +281,7 @@ fn link(
         return add(tcl, Object::Direction(link, only(end)));
     }
     let (made, handle) = made(tcl, Object::Link(tcl.simulator.links.len()))?;
+    tcl.grant();
     tcl.simulator.add_link(ScriptLink {
         made: Some(made),
         at: tcl.at,
@@ -244,7 +296,7 @@ fn link(
 fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> TclResult {
     let rate = quantity::rate(rate)?;
     let delay = half(quantity::delay(delay, 1.0)?);
-    let members = elements(nodes);
+    let members = tcl.elements(nodes)?;
     let (mut ends, mut seen) = (Vec::new(), BTreeSet::new());
     for member in &members {
         let member = node(tcl, member)?;
@@ -296,10 +348,31 @@ fn set_queue(tcl: &mut Interp, link: usize, ends: [bool; 2], words: &[Value]) ->
     let [name, value] = words else { return usage("$queue set limit_ 50") };
     match parameter(name, value)? {
         Some(parameter) => apply(tcl, link, ends, |pipe| pipe.queue.set(parameter)),
-        None => tcl.warn(format!("{} is ignored", &**name)),
+        None if elsewhere::QUEUE_PARAMETERS.contains(&&**name) => {
+            tcl.warn(format!("{} is ignored", &**name));
+        }
+        None => {
+            let known = PARAMETERS.into_iter().chain(elsewhere::QUEUE_PARAMETERS);
+            let meant = nearest(name, known).map_or_else(|| PARAMETERS.join(", "), str::to_owned);
+            return mistake(format!("a queue has no '{}'", &**name), format!("write {meant}"));
+        }
     }
     Ok(Value::default())
 }
+
+/// The parameters of a queue that are executed.
+const PARAMETERS: [&str; 10] = [
+    "limit_",
+    "thresh_",
+    "maxthresh_",
+    "q_weight_",
+    "linterm_",
+    "mean_pktsize_",
+    "queue-in-bytes_",
+    "red_",
+    "gentle_",
+    "setbit_",
+];
 
 fn parameter(name: &str, value: &Value) -> Result<Option<QueueParameter>, Interrupt> {
     let bad = || format!("'{}' is not a value of {name}", &**value);
@@ -557,7 +630,7 @@ fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Interrup
 }
 
 /// Returns the name of an object as the author wrote it.
-fn shown(tcl: &Interp, word: &str) -> String {
+pub(crate) fn shown(tcl: &Interp, word: &str) -> String {
     tcl.simulator.name_of(word.trim()).unwrap_or(word).to_owned()
 }
 
@@ -565,7 +638,8 @@ fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> TclResult {
     let time = quantity::time(time)?;
     let acts = builtins::substituted(tcl, acts)?;
     for act in acts.split(';').filter(|act| !act.trim().is_empty()) {
-        event(tcl, time, &elements(&Value::from(act)))?;
+        let words = tcl.elements(&Value::from(act))?;
+        event(tcl, time, &words)?;
     }
     Ok(Value::default())
 }

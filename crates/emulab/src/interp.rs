@@ -6,21 +6,26 @@
 
 use crate::expr::{self, ExprError, Number, OPERATORS, Token};
 use crate::simulator::Simulator;
-use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart};
-use crate::{builtins, commands};
+use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart, elements, length};
+use crate::{builtins, commands, random};
 use fastpath_spec::mistake::{Remarks, nearest};
 use fastpath_units::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// The budget of a script: about four million commands, or a gigabyte of processed text.
-const FUEL: u64 = 1 << 30;
+/// The budget of a script: about 200,000 commands, or 100 megabytes of processed text. Every piece
+/// of memory that evaluation holds was paid for, so the budget bounds memory too.
+const FUEL: u64 = 100 << 20;
+/// What a node or link adds to the budget: large networks need long loops.
+const OBJECT_FUEL: u64 = 2048;
 /// The cost of a command, in bytes of processed text.
 const COMMAND_FUEL: u64 = 256;
+/// The cost of a word, a part of a word, or an element of a list.
+const WORD_FUEL: u64 = 32;
 /// The most nested calls and bodies.
 const DEPTH_MAX: usize = 100;
 /// The most bytes of one value.
-const VALUE_MAX: usize = 1 << 22;
+pub(crate) const VALUE_MAX: usize = 1 << 22;
 
 /// Why a command has no value.
 #[derive(Debug)]
@@ -88,7 +93,7 @@ impl<'t> Interp<'t> {
         for (name, value) in [("argc", "0"), ("argv", ""), ("argv0", "fastpath"), ("tcl_version", "8.4")] {
             globals.variables.insert(name.to_owned(), Value::from(value));
         }
-        Interp {
+        let mut interp = Interp {
             remarks,
             simulator: Simulator::default(),
             procedures: BTreeMap::new(),
@@ -98,7 +103,11 @@ impl<'t> Interp<'t> {
             depth: 0,
             fuel: FUEL,
             incomplete: false,
-        }
+        };
+        // ns-2 has one generator from the start.
+        let handle = random::new(&mut interp, "RNG").and_then(Result::ok).unwrap_or_default();
+        interp.frames[0].variables.insert("defaultRNG".to_owned(), handle);
+        interp
     }
 
     /// Evaluates a whole script. Mistakes are added to the remarks.
@@ -108,7 +117,7 @@ impl<'t> Interp<'t> {
         loop {
             let outcome = match parser.next() {
                 Ok(None) => return,
-                Ok(Some(command)) => self.command(&command),
+                Ok(Some(command)) => self.pay_for(&mut parser).and_then(|()| self.command(&command)),
                 Err(error) => {
                     // Where the command would have ended is not known.
                     self.syntax_mistake(error);
@@ -136,10 +145,13 @@ impl<'t> Interp<'t> {
         let outcome = loop {
             match parser.next() {
                 Ok(None) => break Ok(last),
-                Ok(Some(command)) => match self.command(&command) {
-                    Ok(value) => last = value,
-                    Err(flow) => break Err(flow),
-                },
+                Ok(Some(command)) => {
+                    let outcome = self.pay_for(&mut parser).and_then(|()| self.command(&command));
+                    match outcome {
+                        Ok(value) => last = value,
+                        Err(flow) => break Err(flow),
+                    }
+                }
                 Err(error) => {
                     self.syntax_mistake(error);
                     break Err(Interrupt::Reported);
@@ -148,6 +160,22 @@ impl<'t> Interp<'t> {
         };
         self.depth -= 1;
         outcome
+    }
+
+    /// Pays for the words that the parser has made since the last call.
+    fn pay_for(&mut self, parser: &mut Parser) -> Result<(), Interrupt> {
+        self.spend(std::mem::take(&mut parser.made) * WORD_FUEL)
+    }
+
+    /// Adds what a new node or link may cost to the budget.
+    pub(crate) fn grant(&mut self) {
+        self.fuel += OBJECT_FUEL;
+    }
+
+    /// Returns the elements of a list.
+    pub(crate) fn elements(&mut self, list: &Value) -> Result<Vec<Value>, Interrupt> {
+        self.spend(list.len() as u64 + length(list) as u64 * WORD_FUEL)?;
+        Ok(elements(list))
     }
 
     fn syntax_mistake(&mut self, error: SyntaxError) {
@@ -262,7 +290,8 @@ impl<'t> Interp<'t> {
 
     /// Returns the value of an expression.
     pub(crate) fn expr(&mut self, text: &Value) -> Result<Number, Interrupt> {
-        self.spend(text.len() as u64 + COMMAND_FUEL)?;
+        // Every token has at least one byte.
+        self.spend(text.len() as u64 * 8 + COMMAND_FUEL)?;
         let tokens = self.tokens(text)?;
         Ok(expr::evaluate(tokens, &mut self.rng)?)
     }
@@ -366,12 +395,13 @@ impl<'t> Interp<'t> {
     }
 
     /// The elements of an array as index and value, in the order of the indices.
-    pub(crate) fn array(&mut self, name: &str) -> Vec<(String, Value)> {
+    pub(crate) fn array(&mut self, name: &str) -> Result<Vec<(String, Value)>, Interrupt> {
         let name = name.strip_prefix("::").unwrap_or(name).to_owned();
         let index = |key: &String| key[name.len() + 1..key.len() - 1].to_owned();
-        array(&self.frame_of(&name).variables, &name)
-            .map(|(key, value)| (index(key), value.clone()))
-            .collect()
+        let count = array(&self.frame_of(&name).variables, &name).count();
+        self.spend(count as u64 * WORD_FUEL)?;
+        let pairs = array(&self.frame_of(&name).variables, &name);
+        Ok(pairs.map(|(key, value)| (index(key), value.clone())).collect())
     }
 
     /// Makes a name refer to the global variable in this procedure.

@@ -14,7 +14,7 @@
 //!
 //! A small Tcl interpreter evaluates the script, with bounds on time, memory and depth and without
 //! files, programs or clocks. Commands that describe the network are executed. Commands that
-//! generate traffic or prepare machines are ignored with a warning. Unknown commands are mistakes.
+//! generate traffic or prepare machines are ignored with a warning. Unknown words are mistakes.
 //! The differences from a testbed:
 //!
 //! - a node with one neighbour is a host; a node with several is a router inside the emulator and
@@ -34,6 +34,7 @@ mod elsewhere;
 mod expr;
 mod interp;
 mod quantity;
+mod random;
 mod simulator;
 mod syntax;
 

@@ -2,7 +2,7 @@
 //! handle.
 
 use fastpath_link::{Limit, QueueSpec, RedSpec};
-use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
+use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -23,6 +23,10 @@ pub(crate) enum Object {
     Direction(usize, [bool; 2]),
     /// The queue of such a direction.
     Queue(usize, [bool; 2]),
+    /// A random variable: `new RandomVariable/Uniform`.
+    Variable(usize),
+    /// A generator of random numbers: `new RNG`.
+    Generator(usize),
     /// Something that does not concern the network: an agent, a program, a file.
     Other,
     /// The result of a command with a mistake.
@@ -44,7 +48,20 @@ pub(crate) struct Simulator {
     /// By end: how many links it has, and the first of them.
     at_end: BTreeMap<LinkEnd, (usize, usize)>,
     pub(crate) events: Vec<Event>,
+    pub(crate) variables: Vec<RandomVariable>,
+    /// Generators of random numbers; the first is `$defaultRNG`.
+    pub(crate) generators: Vec<Rng>,
     pub(crate) ran: bool,
+}
+
+/// A random variable of ns-2; `random.rs` has the distributions.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct RandomVariable {
+    /// Which distribution.
+    pub(crate) law: usize,
+    pub(crate) parameters: Vec<f64>,
+    /// The generator it draws from.
+    pub(crate) generator: usize,
 }
 
 /// The number of an object and where the script creates it.

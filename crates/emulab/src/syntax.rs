@@ -91,11 +91,13 @@ pub(crate) struct Parser<'s> {
     base: Option<usize>,
     at: usize,
     depth: usize,
+    /// How many commands, words and parts of words were made: memory to be paid for.
+    pub(crate) made: u64,
 }
 
 impl<'s> Parser<'s> {
     pub(crate) fn new(script: &'s Value) -> Parser<'s> {
-        Parser { text: script, base: script.at, at: 0, depth: 0 }
+        Parser { text: script, base: script.at, at: 0, depth: 0, made: 0 }
     }
 
     /// The parts of a whole text, as between quotes.
@@ -129,6 +131,7 @@ impl<'s> Parser<'s> {
                 Some(_) => break,
             }
         }
+        self.made += 1;
         let mut command = Command { at: self.place(self.at), words: Vec::new() };
         while let Some(byte) = self.peek() {
             match byte {
@@ -177,6 +180,7 @@ impl<'s> Parser<'s> {
     }
 
     fn word(&mut self) -> Result<Vec<WordPart>, SyntaxError> {
+        self.made += 2;
         match self.peek() {
             Some(b'{') => {
                 let (from, until) = self.braces()?;
@@ -225,7 +229,8 @@ impl<'s> Parser<'s> {
 
     /// Text, variables and scripts until a byte that `ends`, which is left.
     fn parts(&mut self, ends: impl Fn(u8) -> bool) -> Result<Vec<WordPart>, SyntaxError> {
-        let mut parts = Vec::new();
+        // Most words are one part.
+        let mut parts = Vec::with_capacity(1);
         let mut text = String::new();
         let mut from = self.at;
         while let Some(byte) = self.peek() {
@@ -245,6 +250,7 @@ impl<'s> Parser<'s> {
             };
             match special {
                 Some(part) => {
+                    self.made += 2;
                     push_text(&mut parts, &mut text, None);
                     parts.push(part);
                     from = self.at;

@@ -309,6 +309,28 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "proc p {} { p }\np\nset z 1",
         &["4:13: calls are nested too deeply (an endless recursion?); write a loop instead"],
     ),
+    (
+        "$ns rtproto Sesion\n$ns rtproto fast\n$ns rtproto\nset l [$ns duplex-link $a $b 1Mb 1ms DropTail]\n$l quue\n\
+         $a program-agnt\nset q [$l queue]\n$q set limt_ 9\n$q frobnicate\n[new RandomVariable/Unifrm] value\n\
+         new RandomVariable/Gamma\nset r [new RandomVariable/Uniform]\n$r set avg_ 3\n$r vlaue\n\
+         [new RNG] gauss 1 2\n$r use-rng $l\n[new RandomVariable/Weibull] set shape_ 0",
+        &[
+            "4:1: there is no routing protocol 'Sesion'; write $ns rtproto and Session",
+            "5:1: there is no routing protocol 'fast'; write $ns rtproto and Static, Static-old, Static-ddijk, Session, DV, LS, Algorithmic, Manual",
+            "6:1: wrong number of arguments; write $ns rtproto Static",
+            "8:1: a link or lan has no command 'quue'; write a command of ns-2 or Emulab, or remove it",
+            "9:1: a node has no command 'program-agnt'; write program-agent",
+            "11:1: a queue has no 'limt_'; write limit_",
+            "12:1: a queue has no command 'frobnicate'; write a command of ns-2 or Emulab, or remove it",
+            "13:2: there is no random variable 'RandomVariable/Unifrm'; write new RandomVariable/Uniform",
+            "14:1: there is no random variable 'RandomVariable/Gamma'; write new and one of RandomVariable/Constant, RandomVariable/Uniform, RandomVariable/Exponential, RandomVariable/Pareto, RandomVariable/ParetoII, RandomVariable/Normal, RandomVariable/LogNormal, RandomVariable/Weibull",
+            "16:1: RandomVariable/Uniform has no 'avg_'; write min_ or max_",
+            "17:1: a random variable has no command 'vlaue'; write $variable value, $variable set min_ 1, or $variable use-rng $rng",
+            "18:1: an RNG has no command 'gauss' with 2 values; write $rng and one of seed 7, uniform 0 1, integer 10, exponential 1.0, normal 0 1, lognormal 0 1, next-random",
+            "19:1: l is not an RNG; write $rng, of set rng [new RNG]",
+            "20:1: RandomVariable/Weibull: shape_ 0 is not above 0; write a larger number",
+        ],
+    ),
     ("source other.tcl", &["4:1: 'other.tcl' is not read; write its commands here"]),
     ("set x {\nset y 1", &["4:7: this '{' is never closed; write its '}'"]),
     (
@@ -325,6 +347,46 @@ fn every_mistake_is_reported_at_once_with_its_place() {
         assert_eq!(mistakes(&script(text)), *expected, "{text}");
     }
     assert_eq!(mistakes(""), ["1:1: the script makes no nodes; write set n0 [$ns node]"]);
+}
+
+/// The mean of many draws is the mean of the distribution, and a run repeats it.
+#[test]
+fn random_variables_have_the_distributions_of_ns_2() {
+    for (class, set, mean, tolerance) in [
+        ("Constant", "$v set val_ 7", 7.0, 1e-9),
+        ("Uniform", "$v set min_ 10; $v set max_ 30", 20.0, 0.3),
+        ("Exponential", "$v set avg_ 5", 5.0, 0.3),
+        ("Pareto", "$v set avg_ 5; $v set shape_ 3", 5.0, 0.3),
+        ("ParetoII", "$v set avg_ 5; $v set shape_ 3.5", 5.0, 0.4),
+        ("Normal", "$v set avg_ 5; $v set std_ 2", 5.0, 0.1),
+        ("LogNormal", "$v set avg_ 1; $v set std_ 0.5", (1.0f64 + 0.125).exp(), 0.1),
+        ("Weibull", "$v set shape_ 1; $v set scale_ 4", 4.0, 0.2),
+    ] {
+        let text = script(&format!(
+            "set rng [new RNG]\n$rng seed 9\nset v [new RandomVariable/{class}]\n$v use-rng $rng\n{set}\n\
+             set sum 0.0\nfor {{set i 0}} {{$i < 5000}} {{incr i}} {{set sum [expr $sum + [$v value]]}}\n\
+             $ns duplex-link $a $b 1Mb [expr $sum / 5000] DropTail"
+        ));
+        let delay = topology(&text).links[0].pipes[0].delay;
+        assert!((delay.as_secs_f64() - mean).abs() < tolerance, "{class}: {delay} for {mean}");
+        assert_eq!(topology(&text).links[0].pipes[0].delay, delay, "{class} repeats");
+    }
+    let text = script(
+        "$defaultRNG seed 3\nset l [$ns duplex-link $a $b [expr 1 + [$defaultRNG integer 9]]Mb \
+         [expr round([$defaultRNG uniform 10 20])]ms DropTail]",
+    );
+    assert_eq!(topology(&text).links.len(), 1);
+}
+
+#[test]
+fn protocols_that_would_compute_routes_again_have_a_warning() {
+    let with = |protocol: &str| {
+        script(&format!("$ns duplex-link $a $b 1Mb 1ms DropTail queue-size 9\n$ns rtproto {protocol}"))
+    };
+    let extra = "4:1: 'queue-size' and what follows in $ns duplex-link is ignored";
+    assert_eq!(warnings(&with("Static")), [extra]);
+    let session = "5:1: rtproto Session is Static here: routes stay when a link goes down";
+    assert_eq!(warnings(&with("Session")), [extra, session]);
 }
 
 #[test]
@@ -381,6 +443,29 @@ fn words_lists_and_strings_work_as_in_tcl() {
         let said = format!("3:1: the script says: {expected}");
         assert!(warnings(&text).contains(&said), "{text}: {:?}", warnings(&text));
     }
+}
+
+#[test]
+fn the_budget_of_a_script_bounds_its_memory_and_grows_with_its_network() {
+    let spent = "4:1: the script does more than a description of a network needs (an endless loop?); write a loop that ends";
+    // Every level of eval holds all the words behind it.
+    assert_eq!(mistakes(&script(&"eval ".repeat(30_000))), [spent]);
+    let idle = "for {set i 0} {$i < 300000} {incr i} {}";
+    assert_eq!(mistakes(&script(idle)), [spent]);
+    for greedy in [
+        "format %1000d%1000d 1 1 [set x [string repeat a 9]]",
+        "set x {*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b}; set y a; for {set i 0} {$i < 21} {incr i} {append y $y}; \
+         for {set i 0} {$i < 99} {incr i} {string match $x $y}",
+        "set y a; for {set i 0} {$i < 20} {incr i} {append y \" $y\"}; join $y $y",
+    ] {
+        assert!(!mistakes(&script(greedy)).is_empty(), "{greedy}");
+    }
+    let links =
+        "for {set i 0} {$i < 100000} {incr i} {$ns duplex-link $a $b 1Mb [expr 1 + $i % 9]ms DropTail}";
+    let mut tcl = interp::Interp::new(Remarks::new(""));
+    tcl.run(&script(links));
+    assert!(tcl.remarks.is_clean());
+    assert_eq!(tcl.simulator.links.len(), 100_000);
 }
 
 #[test]

@@ -8,9 +8,9 @@ use fastpath_units::Duration;
 pub(super) fn describe(timeline: &Timeline) -> String {
     match timeline {
         Timeline::Opportunities(opportunities) => format!(
-            "{} opportunities of {} bytes in {}, on average {}",
-            opportunities.times().len(),
-            opportunities.bytes,
+            "{} of {} in {}, on average {}",
+            counted(opportunities.times().len(), "opportunity", "opportunities"),
+            counted(opportunities.bytes as usize, "byte", "bytes"),
             span(opportunities.period()),
             rate(opportunities.mean_bps()),
         ),
@@ -44,9 +44,12 @@ fn describe_steps(steps: &Steps) -> String {
         part("duplicate", steps, |values| Some(values.duplicate?.0.get()), percent),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    let count = steps.steps.len();
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} step{plural} in {}: {}", span(steps.length), parts.join("; "))
+    let count = counted(steps.steps.len(), "step", "steps");
+    format!("{count} in {}: {}", span(steps.length), parts.join("; "))
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// `rate 1Mbit to 24Mbit, on average 12.5Mbit`; `None` if the trace does not set it.
@@ -114,6 +117,10 @@ mod tests {
         assert_eq!(
             Timeline::read(Format::Mahimahi, "0\n5\n10\n").unwrap().describe(),
             "3 opportunities of 1504 bytes in 10ms, on average 3.61Mbit"
+        );
+        assert_eq!(
+            Timeline::read(Format::Mahimahi, "20\n").unwrap().describe(),
+            "1 opportunity of 1504 bytes in 20ms, on average 601.6kbit"
         );
         assert_eq!(super::span(Duration::from_ps(59_958_110_163_654)), "59.958s");
         assert_eq!(super::span(Duration::from_ps(1_500_000)), "1.5us");
