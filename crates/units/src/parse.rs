@@ -28,6 +28,9 @@ pub enum ParseErrorKind {
     /// The number has no unit; the text lists the valid units.
     #[error("the unit is missing ({0})")]
     NoUnit(String),
+    /// The unit means two things: its name, then what it may mean and what to write.
+    #[error("'{0}' is {1}")]
+    Ambiguous(String, &'static str),
     /// The unit is unknown: its name, then the valid units.
     #[error("the unit '{0}' is not known ({1})")]
     UnknownUnit(String, String),

@@ -99,18 +99,25 @@ impl Rate {
 }
 
 const UNITS: &[Unit] = &[
-    Unit { names: &["bit", "bps", "bit/s", "b", "bit/sec"], scale: 1 },
-    Unit { names: &["kbit", "Kbit", "kbps", "Kbps", "kb", "Kb", "kbit/s"], scale: 1_000 },
-    Unit { names: &["Mbit", "mbit", "Mbps", "mbps", "Mb", "mb", "Mbit/s"], scale: 1_000_000 },
-    Unit { names: &["Gbit", "gbit", "Gbps", "gbps", "Gb", "gb", "Gbit/s"], scale: 1_000_000_000 },
+    Unit { names: &["bit", "bit/s", "b", "bit/sec"], scale: 1 },
+    Unit { names: &["kbit", "Kbit", "kb", "Kb", "kbit/s"], scale: 1_000 },
+    Unit { names: &["Mbit", "mbit", "Mb", "mb", "Mbit/s"], scale: 1_000_000 },
+    Unit { names: &["Gbit", "gbit", "Gb", "gb", "Gbit/s"], scale: 1_000_000_000 },
 ];
 
 impl FromStr for Rate {
     type Err = ParseError;
-    /// Parses `10Mbit`, `1.5Mbit`, `256kbit`, `100Gbit`, `64000bit`. `b` and `bps` mean bits, as in
-    /// ns-2.
+    /// Parses `10Mbit`, `1.5Mbit`, `256kbit`, `100Gbit`, `64000bit`. `b` means bits, as in ns-2.
+    /// `bps` is refused: in tc(8) it is bytes per second, elsewhere bits.
     fn from_str(text: &str) -> Result<Rate, ParseError> {
         const EXAMPLE: &str = "10Mbit";
+        if let Some(prefix) = text.trim().strip_suffix("bps") {
+            let prefix = prefix.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ' ');
+            let means = "bits per second to most programs and bytes per second to tc; \
+                         write kbit, Mbit or Gbit, and eight times the number if bytes are meant";
+            let reason = ParseErrorKind::Ambiguous(format!("{prefix}bps"), means);
+            return Err(ParseError { text: text.trim().to_owned(), what: "rate", reason, example: EXAMPLE });
+        }
         let bits = parse::quantity(text, "rate", UNITS, EXAMPLE)?;
         Rate::from_bps(bits).ok_or_else(|| ParseError {
             text: text.trim().to_owned(),
@@ -145,6 +152,17 @@ mod tests {
         assert_eq!("7bit".parse(), Ok(rate(7)));
         for text in ["0bit", "0", "801Gbit", "ten", "10", "0.5bit", "10MB"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_unit_that_is_bytes_to_tc_and_bits_to_others_is_refused_with_the_reason() {
+        for (text, unit) in
+            [("10Mbps", "Mbps"), (" 2.5 Gbps ", "Gbps"), ("64000bps", "bps"), ("9kbps", "kbps")]
+        {
+            let said = text.parse::<Rate>().unwrap_err().to_string();
+            let expected = format!("'{}' is not a rate: '{unit}' is bits per second to most", text.trim());
+            assert!(said.starts_with(&expected) && said.ends_with("write for example 10Mbit"), "{said}");
         }
     }
 
