@@ -76,7 +76,7 @@ pub(crate) fn first_line_of_yaml(text: &str) -> Option<usize> {
         let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let rest = content.trim_start_matches(word);
         let is_key = rest.len() < content.len() && (rest == ":" || rest.starts_with(": "));
-        return (content == "---" || is_key).then_some(start);
+        return (content == "---" || content.starts_with("- ") || is_key).then_some(start);
     }
     None
 }
@@ -111,9 +111,20 @@ mod tests {
     #[test]
     fn a_list_of_hosts_and_a_yaml_file_are_said_once() {
         let hosts = "[[host]]\nname = 'a'\n[[host]]\nname = 'b'\n";
-        let expected = "1:3: host is a list of tables; write [host.NAME] for each";
-        assert_eq!(said(hosts).iter().map(|s| s.split_at(4).1).collect::<Vec<_>>(), [expected.split_at(4).1]);
-        for yaml in ["name: lab\ntopology:\n  nodes:\n    a: {}\n", "# x\n---\nhost:\n - a\n"] {
+        assert_eq!(said(hosts), ["1:1: host is a list of tables; write [host.a], [host.b] for each"]);
+        let linked =
+            "[[host]]\nname = 'a'\nmac = 'x'\n[[router]]\nname = 'r'\n[[link]]\nbetween = ['a', 'r']\n";
+        assert_eq!(
+            said(linked),
+            [
+                "1:1: host is a list of tables; write [host.a] for each",
+                "3:7: 'x' is not a MAC address; write six bytes in hexadecimal, for example \"02:00:00:00:00:2a\"",
+                "4:1: router is a list of tables; write [router.r] for each",
+            ]
+        );
+        for yaml in
+            ["name: lab\ntopology:\n  nodes:\n    a: {}\n", "# x\n---\nhost:\n - a\n", "- a\n- b: c\n"]
+        {
             let said = said(yaml);
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].contains("this is YAML, and a spec is TOML; write"), "{said:?}");

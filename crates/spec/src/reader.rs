@@ -46,7 +46,7 @@ use crate::description::{Description, NodeRole};
 use crate::engine_settings::{self, EngineSettings};
 use crate::fields::{Field, Fields};
 use crate::hints::first_line_of_yaml;
-use crate::mistake::{Checked, Mistake, Remarks, Warning};
+use crate::mistake::{Checked, Mistake, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::Topology;
@@ -312,9 +312,18 @@ fn nodes_by_kind<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<NodeTab
     let mut found: Vec<NodeTable> = Vec::new();
     for (key, kind) in node::KINDS {
         let Some(field) = top.get(key) else { continue };
-        if let Tree::Array(_) = field.value {
-            let what = format!("{key} is a list of tables");
-            remarks.mistake(field.at, what, format!("write [{key}.NAME] for each"));
+        if let Some(elements) = field.elements() {
+            // They are read under their names, so that a link that names one is not a mistake too.
+            let named = elements.iter().filter_map(|element| listed_node(element, key, remarks));
+            let named: Vec<_> = named.map(|(name, fields)| (fields.at, kind, name, fields)).collect();
+            let names: Vec<String> = named.iter().map(|(_, _, name, _)| format!("[{key}.{name}]")).collect();
+            let names = match names.as_slice() {
+                [] => format!("[{key}.NAME]"),
+                names => several(names.iter().map(String::as_str)),
+            };
+            let at = elements.first().map_or(field.at, |first| first.at);
+            remarks.mistake(at, format!("{key} is a list of tables"), format!("write {names} for each"));
+            found.extend(named);
             continue;
         }
         let Some(mut tables) = field.table(key, "{ }", remarks) else { continue };
@@ -327,6 +336,15 @@ fn nodes_by_kind<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<NodeTab
     }
     found.sort_by_key(|(at, ..)| *at);
     found
+}
+
+/// A node of another tool's list, `[[host]]` with `name = "a"`.
+fn listed_node<'d>(element: &Field<'d>, key: &str, remarks: &mut Remarks) -> Option<(String, Fields<'d>)> {
+    let Tree::Table(table) = element.value else { return None };
+    let mut fields = Fields::new(key, element.at, table);
+    let name = fields.get("name")?.text("a", remarks)?.to_owned();
+    fields.what = format!("{key} {name}");
+    Some((name, fields))
 }
 
 /// The nodes of the canonical form.
