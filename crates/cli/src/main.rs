@@ -13,10 +13,12 @@ mod examples;
 mod network_args;
 mod network_file;
 mod progress;
+mod separator;
 #[cfg(target_os = "linux")]
 mod signals;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use fastpath_spec::mistake::printable;
 use std::any::TypeId;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -73,7 +75,16 @@ pub(crate) enum Answer {
 }
 
 fn main() -> ExitCode {
-    let words = command().get_matches();
+    let mut root = command();
+    let words = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| {
+        let words: Vec<String> =
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        if let Some(instead) = separator::missing(&error, &root, &words) {
+            eprintln!("fastpath: {}", printable(&instead));
+            std::process::exit(2);
+        }
+        error.exit()
+    });
     let result = match Cli::from_arg_matches(&words).unwrap_or_else(|error| error.exit()).command {
         #[cfg(target_os = "linux")]
         Command::Lab(command) => command.run(),
@@ -106,7 +117,7 @@ fn main() -> ExitCode {
         Ok(Answer::Exit(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("fastpath: {}", explain(&error));
+            eprintln!("fastpath: {}", printable(&explain(&error)));
             ExitCode::from(2)
         }
     }

@@ -66,6 +66,26 @@ fn warnings_are_returned_with_mistakes_too() {
 }
 
 #[test]
+fn control_characters_of_a_description_do_not_reach_the_terminal() {
+    let odd = "\\u001b[31m";
+    let toml = format!(
+        "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nname = \"{odd}\"\nrate = \"1{odd}Mbit\"\n\
+         \"k{odd}\" = 1\npreset = \"{odd}\"\nqueue = {{ kind = \"{odd}\" }}\ntrace = \"{odd}.csv\"\nloss = \"{odd}\"\n"
+    );
+    let ns = "set ns [new Simulator]\nputs \"\u{1b}c\"\nset a [$ns node]\n$ns \u{1b}c\u{7}\n";
+    for (name, text) in [("odd.toml", toml.as_str()), ("odd.ns", ns)] {
+        let checked = check(name, text, &[]);
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check").join(name);
+        let mut replay = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        let replayed = replay.arg("replay").arg(file).args(["--in", "a=none.pcap"]).output().unwrap();
+        for said in [checked.stdout, replayed.stderr] {
+            let said = String::from_utf8(said).unwrap();
+            assert!(said.contains("\\u{1b}") && !said.contains(['\u{1b}', '\u{7}']), "{said:?}");
+        }
+    }
+}
+
+#[test]
 fn an_unreadable_file_is_an_error() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_fastpath")).args(["check", "nowhere.toml"]).output().unwrap();

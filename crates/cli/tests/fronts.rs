@@ -54,6 +54,17 @@ fn netem_refuses_arguments_that_tc_refuses_and_missing_interfaces() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "2\n2\n");
 }
 
+#[test]
+fn netem_without_rights_gives_one_reason() {
+    let script = "setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all \
+                  $F netem dev lo delay 1ms; echo $?";
+    let Some(output) = alone("netem_without_rights", script) else { return };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("port lo: not permitted"), "{said}");
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "2\n");
+}
+
 /// Returns the minimum round trip of a ping summary, milliseconds, and the number of answers.
 fn pings(summary: &str) -> (f64, u32) {
     let least = summary

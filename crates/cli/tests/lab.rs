@@ -195,9 +195,15 @@ fn exec_errors_list_the_existing_labs_and_hosts() {
     let place = Place::new("exec");
     let (code, text) = place.run(&["exec", "a", "--", "true"]);
     assert!(code == 2 && text.contains("no lab is up"), "{code}: {text}");
+    let (code, text) = place.run(&["list"]);
+    assert!(code == 0 && text.contains("no lab is up; start one with"), "{code}: {text}");
+    let (code, text) = place.run(&["exec", "a", "true"]);
+    assert!(code == 2 && text.contains("fastpath lab exec a -- true"), "{code}: {text}");
+    let (code, text) = place.run(&["run", "net.toml", "ping", "b"]);
+    assert!(code == 2 && text.contains("fastpath lab run net.toml -- ping b"), "{code}: {text}");
     let Some(mut up) = place.up("lab exec") else { return };
     let (code, text) = place.run(&["exec", "c", "--", "true"]);
-    assert!(code == 2 && text.contains("no host c (have: a, b)"), "{code}: {text}");
+    assert!(code == 2 && text.contains("no host c (have: a, b); programs run on hosts"), "{code}: {text}");
     let mut ctl = Command::new(PROGRAM);
     ctl.args(["ctl", "--lab", "other", "links"]).env("FASTPATH_STATE_DIR", place.directory.join("state"));
     let said = String::from_utf8(ctl.output().unwrap().stderr).unwrap();

@@ -1,5 +1,6 @@
 //! Notices: messages about events of a run that are not the answer to a request.
 
+use fastpath_spec::mistake::printable;
 use std::fmt;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl Notice {
 
     /// Writes a line to standard error for every event.
     pub fn to_stderr() -> Notice {
-        Notice::new(|text| eprintln!("fastpath: {text}"))
+        Notice::new(|text| eprintln!("fastpath: {}", printable(text)))
     }
 
     /// Discards every event.

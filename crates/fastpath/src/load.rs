@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
+use fastpath_spec::mistake::printable;
 use fastpath_spec::{Checked, NetworkSpec, Warning};
 use std::fmt::Display;
 use std::fs::File;
@@ -86,8 +87,9 @@ pub fn check(path: &Path) -> Result<Checked<NetworkSpec>> {
 
 /// Formats a mistake or warning with the name of its file: `FILE:LINE:COLUMN: …`.
 pub fn at(path: &Path, remark: &impl Display) -> String {
-    format!("{}:{remark}", path.display())
+    printable(&format!("{}:{remark}", path.display())).into_owned()
 }
+
 fn text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;

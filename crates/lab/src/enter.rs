@@ -13,6 +13,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What a message adds where a host is missing: its name may be that of another node.
+pub const NO_PROGRAMS: &str = "; programs run on hosts, not on routers and switches";
+
 /// Why a program did not start in a host.
 #[derive(Debug, thiserror::Error)]
 pub enum EnterError {
@@ -25,7 +28,7 @@ pub enum EnterError {
         have: Vec<String>,
     },
     /// The lab has no such host.
-    #[error("lab {lab} has no host {host} (have: {})", or_none(.have))]
+    #[error("lab {lab} has no host {host} (have: {}){NO_PROGRAMS}", or_none(.have))]
     NoSuchHost {
         /// The lab.
         lab: String,

@@ -154,7 +154,8 @@ impl Drop for Redirection {
 
 /// Waits until standard input ends, which happens when the parent process ends, by whatever signal.
 /// Then removes the filter from `interface`, if it still exists. Any input before that means that
-/// `clsact` was added and is removed too.
+/// `clsact` was added and is removed too. A process that may not remove the filter could not add it
+/// either, so that is no error.
 pub fn guard(interface: &str) -> io::Result<()> {
     let mut input = Vec::new();
     let _ = io::stdin().read_to_end(&mut input);
@@ -162,7 +163,7 @@ pub fn guard(interface: &str) -> io::Result<()> {
         Err(error)
             if !matches!(
                 error.raw_os_error(),
-                Some(nix::libc::ENOENT | nix::libc::EINVAL | nix::libc::ENODEV)
+                Some(nix::libc::ENOENT | nix::libc::EINVAL | nix::libc::ENODEV | nix::libc::EPERM)
             ) =>
         {
             Err(error)

@@ -32,7 +32,7 @@ pub mod shell;
 mod state;
 mod variables;
 
-pub use enter::{EnterError, exec};
+pub use enter::{EnterError, NO_PROGRAMS, exec};
 pub use host::{Host, HostError};
 pub use lab::{Lab, UpError, control_socket};
 pub use leftovers::programs_in;

@@ -1,5 +1,6 @@
 //! Mistakes and warnings in a text: what, where, and what to write instead.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -107,7 +108,8 @@ impl<'t> Remarks<'t> {
         if self.mistakes.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
             self.offsets.insert(at);
-            self.mistakes.push(Mistake { line, column, what: what.into(), instead: instead.into() });
+            let [what, instead] = [what.into(), instead.into()].map(|text| one_line(&text).into_owned());
+            self.mistakes.push(Mistake { line, column, what, instead });
         }
     }
 
@@ -122,7 +124,8 @@ impl<'t> Remarks<'t> {
     pub fn warn(&mut self, at: usize, what: impl Into<String>) {
         if self.warnings.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
-            self.warnings.push(Warning { line, column, what: what.into() });
+            let what = one_line(&what.into()).into_owned();
+            self.warnings.push(Warning { line, column, what });
         }
     }
 
@@ -160,6 +163,33 @@ impl<'t> Remarks<'t> {
         let column = self.text.as_bytes()[self.lines[line]..at].iter().filter(|&&b| b & 0xc0 != 0x80).count();
         (line + 1, column + 1)
     }
+}
+
+/// Returns a text with its control characters escaped, as `\u{1b}`: a terminal would obey them. So
+/// are the characters that reverse the direction of a text. Lines stay lines.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c == '\n' || c == '\t')
+}
+
+/// As [`printable`], and line breaks are escaped too.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> Cow<'_, str> {
+    // Unicode Standard Annex #9, table 1: explicit directional formatting.
+    let is_odd = |c: char| {
+        c.is_control() && !keeps(c)
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(is_odd) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_odd(c) { safe.extend(c.escape_debug()) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
 }
 
 /// Returns the known word with the smallest edit distance to `word`, if that is at most a third of
@@ -221,6 +251,18 @@ mod tests {
         remarks.mistake(99, "past the end", "write c");
         let printed: Vec<String> = remarks.finish().unwrap_err().iter().map(Mistake::to_string).collect();
         assert_eq!(printed, ["1:1: first; write a", "2:4: second; write b", "3:1: past the end; write c"]);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(printable("µs\n\ta\u{1b}[31m\u{9b}1m\r\u{7}"), "µs\n\ta\\u{1b}[31m\\u{9b}1m\\r\\u{7}");
+        assert_eq!(one_line("a\nb\u{202e}c"), "a\\nb\\u{202e}c");
+        let mut remarks = Remarks::new("x");
+        remarks.mistake(0, "a\u{1b}[2J", "write\u{0}");
+        assert_eq!(remarks.finish().unwrap_err()[0].to_string(), "1:1: a\\u{1b}[2J; write\\0");
+        let mut remarks = Remarks::new("x");
+        remarks.warn(0, "a\u{1b}]0;title\u{7}");
+        assert_eq!(remarks.finish().unwrap()[0].to_string(), "1:1: a\\u{1b}]0;title\\u{7}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::Answer;
 use clap::Args;
+use fastpath_spec::mistake::printable;
 use fastpath_spec::{
     Checked, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe, json_schema,
 };
@@ -43,9 +44,10 @@ impl Check {
             for warning in &checked.warnings {
                 writeln!(out, "{}", fastpath::at(path, warning))?;
             }
-            writeln!(out, "{}: ok: {}", path.display(), summary(topology))?;
+            let name = path.display().to_string();
+            writeln!(out, "{}: ok: {}", printable(&name), summary(topology))?;
             for track in &topology.tracks {
-                writeln!(out, "{}", track_line(topology, track))?;
+                writeln!(out, "{}", printable(&track_line(topology, track)))?;
             }
         }
         Ok(answer)
@@ -56,10 +58,13 @@ impl Check {
 fn summary(topology: &Topology) -> String {
     let hosts = topology.hosts().count();
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let others = match topology.nodes.len() - hosts {
+        1 => "1 router or switch".to_owned(),
+        count => format!("{count} routers and switches"),
+    };
     format!(
-        "{}, {} routers and switches, {}, {}",
+        "{}, {others}, {}, {}",
         counted(hosts, "host"),
-        topology.nodes.len() - hosts,
         counted(topology.links.len(), "link"),
         counted(topology.events.len(), "scheduled change"),
     )

@@ -9,7 +9,7 @@ use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
 use fastpath_lab::audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
-use fastpath_lab::{EnterError, Lab, UpError};
+use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -197,7 +197,9 @@ impl Run {
             Some(name) => {
                 let have =
                     || lab.hosts().iter().map(|host| host.name.as_str()).collect::<Vec<_>>().join(", ");
-                let host = lab.host(name).ok_or_else(|| anyhow!("no host {name} (have: {})", have()))?;
+                let host = lab
+                    .host(name)
+                    .ok_or_else(|| anyhow!("no host {name} (have: {}){NO_PROGRAMS}", have()))?;
                 lab.spawn(host, &mut command)
             }
             None => lab.prepare(&mut command).spawn(),
@@ -249,6 +251,9 @@ impl List {
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&labs)?)?;
             return Ok(Answer::Yes);
+        }
+        if labs.is_empty() {
+            eprintln!("fastpath: no lab is up; start one with `fastpath lab up SPEC`");
         }
         for lab in labs {
             let state = if lab.alive { "up" } else { "dead; remove it with `fastpath lab down`" };

@@ -7,6 +7,7 @@ use clap::Args;
 use fastpath::replay::BytesRead;
 use fastpath::switch::{CaptureAtPort, OfflineAccounting, OfflineSummary, number_ports, switch_captures};
 use fastpath::tables::Port;
+use fastpath_spec::mistake::printable;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -72,14 +73,14 @@ pub(super) fn run(switch_args: &SwitchArgs, args: &OfflineArgs, as_json: bool) -
     };
     let (inputs, outputs) = (numbered(&args.inputs), numbered(&args.outputs));
     let bar = progress::bar(0, "{bytes} of {total_bytes}, {eta} left");
-    let notice = |text: &str| eprintln!("fastpath: {text}");
+    let notice = |text: &str| eprintln!("fastpath: {}", printable(text));
     let summary = switch_captures(switch, &inputs, &outputs, &notice, &mut |BytesRead { done, total }| {
         bar.set_length(total);
         bar.set_position(done);
     });
     bar.finish_and_clear();
     let summary = summary?;
-    summary.problems.iter().for_each(|problem| eprintln!("fastpath: {problem}"));
+    summary.problems.iter().for_each(|problem| eprintln!("fastpath: {}", printable(&problem.to_string())));
     print(&summary, &numbers, as_json)?;
     Ok(if summary.problems.is_empty() { Answer::Yes } else { Answer::No })
 }
