@@ -69,10 +69,10 @@ mod serialiser;
 mod slots;
 mod spec;
 mod store;
-mod wheel;
 
 pub use counters::{Counters, Volume};
 pub use delays::Delays;
+pub use fastpath_wheel::Wheel;
 pub use framing::{Cells, Framing};
 pub use impairment::{
     Chance, CorruptSpec, Corruption, Duplication, FourState, GilbertElliott, JitterCorrelation, JitterLaw,
@@ -87,4 +87,3 @@ pub use qdisc::*;
 pub use slots::{SlotSpec, SlotWait};
 pub use spec::{Change, LinkState, PipeSpec};
 pub use store::PopLimit;
-pub use wheel::Wheel;

@@ -17,8 +17,8 @@ use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::pipe_set::{DepartureTimes, PipeInit, PipeRef, PipeSet};
 use crate::spec::Change;
 use crate::store::PopLimit;
-use crate::wheel::Wheel;
 use fastpath_units::Time;
+use fastpath_wheel::Wheel;
 
 /// A pipe is prefetched when this many other pipes are popped before it.
 const AHEAD: usize = 6;

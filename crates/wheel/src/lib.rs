@@ -23,6 +23,8 @@
 //! pop take amortised constant time, with two exceptions: the heap of timers within one tick, and
 //! a cancelled timer that was the earliest of its slot, after which the slot is searched.
 
+#![forbid(unsafe_code)]
+
 use fastpath_units::Time;
 use prefetch_index::prefetch_index;
 use std::cmp::Reverse;
@@ -208,14 +210,14 @@ impl Wheel {
 
     /// Prefetches the memory that `schedule` needs.
     #[inline]
-    pub(crate) fn prefetch(&self, id: u32) {
+    pub fn prefetch(&self, id: u32) {
         // The generations of many pipes share a cache line, so they need no prefetch.
         prefetch_index(&self.times, id as usize);
     }
 
     /// Returns the pipe that follows the first one after `count` others, if it is known.
     #[inline]
-    pub(crate) fn ahead(&self, count: usize) -> Option<u32> {
+    pub fn ahead(&self, count: usize) -> Option<u32> {
         let sorted = &self.near.sorted;
         sorted.len().checked_sub(1 + count).map(|at| sorted[at].id())
     }
