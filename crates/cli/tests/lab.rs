@@ -246,6 +246,32 @@ fn down_removes_the_remains_of_a_killed_engine() {
 }
 
 #[test]
+fn down_ends_a_lab_that_is_being_started_and_its_name_is_free() {
+    let test = "lab down during lab up";
+    let place = Place::new("race");
+    let hosts: String = (0..120).map(|n| format!("[host.h{n}]\n")).collect();
+    let links: String = (0..120).map(|n| format!("[[link]]\nbetween = [\"h{n}\", \"s\"]\n")).collect();
+    fs::write(place.directory.join("big.toml"), format!("{hosts}[switch.s]\n{links}")).unwrap();
+    for _ in 0..3 {
+        let mut command = place.command(&["up", "big.toml"]);
+        let mut up = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The name is claimed, and the hosts are being made.
+        while !place.directory.join("state/big/holder.json").exists() {
+            if up.try_wait().unwrap().is_some() {
+                let output = up.wait_with_output().unwrap();
+                return skip_if_not_permitted(test, &String::from_utf8_lossy(&output.stderr));
+            }
+            std::thread::yield_now();
+        }
+        let (code, text) = place.run(&["down", "big"]);
+        assert!(code == 0 && text.contains("lab big is down"), "{code}: {text}");
+        assert_eq!(place.labs_left(), 0);
+        up.wait().unwrap();
+    }
+    assert_eq!(processes_of(&place), 0);
+}
+
+#[test]
 fn a_signal_ends_run_and_its_command_and_leaves_nothing_behind() {
     let place = Place::new("signal");
     let mut command = place.command(&["run", "net.toml", "--", "sh", "-c", "echo ready; exec sleep 1000"]);

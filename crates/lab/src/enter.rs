@@ -1,5 +1,6 @@
 //! Enters a host: its network namespace, and a mount namespace with the files of the host.
 
+use crate::claim::ForeignDirectory;
 use crate::mounts;
 use crate::state::{self, State, or_none};
 use crate::variables;
@@ -27,6 +28,12 @@ pub enum EnterError {
         /// The labs there are.
         have: Vec<String>,
     },
+    /// The lab has no hosts yet.
+    #[error("lab {0} is being started: try again when `fastpath lab up` has printed its hosts")]
+    Starting(String),
+    /// Another user owns the state of the lab.
+    #[error(transparent)]
+    Foreign(#[from] ForeignDirectory),
     /// The lab has no such host.
     #[error("lab {lab} has no host {host} (have: {}){NO_PROGRAMS}", or_none(.have))]
     NoSuchHost {
@@ -74,9 +81,13 @@ pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Infallible, Ente
 
 /// Returns the directory and state of a lab that is up.
 pub(crate) fn alive(lab: &str) -> Result<(PathBuf, State), EnterError> {
-    state::alive(lab).ok_or_else(|| {
-        let have = state::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
-        EnterError::NoSuchLab { name: lab.to_owned(), have }
+    state::alive(lab)?.ok_or_else(|| {
+        let have = state::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name);
+        let have: Vec<String> = have.collect();
+        match have.iter().any(|name| name == lab) {
+            true => EnterError::Starting(lab.to_owned()),
+            false => EnterError::NoSuchLab { name: lab.to_owned(), have },
+        }
     })
 }
 
@@ -100,6 +111,11 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), E
     };
     let pid = state.pid;
     let network = File::open(format!("/proc/{pid}/fd/{}", host_state.namespace_fd))
+        .and_then(|namespace| {
+            // The number may be that of another process by now.
+            let is_its = namespace.metadata()?.ino() == host_state.namespace_inode;
+            is_its.then_some(namespace).ok_or_else(|| io::ErrorKind::NotFound.into())
+        })
         .map_err(failed("opening its namespace"))?;
     if state.user_namespace {
         let user =

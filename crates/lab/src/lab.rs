@@ -1,10 +1,11 @@
 //! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
+use crate::claim::Claim;
 use crate::enter::{EnterError, alive, environment};
 use crate::host::{Host, HostError};
 use crate::mounts;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
-use crate::state::{self, Claim, ClaimError, HostState, State};
+use crate::state::{self, ClaimError, HostState, State};
 use crate::variables;
 use fastpath_engine::{AttachError, EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
@@ -107,7 +108,7 @@ impl Lab {
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         // Before the process may become another user.
         let base = state::base();
-        let claim = Claim::new(name)?;
+        let claim = state::claim(name)?;
         let privilege = gain_privilege()?;
         let routes = Routes::compute(&topology);
         let mut hosts = Vec::new();
@@ -126,7 +127,7 @@ impl Lab {
     /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
     /// which makes this machine a transparent bridge with the network inside. There are no hosts.
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
-        let (base, claim) = (state::base(), Claim::new(name)?);
+        let (base, claim) = (state::base(), state::claim(name)?);
         let ports = fastpath_engine::attach(&topology, &options.notice)?;
         for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
             let name = port.name();
@@ -216,11 +217,12 @@ impl Lab {
             namespace_inode: host.namespace.inode(),
             addresses: host.addresses.iter().map(ToString::to_string).collect(),
         };
-        self.claim.publish(&State {
+        let state = State {
             pid: std::process::id() as i32,
             user_namespace: privilege == Privilege::UserNamespace,
             hosts: self.hosts.iter().map(|host| (host.name.clone(), place(host))).collect(),
-        })
+        };
+        self.claim.write(state::FILE, &serde_json::to_vec_pretty(&state)?)
     }
 }
 

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod claim;
 mod enter;
 mod host;
 pub mod interpose;
@@ -28,10 +29,12 @@ mod leftovers;
 mod mounts;
 pub mod namespace;
 pub mod netlink;
+mod process;
 pub mod shell;
 mod state;
 mod variables;
 
+pub use claim::ForeignDirectory;
 pub use enter::{EnterError, NO_PROGRAMS, exec};
 pub use host::{Host, HostError};
 pub use lab::{Lab, UpError, control_socket};

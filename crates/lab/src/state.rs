@@ -2,21 +2,22 @@
 //!
 //! ```text
 //! /run/fastpath/<lab>/        as root, else $XDG_RUNTIME_DIR/fastpath/<lab>/
-//!   lock                      held by the process that brought it up: a lab is alive while it is
-//!                             locked; the kernel unlocks it however that process ends
-//!   state.json                [`State`]
+//!   lock, holder.json         `claim.rs`
+//!   state.json                [`State`], when the lab is up
 //!   hosts                     /etc/hosts as the programs in the lab see it
 //!   control.sock              the engine's control socket
 //! ```
 
+use crate::claim::{self, Attempt, Claim, ForeignDirectory, Holder};
 use crate::leftovers::{Mark, end_programs};
+use crate::process::Process;
 use crate::variables;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, Uid};
+use nix::unistd::Uid;
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -25,9 +26,10 @@ use std::time::{Duration, Instant};
 
 /// Maximum length of a name: the path of a Unix socket has 107 bytes.
 const NAME_MAX: usize = 40;
+/// The file with the [`State`].
+pub(crate) const FILE: &str = "state.json";
 /// Time for an engine to clean up after SIGTERM, before SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(10);
 
 /// The published state of a running lab.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -51,14 +53,6 @@ pub(crate) struct HostState {
     pub(crate) addresses: Vec<String>,
 }
 
-/// The state directory of a lab that this process brings up; removed on drop.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    directory: PathBuf,
-    /// Locked for as long as it is open.
-    _lock: File,
-}
-
 /// Why a lab's name could not be claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
@@ -67,14 +61,18 @@ pub enum ClaimError {
     BadName(String),
     /// Another process holds the name.
     #[error(
-        "lab {name} is up already (process {pid}): `fastpath lab down {name}` ends it, --name gives another"
+        "lab {name} is up already ({}): `fastpath lab down {name}` ends it, --name gives another",
+        claim::process(*.holder)
     )]
     AlreadyUp {
         /// Its name.
         name: String,
-        /// The process that holds it.
-        pid: i32,
+        /// The process that holds it, if it is known.
+        holder: Option<i32>,
     },
+    /// Another user owns the directory.
+    #[error(transparent)]
+    Foreign(#[from] ForeignDirectory),
     /// The directory cannot be created.
     #[error("state directory {path}: {source}")]
     Directory {
@@ -85,49 +83,25 @@ pub enum ClaimError {
     },
 }
 
-impl Claim {
-    /// Claims the name, and removes what a dead lab of that name left.
-    pub(crate) fn new(name: &str) -> Result<Claim, ClaimError> {
-        check_name(name)?;
-        let directory = base().join(name);
-        let failed = |source| ClaimError::Directory { path: directory.clone(), source };
-        make_directory(&directory).map_err(failed)?;
-        let lock = File::create(directory.join("lock")).map_err(failed)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let pid = read(&directory).map_or(0, |state| state.pid);
-                return Err(ClaimError::AlreadyUp { name: name.to_owned(), pid });
-            }
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
+/// Claims the name for a lab that this process brings up, and removes what a dead lab of that name
+/// left.
+pub(crate) fn claim(name: &str) -> Result<Claim, ClaimError> {
+    check_name(name)?;
+    let directory = base().join(name);
+    let failed = |source| ClaimError::Directory { path: directory.clone(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(base()).map_err(failed)?;
+    let deadline = Instant::now() + claim::PATIENCE;
+    loop {
+        claim::check_owner(&directory)?;
+        if let Attempt::Claimed(claim) = Claim::take(&directory).map_err(failed)? {
+            return Ok(claim);
         }
-        end_leftovers(&directory);
-        Ok(Claim { directory, _lock: lock })
-    }
-
-    /// Returns the directory of the lab's files.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Writes a file of the directory atomically.
-    pub(crate) fn write(&self, file: &str, content: &[u8]) -> io::Result<()> {
-        let partial = self.directory.join(format!(".{file}"));
-        fs::write(&partial, content)?;
-        fs::rename(partial, self.directory.join(file))
-    }
-
-    /// Publishes the state.
-    pub(crate) fn publish(&self, state: &State) -> io::Result<()> {
-        self.write("state.json", &serde_json::to_vec_pretty(state)?)
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        end_leftovers(&self.directory);
-        // What remains after an error is removed by the next `up` or `down` of the name.
-        let _ = fs::remove_dir_all(&self.directory);
+        let running = claim::holder(&directory).filter(Holder::runs);
+        if running.is_some() || Instant::now() >= deadline {
+            let holder = running.map(|holder| holder.process.pid);
+            return Err(ClaimError::AlreadyUp { name: name.to_owned(), holder });
+        }
+        thread::sleep(claim::POLL);
     }
 }
 
@@ -142,16 +116,27 @@ pub enum DownError {
         /// The labs there are.
         have: Vec<String>,
     },
-    /// The process does not end.
-    #[error("process {pid} of lab {name} does not end: {source}")]
+    /// The process that holds the lab does not end.
+    #[error("lab {name} does not end: {} holds it", claim::process(*.holder))]
     Stuck {
+        /// The lab.
+        name: String,
+        /// The process that holds it, if it is known.
+        holder: Option<i32>,
+    },
+    /// The process cannot be signalled.
+    #[error("signalling process {pid} of lab {name}: {source}")]
+    Signal {
         /// The lab.
         name: String,
         /// The process.
         pid: i32,
-        /// The error of the last attempt.
+        /// Why.
         source: io::Error,
     },
+    /// Another user owns the directory.
+    #[error(transparent)]
+    Foreign(#[from] ForeignDirectory),
     /// The state directory cannot be removed.
     #[error("removing {path}: {source}")]
     Directory {
@@ -175,25 +160,80 @@ pub struct Listed {
     pub hosts: BTreeMap<String, Vec<String>>,
 }
 
-/// Ends a lab and removes all of it: the engine (SIGTERM, on which it cleans up; SIGKILL if it does
-/// not), the programs still running in the hosts, and the state directory. Returns the number of
-/// such programs.
+/// Ends a lab and removes all of it: the process that holds it (SIGTERM, on which it cleans up;
+/// SIGKILL if it does not), also while it brings the lab up, then the programs still running in the
+/// hosts, and the state directory. Returns the number of such programs.
 pub fn down(name: &str) -> Result<usize, DownError> {
-    let directory = base().join(name);
-    if check_name(name).is_err() || !directory.is_dir() {
+    let no_such_lab = || {
         let have = list().into_iter().map(|lab| lab.name).collect();
-        return Err(DownError::NoSuchLab { name: name.to_owned(), have });
-    }
-    stop_engine(name, &directory)?;
-    if !directory.exists() {
-        return Ok(0);
-    }
-    let ended = end_leftovers(&directory);
-    match fs::remove_dir_all(&directory) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(DownError::Directory { path: directory, source })
+        DownError::NoSuchLab { name: name.to_owned(), have }
+    };
+    check_name(name).map_err(|_| no_such_lab())?;
+    let directory = base().join(name);
+    claim::check_owner(&directory)?;
+    let failed = |source| DownError::Directory { path: directory.clone(), source };
+    // The lab that is ended is the one that is up now. Another process may bring up the next.
+    let mut target: Option<Ending> = None;
+    let patience = Instant::now() + claim::PATIENCE;
+    loop {
+        match Claim::lock(&directory).map_err(failed)? {
+            Attempt::Claimed(claim) => return claim.remove().map_err(failed),
+            Attempt::Gone if target.is_some() => return Ok(0),
+            Attempt::Gone => return Err(no_such_lab()),
+            Attempt::Held => {}
         }
-        _ => Ok(ended),
+        let stuck = |holder| DownError::Stuck { name: name.to_owned(), holder };
+        match (&mut target, claim::holder(&directory)) {
+            (Some(target), Some(holder)) if holder != target.holder && holder.runs() => return Ok(0),
+            (Some(target), _) => {
+                let pid = target.holder.process.pid;
+                let signalled = target.signal_when_due();
+                let due =
+                    signalled.map_err(|source| DownError::Signal { name: name.to_owned(), pid, source });
+                if !due? {
+                    return Err(stuck(Some(pid)));
+                }
+            }
+            (none, Some(holder)) => *none = Ending::of(holder).map_err(failed)?,
+            (None, None) => {}
+        }
+        if target.is_none() && Instant::now() >= patience {
+            return Err(stuck(None));
+        }
+        thread::sleep(claim::POLL);
+    }
+}
+
+/// A process that is made to give up its lab.
+struct Ending {
+    holder: Holder,
+    process: Process,
+    /// The signals to come.
+    signals: std::array::IntoIter<Signal, 2>,
+    /// When the next one is due.
+    next: Instant,
+}
+
+impl Ending {
+    /// Returns `None` if the process has ended.
+    fn of(holder: Holder) -> io::Result<Option<Ending>> {
+        let ending = |process| {
+            let signals = [Signal::TERM, Signal::KILL].into_iter();
+            Ending { holder, process, signals, next: Instant::now() }
+        };
+        Ok(holder.process.open()?.map(ending))
+    }
+
+    /// Sends the next signal if it is due. Returns whether there is still hope.
+    fn signal_when_due(&mut self) -> io::Result<bool> {
+        if Instant::now() < self.next {
+            return Ok(true);
+        }
+        self.next = Instant::now() + STOP_GRACE;
+        match self.signals.next() {
+            Some(signal) => self.process.signal(signal).map(|()| true),
+            None => Ok(false),
+        }
     }
 }
 
@@ -204,22 +244,28 @@ pub fn list() -> Vec<Listed> {
         .filter_map(|entry| {
             let directory = entry.ok()?.path();
             let name = directory.file_name()?.to_str()?.to_owned();
-            let state = read(&directory);
-            let (pid, hosts) = state.map_or((0, BTreeMap::new()), |state| (state.pid, state.hosts));
+            if !directory.is_dir() || claim::check_owner(&directory).is_err() {
+                return None;
+            }
+            let hosts = read(&directory).map(|state| state.hosts).unwrap_or_default();
             let hosts = hosts.into_iter().map(|(name, host)| (name, host.addresses)).collect();
-            directory.is_dir().then(|| Listed { name, alive: is_alive(&directory), pid, hosts })
+            let pid = claim::holder(&directory).map_or(0, |holder| holder.process.pid);
+            Some(Listed { name, alive: claim::is_alive(&directory), pid, hosts })
         })
         .collect();
     labs.sort_by(|a, b| a.name.cmp(&b.name));
     labs
 }
 
-/// Returns the directory and state of a lab that is alive.
-pub(crate) fn alive(name: &str) -> Option<(PathBuf, State)> {
-    check_name(name).ok()?;
+/// Returns the directory and state of a lab that is up; `None` if it is not, or not yet.
+pub(crate) fn alive(name: &str) -> Result<Option<(PathBuf, State)>, ForeignDirectory> {
+    if check_name(name).is_err() {
+        return Ok(None);
+    }
     let directory = base().join(name);
-    let state = is_alive(&directory).then(|| read(&directory))??;
-    Some((directory, state))
+    claim::check_owner(&directory)?;
+    let state = claim::is_alive(&directory).then(|| read(&directory)).flatten();
+    Ok(state.map(|state| (directory, state)))
 }
 
 /// Returns the directory of all labs of this user. Call it before the process becomes root in a
@@ -242,44 +288,12 @@ fn check_name(name: &str) -> Result<(), ClaimError> {
     if fits && plain { Ok(()) } else { Err(ClaimError::BadName(name.to_owned())) }
 }
 
-fn make_directory(directory: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)
-}
-
-fn is_alive(directory: &Path) -> bool {
-    let Ok(lock) = File::open(directory.join("lock")) else { return false };
-    matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock))
-}
-
 fn read(directory: &Path) -> Option<State> {
-    serde_json::from_slice(&fs::read(directory.join("state.json")).ok()?).ok()
+    serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
 }
 
-fn stop_engine(name: &str, directory: &Path) -> Result<(), DownError> {
-    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
-        // The directory is locked, and the lock's holder wrote the process number.
-        let Some((true, state)) = read(directory).map(|state| (is_alive(directory), state)) else {
-            return Ok(());
-        };
-        let pid = state.pid;
-        kill(Pid::from_raw(pid), signal).map_err(|e| DownError::Stuck {
-            name: name.to_owned(),
-            pid,
-            source: e.into(),
-        })?;
-        let deadline = Instant::now() + STOP_GRACE;
-        while is_alive(directory) && Instant::now() < deadline {
-            thread::sleep(POLL);
-        }
-        if signal == Signal::SIGKILL && is_alive(directory) {
-            let source = io::ErrorKind::TimedOut.into();
-            return Err(DownError::Stuck { name: name.to_owned(), pid, source });
-        }
-    }
-    Ok(())
-}
-
-fn end_leftovers(directory: &Path) -> usize {
+/// Ends the programs of the lab with this directory. Returns their number.
+pub(crate) fn end_leftovers(directory: &Path) -> usize {
     let hosts = read(directory).map(|state| state.hosts).unwrap_or_default();
     let inodes: BTreeSet<u64> = hosts.values().map(|host| host.namespace_inode).collect();
     let Some((name, base)) = directory.file_name().and_then(|name| name.to_str()).zip(directory.parent())
@@ -310,10 +324,12 @@ mod tests {
     #[test]
     fn a_name_is_taken_once_and_free_again_after() {
         let name = format!("claim-test-{}", std::process::id());
-        let claim = Claim::new(&name).unwrap();
-        claim.publish(&State { pid: 17, user_namespace: false, hosts: BTreeMap::new() }).unwrap();
-        assert!(matches!(Claim::new(&name), Err(ClaimError::AlreadyUp { pid: 17, .. })));
-        assert!(list().iter().any(|lab| lab.name == name && lab.alive && lab.pid == 17));
+        let claim = claim(&name).unwrap();
+        let own = std::process::id() as i32;
+        assert!(
+            matches!(super::claim(&name), Err(ClaimError::AlreadyUp { holder: Some(pid), .. }) if pid == own)
+        );
+        assert!(list().iter().any(|lab| lab.name == name && lab.alive && lab.pid == own));
         drop(claim);
         assert!(list().iter().all(|lab| lab.name != name));
         assert!(matches!(down(&name), Err(DownError::NoSuchLab { .. })));

@@ -1,0 +1,92 @@
+//! Processes identified beyond their number, which the kernel gives to another process later.
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// The identity of a process: no two processes since boot have the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct ProcessId {
+    /// Its number.
+    pub(crate) pid: i32,
+    /// When it started, clock ticks since boot (field 22 of proc_pid_stat(5)).
+    pub(crate) started: u64,
+}
+
+impl ProcessId {
+    /// Returns that of this process.
+    pub(crate) fn own() -> io::Result<ProcessId> {
+        let pid = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+        Ok(ProcessId { pid, started: started(pid)? })
+    }
+
+    /// Opens the process; `None` if it has ended.
+    pub(crate) fn open(&self) -> io::Result<Option<Process>> {
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(None) };
+        let process = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(descriptor) => Process { descriptor },
+            Err(rustix::io::Errno::SRCH) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // Read after opening: the descriptor refers to the process with this start time, or to one
+        // that has ended since.
+        Ok(started(self.pid).is_ok_and(|started| started == self.started).then_some(process))
+    }
+}
+
+/// A process, by descriptor. Its number may be another's after it has ended; the descriptor never
+/// is.
+#[derive(Debug)]
+pub(crate) struct Process {
+    descriptor: OwnedFd,
+}
+
+impl Process {
+    /// Sends a signal. A process that has ended is no error.
+    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
+        match pidfd_send_signal(&self.descriptor, signal) {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Waits until it has ended, for at most `timeout`. Returns whether it has.
+    pub(crate) fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let mut wanted = [PollFd::new(self.descriptor.as_fd(), PollFlags::POLLIN)];
+        Ok(poll(&mut wanted, PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX))? > 0)
+    }
+}
+
+fn started(pid: i32) -> io::Result<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the name in parentheses, which may contain any byte.
+    let field = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(22 - 3));
+    let unreadable = || io::Error::other(format!("/proc/{pid}/stat has no start time"));
+    field.and_then(|field| field.parse().ok()).ok_or_else(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_number_that_another_process_has_by_now_is_not_opened() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id() as i32;
+        let id = ProcessId { pid, started: started(pid).unwrap() };
+        let process = id.open().unwrap().expect("it runs");
+        // The number is the same, the process is not.
+        assert!(ProcessId { started: id.started + 1, ..id }.open().unwrap().is_none());
+        assert!(!process.wait(Duration::ZERO).unwrap());
+        process.signal(Signal::KILL).unwrap();
+        assert!(process.wait(Duration::from_secs(60)).unwrap());
+        child.wait().unwrap();
+        assert!(id.open().unwrap().is_none());
+        process.signal(Signal::KILL).unwrap();
+    }
+}
