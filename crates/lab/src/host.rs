@@ -55,7 +55,7 @@ pub enum HostError {
 
 impl Host {
     /// Makes the namespace of `node` with its interfaces, addresses and routes. Returns the host
-    /// and its ports in the order of the interfaces; an interface exists as long as its port.
+    /// and its ports in the order of the interfaces, which end with the namespace.
     pub fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<TapPort>), HostError> {
         let namespace = Namespace::new()?;
         let work = || -> Result<Vec<TapPort>, HostError> {
@@ -84,7 +84,9 @@ impl Host {
 
 fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<TapPort, HostError> {
     let name = interface.name.as_str();
-    let tap = TapPort::open(name).map_err(|source| HostError::Tap { host: node.name.clone(), source })?;
+    let tap = TapPort::open(name)
+        .and_then(|tap| tap.leave_to_namespace().map(|()| tap))
+        .map_err(|source| HostError::Tap { host: node.name.clone(), source })?;
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     if interface.addresses.iter().all(|address| address.addr().is_ipv4()) {
@@ -145,4 +147,25 @@ fn set(name: &str, value: &str) {
 fn failed(node: &Node, interface: &str, what: impl Fn() -> String) -> impl FnOnce(io::Error) -> HostError {
     let (host, interface) = (node.name.clone(), interface.to_owned());
     move |source| HostError::Configure { host, interface, what: what(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::skip;
+    use fastpath_spec::{NodeKind, Topology};
+
+    #[test]
+    fn interfaces_end_with_the_namespace_and_not_one_by_one_with_their_ports() {
+        let test = "interfaces_end_with_the_namespace";
+        let mut topology = Topology::default();
+        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        topology.connect("a-b", ends[0], ends[1], Default::default());
+        let (host, ports) = match Host::new(ends[0], &topology.nodes[0], &[]) {
+            Err(HostError::NotPermitted(why)) => return skip(test, &why.to_string()),
+            made => made.unwrap(),
+        };
+        drop(ports);
+        assert!(host.namespace.within(|| if_nametoindex("eth0").is_ok()).unwrap());
+    }
 }

@@ -56,6 +56,12 @@ impl Tap {
         Ok(Tap(fd))
     }
 
+    /// Keeps the interface when the descriptor is closed.
+    pub(crate) fn persist(&self) -> io::Result<()> {
+        // SAFETY: TUNSETPERSIST takes a number.
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETPERSIST, 1) }).map(drop)
+    }
+
     /// Reads one header, and its frame into `frame`. What does not fit is cut off. Returns the
     /// length of the frame.
     pub(crate) fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {
