@@ -2,8 +2,9 @@
 
 use crate::counters::Volume;
 use crate::packet::Packet;
+use crate::qdisc::Limit;
 use crate::qdisc::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
-use crate::qdisc::drop_tail::{DropTail, Limit};
+use crate::qdisc::drop_tail::DropTail;
 use crate::qdisc::red::{Red, RedSpec};
 use crate::qdisc::{Queue, QueueSpec};
 use fastpath_units::{Rng, Time};

@@ -4,7 +4,7 @@
 //! and the weight follow the rate, as in the paper; the smallest threshold is that of ns-2.
 
 use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
-use super::drop_tail::Limit;
+use super::limit::Limit;
 use super::red::{Red, RedSpec};
 use crate::packet::Packet;
 use fastpath_units::{Duration, Probability, Rate, Rng, Time, math};

@@ -5,8 +5,8 @@
 use super::Ecn;
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::{Discipline, one_fifo};
-use super::drop_tail::Limit;
 use super::fifo::Fifo;
+use super::limit::Limit;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Time};
 use std::fmt;

@@ -5,8 +5,8 @@
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::{Discipline, one_fifo};
-use super::drop_tail::Limit;
 use super::fifo::Fifo;
+use super::limit::Limit;
 use crate::packet::{DropReason, Held};
 use std::fmt;
 

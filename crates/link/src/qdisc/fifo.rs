@@ -1,7 +1,7 @@
 //! A first-in first-out list of packets.
 
 use super::context::{QueueContext, Refused};
-use super::drop_tail::Limit;
+use super::limit::Limit;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use std::collections::VecDeque;

@@ -16,6 +16,7 @@ mod context;
 mod discipline;
 mod ecn;
 mod fifo;
+mod limit;
 
 use crate::counters::Volume;
 use crate::packet::Held;
@@ -26,6 +27,7 @@ pub use classes::Classes;
 pub(crate) use context::{EarlyExit, QueueContext, Refused, Served};
 pub(crate) use discipline::Discipline;
 pub use ecn::Ecn;
+pub use limit::Limit;
 
 /// A queue that is part of its pipe. Large queues are boxed, so that other pipes stay small.
 type Inline<Q> = Q;

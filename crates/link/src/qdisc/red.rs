@@ -3,7 +3,7 @@
 //! variant (S. Floyd, "Recommendation on using the gentle_ variant of RED", 2000); ECN (RFC 3168).
 
 use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
-use super::drop_tail::Limit;
+use super::limit::Limit;
 use crate::packet::{DropReason, Packet};
 use fastpath_units::{Bytes, Probability, Rate, Rng, Time};
 use std::fmt;

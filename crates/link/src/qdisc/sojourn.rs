@@ -3,8 +3,8 @@
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::{Discipline, one_fifo};
-use super::drop_tail::Limit;
 use super::fifo::Fifo;
+use super::limit::Limit;
 use crate::packet::{DropReason, Held};
 use fastpath_units::Duration;
 use std::fmt;

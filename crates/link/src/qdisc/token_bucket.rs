@@ -8,8 +8,8 @@
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::Discipline;
-use super::drop_tail::Limit;
 use super::fifo::Fifo;
+use super::limit::Limit;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
 use fastpath_units::{Bytes, Duration, Rate, Time};
