@@ -152,7 +152,7 @@ fn a_change_for_later_happens_at_its_time_and_one_for_the_past_is_refused() {
     let (running, address, path) = run("later");
     let rate = |bps: &str| Setting {
         group: Some("cell".to_owned()),
-        set: [("rate".to_owned(), bps.to_owned())].into(),
+        set: [("rate".to_owned(), bps.into())].into_iter().collect(),
         ..Setting::default()
     };
     let request_at = |at: String| Request::Set(Changes { changes: vec![rate("8Mbit")], at: Some(at) });

@@ -118,7 +118,7 @@ fn several_workers_are_one_engine() {
     let options = Options { workers, control: Some(path.clone()), ..options(Idle::Save) };
     let running = start(topology, ports, options).unwrap();
     let set = |link: &str, delay: &str| {
-        let set = [("delay".to_owned(), delay.to_owned())].into();
+        let set = [("delay".to_owned(), delay.into())].into_iter().collect();
         let setting = Setting { link: Some(link.into()), set, ..Setting::default() };
         let request = Request::Set(Changes { changes: vec![setting], at: None });
         assert!(matches!(control::call(&path, &request).unwrap(), Response::Done(_)));
@@ -230,7 +230,7 @@ fn a_link_is_changed_while_it_holds_a_frame() {
     a.send([[1u8; 1500].as_slice()]);
     while running.report().unwrap().conservation.held == 0 {}
     let change = |from: Option<&str>, values: &[(&str, &str)]| {
-        let set = values.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let set = values.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
         let setting =
             Setting { link: Some("a-b".into()), from: from.map(str::to_owned), set, ..Setting::default() };
         let request = Request::Set(Changes { changes: vec![setting], at: None });

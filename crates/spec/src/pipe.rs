@@ -72,9 +72,7 @@ pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
 /// command line; tables, lists and numbers are written as in a spec.
 pub fn assignment(key: &str, value: &str) -> String {
     let value = value.trim();
-    let digits = value.strip_prefix('-').unwrap_or(value);
-    let number = key == "overhead" && digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.is_empty();
-    if number || value.starts_with(['{', '[']) {
+    if is_literal(key, value) {
         return format!("{key} = {value}");
     }
     let escaped = value.chars().map(|c| match c {
@@ -83,6 +81,13 @@ pub fn assignment(key: &str, value: &str) -> String {
         c => c.to_string(),
     });
     format!("{key} = \"{}\"", escaped.collect::<String>())
+}
+
+/// Returns whether a value from a command line is a table, a list or a number of TOML.
+pub(crate) fn is_literal(key: &str, value: &str) -> bool {
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    value.starts_with(['{', '[']) || key == "overhead" && is_whole
 }
 
 fn rate(field: &Field, remarks: &mut Remarks) -> Option<Option<Rate>> {

@@ -50,9 +50,10 @@ use crate::mistake::{Checked, Mistake, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::Topology;
-use crate::tree::{Placed, Tree, TreeTable};
+use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use crate::{event, group, json, link, node, pipe};
 use fastpath_link::Change;
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use toml::de::DeTable;
 
@@ -425,16 +426,39 @@ pub fn keys() -> &'static [&'static str] {
 /// running one. The error is every mistake in the text.
 pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
     let mut remarks = Remarks::new(text);
-    let (document, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        let at = error.span().map_or(0, |span| span.start);
-        remarks.mistake(at, error.message(), syntax_advice(error.message()));
+    match parse_toml(text, &mut remarks) {
+        Some(document) => change_of(&document, remarks),
+        None => Err(remarks.finish().unwrap_err()),
     }
-    if !errors.is_empty() {
-        return Err(remarks.finish().unwrap_err());
+}
+
+/// Reads values of a link in JSON, under the keys of a spec. Text may also be a table, a list or a
+/// number as a spec has it (`"{ kind = 'codel' }"`). The error is every mistake; the places in it
+/// have no meaning.
+pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Vec<Mistake>> {
+    let mut remarks = Remarks::new("");
+    let literal = |(key, value): (&String, &Value)| {
+        let text = value.as_str().map(str::trim).filter(|text| pipe::is_literal(key, text));
+        text.map(|text| format!("value = {text}"))
+    };
+    let literals: Vec<Option<String>> = values.iter().map(literal).collect();
+    let mut table = TreeTable::of_json(values);
+    for (entry, literal) in table.entries.iter_mut().zip(&literals) {
+        let Some(literal) = literal else { continue };
+        let parsed = parse_toml(literal, &mut remarks).unwrap_or_default();
+        match <[TreeEntry; 1]>::try_from(parsed.entries) {
+            Ok([parsed]) => entry.placed = parsed.placed,
+            Err(_) => remarks.mistake(0, format!("{} is no single value", entry.key), "write one value"),
+        }
     }
-    let document = TreeTable::of_toml(document.into_inner());
-    let mut fields = Fields::new("a link", 0, &document);
+    match remarks.is_clean() {
+        true => change_of(&table, remarks),
+        false => Err(remarks.finish().unwrap_err()),
+    }
+}
+
+fn change_of(document: &TreeTable, mut remarks: Remarks) -> Result<Change, Vec<Mistake>> {
+    let mut fields = Fields::new("a link", 0, document);
     let no_files: &Files = &|_| Err("files are read when a network starts: write values".to_owned());
     let change = pipe::read(&mut fields, no_files, &mut remarks);
     let named = !document.entries.is_empty();

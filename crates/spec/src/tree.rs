@@ -1,6 +1,7 @@
 //! The values of a file with their places: what the readers read. TOML and JSON are parsed into
 //! the same tree, so that one reader serves both.
 
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 use toml::de::{DeTable, DeValue};
@@ -54,6 +55,15 @@ impl<'t> TreeTable<'t> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.placed)
     }
 
+    pub(crate) fn of_json(table: &'t Map<String, Value>) -> TreeTable<'t> {
+        let entry = |(key, value): (&'t String, &'t Value)| TreeEntry {
+            key_at: 0,
+            key: Cow::Borrowed(key),
+            placed: Placed::of_json(value),
+        };
+        TreeTable { entries: table.iter().map(entry).collect() }
+    }
+
     pub(crate) fn of_toml(table: DeTable<'t>) -> TreeTable<'t> {
         let entry = |(key, value): (toml::Spanned<Cow<'t, str>>, toml::Spanned<DeValue<'t>>)| TreeEntry {
             key_at: key.span().start,
@@ -67,6 +77,23 @@ impl<'t> TreeTable<'t> {
 }
 
 impl<'t> Placed<'t> {
+    /// Returns a value of JSON that was parsed without places: all are at offset 0.
+    pub(crate) fn of_json(value: &'t Value) -> Placed<'t> {
+        let value = match value {
+            Value::Null => Tree::Null,
+            Value::Bool(value) => Tree::Boolean(*value),
+            Value::Number(number) => {
+                let digits = Cow::Owned(number.to_string());
+                let is_whole = number.is_i64() || number.is_u64();
+                if is_whole { Tree::Integer(Integer { digits, radix: 10 }) } else { Tree::Float(digits) }
+            }
+            Value::String(text) => Tree::Text(Cow::Borrowed(text)),
+            Value::Array(elements) => Tree::Array(elements.iter().map(Placed::of_json).collect()),
+            Value::Object(table) => Tree::Table(TreeTable::of_json(table)),
+        };
+        Placed { at: 0, value }
+    }
+
     fn of_toml(value: toml::Spanned<DeValue<'t>>) -> Placed<'t> {
         let at = value.span().start;
         let value = match value.into_inner() {

@@ -11,7 +11,7 @@ use fastpath_engine::{PipeReport, Report};
 use fastpath_lab::control_socket;
 use fastpath_report::text::table;
 use fastpath_spec as spec;
-use std::collections::BTreeMap;
+use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -162,13 +162,13 @@ impl Set {
             ("slots", self.slots),
             ("state", self.state),
         ];
-        let mut set: BTreeMap<String, String> =
-            named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+        let mut set: Map<String, Value> =
+            named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into()))).collect();
         for text in &self.values {
             let Some((key, value)) = text.split_once('=') else {
                 bail!("'{text}' is no value of a link: write for example --set rate=1Mbit");
             };
-            if set.insert(key.trim().to_owned(), value.trim().to_owned()).is_some() {
+            if set.insert(key.trim().to_owned(), value.trim().into()).is_some() {
                 bail!("{key} is given twice");
             }
         }

@@ -143,8 +143,10 @@ fn values(setting: &Setting) -> Result<Change, String> {
             spec::keys().join(", ")
         ));
     }
-    let lines: Vec<String> = setting.set.iter().map(|(key, value)| spec::assignment(key, value)).collect();
-    spec::parse_change(&lines.join("\n")).map_err(|mistakes| {
+    if let Some((key, _)) = setting.set.iter().find(|(_, value)| value.is_null()) {
+        return Err(format!("{key} is null: leave it out"));
+    }
+    spec::change_of_json(&setting.set).map_err(|mistakes| {
         let said = mistakes.iter().map(|mistake| format!("{}; {}", mistake.what, mistake.instead));
         said.collect::<Vec<_>>().join("\n")
     })
@@ -213,9 +215,11 @@ mod tests {
         let codel =
             CodelSpec { limit: Limit::Packets(9), ecn: fastpath_link::Ecn::Mark, ..CodelSpec::default() };
         assert_eq!(change.queue, Some(QueueSpec::Codel(codel)));
-        assert!(one(r#"{"link":"a-b","set":{"rate":5}}"#).unwrap_err().contains("the unit is missing"));
-        let null = serde_json::from_str::<Setting>(r#"{"link":"a-b","set":{"rate":null}}"#).unwrap_err();
-        assert!(null.to_string().starts_with("rate is null: leave it out"), "{null}");
+        assert!(one(r#"{"link":"a-b","set":{"rate":5}}"#).unwrap_err().contains("10Mbit"));
+        let null = one(r#"{"link":"a-b","set":{"rate":null}}"#).unwrap_err();
+        assert!(null.starts_with("rate is null: leave it out"), "{null}");
+        let two = one(r#"{"link":"a-b","set":{"queue":"{ kind = 'codel' }\nrate = '1Mbit'"}}"#).unwrap_err();
+        assert_eq!(two, "queue is no single value; write one value");
     }
 
     #[test]

@@ -30,11 +30,8 @@ pub use routes::openapi;
 pub(crate) use server::Server;
 
 use crate::report::Report;
-use fastpath_spec as spec;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 /// The longest request body, bytes.
@@ -84,20 +81,8 @@ pub struct Setting {
     pub from: Option<String>,
     /// Values by the keys of a link in a spec, written as there: `"1Mbit"`, a table as an object
     /// (`{"kind": "codel"}`) or as TOML text. Absent values stay.
-    #[serde(deserialize_with = "as_text")]
     #[schema(schema_with = values::schema)]
-    pub set: BTreeMap<String, String>,
-}
-
-/// Converts values to the text that a spec has for them.
-fn as_text<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let values: BTreeMap<String, Value> = Deserialize::deserialize(from)?;
-    let text = |(key, value)| match value {
-        Value::String(text) => Ok((key, text)),
-        Value::Null => Err(D::Error::custom(format!("{key} is null: leave it out"))),
-        other => Ok((key, spec::inline(&other))),
-    };
-    values.into_iter().map(text).collect()
+    pub set: Map<String, Value>,
 }
 
 /// The time at which a change happens or has happened.

@@ -81,9 +81,8 @@ mod tests {
         assert_eq!(keys.each_ref().map(|(key, ..)| *key), spec::keys());
         for (key, _, examples) in keys {
             for example in examples {
-                let text = example.as_str().map_or_else(|| spec::inline(&example), str::to_owned);
-                let read = spec::parse_change(&spec::assignment(key, &text));
-                assert!(read.is_ok(), "{key} = {text}: {read:?}");
+                let read = spec::change_of_json(&[(key.to_owned(), example.clone())].into_iter().collect());
+                assert!(read.is_ok(), "{key} = {example}: {read:?}");
             }
         }
     }
