@@ -12,6 +12,7 @@
 mod banned;
 mod commands;
 mod crates;
+mod extension_points;
 mod language;
 mod names;
 mod paths;
@@ -80,6 +81,11 @@ fn comments_are_at_most_100_columns_wide() {
 #[test]
 fn crates_have_at_most_12_000_lines() {
     assert_none("a crate is one idea", &crates::sizes(&Repository::here()));
+}
+
+#[test]
+fn an_extension_is_its_files_and_a_line() {
+    assert_none("a member is its files and a line", &extension_points::rule(&Repository::here()));
 }
 
 #[test]
