@@ -90,11 +90,15 @@ fn values() -> impl Strategy<Value = String> {
         "queue = { kind = 'pie', limit = '30p' }",
         "queue = { kind = 'dualpi2' }",
         "queue = { kind = 'token-bucket', rate = '500kbit', burst = '3KiB', limit = '20p' }",
+        "queue = { kind = 'prio', bands = [{ dscp = 'EF', limit = '9p' }, { limit = '20p' }] }",
+        "queue = { kind = 'drr', classes = [{ dscp = 'EF', limit = '9p' }, { quantum = '400B', limit = '20p' }] }",
     ]);
     let jitter = one_of(&["", "jitter = { law = 'normal', sd = '2ms' }"]);
     let rest = one_of(&[
         "",
         "duplicate = '20%'",
+        "reorder = '25%'",
+        "reorder = { probability = '50%', gap = 3 }",
         "corrupt = '10%'",
         "overhead = 'ethernet'",
         "slots = { min = '1ms', max = '2ms', packets = 4 }",
