@@ -14,8 +14,8 @@ use fastpath_units::Time;
 
 /// Returns the description of a topology, with nothing left out.
 ///
-/// What no description can express is left out: values below zero in a table of jitter, as tables
-/// of `tc` have them, and opportunities that no trace gives.
+/// Values that no description can express are left out: values below zero in a table of jitter, as
+/// tables of `tc` have them, and opportunities that no trace gives.
 pub fn describe(topology: &Topology) -> Description {
     let mut group_of: Vec<Option<&str>> = vec![None; topology.links.len()];
     for group in &topology.groups {

@@ -51,7 +51,7 @@ pub(crate) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Opt
     let correlation = correlation(&mut fields, remarks);
     let order = match fields.get("reorder") {
         None => Some(Reorder::default()),
-        Some(field) => word(&field, "a law of order", &ORDERS, remarks)
+        Some(field) => word(&field, "a kind of reordering", &ORDERS, remarks)
             .map(|order| [Reorder::Never, Reorder::Allow, Reorder::Drop][order]),
     };
     // The order of the values in a trace is its correlation.
@@ -246,7 +246,7 @@ fn from_file(
             remarks.mistake(
                 field.at,
                 format!("{path}: {why}"),
-                "write the path of a file, from where this file is",
+                "write the path of a file, relative to this file",
             );
             None
         }

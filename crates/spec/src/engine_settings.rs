@@ -1,5 +1,5 @@
-//! `[engine]`: the settings of a run in real time: how late is too late, and what the threads do.
-//! A run in virtual time ignores them. The command line overrides them.
+//! `[engine]`: the settings of a run in real time: the lateness tolerance, and the threads. A run
+//! in virtual time ignores them. The command line overrides them.
 //!
 //! ```toml
 //! [engine]
@@ -24,7 +24,7 @@ use std::num::NonZeroUsize;
 pub struct EngineSettings {
     /// The lateness with which a frame may be released. A run with later frames fails.
     pub tolerance: Option<Duration>,
-    /// What is done with later frames.
+    /// The action on later frames.
     pub late: Option<Late>,
     /// What a worker does when nothing is due.
     pub idle: Option<Idle>,
@@ -32,7 +32,7 @@ pub struct EngineSettings {
     pub workers: Option<Workers>,
 }
 
-/// What is done with a frame that is released later than tolerated.
+/// The action on a frame that is released later than tolerated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Late {
     /// The frame is sent late and counted.
@@ -167,7 +167,7 @@ pub(crate) fn schema() -> Value {
     let count = json!({ "type": "integer", "minimum": 1, "maximum": WORKERS_MAX });
     let all = schema::properties([
         ("tolerance", "How late a frame may be released.", schema::reference("duration")),
-        ("late", "What becomes of frames that are released later.", json!({ "enum": ["deliver", "drop"] })),
+        ("late", "The action on frames that are released later.", json!({ "enum": ["deliver", "drop"] })),
         ("idle", "What a worker does when nothing is due.", json!({ "enum": ["busy", "save"] })),
         (
             "workers",

@@ -1,4 +1,5 @@
-//! The events of a description: changes of links at times of the run. What is not named stays.
+//! The events of a description: changes of links at times of the run. Values that an event does not
+//! name stay.
 //!
 //! ```toml
 //! [[event]]

@@ -44,7 +44,7 @@ pub(crate) fn write(group: &GroupDescription) -> Value {
     json!({ "name": group.name, "start": start })
 }
 
-/// The schema of a group's keys, but for its name.
+/// The schema of a group's keys, except its name.
 pub(crate) fn properties() -> Value {
     json!({
         "start": schema::described(

@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> Result<Placed<'_>, JsonError> {
     parser.skip_space();
     match parser.at == text.len() {
         true => Ok(value),
-        false => Err(parser.error("something follows the value", "remove it")),
+        false => Err(parser.error("text follows the value", "remove it")),
     }
 }
 
@@ -75,7 +75,7 @@ impl<'t> Parser<'t> {
 
     fn word(&mut self, word: &str, value: Tree<'t>) -> Result<Tree<'t>, JsonError> {
         if !self.text[self.at..].starts_with(word) {
-            return Err(self.error("this is no value", "write true, false, or text in \"quotes\""));
+            return Err(self.error("this is not a value", "write true, false, or text in \"quotes\""));
         }
         self.at += word.len();
         Ok(value)
@@ -93,7 +93,7 @@ impl<'t> Parser<'t> {
                 return Ok(elements);
             }
             if !self.take(b',') {
-                return Err(self.error("the list does not go on here", "write , or ]"));
+                return Err(self.error("the list has neither ',' nor ']' here", "write , or ]"));
             }
         }
     }
@@ -112,7 +112,7 @@ impl<'t> Parser<'t> {
             let key_at = self.at;
             let key = self.string()?;
             if !seen.insert(key.clone()) {
-                return Err(JsonError { at: key_at, what: "the key stands twice", instead: "write it once" });
+                return Err(JsonError { at: key_at, what: "the key occurs twice", instead: "write it once" });
             }
             if !self.take(b':') {
                 return Err(self.error("the key has no value", "write : and a value"));
@@ -123,7 +123,7 @@ impl<'t> Parser<'t> {
                 return Ok(table);
             }
             if !self.take(b',') {
-                return Err(self.error("the object does not go on here", "write , or }"));
+                return Err(self.error("the object has neither ',' nor '}' here", "write , or }"));
             }
         }
     }
@@ -134,7 +134,7 @@ impl<'t> Parser<'t> {
         let text = &self.text[self.at..self.at + length];
         let is_finite = text.parse().is_ok_and(f64::is_finite);
         let Some(is_whole) = is_whole(text).filter(|_| is_finite) else {
-            return Err(self.error("this is no number", "write digits, for example 1500 or 0.25"));
+            return Err(self.error("this is not a number", "write digits, for example 1500 or 0.25"));
         };
         self.at += length;
         Ok(match is_whole {
@@ -208,8 +208,8 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Returns whether a number has neither a fraction nor an exponent; `None` for what is no number
-/// of RFC 8259, section 6.
+/// Returns whether a number has neither a fraction nor an exponent; `None` for text that is not a
+/// number of RFC 8259, section 6.
 fn is_whole(text: &str) -> Option<bool> {
     let unsigned = text.strip_prefix('-').unwrap_or(text);
     let (integer, rest) = leading_digits(unsigned)?;

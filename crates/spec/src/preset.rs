@@ -46,7 +46,7 @@ fn read(text: &str) -> Result<Vec<Preset>, String> {
     tables.sort_by_key(|(name, _)| name.span().start);
     let preset = |(name, value): &(&toml::Spanned<std::borrow::Cow<str>>, &toml::Spanned<DeValue>)| {
         let name = name.get_ref().to_string();
-        let DeValue::Table(table) = value.get_ref() else { return Err(format!("{name} is no table")) };
+        let DeValue::Table(table) = value.get_ref() else { return Err(format!("{name} is not a table")) };
         let text = |key: &str| match table.get(key).map(toml::Spanned::get_ref) {
             Some(DeValue::String(text)) if !text.is_empty() => Ok(text.to_string()),
             _ => Err(format!("{name} has no {key}")),

@@ -117,9 +117,9 @@ fn check_document(document: Option<TreeTable>, mut remarks: Remarks, files: &Fil
     remarks.check(NetworkSpec { topology, engine: description.engine })
 }
 
-/// Resolves a description that was read from a text: what the resolver says goes to `remarks`, at
-/// the byte offset that `place` returns for a path. Where the reader has reported a mistake
-/// already, those of the resolver follow from it and are left out.
+/// Resolves a description that was read from a text: the resolver's mistakes and warnings go to
+/// `remarks`, at the byte offset that `place` returns for a path. Where the reader has reported a
+/// mistake already, those of the resolver follow from it and are left out.
 pub fn resolve_into(
     description: &Description,
     files: &Files,
@@ -197,7 +197,7 @@ fn syntax_advice(message: &str) -> &'static str {
     let advice = [
         ("must be quoted", "write it in \"quotes\""),
         ("duplicate key", "write it once"),
-        ("unclosed", "write what closes it"),
+        ("unclosed", "write the closing bracket or quote"),
     ];
     let found = advice.iter().find(|(symptom, _)| message.contains(symptom));
     found.map_or("write KEY = VALUE, text in \"quotes\"", |(_, advice)| advice)

@@ -39,7 +39,7 @@ fn file() -> Value {
     let by_name = |schema: Value| json!({ "type": "object", "additionalProperties": schema });
     let list = |name: &str| json!({ "type": "array", "items": reference(name) });
     let mut all = properties([
-        ("seed", "The seed of everything random.", seed()),
+        ("seed", "The seed of all random choices.", seed()),
         ("engine", "The settings of a run in real time.", reference("engine")),
         ("link", "Links between nodes.", list("link")),
         ("event", "Changes at times of the run.", list("event")),
@@ -61,7 +61,7 @@ fn canonical() -> Value {
     let mut group = group_properties();
     group.insert("name".to_owned(), reference("name"));
     let all = properties([
-        ("seed", "The seed of everything random.", seed()),
+        ("seed", "The seed of all random choices.", seed()),
         ("engine", "The settings of a run in real time.", reference("engine")),
         ("nodes", "Hosts, routers and switches.", list(reference("node"))),
         ("links", "Links between nodes.", list(reference("link"))),

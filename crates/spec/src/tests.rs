@@ -410,7 +410,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         ],
     ),
     ("", &["1:1: there is no host, so nothing can enter or leave; write [host.a]"]),
-    ("[host.a", &["1:8: this is not TOML: unclosed table, expected `]`; write what closes it"]),
+    ("[host.a", &["1:8: this is not TOML: unclosed table, expected `]`; write the closing bracket or quote"]),
     ("[hots.a]\n[host.b]", &["1:2: the spec has no key 'hots'; write host"]),
     (
         "[host.a]\nadress = '10.0.0.1/24'\n[host.'x y']\n[router.a]",
@@ -497,7 +497,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:19: gap = 0 is out of range; write a number from 1 to 4294967295",
             "9:18: 'gauss' is not a law of jitter; write one of uniform, normal, lognormal, pareto, exponential, table, trace",
             "12:50: shape = 1 is out of range; write a number above 1, up to 1000",
-            "12:65: 'no' is not a law of order; write one of never, allow, drop",
+            "12:65: 'no' is not a kind of reordering; write one of never, allow, drop",
             "15:36: values is not a list of times; write values = [\"1ms\", \"2ms\"], or file = \"delays.csv\"",
             "16:11: '200%' is not a probability: it must be 0 … 100 %; write corrupt = \"1%\"",
             "17:13: duplicate has no probability; write probability = \"1%\"",
@@ -588,7 +588,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     (
         "[host.a]\nport = 'eth0'\n[host.b]\nport = 'eth0'\n[host.c]\nport = 'a b'\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nbetween = ['a', 'c']",
         &[
-            "1:7: a is one port but has several links; write a host for each",
+            "1:7: a has one port and several links; write a host for each",
             "3:7: port eth0 is a's already; write another port",
             "6:8: 'a b' cannot be the name of an interface; write one that `ip link` shows",
         ],
@@ -693,7 +693,8 @@ fn an_event_that_a_trace_undoes_is_a_warning() {
     let files = |_: &str| Ok("duration_s,rate_mbps\n10,3\n10,4\n".to_owned());
     let (_, warnings) = read(text, &files).unwrap();
     let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    let expected = "link a-b: the trace t.csv sets its rate: this stays until its next step";
+    let expected =
+        "link a-b: the trace t.csv sets its rate: the change lasts until the next step of the trace";
     assert_eq!(said, ["10:8", "14:8"].map(|place| format!("{place}: {expected}")));
 }
 
@@ -711,15 +712,15 @@ fn laws_that_contradict_each_other_or_files_that_are_not_there_are_mistakes() {
         ),
         (
             "jitter = { law = 'table', file = 'delays.csv' }",
-            "5:34: delays.csv: no files can be read here; write the path of a file, from where this file is",
+            "5:34: delays.csv: no files can be read here; write the path of a file, relative to this file",
         ),
         (
             "queue = { kind = 'ared', target = '5ms', min = '5p' }",
-            "5:35: queue has thresholds and a target, by which thresholds follow the rate; keep target, or min and max",
+            "5:35: queue has thresholds, and a target from which thresholds are computed; keep target, or min and max",
         ),
         (
             "queue = { kind = 'ared', weight = 0.1 }",
-            "5:9: the weight follows the rate; remove weight, or write min and max too",
+            "5:9: the weight is computed from the rate; remove weight, or write min and max too",
         ),
         ("queue = { kind = 'drop-tail', limit = '0ms' }", "5:39: limit is 0; write limit = \"20ms\""),
     ] {

@@ -71,7 +71,11 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<TraceDescription> {
         }
         (None, Some(rate)) => {
             if let Some(format) = format {
-                remarks.mistake(format.at, "format is of a file, and this is poisson", "remove format");
+                remarks.mistake(
+                    format.at,
+                    "format applies to a file, and this trace is poisson",
+                    "remove format",
+                );
             }
             poisson(&rate, &mut fields, remarks)?
         }
@@ -164,10 +168,10 @@ pub(crate) fn schema() -> Value {
     let words = |words: Vec<&str>| json!({ "enum": words });
     let table = schema::table(
         schema::properties([
-            ("file", "The name of a file, from where the description is.", json!({ "type": "string" })),
+            ("file", "The name of a file, relative to the description.", json!({ "type": "string" })),
             (
                 "format",
-                "The format of the file; by its ending if left out.",
+                "The format of the file; by default that of its extension.",
                 words(FORMATS.iter().map(|(word, _)| *word).collect()),
             ),
             ("poisson", "The rate of opportunities at random times.", schema::reference("rate")),

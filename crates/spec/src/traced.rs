@@ -113,7 +113,7 @@ impl Traced<'_> {
     pub fn outcome(&self) -> String {
         match (&self.track.timeline, self.until) {
             (Timeline::Opportunities(_), Some(until)) => format!("{self}, until {until}"),
-            _ => format!("{self}: this stays until its next step"),
+            _ => format!("{self}: the change lasts until the next step of the trace"),
         }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Placed<'t> {
     pub(crate) value: Tree<'t>,
 }
 
-/// Keys and values in the order of the text; every key stands once.
+/// Keys and values in the order of the text; every key occurs once.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct TreeTable<'t> {
     pub(crate) entries: Vec<TreeEntry<'t>>,

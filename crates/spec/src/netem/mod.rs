@@ -1,6 +1,6 @@
 //! The arguments of `tc qdisc add dev X root netem …`, parsed as tc parses them. Keywords may be
-//! abbreviated, numbers follow C's `strtod`, and a later argument overrides an earlier one. What tc
-//! refuses is refused with a reason.
+//! abbreviated, numbers follow C's `strtod`, and a later argument overrides an earlier one.
+//! Arguments that tc refuses are refused with a reason.
 //!
 //! ```text
 //!  delay 100ms 20ms 25% distribution normal loss gemodel 1% 10% rate 10mbit
@@ -176,13 +176,13 @@ pub enum ArgumentError {
         word: String,
     },
     /// Reordering without a delay.
-    #[error("reorder lets packets pass by the delay, and there is none: write delay 10ms before it")]
+    #[error("reorder lets packets skip the delay, and delay is missing: write delay 10ms before it")]
     ReorderWithoutDelay,
     /// A gap without reordering.
-    #[error("gap says how far reordered packets are apart, and none are: write reorder 25% gap 5")]
+    #[error("gap is the distance between reordered packets, and reorder is missing: write reorder 25% gap 5")]
     GapWithoutReorder,
     /// ECN without a loss.
-    #[error("ecn marks what would be lost, and nothing is: write loss 1% ecn")]
+    #[error("ecn marks packets instead of losing them, and loss is missing: write loss 1% ecn")]
     EcnWithoutLoss,
     /// A distribution without what it applies to.
     #[error(
@@ -196,7 +196,7 @@ pub enum ArgumentError {
     },
     /// A distribution without what it applies to.
     #[error(
-        "distribution is the law of the jitter, and there is none: write delay 100ms 20ms distribution normal"
+        "distribution is that of the jitter, and jitter is missing: write delay 100ms 20ms distribution normal"
     )]
     DistributionWithoutJitter,
 }

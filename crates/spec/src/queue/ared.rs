@@ -37,13 +37,17 @@ pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Option<QueueSp
         (Some(field), true) => Some(positive(&field, "5ms", remarks)?),
         (None, false) => None,
         (Some(field), false) => {
-            let what = "queue has thresholds and a target, by which thresholds follow the rate";
+            let what = "queue has thresholds, and a target from which thresholds are computed";
             remarks.mistake(field.at, what, "keep target, or min and max");
             return None;
         }
     };
     if by_rate && fields.peek("weight").is_some() {
-        remarks.mistake(fields.at, "the weight follows the rate", "remove weight, or write min and max too");
+        remarks.mistake(
+            fields.at,
+            "the weight is computed from the rate",
+            "remove weight, or write min and max too",
+        );
     }
     let limited = fields.peek("limit").is_some();
     let mut red = read_red(fields, remarks)?;

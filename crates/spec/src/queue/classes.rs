@@ -41,7 +41,11 @@ pub(super) fn schema_of_list(keys: Schemas) -> Value {
     let dscp = json!({ "anyOf": [{ "type": "string" }, { "type": "integer", "minimum": 0, "maximum": 63 }] });
     let dscps = json!({ "anyOf": [dscp, { "type": "array", "items": dscp }] });
     let common = schemas([
-        ("dscp", "DSCPs of the class, by name or number; the class without takes the rest.", dscps),
+        (
+            "dscp",
+            "DSCPs of the class, by name or number; the class without DSCPs takes all other packets.",
+            dscps,
+        ),
         ("limit", "The hard limit of the class.", reference("limit")),
     ]);
     let class = table(common.into_iter().chain(keys).collect(), &["limit"]);

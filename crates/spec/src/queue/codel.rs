@@ -22,7 +22,7 @@ pub(super) const KEYS: &[Key<CodelSpec>] = &[
     ),
     Key::new(
         "mtu",
-        "Nothing is dropped while at most this much waits behind the packet.",
+        "Nothing is dropped while at most this many bytes are queued behind the packet.",
         Parameter::Size(|codel| &mut codel.mtu),
     ),
     Key::new("limit", "The hard limit.", Parameter::Limit(|codel| &mut codel.limit, "1000p")),

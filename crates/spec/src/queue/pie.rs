@@ -27,7 +27,7 @@ const KEYS: &[Key<PieSpec>] = &[
     Key::new("beta", "Weight of the delay's change, 1/s.", Parameter::Factor(|pie| &mut pie.beta)),
     Key::new(
         "mean_packet",
-        "Nothing is dropped while at most twice this is queued.",
+        "Nothing is dropped while at most twice this many bytes are queued.",
         Parameter::Size(|pie| &mut pie.mean_packet),
     ),
     Key::new(

@@ -1,4 +1,4 @@
-//! Events: the links and directions they change, and what traces make of them.
+//! Events: the links and directions they change, and the changes that a trace undoes or hides.
 
 use super::{InvalidValue, Notice, Resolver, nearest_or};
 use crate::description::EventDescription;
@@ -66,7 +66,7 @@ impl Resolver<'_> {
         match (event.direction.as_deref(), links) {
             (None | Some("both"), _) | (Some(_), []) => Some(Direction::Both),
             (Some(_), [_, _, ..]) => {
-                let what = "a direction is one of a single link, and this changes several";
+                let what = "a direction applies to a single link, and this event changes several";
                 self.mistake(path, what, "write an event for each link");
                 None
             }

@@ -240,7 +240,7 @@ impl<'d> Resolver<'d> {
                 let text = match (self.files)(file) {
                     Ok(text) => text,
                     Err(why) => {
-                        let instead = "write the path of a trace, from where this file is";
+                        let instead = "write the path of a trace, relative to this file";
                         self.mistake(path, format!("{file}: {why}"), instead);
                         return None;
                     }
@@ -266,8 +266,8 @@ impl<'d> Resolver<'d> {
 /// The keys of the directions in the canonical form.
 pub(super) const DIRECTIONS: [&str; 2] = ["forward", "backward"];
 
-/// Rate, overhead and slots mean nothing on a pipe that follows opportunities from the start for
-/// good: those of a preset are dropped.
+/// A pipe that always follows opportunities uses no rate, overhead or slots, so those of a preset
+/// are dropped.
 pub(super) fn forget_what_opportunities_replace(topology: &mut Topology) {
     let lasting = |track: &&Track| {
         let starts = topology.start_of(track) == Some(Time::ZERO);

@@ -44,12 +44,12 @@ pub struct InvalidValue {
     pub instead: String,
 }
 
-/// Something in a description that works but that its author should know.
+/// A warning: something in a description that is valid and that its author may not expect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
     /// Where.
     pub path: SpecPath,
-    /// What to know.
+    /// The text of the warning.
     pub what: String,
 }
 
@@ -77,15 +77,15 @@ pub fn resolve(
     }
 }
 
-/// What the resolver makes of a description.
+/// The result of resolving a description.
 pub(crate) struct Resolved {
     pub(crate) topology: Topology,
     pub(crate) notices: Vec<Notice>,
     pub(crate) mistakes: Vec<InvalidValue>,
 }
 
-/// Resolves a description. If it was not read cleanly, what can only be judged when everything is
-/// known is not checked.
+/// Resolves a description. If the reader found mistakes, checks that need the whole description are
+/// skipped.
 pub(crate) fn resolve_as_read(description: &Description, files: &Files, is_clean: bool) -> Resolved {
     let mut resolver = Resolver::new(description, files);
     resolver.nodes();

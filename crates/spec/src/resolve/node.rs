@@ -22,7 +22,7 @@ pub(super) struct Placements {
 }
 
 impl Placements {
-    /// Where the description says what `error` is about.
+    /// Returns the place in the description that `error` is about.
     pub(super) fn path(&self, interface: usize, error: &AddressError) -> Option<SpecPath> {
         if let AddressError::NoGateway(via) = error {
             return self.routes.iter().find(|(gateway, _)| gateway == via).map(|(_, path)| path.clone());
@@ -36,7 +36,7 @@ impl Placements {
 }
 
 impl Resolver<'_> {
-    /// Puts what is given of the nodes on their interfaces, now that the links are known.
+    /// Assigns the values given for nodes to their interfaces, once the links are known.
     pub(super) fn attach(&mut self) {
         let mut ports: BTreeMap<String, String> = BTreeMap::new();
         for (index, node) in self.description.nodes.iter().enumerate() {
@@ -114,13 +114,13 @@ impl Resolver<'_> {
         node.interfaces.iter_mut().for_each(|interface| interface.mac = None);
         let (name, links) = (node.name.clone(), node.interfaces.len());
         if links > 1 {
-            let what = format!("{name} is one port but has several links");
+            let what = format!("{name} has one port and several links");
             self.mistake(path.clone(), what, "write a host for each");
         }
         if let Some(interface) = port.interface()
             && let Some(other) = ports.insert(interface.to_owned(), name)
         {
-            let what = format!("port {interface} is {other}'s already");
+            let what = format!("port {interface} is already used by {other}");
             self.mistake(path, what, "write another port");
         }
     }
@@ -135,7 +135,7 @@ impl Resolver<'_> {
                 match (self.files)(file) {
                     Ok(text) => (path, Some(file), text),
                     Err(why) => {
-                        let instead = "write the path of a file of rules, from where this file is";
+                        let instead = "write the path of a file of rules, relative to this file";
                         return self.mistake(path, format!("{file}: {why}"), instead);
                     }
                 }

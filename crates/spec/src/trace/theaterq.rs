@@ -11,12 +11,12 @@
 //! much later the copy leaves. A line that begins with anything but a digit is a comment.
 //! Differences:
 //!
-//! - A copy leaves DUP_DELAY after its packet; TheaterQ queues and delays the copy by itself, and
-//!   it is the packet that waits.
+//! - A copy leaves DUP_DELAY after its packet. In TheaterQ the packet waits for DUP_DELAY, and the
+//!   copy is queued and delayed separately.
 //! - JITTER is the standard deviation of a normal law, as the format says; the kernel module draws
 //!   uniformly.
-//! - With a ROUTE_ID packets keep their order; that a change of it lets them overtake is not
-//!   emulated. There is one queue, so QUEUE_ID must not change.
+//! - With a ROUTE_ID packets keep their order. In TheaterQ packets may overtake when ROUTE_ID
+//!   changes. There is one queue, so QUEUE_ID must not change.
 
 use super::{Builder, Steps, TraceRate, Values, each, mistake};
 use crate::mistake::Mistake;
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
         }
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if *columns.get_or_insert(cells.len()) != cells.len() {
-            let what = format!("{} values, and the lines above have another number", cells.len());
+            let what = format!("{} values; the lines above have another number of values", cells.len());
             return Err(mistake(number, what, "write all lines in one format").into());
         }
         let (keep, entry) = match cells[..] {
