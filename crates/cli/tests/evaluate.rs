@@ -182,7 +182,7 @@ fn saved_records_of_platforms_are_evaluated_again() {
     // A record that declares a machine as fast as this one.
     kept(&at, "slower", 1.6, 1.0);
     let (code, out, _) = run(&["--records", "."]);
-    assert!(code == Some(1) && out.contains("MISS") && out.contains("2 of 3 figures come out"), "{out}");
+    assert!(code == Some(1) && out.contains("MISS") && out.contains("2 of 3 figures pass"), "{out}");
     let (code, _, err) = run(&["--records", "..", "--quick"]);
     assert!(code == Some(2) && err.contains("--quick"), "{err}");
     let (code, _, err) = run(&["--records", ".."]);

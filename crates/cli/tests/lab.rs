@@ -236,7 +236,7 @@ fn down_removes_the_remains_of_a_killed_engine() {
     // Reap the child in another thread: a process stays until its parent waits for it.
     let reaper = std::thread::spawn(move || inside.wait().unwrap());
     let (code, text) = place.run(&["down"]);
-    assert!(code == 0 && text.contains("1 programs left in it ended"), "{code}: {text}");
+    assert!(code == 0 && text.contains("programs ended: 1"), "{code}: {text}");
     assert!(!reaper.join().unwrap().success());
     assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
     // The name is free again.

@@ -314,7 +314,7 @@ fn wrong_input_gets_one_clear_error() {
         ("p,T_ns\n1,2\n2,-3\n3,4\n", "-3 is negative"),
         ("p,T_ns\n1,2\n2,NaN\n3,4\n", "`NaN` is not a finite number"),
         ("p,T_ns\n1,2us\n2,3ns\n3,4us\n", "units are mixed"),
-        ("p,T_ns\n1,2\n2,3\n", "2 points cannot carry 2 terms"),
+        ("p,T_ns\n1,2\n2,3\n", "2 points are too few to fit 2 terms"),
         ("p,T_ns\n5,2\n5,3\n5,4\n", "`p` cannot be separated from"),
         ("p,T_ns\n1,2,3\n", "line 2: 3 cells where the header names 2 columns"),
         ("q,T_ns\n1,2\n", "no column `p`"),

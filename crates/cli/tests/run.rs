@@ -98,7 +98,7 @@ fn run_reports_deleted_interfaces_and_ends_with_the_last() {
         let text = String::from_utf8(stderr).unwrap();
         for name in ["va", "vb"] {
             assert!(
-                text.contains(&format!("port {name}: the interface is gone; going on without it")),
+                text.contains(&format!("port {name}: the interface is gone; continuing without this port")),
                 "{text}"
             );
         }

@@ -238,7 +238,7 @@ fn the_pareto_view_finds_the_cheapest_machine_that_carries_the_workload() {
         --vary machine.cpu.cores=1..4 --pareto machine.cpu.cores,forwarded_pps";
     let told = text(&at, words);
     // The formula gives 1.56 cores.
-    assert!(told.contains("carries its workload costs 2\n"), "{told}");
+    assert!(told.contains("carries its workload: cost 2\n"), "{told}");
     let found = json(&at, &format!("{words} --json"));
     assert_eq!(found["pareto"][0]["machine.cpu.cores"], 1);
     assert_eq!(found["rows"].as_array().unwrap().len(), 4);

@@ -77,7 +77,7 @@ pub struct Progress {
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
     /// The `stop` flag was set.
-    #[error("interrupted; everything the measurement made is removed")]
+    #[error("interrupted; interfaces and namespaces of the measurement were removed")]
     Interrupted,
     /// No id begins with a prefix.
     #[error("no figure begins with '{prefix}': write one of {}", have.join(", "))]

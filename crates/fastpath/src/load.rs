@@ -30,7 +30,7 @@ pub struct Loaded {
 impl Loaded {
     /// Returns the options to run the network in real time: the seed given here, in the
     /// description, or [`DEFAULT_SEED`]; the description's `[engine]` table; OpenFlow tables as
-    /// machine code. `notice` is called for what happens by itself during the run.
+    /// machine code. `notice` is called for events of the run, such as a port that fails.
     #[cfg(target_os = "linux")]
     pub fn engine_options(&self, seed: Option<u64>, notice: Notice) -> fastpath_engine::Options {
         let seed = seed.or(self.spec.topology.seed).unwrap_or(DEFAULT_SEED);

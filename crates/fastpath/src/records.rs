@@ -39,7 +39,9 @@ impl RecordFiles {
             }
         }
         if files.records.is_empty() && files.outputs.is_empty() {
-            return Err(Error::argument("nothing in these files: measure with `fastpath measure … -o FILE`"));
+            return Err(Error::argument(
+                "no records in these files: measure with `fastpath measure … -o FILE`",
+            ));
         }
         Ok(files)
     }
@@ -135,7 +137,7 @@ pub fn read_platforms(path: &Path) -> Result<Vec<Platform>> {
     if platforms.is_empty() {
         let path = path.display();
         return Err(Error::Argument(format!(
-            "{path}: no platform in it: measure with `fastpath measure host`"
+            "{path}: contains no platform: measure with `fastpath measure host`"
         )));
     }
     Ok(platforms)
@@ -145,7 +147,7 @@ pub fn read_platforms(path: &Path) -> Result<Vec<Platform>> {
 /// code and state.
 ///
 /// # Errors
-/// A file that cannot be read, and values that make no task, each with its line.
+/// A file that cannot be read, and invalid values of tasks, each with its line.
 pub fn read_tasks(path: &Path) -> Result<Vec<Task>> {
     let rows = read_table(path)?;
     let refuse =

@@ -164,7 +164,7 @@ impl PipelineGrid {
             && let (Some(&links), Some(&cores)) = (self.links.iter().min(), self.cores.iter().max())
             && links < u32::from(cores)
         {
-            return refuse(format!("--cores {cores}: {links} links are too few to share out"));
+            return refuse(format!("--cores {cores}: {links} links are too few to divide among the cores"));
         }
         let is_slowed = self.slowdown != Slowdown::NONE;
         let can_be_slow = matches!(self.program, PipelineProgram::Netcope | PipelineProgram::Forward);

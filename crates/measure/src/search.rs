@@ -57,8 +57,7 @@ pub struct Found {
     /// The lowest load that missed the goal, packets/s. `None` if the highest possible load met it.
     pub upper_pps: Option<f64>,
     /// The forwarding rate at the lower bound in the median trial, packets/s: MLRsearch's
-    /// conditional throughput. With loss allowed, it is closer than the load to the rate the device
-    /// carries.
+    /// conditional throughput. For goals above 0 it describes the device better than the load does.
     #[serde(default)]
     pub conditional_pps: Option<f64>,
     /// Trials of the search, for all goals together.

@@ -27,7 +27,7 @@ pub struct Measurement {
     pub platform: Option<Platform>,
 }
 
-/// Why records make no table.
+/// Why a table cannot be made of records.
 #[derive(Debug, Error)]
 pub enum MeasurementError {
     /// A line is not a record.
@@ -41,7 +41,7 @@ pub enum MeasurementError {
     /// No record has parameters or results.
     #[error("no record with `parameters` and `results`: measure with `fastpath measure`")]
     Nothing,
-    /// The records make no table.
+    /// A table cannot be made of the records.
     #[error(transparent)]
     Table(#[from] TableError),
 }

@@ -34,7 +34,7 @@ pub enum CommandOutput {
     Evaluation(EvaluationOutput),
 }
 
-/// Why JSON is no output of a command.
+/// Why JSON is not the output of a command.
 #[derive(Debug, Error)]
 pub enum OutputError {
     /// No command prints such an object.
@@ -276,7 +276,7 @@ fn cores(output: &CoresOutput) -> Section {
     let mut notes = vec![
         output.model.clone(),
         format!(
-            "frames with FCS, and {} bytes more of line time; the model counts them {} it",
+            "frame sizes include the FCS; line time adds {} bytes per frame; sizes in the model are {} FCS",
             short(output.framing_bytes),
             output.model_fcs
         ),

@@ -72,7 +72,7 @@ pub struct Tool {
     pub version: String,
     /// The commit it was built from, if known.
     pub commit: Option<String>,
-    /// How it was built. Only release builds say anything about speed.
+    /// How it was built. Only the speed of release builds is representative.
     pub optimised: Optimised,
 }
 
@@ -93,7 +93,7 @@ pub struct Disturbance {
     pub stolen_share: f64,
     /// Share of the machine's time spent on other programs, 0 … 1.
     pub others_share: f64,
-    /// Whether that is too much to trust the numbers to a few percent.
+    /// Whether the load was so high that results may be wrong by several percent.
     pub disturbed: bool,
 }
 

@@ -55,7 +55,7 @@ fn provenance(records: &[&Record]) -> Vec<String> {
         let p = &record.provenance;
         let commit = p.tool.commit.as_deref().map_or(String::new(), |c| format!(" ({c})"));
         let build = if p.tool.optimised == Optimised::Development {
-            ", a DEVELOPMENT BUILD: its speed says nothing"
+            ", a DEVELOPMENT BUILD: its speed is not representative"
         } else {
             ""
         };
@@ -77,7 +77,7 @@ fn provenance(records: &[&Record]) -> Vec<String> {
     let disturbed = records.iter().filter(|r| r.provenance.disturbance.disturbed).count();
     if disturbed > 0 {
         notes.push(format!(
-            "{disturbed} of {} records were made while other work disturbed the machine: do not trust them to a few percent",
+            "{disturbed} of {} records were made while other work disturbed the machine: they may be wrong by several percent",
             records.len()
         ));
     }
@@ -303,7 +303,7 @@ fn searched(records: &[&Record]) -> Option<Grid> {
     let titles = vec![
         "point",
         "loss ratio at most",
-        "met up to, packets/s",
+        "passed up to, packets/s",
         "exceeded from, packets/s",
         "forwarded, packets/s",
     ];

@@ -79,7 +79,7 @@ fn track_line(topology: &Topology, track: &Track) -> String {
         Some(Group { name, start, .. }) => match start {
             Start::At(at) => format!("; starts at {at} (group {name})"),
             Start::FirstPacket => format!("; starts with the first packet (group {name})"),
-            Start::Command => format!("; starts when told to (group {name})"),
+            Start::Command => format!("; starts on command (group {name})"),
         },
     };
     let what = track.timeline.describe();

@@ -166,7 +166,7 @@ impl Set {
             named.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.into()))).collect();
         for text in &self.values {
             let Some((key, value)) = text.split_once('=') else {
-                bail!("'{text}' is no value of a link: write for example --set rate=1Mbit");
+                bail!("'{text}' is not a value of a link: write for example --set rate=1Mbit");
             };
             if set.insert(key.trim().to_owned(), value.trim().into()).is_some() {
                 bail!("{key} is given twice");
@@ -250,7 +250,7 @@ fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     let workers = report.workers.iter().enumerate().map(|(number, worker)| {
         format!(
-            "\nworker {number}: load {:.0} %, machine paused {:.1} ms, others had its core {:.1} ms",
+            "\nworker {number}: load {:.0} %, host stalls {:.1} ms, preemption {:.1} ms",
             100.0 * worker.load,
             worker.stalled.total_ms,
             worker.preempted.total_ms

@@ -75,7 +75,7 @@ struct Exec {
     command: Vec<OsString>,
 }
 
-/// End a lab and remove everything, also after a killed engine.
+/// Remove a lab, also after its engine was killed.
 #[derive(Args)]
 struct Down {
     /// The lab or its spec file; optional if only one lab is up.
@@ -238,7 +238,7 @@ impl Down {
             None => the_lab(|_| true)?,
         };
         let ended = fastpath_lab::down(&name)?;
-        let programs = if ended > 0 { format!(", {ended} programs left in it ended") } else { String::new() };
+        let programs = if ended > 0 { format!(", programs ended: {ended}") } else { String::new() };
         writeln!(io::stdout(), "lab {name} is down{programs}")?;
         Ok(Answer::Yes)
     }

@@ -23,7 +23,7 @@ A spec of two hosts on one link, between eth1 and eth2:
   between = [\"a\", \"b\"]
   delay = \"25ms\"
 
-While it runs, `fastpath ctl` shows and changes its links; Ctrl-C or `fastpath lab down` ends it.")]
+While the network runs, `fastpath ctl` shows and changes its links. Ctrl-C or `fastpath lab down` ends the network.")]
 pub(crate) struct Run {
     #[command(flatten)]
     network: NetworkArgs,

@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Run a program, or a shell, behind an emulated link.
 ///
 /// The program sees one interface, eth0. All its traffic passes the link: "up" is away from the
-/// program, "down" is towards it. It reaches every address of the machine (or of the enclosing
-/// shell); the nearest one is in FASTPATH_SHELL_OUTSIDE. It reaches further networks if the machine
-/// forwards packets. Shells can be nested: their links are in series.
+/// program, "down" is towards it. The program reaches every address of the machine (or of the
+/// enclosing shell); the nearest one is in FASTPATH_SHELL_OUTSIDE. It reaches further networks if
+/// the machine forwards packets. Shells can be nested: their links are in series.
 #[derive(Args)]
 #[command(after_help = "\
 To reach the internet, let the machine forward and masquerade:

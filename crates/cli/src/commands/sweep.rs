@@ -37,7 +37,7 @@ pub(crate) struct SweepCommand {
     /// whole grid.
     #[arg(long, value_name = "POINTS")]
     halton: Option<u64>,
-    /// Do only part I of N of the points.
+    /// Simulate only part I of N of the points.
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: Shard,
     /// Number of threads; by default one per core.
@@ -128,7 +128,7 @@ fn show_front(out: &mut impl Write, columns: &[String], front: &[FrontRow], axes
     }
     writeln!(out, "{table}")?;
     match front.iter().find(|f| f.carries) {
-        Some(f) => writeln!(out, "the cheapest that carries its workload costs {}", print::number(f.cost)),
-        None => writeln!(out, "none carries its workload (forwards {} % of it)", 100.0 * CARRIES),
+        Some(f) => writeln!(out, "cheapest row that carries its workload: cost {}", print::number(f.cost)),
+        None => writeln!(out, "no row carries its workload (forwards {} % of it)", 100.0 * CARRIES),
     }
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! All three simulate the same thing: M/M/1 at 80 % load, and a closed ring of 32 exponential
-//! servers and 64 customers. They take turns, so that a busy machine slows all of them; the ratio
-//! of customers per second is taken turn by turn and its median told. SimPy is installed with pip
+//! servers and 64 customers. They take turns, so that a busy machine slows all of them; the result
+//! is the median over the turns of the ratio of customers per second. SimPy is installed with pip
 //! into a directory of its own under `target`.
 
 mod nexo;

@@ -100,7 +100,7 @@ fn server(seed: u64, inside: u64, counts: bool) -> Server {
     Server { customer: Output::default(), random, mean_ns: 1000.0, inside, counts }
 }
 
-/// M/M/1 at 80 % load until about `customers` have left; gives how many did.
+/// M/M/1 at 80 % load until about `customers` have left; returns their number.
 pub(crate) fn mm1(customers: u64) -> u64 {
     let mut source = Source { customer: Output::default(), random: Random(88_172_645_463_325_252), gap_ns: 1250.0 };
     let server = server(7, 0, true);
@@ -112,8 +112,8 @@ pub(crate) fn mm1(customers: u64) -> u64 {
     go(bench, Duration::from_nanos(customers * 1250))
 }
 
-/// A closed ring of 32 servers and 64 customers until about `laps` laps are finished; gives how
-/// many were.
+/// A closed ring of 32 servers and 64 customers until about `laps` laps are finished; returns their
+/// number.
 pub(crate) fn pipe32(laps: u64) -> u64 {
     let mut servers: Vec<Server> = (0..32).map(|i| server(i + 1, 2, i == 31)).collect();
     let boxes: Vec<Mailbox<Server>> = (0..32).map(|_| Mailbox::with_capacity(128)).collect();

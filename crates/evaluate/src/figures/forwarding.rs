@@ -227,7 +227,7 @@ impl Throughput {
             .detail("bridge_packets_per_second", self.bridge)
             .detail("control_packets_per_second", self.control)
             .note(format!(
-                "ours with {}; other programs by the median of their ratios to ours, round by round; the published values of figures 5.4 \
+                "fastpath with {}; other programs: median over the rounds of their ratio to fastpath; the published values of figures 5.4 \
                  and 5.5 are Dummynet's",
                 self.ours.kind
             ))
@@ -427,7 +427,7 @@ fn in_memory(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, Measureme
         .control(percent(seen.ceiling_packets_per_second))
         .detail("packets_per_second", seen.packets_per_second)
         .detail("control_packets_per_second", seen.ceiling_packets_per_second)
-        .note("one core: classification and an ideal link; without emulator, frames are copied in and out alike");
+        .note("one core: classification and an ideal link; the control copies frames in and out in the same way");
         results.push(result);
     }
     Ok(results)

@@ -30,16 +30,16 @@ figure_files! {
 
 /// A table or figure: what its results have in common.
 pub(crate) struct Figure {
-    /// What the ids of its results begin with, up to the first slash.
+    /// The beginning of the ids of its results, up to the first slash.
     pub(crate) id: &'static str,
     pub(crate) title: &'static str,
     /// Where the original values come from.
     pub(crate) original: &'static str,
-    /// What the second part of an id is if it is a number: a quantity with its unit.
+    /// The quantity, with its unit, of the second part of an id that is a number.
     pub(crate) x: Option<(&'static str, Scale)>,
-    /// What a chart shows; none without.
+    /// The quantity on the y axis; without it there is no chart.
     pub(crate) y: Option<(&'static str, Scale)>,
-    /// What the other parts of ids mean.
+    /// The meanings of the other parts of ids.
     pub(crate) variants: &'static [(&'static str, &'static str)],
 }
 

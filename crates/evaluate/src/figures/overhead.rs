@@ -107,7 +107,7 @@ fn round_trips(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, Measure
                  whole round trips",
             )
     };
-    let busy_of = ["a quarter of rattan's", "a quarter of rattan's published 156 µs"];
+    let busy_of = ["a quarter of rattan's overhead", "a quarter of rattan's published 156 µs"];
     Ok(vec![
         result("rtt-overhead/10ms", busy, SHARE_OF_RATTAN, busy_of),
         result("rtt-overhead/10ms/save", save, 1.0, ["rattan's", "rattan's published 156 µs"]),

@@ -37,16 +37,16 @@ const TERMS: &str = "const,p,h";
 /// The terms fitted to half of the grid.
 const TERMS_HALF: &str = "auto:p,h";
 
-/// A restriction of this platform, which makes it another one.
+/// A restriction of this platform, measured as another platform.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum RestrictedPlatform {
-    /// Work is added after every piece of work.
+    /// A core slowed down by additional work after each operation.
     SlowerCore(Slowdown),
     /// Copies without wide vectors, where the C library is glibc on x86.
     NarrowCopies,
 }
 
-/// What is measured, and by which program.
+/// The measurements, and the program that makes them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PredictionOptions {
     /// Number of packets and rounds.
@@ -92,7 +92,7 @@ pub enum PredictionError {
         /// Why.
         source: io::Error,
     },
-    /// A file holds something other than records, or records that make no table.
+    /// A file holds something other than records, or records of which no table can be made.
     #[error("{path}: {source}")]
     Record {
         /// The file.
@@ -101,7 +101,7 @@ pub enum PredictionError {
         source: MeasurementError,
     },
     /// A file without a host record.
-    #[error("{0}: no platform in it: measure with `fastpath measure host`")]
+    #[error("{0}: contains no platform: measure with `fastpath measure host`")]
     NoPlatform(String),
     /// The records of a file are not a grid of costs.
     #[error("{path}: {source}")]
@@ -112,7 +112,7 @@ pub enum PredictionError {
         source: TableError,
     },
     /// The rounds of a platform have different points.
-    #[error("{0}: another grid than in the first round")]
+    #[error("{0}: its grid differs from that of the first round")]
     OtherGrid(String),
     /// A directory without the records of an earlier run.
     #[error("{0}: no here-costs-1.jsonl in it: keep records there with --output")]

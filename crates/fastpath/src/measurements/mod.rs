@@ -34,7 +34,7 @@ pub struct Recorded<T> {
     pub record: Record,
 }
 
-/// What connects the units of a latency measurement.
+/// The ports between the units of a latency measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnitsBetween {
     /// Memory ports, on one core.

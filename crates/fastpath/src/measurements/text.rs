@@ -165,19 +165,19 @@ fn rate_found(found: &Value) -> String {
     let number = |name: &str| found[name].as_f64().map_or("–".to_owned(), print::number);
     let loss = print::number(100.0 * found["goal"]["loss_ratio"].as_f64().unwrap_or(f64::NAN));
     let mut said = if found["lower_pps"].is_null() {
-        format!("even {} packets/s lose more than {loss} %", number("upper_pps"))
+        format!("at {} packets/s, the lowest rate tried, loss is above {loss} %", number("upper_pps"))
     } else {
         let not = if found["upper_pps"].is_null() {
-            "no more was offered".to_owned()
+            "the highest rate tried".to_owned()
         } else {
             format!("not {}", number("upper_pps"))
         };
         let came = if loss == "0" {
             String::new()
         } else {
-            format!(", {} of them come through", number("conditional_pps"))
+            format!("; {} packets/s are forwarded", number("conditional_pps"))
         };
-        format!("up to {} packets/s ({not}) lose at most {loss} %{came}", number("lower_pps"))
+        format!("loss is at most {loss} % up to {} packets/s ({not}){came}", number("lower_pps"))
     };
     let counts = [("pauses", "host stalls left out"), ("spoilt", "trials repeated after a host stall")];
     for (name, what) in counts {
@@ -237,7 +237,7 @@ pub fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
     let number = print::number;
     writeln!(
         out,
-        "a change is in force after {} µs (99 of 100 within {}, at most {}; at most {} of CPU time; an empty loop as long as the median took at most {})",
+        "time until a change is in force, µs: median {}, p99 {}, maximum {} (CPU time at most {}; an empty loop of the median's length took at most {})",
         number(updates.update_us.median),
         number(updates.update_us.p99),
         number(updates.update_us.max),
@@ -246,7 +246,7 @@ pub fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
     )?;
     writeln!(
         out,
-        "meanwhile bursts of 32 packets took {} µs (at most {}); {} of {} packets lost",
+        "bursts of 32 packets meanwhile, µs: median {}, maximum {}; {} of {} packets lost",
         number(updates.burst_us.median),
         number(updates.burst_us.max),
         updates.lost,

@@ -30,7 +30,7 @@ impl CaptureAt {
         CaptureAt { at: HostInterface { host: host.to_owned(), interface: None }, file: file.to_owned() }
     }
 
-    /// The edges meant: all edges of the host, or the one of the named interface.
+    /// Returns all edges of the host, or the edge of the named interface.
     pub(crate) fn edges<O: Observer>(&self, network: &Network<O>) -> Result<Vec<EdgeId>> {
         let topology = network.topology();
         let HostInterface { host, interface } = &self.at;
@@ -51,7 +51,7 @@ impl CaptureAt {
         Ok(edges)
     }
 
-    /// The one edge meant. A host with several interfaces needs the name of one.
+    /// Returns the only edge. A host with several interfaces needs the name of one.
     pub(crate) fn edge<O: Observer>(&self, network: &Network<O>) -> Result<EdgeId> {
         match self.edges(network)?[..] {
             [edge] => Ok(edge),

@@ -98,7 +98,7 @@ impl ReplayRun {
             for edge in output.edges(&self.network)? {
                 let exit = &mut self.exits[edge.0 as usize];
                 if exit.is_some() {
-                    let text = format!("{output}: this interface has an output already; give it one");
+                    let text = format!("{output}: this interface has two outputs; give it one");
                     return Err(Error::Argument(text));
                 }
                 *exit = Some(index);

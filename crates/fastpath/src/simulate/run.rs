@@ -21,7 +21,7 @@ pub struct SimulationRun {
     pub machine: String,
     /// The program.
     pub program: String,
-    /// What came out.
+    /// The results.
     pub outcome: Outcome,
     /// Duration of the run, real seconds.
     pub elapsed: f64,

@@ -39,8 +39,8 @@ pub fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
     }
     if let Some(interval) = &outcome.latency_interval_us {
         let reached = match outcome.is_precise {
-            Some(true) => "; precise enough: stopped",
-            Some(false) => "; NOT as precise as asked: longer duration=",
+            Some(true) => "; stopped: the requested precision was reached",
+            Some(false) => "; the requested precision was NOT reached: write a longer duration=",
             None => "",
         };
         writeln!(
@@ -53,11 +53,11 @@ pub fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
         if !interval.is_long_enough {
             writeln!(
                 out,
-                "  WARNING     successive latencies are correlated: this interval is too narrow; longer duration="
+                "  WARNING     successive latencies are correlated: this interval is too narrow; write a longer duration="
             )?;
         }
     } else if outcome.is_precise == Some(false) {
-        writeln!(out, "  too few frames for an interval: longer duration=")?;
+        writeln!(out, "  too few frames for an interval: write a longer duration=")?;
     }
     if outcome.order_violations > 0 {
         writeln!(
@@ -70,10 +70,11 @@ pub fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
     writeln!(out, "bottleneck    {}", outcome.bottleneck)?;
     if let Some(remedy) = &run.remedy {
         // Below a per cent it is chance: the place where frames are lost is not the only limit.
-        let verdict = if remedy.after_pps > 1.01 * remedy.before_pps { "" } else { ", so not this alone" };
+        let verdict =
+            if remedy.after_pps > 1.01 * remedy.before_pps { "" } else { ", so it is not the only limit" };
         writeln!(
             out,
-            "what moves it {}: {} → {} packets/s{verdict}; the bottleneck is then {}",
+            "widened       {}: {} → {} packets/s{verdict}; the bottleneck is then {}",
             remedy.change,
             n(remedy.before_pps),
             n(remedy.after_pps),

@@ -124,7 +124,7 @@ impl Results {
                 )));
             }
             let point = row[1].parse().ok().filter(|&point| point < sweep.points());
-            let unknown = || refuse(format!("line {}: {:?} is no point of this sweep", i + 1, row[1]));
+            let unknown = || refuse(format!("line {}: {:?} is not a point of this sweep", i + 1, row[1]));
             self.rows.insert(point.ok_or_else(unknown)?, row);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! What the tables of a switch became, and the path of one packet through them.
+//! The structures made from the tables of a switch, and the path of one packet through them.
 
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;

@@ -1,5 +1,5 @@
 //! OpenFlow switches: rule files, captures through tables offline, a switch between real ports, and
-//! what tables became.
+//! the structures made from tables.
 
 mod executor;
 mod explain;

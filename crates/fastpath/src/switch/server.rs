@@ -51,7 +51,7 @@ pub struct ServerOptions {
     pub probe_every: Duration,
     /// The longest wait before a controller is dialled again.
     pub backoff_max: Duration,
-    /// Receives what happens by itself: controllers that connect, ports that fail.
+    /// Receives notices of events: controllers that connect, ports that fail.
     pub notice: Notice,
 }
 

@@ -283,7 +283,10 @@ fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
     let routes = Routes::compute(topology);
     let mut notes = Vec::new();
     if !topology.events.is_empty() {
-        notes.push("the spec schedules changes of links: implied values are those of the start".to_owned());
+        notes.push(
+            "the spec schedules changes of links: measurements are compared with the values at the start"
+                .to_owned(),
+        );
     }
     let hosts = lab.hosts();
     let pairs: Vec<(usize, usize)> =

@@ -29,7 +29,7 @@ pub struct Audit {
 pub enum AuditVerdict {
     /// Everything judged is within its tolerance, and every frame is accounted for.
     Pass,
-    /// Something is outside, or a frame is unaccounted for.
+    /// A judged result is outside its tolerance, or a frame is unaccounted for.
     Fail,
 }
 

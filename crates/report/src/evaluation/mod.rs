@@ -32,7 +32,7 @@ pub struct Evaluation {
 /// A table or figure of a publication: what its results have in common.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FigureGroup {
-    /// What the ids of its results begin with, up to the first slash.
+    /// The beginning of the ids of its results, up to the first slash.
     pub id: String,
     /// Its title.
     pub title: String,
@@ -42,7 +42,7 @@ pub struct FigureGroup {
     pub x: Option<Axis>,
     /// The y axis, if there is a chart.
     pub y: Option<Axis>,
-    /// What the other parts of ids mean: `virtual` is `in virtual time`.
+    /// The meanings of the other parts of ids: `virtual` is `in virtual time`.
     pub variants: BTreeMap<String, String>,
 }
 
@@ -63,15 +63,15 @@ pub struct EvaluatedFigure {
     pub unit: String,
     /// The largest relative error, or shortfall, that passes.
     pub tolerance: f64,
-    /// Whether ours passes.
+    /// Whether our value passes.
     pub pass: bool,
     /// The criterion as a text.
     pub rule: String,
     /// The criterion.
     pub criterion: Criterion,
-    /// Number of packets, echoes or trials behind ours.
+    /// Number of packets, echoes or trials behind our value.
     pub n: u64,
-    /// The interval of ours where chance takes part: 95 %, or 99.9 % of a loss.
+    /// The interval of our value if it is subject to chance: 95 %, or 99.9 % for a loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
     /// Further numbers, by name with the unit last.

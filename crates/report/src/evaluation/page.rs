@@ -51,7 +51,7 @@ impl Evaluation {
             ),
         ];
         if p.tool.optimised == Optimised::Development {
-            notes.push("a DEVELOPMENT BUILD: its speed says nothing".to_owned());
+            notes.push("a DEVELOPMENT BUILD: its speed is not representative".to_owned());
         }
         if p.disturbance.disturbed {
             notes.push(format!(
@@ -83,7 +83,7 @@ impl Evaluation {
             let rows = skipped.into_iter().map(|(reason, ids)| vec![ids.join(", "), reason.to_owned()]);
             tables.push(Grid { titles: vec!["not measured", "why"], rows: rows.collect() });
         }
-        Section { title: "Summary, and what does not pass".to_owned(), notes, charts: vec![], tables }
+        Section { title: "Summary, and figures that do not pass".to_owned(), notes, charts: vec![], tables }
     }
 
     fn section(&self, group: &FigureGroup, results: &[&EvaluatedFigure]) -> Section {

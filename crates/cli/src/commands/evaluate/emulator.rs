@@ -14,18 +14,19 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Measure chapter 5 of the LinkEM thesis on this machine; exit 1 if a figure does not come out.
+/// Repeat the evaluation of the LinkEM thesis on this machine.
 ///
-/// Bandwidth, delay and loss accuracy, throughput, how many links fit, lateness and overload: each
-/// beside the thesis' figure, a control without an emulator, and what else this machine has to put
-/// in the path. Where namespaces are not permitted, what needs none is measured and the rest is
-/// listed.
+/// The figures are those of chapter 5 (Joglekar 2004): accuracy of bandwidth, delay and loss,
+/// throughput, number of links, lateness and overload. Each is shown next to the published figure,
+/// a control without an emulator, and other emulators and bridges installed here. Without
+/// permission for network namespaces, only the figures in virtual time and memory are measured; the
+/// others are listed. The exit code is 1 if a figure misses its criterion.
 #[derive(Args)]
 pub(super) struct EmulatorCommand {
-    /// About six minutes in place of most of an hour.
+    /// Take about six minutes instead of most of an hour.
     #[arg(long)]
     quick: bool,
-    /// Only figures whose id begins with one of these, as `table-5.1` or `figure-5.2/64`.
+    /// Measure only figures whose id begins with one of these: `table-5.1`, `figure-5.2/64`.
     #[arg(long, value_name = "ID-PREFIX,…", value_delimiter = ',')]
     only: Vec<String>,
     /// Write the report: *.html, *.md or *.json, or a directory for all three.

@@ -73,7 +73,7 @@ fn tell_people(
         writeln!(out)?;
         remarks.iter().try_for_each(|remark| writeln!(out, "{remark}"))?;
     }
-    writeln!(out, "{passed} of {total} figures come out")
+    writeln!(out, "{passed} of {total} figures pass")
 }
 
 /// Formats the last cell of a row.

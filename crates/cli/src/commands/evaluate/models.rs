@@ -7,7 +7,7 @@ use clap::Args;
 use fastpath_model::publications::{Ours, PublishedFigure, results};
 use fastpath_report::text as print;
 
-/// Recompute every published figure that the models rest on; exit 1 if one differs.
+/// Recompute the published figures of the models; exit 1 if one differs.
 #[derive(Args)]
 pub(super) struct ModelsCommand {
     /// Print one JSON object.

@@ -14,30 +14,30 @@ use fastpath_model::check::Check;
 use fastpath_report::text as print;
 use std::path::PathBuf;
 
-/// Measure how well fitted models predict points and platforms they have not seen; exit 1 if not as
-/// asked, 2 if the machine is too noisy to know.
+/// Measure how well fitted models predict other points and platforms.
 ///
 /// Half of a grid of frame sizes and steps predicts the other half: 1 % median error, 95 % of the
-/// points within 5 %. And the costs here with two host records predict a restricted platform: 95 %
-/// of its points lie in the stated interval.
+/// points within 5 %. The costs measured here and two host records predict a restricted platform:
+/// 95 % of its points lie in the stated interval. The exit code is 1 if a criterion is missed, 2 if
+/// the machine is too noisy to tell.
 #[derive(Args)]
 pub(super) struct PredictionCommand {
-    /// Fewer packets and rounds: two minutes in place of six.
+    /// Take two minutes instead of six: fewer packets and rounds.
     #[arg(long)]
     quick: bool,
-    /// The restricted platforms.
+    /// Restrictions of this platform, each measured as a platform of its own.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "slower-core,narrow-copies")]
     platform: Vec<Restriction>,
     /// Another build of this program, as one more platform (may be repeated).
     #[arg(long, value_name = "PROGRAM")]
     build: Vec<PathBuf>,
-    /// How many times slower the slower core is.
+    /// Slowdown of slower-core.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.6)]
     slowdown: f64,
     /// Keep the records in this directory.
     #[arg(short, long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
-    /// Measure nothing: the figures of the records kept in this directory.
+    /// Compute the figures from the records in this directory, without measuring.
     #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["output", "build", "quick"])]
     records: Option<PathBuf>,
     /// Print one JSON object.
@@ -47,7 +47,7 @@ pub(super) struct PredictionCommand {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Restriction {
-    /// Work is added after every piece of work.
+    /// A core slowed down by additional work after each operation.
     SlowerCore,
     /// Copies without wide vectors, where the C library is glibc on x86.
     NarrowCopies,
@@ -85,7 +85,7 @@ impl PredictionCommand {
         let answer = tell(&figures, self.json, table(&figures), &prediction_remarks(&figures))?;
         let missed = figures.iter().any(|f| !f.pass && !f.noisy);
         let noisy = figures.iter().any(|f| f.noisy);
-        ensure!(missed || !noisy, "the machine was too noisy to know: measure on a quieter one");
+        ensure!(missed || !noisy, "the machine was too noisy to tell: measure again on a quieter machine");
         Ok(answer)
     }
 }

@@ -7,15 +7,16 @@ use clap::Args;
 use fastpath_report::text as print;
 use fastpath_sim::validation::{Basis, Effort, Kind, ValidationCheck, results};
 
-/// Simulate every published figure of the shipped machines; exit 1 if one does not come out.
+/// Simulate every published figure of the shipped machines.
 ///
-/// A calibration point was used to set a number of the machine, a prediction was not, a qualitative
-/// check is about a sign or a shape. A figure that does not come out is shown as a miss, with the
-/// reason. A range is given where what was published or asked fixes it before anything is
-/// simulated, and chosen where we did, with our figures in sight.
+/// A calibration point was used to set a parameter of the machine. A prediction was not. A
+/// qualitative check concerns a sign or a shape. A figure outside its range is shown as a miss,
+/// with the reason, and makes the exit code 1. The basis of a range is "given" if the publication
+/// or a requirement fixed it before the simulation, and "chosen" if it was set with the simulated
+/// figures known.
 #[derive(Args)]
 pub(super) struct SimulatorCommand {
-    /// Shorter runs: some seconds in all.
+    /// Take a few seconds: shorter runs.
     #[arg(long)]
     quick: bool,
     /// Print one JSON object.
@@ -63,7 +64,7 @@ impl Figure for ValidationCheck {
     }
 }
 
-/// What is to be said of the figures; one remark may be about several in a row.
+/// Returns the remarks on the figures. Consecutive figures with the same remark share one.
 fn remarks(results: &[ValidationCheck]) -> Vec<String> {
     let mut remarks: Vec<(Vec<&str>, &str)> = Vec::new();
     for check in results {
@@ -76,9 +77,7 @@ fn remarks(results: &[ValidationCheck]) -> Vec<String> {
         remarks.iter().map(|(ids, note)| format!("{}: {note}", ids.join(", "))).collect();
     let given = results.iter().filter(|check| check.basis == Basis::Given).count();
     told.push(format!(
-        "ranges: {given} were given before our figures were computed, by what was published (a count, a zero) or asked (5 % over \
-         a grid); {} we chose while the machines were built, with their figures known: there, coming out says how well the two \
-         agree, and not that it was foreseen",
+        "ranges: {given} are given: a publication (a count, a zero) or a requirement (5 % over a grid) fixed them before the simulation; {} are chosen: set with the simulated figures known, so that a pass shows agreement and not a prediction",
         results.len() - given
     ));
     told

@@ -21,7 +21,7 @@ pub(super) struct LatencyCommand {
     /// Packets per size.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(8..=10_000_000))]
     packets: u32,
-    /// What connects the units.
+    /// Ports between the units.
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "memory")]
     between: Vec<Place>,
     /// Do not measure the costs of operations.

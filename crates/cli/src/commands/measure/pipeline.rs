@@ -52,8 +52,8 @@ pub(super) struct PipelineCommand {
     /// DEVICE+SOURCE, two interfaces of this machine that a cable connects.
     #[arg(long, value_name = "PORT", default_value = "memory", value_parser = attachment)]
     port: Attachment,
-    /// Also search the highest rate of a core at which at most this share of packets is lost. 0 is
-    /// the throughput of RFC 2544. Emulated links have no random loss in the search. The search
+    /// Also search for the highest rate of a core at which at most this share of packets is lost. 0
+    /// is the throughput of RFC 2544. Emulated links have no random loss in the search. The search
     /// runs in the device's own time; host stalls are left out and counted. Between two interfaces
     /// it runs in real time, and a trial that lost packets during a host stall is repeated.
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]

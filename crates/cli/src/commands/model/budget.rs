@@ -37,7 +37,7 @@ pub(super) struct BudgetCommand {
     /// Offered load in packets/s.
     #[arg(long, value_name = "PPS")]
     offered: Option<f64>,
-    /// Formula of Joglekar 2004 that decides: T_c + (1-u)·T_m, or T_c + (1-u)·T_m/threads.
+    /// Formula of Joglekar 2004 to apply: T_c + (1-u)·T_m, or T_c + (1-u)·T_m/threads.
     #[arg(long, default_value = "per-packet")]
     formula: FormulaArg,
     /// Print one JSON object.
@@ -56,7 +56,7 @@ fn work(text: &str) -> Result<PacketCycles, String> {
     let parse = || -> anyhow::Result<PacketCycles> {
         let (compute, memory) = text.split_once(':').context("write COMPUTE:MEMORY, such as 290:470")?;
         let number = |text: &str| -> anyhow::Result<f64> {
-            let value: f64 = text.trim().parse().with_context(|| format!("`{text}` is no number"))?;
+            let value: f64 = text.trim().parse().with_context(|| format!("`{text}` is not a number"))?;
             ensure!(value.is_finite() && value >= 0.0, "`{text}`: cycles are finite and not negative");
             Ok(value)
         };

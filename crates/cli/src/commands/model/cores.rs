@@ -97,9 +97,9 @@ impl CoresCommand {
 /// Describes how frame sizes are counted in the query and in the model.
 fn frames(model: &Model, framing: f64) -> String {
     let size = model.frame(0.0);
-    let why = if size.assumed { " (assumed; give --fcs without if it does not)" } else { "" };
+    let why = if size.assumed { " (assumed; if not, give --fcs without)" } else { "" };
     format!(
-        "frames with FCS, and {framing} bytes more of line time; the model counts them {} it{why}",
+        "frame sizes include the FCS; line time adds {framing} bytes per frame; sizes in the model are {} FCS{why}",
         size.fcs
     )
 }

@@ -65,7 +65,7 @@ impl IndexCommand {
                 let platform = read_platform(text)?;
                 anyhow::ensure!(
                     platform.score_kind == platforms[0].score_kind,
-                    "`{}` carries a score of another kind: measure both with the same",
+                    "`{}` carries a score of another kind: measure both with the same benchmark",
                     platform.name
                 );
                 let rate = predict_rate(&platforms, length, self.variant(), &platform)?;

@@ -74,9 +74,9 @@ enum QuantileArg {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RegimesArg {
-    /// Leave them out if the other points can carry the terms; otherwise keep them and warn.
+    /// Leave them out if enough points remain to fit the terms; otherwise keep them and warn.
     Auto,
-    /// Leave them out or refuse.
+    /// Leave them out, or refuse the fit.
     Split,
     /// Do not look for them.
     Off,
@@ -164,7 +164,7 @@ pub(super) fn point(text: &str) -> anyhow::Result<Vec<(String, f64)>> {
             .split_once('=')
             .with_context(|| format!("`{part}`: write COLUMN=VALUE,…, such as p=64,h=10"))?;
         let number: f64 =
-            value.trim().parse().with_context(|| format!("`{part}`: `{value}` is no number"))?;
+            value.trim().parse().with_context(|| format!("`{part}`: `{value}` is not a number"))?;
         anyhow::ensure!(number.is_finite(), "`{part}`: give a finite number");
         Ok((name.trim().to_owned(), number))
     });

@@ -51,7 +51,7 @@ pub(super) struct PredictCommand {
     /// The line rate that may be the limit.
     #[arg(long, value_name = "RATE")]
     line: Option<Rate>,
-    /// The most packets/s that a NIC passes.
+    /// Largest packet rate of a NIC, packets/s.
     #[arg(long, value_name = "PPS")]
     packet_cap: Option<f64>,
     /// Print one JSON object.
@@ -128,7 +128,7 @@ fn show(out: &mut impl Write, prediction: &PointPrediction) -> io::Result<()> {
         let assumed = if frame.assumed { ", assumed" } else { "" };
         writeln!(
             out,
-            "  frame          {} bytes {} FCS{assumed}: {} with it, {} of line time",
+            "  frame          {} bytes {} FCS{assumed}; {} with FCS, {} with preamble and gap",
             print::number(frame.model_bytes),
             frame.fcs,
             print::number(frame.with_fcs_bytes),

@@ -18,17 +18,18 @@ pub(super) struct Source {
     /// The column (or product of columns, like cores/rate) to explain.
     #[arg(long, value_name = "COLUMN", requires = "file", requires = "terms")]
     y: Option<String>,
-    /// The terms that explain it.
+    /// The terms that explain y.
     #[arg(long, value_name = "TERMS", requires = "file", requires = "y")]
     terms: Option<String>,
-    /// Constants in ns instead of a fit: const=38.6,p=0.101,h=4.07. They carry no interval.
+    /// Constants in ns instead of a fit: const=38.6,p=0.101,h=4.07. Their predictions have no
+    /// interval.
     #[arg(long, value_name = "TERM=NS,…", conflicts_with = "file")]
     constants: Option<String>,
     #[command(flatten)]
     fitting: Fitting,
 }
 
-/// A model and how it came about.
+/// A model and its origin.
 pub(super) struct Sourced {
     pub(super) model: Model,
     pub(super) fit: Option<Fit>,

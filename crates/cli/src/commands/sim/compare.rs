@@ -1,4 +1,4 @@
-//! `fastpath sim compare`: the same question put to several machines.
+//! `fastpath sim compare`: the same simulation on several machines.
 
 use super::plot::Plot;
 use super::question::Question;

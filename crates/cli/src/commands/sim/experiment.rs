@@ -15,7 +15,7 @@ use std::io::{self, Write};
 pub(super) struct Experiment {
     /// The experiment.
     name: Option<String>,
-    /// Simulated time at each point; otherwise that of the publication, or enough.
+    /// Simulated time at each point; by default that of the publication, or a sufficient one.
     #[arg(long)]
     duration: Option<Duration>,
     /// The seed of every random choice.
@@ -55,7 +55,7 @@ impl Experiment {
     }
 }
 
-/// Where a point is, and what was found there.
+/// Returns the parameters and the results of a point.
 fn row(point: &Point) -> (Map<String, Value>, Map<String, Value>) {
     let place =
         [("machine", json!(point.machine)), ("program", json!(point.program)), ("size", json!(point.size))];

@@ -1,4 +1,4 @@
-//! `fastpath sim`: what a machine that need not exist does with a workload.
+//! `fastpath sim`: runs a workload through a simulated packet processor.
 //!
 //! ```text
 //! MACHINE ─┐
@@ -59,7 +59,7 @@ pub(crate) struct Sim {
     /// Write every visit of a packet to a unit to this file; open it in https://ui.perfetto.dev.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Widen the bottleneck and run again, even where nothing is lost.
+    /// Widen the bottleneck and run again, even if no frame is lost.
     #[arg(long)]
     remedy: bool,
     /// Print one JSON object.

@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// Where a simulation's points go beside the terminal.
+/// The files that receive the points of a simulation.
 #[derive(Args)]
 pub(in crate::commands) struct Plot {
     /// Plot the points: a page (*.html), an image (*.svg, *.png) or a text (*.md).
@@ -16,11 +16,11 @@ pub(in crate::commands) struct Plot {
     records: Option<PathBuf>,
 }
 
-/// Where a point is, and what was found there.
+/// Returns the parameters and the results of a point.
 pub(in crate::commands) type Row = (Map<String, Value>, Map<String, Value>);
 
 impl Plot {
-    /// Writes what was asked for, if anything.
+    /// Writes the requested files, if any.
     #[cfg(target_os = "linux")]
     pub(in crate::commands) fn write(&self, seed: u64, rows: Vec<Row>) -> anyhow::Result<()> {
         use anyhow::Context;

@@ -1,4 +1,4 @@
-//! `fastpath switch explain`: what tables became, and the path of one packet.
+//! `fastpath switch explain`: the structures made from tables, and the path of one packet.
 
 use super::rules::SwitchArgs;
 use crate::Answer;

@@ -14,7 +14,7 @@ pub(super) struct SwitchArgs {
     /// Number of tables, 1 to 254.
     #[arg(long, value_name = "N", default_value_t = 254, value_parser = clap::value_parser!(u8).range(1..=254))]
     tables: u8,
-    /// Most flows of a table; more are refused.
+    /// Largest number of flows in a table; more are refused.
     #[arg(long, value_name = "N", default_value_t = Limits::default().flows)]
     flows: usize,
 }

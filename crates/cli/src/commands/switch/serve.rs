@@ -39,13 +39,13 @@ pub(super) struct ServeArgs {
     /// What to do while no controller of --connect answers, or without --connect.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: Mode,
-    /// Most packet-ins per second; 0 for no limit.
+    /// Largest number of packet-ins per second; 0 for no limit.
     #[arg(long, value_name = "N", default_value_t = ServerOptions::default().packet_in_rate)]
     packet_in_rate: u32,
     /// Seconds of silence after which a controller gets an echo request; 0 for never.
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     probe_interval: u64,
-    /// Most seconds to wait before a controller is dialled again.
+    /// Longest wait in seconds before the switch connects to a controller again.
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     max_backoff: u64,
     /// The switch's private key (PEM), for TLS.
