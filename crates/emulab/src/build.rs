@@ -77,8 +77,10 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     }
     let first = simulator.nodes[0].at;
     if all_hosts {
-        remarks
-            .warn(first, "every node has several neighbours, so all are hosts and none forwards for others");
+        remarks.warn(
+            first,
+            "every node has several neighbours, so all nodes are hosts and none forwards packets",
+        );
     } else if !routers.is_empty() {
         let text = format!(
             "routers, because they have several neighbours: {}; the other nodes are hosts",

@@ -127,7 +127,7 @@ fn array(tcl: &mut Interp, words: &[Value]) -> TclResult {
             Ok(Value::default())
         }
         _ => mistake(
-            format!("array {} is not known here", &**what),
+            format!("array {} is not supported", &**what),
             "write array names, get, set, size or exists",
         ),
     }
@@ -363,7 +363,10 @@ fn puts(tcl: &mut Interp, words: &[Value]) -> TclResult {
 fn source(words: &[Value]) -> TclResult {
     let [file] = words else { return wrong("source tb_compat.tcl") };
     if file.rsplit('/').next() != Some("tb_compat.tcl") {
-        return mistake(format!("'{}' is not read", &**file), "write its commands here");
+        return mistake(
+            format!("'{}' is not read: `source` takes tb_compat.tcl only", &**file),
+            "write its commands here",
+        );
     }
     Ok(Value::default())
 }
@@ -400,7 +403,7 @@ fn string(tcl: &mut Interp, words: &[Value]) -> TclResult {
         }
         _ => {
             return mistake(
-                format!("string {} is not known here", &**what),
+                format!("string {} is not supported", &**what),
                 "write string length, match, range, …",
             );
         }

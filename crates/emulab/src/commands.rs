@@ -673,7 +673,7 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
             Some(parameter) => Act::Queue(parameter),
             None => {
                 return mistake(
-                    format!("a queue has no '{}'", &**name),
+                    format!("a queue has no parameter '{}'", &**name),
                     "write limit_, thresh_, maxthresh_, …",
                 );
             }
@@ -685,7 +685,7 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
                 None => "write up, down, bandwidth 10Mb, delay 10ms, or plr 0.01".to_owned(),
             };
             return mistake(
-                format!("'{other}' with {} values is no event of a link", words.len().saturating_sub(1)),
+                format!("'{other}' with {} values is not an event of a link", words.len().saturating_sub(1)),
                 instead,
             );
         }

@@ -248,7 +248,7 @@ impl Simulator {
     }
 
     /// Names an object by the variable that holds it, as Emulab does: `nodes(3)` is `nodes-3`. The
-    /// first counts.
+    /// first such variable counts.
     pub(crate) fn name_object(&mut self, handle: &str, variable: &str) {
         let Some(index) = self.index(handle).filter(|_| handle.starts_with("_o")) else { return };
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '-' };

@@ -301,7 +301,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "set l [$ns duplex-link $a $b 1Mb 1ms DropTail]\n$ns at soon \"$l down\"\n$ns at 1 \"$l dwn\"\n$ns at 1 \"$l plr 2\"",
         &[
             "5:1: 'soon' is not a time; write for example 10.0",
-            "6:1: 'dwn' with 0 values is no event of a link; write down",
+            "6:1: 'dwn' with 0 values is not an event of a link; write down",
             "7:1: '2' is not a loss rate from 0 to 1; write for example 0.05",
         ],
     ),
@@ -331,7 +331,10 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "20:1: RandomVariable/Weibull: shape_ 0 is not above 0; write a larger number",
         ],
     ),
-    ("source other.tcl", &["4:1: 'other.tcl' is not read; write its commands here"]),
+    (
+        "source other.tcl",
+        &["4:1: 'other.tcl' is not read: `source` takes tb_compat.tcl only; write its commands here"],
+    ),
     ("set x {\nset y 1", &["4:7: this '{' is never closed; write its '}'"]),
     (
         "while 1 {}",

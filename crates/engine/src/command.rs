@@ -34,8 +34,8 @@ pub(crate) enum When {
     Now,
     /// At this time; refused if it has passed.
     At(Time),
-    /// At the time that all workers have agreed on; at once if it has passed, because the others
-    /// have done it.
+    /// At the time that all workers have agreed on; at once if it has passed, because the other
+    /// workers have made the change.
     Agreed(Time),
 }
 

@@ -11,15 +11,15 @@ use utoipa::ToSchema;
 pub struct DelayReport {
     /// Packets measured: those that left the queue since the law and the delay were last set.
     pub packets: u64,
-    /// What happens to packets that would overtake: `never`, `allow` or `drop`.
+    /// The treatment of packets that would overtake: `never`, `allow` or `drop`.
     pub reorder: String,
     /// Configured, by the law.
     pub asked: DelayFigures,
     /// Measured.
     pub realised: DelayFigures,
     /// The bias: measured minus configured. Keeping the order (`never`) preserves the mean and
-    /// reduces the spread, the more so the closer packets follow each other. The rest of the bias
-    /// is chance, or a law that would have been negative.
+    /// reduces the spread; the reduction is larger for packets that follow each other closely.
+    /// Other causes of a bias are chance, and laws whose negative delays are cut off at zero.
     pub bias: DelayBias,
 }
 

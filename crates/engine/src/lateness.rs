@@ -50,7 +50,7 @@ pub(crate) struct Releases {
     sum: Duration,
     /// Frames later than tolerated, whether dropped or not.
     pub(crate) late: u64,
-    /// Late frames that would have been in time but for an interruption of the worker.
+    /// Late frames that would have been in time without an interruption of the worker.
     pub(crate) late_interrupted: u64,
 }
 

@@ -4,8 +4,8 @@ use fastpath_spec::mistake::printable;
 use std::fmt;
 use std::sync::Arc;
 
-/// Receives a text for each event that happens by itself during a run: a port that fails, a
-/// controller that connects. Clones share one receiver.
+/// Receives a text for each event of a run that is not the answer to a request: a port that fails,
+/// a controller that connects. Clones share one receiver.
 ///
 /// Engine threads call the receiver at rare events, never per packet. A receiver that blocks stalls
 /// the thread that reports the event.

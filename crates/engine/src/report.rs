@@ -191,7 +191,7 @@ pub struct PortReport {
     pub failure: Option<String>,
 }
 
-/// How much later than due frames were handed to a port, in microseconds, to 1 % (10 % with more
+/// The lateness of frames when they were handed to a port, in microseconds, to 1 % (10 % with more
 /// than 1024 ports).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Lateness {
@@ -211,7 +211,7 @@ pub struct Lateness {
     /// Frames later than tolerated, including those dropped for it.
     #[serde(default)]
     pub late: u64,
-    /// Late frames that would have been in time but for an interruption of the worker.
+    /// Late frames that would have been in time without an interruption of the worker.
     #[serde(default)]
     pub late_interrupted: u64,
     /// Frames no later than each of [`BOUNDS_NS`].

@@ -20,8 +20,9 @@ impl SleepMargin {
         self.0
     }
 
-    /// Follows how late sleeps end: half-way up to a later one, a 64th down to an earlier one. That
-    /// settles where about one sleep in 33 is later. A host stall counts as [`SleepMargin::MAX`].
+    /// Updates the margin with the lateness of a sleep. A later sleep raises the margin by half of
+    /// the difference, an earlier sleep lowers it by a 64th. About one sleep in 33 ends later than
+    /// the resulting margin. A host stall counts as [`SleepMargin::MAX`].
     pub(crate) fn learn(&mut self, late: Duration) {
         let late = late.min(SleepMargin::MAX);
         self.0 = if late > self.0 {

@@ -324,7 +324,7 @@ impl<O: Observer> Worker<O> {
             edge.failure = Some(error.to_string());
             self.ready.remove(index, port.fd());
             self.open_ports.fetch_sub(1, Ordering::Relaxed);
-            self.notice.send(&format!("{error}; going on without it"));
+            self.notice.send(&format!("{error}; continuing without this port"));
         }
         self.update_must_poll();
     }

@@ -268,7 +268,7 @@ fn a_second_engine_does_not_take_a_live_socket_and_replaces_a_dead_one() {
     let [(a, _), (b, _)] = ["a", "b"].map(|name| Memory::new(name, 1 << 16));
     let ports: Vec<(EdgeId, Box<dyn Port>)> = vec![(EdgeId(0), Box::new(a)), (EdgeId(1), Box::new(b))];
     let error = start(two_hosts(delayed(1), [None, None]), ports, with_socket()).unwrap_err();
-    assert!(error.to_string().contains("another engine listens there"), "{error}");
+    assert!(error.to_string().contains("another engine listens on this socket"), "{error}");
     assert!(matches!(control::call(&path, &Request::Report), Ok(Response::Report(_))));
     finish(running);
 }

@@ -113,7 +113,8 @@ pub(crate) enum Choice {
     Each,
     /// The first live bucket, if any.
     First(Option<usize>),
-    /// One bucket by its share: the buckets without actions, where dead ones have no weight.
+    /// One bucket, chosen by weight: copies of the buckets without actions, in which dead buckets
+    /// have weight 0.
     Share(Box<[Bucket]>),
 }
 

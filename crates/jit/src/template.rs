@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const OPS_MAX: usize = 24;
 /// The most templates in one table's code, which bounds its size.
 const TEMPLATES_MAX: usize = 32;
-/// Ports of numbers below this have their counters in an array that generated code indexes.
+/// Ports with numbers below this have their counters in an array that generated code indexes.
 pub(crate) const PORTS: u32 = 1024;
 /// The template of rules that Rust executes.
 pub(crate) const GENERIC: u32 = 0;

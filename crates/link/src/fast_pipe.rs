@@ -303,7 +303,7 @@ impl FastPipe {
         counters
     }
 
-    /// Returns what was pushed and has not left, by the counters.
+    /// Returns the packets that were pushed and have not left, by the counters.
     pub(crate) fn held(&self, ingress: &IngressState, drops: &DropCounts) -> Volume {
         let Volume { packets, bytes } = ingress.pushed;
         let dropped: u64 = drops[..BYTES].iter().sum();

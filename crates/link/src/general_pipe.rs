@@ -352,7 +352,7 @@ impl<P> GeneralPipe<P> {
         self.line.push_copy(Held::new(at, packet, false), at);
     }
 
-    /// Returns what was pushed and has not left.
+    /// Returns the packets that were pushed and have not left.
     pub(crate) fn held(&self) -> Volume {
         self.held
     }

@@ -20,7 +20,7 @@ pub(crate) struct PipeState<P> {
     pub(crate) line: DelayLine<P>,
     /// The latest exit time given to a packet.
     pub(crate) last_exit: Time,
-    /// What was pushed and has not left.
+    /// The packets that were pushed and have not left.
     pub(crate) held: Volume,
     pub(crate) counters: Box<Counters>,
     pub(crate) rng: Rng,

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Gathered packets still count as queued. A packet that arrives at the instant a slot opens misses
-//! the slot. A packet sent completely at that instant does not. netem adds its delay before
-//! the slot, a pipe behind it; with a constant delay the result is the same. netem may also request
-//! a slot as soon as it sees a packet that is not ready yet.
+//! the slot. A packet sent completely at that instant does not. netem adds its delay before the
+//! slot; a pipe adds it behind the slot. With a constant delay the result is the same. netem may
+//! also request a slot as soon as it sees a packet that is not ready yet.
 
 use crate::counters::Volume;
 use crate::impairment::{Jitter, JitterCorrelation, JitterLaw, JitterSpec, Reorder};

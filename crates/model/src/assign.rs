@@ -155,7 +155,7 @@ pub fn best(tasks: &[Task], processor: &NetworkProcessor) -> Result<Assignment, 
 /// Evaluates a given mapping: groups of task numbers, each with its number of engines.
 ///
 /// # Errors
-/// [`AssignError`] when it is no mapping of all tasks or does not fit.
+/// [`AssignError`] when it is not a mapping of all tasks or does not fit.
 pub fn evaluate(
     tasks: &[Task],
     processor: &NetworkProcessor,

@@ -95,8 +95,8 @@ pub enum CheckError {
 /// `table` are left out too.
 ///
 /// # Errors
-/// [`CheckError`] when the table lacks a column, holds a cell that is no measurement, or has no row
-/// to compare.
+/// [`CheckError`] when the table lacks a column, holds a cell that is not a measurement, or has no
+/// row to compare.
 pub fn check(fit: &Fit, table: &Table, options: &FitOptions) -> Result<Check, CheckError> {
     let (rows, capped) = tested(fit, table, options)?;
     Ok(Check { capped, ..compare(fit, &rows)? })
@@ -241,7 +241,7 @@ fn halves(table: &Table, columns: &[&str]) -> Result<[Vec<usize>; 2], FitError> 
         levels.sort_by(f64::total_cmp);
         levels.dedup();
         for (row, place) in places.iter_mut().enumerate() {
-            // The fit refuses a cell that is no number.
+            // The fit refuses a cell that is not a number.
             place.push(values[row].map_or(texts[row].len(), |x| levels.partition_point(|level| *level < x)));
         }
     }

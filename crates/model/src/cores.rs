@@ -128,7 +128,7 @@ pub fn wire_rate(gbit: f64, frame_bytes: f64, framing_bytes: f64) -> f64 {
 /// terms may use a frame size, one other column, and the columns that `query` gives a value.
 ///
 /// # Errors
-/// [`CoresError`] when the model's y is no time, its cost is not above zero, or a column has no
+/// [`CoresError`] when the model's y is not a time, its cost is not above zero, or a column has no
 /// value.
 pub fn cores(model: &Model, query: &CoresQuery) -> Result<Vec<CoreCount>, CoresError> {
     query.check(model)?;

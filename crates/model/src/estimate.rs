@@ -73,7 +73,7 @@ impl Bounded {
         Bounded { value: scale(self.value), low: self.low.map(scale), high: self.high.map(scale) }
     }
 
-    /// Returns whether `x` lies in the closed interval. An unknown end is no limit.
+    /// Returns whether `x` lies in the closed interval. An unknown end does not limit the interval.
     pub fn covers(self, x: f64) -> bool {
         self.low.is_none_or(|low| low <= x) && self.high.is_none_or(|high| x <= high)
     }

@@ -114,7 +114,7 @@ pub enum IndexError {
         unknowns: usize,
     },
     /// The platforms' scores are of two kinds.
-    #[error("`{first}` and `{second}` carry scores of different kinds: measure both with the same")]
+    #[error("`{first}` and `{second}` carry scores of different kinds: measure both with the same benchmark")]
     MixedScores {
         /// One platform.
         first: String,
@@ -123,7 +123,7 @@ pub enum IndexError {
     },
     /// Two packet lengths.
     #[error(
-        "packets of {length} bytes ({first}) and of {other} bytes ({second}): an index is of one length; give the one measured, or select platforms"
+        "packets of {length} bytes ({first}) and of {other} bytes ({second}): an index applies to one packet length: give the measured length, or select platforms"
     )]
     Length {
         /// Source of the first length.

@@ -10,7 +10,7 @@
 //! | SCION's platform index | [`index`] |
 //! | Which rate do threads on engines sustain? Which task goes where? | [`budget`], [`assign`] |
 //! | Exact queueing formulas, an oracle for simulators | [`queueing`] |
-//! | Do published figures come out? | [`publications`] |
+//! | Does this crate reproduce published figures? | [`publications`] |
 //!
 //! A table of points, a fit with intervals, and a prediction:
 //!

@@ -90,7 +90,7 @@ pub struct PointPrediction {
 enum Detail {
     /// y is a time.
     Time(Throughput),
-    /// y is no time.
+    /// y is not a time.
     Other {
         /// Reasons to doubt the result.
         warnings: Vec<String>,
@@ -129,13 +129,13 @@ pub enum PredictError {
         /// The model's columns.
         have: String,
     },
-    /// y is no time, so it cannot be scaled to another platform.
+    /// y is not a time, so it cannot be scaled to another platform.
     #[error(
         "y is not a time of known unit, so it cannot be scaled to another platform: name the column like T_ns, or give --y-unit (for cycles also --clock)"
     )]
     NoScale,
     /// The platforms' scores are of two kinds.
-    #[error("`{from}` and `{to}` carry scores of different kinds: measure both with the same")]
+    #[error("`{from}` and `{to}` carry scores of different kinds: measure both with the same benchmark")]
     MixedScores {
         /// The fitted platform.
         from: String,
@@ -155,7 +155,7 @@ pub enum PredictError {
 /// Predicts the throughput at the point of `query`, with the interval of one further measurement.
 ///
 /// # Errors
-/// [`PredictError`] for scores of different kinds, numbers out of range, a model whose y is no
+/// [`PredictError`] for scores of different kinds, numbers out of range, a model whose y is not a
 /// time.
 pub fn predict(model: &Model, query: &PredictionQuery) -> Result<Throughput, PredictError> {
     check(query)?;

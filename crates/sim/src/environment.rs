@@ -2,7 +2,7 @@
 //! memories, the locks and the random generator.
 //!
 //! Units never call each other. A unit schedules events, ends legs and passes packets on through
-//! the [`Environment`]; the run takes it from there.
+//! the [`Environment`]; the run handles the events and the ends of legs.
 
 use crate::cache::CacheSpec;
 use crate::kernel::Kernel;

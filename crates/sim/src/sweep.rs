@@ -95,7 +95,7 @@ pub struct Sweep {
 pub enum SweepError {
     /// Not an axis.
     #[error(
-        "axis {0:?}: write NAME=A,B,C or NAME=LOW..HIGH or NAME=LOW..HIGH/COUNT; a unit stands after the number"
+        "axis {0:?}: write NAME=A,B,C or NAME=LOW..HIGH or NAME=LOW..HIGH/COUNT; write the unit after the number"
     )]
     Axis(String),
     /// A grid over a range of real numbers without a count.

@@ -164,7 +164,7 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
             _ => (
                 (1e-6, 0.10),
                 "frames of several chunks underflow, with one egress engine on four ports. The published curve dips at 128 and \
-                 1024 B and gives no values: ours falls with size, because a longer frame has more chunks to be late with",
+                 1024 B and gives no values. The simulated share falls with size, because a longer frame has more chunks to be late with",
             ),
         };
         let original = (size == 64).then_some(0.0);
@@ -259,8 +259,7 @@ fn dummynet(effort: Effort) -> Vec<ValidationCheck> {
     let cpu = "of 200 Mbit/s; sets the processor's time per packet";
     let pci = "of 400 Mbit/s; sets what the PCI bus carries";
     let four = "of 400 Mbit/s; sets what a packet costs that is received and dropped";
-    let steep = "of 200 Mbit/s; sets what a frame over 64 B costs more. No cost per byte does: 24 ns per byte between 64 and 128 B \
-                 would not carry line rate at 256 B";
+    let steep = "of 200 Mbit/s; sets the additional cost of a frame over 64 B. A cost per byte does not fit: at 24 ns per byte, from 64 to 128 B, the line rate at 256 B would not be reached";
     let line = "of 200 Mbit/s, published as near line rate from 256 B";
     let mut all = vec![
         check("dummynet-two-ports-64", Kind::Calibration, 0.42, share(64, &TWO), (0.41, 0.43), cpu),

@@ -106,15 +106,12 @@ fn delays(text: &mut String, report: &Report) {
     family(text, "link_delay_seconds", "gauge", help, jitter);
 }
 
-/// How much later than due frames were released to hosts, by link.
+/// The lateness of frames released to hosts, by link.
 fn lateness(text: &mut String, report: &Report) {
     let released = || pipes(report).filter_map(|(link, pipe)| Some((direction(link, pipe), pipe.lateness?)));
     let name = "fastpath_lateness_seconds";
     let write = |text: &mut String| -> std::fmt::Result {
-        writeln!(
-            text,
-            "# HELP {name} How much later than due frames were released.\n# TYPE {name} histogram"
-        )?;
+        writeln!(text, "# HELP {name} Lateness of released frames.\n# TYPE {name} histogram")?;
         for (labels, late) in released() {
             for (bound, count) in BOUNDS_NS.iter().zip(late.within) {
                 writeln!(text, "{name}_bucket{{{labels},le=\"{}\"}} {count}", *bound as f64 / 1e9)?;
@@ -127,9 +124,9 @@ fn lateness(text: &mut String, report: &Report) {
     };
     write(text).expect("writing to a string");
     let late = released().map(|(labels, late)| (labels, late.late as f64));
-    family(text, "late_frames_total", "counter", "Frames later than tolerated.", late);
+    family(text, "late_frames_total", "counter", "Frames later than the tolerance.", late);
     let interrupted = released().map(|(labels, late)| (labels, late.late_interrupted as f64));
-    let help = "Late frames that an interruption of the worker made late.";
+    let help = "Late frames explained by a host stall or preemption of the worker.";
     family(text, "late_interrupted_frames_total", "counter", help, interrupted);
 }
 

@@ -110,7 +110,7 @@ impl Drop for Server {
 /// replaced.
 fn listen(path: &Path) -> io::Result<(std::os::unix::net::UnixListener, SocketFile)> {
     if UnixStream::connect(path).is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another engine listens there"));
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "another engine listens on this socket"));
     }
     if fs::symlink_metadata(path).is_ok_and(|found| found.mode() & libc::S_IFMT == libc::S_IFSOCK) {
         fs::remove_file(path)?;

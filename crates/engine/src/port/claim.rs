@@ -15,7 +15,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 /// The right to use an interface, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Claim {
-    /// Kept open, never accepted from. A waiting connection knows its peer all the same.
+    /// Kept open, never accepted from. A waiting connection still knows its peer.
     listener: UnixListener,
 }
 

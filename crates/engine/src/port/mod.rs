@@ -92,7 +92,8 @@ pub struct OpenContext<'n> {
 }
 
 impl<'n> OpenContext<'n> {
-    /// For ports of these names. `notice` receives what differs from what a name says.
+    /// For ports of these names. `notice` receives a text where a port differs from its name, such
+    /// as a packet socket in place of AF_XDP.
     pub fn new(names: impl IntoIterator<Item = PortName>, notice: &'n Notice) -> OpenContext<'n> {
         OpenContext { notice, names: names.into_iter().collect(), xdp: None }
     }

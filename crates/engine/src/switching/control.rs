@@ -149,7 +149,7 @@ impl Control {
 
     /// Returns whether further changes should wait, because many wait already for lookup structures
     /// that are being built. `notify` of [`Control::new`] is called when that has ended. A change
-    /// is in force at once all the same, but without waiting the controlling thread may have to
+    /// is in force at once in any case, but without waiting the controlling thread may have to
     /// build the structures itself.
     pub fn is_behind(&self) -> bool {
         self.shared.behind.load(Ordering::Acquire)

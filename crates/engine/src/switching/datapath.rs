@@ -217,7 +217,7 @@ impl Datapath {
         let attached = &mut self.ports.attached[index];
         if let Some(mut port) = attached.port.take() {
             attached.counters += port.counters();
-            self.notice.send(&format!("{error}; going on without it"));
+            self.notice.send(&format!("{error}; continuing without this port"));
         }
         for frame in std::mem::take(&mut attached.backlog) {
             attached.put(&mut self.pool, frame);

@@ -26,7 +26,7 @@ pub(super) const STOP: u64 = 1;
 pub(super) const CHANGED: u64 = 2;
 
 /// The callouts. In the signatures below, `table` and `rule` are the numbers of the table and the
-/// rule that the packet is at, and `_` is not looked at.
+/// rule that the packet is at, and `_` is ignored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callouts {
     /// `(_, _, _) -> GO`. Reads the whole key of the packet into the context.

@@ -14,7 +14,7 @@ use fastpath_switch::plan::hash::{MULTIPLIER, OFFSET};
 use fastpath_switch::plan::{Base, Body, Entry, Hash, Lanes, Packed, Shape, Slot, Trie};
 use std::mem::offset_of;
 
-/// The number of no rule, in 64 bits: greater than every rule.
+/// The number that stands for "no rule", in 64 bits: greater than every rule.
 pub(super) const NONE: u64 = u32::MAX as u64;
 
 /// A key in registers; words that no rule compares may have any value.

@@ -49,8 +49,8 @@ impl FourState {
         [gap, received, burst, isolated].map(|weight| weight / (gap + burst + received + isolated))
     }
 
-    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): the covariances
-    /// of losses j packets apart, added up until nothing more comes.
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation): the sum of the
+    /// covariances of losses j packets apart, until they vanish.
     pub fn variance_inflation(&self) -> f64 {
         let [p13, p31, p32, p23, p14] =
             [self.p13, self.p31, self.p32, self.p23, self.p14].map(Probability::get);

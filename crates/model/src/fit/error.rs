@@ -51,7 +51,7 @@ pub enum FitError {
     },
     /// Fewer points than terms + 1.
     #[error(
-        "{points} points cannot carry {terms} terms with an error bar: measure {needed} or more, or omit terms"
+        "{points} points are too few to fit {terms} terms with an error bar: measure {needed} or more, or omit terms"
     )]
     TooFew {
         /// Number of points.
@@ -79,7 +79,7 @@ pub enum FitError {
         /// The term.
         term: String,
     },
-    /// The points that the processor limits cannot carry the terms on their own.
+    /// The points that the processor limits do not determine the terms on their own.
     #[error(
         "of {total} points only {cpu} are limited by the processor, the others by a line rate or a packet-rate cap; without those: {reason}"
     )]

@@ -1,6 +1,6 @@
 //! Fits a linear cost model `y = Σ b·term` to a table: ordinary, weighted or robust least squares,
-//! with intervals, residuals and leave-one-out errors. Where the points cannot carry the terms, the
-//! result is the reason.
+//! with intervals, residuals and leave-one-out errors. Where the points do not determine the terms,
+//! the result is an error with the reason.
 //!
 //! ```text
 //!   fit ──▶ prepared.rs   rows, units, FCS, limits: once

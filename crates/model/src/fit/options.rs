@@ -43,7 +43,7 @@ pub enum Quantile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Regimes {
-    /// Leave them out if the other points can carry the terms; otherwise keep them and warn.
+    /// Leave them out if enough points remain to fit the terms; otherwise keep them and warn.
     #[default]
     Auto,
     /// Leave them out, or refuse to fit.

@@ -114,8 +114,8 @@ impl Prepared {
         self.limits.as_ref().map_or_else(|| (0..self.table.len()).collect(), Split::free)
     }
 
-    /// Runs `run` on the rows that the processor limits. Where those cannot carry the terms, runs
-    /// it on all rows or returns the reason, as `wanted` says.
+    /// Runs `run` on the rows that the processor limits. Where those do not determine the terms,
+    /// runs it on all rows or returns the reason, as `wanted` says.
     pub(crate) fn uncapped<T>(
         &self,
         wanted: Regimes,
@@ -133,7 +133,7 @@ impl Prepared {
             }
             Err(reason @ (FitError::TooFew { .. } | FitError::Collinear { .. } | FitError::Zero { .. })) => {
                 let note = format!(
-                    "{}; they are in the fit all the same, because without them: {reason}. The coefficients describe the caps, not the processor",
+                    "{}; they remain in the fit, because without them: {reason}. The coefficients describe the caps, not the processor",
                     left_out.replace("left out", "recognised")
                 );
                 Ok((run(self)?, Caps { regimes, note: Some(note) }))

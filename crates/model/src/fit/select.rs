@@ -1,5 +1,5 @@
-//! Terms chosen by the points: `auto:p,h` instead of a list of terms. For predictions when it is
-//! not known where the cost bends. To learn what a byte costs, name the terms.
+//! Terms chosen by the points: `auto:p,h` instead of a list of terms. Use it for predictions when
+//! the shape of the cost is not known. To learn what a byte costs, name the terms.
 //!
 //! ```text
 //!  const, p, h ──▶ add the shape that leaves     ──▶ drop, one by one, terms that chance explains
@@ -390,7 +390,7 @@ mod tests {
             let table = Table::from_csv(text).expect("a table");
             fit(&table, "T_ns", list, &FitOptions::default()).unwrap_err().to_string()
         };
-        assert!(error("p,T_ns\n1,2\n2,3\n", "auto:p").starts_with("2 points cannot carry 2 terms"));
+        assert!(error("p,T_ns\n1,2\n2,3\n", "auto:p").starts_with("2 points are too few to fit 2 terms"));
         assert!(error("p,T_ns\n1,2\n1,3\n1,4\n", "auto:p").contains("cannot be separated from `const`"));
         assert!(error("p,T_ns\n1,2\n2,3\n3,4\n", "auto:q").starts_with("no column `q`"));
         assert!(error("p,T_ns\n1,2\n2,3\n3,4\n", "auto:").contains("a column's name is missing"));

@@ -23,8 +23,8 @@ const LEVERAGE_ONE: f64 = 1.0 - 1e-9;
 /// Below this many degrees of freedom the residual variance is hardly known.
 const FREEDOM_WARN: usize = 3;
 
-/// Fits the rows of `prepared` that the processor limits by `terms`. Where those cannot carry the
-/// terms, fits all rows or refuses, as the options say.
+/// Fits the rows of `prepared` that the processor limits by `terms`. Where those do not determine
+/// the terms, fits all rows or refuses, as the options say.
 pub(super) fn solve_uncapped(
     prepared: &Prepared,
     terms: &Terms,

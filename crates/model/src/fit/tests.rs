@@ -99,7 +99,7 @@ fn too_few_points_and_dependent_terms_are_refused_with_the_reason() {
     let error = |text: &str, terms: &str| fitted(text, "T_ns", terms).unwrap_err().to_string();
     assert_eq!(
         error("p,T_ns\n64,1\n128,2\n", "const,p"),
-        "2 points cannot carry 2 terms with an error bar: measure 3 or more, or omit terms"
+        "2 points are too few to fit 2 terms with an error bar: measure 3 or more, or omit terms"
     );
     assert_eq!(
         error("p,h,T_ns\n1,2,3\n2,4,5\n3,6,6\n4,8,9\n", "const,p,h"),

@@ -10,7 +10,7 @@
 //! | MATCH | agrees with the printed value to its printed digits, or within the stated tolerance |
 //! | TRUNC | agrees after truncation or rounding |
 //! | ROUNDED-IN-SOURCE | the document rounds the exact value; agrees within the stated tolerance |
-//! | ERROR-IN-SOURCE | the printed value is wrong: the recomputed one must come out |
+//! | ERROR-IN-SOURCE | the printed value is wrong: the recomputed one must differ from it |
 //! | DERIVED | the document prints no value; it follows from the document's formula |
 //! | CODE | the document prints no value; it follows from the document's program |
 
@@ -233,7 +233,7 @@ mod tests {
         assert!(!judge(figure(Match, "0.75"), number(0.7578)).pass);
         assert!(
             !judge(figure(ErrorInSource, "0.01"), number(0.01)).pass,
-            "the document's error must not come out"
+            "the document's error must not pass"
         );
         assert!(judge(figure(ErrorInSource, "0.01"), number(0.7578)).pass);
     }

@@ -367,7 +367,7 @@ impl EventLoop {
         if connection.missed > 0 {
             let missed = connection.missed;
             self.options.notice.send(&format!(
-                "{}: {missed} asynchronous messages were dropped: it did not read",
+                "{}: {missed} asynchronous messages were dropped: the controller did not read them",
                 connection.peer
             ));
         }

@@ -48,8 +48,8 @@ pub enum FailMode {
     /// Forward by the installed flows.
     #[default]
     Secure,
-    /// Learn addresses and forward by them until a controller is back. A switch that dials none
-    /// does so with everything that matches no other flow.
+    /// Learn addresses and forward by them until a controller is back. A switch that dials no
+    /// controller forwards in this way every packet that matches no other flow.
     Standalone,
 }
 

@@ -502,7 +502,7 @@ impl PortStats {
         Ok(PortStats { port, counters, age: read_age(r)? })
     }
 
-    /// Writes the item. There are no errors to count.
+    /// Writes the item. The error counters are 0.
     pub fn write(&self, out: &mut Vec<u8>) {
         let c = &self.counters;
         out.u32(self.port);

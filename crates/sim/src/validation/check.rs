@@ -1,4 +1,4 @@
-//! A published figure next to ours, and the runs that give ours.
+//! A published figure next to the simulated one, and the simulations that give it.
 
 use crate::machine::Machine;
 use crate::outcome::Outcome;
@@ -37,7 +37,7 @@ pub enum Basis {
     Chosen,
 }
 
-/// A published figure, and ours.
+/// A published figure, and the simulated one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValidationCheck {
     /// A stable name.
@@ -63,7 +63,7 @@ pub struct ValidationCheck {
 /// The length of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// A fifth of the full length: some seconds in all.
+    /// A fifth of the full length: a few seconds in total.
     Quick,
     /// The length of the published report.
     Full,

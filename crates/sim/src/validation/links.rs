@@ -93,9 +93,9 @@ pub(super) fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
         }
     }
     let emulator = Emulator { machine, program, duration: effort.ms(5000) };
-    let two = "links on two ports: no frame underflows and no unit is busy, so ours is the ideal (94 Mbit/s of TCP); the thesis stayed \
+    let two = "links on two ports: no frame underflows and no unit is busy, so the simulated value is the ideal (94 Mbit/s of TCP); the thesis stayed \
                5 to 10 % below it, probably because of TCP";
-    let four = "links on four ports: limited by underflow, as in the thesis; ours from the rate of underflows and the losses that TCP can repair";
+    let four = "links on four ports: limited by underflow, as in the thesis; the simulated value follows from the rate of underflows and the losses that TCP can repair";
     [
         ("ixp1200-links-128k-two-ports", 128, &TWO[..], 1320.0, (1188.0, 1500.0), two),
         ("ixp1200-links-256k-two-ports", 256, &TWO, 680.0, (612.0, 748.0), two),
@@ -115,7 +115,7 @@ pub(super) fn dummynet(effort: Effort) -> Vec<ValidationCheck> {
     let emulator = Emulator { machine, program, duration: effort.ms(5000) };
     let set = "links on two ports; sets what a tick costs per link";
     let note = "links; the limit is the ticks' cost and not the packets, so four ports carry as many as two, and 256 kbit/s as many as 128";
-    let line = "links; the ideal, because so few links cost little";
+    let line = "links; the ideal, because the cost of this number of links is small";
     [
         ("dummynet-links-128k-two-ports", Kind::Calibration, 128, &TWO[..], 500.0, (475.0, 525.0), set),
         ("dummynet-links-128k-four-ports", Kind::Prediction, 128, &FOUR, 480.0, (456.0, 528.0), note),

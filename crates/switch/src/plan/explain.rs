@@ -54,7 +54,7 @@ impl fmt::Display for Subtable {
                 let (first, kib) = (trie.first_bits(), trie.bytes() / 1024);
                 write!(
                     f,
-                    "trie of {first} bits, then bytes ({kib} KiB): they differ in the prefix of {name} only"
+                    "trie of {first} bits, then bytes ({kib} KiB): the rules differ in the prefix of {name} only"
                 )
             }
             Body::One(packed) => packed.explain(f),
@@ -79,13 +79,13 @@ impl<const N: usize> Packed<N> {
     fn explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lanes = self.lanes.count();
         match &self.shape {
-            Shape::Chain(_) => write!(f, "compared one by one over {lanes} lanes: they are few"),
+            Shape::Chain(_) => write!(f, "compared one by one over {lanes} lanes: the rules are few"),
             Shape::Hash(hash) => {
                 let kib = hash.bytes() / 1024;
-                write!(f, "hash over {lanes} lanes ({kib} KiB): they match the same bits")
+                write!(f, "hash over {lanes} lanes ({kib} KiB): the rules match the same bits")
             }
             Shape::Trees(trees) => {
-                write!(f, "decision trees over {lanes} lanes: they have many masks:")?;
+                write!(f, "decision trees over {lanes} lanes: the rules have many masks:")?;
                 trees.iter().try_for_each(|tree| {
                     let (nodes, entries, depth) = (tree.nodes().len(), tree.entries().len(), tree.depth());
                     let kib = tree.bytes() / 1024;

@@ -41,7 +41,7 @@ use run::Dead;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The number of no rule, inside the structures.
+/// The number that stands for "no rule" inside the structures.
 pub(crate) const NONE: u32 = u32::MAX;
 /// The rules added to and removed from a base before it should be rebuilt.
 const DELTA_MAX: usize = 256;
