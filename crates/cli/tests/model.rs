@@ -52,7 +52,7 @@ fn refusal(words: &[&str]) -> String {
 }
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 fn assert_interval(value: &Value, truth: f64) {

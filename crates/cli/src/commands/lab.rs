@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Run real programs on emulated hosts, each a network namespace of this machine.
+/// Run real programs on emulated hosts, each a network namespace.
 #[derive(Args)]
 pub(crate) struct LabCommand {
     #[command(subcommand)]
@@ -35,14 +35,14 @@ enum Action {
     Run(Run),
 }
 
-/// Bring a lab up and keep it until Ctrl-C or `fastpath lab down`.
+/// Bring a lab up until Ctrl-C or `fastpath lab down`.
 #[derive(Args)]
 struct Up {
     #[command(flatten)]
     network: NetworkArgs,
 }
 
-/// Bring a lab up, audit it or run a command, and remove it.
+/// Bring a lab up, audit it or run a command, remove it.
 #[derive(Args)]
 struct Run {
     #[command(flatten)]
@@ -64,7 +64,7 @@ struct Run {
     command: Vec<OsString>,
 }
 
-/// Run a command on a host of a running lab and return its exit code.
+/// Run a command on a host of a running lab.
 #[derive(Args)]
 struct Exec {
     /// The host, preceded by the lab if several are up.

@@ -83,7 +83,8 @@ fn table(results: &[EvaluatedFigure]) -> comfy_table::Table {
     table
 }
 
-/// What is not in the table: what could not be measured, and what to know of what was.
+/// Returns the remarks below the table: results that could not be measured, and notes on the
+/// others.
 fn remarks(evaluation: &Evaluation) -> Vec<String> {
     let reasons = evaluation.reasons();
     let skipped = reasons.iter().map(|(reason, ids)| format!("not measured: {}: {reason}", ids.join(", ")));

@@ -21,7 +21,7 @@ use std::io::{self, Write};
 pub(super) struct CoresCommand {
     #[command(flatten)]
     source: Source,
-    /// Link speeds in Gbit/s, or with a unit [default: Ethernet's from 10 to 800].
+    /// Link speeds in Gbit/s, or with a unit [default: those of Ethernet from 10 to 800].
     #[arg(long, value_name = "GBIT,…", value_delimiter = ',', value_parser = speed)]
     speeds: Vec<f64>,
     /// Frame sizes in bytes, with FCS [default: those of RFC 2544]. A model of sizes without FCS

@@ -51,7 +51,7 @@ pub(super) struct Fitting {
     #[arg(long, value_name = "COLUMN")]
     cores_column: Option<String>,
     /// Line rate that limits some points, all ports together. May be repeated [default: Ethernet's
-    /// are tried].
+    /// line rates are tried].
     #[arg(long, value_name = "RATE")]
     line_rate: Vec<Rate>,
 }

@@ -27,11 +27,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// With no more than this share lost, nothing needs to be moved.
+/// At this forwarded share or above the bottleneck is not widened.
 const CARRIES: f64 = 0.999;
 
-/// Simulate a packet processor: throughput, where frames are lost, latency, utilisation, and what
-/// limits it.
+/// Simulate a packet processor: throughput, losses, latency, utilisation and the bottleneck.
 ///
 /// The exit code is 1 if the simulated machine deadlocks.
 #[derive(Args)]

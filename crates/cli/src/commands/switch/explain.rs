@@ -8,7 +8,7 @@ use fastpath::switch::{explain, number_ports};
 use fastpath::tables::ofctl::PortNames;
 use std::io::{self, Write};
 
-/// Show the shape of each table, its machine code, and one packet's path.
+/// Show each table's shape and machine code, and one packet's path.
 #[derive(Args)]
 pub(super) struct Explain {
     #[command(flatten)]
