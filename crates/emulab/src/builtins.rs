@@ -359,7 +359,7 @@ fn puts(tcl: &mut Interp, words: &[Value]) -> TclResult {
     Ok(Value::default())
 }
 
-/// `source`: Emulab's file needs no reading, and no other can be read.
+/// `source`: Emulab's tb_compat.tcl has no effect here, and other files cannot be read.
 fn source(words: &[Value]) -> TclResult {
     let [file] = words else { return wrong("source tb_compat.tcl") };
     if file.rsplit('/').next() != Some("tb_compat.tcl") {
@@ -410,12 +410,13 @@ fn string(tcl: &mut Interp, words: &[Value]) -> TclResult {
     })
 }
 
-/// Pays for comparisons of a pattern at every place of a text.
+/// Charges the script for comparisons of a pattern at every place of a text.
 fn spend_on_match(tcl: &mut Interp, pattern: &str, text: &str) -> Result<(), Interrupt> {
     tcl.spend((pattern.len() as u64).saturating_mul(text.len() as u64) / 4)
 }
 
-/// `*`, `?` and everything else itself (Tcl's string match without character sets).
+/// Tcl's string match without character sets: `*` and `?` are wildcards, other characters match
+/// themselves.
 fn glob_match(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);

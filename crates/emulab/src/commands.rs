@@ -673,7 +673,7 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
             Some(parameter) => Act::Queue(parameter),
             None => {
                 return mistake(
-                    format!("a queue has no parameter '{}'", &**name),
+                    format!("a queue has no '{}'", &**name),
                     "write limit_, thresh_, maxthresh_, …",
                 );
             }

@@ -134,7 +134,7 @@ fn simulate(
     Ok(run.outcome())
 }
 
-/// A unit loses a fair part of all lost frames if it loses one of this many.
+/// A unit loses a considerable part of all lost frames if it loses at least one in this many.
 const FAIR_PART: u64 = 100;
 
 /// The first random stream of a run in which a unit draws from the streams of a network. It lies
@@ -452,8 +452,9 @@ impl<'a> Simulation<'a> {
         shares.fold(1.0, f64::min)
     }
 
-    /// A guess of the bottleneck without a trial: the last unit on the way that loses a fair part
-    /// of the lost frames, or else the busiest unit on the way. See `bottleneck.rs` for the answer.
+    /// A guess of the bottleneck without a trial: the last unit on the way that loses a
+    /// considerable part of the lost frames, or else the busiest unit on the way. See
+    /// `bottleneck.rs` for the answer.
     fn bottleneck(&self, end: Time) -> String {
         let lost: u64 = self.counts.dropped.values().sum();
         let lost_at = |unit| self.counts.dropped.iter().filter(move |((u, _), _)| *u == unit).map(|(_, n)| n);

@@ -58,7 +58,7 @@ pub fn results(effort: Effort, progress: &mut dyn FnMut(&str, usize, usize)) -> 
 fn communication(effort: Effort) -> Vec<ValidationCheck> {
     let mut points = Vec::new();
     for size in experiment::UNIT_SIZES {
-        // One packet at a time: 10 000 at 100 µs, as the measurement.
+        // One packet at a time: 10 000 at 100 µs, as in the measurement.
         let all = experiment::t_f(size, effort.ms(1000), 1);
         points.extend(all.into_iter().map(|t_f| (f64::from(size), t_f)));
     }

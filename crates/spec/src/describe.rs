@@ -80,7 +80,8 @@ fn describe_link(topology: &Topology, id: LinkId, group: Option<&str>) -> LinkDe
 
 fn describe_pipe(pipe: &PipeSpec, tracks: &[Track]) -> DirectionDescription {
     let mut values = pipe::complete(pipe);
-    // Values that opportunities replace for good are refused; the resolver has cleared them.
+    // Values that opportunities replace for the whole run are refused; the resolver has cleared
+    // them.
     let is_lasting =
         |track: &Track| track.end == TraceEnd::Repeat && matches!(track.timeline, Timeline::Opportunities(_));
     if tracks.iter().any(is_lasting) {

@@ -43,7 +43,7 @@ use std::net::IpAddr;
 /// A network as its author describes it. See the head of this file.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Description {
-    /// The seed of everything random, unless the command line gives one.
+    /// The seed of all random choices, unless the command line gives one.
     pub seed: Option<u64>,
     /// Hosts, routers and switches.
     pub nodes: Vec<NodeDescription>,
@@ -155,18 +155,18 @@ pub struct TraceDescription {
 pub enum TraceSource {
     /// A file.
     File {
-        /// Its name, from where the description is.
+        /// Its name, relative to the description.
         path: String,
-        /// Its format; `None`: by the ending of its name.
+        /// Its format; `None`: that of the extension of its name.
         format: Option<Format>,
     },
     /// Opportunities at random times.
     Poisson {
-        /// How many bits a second could leave.
+        /// The mean rate of the opportunities.
         rate: Rate,
         /// The length of a round.
         length: Duration,
-        /// What the times follow from.
+        /// The seed of the times.
         seed: u64,
     },
 }

@@ -142,8 +142,8 @@ fn framing(field: &Field, remarks: &mut Remarks) -> Option<Framing> {
 
 /// Writes the values of a change under the keys of a spec.
 pub(crate) fn write(change: &Change) -> Vec<(&'static str, Value)> {
-    // Every field is named, so that a new one is not forgotten here. Opportunities come of traces,
-    // and no key pauses a link.
+    // Every field is named, so that a new one is not forgotten here. Opportunities come from
+    // traces, and no key pauses a link.
     let Change { rate, overhead, delay, loss: _, queue, egress_loss: _, jitter, reorder, .. } = change;
     let Change {
         duplicate, corrupt, framing, slots, loss_ecn: _, state, opportunities: _, paused: _, ..

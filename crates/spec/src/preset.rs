@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn what_is_no_preset_is_refused() {
         for (text, said) in [
-            ("a = 1", "a is no table"),
+            ("a = 1", "a is not a table"),
             ("[a]\nup = \"delay = '1ms'\"", "a has no down"),
             (
                 "[a]\nup = \"dleay = '1ms'\"\ndown = \"delay = '1ms'\"",

@@ -2,7 +2,7 @@
 //! and nothing resolved; every mistake is reported at once.
 //!
 //! ```toml
-//! seed = 7                         # of everything random; the command line's --seed wins
+//! seed = 7                         # of all random choices; the command line's --seed wins
 //!
 //! [host.a]                         # hosts, routers and switches: `node.rs`
 //! address = "10.0.1.2/24"
@@ -109,7 +109,8 @@ pub fn check_json(text: &str, files: &Files) -> Checked<NetworkSpec> {
     check_document(document, remarks, files)
 }
 
-/// Reads and resolves a document. `None`: its syntax is wrong, which `remarks` say.
+/// Reads and resolves a document. Returns `None` if its syntax is wrong; `remarks` has the
+/// mistakes.
 fn check_document(document: Option<TreeTable>, mut remarks: Remarks, files: &Files) -> Checked<NetworkSpec> {
     let Some(document) = document else { return remarks.check(NetworkSpec::default()) };
     let (description, places) = read_table(&document, files, &mut remarks);
@@ -164,7 +165,7 @@ fn parse_toml<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>>
     if errors.is_empty() {
         return Some(TreeTable::of_toml(document.into_inner()));
     }
-    // What could be recovered is incomplete: judging it would report things that are there.
+    // The recovered part is incomplete: checks would report missing things that are in the file.
     if let Some(at) = first_line_of_yaml(text) {
         let instead =
             "write TOML ([host.a], then [[link]] with between = [\"a\", \"b\"]), or JSON in a .json file";

@@ -589,7 +589,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "[host.a]\nport = 'eth0'\n[host.b]\nport = 'eth0'\n[host.c]\nport = 'a b'\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nbetween = ['a', 'c']",
         &[
             "1:7: a has one port and several links; write a host for each",
-            "3:7: port eth0 is a's already; write another port",
+            "3:7: port eth0 is already used by a; write another port",
             "6:8: 'a b' cannot be the name of an interface; write one that `ip link` shows",
         ],
     ),

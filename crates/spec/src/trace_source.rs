@@ -4,7 +4,7 @@
 //! [[link]]
 //! # what the traces start with; absent: with the run
 //! group = "cell"
-//! # in a link or a direction: a file beside the spec, by its ending
+//! # in a link or a direction: a file next to the spec; its extension gives the format
 //! trace = "lte.csv"
 //! trace = { file = "lte.up", format = "mahimahi", end = "repeat", offset = "10s" }
 //! # formats: mahimahi, csv, theaterq, netem-trace    ends: repeat, hold, reset, stop
@@ -119,7 +119,7 @@ fn poisson(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<
     Some(TraceSource::Poisson { rate, length, seed })
 }
 
-/// Returns the format of a file by the ending of its name.
+/// Returns the format of a file by the extension of its name.
 pub(crate) fn format_by_ending(path: &str) -> Format {
     match path.rsplit_once('.') {
         Some((_, "csv")) => Format::Csv,

@@ -208,7 +208,7 @@ proptest! {
         }
         let value = value & field.ones();
         let had = get(&frame, field).is_some();
-        // A new protocol or EtherType makes other bytes the checksum.
+        // With another protocol or EtherType, other bytes of the packet are the checksum.
         if field.is_settable() && !matches!(field, Field::EthType | Field::IpProto | Field::TunnelId) {
             set_field(&mut frame, field, value);
             assert_sums_right(&frame);

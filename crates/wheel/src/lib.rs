@@ -58,7 +58,7 @@ pub struct Wheel {
     /// Number of stale timers.
     stale: usize,
     /// Timers with a tick not after `base`, and some that were added while there were few. The
-    /// first is live.
+    /// first timer is live.
     near: NearTimers,
     base: u64,
     /// Timers with a tick after `base`, by level and slot.

@@ -26,18 +26,18 @@ fn count() {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
-        // SAFETY: the caller has promised what the system's allocator asks.
+        // SAFETY: the caller meets the conditions of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller has promised what the system's allocator asks.
+        // SAFETY: the caller meets the conditions of the system's allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
-        // SAFETY: the caller has promised what the system's allocator asks.
+        // SAFETY: the caller meets the conditions of the system's allocator.
         unsafe { System.realloc(memory, layout, size) }
     }
 }

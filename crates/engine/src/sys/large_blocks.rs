@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for LargeBlocks {
         if is_large(layout) {
             return map(layout.size());
         }
-        // SAFETY: the caller has promised what the system's allocator asks.
+        // SAFETY: the caller meets the conditions of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for LargeBlocks {
         if is_large(layout) {
             return map(layout.size());
         }
-        // SAFETY: the caller has promised what the system's allocator asks.
+        // SAFETY: the caller meets the conditions of the system's allocator.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for LargeBlocks {
             drop(unsafe { Mapping::from_raw(memory, layout.size()) });
             return;
         }
-        // SAFETY: the caller has promised what the system's allocator asks.
+        // SAFETY: the caller meets the conditions of the system's allocator.
         unsafe { System.dealloc(memory, layout) }
     }
 
@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for LargeBlocks {
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (is_large(layout), is_large(wanted)) {
             (false, false) => {
-                // SAFETY: the caller has promised what the system's allocator asks.
+                // SAFETY: the caller meets the conditions of the system's allocator.
                 unsafe { System.realloc(memory, layout, size) }
             }
             (true, true) => {

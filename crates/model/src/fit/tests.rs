@@ -214,7 +214,7 @@ fn a_fit_that_explains_nothing_says_so_first() {
     assert!(poor.is_poor() && poor.r2 < 0.1, "{}", poor.r2);
     assert!(poor.warnings[0].starts_with("poor fit: the terms explain"), "{:?}", poor.warnings);
     assert!(!fit_of(&netcope(&mut Rng::new(1), 1.0), FitOptions::default()).is_poor());
-    // R² of a constant alone is 0, and that is no fault.
+    // R² of a constant alone is 0, which is correct.
     let constant = fitted("p,T_ns\n64,10\n128,10.2\n256,9.9\n", "T_ns", "const").expect("a fit");
     assert!(!constant.is_poor() && constant.r2 < 1e-9, "{:?}", constant.warnings);
 }

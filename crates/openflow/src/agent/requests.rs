@@ -178,7 +178,7 @@ fn answer(
                 return Err(Fault::TableModBadConfig(config));
             }
         }
-        // Everything before it is in force, because changes are when they return.
+        // Changes before the barrier are in force: each is when its call returns.
         Message::BarrierRequest => connection.say(xid, &Message::BarrierReply),
         Message::QueueGetConfigRequest { port } => {
             let is_there = state.control.peek(|switch| switch.port(port).is_some());
@@ -218,8 +218,8 @@ fn packet_out(state: &SwitchState, packet: &PacketOut) -> Result<(), Fault> {
     if packet.buffer_id != NO_BUFFER {
         return Err(Fault::BufferUnknown(packet.buffer_id));
     }
-    // Without a packet there is nothing to send, and the rest is checked: controllers answer a
-    // packet-in so to drop the packet. As in Open vSwitch, that is no error.
+    // A packet-out without data sends nothing, but is checked. As in Open vSwitch, it is not an
+    // error: controllers answer a packet-in with it to drop the packet.
     if (1..14).contains(&packet.data.len()) {
         return Err(Fault::BadPacket);
     }

@@ -52,7 +52,7 @@ pub struct OpenEm {
 #[derive(Clone, Debug, Default)]
 struct Queue {
     events: VecDeque<WorkItem>,
-    /// In `ready`, or for an atomic queue in execution.
+    /// True while the queue is in `ready`, or while an event of an atomic queue is in execution.
     scheduled: bool,
 }
 

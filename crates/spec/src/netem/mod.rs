@@ -184,7 +184,7 @@ pub enum ArgumentError {
     /// ECN without a loss.
     #[error("ecn marks packets instead of losing them, and loss is missing: write loss 1% ecn")]
     EcnWithoutLoss,
-    /// A distribution without what it applies to.
+    /// A distribution without a jitter to which it applies.
     #[error(
         "distribution {name}: {why}: write uniform, normal, pareto, paretonormal, or the name of a table"
     )]
@@ -194,7 +194,7 @@ pub enum ArgumentError {
         /// What is wrong with it.
         why: String,
     },
-    /// A distribution without what it applies to.
+    /// A distribution without a jitter to which it applies.
     #[error(
         "distribution is that of the jitter, and jitter is missing: write delay 100ms 20ms distribution normal"
     )]

@@ -121,7 +121,7 @@ fn chance(chance: super::Chance) -> Chance {
 
 /// Values of a table of netem.
 const TABLE_LEN: usize = 4096;
-/// What a deviation of one is in a table (`NETEM_DIST_SCALE`).
+/// The value in a table that stands for a deviation of 1 (`NETEM_DIST_SCALE`).
 const SCALE: f64 = 8192.0;
 
 /// The law of a table of values in units of `jitter`.

@@ -87,8 +87,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Changes of values on which a trace decides at that time: opportunities make them mean
-    /// nothing, steps undo them.
+    /// Finds changes of values that a trace sets at that time. Opportunities replace these values,
+    /// and the next step of a trace undoes them.
     fn check_beside_traces(
         &mut self,
         index: usize,

@@ -146,7 +146,7 @@ impl<'d> Resolver<'d> {
         Some(id)
     }
 
-    /// A value of the link that both directions replace never holds.
+    /// Reports a value of the link that both directions replace, so that it has no effect.
     fn check_directions(&mut self, path: SpecPath, link: &LinkDescription) {
         let [both, forward, backward] =
             [&link.values, &link.forward.values, &link.backward.values].map(keys_given);
@@ -159,8 +159,7 @@ impl<'d> Resolver<'d> {
         }
     }
 
-    /// Values of a link, or of its directions, in whose place opportunities stand from the start
-    /// for good.
+    /// Reports values of a link or of its directions that opportunities replace for the whole run.
     fn refuse_beside_opportunities(&mut self, id: LinkId, link: &LinkDescription) {
         let directions = [&link.forward.values, &link.backward.values];
         let path = SpecPath::of("links", self.described[id.0 as usize]);

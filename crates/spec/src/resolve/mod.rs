@@ -112,7 +112,7 @@ struct Resolver<'d> {
     link_ids: BTreeMap<String, LinkId>,
     group_ids: BTreeMap<&'d str, usize>,
     link_names: LinkNames,
-    /// What each link of the topology is in the description: links with mistakes are left out.
+    /// The link of the description for each link of the topology: links with mistakes are left out.
     described: Vec<usize>,
     /// Where the addresses of each node were given.
     placements: Vec<Placements>,
@@ -194,7 +194,7 @@ impl<'d> Resolver<'d> {
         SpecPath::of("links", self.described[link.0 as usize])
     }
 
-    /// What can be judged only when everything is known.
+    /// Makes the checks that need the whole description.
     fn check(&mut self) {
         let Some(first) = self.topology.hosts().next().map(|(id, _)| id) else {
             let what = "there is no host, so nothing can enter or leave";

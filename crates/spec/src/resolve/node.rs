@@ -30,7 +30,7 @@ impl Placements {
         let same = |placed: &&(usize, Option<IpAddr>, SpecPath)| {
             placed.0 == interface && placed.1 == error.address()
         };
-        // The last of equals: a duplicate is a duplicate of what was there before.
+        // The last of equal addresses is the mistake, because it repeats an earlier one.
         self.placed.iter().rev().find(same).map(|(_, _, path)| path.clone())
     }
 }
@@ -74,7 +74,7 @@ impl Resolver<'_> {
                 placements.routes.push((*via, path));
             }
             let mut routes = node.routes.clone();
-            // Of equal prefixes the first counts; otherwise no order of them does.
+            // Of equal prefixes the first counts; otherwise the order has no effect.
             routes.sort_by_key(|(prefix, _)| *prefix);
             self.topology.nodes[index].routes = routes;
             self.rules(index, node);

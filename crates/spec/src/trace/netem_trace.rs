@@ -131,7 +131,8 @@ fn play(config: &Config, outermost: bool, steps: &mut Builder) -> Result<(), Mis
             "give it a count",
         ),
         Config::Repeated(Repeated { pattern, count }) => {
-            // An empty one would be gone through for nothing, and bounds the work by no step.
+            // Repeating an empty pattern adds no step, so the limit on steps would not bound the
+            // work.
             let rounds = if pattern.is_empty() { 0 } else { (*count).max(1) };
             for _ in 0..rounds {
                 let before = steps.steps.len();

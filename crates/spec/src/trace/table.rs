@@ -309,7 +309,7 @@ fn assemble(rows: &[TableRow], by_time: bool) -> Result<Steps, Mistake> {
             }
             (None, true) => match until_next {
                 Some(length) if next.is_some() => length,
-                // The next line is judged when it is its turn.
+                // The next line is checked later, in its turn.
                 _ if next.is_some() => super::STEP_MIN,
                 _ => before.ok_or_else(|| {
                     mistake(

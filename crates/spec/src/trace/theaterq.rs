@@ -69,7 +69,7 @@ struct Entry<'t> {
     route: &'t str,
 }
 
-/// The values that the simple format has not.
+/// The values that the simple format does not have.
 const SIMPLE: Entry<'_> = Entry {
     latency: "0",
     jitter: "0",
@@ -171,7 +171,7 @@ mod tests {
             ("", "1:1: the trace is empty"),
             ("1,1,1,0,1\n0,1,1,0,1\n", "2:1: the step has no length"),
             ("1,1,1,0\n", "1:1: 4 values in a line"),
-            ("1,1,1,0,1\n1,1,1,1,0,1,0,0\n", "2:1: 8 values, and the lines above have another number"),
+            ("1,1,1,0,1\n1,1,1,1,0,1,0,0\n", "2:1: 8 values; the lines above have another number of values"),
             ("1,1,1,0,x\n", "1:1: LIMIT 'x' is not a whole number"),
             ("1,1,-2,0,1\n", "1:1: RATE '-2' is not a whole number"),
             ("1,-1,1,0,1\n", "1:1: LATENCY '-1' is not a whole number"),
