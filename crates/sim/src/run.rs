@@ -467,7 +467,8 @@ impl<'a> Simulation<'a> {
         loser.or_else(busiest).map_or(String::new(), |unit| self.names[unit].clone())
     }
 
-    /// Describes who waits for whom, when nothing can happen any more and packets are inside.
+    /// Describes which server waits for which unit, when nothing can happen any more and packets
+    /// are inside.
     fn deadlock(&self) -> Deadlock {
         let mut waits = Vec::new();
         for (target, waiting) in self.blocked.iter().enumerate() {

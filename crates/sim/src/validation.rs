@@ -74,7 +74,7 @@ fn communication(effort: Effort) -> Vec<ValidationCheck> {
             0.997,
             r2,
             (0.99, 1.0),
-            "rare outliers of the scheduler, in t_in only",
+            "rare outliers, caused by the scheduler, in t_in only",
         ),
     ]
 }
@@ -105,7 +105,7 @@ fn memory() -> Vec<ValidationCheck> {
     for (size, threads, kind, note) in [
         (1, 32.0, Kind::Prediction, "both arrays in L1 and the write buffer: linear to all cores"),
         (2, 16.0, Kind::Calibration, "sets the L2 bandwidth"),
-        (64, 16.0, Kind::Prediction, "capacity would allow 32; the L2's bandwidth does not"),
+        (64, 16.0, Kind::Prediction, "limited by the L2 bandwidth; its capacity would allow 32 threads"),
         (256, 8.0, Kind::Prediction, "two arrays per thread in 4 MB"),
         (512, 4.0, Kind::Prediction, "two arrays per thread in 4 MB"),
         (1024, 2.0, Kind::Prediction, "two arrays per thread in 4 MB"),
@@ -123,7 +123,7 @@ fn memory() -> Vec<ValidationCheck> {
     let note = "latency at 1 KB, 32 threads over one";
     all.push(check("cn6880-memory-flat-1k", Kind::Qualitative, 1.0, flat, (0.99, 1.01), note));
     let step = time(2 * kb, 1) / (2.0 * time(kb, 1));
-    let note = "a step above 1 KB; two 2-KB arrays fit 32 KB, so it is the write buffer and not capacity";
+    let note = "a step above 1 KB, caused by the write buffer: two 2-KB arrays fit the capacity of 32 KB";
     all.push(check("cn6880-memory-step-2k", Kind::Qualitative, None, step, (1.5, 100.0), note));
     let thrash = throughput(4 * kb, 64) / throughput(4 * kb, 32);
     let note = "throughput falls beyond 32 threads";
@@ -164,7 +164,7 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
             _ => (
                 (1e-6, 0.10),
                 "frames of several chunks underflow, with one egress engine on four ports. The published curve dips at 128 and \
-                 1024 B and gives no values. The simulated share falls with size, because a longer frame has more chunks to be late with",
+                 1024 B and gives no values. The simulated share falls with size, because a longer frame has more chunks, each of which can be late",
             ),
         };
         let original = (size == 64).then_some(0.0);
@@ -189,7 +189,7 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
         let note = "no underflow on two of the four ports (§A.2.2)";
         let id = format!("ixp1200-underflow-two-ports-{size}");
         all.push(check(id, Kind::Prediction, 0.0, underflow(&two_ports), (0.0, 0.0), note));
-        let note = "the thesis' untested prediction: two egress engines send what reaches them at near line rate on four ports";
+        let note = "a prediction of the thesis, not tested there: two egress engines forward nearly at line rate on four ports";
         let passed = two_engines.share() / before;
         all.push(check(
             format!("ixp1200-two-engines-{size}"),
@@ -201,7 +201,7 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
         ));
     }
     all.push(tick(&one, &linkem));
-    let note = "Intel's bridging reference code underflows alike";
+    let note = "Intel's bridging reference code has the same underflows";
     for (size, original, range) in [(64, Some(0.0), (0.0, 0.0)), (1518, None, (1e-4, 1.0))] {
         let ours = underflow(&go(&one, &bridge, &line_rate(size, &FOUR, duration)));
         all.push(check(
@@ -239,8 +239,8 @@ fn at_64_bytes(before: f64, four_ports: &Outcome, two_ports: &Outcome) -> Vec<Va
     let first = port_cycles / (4.0 * t_c + t_m);
     let share = "share of line rate before egress at 64 B on four ports; sets load_factor of the memories";
     let u = "u from T_a = T_c + (1 − u) T_m with the simulated T_a";
-    let formula = "the other formula, T_t = 4 T_c + (1 − u) T_m, cannot give 83 % for any u: this is its least, at u = 0";
-    let sent = "share of line rate sent at 64 B on four ports: egress sends all that reaches it";
+    let formula = "the other formula, T_t = 4 T_c + (1 − u) T_m, cannot give 83 % for any u: this is its smallest value, at u = 0";
+    let sent = "share of line rate sent at 64 B on four ports: egress sends every frame that reaches it";
     let ports = "LinkEM on two ports at 64 B: 2 times Dummynet's 42 % (§5.2.2); sets the cycles of a polling thread, which is why half \
                  the ports do not free half the engine";
     vec![
@@ -257,8 +257,8 @@ fn dummynet(effort: Effort) -> Vec<ValidationCheck> {
     let duration = effort.ms(500);
     let share = |size, ports: &[u32]| go(&machine, &program, &line_rate(size, ports, duration)).share();
     let cpu = "of 200 Mbit/s; sets the processor's time per packet";
-    let pci = "of 400 Mbit/s; sets what the PCI bus carries";
-    let four = "of 400 Mbit/s; sets what a packet costs that is received and dropped";
+    let pci = "of 400 Mbit/s; sets the capacity of the PCI bus";
+    let four = "of 400 Mbit/s; sets the cost of a packet that is received and dropped";
     let steep = "of 200 Mbit/s; sets the additional cost of a frame over 64 B. A cost per byte does not fit: at 24 ns per byte, from 64 to 128 B, the line rate at 256 B would not be reached";
     let line = "of 200 Mbit/s, published as near line rate from 256 B";
     let mut all = vec![

@@ -3,7 +3,7 @@
 //! To add an action: its variant, its row in [`ACTIONS`] and its arm in [`Action::parts`] here, and
 //! its arm in [`perform`](crate::execute::perform()), which calls a function of `edit.rs`. Rule
 //! files, messages, table features, the interpreter, compiled tables and their differential test
-//! take it from there. An argument that can be wrong is also checked in `check.rs`.
+//! read [`ACTIONS`]. An argument that can be wrong is also checked in `check.rs`.
 //!
 //! Read first: OpenFlow 1.3.5 §5.10 (action set), §5.12 (actions).
 

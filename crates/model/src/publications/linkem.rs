@@ -128,7 +128,7 @@ pub fn comparison() -> Comparison {
             "the cost of passing packets between engines and of locks is declared from Table 4.1, not measured",
             "code sizes are not printed; compute cycles stand in as a lower bound",
             "a replicated ingress divides the four ports among engines; packets of a port must stay in order",
-            "link emulation and egress may limit the whole before these tasks do",
+            "link emulation and egress may limit the rate before these tasks do",
         ],
     }
 }

@@ -113,8 +113,8 @@ pub(super) fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
 pub(super) fn dummynet(effort: Effort) -> Vec<ValidationCheck> {
     let (machine, program) = shipped("pc-850mhz-dummynet", "dummynet");
     let emulator = Emulator { machine, program, duration: effort.ms(5000) };
-    let set = "links on two ports; sets what a tick costs per link";
-    let note = "links; the limit is the ticks' cost and not the packets, so four ports carry as many as two, and 256 kbit/s as many as 128";
+    let set = "links on two ports; sets the cost of a tick per link";
+    let note = "links; limited by the cost of ticks and not of packets, so the number is the same for two and four ports, and for 128 and 256 kbit/s";
     let line = "links; the ideal, because the cost of this number of links is small";
     [
         ("dummynet-links-128k-two-ports", Kind::Calibration, 128, &TWO[..], 500.0, (475.0, 525.0), set),

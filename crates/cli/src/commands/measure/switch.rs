@@ -11,8 +11,8 @@ use std::io::{self, Write};
 ///
 /// Measures ns per lookup (compiled, interpreted, hash per mask), packets per second from one
 /// memory port to another on one core, the time until a rule change is in force, and the effect of
-/// changes on packets. The longest change is shown with its CPU time, and with the longest of
-/// equally many empty loops, which shows delays caused by the machine.
+/// changes on packets. The longest change is shown with its CPU time, and next to the longest of as
+/// many empty loops. The time of that loop is caused by the machine.
 #[derive(Args)]
 pub(super) struct SwitchCommand {
     /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (ClassBench's format), mac:N,

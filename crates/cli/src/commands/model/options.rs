@@ -43,8 +43,8 @@ pub(super) struct Fitting {
     /// memory do not; published sizes usually do.
     #[arg(long, value_name = "WITH|WITHOUT", value_parser = fcs)]
     fcs: Option<Fcs>,
-    /// Bytes on the wire in addition to each frame, preamble and gap, such as 50 for VXLAN; they
-    /// count for line rates.
+    /// Bytes on the wire in addition to each frame, preamble and gap, such as 50 for VXLAN; used
+    /// for line rates.
     #[arg(long, value_name = "BYTES", default_value_t = 0.0, value_parser = bytes)]
     overhead: f64,
     /// Column of core counts [default: found by name].
