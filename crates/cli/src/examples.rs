@@ -1,7 +1,7 @@
 //! The examples of every help page, from `examples.txt`.
 //!
-//! The file has a section for each command, headed by its path: `[lab run]`. A line that begins with
-//! `#` explains the command below it. A long command continues in lines that are indented.
+//! The file has a section for each command, headed by its path: `[lab run]`. A line that begins
+//! with `#` explains the command below it. A long command continues in lines that are indented.
 
 const EXAMPLES: &str = include_str!("examples.txt");
 

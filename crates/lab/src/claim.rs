@@ -1,9 +1,10 @@
 //! The claim of a lab's name: a directory whose lock file one process has locked.
 //!
-//! The lock alone decides whether a lab is alive. The kernel unlocks it however its holder ends. The
-//! holder writes its identity into the directory right after it has locked it, and removes what an
-//! earlier holder left. Whoever wants to end a lab signals that identity, or takes the lock itself
-//! and then removes the directory. Nobody removes a directory without its lock.
+//! The lock alone decides whether a lab is alive. The kernel releases the lock when its holder
+//! ends, for any reason. The holder writes its identity into the directory right after it has
+//! locked it, and removes what an earlier holder left. To end a lab, a process signals the holder,
+//! or takes the lock itself and then removes the directory. A process removes a directory only
+//! while it holds the lock.
 
 use crate::process::ProcessId;
 use crate::state::end_leftovers;
@@ -19,8 +20,8 @@ use std::time::Duration;
 const LOCK: &str = "lock";
 /// The file with the [`Holder`].
 const HOLDER: &str = "holder.json";
-/// Time for a process that holds a lock without having said who it is: it is starting a lab, removing
-/// one, or looking whether one is alive.
+/// Time for a process to hold the lock without a [`Holder`]: while it starts a lab, removes one, or
+/// checks whether one is alive.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Interval between two attempts to lock.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
@@ -41,12 +42,12 @@ impl Holder {
     }
 }
 
-/// Returns the words for a process in an error.
+/// Describes a process in an error.
 pub(crate) fn process(pid: Option<i32>) -> String {
     pid.map_or_else(|| "a process that cannot be seen from here".to_owned(), |pid| format!("process {pid}"))
 }
 
-/// A state directory that is not this user's.
+/// A state directory that does not belong to this user.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "state directory {path} {what}: remove it, or write another directory in FASTPATH_STATE_DIR",
@@ -57,8 +58,8 @@ pub struct ForeignDirectory {
     what: String,
 }
 
-/// The state directory of a lab, locked by this process. What it still holds is ended and removed on
-/// drop.
+/// The state directory of a lab, locked by this process. Programs and files left in it are ended
+/// and removed on drop.
 #[derive(Debug)]
 pub(crate) struct Claim {
     directory: PathBuf,
@@ -135,7 +136,7 @@ impl Claim {
     /// Ends the programs of the lab and removes its directory. Returns the number of programs.
     pub(crate) fn remove(&self) -> io::Result<usize> {
         let ended = self.clear()?;
-        // Only now may another process make the directory anew.
+        // Only now may another process make the directory again.
         fs::remove_file(self.directory.join(LOCK))?;
         match fs::remove_dir(&self.directory) {
             // Another process has made its lock file already.

@@ -1,8 +1,8 @@
 //! The files that a program in a host sees: those of the machine, except /etc/hosts, /sys and the
 //! settings in /proc/sys.
 //!
-//! Every program has a mount namespace of its own. Later mounts on the machine appear in it; its own
-//! mounts never leave it.
+//! Every program has a mount namespace of its own. Later mounts on the machine appear in it; its
+//! own mounts never leave it.
 //!
 //! | path | in a host |
 //! |---|---|

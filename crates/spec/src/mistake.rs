@@ -144,8 +144,8 @@ impl<'t> Remarks<'t> {
         self.check(()).into_result().map(|((), warnings)| warnings)
     }
 
-    /// Returns the value if there are no mistakes, and all mistakes and warnings in the order of the
-    /// text, each once.
+    /// Returns the value if there are no mistakes, and all mistakes and warnings in the order of
+    /// the text, each once.
     pub fn check<T>(mut self, value: T) -> Checked<T> {
         let mut said = BTreeSet::new();
         self.mistakes.retain(|mistake| said.insert(mistake.clone()));

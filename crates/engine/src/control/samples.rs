@@ -1,5 +1,5 @@
-//! Example requests of the OpenAPI document, as curl commands (`x-codeSamples`). They are made of the
-//! examples of parameters and bodies, so each operation has one.
+//! Example requests of the OpenAPI document, as curl commands (`x-codeSamples`). They are made of
+//! the examples of parameters and bodies, so each operation has one.
 
 use serde_json::{Map, Value, json};
 

@@ -2,8 +2,8 @@
 //! a switch without OpenFlow does (§6.3.2). A flow of the highest priority sends everything to
 //! NORMAL. It carries [`COOKIE`] and is removed when a controller is back.
 //!
-//! A switch that dials no controller has none to wait for. As in Open vSwitch, the flow then has the
-//! lowest priority and is there from the start, so that other flows have precedence over it.
+//! A switch that dials no controller has none to wait for. As in Open vSwitch, the flow then has
+//! the lowest priority and is there from the start, so that other flows have precedence over it.
 
 use fastpath_engine::switching::Control;
 use fastpath_switch::port;

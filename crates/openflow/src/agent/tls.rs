@@ -10,8 +10,8 @@ use rustls::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What to do about a certificate of version 1, as ovs-pki and `openssl x509 -req` without extensions
-/// create them. They cannot contain the names that they are for.
+/// What to do about a certificate of version 1, as ovs-pki and `openssl x509 -req` without
+/// extensions create them. They cannot contain the names that they are for.
 const SIGN_AGAIN: &str = "version 3 is needed: sign the request again with a subject name, as in: \
     openssl x509 -req -in NAME.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out NAME.crt \
     -extfile <(echo subjectAltName=IP:192.0.2.1)";

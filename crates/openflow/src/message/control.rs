@@ -169,8 +169,8 @@ impl RoleMessage {
 }
 
 impl Async {
-    /// The masks of a new connection (§6.3.5, §7.3.10): everything but packet-ins for an invalid TTL
-    /// for masters and equals, port changes for slaves.
+    /// The masks of a new connection (§6.3.5, §7.3.10): everything but packet-ins for an invalid
+    /// TTL for masters and equals, port changes for slaves.
     pub const DEFAULT: Async = Async { packet_in: [0x3, 0], port_status: [0x7, 0x7], flow_removed: [0xf, 0] };
 
     pub(super) fn read(r: &mut ByteReader<'_>) -> Result<Async, Fault> {
