@@ -89,7 +89,7 @@ impl WorkerClock {
         self.place = (self.place + 1) % REMEMBERED;
     }
 
-    /// Returns how much of the time from `due` to `released` recent interruptions took.
+    /// Returns the part of the time from `due` to `released` that recent interruptions took.
     pub(crate) fn interrupted_within(&self, due: Time, released: Time) -> Duration {
         let overlap = |&(from, to): &(Time, Time)| to.min(released).since(from.max(due));
         self.recent.iter().map(overlap).fold(Duration::ZERO, Duration::saturating_add)

@@ -27,7 +27,7 @@ pub struct Measurement {
     pub platform: Option<Platform>,
 }
 
-/// Why a table cannot be made of records.
+/// Why records make no table.
 #[derive(Debug, Error)]
 pub enum MeasurementError {
     /// A line is not a record.
@@ -41,7 +41,7 @@ pub enum MeasurementError {
     /// No record has parameters or results.
     #[error("no record with `parameters` and `results`: measure with `fastpath measure`")]
     Nothing,
-    /// A table cannot be made of the records.
+    /// The records make no table.
     #[error(transparent)]
     Table(#[from] TableError),
 }

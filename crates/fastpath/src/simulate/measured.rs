@@ -2,9 +2,9 @@
 //! `pipeline=RECORDS`.
 //!
 //! A record of `fastpath measure host` becomes a machine: its cores, and the caches found in its
-//! latencies. Records of `fastpath measure pipeline` become a program: measured stage i becomes
-//! simulated stage i, with a cost per packet and, where frames of several sizes were measured, per
-//! byte. Both are texts like any other, so every number can be seen and changed.
+//! latencies. Records of `fastpath measure pipeline` become a program: stage i measured is stage i
+//! simulated, with a cost per packet and, where frames of several sizes were measured, per byte.
+//! Both are texts like any other, so every number can be seen and changed.
 
 use crate::error::{Error, Result};
 use fastpath_sim::parameter::Text;
@@ -113,8 +113,8 @@ fn sizes(edges: &[Edge]) -> Vec<f64> {
     if sizes.is_sorted_by(|a, b| a < b) { sizes } else { edges.iter().map(|edge| edge.fits).collect() }
 }
 
-/// The program of the pipeline records in `file`: those with the parameters of the last one and the
-/// fewest parsing steps.
+/// The program of the pipeline records in `file`: those like the last one, with the fewest steps of
+/// parsing there are.
 pub(super) fn program(file: &str) -> Result<Text> {
     let records: Vec<Value> = read(file)?.into_iter().filter(|r| r["kind"] == "pipeline").collect();
     let last = records

@@ -184,7 +184,7 @@ impl Criterion {
                 format!("at most {of}, {}, plus {} %", number(*bound), share(tolerance))
             }
             Criterion::Chance { target, between: [low, high] } => {
-                format!("{} by chance: {} … {}", number(*target), number(*low), number(*high))
+                format!("{}, by chance from {} to {}", number(*target), number(*low), number(*high))
             }
         }
     }

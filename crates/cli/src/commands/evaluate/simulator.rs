@@ -10,10 +10,10 @@ use fastpath_sim::validation::{Basis, Effort, Kind, ValidationCheck, results};
 /// Simulate every published figure of the shipped machines.
 ///
 /// A calibration point was used to set a parameter of the machine. A prediction was not. A
-/// qualitative check concerns a sign or a shape. A figure outside its range is shown as a miss,
-/// with the reason, and makes the exit code 1. The basis of a range is "given" if the publication
-/// or a requirement fixed it before the simulation, and "chosen" if it was set with the simulated
-/// figures known.
+/// qualitative check concerns only the sign of a difference or the shape of a curve. A figure
+/// outside its range is shown as a miss, with the reason, and makes the exit code 1. The basis of a
+/// range is "given" if the publication or a requirement fixed it before the simulation, and
+/// "chosen" if it was set with the simulated figures known.
 #[derive(Args)]
 pub(super) struct SimulatorCommand {
     /// Take a few seconds: shorter runs.
