@@ -65,7 +65,7 @@ enum Command {
     Man(commands::man::Man),
 }
 
-/// The answer of a command. What prevented an answer is an `Err`.
+/// The answer of a command. If there is no answer, the reason is an `Err`.
 pub(crate) enum Answer {
     Yes,
     No,

@@ -1,8 +1,8 @@
 //! ns-2's random numbers: `new RNG`, `new RandomVariable/Exponential` and their methods (The ns
 //! Manual, "Mathematical Support"; `tools/ranvar.cc`).
 //!
-//! The distributions are ns-2's and the generator is not: a script draws other numbers here, the
-//! same in every run.
+//! The distributions are those of ns-2, the generator is another. A script therefore draws other
+//! numbers than in ns-2, and the same numbers in every run.
 
 use crate::commands::{add, shown, usage};
 use crate::interp::{Interp, Interrupt, TclResult, mistake};

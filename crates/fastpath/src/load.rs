@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 64 << 20;
 pub struct Loaded {
     /// The network, and the settings of the engine.
     pub spec: NetworkSpec,
-    /// What is legal but probably not meant.
+    /// Warnings about values that are legal but probably not meant.
     pub warnings: Vec<Warning>,
     /// The file it was read from.
     pub path: PathBuf,

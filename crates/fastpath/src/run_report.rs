@@ -1,5 +1,5 @@
-//! What a run in real time says at its end: frame accounting, delays of links with jitter, lateness
-//! (Linux).
+//! The texts at the end of a run in real time: frame accounting, delays of links with jitter,
+//! lateness (Linux).
 
 use fastpath_engine::{FrameAccounting, Report};
 

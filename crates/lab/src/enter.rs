@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a message adds where a host is missing: its name may be that of another node.
+/// The addition to a message about a missing host, whose name may be that of another node.
 pub const NO_PROGRAMS: &str = "; programs run on hosts, not on routers and switches";
 
 /// Why a program did not start in a host.

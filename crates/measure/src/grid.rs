@@ -65,7 +65,7 @@ pub struct PipelineGrid {
     pub rules: Rules,
     /// Packets timed per point and core.
     pub packets: u64,
-    /// What connects the device to source and sink; `None`: memory ports.
+    /// The attachment of the device to source and sink; `None`: memory ports.
     pub attachment: Option<DutAttachment>,
     /// Loss ratios for which the highest rate is searched, 0 ≤ ratio < 1.
     pub loss_ratios: Vec<f64>,

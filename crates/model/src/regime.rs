@@ -87,7 +87,7 @@ pub struct Regime {
     pub lines: Vec<u64>,
 }
 
-/// What limits each row of a table: none is the processor, otherwise the limit and its rate.
+/// The limit of each row of a table and its rate; `None` if the processor is the limit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Split {
     limits: Vec<Option<(Limit, f64)>>,

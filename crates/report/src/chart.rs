@@ -72,7 +72,7 @@ pub struct Boxed {
     pub outliers: Vec<f64>,
 }
 
-/// What is drawn.
+/// The content of the chart.
 pub enum Drawing {
     /// Lines with a mark at each point.
     Lines(Vec<Series>),
@@ -92,7 +92,7 @@ pub struct Chart {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The content of the chart.
     pub drawing: Drawing,
 }
 

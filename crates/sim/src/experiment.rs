@@ -22,12 +22,11 @@ use std::collections::BTreeMap;
 pub const EXPERIMENTS: [(&str, &str); 2] = [
     (
         "two-units",
-        "Hartikainen 2016, §Communication Latencies: packets of six sizes from a generator through a forwarding, a \
-         swapping and again the forwarding CN6880; t_f, the time of one input and one output, from four probes",
+        "Hartikainen 2016, §Communication Latencies: packets of six sizes go from a generator through a forwarding CN6880, a swapping CN6880 and the forwarding one again; four probes give t_f, the time of one input and one output",
     ),
     (
         "sixteen-hosts",
-        "Joglekar 2004, Figure 5.1: eight senders at line rate through four ports to eight consumers; LinkEM, Intel's bridging code, \
+        "Joglekar 2004, Figure 5.1: eight senders at line rate send through four ports to eight consumers, with LinkEM, Intel's bridging code, \
          LinkEM with two egress engines, and Dummynet",
     ),
 ];

@@ -79,7 +79,7 @@ pub(crate) enum Op {
     Leave(u16),
 }
 
-/// What a share of a skip refers to.
+/// The population to which the share of a skip refers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SkipPer {

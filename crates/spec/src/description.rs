@@ -200,8 +200,8 @@ impl Description {
     /// the description names.
     ///
     /// # Errors
-    /// Every mistake in the values. What does not fit together is reported by
-    /// [`resolve`](crate::resolve()).
+    /// Every mistake in the values. [`resolve`](crate::resolve()) reports values that contradict
+    /// each other.
     pub fn from_json(text: &str, files: &Files) -> Result<Description, Vec<Mistake>> {
         reader::description_of_json(text, files)
     }

@@ -51,7 +51,7 @@ impl fmt::Display for Warning {
 /// Something read from a text, and all that is to be said of the text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Checked<T> {
-    /// What was read; `None` if there are mistakes.
+    /// The result; `None` if there are mistakes.
     pub value: Option<T>,
     /// All mistakes, in the order of the text.
     pub mistakes: Vec<Mistake>,

@@ -1,4 +1,5 @@
-//! `fastpath check SPEC`: every mistake of a description at once, or what it describes.
+//! `fastpath check SPEC`: reports every mistake of a description at once, or summarises the
+//! description.
 
 use crate::Answer;
 use clap::Args;

@@ -44,8 +44,8 @@ struct Dev {
     /// The interface.
     #[arg(value_name = "IFACE")]
     interface: String,
-    /// Write a per-packet log (pcapng; times and drop reasons as packet comments). Precedes the
-    /// arguments.
+    /// Write a per-packet log (pcapng; times and drop reasons as packet comments). Write it before
+    /// the arguments.
     #[arg(long, value_name = "FILE.pcapng")]
     ledger: Option<PathBuf>,
     /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.

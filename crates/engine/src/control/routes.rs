@@ -16,7 +16,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What the handlers need.
+/// The state shared by the handlers.
 #[derive(Clone)]
 pub(super) struct Engine {
     pub(super) topology: Arc<Topology>,

@@ -62,7 +62,7 @@ impl Tap {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETPERSIST, 1) }).map(drop)
     }
 
-    /// Reads one header, and its frame into `frame`. What does not fit is cut off. Returns the
+    /// Reads one header, and its frame into `frame`. Bytes that do not fit are cut off. Returns the
     /// length of the frame.
     pub(crate) fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {
         let part =

@@ -194,7 +194,7 @@ impl Throughput {
             }
         }
         let ratios = others.map(|path| path.ratio_to(&ours));
-        let ours = ours.middle().expect("every round of ours has a rate");
+        let ours = ours.middle().expect("every round of the engine has a rate");
         let [packet, bridge, control, dpdk, rattan] = ratios.map(|ratio| Some(ratio? * ours.received));
         let sure = |carried: Option<f64>| carried.expect("every round of all but a peer has a rate");
         let [packet, bridge, control] = [packet, bridge, control].map(sure);

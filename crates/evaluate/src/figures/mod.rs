@@ -59,7 +59,7 @@ impl Figure {
 
 /// Results that are measured together.
 pub(crate) struct Measurement {
-    /// What is being measured, for the progress bar.
+    /// The name of the measurement, for the progress bar.
     pub(crate) step: &'static str,
     pub(crate) needs: Needs,
     /// The ids of the results.

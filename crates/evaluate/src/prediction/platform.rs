@@ -14,7 +14,7 @@ pub(super) const HERE: &str = "here";
 /// The columns of a grid.
 const COLUMNS: [&str; 4] = ["p", "h", "T_ns", SPREAD];
 
-/// What was measured on a platform, round by round.
+/// The measurements of a platform, round by round.
 #[derive(Debug, Default)]
 pub(super) struct MeasuredPlatform {
     pub(super) name: String,

@@ -28,7 +28,7 @@ const SIMULATED_SIZES: std::ops::RangeInclusive<usize> = 64..=1518;
 /// A measurement and its record.
 #[derive(Clone, Debug)]
 pub struct Recorded<T> {
-    /// What was found.
+    /// The results.
     pub found: T,
     /// The record.
     pub record: Record,

@@ -49,7 +49,7 @@ pub struct Replay {
     seed: u64,
 }
 
-/// What a replay found.
+/// The results of a replay.
 #[derive(Debug)]
 pub struct ReplaySummary {
     /// Where all frames are: in = delivered + dropped (by reason) + held.

@@ -62,7 +62,7 @@ pub fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
     if outcome.order_violations > 0 {
         writeln!(
             out,
-            "order         {} frames left after a later one of their flow",
+            "order         {} frames left after a later frame of the same flow",
             outcome.order_violations
         )?;
     }

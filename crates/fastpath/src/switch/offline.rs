@@ -22,7 +22,7 @@ pub struct CaptureAtPort {
     pub file: PathBuf,
 }
 
-/// What became of the packets of a run.
+/// The fates of the packets of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct OfflineAccounting {
     /// Packets received.

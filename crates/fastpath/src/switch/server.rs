@@ -64,7 +64,7 @@ pub struct SwitchServer {
     listening: Vec<Listen>,
 }
 
-/// What a served switch did.
+/// The results of serving a switch.
 #[derive(Debug)]
 pub struct ServedSummary {
     /// Where all packets went.

@@ -243,7 +243,7 @@ impl Problem<'_> {
         }
         if y_unit::is_rate(&self.prepared.y) {
             warnings.push(
-                "y is a rate, and costs add up where rates do not: fit 1/rate, cores/rate, or bytes/rate for bit rates"
+                "y is a rate; costs add up, rates do not: fit 1/rate, cores/rate, or bytes/rate for bit rates"
                     .to_owned(),
             );
         }

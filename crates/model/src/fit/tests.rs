@@ -389,9 +389,5 @@ fn a_bit_rate_with_its_frame_size_is_a_time_and_a_bare_rate_is_warned_of() {
     let ns = found.coefficients["const"].value * found.seconds_per_unit.expect("a time") * 1e9;
     assert!((ns - 50.0).abs() < 1e-6, "{ns}");
     let bare = fitted(&text, "Throughput (Gbit/s)", "const,Cores").expect("a fit");
-    assert!(
-        bare.warnings.iter().any(|w| w.starts_with("y is a rate, and costs add up")),
-        "{:?}",
-        bare.warnings
-    );
+    assert!(bare.warnings.iter().any(|w| w.starts_with("y is a rate; costs add up")), "{:?}", bare.warnings);
 }

@@ -98,7 +98,7 @@ pub(super) struct Dump {
     pub(super) of: DumpOf,
 }
 
-/// What is dumped, and where to continue.
+/// The subject of a dump, and where to continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DumpOf {
     Flows { filter: Box<FlowFilter>, next: Option<(u8, Rank)> },

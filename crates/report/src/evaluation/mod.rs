@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The figures of an evaluation, and where they come from.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// What was evaluated: the heading of the page.
+    /// The evaluated publication: the heading of the page.
     pub title: String,
     /// The tables and figures that the results belong to, in order.
     pub figures: Vec<FigureGroup>,

@@ -23,5 +23,5 @@ pub(super) fn write(limit: &Limit) -> Value {
 }
 
 pub(super) fn schema() -> Schemas {
-    schemas([("limit", "The hard limit; the oldest packet makes room.", reference("limit"))])
+    schemas([("limit", "The hard limit; a full queue drops its oldest packet.", reference("limit"))])
 }
