@@ -3,6 +3,8 @@
 use anyhow::{Context, ensure};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use signal_hook::iterator::Signals;
+use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
@@ -43,6 +45,26 @@ pub(crate) fn wait(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitSt
                 kill(pid, signal)?;
             }
             deadline = Some(Instant::now() + GRACE);
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Waits for a command that takes the place of this process: signals to this process are passed on.
+pub(crate) fn stand_in(mut child: Child) -> anyhow::Result<ExitStatus> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    let pid = Pid::from_raw(i32::try_from(child.id()).context("process number")?);
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
+    let has_terminal = io::stdin().is_terminal();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        for signal in signals.pending() {
+            // The terminal has sent these to the command too.
+            if !(has_terminal && [SIGINT, SIGQUIT].contains(&signal)) {
+                kill(pid, Signal::try_from(signal)?)?;
+            }
         }
         thread::sleep(POLL);
     }

@@ -46,6 +46,23 @@ fn a_shell_shows_its_own_interfaces_in_sys() {
 }
 
 #[test]
+fn a_killed_shell_leaves_no_program() {
+    // A duration that no other process sleeps.
+    let sleep = format!("sleep 1000.{}", std::process::id());
+    let script = format!(
+        "$F shell -- sh -c 'setsid env -i {sleep} & {sleep} & wait' & shell=$!
+        until [ $(pgrep -fxc '{sleep}') = 2 ]; do kill -0 $shell || exit 9; done
+        kill -9 $shell; wait $shell
+        tries=0
+        while pgrep -fx '{sleep}' && [ $tries -lt 600 ]; do tries=$((tries + 1)); sleep .05; done
+        echo == found; pgrep -fxc '{sleep}'; echo == left; ip -o link | grep -c fp-shell"
+    );
+    let Some(output) = alone("a_killed_shell_leaves_no_program", &script) else { return };
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!((part(&said, "found").trim(), part(&said, "left").trim()), ("0", "0"), "{output:?}");
+}
+
+#[test]
 fn netem_refuses_arguments_that_tc_refuses_and_missing_interfaces() {
     let script = "$F netem dev lo delay 1ms bogus; echo $?; $F netem dev nope0 delay 1ms; echo $?";
     let Some(output) = alone("netem_refuses", script) else { return };

@@ -231,13 +231,12 @@ fn down_removes_the_remains_of_a_killed_engine() {
     assert_eq!(first_line(&mut inside), "ready\n");
     up.kill().unwrap();
     up.wait().unwrap();
+    // Its programs end with it.
+    assert!(!inside.wait().unwrap().success());
     let (_, text) = place.run(&["list"]);
     assert!(text.contains("net (dead"), "{text}");
-    // Reap the child in another thread: a process stays until its parent waits for it.
-    let reaper = std::thread::spawn(move || inside.wait().unwrap());
     let (code, text) = place.run(&["down"]);
-    assert!(code == 0 && text.contains("programs ended: 1"), "{code}: {text}");
-    assert!(!reaper.join().unwrap().success());
+    assert_eq!(code, 0, "{text}");
     assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
     // The name is free again.
     let Some(mut up) = place.up("kill -9") else { return };
@@ -269,6 +268,82 @@ fn down_ends_a_lab_that_is_being_started_and_its_name_is_free() {
         up.wait().unwrap();
     }
     assert_eq!(processes_of(&place), 0);
+}
+
+/// Returns the processes with these words in their command line.
+fn processes_with(words: &str) -> Vec<String> {
+    let lines =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| fs::read(entry.ok()?.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(words)).collect()
+}
+
+/// Returns the command line of a program that sleeps, which no other test starts, and a script that
+/// starts it in ways that leave everything that a program can leave.
+fn shedding(test: &str) -> (String, String) {
+    let sleep = format!("sleep 1000.{}{:03}", std::process::id(), test.len());
+    let script = format!(
+        "env -i {sleep} & unshare -n {sleep} & setsid {sleep} & env -i setsid unshare -n {sleep} &
+        sh -c '{sleep} & exit'; echo ready; exit 3"
+    );
+    (sleep, script)
+}
+
+/// Brings a lab up behind `prefix`, starts programs in it that leave everything that they can, and
+/// ends the lab.
+fn programs_end_with_their_lab(test: &str, prefix: &[&str]) {
+    let place = Place::new(test);
+    let words = [prefix, &[PROGRAM]].concat();
+    let mut up = place.command_behind(&words, &["up", "net.toml"]);
+    let mut up = up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    if !first_line(&mut up).contains("is up") {
+        let output = up.wait_with_output().unwrap();
+        return skip_if_not_permitted(test, &String::from_utf8_lossy(&output.stderr));
+    }
+    let (sleep, script) = shedding(test);
+    let mut inside = place.command_behind(&words, &["exec", "a", "--", "sh", "-c", &script]);
+    let mut inside = inside.stdout(Stdio::piped()).spawn().unwrap();
+    assert_eq!(first_line(&mut inside), "ready\n");
+    assert_eq!(inside.wait().unwrap().code(), Some(3));
+    let (code, text) = place.run_behind(&words, &["down"]);
+    assert!(code == 0 && text.contains("lab net is down"), "{code}: {text}");
+    assert_eq!(processes_with(&sleep), Vec::<String>::new());
+    assert!(up.wait().unwrap().success());
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
+
+#[test]
+fn programs_without_the_environment_or_namespace_of_a_lab_end_with_it() {
+    programs_end_with_their_lab("shed", &[]);
+}
+
+#[test]
+fn programs_end_with_the_lab_of_an_ordinary_user() {
+    let test = "shed-rootless";
+    let Some(user) = as_ordinary_user() else { return skip(test, "no user namespaces here") };
+    let place = Place::new(test);
+    let (sleep, script) = shedding(test);
+    let exec = "exec \"$0\" lab exec a -- sh -c \"$1\"";
+    let run = ["run", "net.toml", "--", "sh", "-c", exec, PROGRAM, &script];
+    let (code, text) = place.run_behind(&[&user[..], &[PROGRAM]].concat(), &run);
+    if code == 2 {
+        return skip_if_not_permitted(test, &text);
+    }
+    assert!(code == 3 && text.contains("ready"), "{code}: {text}");
+    assert_eq!(processes_with(&sleep), Vec::<String>::new());
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
+
+#[test]
+fn programs_end_with_a_lab_of_root_without_cgroups() {
+    let test = "shed-namespace";
+    let covered = "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"";
+    let prefix = ["unshare", "-m", "sh", "-c", covered, "sh"];
+    let permitted = Command::new(prefix[0]).args(&prefix[1..]).arg("true").output();
+    if !permitted.is_ok_and(|output| output.status.success()) {
+        return skip(test, "no mount namespaces here");
+    }
+    programs_end_with_their_lab(test, &prefix);
 }
 
 #[test]

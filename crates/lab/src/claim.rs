@@ -7,7 +7,7 @@
 //! while it holds the lock.
 
 use crate::process::ProcessId;
-use crate::state::end_leftovers;
+use crate::scope::Place;
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -147,12 +147,13 @@ impl Claim {
 
     /// Ends the programs and removes every file but the lock.
     fn clear(&self) -> io::Result<usize> {
-        let ended = end_leftovers(&self.directory);
+        let ended = Place::recorded(&self.directory).map_or(0, |place| place.end());
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             if entry.file_name() == LOCK {
             } else if entry.file_type()?.is_dir() {
-                fs::remove_dir_all(entry.path())?;
+                // Empty, or a mount point of this mount namespace.
+                fs::remove_dir(entry.path())?;
             } else {
                 fs::remove_file(entry.path())?;
             }

@@ -1,18 +1,20 @@
 //! Enters a host: its network namespace, and a mount namespace with the files of the host.
 
 use crate::claim::ForeignDirectory;
-use crate::mounts;
+use crate::lab::{HOSTS, PROC};
+use crate::mounts::View;
+use crate::scope::Place;
 use crate::state::{self, State, or_none};
+use crate::sys::{Before, before};
 use crate::variables;
 use nix::sched::{CloneFlags, setns};
-use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 /// The addition to a message about a missing host, whose name may be that of another node.
 pub const NO_PROGRAMS: &str = "; programs run on hosts, not on routers and switches";
@@ -68,15 +70,23 @@ pub enum EnterError {
 }
 
 /// Replaces this process by a program in a host of a running lab, so that terminal, signals and
-/// exit code are the program's. Returns only on failure. The process must be single-threaded; after
-/// a failure it may be inside the host's namespaces.
-pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Infallible, EnterError> {
+/// exit code are the program's. If programs of the lab are in a PID namespace, which a process
+/// cannot move into, the program becomes a child, which ends with this thread. The process must be
+/// single-threaded; after a failure it may be inside the host's namespaces.
+pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Child, EnterError> {
     let (directory, state) = alive(lab)?;
     let (program, arguments) = argv.split_first().ok_or(EnterError::NoProgram)?;
     let base = state::base();
-    enter(lab, host, &directory, &state)?;
-    let source = Command::new(program).args(arguments).envs(environment(lab, host, &base)).exec();
-    Err(EnterError::Program { program: program.to_string_lossy().into_owned(), source })
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment(lab, host, &base));
+    let failed = |source| EnterError::Program { program: program.to_string_lossy().into_owned(), source };
+    match enter(lab, host, &directory, &state)? {
+        Place::Cgroup(_) => Err(failed(command.exec())),
+        place @ Place::PidNamespace(_) => {
+            let entry = place.entry().map_err(failed)?;
+            before(&mut command, Before { end_with_parent: true, ..entry }).spawn().map_err(failed)
+        }
+    }
 }
 
 /// Returns the directory and state of a lab that is up.
@@ -100,7 +110,7 @@ pub(crate) fn environment(lab: &str, host: &str, base: &Path) -> [(&'static str,
     ]
 }
 
-fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), EnterError> {
+fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<Place, EnterError> {
     let Some(host_state) = state.hosts.get(host) else {
         let have = state.hosts.keys().cloned().collect();
         return Err(EnterError::NoSuchHost { lab: lab.to_owned(), host: host.to_owned(), have });
@@ -109,17 +119,24 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), E
         let host = host.to_owned();
         move |source| EnterError::Namespace { host, step, source }
     };
-    let pid = state.pid;
-    let network = File::open(format!("/proc/{pid}/fd/{}", host_state.namespace_fd))
+    let (hosts, proc) = (directory.join(HOSTS), directory.join(PROC));
+    // Programs in a PID namespace see the holder of the lab only there.
+    let seen = if proc.join("self").exists() { &proc } else { Path::new("/proc") };
+    let holder = seen.join(state.pid.to_string());
+    let network = File::open(holder.join(format!("fd/{}", host_state.namespace_fd)))
         .and_then(|namespace| {
             // The number may be that of another process by now.
             let is_its = namespace.metadata()?.ino() == host_state.namespace_inode;
             is_its.then_some(namespace).ok_or_else(|| io::ErrorKind::NotFound.into())
         })
         .map_err(failed("opening its namespace"))?;
+    let unknown = || io::Error::from(io::ErrorKind::NotFound);
+    let place = Place::recorded(directory).ok_or_else(unknown).map_err(failed("its programs"))?;
+    if let Place::Cgroup(cgroup) = &place {
+        fs::write(cgroup.join("cgroup.procs"), "0").map_err(failed("joining its cgroup"))?;
+    }
     if state.user_namespace {
-        let user =
-            File::open(format!("/proc/{pid}/ns/user")).map_err(failed("opening its user namespace"))?;
+        let user = File::open(holder.join("ns/user")).map_err(failed("opening its user namespace"))?;
         // A program that `lab run` started is in it already; the kernel refuses to join it twice.
         if !is_own(&user).map_err(failed("reading its user namespace"))? {
             setns(user, CloneFlags::CLONE_NEWUSER)
@@ -130,7 +147,8 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<(), E
     setns(network, CloneFlags::CLONE_NEWNET)
         .map_err(io::Error::from)
         .map_err(failed("joining its network namespace"))?;
-    mounts::enter(Some(&directory.join("hosts"))).map_err(failed("its mount namespace"))
+    place.enter(View { hosts: Some(&hosts), proc: Some(&proc) }).map_err(failed("its mount namespace"))?;
+    Ok(place)
 }
 
 /// Whether this is the user namespace of this process.

@@ -3,8 +3,9 @@
 use crate::claim::Claim;
 use crate::enter::{EnterError, alive, environment};
 use crate::host::{Host, HostError};
-use crate::mounts;
+use crate::mounts::View;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
+use crate::scope::Scope;
 use crate::state::{self, ClaimError, HostState, State};
 use crate::variables;
 use fastpath_engine::{AttachError, EdgePorts, Options, Panicked, Report, Running, StartError};
@@ -16,19 +17,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 const CONTROL_SOCKET: &str = "control.sock";
+/// The file that programs in the hosts see as /etc/hosts.
+pub(crate) const HOSTS: &str = "hosts";
+/// The directory where programs in a PID namespace see the machine's /proc.
+pub(crate) const PROC: &str = "proc";
 
 /// A topology brought up on this machine.
 ///
-/// On drop the engine ends first, and the interfaces with it. The claim then ends the programs
-/// still in the namespaces and removes the state directory, and the namespaces close last.
+/// On drop the engine ends first, then the programs in the hosts. Then the namespaces close, and
+/// the interfaces with them. The claim removes the state directory last.
 #[derive(Debug)]
 pub struct Lab {
     /// `None` only on drop.
     engine: Option<Running>,
     topology: Topology,
-    /// Dropped before the namespaces close: their inodes are then still this lab's.
-    claim: Claim,
+    /// `None` if there are no hosts.
+    scope: Option<Scope>,
     hosts: Vec<Host>,
+    /// Dropped last: the name is free when nothing is left.
+    claim: Claim,
     name: String,
     base: PathBuf,
 }
@@ -51,6 +58,7 @@ struct LabParts {
     base: PathBuf,
     claim: Claim,
     privilege: Privilege,
+    scope: Option<Scope>,
     hosts: Vec<Host>,
     ports: EdgePorts,
 }
@@ -110,6 +118,8 @@ impl Lab {
         let base = state::base();
         let claim = state::claim(name)?;
         let privilege = gain_privilege()?;
+        let scope = Scope::of_lab(name, privilege, &claim);
+        let scope = Some(scope.map_err(|source| UpError::State { name: name.to_owned(), source })?);
         let routes = Routes::compute(&topology);
         let mut hosts = Vec::new();
         let mut ports: EdgePorts = Vec::new();
@@ -121,7 +131,7 @@ impl Lab {
                 ports.push((EdgeId(ports.len() as u32), Box::new(tap)));
             }
         }
-        Lab::start(topology, name, options, LabParts { base, claim, privilege, hosts, ports })
+        Lab::start(topology, name, options, LabParts { base, claim, privilege, scope, hosts, ports })
     }
 
     /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
@@ -133,15 +143,16 @@ impl Lab {
             let name = port.name();
             options.notice.send(&format!("port {name} is down and carries nothing: ip link set {name} up"));
         }
-        let place = LabParts { base, claim, privilege: Privilege::Own, hosts: Vec::new(), ports };
+        let place =
+            LabParts { base, claim, privilege: Privilege::Own, scope: None, hosts: Vec::new(), ports };
         Lab::start(topology, name, options, place)
     }
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
-        let LabParts { base, claim, privilege, hosts, ports } = place;
+        let LabParts { base, claim, privilege, scope, hosts, ports } = place;
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
         let engine = Some(fastpath_engine::start(topology.clone(), ports, options)?);
-        let lab = Lab { engine, topology, hosts, claim, name: name.to_owned(), base };
+        let lab = Lab { engine, topology, scope, hosts, claim, name: name.to_owned(), base };
         lab.publish(privilege).map_err(|source| UpError::State { name: name.to_owned(), source })?;
         Ok(lab)
     }
@@ -169,12 +180,9 @@ impl Lab {
     /// Starts a program in a host, as `fastpath lab exec` does.
     pub fn spawn(&self, host: &Host, command: &mut Command) -> io::Result<Child> {
         command.envs(environment(&self.name, &host.name, &self.base));
-        let hosts_file = self.hosts_file();
-        // The child inherits the namespaces of the thread that starts it.
-        host.namespace.within(|| {
-            mounts::enter(Some(&hosts_file))?;
-            command.spawn()
-        })?
+        let (hosts, proc) = (self.directory().join(HOSTS), self.directory().join(PROC));
+        let scope = self.scope.as_ref().expect("a lab with hosts has a scope");
+        scope.spawn(&host.namespace, View { hosts: Some(&hosts), proc: Some(&proc) }, command)
     }
 
     /// Prepares a program that runs on the machine itself, so that it can use `fastpath lab exec`.
@@ -206,12 +214,8 @@ impl Lab {
         self.claim.directory()
     }
 
-    fn hosts_file(&self) -> PathBuf {
-        self.directory().join("hosts")
-    }
-
     fn publish(&self, privilege: Privilege) -> io::Result<()> {
-        self.claim.write("hosts", names(&self.topology).as_bytes())?;
+        self.claim.write(HOSTS, names(&self.topology).as_bytes())?;
         let place = |host: &Host| HostState {
             namespace_fd: host.namespace.raw_fd(),
             namespace_inode: host.namespace.inode(),
@@ -250,7 +254,6 @@ fn names(topology: &Topology) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leftovers::{Mark, programs_in};
     use crate::skip;
     use fastpath_spec::{NodeKind, Topology};
     use std::io::Read;
@@ -351,16 +354,13 @@ mod tests {
         let mut ready = [0; 6];
         child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
         let _open = child.stdin.take();
-        let (directory, hosts) = (lab.directory().to_owned(), lab.hosts().iter());
-        let inodes = hosts.map(|host| host.namespace.inode()).collect();
-        let lab_s = |name: &str| Mark::new(name, &lab.base).namespaces(&inodes);
-        assert_eq!(programs_in(&lab_s(&lab.name)).len(), 1);
-        assert_eq!(lab_s("another").len(), 0, "the inode may belong to another namespace by now");
+        let (directory, place) = (lab.directory().to_owned(), lab.scope.as_ref().unwrap().place().clone());
+        assert_eq!(place.processes().len(), 1);
         // Reap the program on another thread: until then it is a zombie.
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         drop(lab);
         assert!(!reaper.join().unwrap().success());
-        assert!(programs_in(&inodes).is_empty());
+        assert!(place.processes().is_empty());
         assert!(!directory.exists());
     }
 }

@@ -11,13 +11,12 @@
 //!
 //! The namespaces have no names in the file system. They are held by descriptors of the process
 //! that brought the lab up, so the kernel removes the interfaces when that process ends, even by
-//! `kill
-//! -9`. Programs in the namespaces and the state directory may remain; [`down`] removes them.
+//! `kill -9`. Programs in the hosts are in one cgroup or PID namespace, and end with that process too
+//! (`scope.rs`). The state directory may remain; [`down`] removes it.
 //!
 //! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the
 //! audit `audit/mod.rs`.
 #![cfg(target_os = "linux")]
-#![forbid(unsafe_code)]
 
 pub mod audit;
 mod claim;
@@ -25,20 +24,20 @@ mod enter;
 mod host;
 pub mod interpose;
 mod lab;
-mod leftovers;
 mod mounts;
 pub mod namespace;
 pub mod netlink;
 mod process;
+mod scope;
 pub mod shell;
 mod state;
+mod sys;
 mod variables;
 
 pub use claim::ForeignDirectory;
 pub use enter::{EnterError, NO_PROGRAMS, exec};
 pub use host::{Host, HostError};
 pub use lab::{Lab, UpError, control_socket};
-pub use leftovers::programs_in;
 pub use namespace::{Namespace, NotPermitted};
 pub use state::{ClaimError, DownError, Listed, down, list};
 

@@ -11,6 +11,7 @@
 //! | what is mounted below /sys (cgroups, tracing, …) | the machine's |
 //! | /proc/sys | read-only, except /proc/sys/net, which belongs to the network namespace |
 //! | /proc/sysrq-trigger | read-only |
+//! | /proc | if the programs are in a PID namespace (`scope.rs`): that of the namespace |
 //!
 //! These are the rules of `proc:mixed` and `sys:mixed` in lxc.container.conf(5). They keep programs
 //! from changing the machine by accident. Root can undo them.
@@ -19,7 +20,7 @@ use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::statvfs::{FsFlags, statvfs};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -28,16 +29,29 @@ const NONE: Option<&str> = None;
 /// The interfaces of a network namespace that have no hardware.
 const INTERFACES: &str = "/sys/devices/virtual/net";
 
+/// What a host sees that others do not.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct View<'v> {
+    /// The file that is mounted over /etc/hosts.
+    pub(crate) hosts: Option<&'v Path>,
+    /// Where /proc stays visible to programs that get a /proc of their own later.
+    pub(crate) proc: Option<&'v Path>,
+}
+
 /// Moves the calling thread, which is in the host's network namespace, into a new mount namespace
-/// with the files of the host. `hosts` is mounted over /etc/hosts.
-pub(crate) fn enter(hosts: Option<&Path>) -> io::Result<()> {
+/// with the files of the host.
+pub(crate) fn enter(view: View<'_>) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
     // Slave, not private: later mounts on the machine still propagate here.
     mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE)?;
-    if let Some(hosts) = hosts
+    if let Some(hosts) = view.hosts
         && Path::new("/etc/hosts").exists()
     {
         mount(Some(hosts), "/etc/hosts", NONE, MsFlags::MS_BIND, NONE)?;
+    }
+    if let Some(proc) = view.proc {
+        fs::create_dir_all(proc)?;
+        mount(Some("/proc"), proc, NONE, MsFlags::MS_BIND | MsFlags::MS_REC, NONE)?;
     }
     mount_sys().map_err(|source| at("/sys", &source))?;
     for (path, writable) in [("/proc/sys", Some("/proc/sys/net")), ("/proc/sysrq-trigger", None)] {

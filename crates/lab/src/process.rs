@@ -20,7 +20,11 @@ pub(crate) struct ProcessId {
 impl ProcessId {
     /// Returns that of this process.
     pub(crate) fn own() -> io::Result<ProcessId> {
-        let pid = i32::try_from(std::process::id()).map_err(io::Error::other)?;
+        ProcessId::of(i32::try_from(std::process::id()).map_err(io::Error::other)?)
+    }
+
+    /// Returns that of the process which has the number now.
+    pub(crate) fn of(pid: i32) -> io::Result<ProcessId> {
         Ok(ProcessId { pid, started: started(pid)? })
     }
 

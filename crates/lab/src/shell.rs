@@ -17,8 +17,10 @@
 //! added; both are removed with the process.
 
 use crate::host::{Host, HostError};
-use crate::mounts;
+use crate::mounts::View;
+use crate::namespace::Privilege;
 use crate::netlink::{LinkParameters, Netlink};
+use crate::scope::Scope;
 use fastpath_engine::port::{OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
@@ -71,6 +73,9 @@ pub enum ShellError {
         /// Why.
         source: io::Error,
     },
+    /// The place for its programs could not be made.
+    #[error("a cgroup or PID namespace for the programs: {0}")]
+    Scope(io::Error),
     /// The engine did not start.
     #[error(transparent)]
     Engine(#[from] StartError),
@@ -113,10 +118,12 @@ impl AddressBlock {
     }
 }
 
-/// A namespace behind a link. Dropping it removes it and the interface outside.
+/// A namespace behind a link. Dropping it ends the programs in it, and removes it and the interface
+/// outside.
 #[derive(Debug)]
 pub struct Shell {
     engine: Running,
+    scope: Scope,
     inside: Host,
     block: AddressBlock,
 }
@@ -125,6 +132,7 @@ impl Shell {
     /// Makes the namespace and the link. The topology has two hosts, outside and inside, with the
     /// addresses of `block`, and a default route inside.
     pub fn start(topology: Topology, block: AddressBlock, options: Options) -> Result<Shell, ShellError> {
+        let scope = Scope::new("shell", Privilege::Own).map_err(ShellError::Scope)?;
         let routes = Routes::compute(&topology);
         let outside = join_outside(&topology, block)?;
         let (inside, mut taps) = Host::new(NodeId(1), &topology.nodes[1], routes.of(NodeId(1)))?;
@@ -136,17 +144,14 @@ impl Shell {
             (EdgeId(1), Box::new(inner) as Box<dyn Port>),
         ];
         let engine = fastpath_engine::start(topology, ports, options)?;
-        Ok(Shell { engine, inside, block })
+        Ok(Shell { engine, scope, inside, block })
     }
 
     /// Starts a program in the namespace.
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         command.env(BLOCK_VARIABLE, self.block.all.to_string());
         command.env(OUTSIDE_VARIABLE, self.block.ends()[0].addr().to_string());
-        self.inside.namespace.within(|| {
-            mounts::enter(None)?;
-            command.spawn()
-        })?
+        self.scope.spawn(&self.inside.namespace, View::default(), command)
     }
 
     /// Returns the TCP address of the link's control interface, if it has one.

@@ -4,18 +4,18 @@
 //! /run/fastpath/<lab>/        as root, else $XDG_RUNTIME_DIR/fastpath/<lab>/
 //!   lock, holder.json         `claim.rs`
 //!   state.json                [`State`], when the lab is up
+//!   scope.json                `scope.rs`: where the programs are
 //!   hosts                     /etc/hosts as the programs in the lab see it
 //!   control.sock              the engine's control socket
 //! ```
 
 use crate::claim::{self, Attempt, Claim, ForeignDirectory, Holder};
-use crate::leftovers::{Mark, end_programs};
 use crate::process::Process;
 use crate::variables;
 use nix::unistd::Uid;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::env;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -47,7 +47,7 @@ pub(crate) struct State {
 pub(crate) struct HostState {
     /// The namespace is `/proc/<pid>/fd/<this>`.
     pub(crate) namespace_fd: i32,
-    /// The inode of the namespace, which identifies the programs in it.
+    /// The inode of the namespace.
     pub(crate) namespace_inode: u64,
     /// Addresses with prefix lengths.
     pub(crate) addresses: Vec<String>,
@@ -290,17 +290,6 @@ fn check_name(name: &str) -> Result<(), ClaimError> {
 
 fn read(directory: &Path) -> Option<State> {
     serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
-}
-
-/// Ends the programs of the lab with this directory. Returns their number.
-pub(crate) fn end_leftovers(directory: &Path) -> usize {
-    let hosts = read(directory).map(|state| state.hosts).unwrap_or_default();
-    let inodes: BTreeSet<u64> = hosts.values().map(|host| host.namespace_inode).collect();
-    let Some((name, base)) = directory.file_name().and_then(|name| name.to_str()).zip(directory.parent())
-    else {
-        return 0;
-    };
-    if inodes.is_empty() { 0 } else { end_programs(&inodes, &Mark::new(name, base)) }
 }
 
 pub(crate) fn or_none(names: &[String]) -> String {

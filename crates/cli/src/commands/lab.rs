@@ -4,7 +4,7 @@
 use super::replay;
 use crate::accounting::{print_lateness, print_report};
 use crate::network_args::{NetworkArgs, lab_name};
-use crate::signals::{POLL, exit_code, stop_on_signals, wait};
+use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -217,7 +217,8 @@ impl Exec {
             _ => bail!("write HOST or LAB HOST before --"),
         };
         match fastpath_lab::exec(&lab, host, &self.command) {
-            Ok(never) => match never {},
+            // The program is a child if it cannot take the place of this process.
+            Ok(child) => Ok(Answer::Exit(exit_code(stand_in(child)?))),
             // The exit codes of env(1) and sh(1).
             Err(error @ EnterError::Program { .. }) => {
                 eprintln!("fastpath: {error}");

@@ -156,7 +156,6 @@ mod tests {
     use super::*;
     use crate::skip;
     use crate::testbed;
-    use fastpath_lab::programs_in;
 
     #[test]
     fn a_program_that_does_not_work_reports_why() {
@@ -183,7 +182,17 @@ mod tests {
         assert!(left.inode() != right.inode() && address.is_ipv4());
         let interfaces = || [&left, &right].map(|side| side.within(testbed::interface).unwrap().is_ok());
         assert_eq!(interfaces(), [true, true]);
-        let has_programs = || [&left, &right].map(|side| !programs_in(&[side.inode()].into()).is_empty());
+        let is_in = |process: &std::fs::DirEntry, side: &Namespace| {
+            let namespace = std::fs::metadata(process.path().join("ns/net"));
+            namespace.is_ok_and(|namespace| std::os::unix::fs::MetadataExt::ino(&namespace) == side.inode())
+        };
+        let processes = || std::fs::read_dir("/proc").unwrap().flatten();
+        let own = std::process::id().to_string();
+        let has_programs = || {
+            [&left, &right].map(|side| {
+                processes().any(|process| process.file_name().to_str() != Some(&own) && is_in(&process, side))
+            })
+        };
         assert_eq!(has_programs(), [true, true]);
         drop(rattan);
         assert_eq!(has_programs(), [false, false]);

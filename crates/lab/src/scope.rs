@@ -1,0 +1,304 @@
+//! The processes of a lab or a shell, which end together.
+//!
+//! They are in a cgroup (cgroups(7)), or, where none can be made, in a PID namespace
+//! (pid_namespaces(7)). A process leaves neither by a new environment, parent, session or
+//! namespace.
+//!
+//! ```text
+//!  owner ──pipe──▶ keeper ──▶ ends the processes when the owner has ended, even by `kill -9`
+//! ```
+//!
+//! The keeper of a cgroup is a shell outside it. The keeper of a PID namespace is its first process,
+//! with which the kernel ends the others.
+
+use crate::claim::Claim;
+use crate::mounts::{self, View};
+use crate::namespace::{Namespace, Privilege};
+use crate::process::ProcessId;
+use crate::sys::{Before, before};
+use nix::sched::{CloneFlags, setns, unshare};
+use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The file with the [`Place`] of a lab.
+const FILE: &str = "scope.json";
+/// Time for a program to end after SIGTERM, and again after SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(10);
+/// Names tried for a cgroup.
+const NAMES: u32 = 1000;
+
+/// The program of a cgroup's keeper. It reads until the owner has closed the pipe.
+const KEEPER: &str = r#"trap '' HUP INT QUIT TERM
+read -r _
+tries=0
+while [ -d "$0" ] && [ $tries -lt 100 ]; do
+    echo 1 > "$0/cgroup.kill"
+    find "$0" -depth -type d -exec rmdir {} \;
+    [ -d "$0" ] && sleep 0.1
+    tries=$((tries + 1))
+done 2> /dev/null"#;
+
+/// Processes that end together, at the latest with the process that made this value.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    place: Place,
+    /// Ends the processes when its standard input ends.
+    keeper: Child,
+}
+
+/// Where the processes of a scope are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Place {
+    /// In a cgroup of version 2, by its directory.
+    Cgroup(PathBuf),
+    /// In a PID namespace, by its first process.
+    PidNamespace(ProcessId),
+}
+
+impl Scope {
+    /// Makes a scope without processes. `name` becomes part of the cgroup's name.
+    ///
+    /// Without root it is a PID namespace: a user's process in one session may not move into a
+    /// cgroup of another session.
+    pub(crate) fn new(name: &str, privilege: Privilege) -> io::Result<Scope> {
+        let cgroup = if privilege == Privilege::Own { make_cgroup(name) } else { None };
+        let scope = match cgroup {
+            Some(directory) => {
+                let mut shell = Command::new("sh");
+                shell.arg("-c").arg(KEEPER).arg(&directory);
+                Scope { keeper: keeper(&mut shell)?, place: Place::Cgroup(directory) }
+            }
+            None => {
+                let mut cat = Command::new("cat");
+                before(&mut cat, Before { ignore_children: true, ..Before::default() });
+                let start = || {
+                    unshare(CloneFlags::CLONE_NEWPID)?;
+                    keeper(&mut cat)
+                };
+                let keeper = thread::scope(|scope| scope.spawn(start).join().expect("no panic"))?;
+                let pid = i32::try_from(keeper.id()).map_err(io::Error::other)?;
+                Scope { place: Place::PidNamespace(ProcessId::of(pid)?), keeper }
+            }
+        };
+        Ok(scope)
+    }
+
+    /// Makes the scope of a lab, and writes it down for other processes.
+    pub(crate) fn of_lab(name: &str, privilege: Privilege, claim: &Claim) -> io::Result<Scope> {
+        let scope = Scope::new(name, privilege)?;
+        claim.write(FILE, &serde_json::to_vec(&scope.place)?)?;
+        Ok(scope)
+    }
+
+    /// Starts a program in the scope and in a network namespace, with the files of its host.
+    pub(crate) fn spawn(
+        &self,
+        namespace: &Namespace,
+        view: View<'_>,
+        command: &mut Command,
+    ) -> io::Result<Child> {
+        before(command, self.place.entry()?);
+        // The child inherits the namespaces of the thread that starts it.
+        namespace.within(|| {
+            self.place.enter(view)?;
+            command.spawn()
+        })?
+    }
+
+    /// Returns where its processes are.
+    #[cfg(test)]
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        self.place.end();
+        drop(self.keeper.stdin.take());
+        // It ends with its input.
+        let _ = self.keeper.wait();
+    }
+}
+
+fn keeper(command: &mut Command) -> io::Result<Child> {
+    // Signals from the terminal go to the process group of the owner.
+    let quiet = command.process_group(0).current_dir("/").env_clear();
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into());
+    let quiet = quiet.env("PATH", path).stdin(Stdio::piped()).stdout(Stdio::null());
+    let program = quiet.get_program().to_string_lossy().into_owned();
+    quiet.spawn().map_err(|source| io::Error::new(source.kind(), format!("starting {program}: {source}")))
+}
+
+impl Place {
+    /// Returns the place that the lab with this directory has written down.
+    pub(crate) fn recorded(directory: &Path) -> Option<Place> {
+        serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
+    }
+
+    /// Returns what a child must do to be in the scope.
+    pub(crate) fn entry(&self) -> io::Result<Before> {
+        Ok(match self {
+            Place::Cgroup(directory) => {
+                let cgroup = OpenOptions::new().write(true).open(directory.join("cgroup.procs"))?;
+                Before { cgroup: Some(cgroup.into()), ..Before::default() }
+            }
+            Place::PidNamespace(_) => Before { mount_proc: true, ..Before::default() },
+        })
+    }
+
+    /// Gives the calling thread, and the children that it starts, the files of a host. The children
+    /// are in the PID namespace, if there is one.
+    pub(crate) fn enter(&self, view: View<'_>) -> io::Result<()> {
+        let Place::PidNamespace(first) = self else { return mounts::enter(View { proc: None, ..view }) };
+        // A program of the lab does not see the first process under its number outside.
+        let outside = view.proc.filter(|proc| proc.join("self").exists());
+        let proc = outside.unwrap_or(Path::new("/proc"));
+        let namespace = File::open(proc.join(format!("{}/ns/pid", first.pid)))?;
+        mounts::enter(View { proc: view.proc.filter(|_| outside.is_none()), ..view })?;
+        Ok(setns(namespace, CloneFlags::CLONE_NEWPID)?)
+    }
+
+    /// Ends the processes: SIGTERM, then SIGKILL. Returns how many were found at first.
+    pub(crate) fn end(&self) -> usize {
+        let found = self.processes().len();
+        let deadline = Instant::now() + GRACE;
+        let mut signalled = BTreeSet::new();
+        loop {
+            let left = self.processes();
+            if left.is_empty() || Instant::now() >= deadline {
+                break;
+            }
+            // Searched again each time: a program may have started another one meanwhile.
+            self.terminate(left.difference(&signalled));
+            signalled.extend(left);
+            thread::sleep(POLL);
+        }
+        self.kill();
+        found
+    }
+
+    /// Sends SIGTERM to these processes of the scope.
+    fn terminate<'p>(&self, pids: impl Iterator<Item = &'p i32>) {
+        let open = |&pid: &i32| Some((pid, ProcessId::of(pid).ok()?.open().ok()??));
+        let open: Vec<_> = pids.filter_map(open).collect();
+        // Read after opening: a number may have become that of a process outside the scope. One that
+        // is still inside now is the one that was opened, or the opened one has ended.
+        let inside = self.processes();
+        for (_, process) in open.iter().filter(|(pid, _)| inside.contains(pid)) {
+            // It may have ended already.
+            let _ = process.signal(Signal::TERM);
+        }
+    }
+
+    fn kill(&self) {
+        let deadline = Instant::now() + GRACE;
+        match self {
+            Place::Cgroup(directory) => {
+                while directory.exists() && Instant::now() < deadline {
+                    let _ = fs::write(directory.join("cgroup.kill"), "1");
+                    remove_cgroup(directory);
+                    if directory.exists() {
+                        thread::sleep(POLL);
+                    }
+                }
+            }
+            Place::PidNamespace(first) => {
+                if let Ok(Some(first)) = first.open() {
+                    let _ = first.signal(Signal::KILL);
+                    // The first process ends after all others.
+                    let _ = first.wait(GRACE);
+                }
+            }
+        }
+    }
+
+    /// Returns the processes of the scope, without the keeper.
+    pub(crate) fn processes(&self) -> BTreeSet<i32> {
+        match self {
+            Place::Cgroup(directory) => in_cgroup(directory),
+            Place::PidNamespace(first) if first.open().is_ok_and(|first| first.is_some()) => {
+                let namespace = |pid: i32| Some(fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino());
+                let Some(wanted) = namespace(first.pid) else { return BTreeSet::new() };
+                let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+                entries
+                    .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+                    .filter(|&pid| pid != first.pid && namespace(pid) == Some(wanted))
+                    .collect()
+            }
+            Place::PidNamespace(_) => BTreeSet::new(),
+        }
+    }
+}
+
+/// Makes a cgroup below that of this process, so that limits of this process hold for it. Returns
+/// `None` if cgroups of version 2 are not mounted, not writable, or cannot be ended as a whole (before
+/// Linux 5.14).
+fn make_cgroup(name: &str) -> Option<PathBuf> {
+    let cgroups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let parent = directory_of_cgroup(own, &mountinfo)?;
+    for number in 0..NAMES {
+        let directory = parent.join(format!("fastpath-{name}-{}-{number}", std::process::id()));
+        match fs::create_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+            Err(_) => return None,
+            Ok(()) => {}
+        }
+        // Below a threaded cgroup it cannot have processes ("domain invalid").
+        let is_domain =
+            fs::read_to_string(directory.join("cgroup.type")).is_ok_and(|kind| kind == "domain\n");
+        let can = |file| OpenOptions::new().write(true).open(directory.join(file)).is_ok();
+        if is_domain && can("cgroup.kill") && can("cgroup.procs") {
+            return Some(directory);
+        }
+        let _ = fs::remove_dir(&directory);
+        return None;
+    }
+    None
+}
+
+/// Returns the directory of the cgroup `path`, from the text of mountinfo.
+fn directory_of_cgroup(path: &str, mountinfo: &str) -> Option<PathBuf> {
+    mountinfo.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let mut fields = place.split(' ').skip(3);
+        let (root, mounted) = (fields.next()?, fields.next()?);
+        let below = Path::new(path).strip_prefix(root).ok()?;
+        kind.starts_with("cgroup2 ").then(|| Path::new(mounted).join(below))
+    })
+}
+
+/// Returns the processes of a cgroup and of the cgroups below it.
+fn in_cgroup(directory: &Path) -> BTreeSet<i32> {
+    let own = fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    let mut processes: BTreeSet<i32> = own.lines().filter_map(|line| line.parse().ok()).collect();
+    processes.extend(below(directory).iter().flat_map(|child| in_cgroup(child)));
+    processes
+}
+
+/// Removes a cgroup and those below it, as far as they have no processes.
+fn remove_cgroup(directory: &Path) {
+    below(directory).iter().for_each(|child| remove_cgroup(child));
+    let _ = fs::remove_dir(directory);
+}
+
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .collect()
+}
