@@ -191,6 +191,27 @@ fn run_on_a_host_reaches_the_others_by_name() {
 }
 
 #[test]
+fn a_lab_of_many_hosts_raises_the_limit_of_open_files_or_names_it() {
+    let test = "the limit of open files";
+    let place = Place::new("files");
+    let hosts: String = (0..40).map(|n| format!("[host.h{n}]\n")).collect();
+    let links: String = (0..40).map(|n| format!("[[link]]\nbetween = [\"h{n}\", \"s\"]\n")).collect();
+    fs::write(place.directory.join("forty.toml"), format!("{hosts}[switch.s]\n{links}")).unwrap();
+    let run = ["run", "forty.toml", "--on", "h39", "--", "true"];
+    let (code, text) = place.run_behind(&["sh", "-c", "ulimit -Sn 100; exec \"$@\"", "sh", PROGRAM], &run);
+    if code == 2 {
+        return skip_if_not_permitted(test, &text);
+    }
+    assert_eq!(code, 0, "{text}");
+    let Some(user) = as_ordinary_user() else { return skip(test, "no user namespaces here") };
+    let limited = ["sh", "-c", "ulimit -n 100; exec \"$@\"", "sh", PROGRAM];
+    let (code, text) = place.run_behind(&[&user[..], &limited].concat(), &run);
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("40 hosts with 40 interfaces need 2") && text.contains("may have 100"), "{text}");
+    assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
+
+#[test]
 fn exec_errors_list_the_existing_labs_and_hosts() {
     let place = Place::new("exec");
     let (code, text) = place.run(&["exec", "a", "--", "true"]);

@@ -5,6 +5,7 @@ use crate::enter::{EnterError, alive, environment};
 use crate::host::{Host, HostError};
 use crate::mounts::View;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
+use crate::open_files;
 use crate::scope::Scope;
 use crate::state::{self, ClaimError, HostState, State};
 use crate::variables;
@@ -72,6 +73,9 @@ pub enum UpError {
     /// The name is bad or taken.
     #[error(transparent)]
     Claim(#[from] ClaimError),
+    /// The limit of open files is too low.
+    #[error(transparent)]
+    TooManyFiles(#[from] open_files::TooManyFiles),
     /// A host could not be made.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -120,6 +124,7 @@ impl Lab {
         let privilege = gain_privilege()?;
         let scope = Scope::of_lab(name, privilege, &claim);
         let scope = Some(scope.map_err(|source| UpError::State { name: name.to_owned(), source })?);
+        open_files::allow(&topology)?;
         let routes = Routes::compute(&topology);
         let mut hosts = Vec::new();
         let mut ports: EdgePorts = Vec::new();

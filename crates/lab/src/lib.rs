@@ -27,6 +27,7 @@ mod lab;
 mod mounts;
 pub mod namespace;
 pub mod netlink;
+mod open_files;
 mod process;
 mod scope;
 pub mod shell;
@@ -39,6 +40,7 @@ pub use enter::{EnterError, NO_PROGRAMS, exec};
 pub use host::{Host, HostError};
 pub use lab::{Lab, UpError, control_socket};
 pub use namespace::{Namespace, NotPermitted};
+pub use open_files::TooManyFiles;
 pub use state::{ClaimError, DownError, Listed, down, list};
 
 /// Reports that a test could not run here, on stderr and in the file that the test command reads.
