@@ -17,6 +17,7 @@ mod separator;
 #[cfg(target_os = "linux")]
 mod signals;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use fastpath_spec::mistake::printable;
 use std::any::TypeId;
@@ -74,15 +75,27 @@ pub(crate) enum Answer {
     Exit(u8),
 }
 
+/// Removes suggestions of commands that end something: `ctl top` is not meant as `ctl stop`.
+fn suggest_no_end(error: &mut clap::Error) {
+    let suggested = error.remove(ContextKind::SuggestedSubcommand);
+    if let Some(ContextValue::Strings(mut names)) = suggested {
+        names.retain(|name| !["stop", "down"].contains(&name.as_str()));
+        if !names.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let mut root = command();
-    let words = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| {
+    let words = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|mut error| {
         let words: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         if let Some(instead) = separator::missing(&error, &root, &words) {
             eprintln!("fastpath: {}", printable(&instead));
             std::process::exit(2);
         }
+        suggest_no_end(&mut error);
         error.exit()
     });
     let result = match Cli::from_arg_matches(&words).unwrap_or_else(|error| error.exit()).command {

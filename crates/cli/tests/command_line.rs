@@ -118,3 +118,15 @@ fn a_value_that_begins_with_a_hyphen_is_reported_as_an_invalid_value() {
         assert!(said.contains(value) && !said.contains("unexpected argument"), "{words}: {said}");
     }
 }
+
+#[test]
+fn a_command_that_ends_something_is_not_suggested() {
+    let text = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_fastpath")).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(!text(&["ctl", "top"]).contains("stop"));
+    assert!(!text(&["lab", "own"]).contains("down"));
+    assert!(text(&["ctl", "link"]).contains("links"));
+}

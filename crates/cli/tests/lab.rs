@@ -212,6 +212,23 @@ fn a_lab_of_many_hosts_raises_the_limit_of_open_files_or_names_it() {
 }
 
 #[test]
+fn down_without_a_name_spares_a_lab_of_another_session() {
+    let place = Place::new("session");
+    let mut up = place.command_behind(&["setsid", PROGRAM], &["up", "net.toml"]);
+    let mut up = up.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    if !first_line(&mut up).contains("is up") {
+        let output = up.wait_with_output().unwrap();
+        return skip_if_not_permitted("lab down", &String::from_utf8_lossy(&output.stderr));
+    }
+    let (code, text) = place.run(&["down"]);
+    assert!(code == 2 && text.contains("fastpath lab down net") && text.contains("--yes"), "{code}: {text}");
+    assert_eq!(up.try_wait().unwrap(), None, "it is up");
+    let (code, text) = place.run(&["down", "--yes"]);
+    assert!(code == 0 && text.contains("lab net is down"), "{code}: {text}");
+    assert!(up.wait().unwrap().success());
+}
+
+#[test]
 fn exec_errors_list_the_existing_labs_and_hosts() {
     let place = Place::new("exec");
     let (code, text) = place.run(&["exec", "a", "--", "true"]);

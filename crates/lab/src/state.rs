@@ -12,7 +12,7 @@
 use crate::claim::{self, Attempt, Claim, ForeignDirectory, Holder};
 use crate::process::Process;
 use crate::variables;
-use nix::unistd::Uid;
+use nix::unistd::{Pid, Uid};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -156,6 +156,9 @@ pub struct Listed {
     pub alive: bool,
     /// The process that holds it (or held it).
     pub pid: i32,
+    /// Whether the process was started in the session (setsid(2)) of this process: as a rule, from
+    /// the same terminal.
+    pub same_session: bool,
     /// Its hosts with their addresses.
     pub hosts: BTreeMap<String, Vec<String>>,
 }
@@ -249,8 +252,11 @@ pub fn list() -> Vec<Listed> {
             }
             let hosts = read(&directory).map(|state| state.hosts).unwrap_or_default();
             let hosts = hosts.into_iter().map(|(name, host)| (name, host.addresses)).collect();
-            let pid = claim::holder(&directory).map_or(0, |holder| holder.process.pid);
-            Some(Listed { name, alive: claim::is_alive(&directory), pid, hosts })
+            let holder = claim::holder(&directory);
+            let pid = holder.map_or(0, |holder| holder.process.pid);
+            let session = nix::unistd::getsid(None).map(Pid::as_raw).ok();
+            let same_session = holder.is_some_and(|holder| Some(holder.session) == session);
+            Some(Listed { name, alive: claim::is_alive(&directory), pid, same_session, hosts })
         })
         .collect();
     labs.sort_by(|a, b| a.name.cmp(&b.name));

@@ -12,7 +12,7 @@ use fastpath_lab::audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,6 +80,9 @@ struct Exec {
 struct Down {
     /// The lab or its spec file; optional if only one lab is up.
     lab: Option<String>,
+    /// Do not ask before ending a lab that was started from another terminal and is not named.
+    #[arg(long)]
+    yes: bool,
 }
 
 /// List this user's labs.
@@ -236,13 +239,39 @@ impl Down {
         let name = match &self.lab {
             Some(lab) if lab.contains('/') || Path::new(lab).is_file() => lab_name(Path::new(lab)),
             Some(lab) => lab.clone(),
-            None => the_lab(|_| true)?,
+            None => {
+                let name = the_lab(|_| true)?;
+                if !self.yes && !is_meant(&name)? {
+                    return Ok(Answer::No);
+                }
+                name
+            }
         };
         let ended = fastpath_lab::down(&name)?;
         let programs = if ended > 0 { format!(", programs ended: {ended}") } else { String::new() };
         writeln!(io::stdout(), "lab {name} is down{programs}")?;
         Ok(Answer::Yes)
     }
+}
+
+/// Whether the user wants to end a lab that was not named. Asks if it was started from another
+/// terminal.
+fn is_meant(name: &str) -> anyhow::Result<bool> {
+    let labs = fastpath_lab::list();
+    let other = labs.iter().find(|lab| lab.name == name && lab.alive && !lab.same_session);
+    let Some(lab) = other.filter(|_| env::var_os("FASTPATH_LAB").is_none()) else { return Ok(true) };
+    let what = format!(
+        "lab {name} (process {}, {} hosts) was started from another terminal",
+        lab.pid,
+        lab.hosts.len()
+    );
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        bail!("{what}; write `fastpath lab down {name}`, or --yes");
+    }
+    eprint!("fastpath: {what}. End it? [y/N] ");
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 impl List {
