@@ -2,7 +2,7 @@
 
 use crate::live::{Job, JobResult, Live};
 use crate::native::{CompileError, Fate, Worker};
-use fastpath_switch::execute::{BackgroundJob, Executor, Outbox, OutboxEntry, Verdict};
+use fastpath_switch::execute::{BackgroundJob, CreditPlace, Executor, Outbox, OutboxEntry, Verdict};
 use fastpath_switch::{Rank, Switch};
 use fastpath_units::Time;
 use std::any::Any;
@@ -69,6 +69,10 @@ impl Executor for Compiled {
         self.live.settle(switch);
     }
 
+    fn credit_part(&mut self, switch: &mut Switch, from: CreditPlace) -> Option<CreditPlace> {
+        self.live.settle_part(switch, from)
+    }
+
     fn credit_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
         self.live.settle_flows(switch, flows);
     }
@@ -77,21 +81,21 @@ impl Executor for Compiled {
         self.live.job().map(boxed)
     }
 
-    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<BackgroundJob> {
+    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) {
         // Without new code the old code continues, with the delta on top of it.
-        let next = match result.downcast::<Result<JobResult, CompileError>>().map(|made| *made) {
+        match result.downcast::<Result<JobResult, CompileError>>().map(|made| *made) {
             Ok(Ok(made)) => self.live.finish(switch, made),
-            Ok(Err(_)) | Err(_) => {
-                self.live.give_up();
-                None
-            }
-        };
+            Ok(Err(_)) | Err(_) => self.live.give_up(),
+        }
         self.renew();
-        next.map(boxed)
     }
 
     fn tidy(&mut self, switch: &mut Switch) -> bool {
         self.live.tidy(switch)
+    }
+
+    fn is_pressing(&self) -> bool {
+        self.live.is_pressing()
     }
 
     fn is_behind(&self) -> bool {

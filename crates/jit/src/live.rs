@@ -12,34 +12,32 @@
 
 use crate::cells::{FlowCell, PortCell, TableCell};
 use crate::native::{self, Code, CompileError, Worker};
-use crate::program::{Added, BaseTable, Choice, Chunk, GroupView, PORT_CELLS, PortTable, Program, TableData};
+use crate::program::{BaseTable, Choice, GroupView, PORT_CELLS, PortTable, Program, TableData};
 use arc_swap::ArcSwap;
+use fastpath_switch::execute::CreditPlace;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
-use fastpath_switch::plan::{DeltaRun, Rule, Update};
+use fastpath_switch::plan::{Delta, Rule, Shelf, Update};
 use fastpath_switch::port::PortCounters;
 use fastpath_switch::{Changes, Switch, TablePlan};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::mem;
-use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The changes that a table may have on top of its base, at least and at most. From half of it on,
-/// further changes should wait for a rebuild in progress. Building a base takes time in proportion
-/// to the table, so more rules allow more changes per base; otherwise the time to load a table
-/// would grow with the square of its size.
-const ROOM: RangeInclusive<usize> = 8192..=65_536;
-/// One rule of this many in a base may have changed.
-const ROOM_SHARE: usize = 8;
-
-/// The changes since the start of a job that are applied immediately: less than half a millisecond.
-const TAKEN_AT_ONCE: usize = 512;
+/// The changes on top of a base from which the next base is urgent, if they are also half as many
+/// as the rules of the base. So the work on bases is a small multiple of that on changes.
+const PRESSING: usize = 4096;
+/// The changes on top of a base from which further ones should wait for the job in progress, if
+/// they are also as many as the rules of the base.
+const BEHIND: usize = 1 << 17;
 
 /// The work of an update on the last counts of replaced tables, in reads of a cell. With [`CREDIT`]
 /// it takes less than a quarter of a millisecond.
 const SETTLED_AT_ONCE: usize = 4096;
+/// The work of a part of settling, in reads of a cell.
+const PARTLY_SETTLED: usize = 16_384;
 /// The cost of crediting a flow, in reads of a cell: it has to be found in a table of any size.
 const CREDIT: usize = 32;
 
@@ -79,15 +77,19 @@ pub struct Live {
     tables: Vec<LiveTable>,
     /// Replaced tables, until no worker runs them and their counts are credited.
     retired: Vec<Retired>,
+    /// The last number of a part of settling that was given to a replaced table.
+    parts: usize,
     /// Replaced programs that workers may still run. They are held here so that no worker has to
     /// free one.
     programs: Vec<Arc<Program>>,
     garbage: Garbage,
     code: Arc<Code>,
+    /// Whether the code is not that of the present bases.
+    is_code_due: bool,
     groups: BTreeMap<u32, Arc<GroupView>>,
     meters: BTreeMap<u32, LiveMeter>,
-    /// The changes since the start of the job in progress, by table.
-    since: Option<BTreeMap<u8, BTreeSet<Rank>>>,
+    /// The changes since the start of the job in progress, by table, for the tables that it builds.
+    since: Option<BTreeMap<u8, Since>>,
 }
 
 /// Replaced tables and code that nothing uses. The next job frees them, because freeing large
@@ -104,27 +106,45 @@ struct LiveTable {
     data: Arc<TableData>,
     /// The values last read of the cells, for each worker.
     base_read: Vec<Vec<Counters>>,
-    added: AddedCells,
+    added: AddedFlows,
 }
 
 /// A table that was replaced.
 #[derive(Debug)]
 struct Retired {
     id: u8,
+    /// The part of settling that it is.
+    part: usize,
     table: LiveTable,
     /// The number of its rules that are credited for the last time.
     settled: usize,
 }
 
-/// The cells of rules added since a base was built: one for every flow that was ever added, by its
-/// serial number.
+/// The flows added since a base was built: one for every flow that was ever added, by its serial
+/// number.
 #[derive(Debug, Default)]
-struct AddedCells {
-    cells: Vec<Arc<Chunk>>,
-    /// The values last read of each flow, for each worker.
-    read: Vec<Box<[Counters]>>,
-    flows: Vec<(Rank, u64)>,
-    slots: BTreeMap<u64, u32>,
+struct AddedFlows {
+    flows: Vec<AddedFlow>,
+    by_serial: BTreeMap<u64, u32>,
+    /// The cells of the rule of each change; none for a removal.
+    cells: Shelf<Arc<[FlowCell]>>,
+    none: Arc<[FlowCell]>,
+}
+
+/// A flow that was added, and the cell and the values last read of each worker.
+#[derive(Debug)]
+struct AddedFlow {
+    rank: Rank,
+    serial: u64,
+    cells: Arc<[FlowCell]>,
+    read: Box<[Counters]>,
+}
+
+/// Changes since a job started, which will lie on top of its result.
+#[derive(Debug, Default)]
+struct Since {
+    delta: Delta,
+    added: AddedFlows,
 }
 
 /// A meter in use, and its state in the switch when last credited.
@@ -143,17 +163,8 @@ pub struct Job {
 enum Task {
     /// Build the bases of tables that have none, and the code of all tables.
     Make(Vec<(TablePlan, Option<Arc<BaseTable>>)>, Garbage),
-    /// Apply changes made since the job started to its result.
-    CatchUp(Box<JobResult>, Vec<Changed>),
     /// Only free memory.
     Free(Garbage),
-}
-
-/// Flows of a table that have changed, and their present rules, if they still exist.
-struct Changed {
-    table: u8,
-    ranks: BTreeSet<Rank>,
-    rules: Vec<Rule>,
 }
 
 /// The result of a [`Job`].
@@ -224,9 +235,11 @@ impl Live {
             read: read.collect(),
             tables: tables.into_values().collect(),
             retired: Vec::new(),
+            parts: 1 << 16,
             programs: Vec::new(),
             garbage: Garbage::default(),
             code,
+            is_code_due: false,
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             since: None,
@@ -261,41 +274,28 @@ impl Live {
         if plan.update(&switch.tables()[usize::from(id)], changes) == Update::Unchanged {
             return;
         }
-        match changes {
-            Changes::Few(ranks) => {
-                if let Some(since) = &mut self.since {
-                    since.entry(id).or_default().extend(ranks.iter().cloned());
-                }
-            }
-            // A new base: the result of a job for the old one is of no use.
-            Changes::Many => self.since = None,
-        }
-        let (added, gone) = plan.changes();
-        let room = room(&plan);
-        let is_large = added + gone > room;
-        // Rows and cells belong to the base: a plan with another base needs all of them again.
-        let is_other = !plan.shares_base(&table.data.plan);
-        if is_other || is_large || !table.add(&plan, self.stations.len(), room) {
-            let settled = if plan.is_settled() { plan } else { plan.rebuilt() };
-            let base = Arc::new(BaseTable::new(&settled, self.stations.len()));
+        // Rows and cells belong to the base: a plan with another base needs all of them again, and
+        // the result of a job for the old one is of no use.
+        if !plan.shares_base(&table.data.plan) {
+            let base = Arc::new(BaseTable::new(&plan, self.stations.len()));
             self.since = None;
-            self.replace(id, LiveTable::new((settled, base)));
-            self.recompile();
+            self.replace(id, LiveTable::new((plan, base)));
+            // The code is that of the old base. Rust executes the tables until a job has made new
+            // code.
+            self.code = Arc::new(native::without_code());
+            self.is_code_due = true;
+            return;
         }
-    }
-
-    /// Generates the code of all tables immediately.
-    fn recompile(&mut self) {
-        let tables: Vec<_> =
-            self.tables.iter().map(|table| (table.data.plan.clone(), Arc::clone(&table.data.base))).collect();
-        // Where code could be generated it can be again. If not, the code of the old bases is of no
-        // use for the new ones.
-        self.code = Arc::new(native::compile(&tables).unwrap_or_else(|_| native::without_code()));
+        if let Some(since) = self.since.as_mut().and_then(|since| since.get_mut(&id)) {
+            since.take_in(plan.delta(), table.added.cells.len(), self.stations.len());
+        }
+        table.take_in(plan, self.stations.len());
     }
 
     fn replace(&mut self, id: u8, table: LiveTable) {
         let old = mem::replace(&mut self.tables[usize::from(id)], table);
-        self.retired.push(Retired { id, table: old, settled: 0 });
+        self.parts += 1;
+        self.retired.push(Retired { id, part: self.parts, table: old, settled: 0 });
     }
 
     /// Returns work that would make lookups faster: new bases for tables that have changed, and new
@@ -306,13 +306,15 @@ impl Live {
             return None;
         }
         let workers = self.stations.len();
-        let is_due = self.tables.iter().any(|table| !table.data.plan.is_settled());
+        let is_due = self.tables.iter().any(|table| !table.data.plan.is_settled()) || self.is_code_due;
         if !is_due || self.retired.len() >= RETIRED_MAX {
             let garbage = self.garbage.take();
             let is_clean = garbage.tables.is_empty() && garbage.code.is_empty();
             return (!is_clean).then_some(Job { task: Task::Free(garbage), workers });
         }
-        self.since = Some(BTreeMap::new());
+        let is_built = |(_, table): &(u8, &LiveTable)| !table.data.plan.is_settled();
+        let built = (0..).zip(&self.tables).filter(is_built).map(|(id, _)| (id, Since::default()));
+        self.since = Some(built.collect());
         let tables = self.tables.iter().map(|LiveTable { data, .. }| {
             (data.plan.clone(), data.plan.is_settled().then(|| Arc::clone(&data.base)))
         });
@@ -320,43 +322,31 @@ impl Live {
         Some(Job { task, workers })
     }
 
+    /// Returns whether the next job should not wait for a quiet moment, because many changes lie on
+    /// top of a base.
+    pub fn is_pressing(&self) -> bool {
+        self.tables.iter().any(|table| table.data.plan.has_changed(PRESSING, 2))
+    }
+
     /// Returns whether further changes should wait: many already wait for a base that a job is
     /// building.
     pub fn is_behind(&self) -> bool {
-        let waits = |LiveTable { data, added, .. }: &LiveTable| {
-            let (count, gone) = data.plan.changes();
-            added.flows.len().max(count + gone) > room(&data.plan) / 2
-        };
-        self.since.is_some() && self.tables.iter().any(waits)
+        self.since.is_some() && self.tables.iter().any(|table| table.data.plan.has_changed(BEHIND, 1))
     }
 
-    /// Takes over the result of a job. Changes made meanwhile become the delta of the new bases. If
-    /// they are many, the result is not used yet: another job is returned, which applies some of
-    /// them first.
-    #[must_use]
-    pub fn finish(&mut self, switch: &mut Switch, mut made: JobResult) -> Option<Job> {
-        let code = made.code.take()?;
+    /// Takes over the result of a job. The changes made meanwhile lie on top of the new bases.
+    pub fn finish(&mut self, switch: &mut Switch, made: JobResult) {
+        let Some(code) = made.code else { return };
         let Some(mut since) = self.since.take() else {
             self.garbage.tables.extend(made.tables.into_values());
-            return None;
+            return;
         };
-        // The tables that are not replaced have their changes already.
-        since.retain(|id, ranks| made.tables.contains_key(id) && !ranks.is_empty());
-        if since.values().map(BTreeSet::len).sum::<usize>() > TAKEN_AT_ONCE {
-            let changes = since.iter_mut().map(|(id, ranks)| Changed::some(*id, ranks, switch)).collect();
-            self.since = Some(since);
-            let made = Box::new(JobResult { code: Some(code), ..made });
-            return Some(Job { task: Task::CatchUp(made, changes), workers: self.stations.len() });
-        }
         for (id, table) in made.tables {
-            self.replace(id, table);
+            let since = since.remove(&id).unwrap_or_default();
+            self.replace(id, table.with(since));
         }
-        self.code = Arc::new(code);
-        for (id, ranks) in since {
-            self.update_table(switch, id, &Changes::Few(ranks));
-        }
+        (self.code, self.is_code_due) = (Arc::new(code), false);
         self.update(switch);
-        None
     }
 
     /// Forgets a job that failed.
@@ -366,6 +356,38 @@ impl Live {
 
     /// Adds the counts of the workers since the last call to the switch.
     pub fn settle(&mut self, switch: &mut Switch) {
+        let mut place = Some(CreditPlace::default());
+        while let Some(from) = place {
+            place = self.settle_part(switch, from);
+        }
+        self.settle_retired(switch, usize::MAX);
+    }
+
+    /// Does part of what [`Live::settle`] does: first tables, ports, groups and meters, then the
+    /// flows of each table, then those of replaced tables. Returns where to continue.
+    pub fn settle_part(&mut self, switch: &mut Switch, from: CreditPlace) -> Option<CreditPlace> {
+        let CreditPlace { part, place } = from;
+        if part == 0 {
+            self.settle_shared(switch);
+            return Some(CreditPlace { part: 1, place: 0 });
+        }
+        // A table that is replaced between two parts gets a number above all others.
+        let (id, table, part) = match self.tables.get_mut(part - 1) {
+            Some(table) => ((part - 1) as u8, table, part),
+            None => {
+                let retired = self.retired.iter_mut().find(|retired| retired.part >= part)?;
+                (retired.id, &mut retired.table, retired.part)
+            }
+        };
+        let mut work = PARTLY_SETTLED;
+        let place = table.settle_from(place.min(table.len()), id, switch, &mut work);
+        let is_done = place == table.len();
+        Some(if is_done { CreditPlace { part: part + 1, place: 0 } } else { CreditPlace { part, place } })
+    }
+
+    /// Settles everything except flows.
+    fn settle_shared(&mut self, switch: &mut Switch) {
+        let known: Vec<(u32, usize)> = self.shared.newest().ports.cells().collect();
         for (station, CellValues { tables, ports }) in self.stations.iter().zip(&mut self.read) {
             for (id, (cell, read)) in (0..).zip(station.tables.iter().zip(tables)) {
                 let (lookups, matched) = cell.since(read);
@@ -373,19 +395,13 @@ impl Live {
                     switch.credit_hits(id, lookups, matched);
                 }
             }
-            let known: Vec<(u32, usize)> = self.shared.newest().ports.cells().collect();
-            for (number, cell) in known {
-                let passed = station.ports[cell].since(&mut ports[cell]);
+            for (number, cell) in &known {
+                let passed = station.ports[*cell].since(&mut ports[*cell]);
                 if passed != PortCounters::default() {
-                    switch.credit_port(number, &passed);
+                    switch.credit_port(*number, &passed);
                 }
             }
         }
-        for (id, table) in (0..).zip(&mut self.tables) {
-            table.settle(id, switch);
-        }
-        self.retired.iter_mut().for_each(|Retired { id, table, .. }| table.settle(*id, switch));
-        self.settle_retired(switch, usize::MAX);
         self.groups.iter().for_each(|(id, group)| group.settle(*id, switch));
         for (id, live) in &mut self.meters {
             if let Some(meter) = switch.meter_mut(*id).filter(|meter| **meter == live.settled) {
@@ -427,7 +443,7 @@ impl Live {
     fn settle_retired(&mut self, switch: &mut Switch, mut work: usize) {
         self.programs.retain(|program| Arc::strong_count(program) > 1);
         let mut place = 0;
-        while let Some(Retired { id, table, settled }) = self.retired.get_mut(place) {
+        while let Some(Retired { id, table, settled, .. }) = self.retired.get_mut(place) {
             if Arc::strong_count(&table.data) > 1 || Arc::strong_count(&table.data.base) > 1 {
                 place += 1;
                 continue;
@@ -554,64 +570,61 @@ impl Garbage {
     }
 }
 
-impl AddedCells {
-    /// Returns the index of the cell of a rule.
-    fn slot(&mut self, rule: &Rule, workers: usize) -> u32 {
-        let AddedCells { cells, read, flows, slots } = self;
-        *slots.entry(rule.serial).or_insert_with(|| {
-            let slot = flows.len();
-            if Chunk::place(slot).0 == cells.len() {
-                cells.push(Arc::new(Chunk::new(workers)));
-            }
-            read.push(vec![Counters::default(); workers].into());
-            flows.push((rule.rank.clone(), rule.serial));
-            slot as u32
-        })
+impl AddedFlows {
+    /// Notes the rule of the next change; none for a removal.
+    fn note(&mut self, rule: Option<&Rule>, workers: usize) {
+        let AddedFlows { flows, by_serial, cells, none } = self;
+        let Some(rule) = rule else { return cells.push(Arc::clone(none)) };
+        let place = *by_serial.entry(rule.serial).or_insert_with(|| {
+            flows.push(AddedFlow {
+                rank: rule.rank.clone(),
+                serial: rule.serial,
+                cells: (0..workers).map(|_| FlowCell::default()).collect(),
+                read: vec![Counters::default(); workers].into(),
+            });
+            flows.len() as u32 - 1
+        });
+        cells.push(Arc::clone(&flows[place as usize].cells));
+    }
+}
+
+impl Since {
+    /// Takes over the changes of another delta, from number `from` on.
+    fn take_in(&mut self, changes: &Delta, from: usize, workers: usize) {
+        for (rank, rule) in changes.since(from) {
+            self.added.note(rule, workers);
+            self.delta.note(rank.clone(), rule.cloned());
+        }
     }
 }
 
 impl LiveTable {
     fn new((plan, base): (TablePlan, Arc<BaseTable>)) -> LiveTable {
         let base_read = base.cells.iter().map(|cells| vec![Counters::default(); cells.len()]).collect();
-        let data = Arc::new(TableData { plan, base, added: Vec::new() });
-        LiveTable { data, base_read, added: AddedCells::default() }
+        let data = Arc::new(TableData { plan, base, cells: Shelf::default() });
+        LiveTable { data, base_read, added: AddedFlows::default() }
     }
 
-    /// Takes a plan with other runs. Returns false if more flows than `room` would have been added
-    /// since the base was built.
-    fn add(&mut self, plan: &TablePlan, workers: usize, room: usize) -> bool {
-        // Runs that existed before keep their rows.
-        let old = self.data.plan.runs().iter().zip(&self.data.added);
-        let old: BTreeMap<*const DeltaRun, Arc<Added>> =
-            old.map(|(run, added)| (Arc::as_ptr(run), Arc::clone(added))).collect();
-        let known = |run: &Arc<DeltaRun>| old.get(&Arc::as_ptr(run));
-        let news = plan.runs().iter().filter(|run| known(run).is_none()).flat_map(|run| run.rules());
-        let new = news.filter(|rule| !self.added.slots.contains_key(&rule.serial)).count();
-        if self.added.flows.len() + new > room {
-            return false;
+    /// Returns the table with changes on top of its base.
+    fn with(self, since: Since) -> LiveTable {
+        let Since { delta, added } = since;
+        let plan = self.data.plan.clone().with_delta(delta);
+        let (base, cells) = (Arc::clone(&self.data.base), added.cells.clone());
+        LiveTable { data: Arc::new(TableData { plan, base, cells }), added, ..self }
+    }
+
+    /// Takes a plan with further changes.
+    fn take_in(&mut self, plan: TablePlan, workers: usize) {
+        for (_, rule) in plan.delta().since(self.added.cells.len()) {
+            self.added.note(rule, workers);
         }
-        let base = Arc::clone(&self.data.base);
-        let added = plan.runs().iter().map(|run| match known(run) {
-            Some(added) => Arc::clone(added),
-            None => {
-                let places = run.rules().iter().map(|rule| self.added.slot(rule, workers)).collect();
-                Arc::new(Added::new(&base, run.rules(), places, self.added.cells.clone()))
-            }
-        });
-        let added = added.collect();
-        self.data = Arc::new(TableData { plan: plan.clone(), base, added });
-        true
+        let (base, cells) = (Arc::clone(&self.data.base), self.added.cells.clone());
+        self.data = Arc::new(TableData { plan, base, cells });
     }
 
     /// Returns the number of rules: those of the base, then those added.
     fn len(&self) -> usize {
         self.data.plan.rules().len() + self.added.flows.len()
-    }
-
-    /// Credits the counts of all rules.
-    fn settle(&mut self, id: u8, switch: &mut Switch) {
-        let mut work = usize::MAX;
-        self.settle_from(0, id, switch, &mut work);
     }
 
     /// Credits the counts of the rules from number `from` on, with `work` as the limit. Returns the
@@ -630,7 +643,7 @@ impl LiveTable {
     /// Credits the counts of one flow, as a rule of the base and as an added one.
     fn settle_flow(&mut self, id: u8, switch: &mut Switch, rank: &Rank, serial: u64) {
         let rules = self.data.plan.rules();
-        let added = self.added.slots.get(&serial).map(|slot| rules.len() + *slot as usize);
+        let added = self.added.by_serial.get(&serial).map(|place| rules.len() + *place as usize);
         let based = rules.binary_search_by(|rule| rule.rank.cmp(rank)).ok();
         for place in based.into_iter().chain(added) {
             self.settle_place(place, id, switch);
@@ -654,24 +667,14 @@ impl LiveTable {
                     credit(rank, *serial, &cells[place], &mut read[place]);
                 }
             }
-            Some(slot) => {
-                let (rank, serial) = &added.flows[slot];
-                let (chunk, place) = Chunk::place(slot);
-                for (cell, read) in added.cells[chunk].cells(place).zip(&mut added.read[slot]) {
+            Some(place) => {
+                let AddedFlow { rank, serial, cells, read } = &mut added.flows[place];
+                for (cell, read) in cells.iter().zip(read) {
                     credit(rank, *serial, cell, read);
                 }
             }
         }
         credited
-    }
-}
-
-impl Changed {
-    /// Takes some of the pending ranks.
-    fn some(table: u8, waiting: &mut BTreeSet<Rank>, switch: &Switch) -> Changed {
-        let ranks = (0..TAKEN_AT_ONCE).map_while(|_| waiting.pop_first()).collect();
-        let rules = Rule::current(&switch.tables()[usize::from(table)], &ranks);
-        Changed { table, ranks, rules }
     }
 }
 
@@ -685,16 +688,6 @@ impl Job {
                 drop(garbage);
                 let (tables, code) = make(tables, self.workers)?;
                 Ok(JobResult { tables, code: Some(code) })
-            }
-            Task::CatchUp(mut made, changes) => {
-                for Changed { table, ranks, rules } in changes {
-                    let Some(table) = made.tables.get_mut(&table) else { continue };
-                    let mut plan = table.data.plan.clone();
-                    plan.take_in(&ranks, rules);
-                    // Whether there are too many is checked when the result is taken over.
-                    table.add(&plan, self.workers, usize::MAX);
-                }
-                Ok(*made)
             }
             Task::Free(garbage) => {
                 drop(garbage);
@@ -725,11 +718,6 @@ fn make(
     }
     let code = native::compile(&tables)?;
     Ok((rebuilt, code))
-}
-
-/// Returns how many changes a plan may have on top of its base.
-fn room(plan: &TablePlan) -> usize {
-    (plan.rules().len() / ROOM_SHARE).clamp(*ROOM.start(), *ROOM.end())
 }
 
 #[cfg(test)]
@@ -776,7 +764,7 @@ mod tests {
         assert_eq!(counted.collect::<Vec<_>>(), [((3, 3), 3); 2]);
         // The next bases have code again.
         let made = live.job().unwrap().run().unwrap();
-        assert!(live.finish(&mut switch, made).is_none());
+        live.finish(&mut switch, made);
         assert_eq!(live.tables_in_code(), [0, 1]);
         assert_eq!(run(&mut worker, 60), Fate::Forward { port: 3, queue: 0 });
     }

@@ -14,7 +14,7 @@ use fastpath_switch::flow::Counters;
 use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::normal::Normal;
-use fastpath_switch::plan::{Rule, RuleNumber};
+use fastpath_switch::plan::{RuleNumber, Shelf};
 use fastpath_switch::{Action, ActionSet, Port, Switch, TablePlan, port};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,8 +26,8 @@ const STRIDE_MAX: usize = 16;
 const HIGH_PORTS: usize = 1024;
 /// The most ports that have counters.
 pub(crate) const PORT_CELLS: usize = PORTS as usize + HIGH_PORTS;
-/// The number of cells for added rules that are allocated together.
-const CHUNK: usize = 1024;
+/// The row of the rules added since a base was built: Rust executes them.
+static ADDED_ROW: [u64; 1] = [GENERIC as u64];
 
 /// Bits of [`PortTable::flags`].
 pub(crate) mod flags {
@@ -54,8 +54,8 @@ pub(crate) struct Program {
 pub(crate) struct TableData {
     pub(crate) plan: TablePlan,
     pub(crate) base: Arc<BaseTable>,
-    /// The added rules of each run of the plan.
-    pub(crate) added: Vec<Arc<Added>>,
+    /// For each change of the plan, the cells of its rule for each worker.
+    pub(crate) cells: Shelf<Arc<[FlowCell]>>,
 }
 
 /// Operations and counters of the rules of a plan's base.
@@ -69,21 +69,6 @@ pub(crate) struct BaseTable {
     /// The cells of each worker.
     pub(crate) cells: Vec<Arc<[FlowCell]>>,
 }
-
-/// Operations and counters of the rules of a run, added since the base was built.
-#[derive(Debug)]
-pub(crate) struct Added {
-    pub(crate) rows: Box<[u64]>,
-    pub(crate) arena: Arena,
-    /// The cell of each rule.
-    pub(crate) slots: Box<[u32]>,
-    /// The cells, which are shared with earlier and later versions over the same base.
-    pub(crate) cells: Vec<Arc<Chunk>>,
-}
-
-/// A block of cells of added rules, for each worker.
-#[derive(Debug)]
-pub(crate) struct Chunk(Vec<Arc<[FlowCell]>>);
 
 /// Ports as the data path sees them.
 #[derive(Debug)]
@@ -156,47 +141,11 @@ impl BaseTable {
     }
 }
 
-impl Added {
-    /// Compiles the rules that were added to a plan to rows.
-    pub(crate) fn new(base: &BaseTable, rules: &[Rule], slots: Box<[u32]>, cells: Vec<Arc<Chunk>>) -> Added {
-        let mut arena = Arena::after(&base.arena);
-        let what = |rule: &Rule| {
-            let known = Template::of(&rule.instructions, &mut arena);
-            match known.filter(|(_, operands)| operands.len() < base.stride) {
-                Some((template, operands)) => (base.templates.known(&template), operands),
-                None => (GENERIC, Vec::new()),
-            }
-        };
-        let what: Vec<(u32, Vec<u64>)> = rules.iter().map(what).collect();
-        Added { rows: lay_out(base.stride, &what), arena, slots, cells }
-    }
-}
-
-impl Chunk {
-    pub(crate) fn new(workers: usize) -> Chunk {
-        Chunk(cells(workers, CHUNK))
-    }
-
-    /// Returns the chunk of a slot and the index in it.
-    pub(crate) fn place(slot: usize) -> (usize, usize) {
-        (slot / CHUNK, slot % CHUNK)
-    }
-
-    /// Returns the cells of one index, of each worker.
-    pub(crate) fn cells(&self, place: usize) -> impl Iterator<Item = &FlowCell> {
-        self.0.iter().map(move |cells| &cells[place])
-    }
-}
-
 impl TableData {
     /// Returns the cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: RuleNumber) -> Option<&FlowCell> {
         match found.added() {
-            Some((run, place)) => {
-                let added = self.added.get(run)?;
-                let (chunk, place) = Chunk::place(*added.slots.get(place)? as usize);
-                added.cells.get(chunk)?.0[worker].get(place)
-            }
+            Some(slot) => self.cells.get(slot)?.get(worker),
             None => self.base.cells[worker].get(found.number() as usize),
         }
     }
@@ -204,17 +153,15 @@ impl TableData {
     /// Returns the row of a rule.
     pub(crate) fn row(&self, found: RuleNumber) -> &[u64] {
         let stride = self.base.stride;
-        let (rows, place) = match found.added() {
-            Some((run, place)) => (&self.added[run].rows, place),
-            None => (&self.base.rows, found.number() as usize),
-        };
-        &rows[place * stride..][..stride]
+        match found.added() {
+            Some(_) => &ADDED_ROW,
+            None => &self.base.rows[found.number() as usize * stride..][..stride],
+        }
     }
 
-    /// Returns the action of a number in the row of a rule.
-    pub(crate) fn action(&self, found: RuleNumber, number: u64) -> Option<Action> {
-        let (run, _) = found.added().unzip();
-        self.base.arena.get(number).or_else(|| self.added.get(run?)?.arena.get(number))
+    /// Returns the action of a number in a row.
+    pub(crate) fn action(&self, number: u64) -> Option<Action> {
+        self.base.arena.get(number)
     }
 }
 
@@ -293,6 +240,6 @@ fn lay_out(stride: usize, what: &[(u32, Vec<u64>)]) -> Box<[u64]> {
 }
 
 /// Allocates cells for each worker.
-pub(crate) fn cells(workers: usize, count: usize) -> Vec<Arc<[FlowCell]>> {
+fn cells(workers: usize, count: usize) -> Vec<Arc<[FlowCell]>> {
     (0..workers).map(|_| (0..count).map(|_| FlowCell::default()).collect()).collect()
 }

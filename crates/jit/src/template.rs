@@ -86,8 +86,6 @@ pub(crate) enum SetBefore {
 /// The actions that rows name by number, each once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arena {
-    /// The number of the first action.
-    first: u64,
     pub(crate) actions: Vec<Action>,
     numbers: BTreeMap<Action, u64>,
 }
@@ -100,20 +98,15 @@ pub(crate) struct Templates {
 }
 
 impl Arena {
-    /// Returns an arena whose numbers begin where those of another end.
-    pub(crate) fn after(other: &Arena) -> Arena {
-        Arena { first: other.first + other.actions.len() as u64, ..Arena::default() }
-    }
-
     /// Returns the action of a number.
     pub(crate) fn get(&self, number: u64) -> Option<Action> {
-        self.actions.get(number.checked_sub(self.first)? as usize).copied()
+        self.actions.get(number as usize).copied()
     }
 
     fn number(&mut self, action: Action) -> u64 {
         *self.numbers.entry(action).or_insert_with(|| {
             self.actions.push(action);
-            self.first + self.actions.len() as u64 - 1
+            self.actions.len() as u64 - 1
         })
     }
 }
@@ -131,11 +124,6 @@ impl Templates {
         let number = self.list.len() as u32;
         self.numbers.insert(template, number);
         number
-    }
-
-    /// Returns the number of a known template, or [`GENERIC`].
-    pub(crate) fn known(&self, template: &Template) -> u32 {
-        self.numbers.get(template).copied().unwrap_or(GENERIC)
     }
 }
 

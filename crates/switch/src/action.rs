@@ -8,8 +8,11 @@
 //! Read first: OpenFlow 1.3.5 §5.10 (action set), §5.12 (actions).
 
 use crate::field::Field;
-use crate::{group, port};
+use crate::port;
 use std::collections::BTreeMap;
+
+/// The highest number of a group (OFPG_MAX), which `group.rs` gives its public name.
+pub(crate) const GROUP_MAX: u32 = 0xffff_ff00;
 
 /// An action on a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -119,7 +122,7 @@ pub const ACTIONS: &[ActionInfo] = &[
     row(15, "set_mpls_ttl", Argument::Ttl(Action::SetMplsTtl)),
     row(23, "mod_nw_ttl", Argument::Ttl(Action::SetNwTtl)),
     row(21, "set_queue", Argument::Number { max: u32::MAX, make: Action::SetQueue }),
-    row(22, "group", Argument::Number { max: group::MAX, make: Action::Group }),
+    row(22, "group", Argument::Number { max: GROUP_MAX, make: Action::Group }),
     row(0, "output", Argument::Own),
 ];
 

@@ -184,6 +184,19 @@ pub struct Removed {
     pub at: Time,
 }
 
+/// A flow, as plans hold it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// Priority and match.
+    pub rank: Rank,
+    /// The serial number of the flow, for crediting counters.
+    pub serial: u64,
+    /// The flow's cookie.
+    pub cookie: u64,
+    /// Its instructions.
+    pub instructions: Arc<Instructions>,
+}
+
 /// Why a flow was removed (OFPRR_; the numbers are the protocol's).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -284,6 +297,11 @@ impl Flow {
         self.instructions.room()
     }
 
+    /// Returns whether its removal is reported (OFPFF_SEND_FLOW_REM).
+    pub fn is_reported(&self) -> bool {
+        self.flags & flags::SEND_FLOW_REM != 0
+    }
+
     /// Returns when it is removed unless a packet matches before, and why; `None` for a flow
     /// without timeouts.
     pub fn deadline(&self) -> Option<(Time, RemovedReason)> {
@@ -321,6 +339,13 @@ impl Flow {
     }
 }
 
+impl Rule {
+    pub(crate) fn of((rank, flow): (&Rank, &Flow)) -> Rule {
+        let (rank, instructions) = (rank.clone(), Arc::clone(&flow.instructions));
+        Rule { rank, serial: flow.serial, cookie: flow.cookie, instructions }
+    }
+}
+
 impl FlowFilter {
     /// Returns the filter that selects every flow.
     pub fn all() -> FlowFilter {
@@ -336,7 +361,7 @@ impl FlowFilter {
 
     /// Returns the filter of a modification (which ignores ports and groups) or a deletion. Strict
     /// commands also compare the rank.
-    pub(crate) fn of(request: &FlowMod) -> FlowFilter {
+    pub fn of(request: &FlowMod) -> FlowFilter {
         let is_delete = matches!(request.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         FlowFilter {
             table_id: request.table_id,
@@ -346,6 +371,12 @@ impl FlowFilter {
             cookie_mask: request.cookie_mask,
             matching: request.matching.clone(),
         }
+    }
+
+    /// Returns whether every flow of the tables passes.
+    pub(crate) fn selects_all(&self) -> bool {
+        let FlowFilter { out_port, out_group, cookie_mask, .. } = *self;
+        (out_port, out_group, cookie_mask) == (port::ANY, ANY_GROUP, 0) && self.matching.is_any()
     }
 
     /// Returns whether a flow passes everything except match and table.

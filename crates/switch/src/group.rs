@@ -10,7 +10,7 @@ use fastpath_wire::{Headers, NetworkLayer};
 use std::sync::Arc;
 
 /// Highest number of a group (OFPG_MAX).
-pub const MAX: u32 = 0xffff_ff00;
+pub const MAX: u32 = crate::action::GROUP_MAX;
 /// Every group, in deletions (OFPG_ALL).
 pub const ALL: u32 = 0xffff_fffc;
 

@@ -553,3 +553,70 @@ fn actions_that_the_match_does_not_allow_are_refused() {
     let metered = FlowMod::add(0, 1, Match::any(), Instructions { meter: Some(1), ..out(2) });
     assert_eq!(switch.clone().flow_mod(at(0), &metered).unwrap_err().numbers(), (12, 2));
 }
+
+#[test]
+fn deletion_and_expiry_in_parts_do_what_the_whole_does() {
+    let mut whole = Switch::new(Limits { tables: 2, ..Limits::default() });
+    let at = |second| Time::ZERO + Duration::from_secs(second);
+    for n in 0..280u16 {
+        let matching = Match::new(&[FieldMatch::exact(Field::EthDst, n.into())]).unwrap();
+        let flags = if n % 3 == 0 { crate::flow::flags::SEND_FLOW_REM } else { 0 };
+        let add = FlowMod::add(u8::from(n % 2 == 0), n, matching, Instructions::default());
+        let add = FlowMod { flags, hard_timeout: n % 7, idle_timeout: n % 5, ..add };
+        whole.flow_mod(at(0), &add).unwrap();
+    }
+    let mut parts = whole.clone();
+    for second in [3, 5, 20] {
+        let due: Vec<_> = parts.due(at(second)).collect();
+        let mut removed = Vec::new();
+        while parts.due(at(second)).next().is_some() {
+            removed.extend(parts.expire_some(at(second), 4));
+        }
+        let all = whole.expire(at(second));
+        assert_eq!(removed, all);
+        assert!(all.len() <= due.len() && !all.is_empty());
+        assert_eq!(whole.next_at(), parts.next_at());
+    }
+    let request = FlowMod { table_id: 1, ..FlowMod::delete_all() };
+    assert_eq!(parts.clear(&request).len(), 0, "some removals are reported");
+    let flows: Vec<_> = parts.flows_after(1, None).map(|(table, rank, _)| (table, rank.clone())).collect();
+    let removed: Vec<_> = flows.chunks(2).flat_map(|some| parts.delete(at(30), some)).collect();
+    assert_eq!(removed, whole.flow_mod(at(30), &request).unwrap());
+    assert!(removed.len() > 2 && parts.tables()[1].is_empty());
+    assert_eq!(parts.delete(at(30), &flows), []);
+}
+
+#[test]
+fn tables_are_cleared_where_every_flow_goes_and_none_is_reported() {
+    let mut switch = Switch::new(Limits { tables: 3, ..Limits::default() });
+    let add = |table, flags| FlowMod {
+        flags,
+        idle_timeout: 9,
+        ..FlowMod::add(table, 1, Match::any(), Instructions::default())
+    };
+    let fill = |switch: &mut Switch| {
+        switch.flow_mod(Time::ZERO, &add(0, 0)).unwrap();
+        switch.flow_mod(Time::ZERO, &add(1, crate::flow::flags::SEND_FLOW_REM)).unwrap();
+    };
+    fill(&mut switch);
+    let all = FlowMod::delete_all();
+    for other in [
+        FlowMod { command: FlowCommand::DeleteStrict, ..all.clone() },
+        FlowMod { cookie_mask: 1, ..all.clone() },
+        FlowMod { out_port: 1, ..all.clone() },
+        FlowMod { out_group: 1, ..all.clone() },
+        FlowMod { matching: Match::new(&[FieldMatch::exact(Field::InPort, 1)]).unwrap(), ..all.clone() },
+        FlowMod { table_id: 2, ..all.clone() },
+    ] {
+        assert_eq!(switch.clear(&other).len(), 0, "{other:?}");
+    }
+    let before = switch.generation();
+    assert_eq!(switch.clear(&all).len(), 1);
+    assert!(switch.generation() > before);
+    assert_eq!((switch.tables()[0].len(), switch.tables()[1].len()), (0, 1));
+    assert_eq!(switch.flow_mod(Time::ZERO, &all).unwrap().len(), 1);
+    assert_eq!(switch.next_at(), None);
+    // The tables are as good as new.
+    fill(&mut switch);
+    assert_eq!(switch.tables()[0].len(), 1);
+}

@@ -12,7 +12,7 @@ use fastpath_wire::{Headers, NetworkLayer, ethertype, protocol};
 /// The least EtherType; smaller values are lengths of IEEE 802.3 frames.
 pub const ETH_TYPE_MIN: u16 = 0x0600;
 /// The EtherType of frames that have none (OFP_DL_TYPE_NOT_ETH_TYPE).
-pub const NOT_ETH_TYPE: u16 = 0x05ff;
+const NOT_ETH_TYPE: u16 = 0x05ff;
 
 /// The fields of one packet, packed. `words()[0]` has a bit for each field that is present.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -89,4 +89,4 @@ pub use meter::{Band, BandKind, Meter, MeterCommand, MeterMod};
 pub use plan::{Plan, TablePlan};
 pub use port::{Port, PortCounters};
 pub use switch::{Limits, Switch};
-pub use table::{Changes, Table};
+pub use table::{Changes, ClearedFlows, FlowChange, Table};

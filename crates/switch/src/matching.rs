@@ -56,7 +56,7 @@ impl FieldMatch {
     }
 
     /// Returns whether every bit of the field is compared.
-    pub fn is_exact(&self) -> bool {
+    pub(crate) fn is_exact(&self) -> bool {
         self.mask == self.field.ones()
     }
 

@@ -13,7 +13,7 @@ use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
 use crate::port::{self, Port, PortCounters};
-use crate::table::Table;
+use crate::table::{ClearedFlows, Table};
 use crate::{Action, Refusal};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +71,9 @@ pub struct Switch {
     generation: u64,
     /// What groups use of the room.
     group_room: usize,
+    /// At least what flows and groups use of the room: the sum over all tables is made when this
+    /// exceeds the limit only.
+    room_bound: usize,
 }
 
 impl Switch {
@@ -90,6 +93,7 @@ impl Switch {
             serial: 0,
             generation: 0,
             group_room: 0,
+            room_bound: 0,
         }
     }
 
@@ -141,12 +145,6 @@ impl Switch {
         port.config = port.config & !mask | config & mask;
         self.generation += 1;
         Ok(())
-    }
-
-    /// Removes a port.
-    pub fn remove_port(&mut self, number: u32) -> Option<Port> {
-        self.generation += 1;
-        self.ports.remove(&number)
     }
 
     /// Returns a port for counting.
@@ -266,10 +264,11 @@ impl Switch {
         counts
     }
 
-    /// Changes flows (OFPT_FLOW_MOD). Returns the flows that were removed.
+    /// Checks a request to change flows, without what depends on the flows of the table.
     ///
-    /// The request is refused, and nothing has changed.
-    pub fn flow_mod(&mut self, now: Time, request: &FlowMod) -> Result<Vec<Removed>, Refusal> {
+    /// # Errors
+    /// The request would be refused.
+    pub fn check_flow_mod(&self, request: &FlowMod) -> Result<(), Refusal> {
         let FlowMod { command, table_id, matching, instructions, .. } = request;
         let is_delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
         if *table_id >= self.limits.tables && !(is_delete && *table_id == ALL_TABLES) {
@@ -281,14 +280,47 @@ impl Switch {
         if !is_delete {
             check::instructions(self, *table_id, matching, instructions)?;
         }
+        Ok(())
+    }
+
+    /// Changes flows (OFPT_FLOW_MOD). Returns the flows that were removed.
+    ///
+    /// # Errors
+    /// The request is refused, and nothing has changed.
+    pub fn flow_mod(&mut self, now: Time, request: &FlowMod) -> Result<Vec<Removed>, Refusal> {
+        self.check_flow_mod(request)?;
         self.generation += 1;
-        match command {
+        match request.command {
             FlowCommand::Add => self.add_flow(now, request).map(|()| Vec::new()),
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
                 self.modify_flows(request).map(|()| Vec::new())
             }
             FlowCommand::Delete | FlowCommand::DeleteStrict => Ok(self.delete_flows(now, request)),
         }
+    }
+
+    /// Removes the flows of these tables and ranks that exist, as a deletion of each would.
+    pub fn delete(&mut self, now: Time, flows: &[(u8, Rank)]) -> Vec<Removed> {
+        self.generation += 1;
+        let take = |(id, rank): &(u8, Rank)| {
+            self.tables.get_mut(usize::from(*id))?.take(*id, rank, RemovedReason::Delete, now)
+        };
+        flows.iter().filter_map(take).collect()
+    }
+
+    /// Empties the tables whose flows a deletion selects all, if the removal of none is to be
+    /// reported. The time this takes does not grow with the number of flows; that of dropping the
+    /// result does. Other flows that the deletion selects stay.
+    pub fn clear(&mut self, request: &FlowMod) -> Vec<ClearedFlows> {
+        let selects_all = request.command == FlowCommand::Delete && FlowFilter::of(request).selects_all();
+        let tables =
+            (0..).zip(&mut self.tables).filter(|(id, _)| [*id, ALL_TABLES].contains(&request.table_id));
+        let cleared: Vec<_> = tables
+            .filter(|(_, table)| selects_all && !table.is_empty() && table.reports_none())
+            .map(|(_, table)| table.clear())
+            .collect();
+        self.generation += u64::from(!cleared.is_empty());
+        cleared
     }
 
     /// Adds packets counted elsewhere, the last of them at `last_used`, to the flow with this
@@ -328,11 +360,22 @@ impl Switch {
         self.tables.iter().filter_map(Table::next_at).min()
     }
 
+    /// Returns the flows that [`Switch::expire`] would look at, in this order.
+    pub fn due(&self, now: Time) -> impl Iterator<Item = (u8, Rank)> {
+        let tables = (0..).zip(&self.tables);
+        tables.flat_map(move |(id, table)| table.due(now).map(move |rank| (id, rank.clone())))
+    }
+
     /// Removes the flows whose timeouts have passed by `now`.
     pub fn expire(&mut self, now: Time) -> Vec<Removed> {
+        self.expire_some(now, usize::MAX)
+    }
+
+    /// As [`Switch::expire`], but looks at most at this many of the flows of [`Switch::due`].
+    pub fn expire_some(&mut self, now: Time, mut most: usize) -> Vec<Removed> {
         let mut removed = Vec::new();
         for (id, table) in self.tables.iter_mut().enumerate() {
-            table.expire(id as u8, now, &mut removed);
+            table.expire(id as u8, now, &mut most, &mut removed);
         }
         self.generation += u64::from(!removed.is_empty());
         removed
@@ -340,39 +383,41 @@ impl Switch {
 
     fn add_flow(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
         let rank = Rank::new(request.priority, request.matching.clone());
-        let table = &self.tables[usize::from(request.table_id)];
+        let more = request.instructions.room();
+        if self.room_bound + more > self.limits.room {
+            self.room_bound = self.room();
+        }
+        let Switch { tables, limits, serial, room_bound, .. } = self;
+        let table = &mut tables[usize::from(request.table_id)];
         if request.flags & flags::CHECK_OVERLAP != 0 && table.has_overlap(&rank) {
             return Err(Refusal::FlowOverlap);
         }
-        let old = table.flow(&rank);
-        if old.is_none() && table.len() >= self.limits.flows {
-            return Err(Refusal::FlowTableFull(request.table_id));
-        }
-        // §6.4: the identical flow is replaced without a flow-removed. Its counters are kept unless
-        // they are to be reset. It keeps its serial number with them, so that counts of an executor
-        // still find it.
-        let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0);
-        let kept = kept.map(|flow| (flow.serial, flow.counters));
-        let (gone, more) = (old.map_or(0, Flow::room), request.instructions.room());
-        if self.room() - gone + more > self.limits.room {
-            return Err(Refusal::FlowTableFull(request.table_id));
-        }
-        let table = &mut self.tables[usize::from(request.table_id)];
-        self.serial += 1;
-        let (serial, counters) = kept.unwrap_or((self.serial, Counters::default()));
-        let flow = Flow {
-            serial,
-            cookie: request.cookie,
-            flags: request.flags,
-            idle_timeout: request.idle_timeout,
-            hard_timeout: request.hard_timeout,
-            instructions: Arc::new(request.instructions.clone()),
-            counters,
-            added: now,
-            last_used: now,
-        };
-        table.insert(rank, flow);
-        Ok(())
+        let len = table.len();
+        table.insert(rank, |old| {
+            let has_room = *room_bound - old.map_or(0, Flow::room) + more <= limits.room;
+            if old.is_none() && len >= limits.flows || !has_room {
+                return Err(Refusal::FlowTableFull(request.table_id));
+            }
+            // §6.4: the identical flow is replaced without a flow-removed. Its counters are kept
+            // unless they are to be reset. It keeps its serial number with them, so that counts of
+            // an executor still find it.
+            let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0);
+            let kept = kept.map(|flow| (flow.serial, flow.counters));
+            *serial += 1;
+            *room_bound += more;
+            let (serial, counters) = kept.unwrap_or((*serial, Counters::default()));
+            Ok(Flow {
+                serial,
+                cookie: request.cookie,
+                flags: request.flags,
+                idle_timeout: request.idle_timeout,
+                hard_timeout: request.hard_timeout,
+                instructions: Arc::new(request.instructions.clone()),
+                counters,
+                added: now,
+                last_used: now,
+            })
+        })
     }
 
     fn modify_flows(&mut self, request: &FlowMod) -> Result<(), Refusal> {
@@ -384,6 +429,7 @@ impl Switch {
         if self.room() - gone + selected.len() * instructions.room() > self.limits.room {
             return Err(Refusal::FlowTableFull(request.table_id));
         }
+        self.room_bound += selected.len() * instructions.room();
         for (table, rank) in selected {
             self.serial += u64::from(reset);
             let serial = self.serial;
@@ -424,13 +470,12 @@ impl Switch {
         let filter = FlowFilter::of(request);
         if matches!(request.command, FlowCommand::ModifyStrict | FlowCommand::DeleteStrict) {
             let rank = Rank::new(request.priority, request.matching.clone());
-            let tables = self.tables.iter().enumerate().map(|(id, table)| (id as u8, table));
-            let tables = tables.filter(|(id, _)| request.table_id == ALL_TABLES || *id == request.table_id);
-            let is_selected = |table: &Table| table.flow(&rank).is_some_and(|flow| filter.selects(flow));
-            return tables
-                .filter(|(_, table)| is_selected(table))
-                .map(|(id, _)| (id, rank.clone()))
-                .collect();
+            let last = self.limits.tables - 1;
+            let ids =
+                if request.table_id == ALL_TABLES { 0..=last } else { request.table_id..=request.table_id };
+            let flow = |id: u8| self.tables.get(usize::from(id))?.flow(&rank);
+            let is_selected = |id: &u8| flow(*id).is_some_and(|flow| filter.selects(flow));
+            return ids.filter(is_selected).map(|id| (id, rank.clone())).collect();
         }
         let flows = self.flows(&filter).into_iter().flatten();
         flows.map(|(table, rank, _)| (table, rank.clone())).collect()
@@ -482,6 +527,7 @@ impl Switch {
             self.groups.entry(id).and_modify(|group| group.depth = depth);
         }
         self.group_room = self.group_room - gone + group.room();
+        self.room_bound += group.room();
         self.groups.insert(id, group);
         self.generation += 1;
         Ok(Vec::new())

@@ -1,15 +1,16 @@
 //! One table: its flows in the order of lookup, their deadlines, and the changes since they were
 //! last taken.
 
-use crate::flow::{Counters, Flow, Rank, Removed, RemovedReason};
+use crate::flow::{Counters, Flow, Rank, Removed, RemovedReason, Rule};
 use crate::key::Key;
 use fastpath_units::Time;
+use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::ops::Bound;
 
 /// Changed ranks that are kept; with more, [`Changes::Many`].
-const CHANGES_MAX: usize = 4096;
+const CHANGES_MAX: usize = 1 << 20;
 
 /// A flow table.
 #[derive(Clone, Debug, Default)]
@@ -20,11 +21,20 @@ pub struct Table {
     deadlines: BTreeSet<(Time, Rank)>,
     /// What the flows use of the switch's room.
     room: usize,
+    /// The flows whose removal is reported.
+    reported: usize,
     changes: Changes,
     /// Packets that were looked up here.
     pub(crate) lookups: u64,
     /// Packets that found a flow here.
     pub(crate) matched: u64,
+}
+
+/// The flows that were in a table before it was cleared. Dropping them takes long if they are many.
+#[derive(Debug)]
+pub struct ClearedFlows {
+    _flows: BTreeMap<Rank, Entry>,
+    _deadlines: BTreeSet<(Time, Rank)>,
 }
 
 /// A flow and its entry in the deadlines.
@@ -37,15 +47,24 @@ struct Entry {
 /// The flows that were added, removed or got other instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Changes {
-    /// The flows of these ranks.
-    Few(BTreeSet<Rank>),
+    /// These, in their order. A rank may occur more than once.
+    Few(Vec<FlowChange>),
     /// Too many flows to list.
     Many,
 }
 
+/// A flow that was added, removed, or got other instructions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlowChange {
+    /// Its priority and match.
+    pub rank: Rank,
+    /// Its rule now; `None` if it was removed.
+    pub rule: Option<Rule>,
+}
+
 impl Default for Changes {
     fn default() -> Changes {
-        Changes::Few(BTreeSet::new())
+        Changes::Few(Vec::new())
     }
 }
 
@@ -116,16 +135,49 @@ impl Table {
         same_priority.into_iter().any(|other| other != rank && other.matching().overlaps(rank.matching()))
     }
 
-    /// Adds a flow; it replaces the flow of the same rank.
-    pub(crate) fn insert(&mut self, rank: Rank, flow: Flow) {
-        self.remove(&rank);
+    /// Adds the flow that `make` returns, given the flow of this rank if there is one, which it
+    /// replaces. `Err` of `make` changes nothing.
+    pub(crate) fn insert<E>(
+        &mut self,
+        rank: Rank,
+        make: impl FnOnce(Option<&Flow>) -> Result<Flow, E>,
+    ) -> Result<(), E> {
+        // Finding the place of a flow is most of the work in a large table: it is done once.
+        let mut flows = mem::take(&mut self.flows);
+        let made = match flows.entry(rank) {
+            MapEntry::Occupied(mut old) => make(Some(&old.get().flow)).map(|flow| {
+                self.forget(old.key(), old.get());
+                let entry = self.entered(old.key(), flow);
+                old.insert(entry);
+            }),
+            MapEntry::Vacant(free) => make(None).map(|flow| {
+                let entry = self.entered(free.key(), flow);
+                free.insert(entry);
+            }),
+        };
+        self.flows = flows;
+        made
+    }
+
+    /// Counts a flow that is added.
+    fn entered(&mut self, rank: &Rank, flow: Flow) -> Entry {
         let listed = flow.deadline().map(|(at, _)| at);
         if let Some(at) = listed {
             self.deadlines.insert((at, rank.clone()));
         }
-        self.changes.note(&rank);
+        self.changes.note(rank, Some(&flow));
         self.room += flow.room();
-        self.flows.insert(rank, Entry { flow, listed });
+        self.reported += usize::from(flow.is_reported());
+        Entry { flow, listed }
+    }
+
+    /// Stops counting a flow that goes.
+    fn forget(&mut self, rank: &Rank, Entry { flow, listed }: &Entry) {
+        if let Some(at) = *listed {
+            self.deadlines.remove(&(at, rank.clone()));
+        }
+        self.room -= flow.room();
+        self.reported -= usize::from(flow.is_reported());
     }
 
     /// Changes one flow in place. Its match, priority and timeouts stay.
@@ -134,18 +186,32 @@ impl Table {
             self.room -= flow.room();
             change(flow);
             self.room += flow.room();
-            self.changes.note(rank);
+            self.changes.note(rank, Some(flow));
         }
     }
 
     pub(crate) fn remove(&mut self, rank: &Rank) -> Option<Flow> {
-        let Entry { flow, listed } = self.flows.remove(rank)?;
-        if let Some(at) = listed {
-            self.deadlines.remove(&(at, rank.clone()));
-        }
-        self.room -= flow.room();
-        self.changes.note(rank);
-        Some(flow)
+        let entry = self.flows.remove(rank)?;
+        self.forget(rank, &entry);
+        self.changes.note(rank, None);
+        Some(entry.flow)
+    }
+
+    /// Returns whether the removal of no flow is reported.
+    pub fn reports_none(&self) -> bool {
+        self.reported == 0
+    }
+
+    /// Removes all flows without a report.
+    pub(crate) fn clear(&mut self) -> ClearedFlows {
+        let Table { flows, deadlines, room, reported, changes, .. } = self;
+        (*room, *reported, *changes) = (0, 0, Changes::Many);
+        ClearedFlows { _flows: mem::take(flows), _deadlines: mem::take(deadlines) }
+    }
+
+    /// Returns the flows whose deadline has passed by `now`, earliest first.
+    pub(crate) fn due(&self, now: Time) -> impl Iterator<Item = &Rank> {
+        self.deadlines.iter().take_while(move |(at, _)| *at <= now).map(|(_, rank)| rank)
     }
 
     pub(crate) fn credit(&mut self, rank: &Rank, serial: u64, counted: Counters, last_used: Time) {
@@ -154,9 +220,12 @@ impl Table {
         }
     }
 
-    /// Removes the flows whose deadline has passed by `now`.
-    pub(crate) fn expire(&mut self, table_id: u8, now: Time, removed: &mut Vec<Removed>) {
-        while let Some((at, rank)) = self.deadlines.first().cloned().filter(|(at, _)| *at <= now) {
+    /// Removes the flows whose deadline has passed by `now`; looks at most at this many.
+    pub(crate) fn expire(&mut self, table_id: u8, now: Time, most: &mut usize, removed: &mut Vec<Removed>) {
+        while *most > 0
+            && let Some((at, rank)) = self.deadlines.first().cloned().filter(|(at, _)| *at <= now)
+        {
+            *most -= 1;
             let Some(entry) = self.flows.get_mut(&rank) else {
                 unreachable!("a deadline at {at} of a flow that was removed")
             };
@@ -192,14 +261,15 @@ impl Table {
         (table_id, reason, at): (u8, RemovedReason, Time),
         is_selected: impl Fn(&Rank, &Flow) -> bool,
     ) -> Vec<Removed> {
-        let Table { flows, deadlines, room, changes, .. } = self;
+        let Table { flows, deadlines, room, reported, changes, .. } = self;
         let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
         let tell = |(rank, Entry { flow, listed }): (Rank, Entry)| {
             if let Some(at) = listed {
                 deadlines.remove(&(at, rank.clone()));
             }
             *room -= flow.room();
-            changes.note(&rank);
+            *reported -= usize::from(flow.is_reported());
+            changes.note(&rank, None);
             Removed { table_id, rank, flow, reason, at }
         };
         gone.map(tell).collect()
@@ -207,11 +277,13 @@ impl Table {
 }
 
 impl Changes {
-    fn note(&mut self, rank: &Rank) {
-        if let Changes::Few(ranks) = self {
-            ranks.insert(rank.clone());
-            if ranks.len() > CHANGES_MAX {
+    fn note(&mut self, rank: &Rank, flow: Option<&Flow>) {
+        if let Changes::Few(changes) = self {
+            if changes.len() == CHANGES_MAX {
                 *self = Changes::Many;
+            } else {
+                let rule = flow.map(|flow| Rule::of((rank, flow)));
+                changes.push(FlowChange { rank: rank.clone(), rule });
             }
         }
     }

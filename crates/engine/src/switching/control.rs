@@ -4,19 +4,32 @@ use super::accounting::{Counts, SwitchAccounting};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;
-use crate::sys::poll::Bell;
-use fastpath_switch::execute::{Executor, Outbox, OutboxEntry};
+use crate::sys::{poll::Bell, thread::release_heap};
+use fastpath_switch::execute::{CreditPlace, Executor, Outbox, OutboxEntry};
 use fastpath_switch::interp::{self, PacketOutcome};
 use fastpath_switch::port::{self, LinkState};
-use fastpath_switch::{Action, Rank, Refusal, Removed, Switch, Verdict};
+use fastpath_switch::{Action, Flow, Rank, Refusal, Removed, Switch, Table, Verdict};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Yields to the scheduler at most before a thread takes the lock. A waiting thread needs one.
+const YIELDS_MAX: usize = 16;
 
 /// Frames of packet-outs that may wait for the worker.
 const INJECTED_MAX: usize = 4096;
+
+/// Flows that have gone after which unused memory is returned to the system.
+const RELEASED_AFTER: usize = 10_000;
+
+/// Flows that may expire while the worker waits.
+const EXPIRED_AT_ONCE: usize = 128;
+
+/// How long no change may have come before a job starts that is not pressing.
+const QUIET: Duration = Duration::from_millis(10);
 
 /// A handle of a running switch. Clones are handles of the same switch.
 #[derive(Clone)]
@@ -30,6 +43,8 @@ pub(super) struct Shared {
     /// Number of controlling threads that wait for the lock. The worker lets them go first between
     /// bursts.
     waiting: AtomicUsize,
+    /// Whether the worker waits for the lock.
+    burst_waits: AtomicBool,
     pub(super) bell: Bell,
     pub(super) stop: AtomicBool,
     build: Condvar,
@@ -52,7 +67,7 @@ pub(super) struct Core {
     pub(super) counts: Counts,
     /// Frames and bytes that ports refused, by port, to be subtracted from what the switch counts
     /// as sent. The executor may still hold those counts, so the subtraction waits for
-    /// [`Core::credit`].
+    /// [`Core::credit_part`].
     pub(super) refused: BTreeMap<u32, (u64, u64)>,
     /// What ports sent and dropped, and the frames that wait for them, as the worker last reported.
     pub(super) sent: u64,
@@ -95,6 +110,7 @@ impl Control {
         let shared = Shared {
             core: Mutex::new(core),
             waiting: AtomicUsize::new(0),
+            burst_waits: AtomicBool::new(false),
             bell: Bell::new()?,
             stop: AtomicBool::new(false),
             build: Condvar::new(),
@@ -112,18 +128,26 @@ impl Control {
 
     /// Changes the switch. The change is in force for every packet received after this returns.
     pub fn change<R>(&self, change: impl FnOnce(&mut Switch, Time) -> R) -> R {
+        self.credit();
         let mut core = self.lock();
-        core.credit();
+        // Groups, meters and ports, for which the time is short.
+        core.credit_part(CreditPlace::default());
         self.change_locked(&mut core, change)
     }
 
-    /// As [`Control::change`], for changes that read the counters of at most these flows, by table
-    /// and rank (adding and modifying flows reads none). The time this takes does not grow with the
-    /// number of flows.
+    /// As [`Control::change`], for changes that remove at most these flows, by table and rank. The
+    /// counters of those whose removal is reported are brought up to date. The time this takes does
+    /// not grow with the number of flows.
     pub fn change_flows<R>(&self, flows: &[(u8, Rank)], change: impl FnOnce(&mut Switch, Time) -> R) -> R {
         let mut core = self.lock();
         let inner = &mut *core;
-        inner.executor.credit_flows(&mut inner.switch, flows);
+        let is_reported = |(table, rank): &&(u8, Rank)| {
+            let table = inner.switch.tables().get(usize::from(*table));
+            let table = table.filter(|table| !table.reports_none());
+            table.and_then(|table| table.flow(rank)).is_some_and(Flow::is_reported)
+        };
+        let reported: Vec<(u8, Rank)> = flows.iter().filter(is_reported).cloned().collect();
+        inner.executor.credit_flows(&mut inner.switch, &reported);
         self.change_locked(&mut core, change)
     }
 
@@ -135,10 +159,16 @@ impl Control {
 
     /// Reads the switch after its counters were brought up to date.
     pub fn read<R>(&self, look: impl FnOnce(&Switch, Time) -> R) -> R {
-        let mut core = self.lock();
-        let core = &mut *core;
-        core.credit();
-        look(&core.switch, self.now())
+        self.credit();
+        look(&self.lock().switch, self.now())
+    }
+
+    /// Brings the counters of the switch up to date, in parts: packets pass in between.
+    pub fn credit(&self) {
+        let mut place = Some(CreditPlace::default());
+        while let Some(from) = place {
+            place = self.lock().credit_part(from);
+        }
     }
 
     /// Reads the switch without bringing its counters up to date. The time this takes does not grow
@@ -164,7 +194,7 @@ impl Control {
         let core = &mut *core;
         let outcomes = if actions.iter().any(enters_tables) {
             // It passes the meters of the switch, of which the executor may have copies.
-            core.credit();
+            core.credit_part(CreditPlace::default());
             let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
             core.executor.update(&mut core.switch);
             outcomes?
@@ -195,15 +225,22 @@ impl Control {
         Ok(())
     }
 
-    /// Removes the flows that have reached a timeout.
+    /// Removes the flows that have reached a timeout, some at a time: packets pass in between.
     pub fn expire(&self) -> Vec<Removed> {
-        let mut core = self.lock();
-        let core = &mut *core;
-        core.credit();
-        let now = self.now();
-        let removed = core.switch.expire(now);
-        self.bring_up_to_date(core);
-        removed
+        let mut removed = Vec::new();
+        loop {
+            let mut core = self.lock();
+            let now = self.now();
+            let due: Vec<(u8, Rank)> = core.switch.due(now).take(EXPIRED_AT_ONCE).collect();
+            if due.is_empty() {
+                return removed;
+            }
+            let inner = &mut *core;
+            // Whether they were used since then is known only then.
+            inner.executor.credit_flows(&mut inner.switch, &due);
+            removed.extend(inner.switch.expire_some(now, due.len()));
+            self.bring_up_to_date(inner);
+        }
     }
 
     /// Returns when a flow may next expire.
@@ -265,8 +302,15 @@ impl Control {
         }
     }
 
-    /// Takes the lock for a controlling thread.
+    /// Takes the lock for a controlling thread. A worker that waits for it goes first: the lock
+    /// itself is not fair, and work in parts would stop the worker for all of them.
     fn lock(&self) -> MutexGuard<'_, Core> {
+        for _ in 0..YIELDS_MAX {
+            if !self.shared.burst_waits.load(Ordering::Relaxed) {
+                break;
+            }
+            std::thread::yield_now();
+        }
         self.shared.waiting.fetch_add(1, Ordering::Relaxed);
         let core = lock(&self.shared.core);
         self.shared.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -275,15 +319,16 @@ impl Control {
 
     /// Takes the lock for the worker, which lets waiting controlling threads go first.
     pub(super) fn lock_for_burst(&self) -> MutexGuard<'_, Core> {
-        /// Yields to the scheduler at most. A waiting thread needs one.
-        const YIELDS_MAX: usize = 16;
         for _ in 0..YIELDS_MAX {
             if self.shared.waiting.load(Ordering::Relaxed) == 0 {
                 break;
             }
             std::thread::yield_now();
         }
-        lock(&self.shared.core)
+        self.shared.burst_waits.store(true, Ordering::Relaxed);
+        let core = lock(&self.shared.core);
+        self.shared.burst_waits.store(false, Ordering::Relaxed);
+        core
     }
 
     pub(super) fn notify(&self) {
@@ -299,11 +344,12 @@ impl Control {
         self.shared.build.notify_all();
     }
 
-    /// Runs the builder: does the jobs of the executor, each on a thread of low priority. Such a
-    /// thread must not take the lock, because every thread that waits for it would wait for all
-    /// other programs.
+    /// Runs the builder: does the jobs of the executor, each on a thread of low priority unless it
+    /// is pressing. A thread of low priority must not take the lock, because every thread that
+    /// waits for it would wait for all other programs.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
+        let (mut quiet_since, mut flows_max) = (None, 0);
         while !self.shared.stop.load(Ordering::Acquire) {
             let inner = &mut *core;
             if inner.executor.tidy(&mut inner.switch) {
@@ -312,21 +358,37 @@ impl Control {
                 core = self.lock();
                 continue;
             }
-            let mut job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
-            self.shared.behind.store(inner.executor.is_behind(), Ordering::Release);
-            if job.is_none() {
-                core.wants_builder = false;
-                core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
+            // A job takes time in proportion to the tables. While changes follow each other it
+            // waits for a quiet moment, unless many have come together.
+            let is_pressing = inner.executor.is_pressing();
+            if inner.wants_builder && !is_pressing && quiet_since != Some(inner.generation) {
+                quiet_since = Some(inner.generation);
+                let waited = self.shared.build.wait_timeout(core, QUIET);
+                core = waited.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            while let Some(next) = job {
-                drop(core);
-                let result = with_low_priority(next);
-                core = self.lock();
-                let inner = &mut *core;
-                job = inner.executor.finish(&mut inner.switch, result);
-            }
+            let job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
+            self.shared.behind.store(inner.executor.is_behind(), Ordering::Release);
+            let Some(job) = job else {
+                core.wants_builder = false;
+                let flows: usize = core.switch.tables().iter().map(Table::len).sum();
+                flows_max = flows_max.max(flows);
+                if flows_max - flows > RELEASED_AFTER {
+                    flows_max = flows;
+                    drop(core);
+                    release_heap();
+                    core = self.lock();
+                    continue;
+                }
+                core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            drop(core);
+            // Controllers may soon have to wait for a pressing job.
+            let result = if is_pressing { job() } else { with_low_priority(job) };
+            core = self.lock();
             let inner = &mut *core;
+            inner.executor.finish(&mut inner.switch, result);
             let was_behind = self.shared.behind.swap(inner.executor.is_behind(), Ordering::AcqRel);
             if was_behind {
                 (self.shared.notify)();
@@ -336,9 +398,10 @@ impl Control {
 }
 
 impl Core {
-    /// Brings the counters of the switch up to date.
-    fn credit(&mut self) {
-        self.executor.credit(&mut self.switch);
+    /// Brings part of the counters of the switch up to date. Returns where to continue.
+    fn credit_part(&mut self, from: CreditPlace) -> Option<CreditPlace> {
+        let next = self.executor.credit_part(&mut self.switch, from);
+        // The counters of ports are in the first part.
         for (number, (frames, bytes)) in std::mem::take(&mut self.refused) {
             if let Some(port) = self.switch.port_mut(number) {
                 port.counters.tx_packets -= frames;
@@ -346,6 +409,7 @@ impl Core {
                 port.counters.tx_dropped += frames;
             }
         }
+        next
     }
 
     /// Passes a frame through the tables.

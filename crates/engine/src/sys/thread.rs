@@ -37,6 +37,15 @@ pub fn set_low_priority() {
 }
 
 /// The nice value of this thread.
+/// Returns the unused pages of the heap to the system. It may take milliseconds.
+pub(crate) fn release_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: no pointers; glibc locks what it looks at.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 #[cfg(test)]
 pub(crate) fn niceness() -> libc::c_int {
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.

@@ -125,7 +125,7 @@ unsafe extern "C" fn meter(context: *mut Context, table: u64, rule: u64, _: u64)
 unsafe extern "C" fn act(context: *mut Context, table: u64, rule: u64, action: u64) -> u64 {
     // SAFETY: the caller's contract.
     let worker = unsafe { worker(context) };
-    let Some(action) = worker.action(table, rule, action) else { return GO };
+    let Some(action) = worker.action(table, action) else { return GO };
     let mut packet = worker.take_packet();
     let step = perform(action, &mut packet, &mut worker.walk(table as u8, rule_number(rule)));
     worker.put_packet(packet);
@@ -137,7 +137,7 @@ unsafe extern "C" fn act(context: *mut Context, table: u64, rule: u64, action: u
 unsafe extern "C" fn emit(context: *mut Context, table: u64, rule: u64, action: u64) -> u64 {
     // SAFETY: the caller's contract.
     let worker = unsafe { worker(context) };
-    if let Some(action) = worker.action(table, rule, action) {
+    if let Some(action) = worker.action(table, action) {
         worker.emit(table as u8, rule_number(rule), action);
     }
     GO
@@ -237,8 +237,8 @@ impl Worker {
         self.put_set(set);
     }
 
-    /// Returns the action of a number in the row of a rule.
-    fn action(&self, table: u64, rule: u64, number: u64) -> Option<Action> {
-        self.program().tables.get(table as usize)?.action(rule_number(rule), number)
+    /// Returns the action of a number in the rows of a table.
+    fn action(&self, table: u64, number: u64) -> Option<Action> {
+        self.program().tables.get(table as usize)?.action(number)
     }
 }

@@ -435,6 +435,7 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
     let mut compiled = switch.clone();
     let mut live = Live::new(&mut compiled, 1).unwrap_or_else(|error| panic!("{error}"));
     let mut worker = live.worker(0);
+    let mut made = None;
     for i in 0..packets {
         let now = Time::ZERO + Duration::from_ms(i * 10);
         if rng.below(packets / 3 + 1) == 0 {
@@ -442,12 +443,20 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
             let mut twin = rng.clone();
             change(&mut rng, now, &mut switch);
             change(&mut twin, now, &mut compiled);
+            if rng.below(8) == 0 {
+                drop((switch.clear(&FlowMod::delete_all()), compiled.clear(&FlowMod::delete_all())));
+            }
             live.update(&mut compiled);
+            // The result of a job is taken over at once, or after further changes.
             if rng.below(2) == 0
                 && let Some(job) = live.job()
             {
-                let made = job.run().unwrap_or_else(|error| panic!("{error}"));
-                assert!(live.finish(&mut compiled, made).is_none(), "nothing has changed since");
+                made = Some(job.run().unwrap_or_else(|error| panic!("{error}")));
+            }
+            if rng.below(2) == 0
+                && let Some(made) = made.take()
+            {
+                live.finish(&mut compiled, made);
             }
         }
         let in_port = pick(&mut rng, &[1, 2, 3, 4, 5, 2000, port::LOCAL, 7]);

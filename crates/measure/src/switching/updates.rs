@@ -91,10 +91,9 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
     for i in 0..count {
         thread::sleep(PAUSE);
         let (start, cpu_start) = (Instant::now(), cpu_time());
-        let mut job = None;
         if let Ok(Ok(remade)) = finished.try_recv() {
-            job = live.finish(switch, remade);
-            is_busy = job.is_some();
+            live.finish(switch, remade);
+            is_busy = false;
         }
         if switch.flow_mod(Time::ZERO, &request(i, made)).is_err() {
             continue;
@@ -102,11 +101,10 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
         live.update(switch);
         times.push(micros(start.elapsed()));
         cpu_times.push(micros(cpu_time().saturating_sub(cpu_start)));
-        if !is_busy {
-            job = live.job();
-            is_busy = job.is_some();
+        if !is_busy && let Some(job) = live.job() {
+            is_busy = true;
+            start_job(job);
         }
-        job.into_iter().for_each(start_job);
         let median_us = median(&mut times.clone());
         thread::sleep(PAUSE);
         let start = Instant::now();

@@ -10,7 +10,9 @@ use crate::message::{
 };
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::port::config;
-use fastpath_switch::{FlowCommand, GroupCommand, MeterCommand, Rank, Refusal, Removed, Switch};
+use fastpath_switch::{
+    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Removed, Switch,
+};
 use fastpath_units::Time;
 
 /// OFPC_: statistics of flows, tables, ports and groups. There are no queues, so OFPC_QUEUE_STATS
@@ -18,6 +20,8 @@ use fastpath_units::Time;
 const CAPABILITIES: u32 = 0b1111;
 /// The OFPPC_ bits that a port-mod can set.
 const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | config::NO_PACKET_IN;
+/// Flows that are deleted while the data path waits.
+const DELETED_AT_ONCE: usize = 128;
 /// Any port.
 const ANY: u32 = u32::MAX;
 
@@ -42,8 +46,13 @@ pub(super) fn handle(state: &mut SwitchState, connection: &mut Connection) -> Ve
 /// A controller has become master, and other masters become slaves.
 pub(super) struct Election;
 
+/// Returns whether it changes a bounded number of flows, or groups or meters.
 fn is_change(content: &Result<Message, Fault>) -> bool {
-    matches!(content, Ok(Message::FlowMod { .. } | Message::GroupMod(_) | Message::MeterMod(_)))
+    match content {
+        Ok(Message::FlowMod { request, .. }) => request.command != FlowCommand::Delete,
+        Ok(Message::GroupMod(_) | Message::MeterMod(_)) => true,
+        _ => false,
+    }
 }
 
 /// Applies flow, group and meter mods.
@@ -54,7 +63,7 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
     }
     connection.has_changed = true;
     let mut removed = Vec::new();
-    let counters_read: Option<Vec<_>> = run.iter().map(|one| counters_read(&one.content)).collect();
+    let flows_removed: Option<Vec<_>> = run.iter().map(|one| flows_removed(&one.content)).collect();
     let change = |switch: &mut Switch, now| {
         for one in &run {
             match change_one(switch, now, &one.content) {
@@ -63,16 +72,15 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
             }
         }
     };
-    match counters_read {
+    match flows_removed {
         Some(flows) => state.control.change_flows(&flows.concat(), change),
         None => state.control.change(change),
     }
     state.note_removed(removed);
 }
 
-/// Returns the flows with counters that a change reads; `None` for any number of flows. Flows that
-/// are added or modified keep their counters, including counts not yet credited.
-fn counters_read(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
+/// Returns the flows that a change removes at most; `None` for any number of flows.
+fn flows_removed(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
     match change {
         Ok(Message::FlowMod { request, .. }) => match request.command {
             FlowCommand::Add | FlowCommand::Modify | FlowCommand::ModifyStrict => Some(Vec::new()),
@@ -85,6 +93,30 @@ fn counters_read(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
         Ok(Message::MeterMod(request)) => (request.command == MeterCommand::Add).then(Vec::new),
         // It changes nothing.
         _ => Some(Vec::new()),
+    }
+}
+
+/// Deletes any number of flows, some at a time: packets pass in between.
+fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
+    state.control.peek(|switch| switch.check_flow_mod(request))?;
+    // Freeing the flows takes long, and needs no lock.
+    drop(state.control.change_flows(&[], |switch, _| switch.clear(request)));
+    let filter = FlowFilter::of(request);
+    let mut next = None;
+    loop {
+        let mut selected = Vec::new();
+        let (_, last) = state.control.peek(|switch| {
+            statistics::scan(switch, &filter, next.as_ref(), |table_id, rank, _| {
+                selected.push((table_id, rank.clone()));
+                selected.len() < DELETED_AT_ONCE
+            })
+        });
+        let removed = state.control.change_flows(&selected, |switch, now| switch.delete(now, &selected));
+        state.note_removed(removed);
+        next = last;
+        if next.is_none() {
+            return Ok(());
+        }
     }
 }
 
@@ -164,6 +196,12 @@ fn answer(
             only_masters()?;
             packet_out(state, &packet)?;
         }
+        // A deletion of one flow is a change like others.
+        Message::FlowMod { request, .. } => {
+            only_masters()?;
+            connection.has_changed = true;
+            delete(state, &request)?;
+        }
         Message::PortMod(request) => {
             only_masters()?;
             port_mod(state, &request)?;
@@ -241,7 +279,7 @@ fn port_mod(state: &mut SwitchState, request: &PortMod) -> Result<(), Fault> {
     if request.advertise != 0 {
         return Err(Fault::PortBadAdvertise(request.advertise));
     }
-    state.control.change(|switch, _| switch.port_mod(number, request.config, request.mask))?;
+    state.control.change_flows(&[], |switch, _| switch.port_mod(number, request.config, request.mask))?;
     state.async_messages.push(Event::PortStatus(number));
     Ok(())
 }

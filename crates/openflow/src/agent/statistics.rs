@@ -34,6 +34,7 @@ pub(super) fn answer(
         Request::Desc => Reply::Desc(description(state)),
         Request::Flow(filter) => {
             check_table(state, filter.table_id)?;
+            state.control.credit();
             connection.dump = dump(DumpOf::Flows { filter: Box::new(filter), next: None });
             return Ok(());
         }
@@ -61,6 +62,7 @@ pub(super) fn answer(
         }
         Request::Group(id) => {
             let only = (id != group::ALL).then_some(id);
+            state.control.credit();
             connection.dump = dump(DumpOf::Groups { only, next: 0 });
             return Ok(());
         }
@@ -76,6 +78,7 @@ pub(super) fn answer(
             {
                 return Err(Refusal::MeterUnknown(id).into());
             }
+            state.control.credit();
             connection.dump = dump(match request {
                 Request::Meter(_) => DumpOf::Meters { only, next: 0 },
                 _ => DumpOf::MeterDescriptions { only, next: 0 },
@@ -125,8 +128,9 @@ fn description(state: &SwitchState) -> Description {
 fn aggregate(state: &SwitchState, filter: &FlowFilter) -> Reply {
     let (mut counters, mut flows) = (Counters::default(), 0u32);
     let mut next: Option<(u8, Rank)> = None;
+    state.control.credit();
     loop {
-        let (seen, last) = state.control.read(|switch, _| {
+        let (seen, last) = state.control.peek(|switch| {
             scan(switch, filter, next.as_ref(), |_, _, flow| {
                 counters.packets += flow.counters.packets;
                 counters.bytes += flow.counters.bytes;
@@ -143,7 +147,7 @@ fn aggregate(state: &SwitchState, filter: &FlowFilter) -> Reply {
 
 /// Passes the selected ones of the next flows to `show` until it returns false. Returns how many
 /// flows were examined, and the last of them.
-fn scan(
+pub(super) fn scan(
     switch: &Switch,
     filter: &FlowFilter,
     after: Option<&(u8, Rank)>,
@@ -244,7 +248,9 @@ pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
     };
     let mut page =
         Page { pages: Pages::begin(connection.output(), kind, xid), out: connection.output(), items: 0 };
-    let rest = state.control.read(|switch, now| fill(state, switch, now, of, &mut page));
+    // The counters are those at the start of the dump.
+    let now = state.control.now();
+    let rest = state.control.peek(|switch| fill(state, switch, now, of, &mut page));
     page.pages.end(page.out, if rest.is_some() { MORE } else { 0 });
     connection.dump = rest.map(|of| Dump { xid, of });
 }

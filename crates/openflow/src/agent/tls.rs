@@ -3,10 +3,7 @@
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig,
-    ServerConnection,
-};
+use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -250,9 +250,8 @@ impl Executor for Patient {
         self.is_due.then(|| Box::new(job) as BackgroundJob)
     }
 
-    fn finish(&mut self, _: &mut Switch, _: Box<dyn Any + Send>) -> Option<BackgroundJob> {
+    fn finish(&mut self, _: &mut Switch, _: Box<dyn Any + Send>) {
         self.is_due = false;
-        None
     }
 
     fn is_behind(&self) -> bool {

@@ -51,6 +51,15 @@ pub trait Executor: Send {
         let _ = switch;
     }
 
+    /// Adds part of the executor's own counts, in less time than a change may take. The first part,
+    /// from [`CreditPlace::default`], has those of tables, ports, groups and meters. Returns where
+    /// to continue; `None` after the last part. Counts made before the first part are all added.
+    fn credit_part(&mut self, switch: &mut Switch, from: CreditPlace) -> Option<CreditPlace> {
+        let _ = from;
+        self.credit(switch);
+        None
+    }
+
     /// Does what [`Executor::credit`] does, but only for these flows, given by table and rank.
     fn credit_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)]) {
         let _ = flows;
@@ -75,12 +84,24 @@ pub trait Executor: Send {
         false
     }
 
-    /// Takes over the result of a job, which may be older than the last update. May return another
-    /// job that must run first; its result replaces this one.
-    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) -> Option<BackgroundJob> {
-        let _ = (switch, result);
-        None
+    /// Returns whether a job should start now, and not in a quiet moment.
+    fn is_pressing(&self) -> bool {
+        false
     }
+
+    /// Takes over the result of a job, which may be older than the last update.
+    fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) {
+        let _ = (switch, result);
+    }
+}
+
+/// How far an executor has added its counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CreditPlace {
+    /// The part, as the executor numbers them; 0 is the first.
+    pub part: usize,
+    /// The place in it.
+    pub place: usize,
 }
 
 /// The fate of the frame that was executed.
@@ -204,8 +225,7 @@ impl Executor for Planned {
             // The base is rebuilt whenever an eighth of the rules has changed, so loading a table
             // of n rules costs O(n log n).
             let plan = self.plan.table(id);
-            let (added, gone) = plan.changes();
-            if added + gone > plan.rules().len() / 8 {
+            if plan.has_changed(0, 8) {
                 let fresh = TablePlan::new(&switch.tables()[usize::from(id)]);
                 self.plan.replace(id, fresh);
             }

@@ -62,7 +62,7 @@ pub fn print_instructions(instructions: &Instructions) -> String {
 }
 
 /// Prints actions; `drop` if there are none.
-pub fn print_actions(actions: &[Action]) -> String {
+fn print_actions(actions: &[Action]) -> String {
     let words: Vec<String> = actions.iter().map(print_action).collect();
     if words.is_empty() { "drop".to_owned() } else { words.join(",") }
 }

@@ -19,9 +19,9 @@ mod packet;
 mod print;
 mod value;
 
-pub use actions::{print_actions, print_instructions};
+pub use actions::print_instructions;
 pub use packet::{Described, parse_packet};
-pub use print::{print_flow, print_group, print_match, print_meter};
+pub use print::print_match;
 
 use crate::flow::{self, FlowMod, Instructions, Removed};
 use crate::matching::Match;

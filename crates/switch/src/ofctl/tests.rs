@@ -3,8 +3,10 @@
 use super::*;
 use crate::action::Action;
 use crate::field::Field;
-use crate::flow::FlowFilter;
+use crate::flow::{Flow, FlowFilter, Rank};
+use crate::group::{Bucket, GroupKind};
 use crate::matching::FieldMatch;
+use crate::meter::{self, Band, BandKind, Meter};
 use crate::port::{self, Port};
 use crate::switch::Limits;
 use proptest::prelude::*;
@@ -162,15 +164,37 @@ cookie=0x0, table=1, n_packets=0, n_bytes=0, priority=5,icmp6,icmp_type=135,nd_t
 ";
 
 #[test]
-fn loaded_rules_are_printed_as_they_were_written() {
+fn loaded_rules_are_what_the_file_says() {
     let mut switch = Switch::new(Limits { tables: 4, ..Limits::default() });
     (1..=3).for_each(|port| switch.set_port(port, Port::up()));
     load(&mut switch, Time::ZERO, &parse(FILE, &PortNames::new()).unwrap()).unwrap();
-    let mut printed: Vec<String> = switch.groups().map(|(id, group)| print_group(id, group)).collect();
-    printed.extend(switch.meters().map(|(id, meter)| print_meter(id, meter)));
+    let bucket = |weight, watch_port, action| Bucket { weight, watch_port, ..Bucket::new([action]) };
+    let [two, three] = [2, 3].map(|port| bucket(1, port, Action::output(port)));
+    let shared = vec![bucket(10, port::ANY, Action::output(2)), bucket(30, port::ANY, Action::Group(1))];
+    let groups: Vec<_> =
+        switch.groups().map(|(id, group)| (id, group.kind, group.buckets.to_vec())).collect();
+    assert_eq!(groups, [(1, GroupKind::FastFailover, vec![two, three]), (2, GroupKind::Select, shared)]);
+    let bands = |meter: &Meter| meter.bands().map(|(band, _)| *band).collect::<Vec<_>>();
+    let meters: Vec<_> = switch.meters().map(|(id, meter)| (id, meter.flags, bands(meter))).collect();
+    let kbps = Band { kind: BandKind::Drop, rate: 1000, burst: 100 };
+    let pktps = Band { kind: BandKind::DscpRemark(2), rate: 10, burst: 0 };
+    use meter::flags::{BURST, KBPS, PKTPS};
+    assert_eq!(meters, [(1, KBPS | BURST, vec![kbps]), (2, PKTPS, vec![pktps])]);
     let filter = FlowFilter::all();
-    printed.extend(switch.flows(&filter).unwrap().map(|(table, rank, flow)| print_flow(table, rank, flow)));
-    assert_eq!(printed.join("\n") + "\n", FILE);
+    let print = |(table, rank, flow): (u8, &Rank, &Flow)| {
+        let (matching, what) = (print_match(rank.matching()), print_instructions(&flow.instructions));
+        let Flow { cookie, idle_timeout, flags, .. } = flow;
+        format!("{cookie} {table} {idle_timeout} {flags} {}: {matching} actions={what}", rank.priority())
+    };
+    assert_eq!(
+        switch.flows(&filter).unwrap().map(print).collect::<Vec<_>>(),
+        [
+            "7 0 5 1 9: tcp,in_port=1,nw_dst=10.0.0.0/8,tp_dst=80 actions=meter:1,dec_ttl,group:2",
+            "0 0 0 0 8: dl_dst=02:00:00:00:00:00/ff:00:00:00:00:00,dl_vlan=100 actions=pop_vlan,goto_table:1",
+            "0 0 0 0 0:  actions=CONTROLLER:65535",
+            "0 1 0 0 5: icmp6,icmp_type=135,nd_target=2001:db8::/32 actions=drop",
+        ]
+    );
 }
 
 #[test]

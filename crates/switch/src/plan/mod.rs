@@ -1,13 +1,13 @@
 //! Plans: flow tables as lookup structures, made from a [`Switch`] and kept up to date with it.
 //!
 //! ```text
-//!   Switch ──▶ TablePlan = base (subtables of the cheapest shapes) + delta (runs of later changes)
+//!   Switch ──▶ TablePlan = base (subtables of the cheapest shapes) + delta (later changes, by hash)
 //!              lookup(key) ──▶ rule
 //! ```
 //!
 //! A plan is immutable to its readers and cheap to clone, because the base is shared. A change of a
-//! few rules makes a new plan with another delta immediately. A large delta is merged: the base is
-//! rebuilt off the fast path.
+//! few rules makes a new plan with another delta immediately, in time that depends neither on the
+//! table nor on the delta. The base is rebuilt off the fast path.
 //!
 //! A plan does not execute packets: generated code or [`interp`](crate::interp()) does. Code is
 //! generated from the structures that are public here: subtables, guards, packings, nodes. Read
@@ -15,30 +15,31 @@
 
 mod base;
 mod cache;
+mod delta;
 mod entry;
 mod explain;
 pub mod hash;
 mod lanes;
-mod run;
 mod tree;
 mod trie;
 
+pub use crate::flow::Rule;
 pub use base::{Base, Body, Packed, Shape, Subtable};
 pub use cache::Cache;
+pub use delta::{Delta, Shelf};
 pub use entry::Entry;
 pub use hash::{Hash, Slot};
 pub use lanes::{Lanes, Piece};
-pub use run::DeltaRun;
 pub use tree::{Tree, TreeNode};
 pub use trie::{KeyBits, Trie};
 
 use crate::field::WORDS;
-use crate::flow::{Flow, Instructions, Rank};
+use crate::flow::Rank;
 use crate::key::{Depth, Key};
+use crate::matching::Match;
 use crate::switch::Switch;
 use crate::table::{Changes, Table};
-use run::Dead;
-use std::collections::BTreeSet;
+use delta::Change;
 use std::sync::Arc;
 
 /// The number that stands for "no rule" inside the structures.
@@ -46,12 +47,10 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// The rules added to and removed from a base before it should be rebuilt.
 const DELTA_MAX: usize = 256;
 
-/// Set in the numbers of rules of the delta, which also hold the run and the index in it.
+/// Set in the numbers of rules of the delta, which also hold the slot.
 const ADDED: u32 = 1 << 31;
-/// Bits for the index in a run.
-const PLACE_BITS: u32 = 16;
-/// The most runs; with more, the base is rebuilt immediately.
-const RUNS_MAX: usize = 1024;
+/// The most changes that a delta holds; with more, the base is rebuilt immediately.
+const CHANGES_MAX: usize = 1 << 24;
 
 /// The number of a rule in the plan that found it, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,16 +65,9 @@ impl RuleNumber {
         RuleNumber(number)
     }
 
-    /// Returns the [run](TablePlan::runs) and the index in it, for a rule added since the base was
-    /// built.
-    pub fn added(self) -> Option<(usize, usize)> {
-        let (run, place) = ((self.0 & !ADDED) >> PLACE_BITS, self.0 & ((1 << PLACE_BITS) - 1));
-        (self.0 != NONE && self.0 & ADDED != 0).then_some((run as usize, place as usize))
-    }
-
-    fn in_run(run: usize, place: u32) -> RuleNumber {
-        debug_assert!(run <= RUNS_MAX && place < 1 << PLACE_BITS, "rule {place} of run {run}");
-        RuleNumber(ADDED | (run as u32) << PLACE_BITS | place)
+    /// Returns the slot of a rule added since the base was built, for [`Delta::rule`].
+    pub fn added(self) -> Option<usize> {
+        (self.0 != NONE && self.0 & ADDED != 0).then_some((self.0 & !ADDED) as usize)
     }
 
     /// Returns the number: for a rule of the base its position in the order of lookup; for a later
@@ -83,19 +75,6 @@ impl RuleNumber {
     pub fn number(self) -> u32 {
         self.0
     }
-}
-
-/// A flow, as plans hold it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rule {
-    /// Priority and match.
-    pub rank: Rank,
-    /// The serial number of the flow, for crediting counters.
-    pub serial: u64,
-    /// The flow's cookie.
-    pub cookie: u64,
-    /// Its instructions.
-    pub instructions: Arc<Instructions>,
 }
 
 /// The plan of one table.
@@ -107,8 +86,8 @@ pub struct TablePlan {
     wanted: [u64; WORDS],
     rules: Arc<[Rule]>,
     base: Arc<Base>,
-    /// Changes since the base was built. A rule of the base is removed in at most one of them.
-    runs: Vec<Arc<DeltaRun>>,
+    /// The changes since the base was built. It hides the rules of the base of the same ranks.
+    delta: Delta,
 }
 
 /// The plan of a whole switch.
@@ -128,18 +107,6 @@ pub enum Update {
     RebuildSoon,
 }
 
-impl Rule {
-    /// Returns the rules of the flows of these ranks that are in the table.
-    pub fn current(table: &Table, ranks: &BTreeSet<Rank>) -> Vec<Rule> {
-        ranks.iter().filter_map(|rank| Some(Rule::of((rank, table.flow(rank)?)))).collect()
-    }
-
-    fn of((rank, flow): (&Rank, &Flow)) -> Rule {
-        let (rank, instructions) = (rank.clone(), Arc::clone(&flow.instructions));
-        Rule { rank, serial: flow.serial, cookie: flow.cookie, instructions }
-    }
-}
-
 impl TablePlan {
     /// Returns the plan of a table in its present state.
     pub fn new(table: &Table) -> TablePlan {
@@ -150,7 +117,7 @@ impl TablePlan {
     fn of(rules: Arc<[Rule]>) -> TablePlan {
         let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
         let wanted = wanted(&rules);
-        TablePlan { version: 0, wanted, rules, base: Arc::new(base), runs: Vec::new() }
+        TablePlan { version: 0, wanted, rules, base: Arc::new(base), delta: Delta::default() }
     }
 
     /// Returns the rule for a packet: the flow that [`interp`](crate::interp()) would find.
@@ -163,7 +130,7 @@ impl TablePlan {
     #[inline]
     pub fn find(&self, key: &Key) -> RuleNumber {
         let found = self.base.lookup(key);
-        if self.runs.is_empty() {
+        if self.delta.is_empty() {
             return RuleNumber(found.unwrap_or(NONE));
         }
         self.find_changed(key, found)
@@ -173,7 +140,7 @@ impl TablePlan {
     #[inline]
     pub fn rule(&self, found: RuleNumber) -> Option<&Rule> {
         match found.added() {
-            Some((run, place)) => self.runs.get(run)?.rules().get(place),
+            Some(slot) => self.delta.rule(slot),
             None => self.rules.get(found.0 as usize),
         }
     }
@@ -181,40 +148,34 @@ impl TablePlan {
     /// Corrects the rule that the base found by the changes since the base was built.
     fn find_changed(&self, key: &Key, found: Option<u32>) -> RuleNumber {
         let matches = |rule: &&u32| self.rules[**rule as usize].rank.matching().matches(key);
-        // A removed rule hides the next rule of its subtable that matches the packet.
-        let instead = |rule| match self.behind_dead(rule) {
-            Some(later) => {
-                let mut living = later.iter().filter(|rule| self.behind_dead(**rule).is_none());
-                living.find(matches).copied().unwrap_or(NONE)
+        let change = |rule: u32| self.delta.change(&self.rules[rule as usize].rank);
+        // A hidden rule hides the next rule of its subtable that matches the packet.
+        let instead = |rule| match change(rule) {
+            Some(hiding) => {
+                let later = hiding.behind.get_or_init(|| self.behind(rule));
+                let mut living = later.iter().filter(matches);
+                living.find(|rule| change(**rule).is_none()).copied().unwrap_or(NONE)
             }
             None => rule,
         };
         let living = match found {
-            Some(rule) if self.behind_dead(rule).is_some() => self.base.lookup_but_for(key, instead),
+            Some(rule) if change(rule).is_some() => self.base.lookup_but_for(key, instead),
             _ => found,
         };
-        let mut best = living.map(|rule| (RuleNumber(rule), &self.rules[rule as usize].rank));
-        for (run, changes) in self.runs.iter().enumerate() {
-            if let Some((place, rank)) = changes.lookup(key)
-                && best.is_none_or(|(_, best)| rank < best)
-            {
-                best = Some((RuleNumber::in_run(run, place), rank));
-            }
+        let bound = living.map(|rule| &self.rules[rule as usize].rank);
+        match self.delta.lookup(key, bound) {
+            Some(slot) => RuleNumber(ADDED | slot),
+            None => RuleNumber(living.unwrap_or(NONE)),
         }
-        best.map_or(RuleNumber::NONE, |(found, _)| found)
-    }
-
-    /// Returns the rules hidden by a rule of the base that was removed; `None` if it was not.
-    fn behind_dead(&self, rule: u32) -> Option<&Arc<[u32]>> {
-        self.runs.iter().find_map(|run| run.dead().get(&rule))
     }
 
     /// Applies the changes in the table since its changes were last taken.
     pub fn update(&mut self, table: &Table, changes: &Changes) -> Update {
         match changes {
-            Changes::Few(ranks) if ranks.is_empty() => Update::Unchanged,
-            Changes::Few(ranks) if ranks.len() < 1 << PLACE_BITS && self.runs.len() < RUNS_MAX => {
-                self.take_in(ranks, Rule::current(table, ranks))
+            Changes::Few(changes) if changes.is_empty() => Update::Unchanged,
+            Changes::Few(changes) if self.delta.len() + changes.len() <= CHANGES_MAX => {
+                changes.iter().for_each(|change| self.note(change.rank.clone(), change.rule.clone()));
+                if self.delta.len() > DELTA_MAX { Update::RebuildSoon } else { Update::Delta }
             }
             Changes::Few(_) | Changes::Many => {
                 *self = TablePlan { version: self.version + 1, ..TablePlan::new(table) };
@@ -223,22 +184,18 @@ impl TablePlan {
         }
     }
 
-    /// Applies a few changes: the flows of these ranks now have these rules; a rank without a rule
-    /// was removed.
-    pub fn take_in(&mut self, ranks: &BTreeSet<Rank>, rules: Vec<Rule>) -> Update {
-        let mut dead = Dead::new();
-        for rank in ranks {
-            if let Ok(index) = self.rules.binary_search_by(|rule| rule.rank.cmp(rank))
-                && self.behind_dead(index as u32).is_none()
-            {
-                dead.insert(index as u32, self.behind(index as u32));
-            }
-        }
+    /// Applies one change: the flow of this rank has this rule now, or was removed.
+    fn note(&mut self, rank: Rank, rule: Option<Rule>) {
         self.version += 1;
-        self.wanted.iter_mut().zip(wanted(&rules)).for_each(|(all, more)| *all |= more);
-        run::add(&mut self.runs, ranks, rules, dead);
-        let (added, gone) = self.changes();
-        if added + gone > DELTA_MAX { Update::RebuildSoon } else { Update::Delta }
+        add_wanted(&mut self.wanted, rank.matching());
+        self.delta.note(rank, rule);
+    }
+
+    /// Returns the same base with other changes on top of it, in which nothing was looked up yet.
+    pub fn with_delta(self, delta: Delta) -> TablePlan {
+        let mut wanted = self.wanted;
+        delta.masks().for_each(|(word, mask)| wanted[usize::from(word)] |= mask);
+        TablePlan { version: self.version + 1, wanted, delta, ..self }
     }
 
     /// Returns the later rules of a rule's subtable that may match the same packets.
@@ -257,13 +214,13 @@ impl TablePlan {
         &self.rules
     }
 
-    /// Returns the changes since the base was built, oldest first.
-    pub fn runs(&self) -> &[Arc<DeltaRun>] {
-        &self.runs
+    /// Returns the changes since the base was built.
+    pub fn delta(&self) -> &Delta {
+        &self.delta
     }
 
     fn added(&self) -> impl Iterator<Item = &Rule> {
-        self.runs.iter().flat_map(|run| run.rules())
+        self.delta.latest().filter_map(|change| change.rule.as_ref())
     }
 
     /// Returns the bits of the key that any rule compares, laid out like a key.
@@ -274,7 +231,13 @@ impl TablePlan {
     /// Returns whether the base alone is the whole plan: no rule was added or removed since it was
     /// built.
     pub fn is_settled(&self) -> bool {
-        self.runs.is_empty()
+        self.delta.is_empty()
+    }
+
+    /// Returns whether more than `least` changes were made since the base was built, and more than
+    /// one for every `share` rules of the base.
+    pub fn has_changed(&self, least: usize, share: usize) -> bool {
+        self.delta.len() > least.max(self.rules.len() / share)
     }
 
     /// Returns whether both have the same base, whatever changed since.
@@ -284,11 +247,21 @@ impl TablePlan {
 
     /// Returns the same rules in a new base. Slow; call it off the fast path.
     pub fn rebuilt(&self) -> TablePlan {
-        let mut is_dead = vec![false; self.rules.len()];
-        self.runs.iter().flat_map(|run| run.dead().keys()).for_each(|rule| is_dead[*rule as usize] = true);
-        let living = self.rules.iter().zip(is_dead).filter(|(_, is_dead)| !is_dead).map(|(rule, _)| rule);
-        let mut rules: Vec<Rule> = living.chain(self.added()).cloned().collect();
-        rules.sort_by(|a, b| a.rank.cmp(&b.rank));
+        let mut changes: Vec<_> = self.delta.latest().collect();
+        changes.sort_unstable_by(|a, b| a.rank.cmp(&b.rank));
+        let mut changes = changes.into_iter().peekable();
+        let mut rules = Vec::with_capacity(self.rules.len() + changes.len());
+        for rule in &*self.rules {
+            let is_before = |change: &&Change| change.rank < rule.rank;
+            while let Some(change) = changes.next_if(is_before) {
+                rules.extend(change.rule.clone());
+            }
+            match changes.next_if(|change| change.rank == rule.rank) {
+                Some(change) => rules.extend(change.rule.clone()),
+                None => rules.push(rule.clone()),
+            }
+        }
+        changes.for_each(|change| rules.extend(change.rule.clone()));
         TablePlan { version: self.version, ..TablePlan::of(rules.into()) }
     }
 
@@ -297,11 +270,12 @@ impl TablePlan {
         &self.base
     }
 
-    /// Returns the numbers of rules added and removed since the base was built.
+    /// Returns the numbers of rules added and removed since the base was built. The time grows with
+    /// the changes.
     pub fn changes(&self) -> (usize, usize) {
-        self.runs
-            .iter()
-            .fold((0, 0), |(added, gone), run| (added + run.rules().len(), gone + run.dead().len()))
+        let is_in_base = |rank: &Rank| self.rules.binary_search_by(|rule| rule.rank.cmp(rank)).is_ok();
+        let gone = self.delta.latest().filter(|change| is_in_base(&change.rank)).count();
+        (self.added().count(), gone)
     }
 
     /// Returns how deep into a packet its rules look.
@@ -363,10 +337,12 @@ impl Plan {
 /// Returns the bits that any of the rules compares.
 fn wanted(rules: &[Rule]) -> [u64; WORDS] {
     let mut words = [0; WORDS];
-    for term in rules.iter().flat_map(|rule| rule.rank.matching().terms()) {
-        words[usize::from(term.word)] |= term.mask;
-    }
+    rules.iter().for_each(|rule| add_wanted(&mut words, rule.rank.matching()));
     words
+}
+
+fn add_wanted(words: &mut [u64; WORDS], matching: &Match) {
+    matching.terms().iter().for_each(|term| words[usize::from(term.word)] |= term.mask);
 }
 
 #[cfg(test)]

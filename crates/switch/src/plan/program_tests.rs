@@ -4,7 +4,7 @@
 use super::*;
 use crate::action::Action;
 use crate::field::Field;
-use crate::flow::{ClearActions, FlowMod, WriteMetadata};
+use crate::flow::{ClearActions, FlowMod, Instructions, WriteMetadata};
 use crate::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use crate::interp::{interp, interp_by};
 use crate::matching::{FieldMatch, Match};

@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::field::Field;
-use crate::flow::{FlowCommand, FlowMod};
+use crate::flow::{FlowCommand, FlowMod, Instructions};
 use crate::matching::{FieldMatch, Match};
 use crate::switch::Limits;
 use crate::workload;
 use fastpath_units::{Rng, Time};
 use proptest::prelude::*;
+use std::mem;
 
 fn switch_of(filters: &[workload::Filter]) -> Switch {
     let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
@@ -100,7 +101,7 @@ fn a_plan_follows_its_table_through_additions_changes_and_deletions() {
 }
 
 #[test]
-fn changes_are_in_runs_of_a_few_hundred_and_may_change_again() {
+fn a_plan_of_many_changes_is_the_plan_of_its_table() {
     let filters = workload::filters(1500, 5);
     let mut switch = switch_of(&filters[..200]);
     let mut plan = Plan::new(&mut switch);
@@ -113,10 +114,9 @@ fn changes_are_in_runs_of_a_few_hundred_and_may_change_again() {
         batch.iter().for_each(|filter| change(&mut switch, filter, FlowCommand::Add));
         plan.update(&mut switch);
     }
-    let lens = |plan: &Plan| plan.table(0).runs().iter().map(|run| run.rules().len()).collect::<Vec<_>>();
-    let before = lens(&plan);
-    assert!(before.len() > 5 && before.iter().all(|len| *len <= 256), "{before:?}");
     assert_same(&switch, plan.table(0), &keys);
+    let before = plan.table(0).clone();
+    let unchanged = switch.clone();
     let mut rng = Rng::new(7);
     for _ in 0..60 {
         for _ in 0..10 {
@@ -127,12 +127,13 @@ fn changes_are_in_runs_of_a_few_hundred_and_may_change_again() {
         plan.update(&mut switch);
     }
     assert_same(&switch, plan.table(0), &keys);
+    assert_same(&unchanged, &before, &keys);
     assert_same(&switch, &plan.table(0).rebuilt(), &keys);
+    let fresh = TablePlan::new(&switch.tables()[0]);
+    assert_eq!(plan.table(0).rebuilt().rules(), fresh.rules());
+    assert_eq!(plan.table(0).rebuilt().base(), fresh.base());
     let (added, gone) = plan.table(0).changes();
-    assert_eq!(
-        (added, plan.table(0).rules().len() - gone + added),
-        (lens(&plan).iter().sum(), switch.tables()[0].len())
-    );
+    assert_eq!(plan.table(0).rules().len() - gone + added, switch.tables()[0].len());
     filters.iter().for_each(|filter| change(&mut switch, filter, FlowCommand::DeleteStrict));
     plan.update(&mut switch);
     assert_eq!(plan.table(0).changes(), (0, 200));
@@ -209,22 +210,40 @@ proptest! {
     #[test]
     fn any_plan_finds_what_its_table_finds(
         filters in prop::collection::vec(any_filter(), 0..150),
-        changes in prop::collection::vec((any_filter(), any::<bool>()), 0..30),
+        changes in prop::collection::vec((any_filter(), 0u8..4, any::<bool>()), 0..60),
         seed: u64,
     ) {
         let mut switch = switch_of(&filters);
         let mut plan = Plan::new(&mut switch);
         let mut all = filters;
-        all.extend(changes.iter().map(|(filter, _)| filter.clone()));
+        all.extend(changes.iter().map(|(filter, ..)| filter.clone()));
         let mut keys = workload::matching_keys(&all, 100, seed);
         keys.extend(workload::random_keys(5, seed));
         assert_same(&switch, plan.table(0), &keys);
-        for ((priority, matching), delete) in changes {
-            let command = if delete { FlowCommand::DeleteStrict } else { FlowCommand::Add };
+        // A base that is built while changes go on, and the changes since.
+        let (mut base, mut delta) = (plan.table(0).clone(), Delta::default());
+        for ((priority, matching), kind, restart) in changes {
+            let command = match kind {
+                0 => FlowCommand::Add,
+                1 => FlowCommand::ModifyStrict,
+                2 => FlowCommand::DeleteStrict,
+                _ => FlowCommand::Delete,
+            };
             let add = FlowMod::add(0, priority, matching, Instructions::default());
             switch.flow_mod(Time::ZERO, &FlowMod { command, ..add }).unwrap();
+            let changed = switch.table_mut(0).take_changes();
+            plan.tables[0].update(&switch.tables()[0], &changed);
+            let Changes::Few(changed) = changed else { unreachable!("few changes") };
+            changed.into_iter().for_each(|change| delta.note(change.rank, change.rule));
+            if restart {
+                plan.replace(0, base.rebuilt().with_delta(mem::take(&mut delta)));
+                base = plan.table(0).clone();
+            }
         }
-        plan.update(&mut switch);
         assert_same(&switch, plan.table(0), &keys);
+        assert_same(&switch, &base.rebuilt().with_delta(delta), &keys);
+        let (fresh, rebuilt) = (TablePlan::new(&switch.tables()[0]), plan.table(0).rebuilt());
+        prop_assert_eq!(rebuilt.rules(), fresh.rules());
+        prop_assert_eq!(rebuilt.base(), fresh.base());
     }
 }
