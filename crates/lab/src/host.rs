@@ -2,7 +2,8 @@
 //! routes.
 
 use crate::namespace::{Namespace, NotPermitted};
-use crate::netlink::{LinkParameters, Netlink};
+use crate::neighbors::KnownNeighbors;
+use crate::netlink::{AddressMonitor, LinkParameters, Netlink};
 use fastpath_engine::port::{OpenError, TapPort};
 use fastpath_net::Route;
 use fastpath_spec::{Interface, Node, NodeId};
@@ -11,6 +12,7 @@ use nix::net::if_::if_nametoindex;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// A host of a running lab.
 #[derive(Debug)]
@@ -56,14 +58,23 @@ pub enum HostError {
 impl Host {
     /// Makes the namespace of `node` with its interfaces, addresses and routes. Returns the host
     /// and its ports in the order of the interfaces, which end with the namespace.
-    pub fn new(id: NodeId, node: &Node, routes: &[Route]) -> Result<(Host, Vec<TapPort>), HostError> {
+    ///
+    /// The hosts send nothing until a program in them does: see [`Quiet`].
+    pub fn new(
+        id: NodeId,
+        node: &Node,
+        routes: &[Route],
+        neighbors: &KnownNeighbors,
+    ) -> Result<(Host, Vec<TapPort>), HostError> {
         let namespace = Namespace::new()?;
         let work = || -> Result<Vec<TapPort>, HostError> {
             quieten(node);
             let mut netlink = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
             bring_up_loopback(&mut netlink).map_err(failed(node, "lo", || "bringing it up".into()))?;
-            let taps = node.interfaces.iter().map(|interface| attach(node, interface, &mut netlink));
-            let taps = taps.collect::<Result<_, _>>()?;
+            let mut taps = Vec::new();
+            for (place, interface) in node.interfaces.iter().enumerate() {
+                taps.push(attach(node, interface, &neighbors.of(id, place), &mut netlink)?);
+            }
             for route in routes {
                 add_route(node, route, &mut netlink)?;
             }
@@ -82,17 +93,24 @@ impl Host {
     }
 }
 
-fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<TapPort, HostError> {
+fn attach(
+    node: &Node,
+    interface: &Interface,
+    neighbors: &[(IpAddr, [u8; 6])],
+    netlink: &mut Netlink,
+) -> Result<TapPort, HostError> {
     let name = interface.name.as_str();
-    let tap = TapPort::open(name)
+    let mut tap = TapPort::open(name)
         .and_then(|tap| tap.leave_to_namespace().map(|()| tap))
         .map_err(|source| HostError::Tap { host: node.name.clone(), source })?;
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
-    if interface.addresses.iter().all(|address| address.addr().is_ipv4()) {
+    let v6 = interface.addresses.iter().filter(|address| address.addr().is_ipv6()).count();
+    if v6 == 0 {
         // IPv6 is not configured; its router solicitations and MLD reports would load the links.
         set(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1");
     }
+    let quiet = if v6 > 0 { Quiet::begin(name, &tap) } else { None };
     let parameters = LinkParameters { mac: interface.mac.map(|mac| mac.0), mtu: Some(interface.mtu) };
     netlink
         .bring_up(index, parameters)
@@ -100,7 +118,71 @@ fn attach(node: &Node, interface: &Interface, netlink: &mut Netlink) -> Result<T
     for &address in &interface.addresses {
         netlink.add_address(index, address).map_err(failed(node, name, || format!("address {address}")))?;
     }
+    if let Some(quiet) = quiet {
+        // The kernel adds a link-local address.
+        let end = quiet.end(index, v6 + 1, netlink, &mut tap);
+        end.map_err(failed(node, name, || "awaiting its addresses".into()))?;
+    }
+    netlink.add_neighbors(index, neighbors).map_err(failed(node, name, || "its neighbours".into()))?;
     Ok(tap)
+}
+
+/// Keeps an interface from reporting the multicast groups of its own addresses (MLD, RFC 9777 §6.1)
+/// while it is set up.
+///
+/// Each host would send four reports, and a switch floods them: a million frames in a star of 500.
+/// No station of a lab needs them, because the switches flood multicast frames. Reports that a
+/// program causes later are sent as usual, and so are answers to queries.
+struct Quiet {
+    monitor: AddressMonitor,
+    /// The settings to restore: paths below /proc/sys, and values.
+    former: Vec<(String, String)>,
+}
+
+impl Quiet {
+    /// In version 1 the kernel reports a group in the call that joins it. In version 2 it does so
+    /// some timer interrupts later (Linux, mld_ifc_event), and nothing tells when.
+    ///
+    /// It repeats the report after a random time up to the interval: 24 days.
+    const SETTINGS: [(&str, &str); 2] =
+        [("mldv1_unsolicited_report_interval", "2147483647"), ("force_mld_version", "1")];
+    /// A kernel that detects duplicates in spite of `accept_dad` takes up to two seconds.
+    const ADDRESS_WAIT_MAX: Duration = Duration::from_secs(1);
+
+    /// To be called while the interface is down. `None` where the settings are read-only or the
+    /// kernel has no IPv6; then the interface is not quiet.
+    fn begin(name: &str, tap: &TapPort) -> Option<Quiet> {
+        let monitor = AddressMonitor::open().ok()?;
+        let mut former = Vec::new();
+        for (setting, value) in Quiet::SETTINGS {
+            let setting = format!("net/ipv6/conf/{name}/{setting}");
+            let was = fs::read_to_string(format!("/proc/sys/{setting}")).ok()?;
+            if !set(&setting, value) {
+                return None;
+            }
+            former.push((setting, was));
+        }
+        // A carrier that appears on an interface that is down is noticed up to a second later
+        // (Linux, link_watch.c), and groups are reported again then. On one that is up it is
+        // noticed at once.
+        let _ = tap.set_carrier(false);
+        Some(Quiet { monitor, former })
+    }
+
+    /// Waits until `count` addresses of the interface are usable, ends the quiet, and drops what
+    /// the kernel has sent by then.
+    fn end(self, index: u32, count: usize, netlink: &mut Netlink, tap: &mut TapPort) -> io::Result<()> {
+        // Before Linux 4.20 the carrier was on all the time.
+        let _ = tap.set_carrier(true);
+        self.monitor.wait_for(index, count, Quiet::ADDRESS_WAIT_MAX)?;
+        // The kernel announces an address while it holds the lock that a request takes, and may
+        // send reports before it releases the lock.
+        netlink.bring_up(index, LinkParameters::default())?;
+        for (setting, was) in &self.former {
+            set(setting, was.trim());
+        }
+        tap.discard_waiting()
+    }
 }
 
 /// Adds a route, unless the kernel adds it itself for an address.
@@ -140,8 +222,9 @@ fn quieten(node: &Node) {
     }
 }
 
-fn set(name: &str, value: &str) {
-    let _ = fs::write(format!("/proc/sys/{name}"), value);
+/// Returns whether it could be set.
+fn set(name: &str, value: &str) -> bool {
+    fs::write(format!("/proc/sys/{name}"), value).is_ok()
 }
 
 fn failed(node: &Node, interface: &str, what: impl Fn() -> String) -> impl FnOnce(io::Error) -> HostError {

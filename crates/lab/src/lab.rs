@@ -5,6 +5,7 @@ use crate::enter::{EnterError, alive, environment};
 use crate::host::{Host, HostError};
 use crate::mounts::View;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
+use crate::neighbors::KnownNeighbors;
 use crate::open_files;
 use crate::scope::Scope;
 use crate::state::{self, ClaimError, HostState, State};
@@ -126,10 +127,11 @@ impl Lab {
         let scope = Some(scope.map_err(|source| UpError::State { name: name.to_owned(), source })?);
         open_files::allow(&topology)?;
         let routes = Routes::compute(&topology);
+        let neighbors = KnownNeighbors::in_topology(&topology);
         let mut hosts = Vec::new();
         let mut ports: EdgePorts = Vec::new();
         for (id, node) in topology.hosts() {
-            let (host, taps) = Host::new(id, node, routes.of(id))?;
+            let (host, taps) = Host::new(id, node, routes.of(id), &neighbors)?;
             hosts.push(host);
             for tap in taps {
                 // Edges are numbered in this order too: hosts, then their interfaces.
@@ -262,7 +264,9 @@ mod tests {
     use crate::skip;
     use fastpath_spec::{NodeKind, Topology};
     use std::io::Read;
+    use std::net::UdpSocket;
     use std::process::Stdio;
+    use std::time::Duration;
 
     /// Two hosts on one ideal link: 10.0.0.1 and 10.0.0.2, and IPv6 addresses.
     fn pair() -> Topology {
@@ -339,6 +343,25 @@ mod tests {
         // Those that this process inherited itself.
         let elsewhere = Command::new("sh").args(arguments).output().unwrap().stdout;
         assert_eq!(output(&lab, "a", "sh", &arguments), String::from_utf8(elsewhere).unwrap());
+    }
+
+    #[test]
+    fn hosts_send_nothing_of_their_own_and_know_their_neighbors() {
+        let Some(lab) = up("quiet") else { return };
+        let pairs = [("10.0.0.1:7", "10.0.0.2:7"), ("[fd00::1]:7", "[fd00::2]:7")];
+        for (a, b) in pairs {
+            let open = |host: &str, address: &str| {
+                let socket = lab.host(host).unwrap().namespace.within(|| UdpSocket::bind(address));
+                socket.unwrap().unwrap_or_else(|error| panic!("{address}: {error}"))
+            };
+            let (from, to) = (open("a", a), open("b", b));
+            from.send_to(b"first", b).unwrap();
+            to.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            assert_eq!(to.recv(&mut [0; 8]).unwrap(), 5);
+        }
+        // Neither resolution (ARP, Neighbor Discovery) nor multicast reports.
+        let frames = lab.report().unwrap().conservation;
+        assert_eq!((frames.total_in, frames.delivered), (2, 2), "{frames:?}");
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod interpose;
 mod lab;
 mod mounts;
 pub mod namespace;
+mod neighbors;
 pub mod netlink;
 mod open_files;
 mod process;
@@ -40,6 +41,7 @@ pub use enter::{EnterError, NO_PROGRAMS, exec};
 pub use host::{Host, HostError};
 pub use lab::{Lab, UpError, control_socket};
 pub use namespace::{Namespace, NotPermitted};
+pub use neighbors::KnownNeighbors;
 pub use open_files::TooManyFiles;
 pub use state::{ClaimError, DownError, Listed, down, list};
 

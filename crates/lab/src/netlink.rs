@@ -4,8 +4,8 @@
 
 use ipnet::IpNet;
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
-    NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
@@ -13,14 +13,25 @@ use netlink_packet_route::address::{
 use netlink_packet_route::link::{
     InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
 };
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourFlags, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Multicast group of rtnetlink: changes of IPv6 addresses (rtnetlink.h).
+const RTNLGRP_IPV6_IFADDR: u32 = 9;
+/// Neighbours per call, so that the errors of all of them fit a socket's buffer.
+const NEIGHBORS_PER_CALL: usize = 256;
 
 /// The parameters of an interface that is brought up.
 #[derive(Clone, Copy, Default, Debug)]
@@ -125,6 +136,34 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
+    /// Fills the neighbour table of an interface. The entries are as the kernel learns them (stale,
+    /// so used at once and confirmed later), but the kernel does not collect them as garbage.
+    pub fn add_neighbors(&mut self, index: u32, neighbors: &[(IpAddr, [u8; 6])]) -> io::Result<()> {
+        for some in neighbors.chunks(NEIGHBORS_PER_CALL) {
+            let mut bytes = Vec::new();
+            for (place, &(address, mac)) in some.iter().enumerate() {
+                let mut message = NeighbourMessage::default();
+                message.header.family = family(address);
+                message.header.ifindex = index;
+                message.header.state = NeighbourState::Stale;
+                message.header.flags = NeighbourFlags::ExtLearned;
+                message.attributes.push(NeighbourAttribute::Destination(match address {
+                    IpAddr::V4(address) => NeighbourAddress::Inet(address),
+                    IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+                }));
+                message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
+                // The kernel works through a call in order and always reports errors, so the last
+                // acknowledgement says that all is done.
+                let last = if place + 1 == some.len() { NLM_F_ACK } else { 0 };
+                let flags = NLM_F_CREATE | NLM_F_REPLACE | last;
+                self.append(&mut bytes, RouteNetlinkMessage::NewNeighbour(message), flags);
+            }
+            self.socket.send(&bytes, 0)?;
+            self.acknowledged()?;
+        }
+        Ok(())
+    }
+
     /// Whether the kernel has an answer to a question for several things.
     pub(crate) fn has_any(&mut self, question: RouteNetlinkMessage) -> io::Result<bool> {
         self.send(question, NLM_F_DUMP)?;
@@ -147,19 +186,30 @@ impl Netlink {
     }
 
     fn send(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        self.append(&mut bytes, message, flags);
+        self.socket.send(&bytes, 0).map(drop)
+    }
+
+    fn append(&mut self, bytes: &mut Vec<u8>, message: RouteNetlinkMessage, flags: u16) {
         self.sequence += 1;
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | flags;
         header.sequence_number = self.sequence;
         let mut packet = NetlinkMessage::new(header, NetlinkPayload::from(message));
         packet.finalize();
-        let mut bytes = vec![0; packet.buffer_len()];
-        packet.serialize(&mut bytes);
-        self.socket.send(&bytes, 0).map(drop)
+        let start = bytes.len();
+        // Messages begin at multiples of four bytes (netlink(7)).
+        bytes.resize(start + packet.buffer_len().next_multiple_of(4), 0);
+        packet.serialize(&mut bytes[start..]);
     }
 
     pub(crate) fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.send(message, NLM_F_ACK | flags)?;
+        self.acknowledged()
+    }
+
+    fn acknowledged(&mut self) -> io::Result<()> {
         let (answer, _) = self.socket.recv_from_full()?;
         let answer = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?;
         match answer.payload {
@@ -167,6 +217,49 @@ impl Netlink {
             NetlinkPayload::Error(_) => Ok(()),
             other => Err(io::Error::other(format!("expected an acknowledgement, got {other:?}"))),
         }
+    }
+}
+
+/// Receives the addresses that become usable in the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub(crate) struct AddressMonitor {
+    socket: Socket,
+}
+
+impl AddressMonitor {
+    /// Opens it: addresses from now on are reported.
+    pub(crate) fn open() -> io::Result<AddressMonitor> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.add_membership(RTNLGRP_IPV6_IFADDR)?;
+        Ok(AddressMonitor { socket })
+    }
+
+    /// Waits until `count` IPv6 addresses of the interface are usable. Returns whether they are,
+    /// after at most `longest`.
+    pub(crate) fn wait_for(&self, index: u32, count: usize, longest: Duration) -> io::Result<bool> {
+        let (start, mut usable) = (Instant::now(), BTreeSet::new());
+        while usable.len() < count {
+            let left = longest.saturating_sub(start.elapsed());
+            let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            if left.is_zero() || poll(&mut fds, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX))? == 0
+            {
+                return Ok(false);
+            }
+            let (bytes, _) = self.socket.recv_from_full()?;
+            let message =
+                NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes).map_err(io::Error::other)?;
+            if let NetlinkPayload::InnerMessage(RouteNetlinkMessage::NewAddress(message)) = message.payload
+                && message.header.index == index
+                && !message.header.flags.contains(AddressHeaderFlags::Tentative)
+            {
+                usable.extend(message.attributes.into_iter().find_map(|attribute| match attribute {
+                    AddressAttribute::Address(address) => Some(address),
+                    _ => None,
+                }));
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -19,6 +19,7 @@
 use crate::host::{Host, HostError};
 use crate::mounts::View;
 use crate::namespace::Privilege;
+use crate::neighbors::KnownNeighbors;
 use crate::netlink::{LinkParameters, Netlink};
 use crate::scope::Scope;
 use fastpath_engine::port::{OpenError, Port, TapPort};
@@ -135,7 +136,8 @@ impl Shell {
         let scope = Scope::new("shell", Privilege::Own).map_err(ShellError::Scope)?;
         let routes = Routes::compute(&topology);
         let outside = join_outside(&topology, block)?;
-        let (inside, mut taps) = Host::new(NodeId(1), &topology.nodes[1], routes.of(NodeId(1)))?;
+        let neighbors = KnownNeighbors::in_topology(&topology);
+        let (inside, mut taps) = Host::new(NodeId(1), &topology.nodes[1], routes.of(NodeId(1)), &neighbors)?;
         // For shells inside this one. This fails only if /proc/sys is not writable.
         let _ = inside.namespace.within(|| fs::write("/proc/sys/net/ipv4/ip_forward", "1"));
         let inner = taps.pop().expect("one interface for its one link");

@@ -22,7 +22,7 @@ use super::{Progress, clock_cost_ns, on_core};
 use fastpath_engine::port::{AfPacket, Burst, Memory, MemoryEnd, OpenError, Port};
 use fastpath_engine::{EdgePorts, Idle, Notice, Options, StartError};
 use fastpath_lab::namespace::{NotPermitted, gain_privilege};
-use fastpath_lab::{Host, HostError};
+use fastpath_lab::{Host, HostError, KnownNeighbors};
 use fastpath_model::latency::{Latency, LatencyError, summarise};
 use fastpath_net::{EdgeId, Frame, FramePool, Routes};
 use fastpath_spec::{NodeKind, Topology};
@@ -223,9 +223,10 @@ fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Re
     topology.connect("left", generator, forward, Default::default());
     topology.connect("right", forward, swap, Default::default());
     let routes = Routes::compute(&topology);
+    let neighbors = KnownNeighbors::in_topology(&topology);
     let (mut hosts, mut taps): (Vec<Host>, EdgePorts) = (Vec::new(), Vec::new());
     for (id, node) in topology.hosts() {
-        let (host, of_host) = Host::new(id, node, routes.of(id))?;
+        let (host, of_host) = Host::new(id, node, routes.of(id), &neighbors)?;
         hosts.push(host);
         for tap in of_host {
             taps.push((EdgeId(taps.len() as u32), Box::new(tap)));

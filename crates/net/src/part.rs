@@ -59,6 +59,7 @@ impl Part {
         }
         let mut part = Topology {
             seed: topology.seed,
+            family: topology.family,
             links: links.iter().map(|&link| topology.links[link].clone()).collect(),
             ..Topology::default()
         };

@@ -6,7 +6,7 @@
 //! interfaces than a /24 holds gets a larger subnet.
 
 use crate::segment::Segments;
-use crate::topology::{NodeId, Topology};
+use crate::topology::{Family, NodeId, Topology};
 use fastpath_wire::MacAddr;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,10 @@ pub(crate) enum AddressError {
     NotAStationMac(MacAddr),
     #[error("{0} is not on a subnet of this node")]
     NoGateway(IpAddr),
+    #[error("{0} is not an address of family {word}, the only one of the spec", word = .1.word())]
+    OtherFamily(IpAddr, Family),
+    #[error("an MTU below {IPV6_MTU_MIN} carries no IPv6 (RFC 8200 §5), and family is \"v6\"")]
+    Narrow,
 }
 
 impl AddressError {
@@ -53,6 +57,8 @@ impl AddressError {
             AddressError::DuplicateMac(..) => "write one of its own, or none to have one assigned".to_owned(),
             AddressError::NotAStationMac(_) => "write a unicast address such as 02:00:00:00:00:2a".to_owned(),
             AddressError::NoGateway(_) => "write the address of a neighbour".to_owned(),
+            AddressError::OtherFamily(..) => "write an address of that family, or no family".to_owned(),
+            AddressError::Narrow => format!("write mtu = {IPV6_MTU_MIN}, or family = \"v4\""),
         }
     }
 }
@@ -63,6 +69,7 @@ impl AddressError {
         match self {
             AddressError::Duplicate(ip, _)
             | AddressError::NotAStation(ip, _)
+            | AddressError::OtherFamily(ip, _)
             | AddressError::NoGateway(ip) => Some(*ip),
             AddressError::Outside(net, _) | AddressError::SubnetTwice(net, _) => Some(net.addr()),
             _ => None,
@@ -73,8 +80,8 @@ impl AddressError {
 /// An error with the node and the index of the interface.
 pub(crate) type Misaddressed = (NodeId, usize, AddressError);
 
-/// Checks the given addresses and assigns one of each family to every interface of a host or router
-/// that has none. After an error only some interfaces have addresses.
+/// Checks the given addresses and assigns one of each family, or of the only one, to every
+/// interface of a host or router that has none. After an error only some interfaces have addresses.
 pub(crate) fn assign(topology: &mut Topology) -> Vec<Misaddressed> {
     let segments = Segments::of(topology);
     let mut problems = check_addresses(topology);
@@ -90,7 +97,9 @@ fn check_addresses(topology: &Topology) -> Vec<Misaddressed> {
     let mut problems = Vec::new();
     let mut owners: BTreeMap<IpAddr, NodeId> = BTreeMap::new();
     for (node, index, address) in given(topology) {
-        if let Some(reason) = not_a_station(address) {
+        if let Some(family) = topology.family.filter(|family| *family != Family::of(address.addr())) {
+            problems.push((node, index, AddressError::OtherFamily(address.addr(), family)));
+        } else if let Some(reason) = not_a_station(address) {
             problems.push((node, index, AddressError::NotAStation(address.addr(), reason)));
         } else if let Some(owner) = owners.insert(address.addr(), node) {
             let owner = topology.node(owner).name.clone();
@@ -232,8 +241,14 @@ impl Numbering {
         for segment in &segments.all {
             let stations = &segment.stations;
             let narrow = stations.iter().any(|&(n, i)| topology.node(n).interfaces[i].mtu < IPV6_MTU_MIN);
-            for v4 in [true, false] {
+            for family in Family::ALL {
+                let v4 = family == Family::V4;
+                if topology.family.is_some_and(|only| only != family) {
+                    continue;
+                }
                 if narrow && !v4 {
+                    let only = topology.family.map(|_| (stations[0].0, stations[0].1, AddressError::Narrow));
+                    problems.extend(only);
                     continue;
                 }
                 let addresses =
@@ -394,6 +409,33 @@ mod tests {
         );
         let pair = addresses(&lan(2, "address = '192.0.2.1/31'"));
         assert_eq!(pair[2].to_string(), "192.0.2.0/31", "a /31 has two stations");
+    }
+
+    #[test]
+    fn a_family_leaves_the_other_one_out() {
+        for (family, expected) in
+            [("v4", ["10.1.1.2/24", "10.1.1.3/24"]), ("v6", ["fd00:0:0:1::2/64", "fd00:0:0:1::3/64"])]
+        {
+            let spec = |rest: &str| {
+                spec::parse(&format!(
+                    "family = '{family}'\n[host.a]\n{rest}\n[host.b]\n[[link]]\nbetween = ['a', 'b']"
+                ))
+            };
+            let topology = spec("").expect("a valid spec").0;
+            let text: Vec<String> = addresses(&topology).iter().map(ToString::to_string).collect();
+            assert_eq!(text, expected);
+            let (again, _) =
+                spec::resolve(&spec::describe(&topology), spec::NO_FILES).expect("a valid description");
+            assert_eq!(again, topology, "a description says the family");
+            let other = if family == "v4" { "fd77::1/64" } else { "172.16.5.3/29" };
+            let mistakes = spec(&format!("address = '{other}'")).expect_err("of the other family");
+            assert_eq!((mistakes.len(), mistakes[0].line), (1, 3), "{mistakes:?}");
+        }
+        let narrow = "family = 'v6'\n[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nmtu = 1000";
+        let mistakes = spec::parse(narrow).expect_err("no address is possible");
+        assert!(mistakes[0].what.contains("1280"), "{mistakes:?}");
+        let unknown = spec::parse(&narrow.replace("'v6'", "'ipv4'")).expect_err("not a family");
+        assert!(unknown[0].instead.contains("v4"), "{unknown:?}");
     }
 
     #[test]

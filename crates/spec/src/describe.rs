@@ -27,6 +27,7 @@ pub fn describe(topology: &Topology) -> Description {
     let groups = topology.groups.iter();
     Description {
         seed: topology.seed,
+        family: topology.family,
         nodes: topology.nodes.iter().map(|node| describe_node(topology, node)).collect(),
         links: links.map(|(id, group)| describe_link(topology, LinkId(id as u32), *group)).collect(),
         events: topology.events.iter().map(|event| describe_event(topology, event)).collect(),

@@ -28,7 +28,7 @@
 use crate::engine_settings::EngineSettings;
 use crate::mistake::Mistake;
 use crate::port_name::PortName;
-use crate::topology::{Start, TraceEnd};
+use crate::topology::{Family, Start, TraceEnd};
 use crate::trace::Format;
 use crate::{Files, event, group, link, node, reader};
 use fastpath_link::Change;
@@ -45,6 +45,8 @@ use std::net::IpAddr;
 pub struct Description {
     /// The seed of all random choices, unless the command line gives one.
     pub seed: Option<u64>,
+    /// The only family of IP addresses; `None`: both are assigned.
+    pub family: Option<Family>,
     /// Hosts, routers and switches.
     pub nodes: Vec<NodeDescription>,
     /// Links between nodes.
@@ -211,6 +213,9 @@ impl Description {
         let mut all = Map::new();
         if let Some(seed) = self.seed {
             all.insert("seed".to_owned(), json!(seed));
+        }
+        if let Some(family) = self.family {
+            all.insert("family".to_owned(), json!(family.word()));
         }
         all.insert("nodes".to_owned(), self.nodes.iter().map(node::write).collect());
         all.insert("links".to_owned(), self.links.iter().map(link::write).collect());

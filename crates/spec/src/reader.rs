@@ -3,6 +3,7 @@
 //!
 //! ```toml
 //! seed = 7                         # of all random choices; the command line's --seed wins
+//! family = "v4"                    # or "v6": the only addresses; absent: both are assigned
 //!
 //! [host.a]                         # hosts, routers and switches: `node.rs`
 //! address = "10.0.1.2/24"
@@ -46,10 +47,11 @@ use crate::description::{Description, NodeRole};
 use crate::engine_settings::{self, EngineSettings};
 use crate::fields::{Field, Fields};
 use crate::hints::first_line_of_yaml;
+use crate::loss::word;
 use crate::mistake::{Checked, Mistake, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
-use crate::topology::Topology;
+use crate::topology::{Family, Topology};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use crate::{event, group, json, link, node, pipe};
 use fastpath_link::Change;
@@ -280,6 +282,8 @@ fn read_table<'d>(
     let mut places = Places::default();
     let mut top = Fields::new("the spec", 0, document);
     description.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, remarks));
+    let family = top.get("family").and_then(|field| word(&field, "a family", &Family::WORDS, remarks));
+    description.family = family.map(|index| Family::ALL[index]);
     if let Some(table) = top.get("engine").and_then(|field| field.table("[engine]", "{ }", remarks)) {
         description.engine = engine_settings::read(table, remarks);
     }

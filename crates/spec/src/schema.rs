@@ -2,6 +2,7 @@
 //! readers. It is committed as `docs/schema/topology.json`.
 
 use crate::description::NodeRole;
+use crate::topology::Family;
 use crate::{engine_settings, event, group, link, node, pipe};
 use serde_json::{Map, Value, json};
 
@@ -40,6 +41,7 @@ fn file() -> Value {
     let list = |name: &str| json!({ "type": "array", "items": reference(name) });
     let mut all = properties([
         ("seed", "The seed of all random choices.", seed()),
+        ("family", "The only family of IP addresses; by default both are assigned.", family()),
         ("engine", "The settings of a run in real time.", reference("engine")),
         ("link", "Links between nodes.", list("link")),
         ("event", "Changes at times of the run.", list("event")),
@@ -62,6 +64,7 @@ fn canonical() -> Value {
     group.insert("name".to_owned(), reference("name"));
     let all = properties([
         ("seed", "The seed of all random choices.", seed()),
+        ("family", "The only family of IP addresses; by default both are assigned.", family()),
         ("engine", "The settings of a run in real time.", reference("engine")),
         ("nodes", "Hosts, routers and switches.", list(reference("node"))),
         ("links", "Links between nodes.", list(reference("link"))),
@@ -69,6 +72,10 @@ fn canonical() -> Value {
         ("groups", "Links whose traces start together.", list(table(group, &["name"]))),
     ]);
     table(all, &["nodes"])
+}
+
+fn family() -> Value {
+    json!({ "enum": Family::WORDS })
 }
 
 fn seed() -> Value {

@@ -31,6 +31,8 @@ pub const DEFAULT_MTU: u32 = 1500;
 pub struct Topology {
     /// The seed of the random generators, unless the command line gives one.
     pub seed: Option<u64>,
+    /// The only family of IP addresses; `None`: both are assigned.
+    pub family: Option<Family>,
     /// Nodes in the order of the spec.
     pub nodes: Vec<Node>,
     /// Links in the order of the spec.
@@ -41,6 +43,32 @@ pub struct Topology {
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
     pub groups: Vec<Group>,
+}
+
+/// A family of IP addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// The words of a spec, in the order of [`Family::ALL`].
+    pub(crate) const WORDS: [&str; 2] = ["v4", "v6"];
+    /// Both families.
+    pub(crate) const ALL: [Family; 2] = [Family::V4, Family::V6];
+
+    /// Returns the family of an address.
+    pub fn of(address: IpAddr) -> Family {
+        if address.is_ipv4() { Family::V4 } else { Family::V6 }
+    }
+
+    /// Returns its word in a spec.
+    pub fn word(self) -> &'static str {
+        Family::WORDS[self as usize]
+    }
 }
 
 /// A host, router or switch.

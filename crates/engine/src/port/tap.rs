@@ -94,6 +94,23 @@ impl TapPort {
         Ok(TapPort::with(name, tap))
     }
 
+    /// Says whether the interface has a carrier. It has one after [`TapPort::open`].
+    pub fn set_carrier(&self, is_on: bool) -> io::Result<()> {
+        self.tap.set_carrier(is_on)
+    }
+
+    /// Drops the frames that wait to be read. They are not counted.
+    pub fn discard_waiting(&mut self) -> io::Result<()> {
+        let mut header = [0; HEADER_LEN];
+        loop {
+            match self.tap.read(&mut header, &mut self.buffer) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     fn with(name: &str, tap: Tap) -> TapPort {
         TapPort {
             base: PortBase::new(name),

@@ -62,6 +62,14 @@ impl Tap {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETPERSIST, 1) }).map(drop)
     }
 
+    /// Says whether the interface has a carrier, as a cable would (Linux 4.20).
+    pub(crate) fn set_carrier(&self, is_on: bool) -> io::Result<()> {
+        let is_on = c_int::from(is_on);
+        // SAFETY: TUNSETCARRIER takes a pointer to an int, which lives through the call.
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETCARRIER, &raw const is_on) })?;
+        Ok(())
+    }
+
     /// Reads one header, and its frame into `frame`. Bytes that do not fit are cut off. Returns the
     /// length of the frame.
     pub(crate) fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {

@@ -21,7 +21,7 @@ use fastpath_engine::port::{Port, TapPort};
 use fastpath_engine::{EdgePorts, Idle, Notice, Options, Report, Running};
 use fastpath_lab::Namespace;
 use fastpath_lab::netlink::{LinkParameters, Netlink};
-use fastpath_lab::{Host, HostError};
+use fastpath_lab::{Host, HostError, KnownNeighbors};
 use fastpath_link::PipeSpec;
 use fastpath_net::{EdgeId, Routes};
 use fastpath_spec::{NodeId, NodeKind, PortName, Topology};
@@ -154,9 +154,10 @@ impl Testbed {
     fn of_taps(between: &[Between], options: Options) -> Result<Testbed, MeasurementError> {
         let topology = topology(between);
         let routes = Routes::compute(&topology);
+        let neighbors = KnownNeighbors::in_topology(&topology);
         let (mut hosts, mut taps): (Vec<Host>, Vec<TapPort>) = (Vec::new(), Vec::new());
         for (id, node) in topology.hosts() {
-            let (host, ports) = Host::new(id, node, routes.of(id))?;
+            let (host, ports) = Host::new(id, node, routes.of(id), &neighbors)?;
             hosts.push(host);
             taps.extend(ports);
         }

@@ -126,7 +126,7 @@ impl<'d> Resolver<'d> {
         Resolver {
             description,
             files,
-            topology: Topology { seed: description.seed, ..Topology::default() },
+            topology: Topology { seed: description.seed, family: description.family, ..Topology::default() },
             mistakes: Vec::new(),
             notices: Vec::new(),
             node_ids: BTreeMap::new(),
