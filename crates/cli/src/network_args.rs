@@ -90,11 +90,7 @@ impl NetworkArgs {
         options.packet_log.clone_from(&self.ledger);
         options.http.clone_from(&self.http);
         self.real_time.apply_to(&mut options);
-        let lab = start(network.spec.topology, &name, options)?;
-        if let Some(address) = lab.http() {
-            eprintln!("fastpath: control API at http://{address}/");
-        }
-        Ok(lab)
+        Ok(start(network.spec.topology, &name, options)?)
     }
 }
 

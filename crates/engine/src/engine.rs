@@ -3,7 +3,7 @@
 
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
-use crate::control::{HttpAddress, Server};
+use crate::control::{HttpAddress, HttpEndpoint, Server};
 use crate::lateness::{self, LatenessPolicy};
 use crate::notice::Notice;
 use crate::packet_log::{self, LogThread};
@@ -181,6 +181,9 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
     let server = Server::start(&addresses, Arc::clone(&shown), group.clone())
         .map_err(|(address, source)| StartError::Control { address, source })?;
+    if let Some(endpoint) = &server.tcp {
+        options.notice.send(&format!("control API at {endpoint}"));
+    }
     let clock = Clock::start();
     let pool_limit = options.network.pool_limit.get() / parts.len();
     let network = fastpath_net::Options {
@@ -295,10 +298,10 @@ impl Running {
         self.stopper.clone()
     }
 
-    /// Returns the TCP address of the control interface. The kernel has chosen the port if 0 was
-    /// given.
-    pub fn http(&self) -> Option<std::net::SocketAddr> {
-        self.server.tcp
+    /// Returns the TCP address of the control interface, and its token. The kernel has chosen the
+    /// port if 0 was given.
+    pub fn http(&self) -> Option<&HttpEndpoint> {
+        self.server.tcp.as_ref()
     }
 
     /// Returns true once it has ended, by request or because every port has failed.

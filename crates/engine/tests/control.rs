@@ -32,10 +32,10 @@ fn run_spec(test: &str, text: &str) -> (Running, SocketAddr, PathBuf) {
         let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
         (EdgeId(edge), port)
     });
-    let http = Some("127.0.0.1:0".parse().unwrap());
+    let http = Some("open:127.0.0.1:0".parse().unwrap());
     let options = Options { control: Some(path.clone()), http, ..options(Idle::Save) };
     let running = start(topology, ports.into(), options).unwrap();
-    let address = running.http().expect("it listens");
+    let address = running.http().expect("it listens").address;
     (running, address, path)
 }
 
@@ -325,6 +325,49 @@ fn curl_reads_a_report_over_both() {
         assert!(output.status.success(), "{output:?}");
         assert_eq!(json(&String::from_utf8(output.stdout).unwrap())["conservation"]["in"], 0);
     }
+    finish(running);
+}
+
+#[test]
+fn tcp_clients_need_the_token() {
+    let topology = spec::read(SPEC, &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
+    let ports = [0, 1].map(|edge| {
+        let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
+        (EdgeId(edge), port)
+    });
+    let options = Options { http: Some("127.0.0.1:0".parse().unwrap()), ..options(Idle::Save) };
+    let running = start(topology, ports.into(), options).unwrap();
+    let endpoint = running.http().unwrap().clone();
+    let token = endpoint.token.clone().expect("a token by default");
+    assert!(endpoint.to_string().contains(&token));
+    let get = |authorization: &str| {
+        let text =
+            format!("GET /report HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{authorization}\r\n");
+        raw(TcpStream::connect(endpoint.address).unwrap(), text.as_bytes())
+    };
+    assert_eq!(get(&format!("authorization: Bearer {token}\r\n")).0, 200);
+    for wrong in ["", "authorization: Bearer \r\n", "authorization: Bearer 00\r\n"] {
+        let (status, answer) = get(wrong);
+        assert!(status == 401 && answer.contains("Bearer TOKEN"), "{wrong:?}: {status} {answer}");
+    }
+    assert_eq!(get(&format!("authorization: Bearer {token}0\r\n")).0, 401);
+    assert_eq!(get(&format!("authorization: Basic {token}\r\n")).0, 401);
+    finish(running);
+}
+
+#[test]
+fn slow_clients_lock_nobody_out() {
+    let (running, address, path) = run("slow");
+    // Each has sent half a request and goes on holding its connection.
+    let slow = |mut stream: Box<dyn Write>| {
+        stream.write_all(b"GET /report HTTP/1.1\r\nhost:").unwrap();
+        stream
+    };
+    let tcp: Vec<_> = (0..40).map(|_| slow(Box::new(TcpStream::connect(address).unwrap()))).collect();
+    let unix: Vec<_> = (0..40).map(|_| slow(Box::new(UnixStream::connect(&path).unwrap()))).collect();
+    assert!(matches!(call(&path, &Request::Report), Ok(Response::Report(_))));
+    assert_eq!(request(address, "GET /report", "").0, 200);
+    drop((tcp, unix));
     finish(running);
 }
 

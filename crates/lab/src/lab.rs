@@ -202,11 +202,6 @@ impl Lab {
         self.engine.as_ref()?.report()
     }
 
-    /// Returns the TCP address of its control interface, if it has one.
-    pub fn http(&self) -> Option<std::net::SocketAddr> {
-        self.engine.as_ref()?.http()
-    }
-
     /// Whether the engine has ended, by request over its control socket or by failure.
     pub fn has_ended(&self) -> bool {
         self.engine.as_ref().is_none_or(Running::has_ended)

@@ -156,11 +156,6 @@ impl Shell {
         self.scope.spawn(&self.inside.namespace, View::default(), command)
     }
 
-    /// Returns the TCP address of the link's control interface, if it has one.
-    pub fn http(&self) -> Option<std::net::SocketAddr> {
-        self.engine.http()
-    }
-
     /// Whether the engine has ended, which is a failure.
     pub fn has_ended(&self) -> bool {
         self.engine.has_ended()

@@ -27,6 +27,7 @@ pub(crate) mod values;
 pub use address::{BadAddress, HttpAddress};
 pub use client::{CallError, call};
 pub use routes::openapi;
+pub use server::HttpEndpoint;
 pub(crate) use server::Server;
 
 use crate::report::Report;

@@ -1,4 +1,5 @@
-//! The HTTP server: a thread with its own runtime that serves a few clients at a time.
+//! The HTTP server: a thread with its own runtime that serves a few clients of each listener at a
+//! time.
 
 use super::address::HttpAddress;
 use super::routes::{self, Engine};
@@ -11,8 +12,10 @@ use fastpath_spec::Topology;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use std::collections::VecDeque;
+use std::fmt;
 use std::fs::{self, Permissions};
-use std::io;
+use std::io::{self, Read};
 use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
@@ -22,10 +25,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
-/// Clients served at a time; further clients wait.
-const CLIENTS_MAX: usize = 8;
+/// Clients of a listener served at a time. One more disconnects the oldest: slow clients keep nobody
+/// out, and those of one listener do not concern the others.
+const CLIENTS_MAX: usize = 16;
+/// Fixes the token, for scripts and Prometheus. Without it the token is random.
+const TOKEN_VARIABLE: &str = "FASTPATH_HTTP_TOKEN";
 /// A client that does not finish its request within this time, or is connected for longer, is
 /// disconnected.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -38,8 +45,27 @@ pub(crate) struct Server {
     files: Vec<SocketFile>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The address of the TCP listener.
-    pub(crate) tcp: Option<std::net::SocketAddr>,
+    /// The TCP listener.
+    pub(crate) tcp: Option<HttpEndpoint>,
+}
+
+/// A TCP address on which the control interface listens, and how to use it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HttpEndpoint {
+    /// The address.
+    pub address: std::net::SocketAddr,
+    /// What requests must show as `Authorization: Bearer TOKEN` (RFC 6750); `None`: nothing.
+    pub token: Option<String>,
+}
+
+impl fmt::Display for HttpEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}/", self.address)?;
+        match &self.token {
+            Some(token) => write!(f, ", for requests with the header authorization: Bearer {token}"),
+            None => f.write_str(", for every client"),
+        }
+    }
 }
 
 /// A socket in the file system.
@@ -72,11 +98,14 @@ impl Server {
                     unix.push((listener, file.owner));
                     server.files.push(file);
                 }
-                HttpAddress::Tcp(wanted) => {
+                HttpAddress::Tcp(wanted) | HttpAddress::Open(wanted) => {
                     let listener = std::net::TcpListener::bind(wanted).map_err(at(address))?;
                     listener.set_nonblocking(true).map_err(at(address))?;
-                    server.tcp = Some(listener.local_addr().map_err(at(address))?);
-                    tcp.push(listener);
+                    let own = listener.local_addr().map_err(at(address))?;
+                    let is_open = matches!(address, HttpAddress::Open(_));
+                    let token = if is_open { None } else { Some(token().map_err(at(address))?) };
+                    tcp.push((listener, token.clone()));
+                    server.tcp = Some(HttpEndpoint { address: own, token });
                 }
             }
         }
@@ -124,67 +153,69 @@ fn listen(path: &Path) -> io::Result<(std::os::unix::net::UnixListener, SocketFi
 
 async fn serve(
     unix: Vec<(std::os::unix::net::UnixListener, u32)>,
-    tcp: Vec<std::net::TcpListener>,
+    tcp: Vec<(std::net::TcpListener, Option<String>)>,
     app: Router,
     stopped: oneshot::Receiver<()>,
 ) {
-    let permits = Arc::new(Semaphore::new(CLIENTS_MAX));
     for (listener, owner) in unix {
-        tokio::spawn(serve_unix(listener, owner, app.clone(), Arc::clone(&permits)));
+        tokio::spawn(serve_unix(listener, owner, app.clone()));
     }
-    for listener in tcp {
+    for (listener, token) in tcp {
+        let mut app = app.clone();
+        if let Some(token) = token {
+            let token: Arc<str> = token.into();
+            app = app.layer(middleware::from_fn(move |request, next| {
+                require_token(Arc::clone(&token), request, next)
+            }));
+        }
         // A page in a browser may have its own host name resolve to this machine (DNS rebinding). A
         // request must name this machine.
-        let app = match listener.local_addr() {
-            Ok(address) if address.ip().is_loopback() => {
-                app.clone().layer(middleware::from_fn(require_local_host))
-            }
-            _ => app.clone(),
-        };
-        tokio::spawn(serve_tcp(listener, app, Arc::clone(&permits)));
+        if listener.local_addr().is_ok_and(|address| address.ip().is_loopback()) {
+            app = app.layer(middleware::from_fn(require_local_host));
+        }
+        tokio::spawn(serve_tcp(listener, app));
     }
     // Its sender is dropped, never used.
     let _ = stopped.await;
 }
 
-async fn serve_unix(
-    listener: std::os::unix::net::UnixListener,
-    owner: u32,
-    app: Router,
-    permits: Arc<Semaphore>,
-) -> io::Result<()> {
-    let listener = UnixListener::from_std(listener)?;
+async fn serve_unix(listener: std::os::unix::net::UnixListener, owner: u32, app: Router) -> io::Result<()> {
+    let (listener, mut clients) = (UnixListener::from_std(listener)?, Clients::default());
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return Ok(()) };
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             continue;
         };
         // The mode of the file keeps others out. This check does so until the mode is set.
-        if !stream.peer_cred().is_ok_and(|peer| peer.uid() == owner || peer.uid() == 0) {
-            continue;
+        if stream.peer_cred().is_ok_and(|peer| peer.uid() == owner || peer.uid() == 0) {
+            clients.serve(stream, app.clone());
         }
-        let app = app.clone();
-        tokio::spawn(async move {
-            client(stream, app).await;
-            drop(permit);
-        });
     }
 }
 
-async fn serve_tcp(listener: std::net::TcpListener, app: Router, permits: Arc<Semaphore>) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+async fn serve_tcp(listener: std::net::TcpListener, app: Router) -> io::Result<()> {
+    let (listener, mut clients) = (TcpListener::from_std(listener)?, Clients::default());
     loop {
-        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return Ok(()) };
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
-            continue;
-        };
-        let app = app.clone();
-        tokio::spawn(async move {
-            client(stream, app).await;
-            drop(permit);
-        });
+        match listener.accept().await {
+            Ok((stream, _)) => clients.serve(stream, app.clone()),
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
+        }
+    }
+}
+
+/// The clients of a listener, the oldest first: at most [`CLIENTS_MAX`].
+#[derive(Default)]
+struct Clients(VecDeque<AbortHandle>);
+
+impl Clients {
+    fn serve(&mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
+        self.0.retain(|client| !client.is_finished());
+        if self.0.len() >= CLIENTS_MAX
+            && let Some(oldest) = self.0.pop_front()
+        {
+            oldest.abort();
+        }
+        self.0.push_back(tokio::spawn(client(stream, app)).abort_handle());
     }
 }
 
@@ -195,6 +226,32 @@ async fn client(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ap
     let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     // An error concerns this client alone.
     let _ = tokio::time::timeout(CLIENT_TIMEOUT, connection).await;
+}
+
+/// Returns 128 random bits as text, or the token that the environment fixes.
+fn token() -> io::Result<String> {
+    if let Some(fixed) = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty()) {
+        return Ok(fixed);
+    }
+    let mut bytes = [0; 16];
+    fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Refuses requests without the token.
+async fn require_token(token: Arc<str>, request: Request<axum::body::Body>, next: Next) -> Response {
+    let shown = request.headers().get(header::AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
+    let shown = shown.strip_prefix(b"Bearer ").unwrap_or_default();
+    // The time of the comparison does not depend on where the first difference is.
+    let differences = shown.iter().zip(token.as_bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    if shown.len() == token.len() && differences == 0 {
+        return next.run(request).await;
+    }
+    let error = "this address needs the header authorization: Bearer TOKEN; the token was printed when \
+                 the engine started"
+        .to_owned();
+    let scheme = [(header::WWW_AUTHENTICATE, "Bearer")];
+    (StatusCode::UNAUTHORIZED, scheme, axum::Json(super::Failure { error })).into_response()
 }
 
 /// Refuses requests that name another host.

@@ -75,6 +75,13 @@ impl FromStr for Target {
     }
 }
 
+impl Listen {
+    /// Returns whether other hosts may connect without authentication.
+    pub fn is_exposed(&self) -> bool {
+        self.security == Security::Plain && !self.at.ip().is_loopback()
+    }
+}
+
 impl FromStr for Listen {
     type Err = ParseAddressError;
 
@@ -142,6 +149,9 @@ mod tests {
         for text in ["", "udp:1.2.3.4:1", "tcp:", "tcp::5", "tcp:h:x"] {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
+        let exposed = |text: &str| text.parse::<Listen>().unwrap().is_exposed();
+        assert!(exposed("ptcp:6634:0.0.0.0") && exposed("ptcp:6634:[::]") && exposed("ptcp:6634:192.0.2.1"));
+        assert!(!exposed("ptcp:") && !exposed("ptcp:1:::1") && !exposed("ptls:6653:0.0.0.0"));
         for text in ["", "tcp:1", "ptcp:x", "ptcp:1:host", "ptcp:70000"] {
             assert!(text.parse::<Listen>().is_err(), "{text}");
         }

@@ -95,6 +95,17 @@ fn datapath_id(text: &str) -> Result<u64, String> {
 /// Serves the switch until a signal ends it.
 pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> anyhow::Result<Answer> {
     let stop = stop_on_signals()?;
+    for listen in args.listen.iter().filter(|listen| listen.is_exposed()) {
+        eprintln!(
+            "fastpath: {listen}: every host that reaches it may control the switch: write \
+             ptcp:{port}:127.0.0.1, or ptls:{port}:{ip} with certificates",
+            port = listen.at.port(),
+            ip = listen.at.ip()
+        );
+    }
+    for snoop in args.snoop.iter().filter(|snoop| snoop.is_exposed()) {
+        eprintln!("fastpath: {snoop}: every host that reaches it may read all messages of the switch");
+    }
     let tls = match (args.private_key, args.certificate, args.ca_cert) {
         (Some(private_key), Some(certificate), Some(ca_certificate)) => {
             Some(TlsFiles { private_key, certificate, ca_certificate })
