@@ -244,10 +244,11 @@ mod tests {
         let mut topology = Topology::default();
         let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
         topology.connect("a-b", ends[0], ends[1], Default::default());
-        let (host, ports) = match Host::new(ends[0], &topology.nodes[0], &[]) {
-            Err(HostError::NotPermitted(why)) => return skip(test, &why.to_string()),
-            made => made.unwrap(),
-        };
+        let (host, ports) =
+            match Host::new(ends[0], &topology.nodes[0], &[], &KnownNeighbors::in_topology(&topology)) {
+                Err(HostError::NotPermitted(why)) => return skip(test, &why.to_string()),
+                made => made.unwrap(),
+            };
         drop(ports);
         assert!(host.namespace.within(|| if_nametoindex("eth0").is_ok()).unwrap());
     }
