@@ -293,7 +293,7 @@ fn errors_of_the_command_line_name_the_cause() {
         ("three.toml in.pcap out.pcap", "the network has 3 hosts"),
         ("three.toml --in a=in.pcap", "a has several interfaces"),
         ("link.toml in.pcap in.pcap", "in.pcap: named twice"),
-        ("link.toml --in a=in.pcap --out b=x.pcap --out b=y.pcap", "has an output already"),
+        ("link.toml --in a=in.pcap --out b=x.pcap --out b=y.pcap", "has two outputs"),
         ("link.toml in.pcap nowhere/out.pcap", "nowhere/out.pcap: cannot write"),
     ] {
         let said = bench.replay_fails(arguments);

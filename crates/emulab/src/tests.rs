@@ -294,7 +294,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     (
         "$ns duplex-link $a $b 1Mb 1ms DropTail\ntb-set-ip $a 10.0.0.2\ntb-set-ip $b 10.0.0.2",
         &[
-            "6:1: 10.0.0.2 is the address of a already; write an address of its own, or none to have one assigned",
+            "6:1: 10.0.0.2 is already the address of a; write an address of its own, or none to have one assigned",
         ],
     ),
     (

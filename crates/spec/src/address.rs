@@ -18,19 +18,19 @@ pub(crate) const IPV6_MTU_MIN: u32 = 1280;
 /// Why a given address is invalid, or why none could be assigned.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum AddressError {
-    #[error("{0} is the address of {1} already")]
+    #[error("{0} is already the address of {1}")]
     Duplicate(IpAddr, String),
     #[error("{0} is not a unicast address of a host ({1})")]
     NotAStation(IpAddr, &'static str),
     #[error("{0} is outside {1}, the subnet of its link")]
     Outside(IpNet, IpNet),
-    #[error("{} is the subnet of link {} already", .0.trunc(), .1)]
+    #[error("{} is already the subnet of link {}", .0.trunc(), .1)]
     SubnetTwice(IpNet, String),
     #[error("{0} has no address left for this interface")]
     Full(IpNet),
     #[error("no subnet of 10.0.0.0/8 is left for this link")]
     NoSubnet,
-    #[error("{0} is the hardware address of {1} already")]
+    #[error("{0} is already the hardware address of {1}")]
     DuplicateMac(MacAddr, String),
     #[error("{0} is not a unicast hardware address")]
     NotAStationMac(MacAddr),

@@ -417,7 +417,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &[
             "2:1: host a has no key 'adress'; write address",
             "3:7: 'x y' cannot be the name of a node; write up to 32 letters, digits, '_', '-', '.', a letter or digit first",
-            "4:9: there is a node 'a' already; write another name: hosts, routers and switches share one set",
+            "4:9: there is already a node 'a'; write another name: hosts, routers and switches share one set",
         ],
     ),
     (
@@ -446,7 +446,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "11:9: '-5ms' is not a duration: it cannot be negative; write delay = \"25ms\"",
             "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state, preset, group, trace, a_to_b, b_to_a",
             "13:1: link has no key 'b_to_c'; write b_to_a",
-            "17:8: there is a link 'l' already; write another name",
+            "17:8: there is already a link 'l'; write another name",
         ],
     ),
     (
@@ -562,7 +562,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "[host.a]\naddress = '10.0.0.2/24'\n[host.b]\naddress = '10.0.0.2/24'\n[host.c]\naddress = '10.9.0.2/24'\n[host.d]\naddress = '224.0.0.1/24'\n\
          [switch.s]\n[[link]]\nbetween = ['a', 's']\n[[link]]\nbetween = ['b', 's']\n[[link]]\nbetween = ['c', 's']\n[[link]]\nbetween = ['d', 's']",
         &[
-            "4:11: 10.0.0.2 is the address of a already; write an address of its own, or none to have one assigned",
+            "4:11: 10.0.0.2 is already the address of a; write an address of its own, or none to have one assigned",
             "6:11: 10.9.0.2/24 is outside 10.0.0.0/24, the subnet of its link; write an address in 10.0.0.0/24",
             "8:11: 224.0.0.1 is not a unicast address of a host (multicast); write a unicast address such as 10.0.1.2/24",
             "8:11: 224.0.0.1/24 is outside 10.0.0.0/24, the subnet of its link; write an address in 10.0.0.0/24",
@@ -580,9 +580,9 @@ const MISTAKES: &[(&str, &[&str])] = &[
         "[host.a]\naddress = '10.0.0.2/24'\nmac = '02:00:00:00:00:09'\n[router.r]\naddresses = { b-r = '10.0.0.9/24' }\nroutes = { '10.7.0.0/16' = '10.8.0.1' }\n\
          [host.b]\nmac = '02:00:00:00:00:09'\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['b', 'r']",
         &[
-            "5:21: 10.0.0.0/24 is the subnet of link a-r already; write another subnet: each link has its own",
+            "5:21: 10.0.0.0/24 is already the subnet of link a-r; write another subnet: each link has its own",
             "6:28: 10.8.0.1 is not on a subnet of this node; write the address of a neighbour",
-            "8:7: 02:00:00:00:00:09 is the hardware address of a already; write one of its own, or none to have one assigned",
+            "8:7: 02:00:00:00:00:09 is already the hardware address of a; write one of its own, or none to have one assigned",
         ],
     ),
     (

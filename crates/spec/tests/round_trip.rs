@@ -79,7 +79,7 @@ fn mistakes_of_a_description_carry_their_paths() {
     let said: Vec<String> =
         resolve(&description, NO_FILES).unwrap_err().iter().map(ToString::to_string).collect();
     let expected = [
-        "nodes[2].name: there is a node 'a' already; ",
+        "nodes[2].name: there is already a node 'a'; ",
         "links[0].between[1]: there is no node 'x'; ",
         "links[1].preset: there is no preset 'let'; write \"lte\"",
         "links[1].forward.trace[0].file: x.csv: no files can be read here; ",

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 
 /// Send captures through a network offline, exactly.
 ///
-/// Frames of a capture enter at a host at their times. Frames that reach a host are written with
-/// their times of arrival. Time is virtual: no privileges are needed and nothing waits.
+/// Each frame of a capture enters at its host, at the time of its timestamp. Frames that reach a
+/// host are written with their arrival times. Time is virtual: no privileges are needed and nothing
+/// waits.
 #[derive(Args)]
 pub(crate) struct ReplayCommand {
     /// The network: a spec file (TOML), or an Emulab script (.ns).

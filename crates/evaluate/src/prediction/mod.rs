@@ -66,7 +66,7 @@ pub struct PredictionOptions {
 pub struct PredictionFigure {
     /// Its stable name.
     pub id: String,
-    /// The largest error (%) or the smallest share covered that passes.
+    /// The criterion: the largest error (%) or the smallest coverage that passes.
     pub asked: f64,
     /// The measured value.
     pub ours: f64,

@@ -33,7 +33,7 @@ const COLUMNS_BEFORE_AXES: usize = 2;
 /// How a sweep is carried out.
 #[derive(Clone, Debug, Default)]
 pub struct SweepOptions {
-    /// The part of the points to do.
+    /// The part of the points to run.
     pub shard: Shard,
     /// Number of threads; one per core by default.
     pub threads: Option<NonZeroUsize>,

@@ -113,7 +113,7 @@ impl<'d> Resolver<'d> {
             self.mistake(path.clone(), what, NAME);
         }
         if self.link_ids.contains_key(name) {
-            self.mistake(path, format!("there is a link '{name}' already"), "write another name");
+            self.mistake(path, format!("there is already a link '{name}'"), "write another name");
         }
     }
 

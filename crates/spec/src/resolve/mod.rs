@@ -156,7 +156,7 @@ impl<'d> Resolver<'d> {
             }
             let id = NodeId(index as u32);
             if index >= COUNT_MAX || self.node_ids.insert(&node.name, id).is_some() {
-                let what = format!("there is a node '{}' already", node.name);
+                let what = format!("there is already a node '{}'", node.name);
                 let instead = "write another name: hosts, routers and switches share one set";
                 self.mistake(path(), what, instead);
             }
@@ -180,7 +180,7 @@ impl<'d> Resolver<'d> {
             if self.group_ids.insert(&group.name, index).is_some() {
                 self.mistake(
                     path(),
-                    format!("there is a group '{}' already", group.name),
+                    format!("there is already a group '{}'", group.name),
                     "write another name",
                 );
             }
