@@ -41,7 +41,7 @@ pub enum UnitsBetween {
     Memory,
     /// Namespaces, with the engine on another core.
     Namespaces,
-    /// The simulated CN6880s of the published experiment, in virtual time.
+    /// The simulated CN6880s of Hartikainen 2016, in virtual time.
     Simulator,
 }
 

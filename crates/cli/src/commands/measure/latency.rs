@@ -11,8 +11,8 @@ use std::io::{self, Write};
 /// Measure the latency of a unit by packet size, and operation costs.
 ///
 /// A packet goes from a generator through a forward unit to a swap unit and back. The latency is
-/// that of equation 1 of the published experiment: half of the time between the probes, less the
-/// time of the swap unit. Operations are measured on units with memory ports.
+/// that of Hartikainen 2016, equation 1: half of the time between the probes, less the time of the
+/// swap unit. Operations are measured on units with memory ports.
 #[derive(Args)]
 pub(super) struct LatencyCommand {
     /// Frame lengths in bytes; by default 64 to 1500 as published.
@@ -37,7 +37,7 @@ enum Place {
     Memory,
     /// Namespaces, with the engine on another core.
     Namespaces,
-    /// The simulated CN6880s of the published experiment, in virtual time; sizes are with FCS.
+    /// The simulated CN6880s of Hartikainen 2016, in virtual time; sizes are with FCS.
     Simulator,
 }
 
