@@ -20,6 +20,8 @@ macro_rules! for_each_discipline {
             ared: Ared(AredSpec) => Box<AredQueue>, "Adaptive RED.";
             dualpi2: DualPi2(DualPi2Spec) => Box<DualPi2Queue>, "Coupled queues, L4S and classic.";
             token_bucket: TokenBucket(TokenBucketSpec) => Box<TokenBucketQueue>, "A token bucket.";
+            policer: Policer(PolicerSpec) => Box<PolicerQueue>, "Drops what exceeds a token bucket.";
+            mahimahi: Mahimahi(MahimahiSpec) => Inline<MahimahiQueue>, "A queue of Mahimahi's mm-link.";
             prio: Prio(PrioSpec) => Box<PrioQueue>, "Strict priority between classes of traffic.";
             drr: Drr(DrrSpec) => Box<DrrQueue>, "Deficit round robin between classes of traffic.";
         }

@@ -533,12 +533,20 @@ impl<P> GeneralPipe<P> {
             now,
             on_wire: self.on_wire(),
             rate: self.mean_rate(),
+            framing: self.framing_of_frames(),
             idle_since: self.serialiser.end(),
             rng: &mut self.rng,
             counters: &mut self.counters,
             early_exits: &mut self.early_exits,
         };
         (&mut self.queue, context)
+    }
+
+    /// Returns the rule for the bytes on the wire. Opportunities replace it.
+    fn framing_of_frames(&self) -> Framing {
+        let packet = if self.schedule.is_none() { self.serialiser.overhead() } else { 0 };
+        let overhead = Framing { packet: i32::try_from(packet).unwrap_or(i32::MAX), cells: None };
+        self.framing.filter(|_| self.schedule.is_none()).unwrap_or(overhead)
     }
 
     /// Returns the rate, or the mean rate of the opportunities.

@@ -3,8 +3,9 @@
 
 use fastpath_link::oracle;
 use fastpath_link::{
-    Classes, CodelSpec, DropReason, DrrShare, DrrSpec, DualPi2Spec, DualScheduler, Ecn, Fate, FqCodelSpec,
-    Limit, Packet, Peak, PieSpec, Pipe, PipeSpec, PrioSpec, QueueSpec, SojournSpec, TokenBucketSpec, Verdict,
+    Classes, CodelSpec, DropEnd, DropReason, DrrShare, DrrSpec, DualPi2Spec, DualScheduler, Ecn, Fate,
+    FqCodelSpec, Framing, Limit, MahimahiSpec, Packet, Peak, PieSpec, Pipe, PipeSpec, PolicerSpec, PrioSpec,
+    QueueSpec, SojournSpec, TokenBucketSpec, Verdict,
 };
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -104,6 +105,21 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn policer()(bps in prop::sample::select(vec![30_000, 500_000, 3_333_333, 50_000_000]), burst in 500u64..8000,
+                 limit in limit()) -> PolicerSpec {
+        PolicerSpec { rate: Rate::from_bps(bps).expect("in range"), burst: Bytes(burst), limit }
+    }
+}
+
+prop_compose! {
+    fn mahimahi()(packets in prop::option::of(1u32..60), bytes in prop::option::of(1u64..60_000), head: bool)
+        -> MahimahiSpec {
+        let drop = if head { DropEnd::Head } else { DropEnd::Tail };
+        MahimahiSpec { packets, bytes: bytes.map(Bytes), drop }
+    }
+}
+
 /// All DSCPs, distributed over `count` classes.
 fn classes(count: usize) -> Classes {
     (0..count as u8).fold(Classes::all_in(0), |classes, class| {
@@ -125,6 +141,8 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
     prop_oneof![
         3 => dualpi2().prop_map(QueueSpec::DualPi2),
         2 => token_bucket().prop_map(QueueSpec::TokenBucket),
+        1 => policer().prop_map(QueueSpec::Policer),
+        1 => mahimahi().prop_map(QueueSpec::Mahimahi),
         1 => prio().prop_map(QueueSpec::Prio),
         2 => drr().prop_map(QueueSpec::Drr),
         1 => limit().prop_map(QueueSpec::DropHead),
@@ -171,11 +189,15 @@ proptest! {
         queue in queue(),
         (rate, arrivals) in scenario(),
         delay in span(30_000),
+        overhead in prop_oneof![Just(0), 0u32..60],
+        is_limited in prop::bool::weighted(0.9),
         seed: u64,
     ) {
-        let spec = PipeSpec { rate: Some(rate), delay, queue: queue.clone(), ..PipeSpec::default() };
+        // Without a rate, PIE, DualPI2 and CoDel have nothing to do.
+        let rate = Some(rate).filter(|_| is_limited);
+        let spec = PipeSpec { rate, overhead, delay, queue, ..PipeSpec::default() };
         let ours = through_a_pipe(&spec, &arrivals, seed);
-        let theirs = oracle::run(&queue, Some(rate), delay, &arrivals, &mut Rng::new(seed));
+        let theirs = oracle::run(&spec, &arrivals, &mut Rng::new(seed));
         prop_assert_eq!(ours, theirs);
     }
 }
@@ -311,13 +333,80 @@ fn a_token_bucket_passes_its_burst_at_once_or_at_the_peak_and_then_its_rate() {
 }
 
 #[test]
+fn a_token_bucket_is_never_a_picosecond_late_however_long_the_burst() {
+    // Frames of 1000 bytes at a peak of 3 000 001 bit/s: none takes a whole number of picoseconds.
+    let rate = |bps| Rate::from_bps(bps).expect("in range");
+    let peak = Some(Peak { rate: rate(3_000_001), burst: Bytes(1000) });
+    let limit = Limit::Packets(20_000);
+    let spec = TokenBucketSpec { rate: rate(7), burst: Bytes(20_000_000), peak, limit };
+    let packet = Packet { len: 1000, flow: 0, traffic_class: 0, data: () };
+    let queue = QueueSpec::TokenBucket(spec);
+    let fates =
+        through_a_pipe(&PipeSpec { queue, ..PipeSpec::default() }, &vec![(Time::ZERO, packet); 15_000], 1);
+    for (id, (at, _)) in fates {
+        let expected = (id as u128 * 8_000 * 1_000_000_000_000).div_ceil(3_000_001);
+        assert_eq!(u128::from(at.as_ps()), expected, "frame {id}");
+    }
+}
+
+#[test]
+fn buckets_count_the_bytes_on_the_wire() {
+    // 1000 bytes and 250 of overhead take 10 ms of tokens at 1 Mbit/s.
+    let rate = Rate::from_bps(1_000_000).expect("in range");
+    let (burst, limit) = (Bytes(2500), Limit::Packets(10));
+    let bucket = QueueSpec::TokenBucket(TokenBucketSpec { rate, burst, peak: None, limit });
+    let policer = QueueSpec::Policer(PolicerSpec { rate, burst, limit });
+    let packet = |i: u64| {
+        (Time::ZERO + Duration::from_ms(i), Packet { len: 1000, flow: 0, traffic_class: 0, data: () })
+    };
+    let arrivals: ArrivalList = (0..30).map(packet).collect();
+    let through = |queue: QueueSpec, framing| {
+        let spec = PipeSpec { overhead: 250, framing, queue, ..PipeSpec::default() };
+        through_a_pipe(&spec, &arrivals, 1)
+    };
+    let delivered = |fates: &Fates| -> Vec<usize> {
+        fates.iter().filter(|(_, (_, fate))| !matches!(fate, Fate::Dropped(_))).map(|(id, _)| *id).collect()
+    };
+    let fates = through(bucket.clone(), None);
+    let ms: Vec<u64> = (0..5).map(|id| fates[&id].0.as_ns() / 1_000_000).collect();
+    assert_eq!(ms, [0, 1, 10, 20, 30]);
+    let cells = Framing { packet: 125, cells: None };
+    assert_eq!(through(bucket, Some(cells))[&2].0.as_ns() / 1_000_000, 7);
+    // The bucket has 2500 bytes and fills by 125 a millisecond: a third frame conforms at 10 ms.
+    assert_eq!(delivered(&through(policer, None)), [0, 1, 10, 20]);
+}
+
+#[test]
+fn limits_of_mahimahi_count_what_waits() {
+    let spec = |packets, bytes, drop| QueueSpec::Mahimahi(MahimahiSpec { packets, bytes, drop });
+    let fates = |queue| under_overload(queue, 0);
+    // 0 is on the wire and 1 to 3 wait; drop-tail with a limit of 3 packets would take only two.
+    let full = dropped(&fates(spec(Some(3), None, DropEnd::Tail)), DropReason::QueueFull);
+    assert_eq!(full[..3], [(7, 35), (9, 45), (11, 55)]);
+    // A frame of 1250 bytes counts 1240.
+    let three = fates(spec(None, Some(Bytes(3 * 1240)), DropEnd::Tail));
+    assert_eq!(dropped(&three, DropReason::QueueFull), full_of(&fates(spec(Some(3), None, DropEnd::Tail))));
+    let two = fates(spec(None, Some(Bytes(3 * 1240 - 1)), DropEnd::Tail));
+    assert_eq!(full_of(&two), full_of(&fates(spec(Some(2), None, DropEnd::Tail))));
+    let newest = fates(spec(Some(3), None, DropEnd::Head));
+    assert_eq!(newest[&399].1, Fate::Delivered { marked: false });
+}
+
+fn full_of(fates: &Fates) -> Vec<(usize, u64)> {
+    dropped(fates, DropReason::QueueFull)
+}
+
+#[test]
 fn a_band_waits_for_the_bands_before_it() {
     let bands = vec![Limit::Packets(2), Limit::Packets(100)];
     let spec = PrioSpec { bands, classes: Classes::all_in(1).with(0, [46]) };
     let ef = 46 << 2;
     // The first packet is on the wire before the others arrive. The last finds its band full.
-    let got = order(QueueSpec::Prio(spec), Rate::from_bps(8_000_000), &[0, 0, ef, 0, ef, ef]);
+    let got = order(QueueSpec::Prio(spec.clone()), Rate::from_bps(8_000_000), &[0, 0, ef, 0, ef, ef]);
     assert_eq!(got, [(5, 0), (0, 1), (2, 2), (4, 3), (1, 4), (3, 5)]);
+    // The packet on the wire counts in its band.
+    let got = order(QueueSpec::Prio(spec), Rate::from_bps(8_000_000), &[ef, ef, ef, 0]);
+    assert_eq!(got, [(2, 0), (0, 1), (1, 2), (3, 3)]);
 }
 
 #[test]

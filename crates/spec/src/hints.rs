@@ -48,6 +48,10 @@ const OTHER_KEYS: &[(&str, &str, &str)] = &[
 /// Keys by which other tools choose the container of a host.
 const CONTAINER_KEYS: [&str; 4] = ["image", "docker", "container", "dockerfile"];
 
+/// Keys by which other tools give the number of losses in a row.
+const BURST_KEYS: [&str; 7] =
+    ["burst", "burst_length", "mean_burst", "consecutive", "consecutive_losses", "length", "max_consecutive"];
+
 /// Returns what to write for a key of another tool in a table that has the keys `known`.
 pub(crate) fn hint(key: &str, known: &[String]) -> Option<String> {
     let key = key.to_ascii_lowercase();
@@ -57,6 +61,9 @@ pub(crate) fn hint(key: &str, known: &[String]) -> Option<String> {
             "remove it: a host is a network namespace, and `fastpath lab exec` runs programs of this machine in it"
                 .to_owned(),
         );
+    }
+    if BURST_KEYS.contains(&key.as_str()) && has("correlation") && has("ecn") {
+        return Some(crate::loss::IN_A_ROW.to_owned());
     }
     let found = OTHER_KEYS.iter().find(|(word, meant, _)| *word == key && has(meant));
     found.map(|(_, _, how)| format!("write {how}"))
@@ -101,6 +108,14 @@ mod tests {
             ("jitter_ms", "jitter = { law = \"normal\", sd = \"2ms\" }"),
         ] {
             assert_eq!(said(&link(key)), [format!("5:1: link has no key '{key}'; write {how}")]);
+        }
+        for loss in ["{ kind = 'burst', probability = '1%' }", "{ probability = '1%', consecutive = 3 }"] {
+            let text = format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nloss = {loss}\n");
+            let said = said(&text);
+            assert!(
+                said.len() == 1 && said[0].contains("write kind = \"runs\", passed = [97], lost = [3]"),
+                "{said:?}"
+            );
         }
         let host = said("[host.a]\nimage = 'debian'\n");
         assert!(

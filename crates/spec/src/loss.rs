@@ -31,6 +31,12 @@ use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
 const KINDS: [&str; 7] = ["uniform", "gilbert-elliott", "four-state", "runs", "outage", "packets", "bytes"];
+/// Names of other tools for losses that follow each other.
+const OTHER_KINDS: [&str; 4] = ["burst", "bursts", "consecutive", "burst-loss"];
+/// What to write for a number of losses in a row.
+pub(crate) const IN_A_ROW: &str = "write kind = \"runs\", passed = [97], lost = [3] for three losses in a row \
+                                   after 97 packets; or kind = \"gilbert-elliott\", to_bad = \"1%\", \
+                                   to_good = \"33%\" for three on average";
 const PLACES: [&str; 2] = ["ingress", "egress"];
 
 /// Reads a loss into a change: before the queue, and after the bottleneck.
@@ -68,7 +74,13 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
     };
     let kind = match fields.get("kind") {
         None => Some(0),
-        Some(field) => word(&field, "a kind of loss", &KINDS, remarks),
+        Some(field) => match field.value {
+            Tree::Text(text) if OTHER_KINDS.contains(&&**text) => {
+                remarks.mistake(field.at, format!("'{text}' is not a kind of loss"), IN_A_ROW);
+                None
+            }
+            _ => word(&field, "a kind of loss", &KINDS, remarks),
+        },
     };
     let loss = match kind? {
         0 => uniform(&mut fields, remarks),

@@ -93,6 +93,10 @@ pub(super) struct OracleContext<'a> {
     pub(super) now: Time,
     /// The bytes on the wire, if a packet is being sent.
     pub(super) on_wire: Option<u64>,
+    /// Bytes on the wire of each frame in addition to its length.
+    pub(super) overhead: u64,
+    /// When the wire became free; zero without a rate.
+    pub(super) wire_free: Time,
     /// The random generator, drawn in the same order as in the pipe.
     pub(super) rng: &'a mut Rng,
     pub(super) fates: &'a mut BTreeMap<usize, (Time, Fate)>,
@@ -101,6 +105,25 @@ pub(super) struct OracleContext<'a> {
 impl OracleContext<'_> {
     pub(super) fn drop(&mut self, packet: OraclePacket, reason: DropReason) {
         self.fates.insert(packet.id, (self.now, Fate::Dropped(reason)));
+    }
+
+    /// Returns true if `packet` fits `limit` with the `queue` of its class, and with the packet on
+    /// the wire if that is of its class.
+    pub(super) fn fits_class(
+        &self,
+        limit: Limit,
+        packet: OraclePacket,
+        queue: &[OraclePacket],
+        is_class_on_wire: bool,
+    ) -> bool {
+        let mut all: Vec<u64> = queue.iter().map(|packet| packet.len).collect();
+        if is_class_on_wire {
+            all.extend(self.on_wire);
+        }
+        match limit {
+            Limit::Packets(max) => all.len() < max as usize,
+            Limit::Bytes(max) => all.iter().sum::<u64>() + packet.len <= max.0,
+        }
     }
 
     /// Returns true if `len` more bytes fit `limit` with `queue` and the packet on the wire.
@@ -115,12 +138,4 @@ impl OracleContext<'_> {
 
 pub(super) fn bytes(queue: &[OraclePacket]) -> u64 {
     queue.iter().map(|packet| packet.len).sum()
-}
-
-/// Returns true if `len` more bytes fit `limit` together with `queue` alone.
-pub(super) fn fits_class(limit: Limit, len: u64, queue: &[OraclePacket]) -> bool {
-    match limit {
-        Limit::Packets(max) => queue.len() < max as usize,
-        Limit::Bytes(max) => bytes(queue) + len <= max.0,
-    }
 }

@@ -1,6 +1,6 @@
 //! Deficit round robin by Figure 2 of its paper.
 
-use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle, fits_class};
+use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle};
 use crate::packet::DropReason;
 use crate::qdisc::DrrSpec;
 
@@ -15,19 +15,28 @@ struct Drr {
     active_list: Vec<usize>,
     /// The class in service, which is not in the list.
     turn: Option<usize>,
+    /// The class of the packet that was sent last.
+    sent: usize,
 }
 
 impl Drr {
     fn new(spec: DrrSpec) -> Drr {
         let n = spec.shares.len();
-        Drr { spec, queues: vec![Vec::new(); n], dc: vec![0; n], active_list: Vec::new(), turn: None }
+        Drr {
+            spec,
+            queues: vec![Vec::new(); n],
+            dc: vec![0; n],
+            active_list: Vec::new(),
+            turn: None,
+            sent: 0,
+        }
     }
 }
 
 impl QueueOracle for Drr {
     fn enqueue(&mut self, packet: OraclePacket, context: &mut OracleContext<'_>) {
         let i = usize::from(self.spec.classes.table()[usize::from(packet.traffic_class / 4)]);
-        if !fits_class(self.spec.shares[i].limit, packet.len, &self.queues[i]) {
+        if !context.fits_class(self.spec.shares[i].limit, packet, &self.queues[i], i == self.sent) {
             return context.drop(packet, DropReason::QueueFull);
         }
         if !self.active_list.contains(&i) && self.turn != Some(i) {
@@ -52,6 +61,7 @@ impl QueueOracle for Drr {
                 let packet = self.queues[i].remove(0);
                 self.dc[i] -= packet.len;
                 self.turn = (!self.queues[i].is_empty()).then_some(i);
+                self.sent = i;
                 return Some(packet);
             }
             self.turn = None;

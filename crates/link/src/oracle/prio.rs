@@ -1,6 +1,6 @@
 //! Strict priority by its definition.
 
-use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle, fits_class};
+use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle};
 use crate::packet::DropReason;
 use crate::qdisc::PrioSpec;
 
@@ -11,19 +11,21 @@ pub(super) fn oracle(spec: &PrioSpec) -> DisciplineOracle {
 struct Prio {
     spec: PrioSpec,
     bands: Vec<Vec<OraclePacket>>,
+    /// The band of the packet that was sent last.
+    sent: usize,
 }
 
 impl Prio {
     fn new(spec: PrioSpec) -> Prio {
         let bands = vec![Vec::new(); spec.bands.len()];
-        Prio { spec, bands }
+        Prio { spec, bands, sent: 0 }
     }
 }
 
 impl QueueOracle for Prio {
     fn enqueue(&mut self, packet: OraclePacket, context: &mut OracleContext<'_>) {
         let band = usize::from(self.spec.classes.table()[usize::from(packet.traffic_class / 4)]);
-        if fits_class(self.spec.bands[band], packet.len, &self.bands[band]) {
+        if context.fits_class(self.spec.bands[band], packet, &self.bands[band], band == self.sent) {
             self.bands[band].push(packet);
         } else {
             context.drop(packet, DropReason::QueueFull);
@@ -31,7 +33,8 @@ impl QueueOracle for Prio {
     }
 
     fn dequeue(&mut self, _: &mut OracleContext<'_>) -> Option<OraclePacket> {
-        let band = self.bands.iter_mut().find(|band| !band.is_empty())?;
-        Some(band.remove(0))
+        let band = self.bands.iter().position(|band| !band.is_empty())?;
+        self.sent = band;
+        Some(self.bands[band].remove(0))
     }
 }

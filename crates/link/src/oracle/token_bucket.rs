@@ -1,11 +1,10 @@
-//! A token bucket as its dual, the virtual scheduling algorithm (GCRA, ITU-T I.371 Annex A):
-//! instead of a level it keeps the time at which the bucket would be full again, as a fraction over
-//! the rate.
+//! A token bucket as the virtual scheduling algorithm (GCRA, ITU-T I.371 Annex A), in fractions: an
+//! instant is a numerator over the product of both rates.
 
 use super::discipline::{DisciplineOracle, OracleContext, OraclePacket, QueueOracle};
 use crate::packet::DropReason;
 use crate::qdisc::TokenBucketSpec;
-use fastpath_units::Time;
+use fastpath_units::{Bytes, Rate, Time};
 
 pub(super) fn oracle(spec: &TokenBucketSpec) -> DisciplineOracle {
     DisciplineOracle::Queue(Box::new(TokenBucket::new(*spec)))
@@ -15,39 +14,33 @@ pub(super) fn oracle(spec: &TokenBucketSpec) -> DisciplineOracle {
 struct VirtualBucket {
     rate: u128,
     depth: u128,
-    /// The theoretical arrival time × rate.
+    /// The theoretical arrival time × denominator.
     tat: u128,
-}
-
-impl VirtualBucket {
-    /// Returns the first picosecond from `now` on at which a packet conforms.
-    fn conforms_at(&self, cost: u128, now: u128) -> u128 {
-        now.max((self.tat + cost).saturating_sub(self.depth).div_ceil(self.rate))
-    }
 }
 
 struct TokenBucket {
     spec: TokenBucketSpec,
     queue: Vec<OraclePacket>,
     buckets: Vec<VirtualBucket>,
+    /// Of every instant: the product of the rates.
+    denominator: u128,
+    /// When the last packet passed × denominator.
+    last: u128,
+    /// When the first packet conforms.
+    due: Option<Time>,
 }
 
 impl TokenBucket {
     fn new(spec: TokenBucketSpec) -> TokenBucket {
         let both = [Some((spec.rate, spec.burst)), spec.peak.map(|peak| (peak.rate, peak.burst))];
-        let bucket = |(rate, burst): (fastpath_units::Rate, fastpath_units::Bytes)| VirtualBucket {
+        let bucket = |(rate, burst): (Rate, Bytes)| VirtualBucket {
             rate: u128::from(rate.as_bps()),
             depth: cost(burst.0),
             tat: 0,
         };
-        TokenBucket { spec, queue: Vec::new(), buckets: both.into_iter().flatten().map(bucket).collect() }
-    }
-
-    fn first_conforms_at(&self, now: Time) -> Option<Time> {
-        let cost = cost(self.queue.first()?.len);
-        let now = u128::from(now.as_ps());
-        let at = self.buckets.iter().map(|bucket| bucket.conforms_at(cost, now)).max()?;
-        Some(Time::from_ps(u64::try_from(at).expect("within 213 days")))
+        let buckets: Vec<VirtualBucket> = both.into_iter().flatten().map(bucket).collect();
+        let denominator = buckets.iter().map(|bucket| bucket.rate).product();
+        TokenBucket { spec, queue: Vec::new(), buckets, denominator, last: 0, due: None }
     }
 }
 
@@ -57,7 +50,8 @@ fn cost(bytes: u64) -> u128 {
 
 impl QueueOracle for TokenBucket {
     fn enqueue(&mut self, packet: OraclePacket, context: &mut OracleContext<'_>) {
-        let never = self.buckets.iter().any(|bucket| cost(packet.len) > bucket.depth);
+        let cost = cost(packet.len + context.overhead);
+        let never = self.buckets.iter().any(|bucket| cost > bucket.depth);
         if never || !context.fits(self.spec.limit, packet.len, &self.queue) {
             context.drop(packet, DropReason::QueueFull);
         } else {
@@ -66,18 +60,29 @@ impl QueueOracle for TokenBucket {
     }
 
     fn dequeue(&mut self, context: &mut OracleContext<'_>) -> Option<OraclePacket> {
-        if self.first_conforms_at(context.now)? > context.now {
+        let denominator = self.denominator;
+        let first = self.queue.first()?;
+        let cost = cost(first.len + context.overhead);
+        let first_at = u128::from(first.arrived.max(context.wire_free).as_ps()) * denominator;
+        let mut passes = first_at.max(self.last);
+        for bucket in &self.buckets {
+            // At this rate; tokens / rate = tokens · (denominator / rate) / denominator.
+            let time_for = |tokens: u128| tokens * (denominator / bucket.rate);
+            passes = passes.max((bucket.tat + time_for(cost)).saturating_sub(time_for(bucket.depth)));
+        }
+        let due = Time::from_ps(u64::try_from(passes.div_ceil(denominator)).expect("within 213 days"));
+        self.due = Some(due);
+        if due > context.now {
             return None;
         }
-        let packet = self.queue.remove(0);
-        let now = u128::from(context.now.as_ps());
         for bucket in &mut self.buckets {
-            bucket.tat = bucket.tat.max(now * bucket.rate) + cost(packet.len);
+            bucket.tat = bucket.tat.max(passes) + cost * (denominator / bucket.rate);
         }
-        Some(packet)
+        self.last = passes;
+        Some(self.queue.remove(0))
     }
 
-    fn later(&self, now: Time) -> Option<Time> {
-        self.first_conforms_at(now)
+    fn later(&self, _: Time) -> Option<Time> {
+        self.due.filter(|_| !self.queue.is_empty())
     }
 }

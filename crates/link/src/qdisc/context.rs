@@ -1,6 +1,7 @@
 //! What a discipline may read and change at an arrival or a departure, and its answers.
 
 use crate::counters::{Counters, Volume};
+use crate::framing::Framing;
 use crate::packet::{DropReason, Fate, Held};
 use fastpath_units::{Rate, Rng, Time};
 use std::collections::VecDeque;
@@ -20,6 +21,8 @@ pub(crate) struct QueueContext<'a, P> {
     pub(crate) on_wire: Volume,
     /// The rate at which it is sent.
     pub(crate) rate: Option<Rate>,
+    /// The bytes of a frame on the wire.
+    pub(crate) framing: Framing,
     /// The end of the newest transmission: since then the wire is idle, if it is.
     pub(crate) idle_since: Time,
     pub(crate) rng: &'a mut Rng,
@@ -28,6 +31,11 @@ pub(crate) struct QueueContext<'a, P> {
 }
 
 impl<P> QueueContext<'_, P> {
+    /// Returns the packet on the wire if it `is_of_class`, for classes with their own limits.
+    pub(crate) fn on_wire_of(&self, is_of_class: bool) -> Volume {
+        if is_of_class { self.on_wire } else { Volume::default() }
+    }
+
     /// Drops a packet that was queued.
     pub(crate) fn drop(&mut self, packet: Held<P>, reason: DropReason) {
         self.early_exits.push_back(EarlyExit { at: self.now, packet, fate: Fate::Dropped(reason) });

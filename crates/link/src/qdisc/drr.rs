@@ -27,7 +27,7 @@ pub struct DrrSpec {
 pub struct DrrShare {
     /// Bytes that the class may send in one round, above 0.
     pub quantum: Bytes,
-    /// The hard limit of the class. The packet on the wire does not count.
+    /// The hard limit of the class. The packet on the wire counts in its class.
     pub limit: Limit,
 }
 
@@ -47,6 +47,8 @@ pub(crate) struct DrrQueue<P> {
     active: VecDeque<usize>,
     /// The class that has received its quantum for this round: the first active one.
     granted: Option<usize>,
+    /// The class that was served last: of the packet on the wire, if there is one.
+    served: Option<usize>,
 }
 
 impl<P> Discipline<P> for DrrQueue<P> {
@@ -55,7 +57,7 @@ impl<P> Discipline<P> for DrrQueue<P> {
     fn new(spec: &DrrSpec) -> DrrQueue<P> {
         let classes =
             (0..spec.shares.len().max(1)).map(|_| Class { fifo: Fifo::default(), deficit: 0 }).collect();
-        DrrQueue { spec: spec.clone(), classes, active: VecDeque::new(), granted: None }
+        DrrQueue { spec: spec.clone(), classes, active: VecDeque::new(), granted: None, served: None }
     }
 
     fn spec(&self) -> DrrSpec {
@@ -75,9 +77,9 @@ impl<P> Discipline<P> for DrrQueue<P> {
     }
 
     /// The enqueuing module of Figure 2.
-    fn enqueue(&mut self, packet: Held<P>, _: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
         let index = self.class_of(&packet);
-        let queued = self.classes[index].fifo.backlog();
+        let queued = self.classes[index].fifo.backlog() + context.on_wire_of(self.served == Some(index));
         if !self.spec.shares.get(index).is_some_and(|share| share.limit.has_room(packet.len, queued)) {
             return Err((DropReason::QueueFull, packet));
         }
@@ -86,7 +88,9 @@ impl<P> Discipline<P> for DrrQueue<P> {
     }
 
     fn dequeue(&mut self, _: &mut QueueContext<'_, P>) -> Served<P> {
-        self.next().into()
+        let next = self.next();
+        self.served = next.as_ref().map(|packet| self.class_of(packet));
+        next.into()
     }
 
     fn push_unchecked(&mut self, packet: Held<P>) {

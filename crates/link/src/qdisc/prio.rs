@@ -15,8 +15,8 @@ use std::fmt;
 /// Parameters of strict priority.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PrioSpec {
-    /// The limit of each band, in the order of service: 1 to 64 bands. The packet on the wire does
-    /// not count against any of them.
+    /// The limit of each band, in the order of service: 1 to 64 bands. The packet on the wire counts
+    /// in its band.
     pub bands: Vec<Limit>,
     /// The band of each DSCP.
     pub classes: Classes,
@@ -27,6 +27,8 @@ pub struct PrioSpec {
 pub(crate) struct PrioQueue<P> {
     spec: PrioSpec,
     bands: Vec<Fifo<P>>,
+    /// The band that was served last: of the packet on the wire, if there is one.
+    served: Option<usize>,
 }
 
 impl<P> Discipline<P> for PrioQueue<P> {
@@ -34,7 +36,7 @@ impl<P> Discipline<P> for PrioQueue<P> {
 
     fn new(spec: &PrioSpec) -> PrioQueue<P> {
         let bands = (0..spec.bands.len().max(1)).map(|_| Fifo::default()).collect();
-        PrioQueue { spec: spec.clone(), bands }
+        PrioQueue { spec: spec.clone(), bands, served: None }
     }
 
     fn spec(&self) -> PrioSpec {
@@ -53,10 +55,10 @@ impl<P> Discipline<P> for PrioQueue<P> {
         self.bands.iter().map(Fifo::backlog).sum()
     }
 
-    fn enqueue(&mut self, packet: Held<P>, _: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
+    fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
         let band = self.band_of(&packet);
-        let backlog = self.bands[band].backlog();
-        if !self.spec.bands.get(band).is_some_and(|limit| limit.has_room(packet.len, backlog)) {
+        let queued = self.bands[band].backlog() + context.on_wire_of(self.served == Some(band));
+        if !self.spec.bands.get(band).is_some_and(|limit| limit.has_room(packet.len, queued)) {
             return Err((DropReason::QueueFull, packet));
         }
         self.bands[band].push(packet);
@@ -64,6 +66,7 @@ impl<P> Discipline<P> for PrioQueue<P> {
     }
 
     fn dequeue(&mut self, _: &mut QueueContext<'_, P>) -> Served<P> {
+        self.served = self.bands.iter().position(|band| band.front().is_some());
         self.pop_unmanaged().into()
     }
 

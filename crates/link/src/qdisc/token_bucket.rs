@@ -1,10 +1,12 @@
-//! A token bucket: a packet passes at once if there are tokens for it. Tokens arrive at a rate and
-//! accumulate up to the burst. A second, small bucket bounds the rate within a burst. J. S. Turner,
-//! "New Directions in Communications", IEEE Communications Magazine 24(10), 1986; `tc qdisc … tbf`.
-//! RFC 2697 §2 has the same buckets as a meter.
+//! A token bucket: packets wait until their bytes are covered by tokens, which arrive at a rate and
+//! collect up to a burst. With a peak rate, a second bucket bounds the rate within a burst. J. S.
+//! Turner, "New Directions in Communications", IEEE Communications Magazine 24(10), 1986; `tc qdisc
+//! … tbf`. RFC 2697 §2 has the same buckets as a meter.
 //!
-//! Tokens are counted in 10⁻¹² bits, so that rate × picoseconds is exact and a packet passes in the
-//! picosecond in which its tokens are complete.
+//! A bucket is kept as the time at which it would be full again (the virtual scheduling algorithm,
+//! ITU-T I.371 Annex A). These times are exact, with the fractions of a picosecond that both rates
+//! leave. A packet passes in the picosecond in which its tokens are complete: never earlier, and
+//! less than one picosecond later, however many packets passed before it.
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::Discipline;
@@ -12,13 +14,14 @@ use super::fifo::Fifo;
 use super::limit::Limit;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
-use fastpath_units::{Bytes, Duration, Rate, Time};
+use fastpath_units::{Bytes, Rate, Time};
+use std::cmp::Ordering;
 use std::fmt;
 
 /// Parameters of a token bucket. The pipe's own rate, if there is one, applies behind the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TokenBucketSpec {
-    /// The rate at which tokens arrive. Frames count without overhead.
+    /// The rate at which tokens arrive. Frames count with the overhead of the link.
     pub rate: Rate,
     /// The depth of the bucket, which is full at the start. A larger frame is dropped.
     pub burst: Bytes,
@@ -37,43 +40,84 @@ pub struct Peak {
     pub burst: Bytes,
 }
 
-const PS_PER_S: u128 = 1_000_000_000_000;
+impl TokenBucketSpec {
+    /// The buckets: number, rate, depth in tokens.
+    fn buckets(&self) -> impl Iterator<Item = (usize, u128, u128)> + use<> {
+        let both = [Some((self.rate, self.burst)), self.peak.map(|peak| (peak.rate, peak.burst))];
+        let bucket = |(which, (rate, burst)): (usize, (Rate, Bytes))| (which, rate_of(rate), tokens(burst));
+        both.into_iter().flatten().enumerate().map(bucket)
+    }
 
-/// Returns the tokens that `bytes` cost.
-fn tokens(bytes: u64) -> u128 {
-    u128::from(bytes) * 8 * PS_PER_S
+    /// The rates of the parts of an instant.
+    fn rates(&self) -> [u128; 2] {
+        [rate_of(self.rate), self.peak.map_or(1, |peak| rate_of(peak.rate))]
+    }
 }
 
-/// One bucket.
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    rate: Rate,
-    depth: u128,
-    level: u128,
+fn rate_of(rate: Rate) -> u128 {
+    u128::from(rate.as_bps())
 }
 
-impl Bucket {
-    fn full(rate: Rate, burst: Bytes) -> Bucket {
-        Bucket { rate, depth: tokens(burst.0), level: tokens(burst.0) }
+/// Returns the tokens that `bytes` cost, in 10⁻¹² bits: rate × picoseconds is exact.
+pub(super) fn tokens(bytes: Bytes) -> u128 {
+    u128::from(bytes.0) * 8_000_000_000_000
+}
+
+/// An instant: picoseconds, and a number of parts of a picosecond for each rate, below the rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct ExactInstant {
+    ps: u128,
+    parts: [u128; 2],
+}
+
+impl ExactInstant {
+    fn at(time: Time) -> ExactInstant {
+        ExactInstant { ps: u128::from(time.as_ps()), parts: [0; 2] }
     }
 
-    /// Adds the tokens of `span`.
-    fn fill(&mut self, span: Duration) {
-        let new = u128::from(span.as_ps()) * u128::from(self.rate.as_bps());
-        self.level = (self.level + new).min(self.depth);
+    /// Adds the time in which `tokens` arrive at the rate `which`.
+    fn plus(mut self, which: usize, tokens: u128, rate: u128) -> ExactInstant {
+        let sum = self.parts[which] + tokens;
+        self.ps += sum / rate;
+        self.parts[which] = sum % rate;
+        self
     }
 
-    /// Removes tokens. A packet queued before a change may cost more than the bucket holds: it then
-    /// passes when the bucket is full.
-    fn take(&mut self, cost: u128) {
-        self.level = self.level.saturating_sub(cost);
+    /// Subtracts that time; the start of time at the least.
+    fn minus(mut self, which: usize, tokens: u128, rate: u128) -> ExactInstant {
+        let missing = tokens.saturating_sub(self.parts[which]).div_ceil(rate);
+        match self.ps.checked_sub(missing) {
+            Some(ps) => {
+                self.parts[which] = self.parts[which] + missing * rate - tokens;
+                self.ps = ps;
+                self
+            }
+            None => ExactInstant::default(),
+        }
     }
 
-    /// Returns the time until there are tokens for `cost`.
-    fn wait(&self, cost: u128) -> Duration {
-        let missing =
-            cost.min(self.depth).saturating_sub(self.level).div_ceil(u128::from(self.rate.as_bps()));
-        Duration::from_ps(u64::try_from(missing).unwrap_or(u64::MAX))
+    /// Returns whole picoseconds, rounded up.
+    fn rounded_up(self, rates: [u128; 2]) -> Time {
+        let parts = self.parts[0] * rates[1] + self.parts[1] * rates[0];
+        let ps = self.ps + parts.div_ceil(rates[0] * rates[1]);
+        Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX))
+    }
+
+    fn max(self, other: ExactInstant, rates: [u128; 2]) -> ExactInstant {
+        // Parts are less than two picoseconds together. Rates are below 2⁴⁰.
+        let order = match self.ps.abs_diff(other.ps) {
+            0..2 => {
+                let earlier = self.ps.min(other.ps);
+                let sum = |instant: ExactInstant| {
+                    (instant.ps - earlier) * rates[0] * rates[1]
+                        + instant.parts[0] * rates[1]
+                        + instant.parts[1] * rates[0]
+                };
+                sum(self).cmp(&sum(other))
+            }
+            _ => self.ps.cmp(&other.ps),
+        };
+        if order == Ordering::Less { other } else { self }
     }
 }
 
@@ -82,36 +126,37 @@ impl Bucket {
 pub(crate) struct TokenBucketQueue<P> {
     spec: TokenBucketSpec,
     fifo: Fifo<P>,
-    buckets: [Option<Bucket>; 2],
-    /// When tokens were last added.
-    filled: Time,
+    /// When each bucket is full again.
+    full_at: [ExactInstant; 2],
+    /// When the newest packet passed.
+    passed: ExactInstant,
 }
 
 impl<P> Discipline<P> for TokenBucketQueue<P> {
     type Spec = TokenBucketSpec;
 
     fn new(spec: &TokenBucketSpec) -> TokenBucketQueue<P> {
-        let buckets = [
-            Some(Bucket::full(spec.rate, spec.burst)),
-            spec.peak.map(|peak| Bucket::full(peak.rate, peak.burst)),
-        ];
-        TokenBucketQueue { spec: *spec, fifo: Fifo::default(), buckets, filled: Time::ZERO }
+        let start = ExactInstant::default();
+        TokenBucketQueue { spec: *spec, fifo: Fifo::default(), full_at: [start; 2], passed: start }
     }
 
     fn spec(&self) -> TokenBucketSpec {
         self.spec
     }
 
-    /// Keeps tokens up to the new depths. A new peak bucket starts full.
+    /// Keeps tokens up to the new depths, rounded down to those of whole picoseconds. A new peak
+    /// bucket starts full.
     fn reconfigure(&mut self, now: Time, spec: &TokenBucketSpec) -> bool {
-        self.fill(now);
-        let old = std::mem::replace(self, TokenBucketQueue::new(spec));
-        for (new, old) in self.buckets.iter_mut().zip(old.buckets) {
-            if let (Some(new), Some(old)) = (new, old) {
-                new.level = old.level.min(new.depth);
-            }
+        let rates = self.spec.rates();
+        let mut full_at = [ExactInstant::at(now); 2];
+        // A bucket that is in both.
+        for ((which, old_rate, old_depth), (_, rate, depth)) in self.spec.buckets().zip(spec.buckets()) {
+            let wait = self.full_at[which].rounded_up(rates).since(now);
+            let level = old_depth.saturating_sub(u128::from(wait.as_ps()) * old_rate);
+            full_at[which] = full_at[which].plus(which, depth - level.min(depth), rate);
         }
-        (self.fifo, self.filled) = (old.fifo, old.filled);
+        self.passed = ExactInstant::at(self.passed.rounded_up(rates));
+        (self.full_at, self.spec) = (full_at, *spec);
         true
     }
 
@@ -120,8 +165,8 @@ impl<P> Discipline<P> for TokenBucketQueue<P> {
     }
 
     fn enqueue(&mut self, packet: Held<P>, context: &mut QueueContext<'_, P>) -> Result<(), Refused<P>> {
-        let cost = tokens(packet.len.into());
-        if self.buckets.iter().flatten().any(|bucket| bucket.depth < cost) {
+        let cost = tokens(context.framing.on_wire(packet.len));
+        if self.spec.buckets().any(|(_, _, depth)| depth < cost) {
             return Err((DropReason::QueueFull, packet));
         }
         self.fifo.push_within(self.spec.limit, packet, context)
@@ -129,13 +174,29 @@ impl<P> Discipline<P> for TokenBucketQueue<P> {
 
     fn dequeue(&mut self, context: &mut QueueContext<'_, P>) -> Served<P> {
         let Some(first) = self.fifo.front() else { return Served::Nothing };
-        let cost = tokens(first.len.into());
-        self.fill(context.now);
-        let wait = self.buckets.iter().flatten().map(|bucket| bucket.wait(cost)).max();
-        if let Some(wait) = wait.filter(|wait| !wait.is_zero()) {
-            return Served::Later(context.now.saturating_add(wait));
+        let rates = self.spec.rates();
+        let cost = tokens(context.framing.on_wire(first.len));
+        // The first in the queue since the packet before it passed, or since its arrival; and the
+        // wire is free.
+        let free = if context.rate.is_some() { context.idle_since.min(context.now) } else { Time::ZERO };
+        let mut passes = ExactInstant::at(first.time.max(free)).max(self.passed, rates);
+        // A packet queued before a change may cost more than a bucket holds: it passes when the
+        // bucket is full, and empties it.
+        for (which, rate, depth) in self.spec.buckets() {
+            let spare = depth.saturating_sub(cost);
+            passes = passes.max(self.full_at[which].minus(which, spare, rate), rates);
         }
-        self.buckets.iter_mut().flatten().for_each(|bucket| bucket.take(cost));
+        match passes.rounded_up(rates) {
+            later if later > context.now => return Served::Later(later),
+            // The link was paused since.
+            at if at < context.now => passes = ExactInstant::at(context.now),
+            _ => {}
+        }
+        for (which, rate, depth) in self.spec.buckets() {
+            let full_at = self.full_at[which].max(passes, rates);
+            self.full_at[which] = full_at.plus(which, cost.min(depth), rate);
+        }
+        self.passed = passes;
         self.fifo.pop().into()
     }
 
@@ -149,13 +210,5 @@ impl<P> Discipline<P> for TokenBucketQueue<P> {
 
     fn describe(spec: &TokenBucketSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "token-bucket {} burst {} limit {}", spec.rate, spec.burst, spec.limit)
-    }
-}
-
-impl<P> TokenBucketQueue<P> {
-    fn fill(&mut self, now: Time) {
-        let span = now.since(self.filled);
-        self.buckets.iter_mut().flatten().for_each(|bucket| bucket.fill(span));
-        self.filled = self.filled.max(now);
     }
 }

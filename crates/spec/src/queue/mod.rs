@@ -58,6 +58,8 @@ kinds! {
     pie(Pie => write);
     dualpi2(DualPi2 => write);
     token_bucket(TokenBucket => write);
+    policer(Policer => write);
+    mahimahi(Mahimahi => write);
     prio(Prio => write);
     drr(Drr => write);
 }
@@ -113,6 +115,40 @@ pub fn schema() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queues_of_mm_link_policers_and_limits_in_time_are_read_and_written() {
+        for (text, expected) in [
+            ("{ kind = 'mahimahi', packets = 14 }", r#"{"kind":"mahimahi","packets":14}"#),
+            (
+                "{ kind = 'mahimahi', bytes = 60000, drop = 'head' }",
+                r#"{"bytes":"60000B","drop":"head","kind":"mahimahi"}"#,
+            ),
+            (
+                "{ kind = 'policer', rate = '1Mbit', burst = '2KiB' }",
+                r#"{"burst":"2KiB","kind":"policer","limit":"50p","rate":"1Mbit"}"#,
+            ),
+            // 1 Mbit/s sends 6250 bytes in 50 ms: less than the peak rate in that time.
+            (
+                "{ kind = 'token-bucket', rate = '1Mbit', burst = '2000B', peak = '2Mbit', limit = '50ms' }",
+                r#"{"burst":"2000B","kind":"token-bucket","limit":"8250B","peak":"2Mbit","peak_burst":"1514B","rate":"1Mbit"}"#,
+            ),
+        ] {
+            let read = |text: &str| crate::parse_change(&format!("queue = {text}")).unwrap().queue.unwrap();
+            let written = write(&read(text));
+            assert_eq!(written.to_string(), expected, "{text}");
+        }
+        for (text, said) in [
+            ("{ kind = 'mahimahi' }", "the queue has no limit"),
+            ("{ kind = 'mahimahi', bytes = '14p' }", "bytes is a number of packets"),
+            ("{ kind = 'mahimahi', packets = 0 }", "packets = 0 is out of range"),
+            ("{ kind = 'policer', rate = '1Mbit' }", "a policer needs a rate and a burst"),
+            ("{ kind = 'policer', rate = '1Mbit', burst = '0B' }", "a bucket of 0 bytes passes nothing"),
+        ] {
+            let mistakes = crate::parse_change(&format!("queue = {text}")).unwrap_err();
+            assert!(mistakes[0].what.contains(said), "{text}: {mistakes:?}");
+        }
+    }
 
     #[test]
     fn the_schema_has_every_kind_and_every_key_that_is_written() {
