@@ -206,6 +206,27 @@ fn nested_shells_add_their_delays_and_carry_tcp_at_the_rate_of_a_trace() {
 }
 
 #[test]
+fn limits_of_a_shell_with_a_trace_are_those_of_mm_link() {
+    let directory = std::env::temp_dir();
+    let [trace, socket] =
+        ["trace", "sock"].map(|end| directory.join(format!("fastpath-limits-{}.{end}", std::process::id())));
+    std::fs::write(&trace, "1\n").unwrap();
+    let script = format!(
+        "$F shell --trace-up {0} --trace-down {0} --queue 14p --down queue=60000B --http unix:{1} -- \
+         curl -sS --unix-socket {1} http://localhost/links",
+        trace.display(),
+        socket.display()
+    );
+    let output = alone("limits_of_a_shell_with_a_trace", &script);
+    std::fs::remove_file(&trace).unwrap();
+    let Some(output) = output else { return };
+    let Ok(links) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else { panic!("{output:?}") };
+    let queues = [0, 1].map(|direction| links[0]["directions"][direction]["queue"].to_string());
+    assert!(queues[0].contains("mahimahi") && queues[0].contains("14"), "{queues:?}");
+    assert!(queues[1].contains("mahimahi") && queues[1].contains("60000"), "{queues:?}");
+}
+
+#[test]
 fn a_shell_has_the_values_of_its_preset_and_a_control_interface() {
     let socket = std::env::temp_dir().join(format!("fastpath-shell-{}.sock", std::process::id()));
     let script = format!(

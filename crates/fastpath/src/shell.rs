@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use fastpath_lab::shell::AddressBlock;
 use fastpath_spec::{self as spec, NetworkSpec, Topology, Warning};
+use fastpath_units::Bytes;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +21,8 @@ pub struct ShellLink {
     pub loss: Option<String>,
     /// Rate of each direction.
     pub rate: Option<String>,
-    /// Queue of each direction.
+    /// Queue of each direction. With a trace, a limit in packets or bytes is one of mm-link: what
+    /// waits counts, and of each packet the IP bytes and 4 more.
     pub queue: Option<String>,
     /// Bytes on the wire in addition to the frame.
     pub overhead: Option<String>,
@@ -64,13 +66,18 @@ impl ShellLink {
             ("inside_to_outside", &self.up, &self.trace_up),
             ("outside_to_inside", &self.down, &self.trace_down),
         ] {
+            let own_queue = values.iter().rev().find_map(|value| value.strip_prefix("queue="));
             let mut values: Vec<String> =
                 values.iter().map(|value| assignment(value)).collect::<Result<_>>()?;
             if let Some(path) = path {
-                let has_queue = values.iter().any(|value| value.starts_with("queue"));
-                if !has_queue && self.queue.is_none() && self.preset.is_none() {
+                match (own_queue.or(self.queue.as_deref()).map(of_mm_link), &self.preset) {
+                    (Some(Some(queue)), _) => {
+                        values.retain(|value| !value.starts_with("queue"));
+                        values.push(format!("queue = {queue}"));
+                    }
                     // The default queue of mm-link.
-                    values.push(spec::assignment("queue", "unlimited"));
+                    (None, None) => values.push(spec::assignment("queue", "unlimited")),
+                    _ => {}
                 }
                 let file = spec::assignment("file", &path.display().to_string());
                 values.push(format!("trace = {{ {file}, format = \"mahimahi\" }}"));
@@ -92,6 +99,17 @@ impl ShellLink {
             }
         }
     }
+}
+
+/// Returns the queue of mm-link for a limit in packets or bytes; `None` for another queue.
+fn of_mm_link(limit: &str) -> Option<String> {
+    let limit = limit.trim();
+    if let Some(packets) = limit.strip_suffix('p') {
+        let packets: u32 = packets.trim().parse().ok()?;
+        return Some(format!("{{ kind = \"mahimahi\", packets = {packets} }}"));
+    }
+    let bytes: Bytes = limit.parse().ok()?;
+    Some(format!("{{ kind = \"mahimahi\", bytes = \"{bytes}\" }}"))
 }
 
 /// Converts `rate=1Mbit` to an assignment of a spec.

@@ -52,8 +52,19 @@ fn run(network: &mut Network, arrivals: &[(u64, usize)], end: u64) -> Vec<(u32, 
 const LINK: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nqueue = \"unlimited\"\n";
 const MS: u64 = 1_000_000_000;
 
+/// The largest queue of the model of mm-link.
+#[derive(Clone, Copy)]
+enum Most {
+    /// Packets, with the one in transmission.
+    Packets(usize),
+    /// Packets that wait, as `--uplink-queue-args=packets=N`.
+    Waiting(usize),
+    /// Bytes that wait, as `--uplink-queue-args=bytes=N`.
+    WaitingBytes(usize),
+}
+
 /// mm-link according to its documentation: a loop over the opportunities, 1504 bytes each.
-fn mahimahi(trace: &[u64], arrivals: &[(u64, usize)], limit: usize, end: u64) -> Vec<(u32, u64)> {
+fn mahimahi(trace: &[u64], arrivals: &[(u64, usize)], limit: Most, end: u64) -> Vec<(u32, u64)> {
     let (mut waiting, mut left) = (VecDeque::new(), 0usize);
     let mut coming: VecDeque<(u32, u64, usize)> =
         arrivals.iter().enumerate().map(|(number, &(at, len))| (number as u32, at, len)).collect();
@@ -67,8 +78,15 @@ fn mahimahi(trace: &[u64], arrivals: &[(u64, usize)], limit: usize, end: u64) ->
             }
             while coming.front().is_some_and(|&(_, at, _)| at < now) {
                 let (number, _, len) = coming.pop_front().unwrap();
-                // The packet in transmission stays in the queue until its last byte is sent.
-                if waiting.len() < limit {
+                // The first of the list is in transmission if some of its bytes are sent.
+                let held = waiting.iter().skip(usize::from(left > 0));
+                let bytes: usize = held.clone().map(|&(_, len)| len).sum();
+                let has_room = match limit {
+                    Most::Packets(most) => waiting.len() < most,
+                    Most::Waiting(most) => held.count() < most,
+                    Most::WaitingBytes(most) => bytes + len - 10 <= most,
+                };
+                if has_room {
                     // Mahimahi counts no Ethernet header (14 bytes), but 4 bytes of its tunnel.
                     waiting.push_back((number, len - 14 + 4));
                 }
@@ -115,11 +133,18 @@ fn opportunities_of_mahimahi_deliver_as_its_documentation_describes() {
             .chain([400])
             .collect();
         let text: String = trace.iter().map(|ms| format!("{ms}\n")).collect();
-        let spec = LINK.replace("unlimited", "20p") + "trace = \"cell.up\"\n";
-        let mut network = network(topology(&spec, &[("cell.up", &text)]));
         let arrivals = arrivals(seed, 3000, 3 * MS / 2);
         let end = 5000 * MS;
-        assert_eq!(run(&mut network, &arrivals, end), mahimahi(&trace, &arrivals, 20, end), "seed {seed}");
+        for (queue, limit) in [
+            ("\"20p\"", Most::Packets(20)),
+            ("{ kind = \"mahimahi\", packets = 20 }", Most::Waiting(20)),
+            ("{ kind = \"mahimahi\", bytes = 9000 }", Most::WaitingBytes(9000)),
+        ] {
+            let spec = LINK.replace("\"unlimited\"", queue) + "trace = \"cell.up\"\n";
+            let mut network = network(topology(&spec, &[("cell.up", &text)]));
+            let expected = mahimahi(&trace, &arrivals, limit, end);
+            assert_eq!(run(&mut network, &arrivals, end), expected, "seed {seed}, {queue}");
+        }
     }
 }
 
@@ -219,40 +244,44 @@ fn links_of_a_group_start_together_with_the_first_packet_of_any() {
 }
 
 #[test]
-fn the_slow_pantheon_path_uses_all_its_opportunities() {
+fn the_slow_pantheon_path_loses_behind_its_queue() {
     let text = include_str!("../../../examples/pantheon-0.57mbit.toml");
     let mut network = network(topology(text, &[]));
     let length = network.topology().tracks[0].timeline.length().as_ps();
-    // The queue is always full: each opportunity carries one packet of 1500 bytes. The delay is 28
-    // ms.
+    // The queue is always full: each opportunity carries one packet of 1500 bytes.
     let arrivals: Vec<_> = (0..length / (10 * MS)).map(|i| (1 + 10 * i * MS, FRAME)).collect();
-    let found = run(&mut network, &arrivals, 2 * length);
-    let fastpath_spec::trace::Timeline::Opportunities(opportunities) =
-        network.topology().tracks[0].timeline.clone()
-    else {
+    let found = run(&mut network, &arrivals, length + 28 * MS);
+    let timeline = |track: usize| network.topology().tracks[track].timeline.clone();
+    let fastpath_spec::trace::Timeline::Opportunities(opportunities) = timeline(0) else {
         panic!("the example has opportunities");
     };
-    let times: Vec<u64> = opportunities.times().iter().map(|time| time.as_ps()).collect();
-    // The link is never idle between the first and the last packet, so packet k uses opportunity k.
-    let expected: Vec<u64> = times.iter().map(|at| at + 28 * MS).take(found.len()).collect();
-    let first_round: Vec<u64> = found.iter().map(|(_, at)| *at).take(times.len()).collect();
-    assert_eq!(first_round, expected[..first_round.len()]);
-    assert!(first_round.len() >= times.len() - 14, "{} of {}", first_round.len(), times.len());
-    // 4.77 % of the packets are lost before the queue: within the binomial 99.9 % interval.
-    let counters = network.pipe(fastpath_spec::LinkId(0), 0).counters();
-    let (n, lost) = (arrivals.len() as f64, counters.dropped_for(fastpath_link::DropReason::Loss) as f64);
+    assert_eq!(timeline(0), timeline(1), "both directions have the trace");
+    // mm-link, then mm-loss, then mm-delay: a packet is at 28 ms after an opportunity.
+    let times: Vec<u64> = opportunities.times().iter().map(|time| time.as_ps() + 28 * MS).collect();
+    assert!(found.iter().all(|(_, at)| times.binary_search(at).is_ok()));
+    // 4.77 % of what the link has sent is lost: within the binomial 99.9 % interval.
+    let (n, lost) = (times.len() as f64, (times.len() - found.len()) as f64);
     assert!((lost - 0.0477 * n).abs() < 3.29 * (n * 0.0477 * 0.9523).sqrt(), "{lost} of {n}");
+    // TCP carries 1448 bytes in a packet that counts 1504.
+    let goodput = found.len() as f64 * 1448.0 * 8.0 / (length as f64 / 1e6);
+    assert!((goodput - 0.523).abs() < 0.02, "{goodput} Mbit/s");
+    // 14 packets wait, whatever is in transmission.
+    let mut network = self::network(topology(text, &[]));
+    let together = run(&mut network, &[(0, FRAME); 40], length);
+    let queue = network.pipe(fastpath_spec::LinkId(0), 0).counters();
+    assert_eq!(queue.dropped_for(fastpath_link::DropReason::QueueFull), 40 - 14);
+    assert!(together.len() <= 14);
 }
 
 #[test]
 fn the_fast_pantheon_path_delivers_at_its_rate_with_a_full_queue() {
     let text = include_str!("../../../examples/pantheon-100mbit.toml");
     let mut network = network(topology(text, &[]));
-    // Of 400 frames at one instant 173 fit the queue. The k-th leaves after k · 1514 · 8 bits at
-    // 100.42 Mbit/s.
+    // Of 400 frames at one instant one is sent and 173 wait. The k-th leaves after k · 1504 · 8 bits
+    // at 100.42 Mbit/s.
     let found = run(&mut network, &[(0, FRAME); 400], MS * 1000);
-    let exact = |k: u64| (u128::from(k) * 1514 * 8 * 1_000_000_000_000 / 100_420_000) as u64 + 27 * MS;
-    let expected: Vec<_> = (0..173).map(|k| (k as u32, exact(k + 1))).collect();
+    let exact = |k: u64| (u128::from(k) * 1504 * 8 * 1_000_000_000_000 / 100_420_000) as u64 + 27 * MS;
+    let expected: Vec<_> = (0..174).map(|k| (k as u32, exact(k + 1))).collect();
     assert_eq!(found, expected);
 }
 
