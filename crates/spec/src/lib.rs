@@ -42,7 +42,6 @@ mod json;
 mod link;
 mod loss;
 pub mod mistake;
-pub mod netem;
 mod node;
 mod path;
 mod pipe;

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use fastpath_engine::Notice;
 use fastpath_engine::control::HttpAddress;
 use fastpath_lab::interpose::{Interposed, guard};
-use fastpath_spec::netem;
+use fastpath_netem as netem;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

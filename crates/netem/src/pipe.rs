@@ -1,11 +1,11 @@
 //! From netem's arguments to a pipe.
 
 use super::{Arguments, Distribution, LossModel, SlotArguments, SlotWait};
-use crate::topology::{NodeKind, Topology};
 use fastpath_link::{
     Cells, Chance, CorruptSpec, Ecn, FourState, Framing, GilbertElliott, JitterCorrelation, JitterLaw,
     JitterSpec, Limit, LossSpec, PipeSpec, QueueSpec, Reorder, ReorderSpec, SlotSpec,
 };
+use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::{Bytes, Duration};
 use std::num::NonZeroU32;
 
@@ -163,7 +163,7 @@ mod tests {
 
     fn pipe(text: &str) -> PipeSpec {
         let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-        crate::netem::parse(&words).expect("arguments of netem").pipe()
+        crate::parse(&words).expect("arguments of netem").pipe()
     }
 
     #[test]

@@ -12,6 +12,8 @@
 //! Read first: netem(8). The reference is iproute2's `tc/q_netem.c`. [`Arguments::pipe`] lists the
 //! differences between a pipe and the kernel's netem.
 
+#![forbid(unsafe_code)]
+
 mod pipe;
 mod quantity;
 
