@@ -60,7 +60,8 @@ pub struct WorkerReport {
     pub load: f64,
     /// Number of sleeps.
     pub sleeps: u64,
-    /// Host stalls: nothing ran on the host (a hypervisor, or interrupts).
+    /// Stalls: the worker neither ran nor waited for a core. A hypervisor or interrupts had the
+    /// core, or the process was stopped.
     #[serde(alias = "paused")]
     pub stalled: Interruptions,
     /// Preemptions: other threads had its core.
@@ -69,7 +70,8 @@ pub struct WorkerReport {
     pub pool_bytes: usize,
 }
 
-/// Intervals in which a worker was ready to run and did not run.
+/// Intervals in which a worker was to run and did not run, by the kernel's account of its thread.
+/// Its own work is not among them, however long it takes.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Interruptions {
     /// Number of intervals.

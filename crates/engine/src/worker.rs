@@ -184,7 +184,7 @@ impl<O: Observer> Worker<O> {
         let received = self.receive(start);
         let released = self.release(RELEASE.max(2 * received));
         // Answering may take long and is not an interruption.
-        let now = if self.answer_commands() { self.clock.after_waiting() } else { self.clock.now() };
+        let now = if self.answer_commands() { self.clock.after_long_work() } else { self.clock.now() };
         let has_moved = received > 0 || released;
         self.clock.expect(has_moved);
         if has_moved {
@@ -419,7 +419,7 @@ impl<O: Observer> Worker<O> {
         };
         self.sleeps += 1;
         let is_woken = self.ready.wait(until.since(now).to_std());
-        let now = self.clock.after_waiting();
+        let now = self.clock.after_sleep(until);
         if is_woken {
             self.commands.silence();
         } else {

@@ -80,30 +80,65 @@ pub(crate) fn stay_on(core: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// How long a thread has been ready to run without a core, as the scheduler accounts for it.
+/// What the kernel accounts to the calling thread.
 #[derive(Debug)]
-pub(crate) struct RunDelay {
+pub(crate) struct ThreadAccount {
     /// `None` where the kernel does not provide it.
-    file: Option<File>,
+    schedstat: Option<File>,
+}
+
+/// Times of a thread since it started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ThreadTimes {
+    /// It ran.
+    pub(crate) cpu: Duration,
+    /// It was ready to run, without a core.
+    pub(crate) run_delay: Duration,
+}
+
+impl ThreadAccount {
+    pub(crate) fn of_this_thread() -> ThreadAccount {
+        ThreadAccount { schedstat: File::open("/proc/thread-self/schedstat").ok() }
+    }
+
+    pub(crate) fn read(&self) -> ThreadTimes {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `now` lives through the call, which writes it.
+        let _: libc::c_int = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+        let cpu = Duration::from_ns(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
+        let mut text = [0; 96];
+        let len = self.schedstat.as_ref().map_or(0, |file| file.read_at(&mut text, 0).unwrap_or(0));
+        // "time on a core, time waiting for one, turns", nanoseconds
+        // (Documentation/scheduler/sched-stats.rst). The first is as of the last tick.
+        let second = std::str::from_utf8(&text[..len]).ok().and_then(|text| text.split(' ').nth(1));
+        let run_delay = second.and_then(|number| number.parse().ok()).unwrap_or(0);
+        ThreadTimes { cpu, run_delay: Duration::from_ns(run_delay) }
+    }
+}
+
+/// The time that a hypervisor took from the cores of this machine.
+#[derive(Debug)]
+pub(crate) struct Steal {
+    stat: Option<File>,
     last: u64,
 }
 
-impl RunDelay {
-    pub(crate) fn of_this_thread() -> RunDelay {
-        let mut delay = RunDelay { file: File::open("/proc/thread-self/schedstat").ok(), last: 0 };
-        delay.since_last();
-        delay
+impl Steal {
+    pub(crate) fn start() -> Steal {
+        let mut steal = Steal { stat: File::open("/proc/stat").ok(), last: 0 };
+        steal.since_last();
+        steal
     }
 
-    /// Returns the delay since the last call.
+    /// Returns the time since the last call, of all cores, to 10 ms.
     pub(crate) fn since_last(&mut self) -> Duration {
-        let mut text = [0; 96];
-        let len = self.file.as_ref().map_or(0, |file| file.read_at(&mut text, 0).unwrap_or(0));
-        // "time on a core, time waiting for one, turns", nanoseconds
-        // (Documentation/scheduler/sched-stats.rst).
-        let second = std::str::from_utf8(&text[..len]).ok().and_then(|text| text.split(' ').nth(1));
-        let total = second.and_then(|number| number.parse().ok()).unwrap_or(self.last);
-        Duration::from_ns(total.saturating_sub(std::mem::replace(&mut self.last, total)))
+        let mut text = [0; 160];
+        let len = self.stat.as_ref().map_or(0, |file| file.read_at(&mut text, 0).unwrap_or(0));
+        // "cpu  user nice system idle iowait irq softirq steal …", in hundredths of a second
+        // (proc_stat(5)).
+        let eighth = std::str::from_utf8(&text[..len]).ok().and_then(|text| text.split_whitespace().nth(8));
+        let total = eighth.and_then(|number| number.parse().ok()).unwrap_or(self.last);
+        Duration::from_ms(10 * total.saturating_sub(std::mem::replace(&mut self.last, total)))
     }
 }
 
@@ -126,11 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_a_core_is_counted_from_the_last_call() {
-        let mut delay = RunDelay { file: None, last: 5 };
-        assert_eq!(delay.since_last(), Duration::ZERO);
-        let mut delay = RunDelay::of_this_thread();
-        delay.since_last();
-        assert!(delay.since_last() < Duration::from_secs(10));
+    fn a_thread_that_computes_uses_time_of_its_core() {
+        let account = ThreadAccount::of_this_thread();
+        let before = account.read();
+        while account.read().cpu.saturating_sub(before.cpu) < Duration::from_ms(2) {}
+        assert!(account.read().run_delay >= before.run_delay);
+        let nothing = ThreadAccount { schedstat: None }.read();
+        assert_eq!(nothing.run_delay, Duration::ZERO);
+        let mut steal = Steal { stat: None, last: 5 };
+        assert_eq!(steal.since_last(), Duration::ZERO);
     }
 }
