@@ -7,7 +7,7 @@
 //! while it holds the lock.
 
 use crate::process::ProcessId;
-use crate::scope::Place;
+use crate::scope::Boundary;
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -147,7 +147,7 @@ impl Claim {
 
     /// Ends the programs and removes every file but the lock.
     fn clear(&self) -> io::Result<usize> {
-        let ended = Place::recorded(&self.directory).map_or(0, |place| place.end());
+        let ended = Boundary::recorded(&self.directory).map_or(0, |boundary| boundary.end());
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             if entry.file_name() == LOCK {
@@ -198,6 +198,22 @@ pub(crate) fn check_owner(directory: &Path) -> Result<(), ForeignDirectory> {
     Ok(())
 }
 
+/// Checks that no other user can replace a directory of the directory `base`. One that does not
+/// exist is not foreign.
+pub(crate) fn check_base(base: &Path) -> Result<(), ForeignDirectory> {
+    let foreign = |what| Err(ForeignDirectory { path: base.to_owned(), what });
+    let Ok(metadata) = fs::metadata(base) else { return Ok(()) };
+    let (owner, user) = (metadata.uid(), Uid::effective().as_raw());
+    if owner != user && owner != 0 {
+        return foreign(format!("belongs to user {owner}, not to user {user}"));
+    }
+    // In a sticky directory only the owner of an entry removes it.
+    if metadata.mode() & 0o1002 == 0o002 {
+        return foreign("may be written to by other users".to_owned());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +254,25 @@ mod tests {
         assert_eq!(stranger.try_wait().unwrap(), None, "it runs");
         drop(stranger.stdin.take());
         assert!(stranger.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_base_in_which_another_user_can_replace_directories_is_refused() {
+        let base = std::env::temp_dir().join(format!("fastpath-base-{}", std::process::id()));
+        assert!(check_base(&base).is_ok(), "it does not exist");
+        fs::create_dir(&base).unwrap();
+        let with = |mode| {
+            fs::set_permissions(&base, fs::Permissions::from_mode(mode)).unwrap();
+            check_base(&base).is_ok()
+        };
+        assert_eq!([0o700, 0o775, 0o1777, 0o777, 0o702].map(with), [true, true, true, false, false]);
+        assert!(with(0o700));
+        if std::os::unix::fs::chown(&base, Some(12_345), None).is_ok() {
+            assert!(check_base(&base).is_err());
+        } else {
+            crate::skip("a_base_in_which_another_user_can_replace_directories_is_refused", "not root");
+        }
+        fs::remove_dir(&base).unwrap();
     }
 
     #[test]

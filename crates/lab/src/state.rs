@@ -90,6 +90,7 @@ pub(crate) fn claim(name: &str) -> Result<Claim, ClaimError> {
     let directory = base().join(name);
     let failed = |source| ClaimError::Directory { path: directory.clone(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(base()).map_err(failed)?;
+    claim::check_base(&base())?;
     let deadline = Instant::now() + claim::PATIENCE;
     loop {
         claim::check_owner(&directory)?;
@@ -173,6 +174,7 @@ pub fn down(name: &str) -> Result<usize, DownError> {
     };
     check_name(name).map_err(|_| no_such_lab())?;
     let directory = base().join(name);
+    claim::check_base(&base())?;
     claim::check_owner(&directory)?;
     let failed = |source| DownError::Directory { path: directory.clone(), source };
     // The lab that is ended is the one that is up now. Another process may bring up the next.
