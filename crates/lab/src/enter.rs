@@ -3,7 +3,7 @@
 use crate::claim::ForeignDirectory;
 use crate::lab::{HOSTS, PROC};
 use crate::mounts::View;
-use crate::scope::Place;
+use crate::scope::Boundary;
 use crate::state::{self, State, or_none};
 use crate::sys::{Before, before};
 use crate::variables;
@@ -81,9 +81,9 @@ pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Child, EnterErro
     command.args(arguments).envs(environment(lab, host, &base));
     let failed = |source| EnterError::Program { program: program.to_string_lossy().into_owned(), source };
     match enter(lab, host, &directory, &state)? {
-        Place::Cgroup(_) => Err(failed(command.exec())),
-        place @ Place::PidNamespace(_) => {
-            let entry = place.entry().map_err(failed)?;
+        Boundary::Cgroup(_) => Err(failed(command.exec())),
+        boundary @ Boundary::PidNamespace(_) => {
+            let entry = boundary.entry().map_err(failed)?;
             before(&mut command, Before { end_with_parent: true, ..entry }).spawn().map_err(failed)
         }
     }
@@ -110,7 +110,7 @@ pub(crate) fn environment(lab: &str, host: &str, base: &Path) -> [(&'static str,
     ]
 }
 
-fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<Place, EnterError> {
+fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<Boundary, EnterError> {
     let Some(host_state) = state.hosts.get(host) else {
         let have = state.hosts.keys().cloned().collect();
         return Err(EnterError::NoSuchHost { lab: lab.to_owned(), host: host.to_owned(), have });
@@ -131,8 +131,8 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<Place
         })
         .map_err(failed("opening its namespace"))?;
     let unknown = || io::Error::from(io::ErrorKind::NotFound);
-    let place = Place::recorded(directory).ok_or_else(unknown).map_err(failed("its programs"))?;
-    if let Place::Cgroup(cgroup) = &place {
+    let boundary = Boundary::recorded(directory).ok_or_else(unknown).map_err(failed("its programs"))?;
+    if let Boundary::Cgroup(cgroup) = &boundary {
         fs::write(cgroup.join("cgroup.procs"), "0").map_err(failed("joining its cgroup"))?;
     }
     if state.user_namespace {
@@ -147,8 +147,8 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<Place
     setns(network, CloneFlags::CLONE_NEWNET)
         .map_err(io::Error::from)
         .map_err(failed("joining its network namespace"))?;
-    place.enter(View { hosts: Some(&hosts), proc: Some(&proc) }).map_err(failed("its mount namespace"))?;
-    Ok(place)
+    boundary.enter(View { hosts: Some(&hosts), proc: Some(&proc) }).map_err(failed("its mount namespace"))?;
+    Ok(boundary)
 }
 
 /// Whether this is the user namespace of this process.

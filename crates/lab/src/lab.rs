@@ -256,6 +256,7 @@ fn names(topology: &Topology) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scope::Boundary;
     use crate::skip;
     use fastpath_spec::{NodeKind, Topology};
     use std::io::Read;
@@ -377,13 +378,14 @@ mod tests {
         let mut ready = [0; 6];
         child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
         let _open = child.stdin.take();
-        let (directory, place) = (lab.directory().to_owned(), lab.scope.as_ref().unwrap().place().clone());
-        assert_eq!(place.processes().len(), 1);
+        let directory = lab.directory().to_owned();
+        let boundary = Boundary::recorded(&directory).unwrap();
+        assert_eq!(boundary.processes().len(), 1);
         // Reap the program on another thread: until then it is a zombie.
         let reaper = std::thread::spawn(move || child.wait().unwrap());
         drop(lab);
         assert!(!reaper.join().unwrap().success());
-        assert!(place.processes().is_empty());
+        assert!(boundary.processes().is_empty());
         assert!(!directory.exists());
     }
 }

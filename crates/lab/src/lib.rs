@@ -11,8 +11,8 @@
 //!
 //! The namespaces have no names in the file system. They are held by descriptors of the process
 //! that brought the lab up, so the kernel removes the interfaces when that process ends, even by
-//! `kill -9`. Programs in the hosts are in one cgroup or PID namespace, and end with that process too
-//! (`scope.rs`). The state directory may remain; [`down`] removes it.
+//! `kill -9`. Programs in the hosts are in one cgroup or PID namespace, and end with that process
+//! too (`scope.rs`). The state directory may remain; [`down`] removes it.
 //!
 //! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the
 //! audit `audit/mod.rs`.

@@ -102,7 +102,7 @@ fn mounts_on_sys(mountinfo: &str) -> Vec<&str> {
         })
     };
     // The last mount on a path covers the others.
-    let Some((sys, ..)) = mounts().filter(|(_, _, path, _)| *path == "/sys").last() else {
+    let Some((sys, ..)) = mounts().rfind(|(_, _, path, _)| *path == "/sys") else {
         return Vec::new();
     };
     let below = mounts().filter(|(_, parent, _, kind)| *parent == sys && *kind != "sysfs");

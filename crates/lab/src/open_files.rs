@@ -1,5 +1,5 @@
-//! The limit of open files (RLIMIT_NOFILE). A host needs a descriptor for its namespace, and two for
-//! each interface.
+//! The limit of open files (RLIMIT_NOFILE). A host needs a descriptor for its namespace, and two
+//! for each interface.
 
 use fastpath_spec::Topology;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

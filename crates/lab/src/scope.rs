@@ -8,8 +8,8 @@
 //!  owner ──pipe──▶ keeper ──▶ ends the processes when the owner has ended, even by `kill -9`
 //! ```
 //!
-//! The keeper of a cgroup is a shell outside it. The keeper of a PID namespace is its first process,
-//! with which the kernel ends the others.
+//! The keeper of a cgroup is a shell outside it. The keeper of a PID namespace is its first
+//! process, with which the kernel ends the others.
 
 use crate::claim::Claim;
 use crate::mounts::{self, View};
@@ -29,7 +29,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The file with the [`Place`] of a lab.
+/// The file with the [`Boundary`] of a lab.
 const FILE: &str = "scope.json";
 /// Time for a program to end after SIGTERM, and again after SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ done 2> /dev/null"#;
 /// Processes that end together, at the latest with the process that made this value.
 #[derive(Debug)]
 pub(crate) struct Scope {
-    place: Place,
+    boundary: Boundary,
     /// Ends the processes when its standard input ends.
     keeper: Child,
 }
@@ -59,7 +59,7 @@ pub(crate) struct Scope {
 /// Where the processes of a scope are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Place {
+pub(crate) enum Boundary {
     /// In a cgroup of version 2, by its directory.
     Cgroup(PathBuf),
     /// In a PID namespace, by its first process.
@@ -77,7 +77,7 @@ impl Scope {
             Some(directory) => {
                 let mut shell = Command::new("sh");
                 shell.arg("-c").arg(KEEPER).arg(&directory);
-                Scope { keeper: keeper(&mut shell)?, place: Place::Cgroup(directory) }
+                Scope { keeper: keeper(&mut shell)?, boundary: Boundary::Cgroup(directory) }
             }
             None => {
                 let mut cat = Command::new("cat");
@@ -88,7 +88,7 @@ impl Scope {
                 };
                 let keeper = thread::scope(|scope| scope.spawn(start).join().expect("no panic"))?;
                 let pid = i32::try_from(keeper.id()).map_err(io::Error::other)?;
-                Scope { place: Place::PidNamespace(ProcessId::of(pid)?), keeper }
+                Scope { boundary: Boundary::PidNamespace(ProcessId::of(pid)?), keeper }
             }
         };
         Ok(scope)
@@ -97,7 +97,7 @@ impl Scope {
     /// Makes the scope of a lab, and writes it down for other processes.
     pub(crate) fn of_lab(name: &str, privilege: Privilege, claim: &Claim) -> io::Result<Scope> {
         let scope = Scope::new(name, privilege)?;
-        claim.write(FILE, &serde_json::to_vec(&scope.place)?)?;
+        claim.write(FILE, &serde_json::to_vec(&scope.boundary)?)?;
         Ok(scope)
     }
 
@@ -108,24 +108,18 @@ impl Scope {
         view: View<'_>,
         command: &mut Command,
     ) -> io::Result<Child> {
-        before(command, self.place.entry()?);
+        before(command, self.boundary.entry()?);
         // The child inherits the namespaces of the thread that starts it.
         namespace.within(|| {
-            self.place.enter(view)?;
+            self.boundary.enter(view)?;
             command.spawn()
         })?
-    }
-
-    /// Returns where its processes are.
-    #[cfg(test)]
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        self.place.end();
+        self.boundary.end();
         drop(self.keeper.stdin.take());
         // It ends with its input.
         let _ = self.keeper.wait();
@@ -141,27 +135,27 @@ fn keeper(command: &mut Command) -> io::Result<Child> {
     quiet.spawn().map_err(|source| io::Error::new(source.kind(), format!("starting {program}: {source}")))
 }
 
-impl Place {
+impl Boundary {
     /// Returns the place that the lab with this directory has written down.
-    pub(crate) fn recorded(directory: &Path) -> Option<Place> {
+    pub(crate) fn recorded(directory: &Path) -> Option<Boundary> {
         serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
     }
 
     /// Returns what a child must do to be in the scope.
     pub(crate) fn entry(&self) -> io::Result<Before> {
         Ok(match self {
-            Place::Cgroup(directory) => {
+            Boundary::Cgroup(directory) => {
                 let cgroup = OpenOptions::new().write(true).open(directory.join("cgroup.procs"))?;
                 Before { cgroup: Some(cgroup.into()), ..Before::default() }
             }
-            Place::PidNamespace(_) => Before { mount_proc: true, ..Before::default() },
+            Boundary::PidNamespace(_) => Before { mount_proc: true, ..Before::default() },
         })
     }
 
     /// Gives the calling thread, and the children that it starts, the files of a host. The children
     /// are in the PID namespace, if there is one.
     pub(crate) fn enter(&self, view: View<'_>) -> io::Result<()> {
-        let Place::PidNamespace(first) = self else { return mounts::enter(View { proc: None, ..view }) };
+        let Boundary::PidNamespace(first) = self else { return mounts::enter(View { proc: None, ..view }) };
         // A program of the lab does not see the first process under its number outside.
         let outside = view.proc.filter(|proc| proc.join("self").exists());
         let proc = outside.unwrap_or(Path::new("/proc"));
@@ -193,8 +187,8 @@ impl Place {
     fn terminate<'p>(&self, pids: impl Iterator<Item = &'p i32>) {
         let open = |&pid: &i32| Some((pid, ProcessId::of(pid).ok()?.open().ok()??));
         let open: Vec<_> = pids.filter_map(open).collect();
-        // Read after opening: a number may have become that of a process outside the scope. One that
-        // is still inside now is the one that was opened, or the opened one has ended.
+        // Read after opening: a number may have become that of a process outside the scope. One
+        // that is still inside now is the one that was opened, or the opened one has ended.
         let inside = self.processes();
         for (_, process) in open.iter().filter(|(pid, _)| inside.contains(pid)) {
             // It may have ended already.
@@ -205,7 +199,7 @@ impl Place {
     fn kill(&self) {
         let deadline = Instant::now() + GRACE;
         match self {
-            Place::Cgroup(directory) => {
+            Boundary::Cgroup(directory) => {
                 while directory.exists() && Instant::now() < deadline {
                     let _ = fs::write(directory.join("cgroup.kill"), "1");
                     remove_cgroup(directory);
@@ -214,7 +208,7 @@ impl Place {
                     }
                 }
             }
-            Place::PidNamespace(first) => {
+            Boundary::PidNamespace(first) => {
                 if let Ok(Some(first)) = first.open() {
                     let _ = first.signal(Signal::KILL);
                     // The first process ends after all others.
@@ -227,8 +221,8 @@ impl Place {
     /// Returns the processes of the scope, without the keeper.
     pub(crate) fn processes(&self) -> BTreeSet<i32> {
         match self {
-            Place::Cgroup(directory) => in_cgroup(directory),
-            Place::PidNamespace(first) if first.open().is_ok_and(|first| first.is_some()) => {
+            Boundary::Cgroup(directory) => in_cgroup(directory),
+            Boundary::PidNamespace(first) if first.open().is_ok_and(|first| first.is_some()) => {
                 let namespace = |pid: i32| Some(fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino());
                 let Some(wanted) = namespace(first.pid) else { return BTreeSet::new() };
                 let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -237,14 +231,14 @@ impl Place {
                     .filter(|&pid| pid != first.pid && namespace(pid) == Some(wanted))
                     .collect()
             }
-            Place::PidNamespace(_) => BTreeSet::new(),
+            Boundary::PidNamespace(_) => BTreeSet::new(),
         }
     }
 }
 
 /// Makes a cgroup below that of this process, so that limits of this process hold for it. Returns
-/// `None` if cgroups of version 2 are not mounted, not writable, or cannot be ended as a whole (before
-/// Linux 5.14).
+/// `None` if cgroups of version 2 are not mounted, not writable, or cannot be ended as a whole
+/// (before Linux 5.14).
 fn make_cgroup(name: &str) -> Option<PathBuf> {
     let cgroups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;

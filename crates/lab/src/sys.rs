@@ -63,8 +63,8 @@ pub(crate) fn before(command: &mut Command, steps: Before) -> &mut Command {
         }
         Ok(())
     };
-    // SAFETY: the closure makes system calls only. It does not allocate and takes no lock, so it may
-    // run in the child of a process with several threads (signal-safety(7)).
+    // SAFETY: the closure makes system calls only. It does not allocate and takes no lock, so it
+    // may run in the child of a process with several threads (signal-safety(7)).
     unsafe { command.pre_exec(steps) }
 }
 

@@ -20,6 +20,9 @@ use std::thread;
 use std::time::Duration;
 
 /// Run real programs on emulated hosts, each a network namespace.
+///
+/// A lab is not a sandbox: it separates networks, not programs. Programs in a lab that root brought
+/// up are root on this machine.
 #[derive(Args)]
 pub(crate) struct LabCommand {
     #[command(subcommand)]

@@ -60,8 +60,8 @@ impl Testpmd {
     }
 }
 
-/// Makes a directory in one that others may write to. It did not exist before, so nobody else has
-/// chosen what it is.
+/// Makes a directory in one that others may write to. An existing one is not used: another user
+/// may have made it.
 fn new_directory(parent: &Path) -> io::Result<PathBuf> {
     let names = (0..NAMES).map(|number| format!("fastpath-testpmd-{}-{number}", std::process::id()));
     for name in names {
