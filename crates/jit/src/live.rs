@@ -125,19 +125,20 @@ struct Retired {
 #[derive(Debug, Default)]
 struct AddedFlows {
     flows: Vec<AddedFlow>,
+    /// The values last read of the cells of each flow.
+    read: Vec<Counters>,
     by_serial: BTreeMap<u64, u32>,
     /// The cells of the rule of each change; none for a removal.
     cells: Shelf<Arc<[FlowCell]>>,
     none: Arc<[FlowCell]>,
 }
 
-/// A flow that was added, and the cell and the values last read of each worker.
+/// A flow that was added, and the cell of each worker.
 #[derive(Debug)]
 struct AddedFlow {
     rank: Rank,
     serial: u64,
     cells: Arc<[FlowCell]>,
-    read: Box<[Counters]>,
 }
 
 /// Changes since a job started, which will lie on top of its result.
@@ -573,15 +574,15 @@ impl Garbage {
 impl AddedFlows {
     /// Notes the rule of the next change; none for a removal.
     fn note(&mut self, rule: Option<&Rule>, workers: usize) {
-        let AddedFlows { flows, by_serial, cells, none } = self;
+        let AddedFlows { flows, read, by_serial, cells, none } = self;
         let Some(rule) = rule else { return cells.push(Arc::clone(none)) };
         let place = *by_serial.entry(rule.serial).or_insert_with(|| {
             flows.push(AddedFlow {
                 rank: rule.rank.clone(),
                 serial: rule.serial,
                 cells: (0..workers).map(|_| FlowCell::default()).collect(),
-                read: vec![Counters::default(); workers].into(),
             });
+            read.resize(flows.len() * workers, Counters::default());
             flows.len() as u32 - 1
         });
         cells.push(Arc::clone(&flows[place as usize].cells));
@@ -668,7 +669,8 @@ impl LiveTable {
                 }
             }
             Some(place) => {
-                let AddedFlow { rank, serial, cells, read } = &mut added.flows[place];
+                let AddedFlow { rank, serial, cells } = &added.flows[place];
+                let read = &mut added.read[place * cells.len()..][..cells.len()];
                 for (cell, read) in cells.iter().zip(read) {
                     credit(rank, *serial, cell, read);
                 }

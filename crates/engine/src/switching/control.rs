@@ -358,6 +358,8 @@ impl Control {
                 core = self.lock();
                 continue;
             }
+            let flows: usize = inner.switch.tables().iter().map(Table::len).sum();
+            flows_max = flows_max.max(flows);
             // A job takes time in proportion to the tables. While changes follow each other it
             // waits for a quiet moment, unless many have come together.
             let is_pressing = inner.executor.is_pressing();
@@ -371,8 +373,6 @@ impl Control {
             self.shared.behind.store(inner.executor.is_behind(), Ordering::Release);
             let Some(job) = job else {
                 core.wants_builder = false;
-                let flows: usize = core.switch.tables().iter().map(Table::len).sum();
-                flows_max = flows_max.max(flows);
                 if flows_max - flows > RELEASED_AFTER {
                     flows_max = flows;
                     drop(core);

@@ -377,7 +377,7 @@ impl EventLoop {
                 self.options.notice.send(&format!("{}: {why}; dialling again", connection.peer));
             }
             dialled.fail(self.options.backoff_max);
-        } else if connection.state == State::Greeting && why != "closed" {
+        } else if connection.state == State::Greeting && connection.stream.is_tls() && why != "closed" {
             self.options.notice.send(&format!("{}: {why}", connection.peer));
         }
     }

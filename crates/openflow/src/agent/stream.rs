@@ -103,6 +103,11 @@ impl Stream {
         }
     }
 
+    /// Returns whether it is encrypted.
+    pub(super) fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Returns whether encrypted bytes wait to be sent.
     pub(super) fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())

@@ -19,8 +19,9 @@ use std::sync::{Arc, OnceLock};
 
 /// Bits of a hash that a node of the trie reads.
 const NIBBLE: u32 = 4;
-/// The entries of a leaf above which it is split.
-const LEAF_MAX: usize = 8;
+/// The entries of a leaf above which it is split. To copy a leaf takes less than to copy another
+/// level of nodes, whose children count their references.
+const LEAF_MAX: usize = 32;
 /// The deepest split: entries of equal hashes stay together.
 const DEPTH_MAX: u32 = 8;
 /// The items of a block of a [`Shelf`].
