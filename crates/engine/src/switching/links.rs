@@ -16,11 +16,11 @@ use std::os::unix::net::UnixDatagram;
 pub struct LinkWatch {
     /// A socket of the namespace, for queries.
     socket: UnixDatagram,
-    interfaces: Vec<Interface>,
+    interfaces: Vec<WatchedLink>,
 }
 
 #[derive(Debug)]
-struct Interface {
+struct WatchedLink {
     port: u32,
     index: u32,
     hw_addr: Option<[u8; 6]>,
@@ -38,7 +38,7 @@ impl LinkWatch {
         let watch = |(port, open, name): (u32, &dyn Port, &str)| {
             let link = open.link_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
             let hw_addr = interface::hw_addr(socket.as_fd(), name).ok();
-            Ok(Interface { port, index: interface::index_of(name)?, hw_addr, link })
+            Ok(WatchedLink { port, index: interface::index_of(name)?, hw_addr, link })
         };
         let interfaces = ports.into_iter().map(watch).collect::<io::Result<_>>()?;
         Ok(LinkWatch { socket, interfaces })
@@ -46,7 +46,7 @@ impl LinkWatch {
 
     /// Returns the current state of every link.
     pub fn states(&self) -> impl Iterator<Item = (u32, LinkState)> {
-        self.interfaces.iter().map(|Interface { port, index, link, .. }| {
+        self.interfaces.iter().map(|WatchedLink { port, index, link, .. }| {
             let is_up = match interface::is_running(self.socket.as_fd(), *index) {
                 Ok(is_running) => is_running,
                 Err(_) => link.as_ref().is_some_and(|fd| poll::is_writable(fd.as_fd())),
