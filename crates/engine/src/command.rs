@@ -3,6 +3,7 @@
 
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::port::PortCounters;
+use crate::report::PacketLogReport;
 use crate::sys::poll::Bell;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, Volume};
@@ -60,6 +61,8 @@ pub(crate) struct Snapshot {
     /// One per edge.
     pub(crate) edges: Vec<EdgeState>,
     pub(crate) workers: Vec<WorkerState>,
+    /// The group adds it.
+    pub(crate) packet_log: Option<PacketLogReport>,
     pub(crate) policy: LatenessPolicy,
 }
 

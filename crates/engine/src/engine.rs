@@ -153,7 +153,7 @@ pub struct Stopper(WorkerGroup);
 /// See [`StartError`].
 pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<Running, StartError> {
     let open = |path: PathBuf| {
-        let ledger = packet_log::open(&path, &topology);
+        let ledger = packet_log::open(&path, &topology, &options.notice);
         ledger.map_err(|source| StartError::PacketLog { path, source })
     };
     let ledger = options.packet_log.clone().map(open).transpose()?;
@@ -175,7 +175,10 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     }
     let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
-    let group = WorkerGroup::new(senders.into_iter().zip(parts.iter().cloned()));
+    let group = WorkerGroup::new(
+        senders.into_iter().zip(parts.iter().cloned()),
+        ledger.as_ref().map(|(_, thread)| Arc::clone(&thread.status)),
+    );
     let shown = Arc::new(topology);
     let addresses: Vec<HttpAddress> =
         options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();

@@ -66,7 +66,7 @@ pub use fastpath_spec::{Idle, Late, Workers};
 pub use lateness::BOUNDS_NS;
 pub use notice::Notice;
 pub use report::{
-    FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,
-    WorkerReport,
+    FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PacketLogReport, PipeReport,
+    PortReport, Report, WorkerReport,
 };
 pub use sys::large_blocks::LargeBlocks;

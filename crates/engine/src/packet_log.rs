@@ -2,25 +2,59 @@
 //! bounded queue connects both. When the disk is too slow the queue fills, and entries without room
 //! are counted. The network never waits.
 
+use crate::notice::Notice;
+use crate::report::PacketLogReport;
 use fastpath_net::packet_log::{LogEntry, SNAP_LEN, Sink, Writer};
 use fastpath_spec::Topology;
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Entries that may wait for the disk: about 10 MiB, or 16 ms at two million entries per second.
 const WAITING_MAX: usize = 1 << 15;
+
+/// An entry is in the file this long after its time, so that a killed engine leaves what it logged.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// What became of a log.
+#[derive(Debug)]
+pub(crate) struct LogStatus {
+    path: PathBuf,
+    written: AtomicU64,
+    lost: AtomicU64,
+    failure: OnceLock<String>,
+}
+
+impl LogStatus {
+    fn new(path: &Path) -> LogStatus {
+        LogStatus {
+            path: path.to_owned(),
+            written: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            failure: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn report(&self) -> PacketLogReport {
+        PacketLogReport {
+            path: self.path.display().to_string(),
+            written: self.written.load(Ordering::Relaxed),
+            missing: self.lost.load(Ordering::Relaxed),
+            failure: self.failure.get().cloned(),
+        }
+    }
+}
 
 /// The worker's end of the queue.
 #[derive(Debug)]
 pub(crate) struct LogQueue {
     records: SyncSender<LogRecord>,
-    lost: Arc<AtomicU64>,
+    status: Arc<LogStatus>,
 }
 
 /// An entry with the first bytes of its frame.
@@ -35,7 +69,7 @@ impl Sink for LogQueue {
         let mut record = LogRecord { entry, len: bytes.len(), bytes: [0; SNAP_LEN] };
         record.bytes[..bytes.len()].copy_from_slice(bytes);
         if self.records.try_send(record).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            self.status.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -43,48 +77,82 @@ impl Sink for LogQueue {
 /// The thread that writes. It ends when the [`LogQueue`] is dropped and everything is in the file.
 #[derive(Debug)]
 pub(crate) struct LogThread {
-    thread: JoinHandle<io::Result<()>>,
-    path: PathBuf,
-    lost: Arc<AtomicU64>,
+    thread: JoinHandle<()>,
+    pub(crate) status: Arc<LogStatus>,
 }
 
 /// Creates the log of `topology` at `path`. Its time zero is now.
-pub(crate) fn open(path: &Path, topology: &Topology) -> io::Result<(LogQueue, LogThread)> {
+pub(crate) fn open(path: &Path, topology: &Topology, notice: &Notice) -> io::Result<(LogQueue, LogThread)> {
+    start(File::create(path)?, path, topology, notice)
+}
+
+fn start(
+    file: impl Write + Send + 'static,
+    path: &Path,
+    topology: &Topology,
+    notice: &Notice,
+) -> io::Result<(LogQueue, LogThread)> {
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start_ns = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
-    let writer = Writer::new(BufWriter::new(File::create(path)?), topology, start_ns)?;
+    let mut writer = Writer::new(BufWriter::new(file), topology, start_ns)?;
+    writer.flush()?;
     let (records, waiting) = sync_channel(WAITING_MAX);
-    let lost = Arc::new(AtomicU64::new(0));
-    let write = move || write(writer, &waiting);
+    let status = Arc::new(LogStatus::new(path));
+    let (own, notice) = (Arc::clone(&status), notice.clone());
+    let write = move || {
+        if let Err(error) = write(writer, &waiting, &own) {
+            notice.send(&format!("packet log {}: {error}; the file ends there", own.path.display()));
+            let _ = own.failure.set(error.to_string());
+        }
+    };
     let thread = std::thread::Builder::new().name("fastpath-pktlog".to_owned()).spawn(write)?;
-    Ok((LogQueue { records, lost: Arc::clone(&lost) }, LogThread { thread, path: path.to_owned(), lost }))
+    Ok((LogQueue { records, status: Arc::clone(&status) }, LogThread { thread, status }))
 }
 
 impl LogThread {
-    /// Waits until the file is complete. The error says what is missing from it.
+    /// Waits until the file is complete. The error says what is missing from it, if that has not
+    /// been reported yet.
     pub(crate) fn finish(self) -> Result<(), String> {
-        let path = self.path.display();
-        match self.thread.join() {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(format!("packet log {path}: {error}; the file ends there")),
-            Err(_) => {
-                return Err(format!(
-                    "packet log {path}: internal error: the writer panicked; please report it"
-                ));
-            }
+        let LogThread { thread, status } = self;
+        let path = status.path.display();
+        if thread.join().is_err() {
+            let error = "internal error: the writer panicked; please report it";
+            let _ = status.failure.set(error.to_owned());
+            return Err(format!("packet log {path}: {error}"));
         }
-        match self.lost.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            lost => Err(format!("packet log {path}: {lost} entries are missing: the disk was too slow")),
+        match status.lost.load(Ordering::Relaxed) {
+            lost if lost > 0 && status.failure.get().is_none() => {
+                Err(format!("packet log {path}: {lost} entries are missing: the disk was too slow"))
+            }
+            _ => Ok(()),
         }
     }
 }
 
-fn write(mut writer: Writer<BufWriter<File>>, waiting: &Receiver<LogRecord>) -> io::Result<()> {
-    for LogRecord { entry, len, bytes } in waiting {
-        writer.write(&entry, &bytes[..len])?;
+fn write<W: Write>(
+    mut writer: Writer<BufWriter<W>>,
+    waiting: &Receiver<LogRecord>,
+    status: &LogStatus,
+) -> io::Result<()> {
+    let mut unwritten_since: Option<Instant> = None;
+    loop {
+        let received = match unwritten_since {
+            None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(since) => waiting.recv_timeout(FLUSH_INTERVAL.saturating_sub(since.elapsed())),
+        };
+        match received {
+            Ok(LogRecord { entry, len, bytes }) => {
+                writer.write(&entry, &bytes[..len])?;
+                status.written.fetch_add(1, Ordering::Relaxed);
+                unwritten_since.get_or_insert_with(Instant::now);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                writer.flush()?;
+                unwritten_since = None;
+            }
+            Err(RecvTimeoutError::Disconnected) => return writer.finish().map(drop),
+        }
     }
-    writer.finish().map(drop)
 }
 
 #[cfg(test)]
@@ -98,14 +166,14 @@ mod tests {
     #[test]
     fn a_full_queue_counts_what_it_cannot_take() {
         let (records, waiting) = sync_channel(2);
-        let lost = Arc::new(AtomicU64::new(0));
-        let mut queue = LogQueue { records, lost: Arc::clone(&lost) };
+        let status = Arc::new(LogStatus::new(Path::new("x")));
+        let mut queue = LogQueue { records, status: Arc::clone(&status) };
         let location = Location::Pipe(PipeId { link: LinkId(0), index: 0 });
         let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
         let entry = LogEntry { location, frame: 1, arrived: at, dequeued, at, outcome, len: 60 };
         (0..5).for_each(|_| queue.take(entry, &[0; 60]));
-        assert_eq!((waiting.try_iter().count(), lost.load(Ordering::Relaxed)), (2, 3));
+        assert_eq!((waiting.try_iter().count(), status.report().missing), (2, 3));
     }
 
     #[test]
@@ -114,7 +182,7 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
         topology.connect("a-b", a, b, Default::default());
         let path = std::env::temp_dir().join(format!("fastpath-ledger-{}.pcapng", std::process::id()));
-        let (mut queue, log_thread) = open(&path, &topology).unwrap();
+        let (mut queue, log_thread) = open(&path, &topology, &Notice::none()).unwrap();
         let location = Location::Pipe(PipeId { link: LinkId(0), index: 1 });
         let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
@@ -129,5 +197,67 @@ mod tests {
         let count =
             std::iter::from_fn(|| reader.read_packet().unwrap().map(|packet| packet.interface)).count();
         assert_eq!(count, 100);
+    }
+
+    fn pair() -> Topology {
+        let mut topology = Topology::default();
+        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        topology.connect("a-b", a, b, Default::default());
+        topology
+    }
+
+    fn entry(frame: u64) -> LogEntry {
+        let location = Location::Pipe(PipeId { link: LinkId(0), index: 1 });
+        let outcome = PacketOutcome::Refused(Reason::NoRoute);
+        LogEntry { location, frame, arrived: Time::ZERO, dequeued: None, at: Time::ZERO, outcome, len: 60 }
+    }
+
+    #[test]
+    fn an_entry_is_in_the_file_while_the_run_goes_on() {
+        let path = std::env::temp_dir().join(format!("fastpath-quiet-log-{}.pcapng", std::process::id()));
+        let (mut queue, log_thread) = open(&path, &pair(), &Notice::none()).unwrap();
+        let packets = || {
+            let file = std::fs::read(&path).unwrap();
+            let mut reader = fastpath_wire::pcap::CaptureReader::new(&file[..]).unwrap();
+            std::iter::from_fn(|| reader.read_packet().unwrap().map(|packet| packet.interface)).count()
+        };
+        assert_eq!(packets(), 0, "the interfaces are there from the start");
+        queue.take(entry(1), &[0; 60]);
+        let start = Instant::now();
+        while packets() < 1 && start.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+        assert_eq!(packets(), 1);
+        drop(queue);
+        log_thread.finish().unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    /// A disk with room for this many bytes.
+    struct Disk(usize);
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_in_the_report() {
+        let said = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let copy = Arc::clone(&said);
+        let notice = Notice::new(move |text| copy.lock().unwrap().push(text.to_owned()));
+        let (mut queue, log_thread) = start(Disk(4000), Path::new("x"), &pair(), &notice).unwrap();
+        (0..100).for_each(|frame| queue.take(entry(frame), &[0; 60]));
+        drop(queue);
+        let status = Arc::clone(&log_thread.status);
+        assert_eq!(log_thread.finish(), Ok(()), "the failure is reported when it happens");
+        assert!(status.report().failure.is_some() && !status.report().is_complete(), "{status:?}");
+        assert!(said.lock().unwrap().concat().contains("the file ends there"));
     }
 }

@@ -407,6 +407,7 @@ impl<O: Observer> Worker<O> {
                 .collect(),
             edges: self.edges.iter_mut().map(EdgePort::snapshot).collect(),
             workers: vec![worker],
+            packet_log: None,
             policy: self.policy,
         }
     }

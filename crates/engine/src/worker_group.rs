@@ -2,6 +2,7 @@
 //! the whole network, and the answers of the workers are combined.
 
 use crate::command::{CommandSender, EdgeState, PipeState, Refusal, Snapshot, When};
+use crate::packet_log::LogStatus;
 use fastpath_net::{EdgeId, LinkChange, Part};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
@@ -12,7 +13,7 @@ const AHEAD: Duration = Duration::from_ms(10);
 
 /// The command queues of all workers. A clone reaches the same workers.
 #[derive(Clone)]
-pub(crate) struct WorkerGroup(Arc<Vec<Member>>);
+pub(crate) struct WorkerGroup(Arc<Vec<Member>>, Option<Arc<LogStatus>>);
 
 /// A worker, with the numbers that its links and edges have in the whole network.
 struct Member {
@@ -23,13 +24,16 @@ struct Member {
 
 impl WorkerGroup {
     /// Creates a group with a worker for each part.
-    pub(crate) fn new(members: impl IntoIterator<Item = (CommandSender, Part)>) -> WorkerGroup {
+    pub(crate) fn new(
+        members: impl IntoIterator<Item = (CommandSender, Part)>,
+        log: Option<Arc<LogStatus>>,
+    ) -> WorkerGroup {
         let member = |(commands, part): (CommandSender, Part)| Member {
             commands,
             links: part.links,
             edges: part.edges,
         };
-        WorkerGroup(Arc::new(members.into_iter().map(member).collect()))
+        WorkerGroup(Arc::new(members.into_iter().map(member).collect()), log)
     }
 
     /// Returns the combined snapshot; `None` if a worker has ended.
@@ -105,6 +109,7 @@ impl WorkerGroup {
         }
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();
         whole.edges = edges.into_iter().map(|edge| edge.expect("every edge is in a part")).collect();
+        whole.packet_log = self.1.as_ref().map(|status| status.report());
         whole
     }
 }

@@ -1,7 +1,7 @@
 //! The texts at the end of a run in real time: frame accounting, delays of links with jitter,
 //! lateness (Linux).
 
-use fastpath_engine::{FrameAccounting, Report};
+use fastpath_engine::{FrameAccounting, PacketLogReport, Report};
 
 /// Formats the frame accounting: `frames: 12 in = 10 delivered + 2 dropped (2 queue-full) + 0
 /// held`.
@@ -53,8 +53,29 @@ pub fn lateness_lines(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Whether all frames are accounted for and were released in time, and no port failed.
+/// Whether all frames are accounted for and were released in time, no port failed, and the
+/// per-packet log is complete.
 pub fn is_good(report: &Report) -> bool {
+    let has_log = report.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
     let has_ports = report.ports.iter().all(|port| port.failure.is_none());
-    report.conservation.balances() && !report.is_broken() && has_ports
+    report.conservation.balances() && !report.is_broken() && has_ports && has_log
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_log_that_is_cut_short_is_not_good() {
+        let report = |log: &str| -> Report {
+            let text = format!(
+                r#"{{"uptime_s":1,"conservation":{{"in":0,"delivered":0,"dropped":{{}},"held":0}},"links":[],"ports":[],
+                "packet_log":{{"path":"x","written":5,{log}}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        assert!(is_good(&report(r#""missing":0"#)));
+        assert!(!is_good(&report(r#""missing":3"#)));
+        assert!(!is_good(&report(r#""missing":0,"failure":"No space left on device""#)));
+    }
 }

@@ -269,6 +269,11 @@ impl<W: Write> Writer<W> {
         self.out.write_packet(interface, self.start_ns + entry.at.as_ns(), entry.len, bytes, &self.comment)
     }
 
+    /// Flushes the file.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Flushes the file and returns the output.
     pub fn finish(self) -> io::Result<W> {
         self.out.finish()

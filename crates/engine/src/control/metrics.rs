@@ -2,7 +2,7 @@
 
 use crate::delays::DelayReport;
 use crate::lateness::BOUNDS_NS;
-use crate::report::{PipeReport, Report};
+use crate::report::{PacketLogReport, PipeReport, Report};
 use std::fmt::Write;
 
 /// The value of a metric for a direction of a link.
@@ -61,6 +61,7 @@ pub(super) fn metrics(report: &Report) -> String {
         drops,
     );
     lateness(&mut text, report);
+    packet_log(&mut text, report);
     workers(&mut text, report);
     let ports = || {
         report
@@ -84,6 +85,21 @@ pub(super) fn metrics(report: &Report) -> String {
     let all = all.map(|(place, count)| (format!("place=\"{place}\""), count as f64));
     family(&mut text, "frames", "gauge", "Frame accounting: in = delivered + dropped + held.", all);
     text
+}
+
+fn packet_log(text: &mut String, report: &Report) {
+    let all: [(&str, &str, &str, fn(&PacketLogReport) -> f64); 3] = [
+        ("packet_log_entries_total", "counter", "Entries of the per-packet log.", |log| log.written as f64),
+        ("packet_log_missing_entries_total", "counter", "Entries that the log lacks.", |log| {
+            log.missing as f64
+        }),
+        ("packet_log_up", "gauge", "1 while the per-packet log is written, 0 after it failed.", |log| {
+            f64::from(u8::from(log.failure.is_none()))
+        }),
+    ];
+    for (name, kind, help, value) in all {
+        family(text, name, kind, help, report.packet_log.iter().map(|log| (String::new(), value(log))));
+    }
 }
 
 /// Configured and measured delays with jitter, by link.

@@ -58,6 +58,11 @@ pub struct Interface<'a> {
 const OPTION_COMMENT: u16 = 1;
 
 impl<W: Write> NgWriter<W> {
+    /// Flushes the output.
+    pub fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
     /// Writes the section header with the name of the application. `out` should be buffered.
     pub fn new(out: W, application: &str) -> Result<NgWriter<W>> {
         const OPTION_APPLICATION: u16 = 4;
