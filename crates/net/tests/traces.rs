@@ -277,8 +277,8 @@ fn the_slow_pantheon_path_loses_behind_its_queue() {
 fn the_fast_pantheon_path_delivers_at_its_rate_with_a_full_queue() {
     let text = include_str!("../../../examples/pantheon-100mbit.toml");
     let mut network = network(topology(text, &[]));
-    // Of 400 frames at one instant one is sent and 173 wait. The k-th leaves after k · 1504 · 8 bits
-    // at 100.42 Mbit/s.
+    // Of 400 frames at one instant one is sent and 173 wait. The k-th leaves after k · 1504 · 8
+    // bits at 100.42 Mbit/s.
     let found = run(&mut network, &[(0, FRAME); 400], MS * 1000);
     let exact = |k: u64| (u128::from(k) * 1504 * 8 * 1_000_000_000_000 / 100_420_000) as u64 + 27 * MS;
     let expected: Vec<_> = (0..174).map(|k| (k as u32, exact(k + 1))).collect();

@@ -42,8 +42,8 @@ pub(crate) struct ShellArgs {
     /// Rate of each direction: 10Mbit.
     #[arg(long)]
     rate: Option<String>,
-    /// Queue of each direction: 50p, 64KiB, 20ms, or a table as in a spec. With a trace, packets and
-    /// bytes are counted as mm-link counts them: without the packet in transmission.
+    /// Queue of each direction: 50p, 64KiB, 20ms, or a table as in a spec. With a trace, packets
+    /// and bytes are counted as mm-link counts them: without the packet in transmission.
     #[arg(long)]
     queue: Option<String>,
     /// Bytes on the wire in addition to the frame: a number, or ethernet.

@@ -8,9 +8,9 @@ use fastpath_units::{Rng, Time};
 use std::collections::BTreeMap;
 
 /// Runs `arrivals` through a link with a queue of a discipline that decides at dequeue; of `spec`
-/// it reads queue, rate, overhead and delay. Returns the time and the fate of each packet: delivered
-/// packets leave after the delay, dropped ones when they are dropped. Panics for a discipline that
-/// [`Oracle`](super::Oracle) covers.
+/// it reads queue, rate, overhead and delay. Returns the time and the fate of each packet:
+/// delivered packets leave after the delay, dropped ones when they are dropped. Panics for a
+/// discipline that [`Oracle`](super::Oracle) covers.
 pub fn run(spec: &PipeSpec, arrivals: &[(Time, Packet<()>)], rng: &mut Rng) -> BTreeMap<usize, (Time, Fate)> {
     let &PipeSpec { rate, delay, ref queue, .. } = spec;
     let DisciplineOracle::Queue(mut queue) = super::discipline_oracle(queue) else {

@@ -15,8 +15,8 @@ use std::fmt;
 /// Parameters of strict priority.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PrioSpec {
-    /// The limit of each band, in the order of service: 1 to 64 bands. The packet on the wire counts
-    /// in its band.
+    /// The limit of each band, in the order of service: 1 to 64 bands. The packet on the wire
+    /// counts in its band.
     pub bands: Vec<Limit>,
     /// The band of each DSCP.
     pub classes: Classes,
