@@ -66,6 +66,9 @@ pub struct Fit {
     pub condition: f64,
     /// Variance inflation by term, constant excluded.
     pub vif: BTreeMap<String, f64>,
+    /// The unit of y, if it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub y_unit: Option<ColumnUnit>,
     /// Seconds in one unit of y, when y is a time (or cores per rate) and its unit is known.
     pub seconds_per_unit: Option<f64>,
     /// Whether frame sizes count the FCS, if the table or the caller says so.
@@ -149,7 +152,10 @@ impl Fit {
     /// Returns the fit with its cycles converted to time, if its y is in cycles.
     #[must_use]
     pub fn with_clock(mut self, clock_hz: f64) -> Fit {
-        let unit = ColumnUnit::of_column(&self.y).filter(|unit| unit.dimension == Dimension::Cycles);
+        let unit = self
+            .y_unit
+            .or_else(|| ColumnUnit::of_column(&self.y))
+            .filter(|unit| unit.dimension == Dimension::Cycles);
         if let Some(unit) = unit {
             self.seconds_per_unit = unit.seconds(Some(clock_hz));
         }

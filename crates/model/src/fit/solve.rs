@@ -109,6 +109,7 @@ impl Problem<'_> {
             covariance,
             condition: solution.condition,
             vif,
+            y_unit: self.options.y_unit,
             seconds_per_unit: y_unit::seconds(&self.prepared.y, self.options.y_unit, self.options.clock_hz),
             fcs: self.prepared.fcs,
             ranges: self.ranges()?,

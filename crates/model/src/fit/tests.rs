@@ -237,6 +237,9 @@ fn a_clock_converts_cycles_to_time() {
     let saved = saved.with_unit(unit.expect("a unit"), Some(4e9)).expect("the same unit");
     assert_eq!(saved.seconds_per_unit, Some(0.25e-9));
     assert_eq!(fitted("T_cycles", None, None).with_clock(4e9).seconds_per_unit, Some(0.25e-9));
+    let saved = serde_json::to_string(&fitted("T", unit, None)).expect("serialisable");
+    let read: Fit = serde_json::from_str(&saved).expect("a fit");
+    assert_eq!(read.with_clock(4e9).seconds_per_unit, Some(0.25e-9), "a saved fit keeps its unit");
 }
 
 #[test]
