@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod evaluations;
 mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;

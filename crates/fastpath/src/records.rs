@@ -80,7 +80,14 @@ fn objects(text: &str) -> std::result::Result<Vec<(String, Value)>, (String, Str
 /// # Errors
 /// [`Error::Argument`] for another extension; [`Error::File`] if the file cannot be written.
 pub fn write_report(path: &Path, report: &Report) -> Result<()> {
-    let bytes = match path.extension().and_then(|extension| extension.to_str()) {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if matches!(extension, Some("svg" | "png")) && !report.has_charts() {
+        let path = path.display();
+        return Err(Error::Argument(format!(
+            "{path}: there is no chart to draw; name the report *.html or *.md"
+        )));
+    }
+    let bytes = match extension {
         Some("html") => report.html().into_bytes(),
         Some("md") => report.markdown().into_bytes(),
         Some("svg") => report.svg().into_bytes(),

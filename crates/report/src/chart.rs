@@ -22,8 +22,8 @@ const TICKS_MAX: usize = 8;
 /// The last series is drawn last and thinnest, and each one before it wider by a step: curves that
 /// coincide stay visible.
 const STROKE: f64 = 1.6;
-const STROKE_STEP: f64 = 1.2;
-const STROKE_MAX: f64 = 6.4;
+const STROKE_STEP: f64 = 2.2;
+const STROKE_MAX: f64 = 8.2;
 const RADIUS: f64 = 3.0;
 
 /// The scale of an axis.
@@ -76,8 +76,8 @@ pub struct Boxed {
 pub enum Drawing {
     /// Lines with a mark at each point.
     Lines(Vec<Series>),
-    /// Points without lines.
-    Points(Vec<Series>),
+    /// Points, and lines to compare them with.
+    Points(Vec<Series>, Vec<Series>),
     /// Bars (x from, x to, count) and a curve over them.
     Bars(Vec<(f64, f64, f64)>, Series),
     /// A box plot.
@@ -182,8 +182,11 @@ impl Chart {
         text(&mut svg, (LEFT, 18.0), "start", &self.title, " font-weight=\"bold\" font-size=\"13\"");
         self.axes(&mut svg, &x, &y);
         match &self.drawing {
-            Drawing::Lines(series) => lines(&mut svg, series, (&x, &y), true),
-            Drawing::Points(series) => lines(&mut svg, series, (&x, &y), false),
+            Drawing::Lines(series) => lines(&mut svg, &all(series, Style::Joined), (&x, &y)),
+            Drawing::Points(points, references) => {
+                let series = [all(points, Style::Marks), all(references, Style::Line)].concat();
+                lines(&mut svg, &series, (&x, &y));
+            }
             Drawing::Bars(bars, curve) => histogram(&mut svg, bars, curve, (&x, &y)),
             Drawing::Boxes(boxes) => box_plot(&mut svg, boxes, (&x, &y)),
         }
@@ -201,8 +204,9 @@ impl Chart {
 
     fn values(&self) -> (Vec<f64>, Vec<f64>) {
         match &self.drawing {
-            Drawing::Lines(series) | Drawing::Points(series) => {
-                series.iter().flat_map(|s| s.points.iter().copied()).unzip()
+            Drawing::Lines(series) => series.iter().flat_map(|s| s.points.iter().copied()).unzip(),
+            Drawing::Points(points, references) => {
+                points.iter().chain(references).flat_map(|s| s.points.iter().copied()).unzip()
             }
             Drawing::Bars(bars, curve) => {
                 let xs = bars.iter().flat_map(|b| [b.0, b.1]).collect();
@@ -249,13 +253,29 @@ impl Chart {
     }
 }
 
-/// Draws the marks of the series, with lines between them if `joined`, and the legend.
-fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range), joined: bool) {
-    for (i, one) in series.iter().enumerate() {
+/// How a series is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// Marks, with lines between them.
+    Joined,
+    /// Marks alone.
+    Marks,
+    /// A line alone.
+    Line,
+}
+
+fn all(series: &[Series], style: Style) -> Vec<(&Series, Style)> {
+    series.iter().map(|one| (one, style)).collect()
+}
+
+/// Draws the series, and the legend of those that have a name.
+fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range)) {
+    for (i, &(one, style)) in series.iter().enumerate() {
+        let joined = style != Style::Marks;
         let colour = COLOURS[i % COLOURS.len()];
         let path: Vec<String> =
             one.points.iter().map(|p| format!("{:.1},{:.1}", x.at(p.0), y.at(p.1))).collect();
-        let below = (series.len() - 1 - i) as f64;
+        let below = if style == Style::Joined { (series.len() - 1 - i) as f64 } else { 0.0 };
         let width = (STROKE + STROKE_STEP * below).min(STROKE_MAX);
         let radius = (RADIUS + STROKE_STEP / 2.0 * below).min(RADIUS + STROKE_MAX / 2.0);
         // Once the colours are used up, lines are dashed.
@@ -269,7 +289,7 @@ fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range), joined: 
                 ),
             );
         }
-        for p in &one.points {
+        for p in one.points.iter().filter(|_| style != Style::Line) {
             push(
                 svg,
                 format_args!(
@@ -281,6 +301,9 @@ fn lines(svg: &mut String, series: &[Series], (x, y): (&Range, &Range), joined: 
                     short(p.1)
                 ),
             );
+        }
+        if one.name.is_empty() {
+            continue;
         }
         let row = TOP + 8.0 + 15.0 * i as f64;
         let (from, to) = (WIDTH - RIGHT + 6.0, WIDTH - RIGHT + 24.0);

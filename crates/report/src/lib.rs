@@ -18,6 +18,8 @@ mod image;
 mod measurement;
 mod outputs;
 mod page;
+mod plain;
+mod published;
 mod record;
 mod sections;
 mod simulated;
@@ -32,8 +34,10 @@ pub use image::ImageError;
 pub use chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
 pub use image::Fonts;
 pub use measurement::{Measurement, MeasurementError};
-pub use outputs::{CommandOutput, EvaluationOutput, OutputError};
+pub use outputs::{CommandOutput, OutputError};
+pub use published::EvaluationOutput;
 pub use record::{Disturbance, Machine, Optimised, Provenance, Record, Tool, fields};
+pub use values::words;
 
 /// A report that can be written in any format.
 pub struct Report {
@@ -56,9 +60,19 @@ pub struct Section {
 /// A table.
 pub struct Grid {
     /// The headings of its columns.
-    pub titles: Vec<&'static str>,
+    pub titles: Vec<String>,
     /// Its rows, a cell for each column.
     pub rows: Vec<Vec<String>>,
+}
+
+impl Grid {
+    /// A table with these headings and rows.
+    pub fn new<T: Into<String>>(
+        titles: impl IntoIterator<Item = T>,
+        rows: impl IntoIterator<Item = Vec<String>>,
+    ) -> Grid {
+        Grid { titles: titles.into_iter().map(Into::into).collect(), rows: rows.into_iter().collect() }
+    }
 }
 
 impl Report {
@@ -71,11 +85,23 @@ impl Report {
     /// evaluation alone has its title.
     #[must_use]
     pub fn with_output(mut self, output: &CommandOutput) -> Report {
-        if let (CommandOutput::Emulator(evaluation), true) = (output, self.sections.is_empty()) {
-            self.title.clone_from(&evaluation.title);
+        if let (Some(title), true) = (output.title(), self.sections.is_empty()) {
+            title.clone_into(&mut self.title);
         }
         self.sections.extend(output.sections());
         self
+    }
+
+    /// Puts a section before the others.
+    #[must_use]
+    pub fn with_section(mut self, section: Section) -> Report {
+        self.sections.insert(0, section);
+        self
+    }
+
+    /// Whether there is a chart in it. Images show nothing else.
+    pub fn has_charts(&self) -> bool {
+        self.sections.iter().any(|section| !section.charts.is_empty())
     }
 
     /// Makes a report of these sections.
@@ -221,9 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn records_of_an_unknown_kind_are_named() {
-        let text = Report::new(&[record("future", json!({}), json!({}))]).markdown();
-        assert!(text.contains("future"), "{text}");
+    fn records_of_another_kind_are_a_table_with_a_column_each() {
+        let found = |ns: f64| {
+            record("switch", json!({"flows": 9}), json!({"lookup_ns": {"compiled": ns}, "rules": 3}))
+        };
+        let text = Report::new(&[found(4.5), found(5.0)]).markdown();
+        for line in [
+            "## Switch",
+            "| result | flows 9 | flows 9 |",
+            "| lookup, ns: compiled | 4.5 | 5 |",
+            "| rules | 3 | 3 |",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //! fits, predictions, cores, an index, a budget, evaluations. Only `evaluate emulator` has a
 //! provenance.
 
-use crate::chart::{Axis, Chart, Drawing, Scale, Series};
-use crate::values::{axis, series, thinned};
+use crate::chart::{Chart, Drawing, Scale, Series};
+use crate::published::EvaluationOutput;
+use crate::values::{axis, series, thinned, words};
 use crate::{Evaluation, Grid, Section, short};
 use fastpath_model::output::{BudgetOutput, CoresOutput, FitOutput, IndexOutput, PredictionOutput};
 use fastpath_model::{Bounded, Estimate};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
@@ -50,40 +50,6 @@ pub enum OutputError {
     },
 }
 
-/// The figures of an evaluation.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-pub struct EvaluationOutput {
-    results: Vec<StatedFigure>,
-    passed: u64,
-    total: u64,
-}
-
-/// One figure. Each evaluation names the published value and the quantity in its own way.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-struct StatedFigure {
-    id: String,
-    publication: Option<String>,
-    place: Option<String>,
-    quantity: Option<String>,
-    kind: Option<String>,
-    original: Option<Stated>,
-    doc_value: Option<Stated>,
-    asked: Option<Stated>,
-    ours: Option<Stated>,
-    pass: Option<bool>,
-    #[serde(default)]
-    noisy: bool,
-    note: Option<String>,
-}
-
-/// A value as an evaluation states it.
-#[derive(Clone, PartialEq, Debug, Deserialize)]
-#[serde(untagged)]
-enum Stated {
-    Number(f64),
-    Text(String),
-}
-
 impl CommandOutput {
     /// Reads what a command printed.
     ///
@@ -114,10 +80,19 @@ impl CommandOutput {
         }
     }
 
+    /// Returns the heading of a page of this evaluation alone.
+    pub(super) fn title(&self) -> Option<&str> {
+        match self {
+            CommandOutput::Emulator(evaluation) => Some(&evaluation.title),
+            CommandOutput::Evaluation(output) => Some(output.title()),
+            _ => None,
+        }
+    }
+
     pub(super) fn sections(&self) -> Vec<Section> {
         let section = match self {
             CommandOutput::Emulator(evaluation) => return evaluation.sections(),
-            CommandOutput::Evaluation(output) => return evaluation(output),
+            CommandOutput::Evaluation(output) => return output.sections(),
             CommandOutput::Fit(output) => fit(output),
             CommandOutput::Predictions(output) => predictions(output),
             CommandOutput::Cores(output) => cores(output),
@@ -158,28 +133,34 @@ fn word(value: &impl serde::Serialize) -> String {
 }
 
 fn fit(FitOutput { fit, check }: &FitOutput) -> Section {
-    let unit = &fit.y;
-    let mut points: Vec<[f64; 3]> =
-        fit.points.iter().map(|point| [point.fitted, point.measured, point.residual_pct]).collect();
-    points.sort_by(|a, b| a[0].total_cmp(&b[0]));
-    let against = |column: usize| points.iter().map(|p| (p[0], p[column])).collect::<Vec<_>>();
-    let line = |name: &str, points: Vec<(f64, f64)>| Series { name: name.to_owned(), points };
-    let chart = |title: &str, y: Axis, drawing: Drawing| Chart {
+    let y = words(&fit.y);
+    let points = |of: fn(&fastpath_model::fit::Point) -> (f64, f64)| -> Vec<(f64, f64)> {
+        fit.points.iter().map(of).collect()
+    };
+    let series = |name: &str, points: Vec<(f64, f64)>| Series { name: name.to_owned(), points };
+    let measured = points(|point| (point.fitted, point.measured));
+    let fitted = measured.iter().map(|point| point.0);
+    let ends = [fitted.clone().fold(f64::INFINITY, f64::min), fitted.fold(f64::NEG_INFINITY, f64::max)];
+    let chart = |title: &str, y_axis: &str, name: &str, points, reference: Series| Chart {
         title: title.to_owned(),
-        x: axis(&format!("fitted {unit}"), Scale::Linear),
-        y,
-        drawing,
+        x: axis(&format!("fitted {y}"), Scale::Linear),
+        y: axis(y_axis, Scale::Linear),
+        drawing: Drawing::Points(vec![series(name, points)], vec![reference]),
     };
     let charts = vec![
         chart(
             "Measured and fitted values",
-            axis(&format!("measured {unit}"), Scale::Linear),
-            Drawing::Lines(vec![line("measured", against(1)), line("fitted", against(0))]),
+            &format!("measured {y}"),
+            "measured",
+            measured,
+            series("measured = fitted", ends.map(|end| (end, end)).to_vec()),
         ),
         chart(
             "Residuals",
-            axis("residual: measured − fitted, %", Scale::Linear),
-            Drawing::Points(vec![line("residual", against(2))]),
+            "residual: measured − fitted, %",
+            "residual",
+            points(|point| (point.fitted, point.residual_pct)),
+            series("none", ends.map(|end| (end, 0.0)).to_vec()),
         ),
     ];
     let terms = fit.coefficients.iter().map(|(term, c)| {
@@ -217,13 +198,8 @@ fn fit(FitOutput { fit, check }: &FitOutput) -> Section {
         notes.push(format!("frame sizes are {fcs} FCS"));
     }
     notes.extend(fit.warnings.iter().cloned());
-    let titles = vec!["term", "coefficient", "interval", "variance inflation"];
-    Section {
-        title: format!("Fit of {unit}"),
-        notes,
-        charts,
-        tables: vec![Grid { titles, rows: terms.collect() }],
-    }
+    let titles = ["term", "coefficient", "interval", "variance inflation"];
+    Section { title: format!("Fit of {y}"), notes, charts, tables: vec![Grid::new(titles, terms)] }
 }
 
 fn predictions(output: &PredictionOutput) -> Section {
@@ -245,8 +221,8 @@ fn predictions(output: &PredictionOutput) -> Section {
         notes.extend(prediction.warnings().iter().cloned());
     }
     notes.dedup();
-    let titles = vec!["at", "y", "ns per packet", "packets/s", "limited by", "line time, bytes"];
-    Section { title: "Predictions".to_owned(), notes, charts: vec![], tables: vec![Grid { titles, rows }] }
+    let titles = ["at", "y", "ns per packet", "packets/s", "limited by", "line time, bytes"];
+    Section { title: "Predictions".to_owned(), notes, charts: vec![], tables: vec![Grid::new(titles, rows)] }
 }
 
 fn cores(output: &CoresOutput) -> Section {
@@ -272,7 +248,7 @@ fn cores(output: &CoresOutput) -> Section {
             row.whole_cores.to_string(),
         ]
     });
-    let titles = vec!["Gbit/s", "frame, B", "steps", "packets/s", "ns per packet", "cores", "whole cores"];
+    let titles = ["Gbit/s", "frame, B", "steps", "packets/s", "ns per packet", "cores", "whole cores"];
     let mut notes = vec![
         output.model.clone(),
         format!(
@@ -282,12 +258,7 @@ fn cores(output: &CoresOutput) -> Section {
         ),
     ];
     notes.extend(output.warnings.iter().cloned());
-    Section {
-        title: "Cores".to_owned(),
-        notes,
-        charts: vec![chart],
-        tables: vec![Grid { titles, rows: rows.collect() }],
-    }
+    Section { title: "Cores".to_owned(), notes, charts: vec![chart], tables: vec![Grid::new(titles, rows)] }
 }
 
 fn budget(BudgetOutput { budget, .. }: &BudgetOutput) -> Section {
@@ -300,7 +271,7 @@ fn budget(BudgetOutput { budget, .. }: &BudgetOutput) -> Section {
     ];
     let rows =
         estimates.into_iter().filter_map(|(name, value)| Some(vec![name.to_owned(), interval(value?)]));
-    let tables = vec![Grid { titles: vec!["", "value and range"], rows: rows.collect() }];
+    let tables = vec![Grid::new(["", "value and range"], rows)];
     Section { title: "Budget".to_owned(), notes: budget.warnings.clone(), charts: vec![], tables }
 }
 
@@ -309,7 +280,7 @@ fn index(IndexOutput { index, source, predicted_pps }: &IndexOutput) -> Section 
         let left_out = platform.left_out_error_pct.map_or("–".to_owned(), short);
         vec![platform.name.clone(), short(platform.index), left_out]
     });
-    let tables = vec![Grid { titles: vec!["platform", "index", "left out, %"], rows: rows.collect() }];
+    let tables = vec![Grid::new(["platform", "index", "left out, %"], rows)];
     let mut notes = vec![format!(
         "variant {}: index {}, M = {}, N = {} s, over {source}",
         word(&index.variant),
@@ -322,63 +293,6 @@ fn index(IndexOutput { index, source, predicted_pps }: &IndexOutput) -> Section 
     }
     notes.extend(index.warnings.iter().cloned());
     Section { title: "Index of platforms".to_owned(), notes, charts: vec![], tables }
-}
-
-/// Makes a section of what does not pass, and one for each publication.
-fn evaluation(output: &EvaluationOutput) -> Vec<Section> {
-    let missed: Vec<&StatedFigure> =
-        output.results.iter().filter(|figure| figure.pass == Some(false)).take(ROWS_MAX).collect();
-    let summary = Section {
-        title: "Evaluation".to_owned(),
-        notes: vec![format!("{} of {} figures pass", output.passed, output.total)],
-        charts: vec![],
-        tables: if missed.is_empty() { vec![] } else { vec![figures(&missed)] },
-    };
-    let mut publications: Vec<(Option<&str>, Vec<&StatedFigure>)> = Vec::new();
-    for figure in output.results.iter().take(ROWS_MAX) {
-        let publication = figure.publication.as_deref();
-        match publications.iter_mut().find(|(name, _)| *name == publication) {
-            Some((_, figures)) => figures.push(figure),
-            None => publications.push((publication, vec![figure])),
-        }
-    }
-    let sections = publications.into_iter().map(|(publication, of_it)| Section {
-        title: publication.unwrap_or("All figures").to_owned(),
-        notes: vec![],
-        charts: vec![],
-        tables: vec![figures(&of_it)],
-    });
-    std::iter::once(summary).chain(sections).collect()
-}
-
-/// Returns the table of these figures.
-fn figures(figures: &[&StatedFigure]) -> Grid {
-    let none = || "–".to_owned();
-    let stated = |value: Option<&Stated>| match value {
-        Some(Stated::Number(x)) => short(*x),
-        Some(Stated::Text(text)) => text.clone(),
-        None => none(),
-    };
-    let row = |figure: &&StatedFigure| {
-        let verdict = match figure.pass {
-            _ if figure.noisy => "too noisy",
-            Some(true) => "ok",
-            Some(false) => "MISS",
-            None => "–",
-        };
-        let published = figure.original.as_ref().or(figure.doc_value.as_ref()).or(figure.asked.as_ref());
-        vec![
-            figure.place.clone().unwrap_or_else(none),
-            figure.quantity.clone().or_else(|| figure.kind.clone()).unwrap_or_else(none),
-            stated(published),
-            stated(figure.ours.as_ref()),
-            verdict.to_owned(),
-            figure.note.clone().unwrap_or_else(none),
-            figure.id.clone(),
-        ]
-    };
-    let titles = vec!["place", "quantity", "published or required", "ours", "", "note", "key"];
-    Grid { titles, rows: figures.iter().map(row).collect() }
 }
 
 #[cfg(test)]
@@ -429,6 +343,9 @@ mod tests {
         };
         let evaluated = json!({"results": [
             {"id": "a", "ours": 1.5, "pass": false, "original": 2.0},
+            {"id": "c1", "publication": "P", "place": "Figure 1", "quantity": "rate, kbit/s", "point": {"axis": "size, bytes", "value": 64.0}, "original": 1.0, "ours": 2.0, "low": 1.0, "high": 3.0, "pass": true},
+            {"id": "c2", "publication": "P", "place": "Figure 1", "quantity": "rate, kbit/s", "point": {"axis": "size, bytes", "value": 128.0}, "original": 2.0, "ours": 3.0, "low": 1.0, "high": 3.0, "pass": true},
+            {"id": "c3", "publication": "P", "place": "Figure 1", "quantity": "rate, kbit/s", "point": {"axis": "size, bytes", "value": 256.0}, "original": null, "ours": 4.0, "low": 4.0, "high": 4.0, "pass": true},
             {"id": "b", "publication": "Joglekar 2004", "place": "Table 5.6", "quantity": "loss", "doc_value": "", "ours": "1", "pass": true},
         ], "passed": 1, "total": 2});
         let fitted = printed(&FitOutput { fit: found, check: None });
@@ -445,14 +362,30 @@ mod tests {
             "frame sizes are without FCS",
             "| 10 | 64 |",
             "extrapolation: p = 9000",
-            "| – | – | 2 | 1.5 | MISS | – | a |",
+            "| – | – | a | 2 | 1.5 | – | MISS |  | a |",
             "## Joglekar 2004",
-            "| Table 5.6 | loss |",
+            "University of Utah",
+            "| Table 5.6 | loss | – | 1 |",
             "| cycles between packets | 290 [290, 760] |",
             "| APU2 |",
             "(no error bar), N =",
         ] {
             assert!(text.contains(shown), "{shown}: {text}");
+        }
+        assert!(
+            text.contains("| Figure 1 | rate, kbit/s; size 256 bytes | – | 4 | exactly 4 | ok |"),
+            "{text}"
+        );
+        let image = report.svg();
+        for shown in [
+            "Figure 1: rate, kbit/s",
+            "published",
+            "ours",
+            "kbit/s",
+            "size, bytes",
+            "fitted time per packet, ns",
+        ] {
+            assert!(image.contains(&format!(">{shown}</text>")), "{shown}: {image}");
         }
     }
 

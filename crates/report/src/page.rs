@@ -51,8 +51,7 @@ fn html_table(page: &mut String, table: &Grid) {
         let cells: String = cells.iter().zip(&is_text).map(cell).collect();
         format!("<tr>{cells}</tr>\n")
     };
-    let titles: Vec<String> = table.titles.iter().map(|t| (*t).to_owned()).collect();
-    push(page, format_args!("<table>{}", row("th", &titles)));
+    push(page, format_args!("<table>{}", row("th", &table.titles)));
     table.rows.iter().for_each(|cells| page.push_str(&row("td", cells)));
     page.push_str("</table>\n");
 }

@@ -1,6 +1,7 @@
 //! The sections of records: what is shown of each kind, and how.
 
 use crate::chart::{Boxed, Chart, Drawing, Scale, Series};
+use crate::plain;
 use crate::record::{Optimised, Record};
 use crate::simulated::simulations;
 use crate::values::{axis, interval, number, series, thinned, word};
@@ -31,19 +32,13 @@ pub(super) fn all(records: &[Record]) -> Vec<Section> {
             sections.push(section);
         }
     }
-    let unknown: BTreeSet<&str> =
+    let others: BTreeSet<&str> =
         records.iter().map(|r| r.kind.as_str()).filter(|kind| KINDS.iter().all(|(k, _)| k != kind)).collect();
-    if !unknown.is_empty() {
-        let note = format!(
-            "records of kinds this version does not show: {}",
-            unknown.into_iter().collect::<Vec<_>>().join(", ")
-        );
-        sections.push(Section {
-            title: "Not shown".to_owned(),
-            notes: vec![note],
-            charts: vec![],
-            tables: vec![],
-        });
+    for kind in others {
+        let of_kind: Vec<&Record> = records.iter().filter(|r| r.kind == kind).collect();
+        let mut section = plain::section(kind, &of_kind);
+        section.notes.extend(provenance(&of_kind));
+        sections.push(section);
     }
     sections
 }
@@ -165,8 +160,8 @@ fn host_tables(record: &Record) -> [Grid; 2] {
             c.get("declared_bytes").map_or("–".to_owned(), |d| binary(number(d))),
         ]
     });
-    let titles = vec!["cache", "latency ns", "fits, B", "does not, B", "confidence %", "kernel says, B"];
-    let caches = Grid { titles, rows: caches.collect() };
+    let titles = ["cache", "latency ns", "fits, B", "does not, B", "confidence %", "kernel says, B"];
+    let caches = Grid::new(titles, caches);
     let timing = record.results.get("timing").unwrap_or(&Value::Null);
     let single = ["clock_ns", "syscall_ns", "ring_ns", "core_to_core_ns"].map(|name| {
         vec![
@@ -180,8 +175,8 @@ fn host_tables(record: &Record) -> [Grid; 2] {
         let at = |q: &str| span(number(&timing[name][q]));
         vec![format!("lateness, {name}"), at("p50_ns"), at("p99_ns"), at("max_ns")]
     });
-    let rows = single.into_iter().chain(jitter).collect();
-    [caches, Grid { titles: vec!["", "median", "p99", "worst"], rows }]
+    let rows = single.into_iter().chain(jitter);
+    [caches, Grid::new(["", "median", "p99", "worst"], rows)]
 }
 
 fn host_notes(records: &[&Record]) -> Vec<String> {
@@ -274,8 +269,8 @@ fn pipeline(records: &[&Record]) -> Section {
             short(result(r, "stages_minus_whole_pct")),
         ]
     });
-    let titles = vec!["point", "ns per packet", "packets/s", "stages, ns", "stages − whole, %"];
-    let mut tables = vec![Grid { titles, rows: rows.collect() }];
+    let titles = ["point", "ns per packet", "packets/s", "stages, ns", "stages − whole, %"];
+    let mut tables = vec![Grid::new(titles, rows)];
     tables.extend(searched(records));
     Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
 }
@@ -300,14 +295,14 @@ fn searched(records: &[&Record]) -> Option<Grid> {
         })
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    let titles = vec![
+    let titles = [
         "point",
         "loss ratio at most",
         "passed up to, packets/s",
         "exceeded from, packets/s",
         "forwarded, packets/s",
     ];
-    (!rows.is_empty()).then_some(Grid { titles, rows })
+    (!rows.is_empty()).then_some(Grid::new(titles, rows))
 }
 
 fn latency(records: &[&Record]) -> Section {
@@ -350,7 +345,7 @@ fn latency(records: &[&Record]) -> Section {
             short(number(&r.results["round_trip_ns"])),
         ]
     });
-    let titles = vec![
+    let titles = [
         "between units",
         "frame, B",
         "median t_f ns",
@@ -369,7 +364,7 @@ fn latency(records: &[&Record]) -> Section {
                 .to_owned(),
         ],
         charts,
-        tables: vec![Grid { titles, rows: rows.collect() }],
+        tables: vec![Grid::new(titles, rows)],
     }
 }
 
@@ -440,7 +435,6 @@ fn operations(records: &[&Record]) -> Section {
             format!("{:.4}", r.results.get("r2").map_or(f64::NAN, number)),
         ]
     });
-    let tables =
-        vec![Grid { titles: vec!["operation", "ns each", "95 % interval", "R²"], rows: rows.collect() }];
+    let tables = vec![Grid::new(["operation", "ns each", "95 % interval", "R²"], rows)];
     Section { title: "Operations".to_owned(), notes: vec![], charts: vec![chart], tables }
 }

@@ -3,7 +3,7 @@
 
 use crate::chart::{Axis, Chart, Drawing, Scale};
 use crate::record::Record;
-use crate::values::{number, series, thinned, word};
+use crate::values::{number, series, thinned, word, words};
 use crate::{Grid, Section, short};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -55,26 +55,35 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
         let lines = thinned(series(points));
         let is_drawn = lines.iter().any(|line| line.points.len() > 1);
         is_drawn.then(|| Chart {
-            title: format!("{title} over {}", parameter(name)[0]),
+            // A parameter of the simulator is named as in `--vary`; the axis has words.
+            title: format!(
+                "{title} over {}",
+                if name.contains('.') { name.clone() } else { parameter(name)[0].clone() }
+            ),
             x: Axis { label: parameter(name).concat(), scale: Scale::Linear },
             y: Axis::new(y, Scale::Linear),
             drawing: Drawing::Lines(lines),
         })
     };
     let charts: Vec<Chart> = PLOTTED.iter().filter_map(chart).collect();
+    let is_found = |r: &&&Record, name: &str| r.results.get(name).is_some_and(|value| !value.is_null());
+    let found: BTreeSet<&String> = records.iter().flat_map(|r| r.results.keys()).collect();
+    let found: Vec<&String> =
+        found.into_iter().filter(|name| records.iter().any(|r| is_found(&r, name))).collect();
     let rows = records.iter().take(ROWS_MAX).map(|r| {
         let place: Vec<String> = if varied.is_empty() {
             r.parameters.iter().map(|(name, v)| format!("{name} = {}", word(Some(v)))).collect()
         } else {
             varied.iter().map(|name| format!("{name} = {}", word(r.parameters.get(*name)))).collect()
         };
-        let found = r.results.iter().filter(|(_, v)| !v.is_null()).map(|(name, v)| match v.as_f64() {
-            Some(x) => format!("{name} {}", short(x)),
-            None => format!("{name} {}", word(Some(v))),
+        let columns = found.iter().map(|name| match r.results.get(*name) {
+            None | Some(Value::Null) => "–".to_owned(),
+            Some(value) => value.as_f64().map_or_else(|| word(Some(value)), short),
         });
-        vec![place.join(", "), found.collect::<Vec<_>>().join("; ")]
+        std::iter::once(place.join(", ")).chain(columns).collect()
     });
-    let tables = vec![Grid { titles: vec!["point", "results"], rows: rows.collect() }];
+    let titles = std::iter::once("point".to_owned()).chain(found.iter().map(|name| words(name)));
+    let tables = vec![Grid::new(titles, rows)];
     let mut notes = vec!["simulated, not measured".to_owned()];
     if records.len() > ROWS_MAX {
         notes.push(format!("the table shows the first {ROWS_MAX} of {} points", records.len()));
@@ -86,7 +95,7 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
 fn parameter(name: &str) -> [String; 2] {
     let known = PARAMETERS.iter().find(|(parameter, _, _)| *parameter == name);
     known.map_or_else(
-        || [name.replace('_', " "), String::new()],
+        || [words(name), String::new()],
         |(_, words, unit)| [(*words).to_owned(), (*unit).to_owned()],
     )
 }

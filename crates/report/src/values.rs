@@ -28,6 +28,56 @@ pub(super) fn interval(value: &Value) -> String {
     format!("{} [{}, {}]", short(middle), short(low), short(high))
 }
 
+/// Returns the name of a column or field as words, a comma and its unit: `offered_pps` is `offered,
+/// packets/s`. The names that records have most have words of their own.
+pub fn words(name: &str) -> String {
+    const KNOWN: [(&str, &str); 4] = [
+        ("T_ns", "time per packet, ns"),
+        ("p", "frame size, bytes"),
+        ("h", "steps per packet"),
+        ("share", "share forwarded"),
+    ];
+    const UNITS: [(&str, &str); 16] = [
+        ("packets_per_second", "packets/s"),
+        ("packets_per_s", "packets/s"),
+        ("bytes_per_s", "bytes/s"),
+        ("events_per_second", "events/s"),
+        ("gbit_per_s", "Gbit/s"),
+        ("kbit_s", "kbit/s"),
+        ("mbit_s", "Mbit/s"),
+        ("pps", "packets/s"),
+        ("Mpps", "million packets/s"),
+        ("cycles", "cycles"),
+        ("percent", "%"),
+        ("bytes", "bytes"),
+        ("pct", "%"),
+        ("us", "µs"),
+        ("ms", "ms"),
+        ("ns", "ns"),
+    ];
+    // Parameters of the simulator.
+    match name.split('.').collect::<Vec<_>>()[..] {
+        ["machine", unit, field] => return format!("{} of {unit}", words(field)),
+        ["program", parameter] => return format!("{parameter} of the program"),
+        ["workload", "size"] => return "frame size, bytes".to_owned(),
+        ["workload", field] => return format!("{} of the workload", words(field)),
+        _ => {}
+    }
+    if let Some((_, words)) = KNOWN.iter().find(|(known, _)| *known == name) {
+        return (*words).to_owned();
+    }
+    if let Some((_, unit)) = UNITS.iter().find(|(suffix, _)| *suffix == name) {
+        return (*unit).to_owned();
+    }
+    let split = |(suffix, unit): &(&str, &'static str)| {
+        Some((name.strip_suffix(suffix)?.strip_suffix('_')?.to_owned(), *unit))
+    };
+    let (words, unit) = UNITS.iter().find_map(split).map_or((name.to_owned(), None), |(w, u)| (w, Some(u)));
+    // The symbol of a time with an index stays as it is.
+    let words = words.split("t_f").map(|part| part.replace('_', " ")).collect::<Vec<_>>().join("t_f");
+    unit.map_or(words.clone(), |unit| format!("{words}, {unit}"))
+}
+
 /// Returns a number, or NaN.
 pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
@@ -57,4 +107,28 @@ pub(super) fn series<K: Ord>(points: impl Iterator<Item = (K, String, f64, f64)>
 pub(super) fn thinned(all: Vec<Series>) -> Vec<Series> {
     let every = all.len().div_ceil(LINES_MAX).max(1);
     all.into_iter().step_by(every).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_columns_become_words_with_units() {
+        for (name, text) in [
+            ("T_ns", "time per packet, ns"),
+            ("offered_packets_per_second", "offered, packets/s"),
+            ("packets_per_second", "packets/s"),
+            ("t_f_mean_us", "t_f mean, µs"),
+            ("share_of_line_rate_pct", "share of line rate, %"),
+            ("latency_p50_us", "latency p50, µs"),
+            ("cores", "cores"),
+            ("bonus", "bonus"),
+            ("machine.cpu.cores", "cores of cpu"),
+            ("program.h", "h of the program"),
+            ("workload.size", "frame size, bytes"),
+        ] {
+            assert_eq!(words(name), text);
+        }
+    }
 }

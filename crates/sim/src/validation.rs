@@ -16,6 +16,7 @@
 
 mod check;
 mod links;
+mod quantity;
 
 use crate::experiment;
 use crate::machine::Machine;
@@ -28,6 +29,7 @@ use crate::workload::Workload;
 pub use check::{Basis, Effort, Kind, ValidationCheck};
 use check::{FOUR, SIZES, TWO, check, go, line_rate, shipped};
 use fastpath_units::{Bytes, Duration};
+pub use quantity::{Point, Quantity};
 use std::collections::BTreeMap;
 
 /// A name, and the function that computes the checks.

@@ -48,6 +48,7 @@ pub(super) const FIGURES: &[Figure] = &[Figure {
     original: "LinkEM, Joglekar 2004, Table 5.1",
     x: Some(("configured rate, kbit/s", Scale::Log10)),
     y: Some(("observed rate, kbit/s", Scale::Log10)),
+    note: "",
     variants: &[("virtual", "in virtual time")],
 }];
 

@@ -33,6 +33,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Table 5.2",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: Some(("round-trip time, ms", Scale::Linear)),
+        note: "",
         variants: &[],
     },
     Figure {
@@ -41,6 +42,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Table 5.3",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: None,
+        note: "",
         variants: &[],
     },
     Figure {
@@ -49,6 +51,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Table 5.4",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: None,
+        note: "",
         variants: &[],
     },
     Figure {
@@ -57,6 +60,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Table 5.5",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: None,
+        note: "",
         variants: &[],
     },
 ];

@@ -46,6 +46,10 @@ const ROUNDS: usize = 5;
 /// Time for the last frames to arrive.
 const SETTLE: Duration = Duration::from_millis(20);
 
+/// About the unit.
+const NOTE: &str = "100 % is the line rate of the published ports, of 100 Mbit/s each. The ports here are faster, so values exceed 100 %; \
+    the table of further numbers has packets/s.";
+
 // Published values of Joglekar 2004.
 /// Figure 5.2, LinkEM: packet size, and share of the line rate of four ports in % where the text
 /// prints one.
@@ -69,6 +73,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Figure 5.2",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: Some(("throughput, % of the line rate of four ports of 100 Mbit/s", Scale::Log10)),
+        note: NOTE,
         variants: &[],
     },
     Figure {
@@ -77,6 +82,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Figure 5.3",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: Some(("throughput, % of the line rate of four ports of 100 Mbit/s", Scale::Log10)),
+        note: NOTE,
         variants: &[],
     },
     Figure {
@@ -85,6 +91,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "Dummynet, Joglekar 2004, Figure 5.4",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: Some(("throughput, % of the line rate of four ports of 100 Mbit/s", Scale::Log10)),
+        note: NOTE,
         variants: &[],
     },
     Figure {
@@ -93,6 +100,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "Dummynet, Joglekar 2004, Figure 5.5",
         x: Some(("frame size with FCS, bytes", Scale::Log2)),
         y: Some(("throughput, % of the line rate of two ports of 100 Mbit/s", Scale::Log10)),
+        note: NOTE,
         variants: &[],
     },
 ];

@@ -34,6 +34,7 @@ pub(super) const FIGURES: &[Figure] = &[Figure {
     original: "none published",
     x: None,
     y: None,
+    note: "",
     variants: &[
         ("p50", "median"),
         ("p99", "99th percentile"),

@@ -31,6 +31,7 @@ pub(super) const FIGURES: &[Figure] = &[Figure {
     original: "LinkEM, Joglekar 2004, Table 5.6",
     x: Some(("configured loss, %", Scale::Linear)),
     y: Some(("observed loss, %", Scale::Linear)),
+    note: "",
     variants: &[("virtual", "in virtual time")],
 }];
 

@@ -39,6 +39,8 @@ pub(crate) struct Figure {
     pub(crate) x: Option<(&'static str, Scale)>,
     /// The quantity on the y axis; without it there is no chart.
     pub(crate) y: Option<(&'static str, Scale)>,
+    /// A note on the unit; empty for none.
+    pub(crate) note: &'static str,
     /// The meanings of the other parts of ids.
     pub(crate) variants: &'static [(&'static str, &'static str)],
 }
@@ -52,6 +54,7 @@ impl Figure {
             original: self.original.to_owned(),
             x: axis(self.x),
             y: axis(self.y),
+            note: self.note.to_owned(),
             variants: self.variants.iter().map(|(part, text)| ((*part).into(), (*text).into())).collect(),
         }
     }

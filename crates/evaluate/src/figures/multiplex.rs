@@ -58,6 +58,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Figure 5.6",
         x: Some(("rate of a link, kbit/s", Scale::Log10)),
         y: Some(("number of links", Scale::Log10)),
+        note: "",
         variants: &[("0.1%", "all rates within 0.1 %"), ("virtual", "in virtual time")],
     },
     Figure {
@@ -66,6 +67,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "LinkEM, Joglekar 2004, Figure 5.8",
         x: Some(("rate of a link, kbit/s", Scale::Log10)),
         y: Some(("number of links", Scale::Log10)),
+        note: "",
         variants: &[("0.1%", "all rates within 0.1 %"), ("virtual", "in virtual time")],
     },
 ];

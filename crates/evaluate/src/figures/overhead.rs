@@ -38,6 +38,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "rattan 0.1.1, where it is not installed",
         x: None,
         y: None,
+        note: "",
         variants: &[("10ms", "link of 10 ms both ways"), ("save", "the engine sleeps between deadlines")],
     },
     Figure {
@@ -46,6 +47,7 @@ pub(super) const FIGURES: &[Figure] = &[
         original: "none published",
         x: None,
         y: None,
+        note: "",
         variants: &[("tap", "one connection over TAPs")],
     },
 ];

@@ -27,6 +27,7 @@ pub(super) const FIGURES: &[Figure] = &[Figure {
     original: "none published",
     x: None,
     y: None,
+    note: "",
     variants: &[("150%", "150 % of the capacity offered")],
 }];
 

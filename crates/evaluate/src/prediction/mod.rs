@@ -66,6 +66,8 @@ pub struct PredictionOptions {
 pub struct PredictionFigure {
     /// Its stable name.
     pub id: String,
+    /// The quantity, with its unit.
+    pub quantity: String,
     /// The criterion: the largest error (%) or the smallest coverage that passes.
     pub asked: f64,
     /// The measured value.
@@ -201,8 +203,9 @@ fn figures(measured: &[MeasuredPlatform]) -> Result<Vec<PredictionFigure>, Predi
     };
     let costs = here.costs().map_err(of(here))?;
     let (_, check) = half(&costs, "T_ns", TERMS_HALF, &options)?;
-    let halved = |id: &str, asked, ours| PredictionFigure {
+    let halved = |id: &str, quantity: &str, asked, ours| PredictionFigure {
         id: id.to_owned(),
+        quantity: quantity.to_owned(),
         asked,
         ours,
         pass: ours <= asked,
@@ -211,8 +214,18 @@ fn figures(measured: &[MeasuredPlatform]) -> Result<Vec<PredictionFigure>, Predi
         check,
     };
     let mut figures = vec![
-        halved("half-grid-median-pct", MEDIAN_PCT, check.median_pct),
-        halved("half-grid-p95-pct", P95_PCT, check.p95_pct),
+        halved(
+            "half-grid-median-pct",
+            "half of a grid predicts the other: median error, %",
+            MEDIAN_PCT,
+            check.median_pct,
+        ),
+        halved(
+            "half-grid-p95-pct",
+            "half of a grid predicts the other: error of 95 % of the points, %",
+            P95_PCT,
+            check.p95_pct,
+        ),
     ];
     let whole = fit(&costs, "T_ns", TERMS, &options)?;
     for there in others {
@@ -224,6 +237,10 @@ fn figures(measured: &[MeasuredPlatform]) -> Result<Vec<PredictionFigure>, Predi
         let drift = there.drift_pct(here).map_err(of(there))?;
         figures.push(PredictionFigure {
             id: format!("{}-covered", there.name),
+            quantity: format!(
+                "{} predicted from this platform: share of its points in the interval",
+                there.name
+            ),
             asked: whole.level,
             ours: check.covered,
             pass: check.verdict == CheckVerdict::Holds,

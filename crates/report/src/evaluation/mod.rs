@@ -42,6 +42,9 @@ pub struct FigureGroup {
     pub x: Option<Axis>,
     /// The y axis, if there is a chart.
     pub y: Option<Axis>,
+    /// A note on the unit, if there is one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
     /// The meanings of the other parts of ids: `virtual` is `in virtual time`.
     pub variants: BTreeMap<String, String>,
 }
@@ -301,9 +304,13 @@ mod tests {
                 original: "LinkEM, published".to_owned(),
                 x: Some(Axis::new("configured rate, kbit/s", Scale::Log10)),
                 y: Some(Axis::new("observed rate, kbit/s", Scale::Log10)),
+                note: "100 % is 512 kbit/s".to_owned(),
                 variants: [("virtual".to_owned(), "in virtual time".to_owned())].into(),
             }],
-            results: vec![result("table-5.1/512", 511.5), result("table-5.1/512/virtual", 400.0)],
+            results: vec![
+                result("table-5.1/512", 511.5).detail("offered_packets_per_second", 7000.0),
+                result("table-5.1/512/virtual", 400.0),
+            ],
             skipped: vec![SkippedFigure { id: "table-5.1/64".to_owned(), reason: "no rights".to_owned() }],
             passed: 1,
             total: 2,

@@ -1,10 +1,13 @@
 //! The page of an evaluation: what does not pass first, then a section for each table or figure,
 //! with the original, ours, the peers and the control in one chart.
 
-use super::{EvaluatedFigure, Evaluation, FigureGroup};
+use super::{Criterion, EvaluatedFigure, Evaluation, FigureGroup};
 use crate::chart::{Chart, Drawing, Series};
 use crate::record::Optimised;
-use crate::{Grid, Report, Section, short};
+use crate::text::number;
+use crate::values::words;
+use crate::{Grid, Report, Section};
+use std::collections::BTreeSet;
 
 /// The part of an id that marks a value in another unit than the axis.
 const NOT_ON_THE_AXIS: &str = "virtual";
@@ -67,71 +70,100 @@ impl Evaluation {
             let rows = missed.map(|result| {
                 let figure = self.figures.iter().find(|group| result.id.split('/').next() == Some(&group.id));
                 vec![
-                    result.id.clone(),
                     figure.map_or_else(String::new, |group| group.title.clone()),
                     self.describe(&result.id),
+                    optional(result.original),
                     ours(result),
-                    result.criterion.text(short),
-                    result.note.clone(),
+                    result.unit.clone(),
+                    result.criterion.text(number),
+                    reason(result),
+                    result.id.clone(),
                 ]
             });
-            let titles = vec!["missed", "table or figure", "point", "ours", "criterion", "note"];
-            tables.push(Grid { titles, rows: rows.collect() });
+            let titles = ["missed", "point", "original", "ours", "unit", "criterion", "reason", "key"];
+            tables.push(Grid::new(titles, rows));
         }
         let skipped = self.reasons();
         if !skipped.is_empty() {
             let rows = skipped.into_iter().map(|(reason, ids)| vec![ids.join(", "), reason.to_owned()]);
-            tables.push(Grid { titles: vec!["not measured", "why"], rows: rows.collect() });
+            tables.push(Grid::new(["not measured", "why"], rows));
         }
         Section { title: "Summary, and figures that do not pass".to_owned(), notes, charts: vec![], tables }
     }
 
     fn section(&self, group: &FigureGroup, results: &[&EvaluatedFigure]) -> Section {
-        let rows = results.iter().map(|result| self.row(result)).collect();
         let mut notes = vec![format!("original: {}", group.original)];
+        notes.extend((!group.note.is_empty()).then(|| group.note.clone()));
         for result in results {
             if !result.note.is_empty() && !notes.contains(&result.note) {
                 notes.push(result.note.clone());
             }
         }
-        notes
-            .extend(results.iter().filter(|result| !result.details.is_empty()).map(|result| details(result)));
         let charts = group.chart(results).into_iter().collect();
-        Section {
-            title: group.title.clone(),
-            notes,
-            charts,
-            tables: vec![Grid { titles: TITLES.to_vec(), rows }],
-        }
+        let tables = std::iter::once(self.values(results)).chain(self.details(results)).collect();
+        Section { title: group.title.clone(), notes, charts, tables }
     }
 
-    /// A result as a row of a table.
-    fn row(&self, result: &EvaluatedFigure) -> Vec<String> {
-        let optional = |value: Option<f64>| value.map_or("–".to_owned(), short);
-        let peers: Vec<String> =
-            result.peers.iter().map(|(name, value)| format!("{name} {}", short(*value))).collect();
-        vec![
-            result.id.clone(),
-            self.describe(&result.id),
-            optional(result.original),
-            ours(result),
-            optional(result.control),
-            peers.join(", "),
-            result.unit.clone(),
-            result.criterion.text(short),
-            if result.pass { "ok" } else { "MISS" }.to_owned(),
-        ]
+    /// The table of the results: a row each, with a column for each peer.
+    fn values(&self, results: &[&EvaluatedFigure]) -> Grid {
+        let peers: BTreeSet<&String> = results.iter().flat_map(|result| result.peers.keys()).collect();
+        let rows = results.iter().map(|result| {
+            let peers = peers.iter().map(|peer| optional(result.peers.get(*peer).copied()));
+            let before = [
+                self.describe(&result.id),
+                optional(result.original),
+                ours(result),
+                optional(result.control),
+            ];
+            let after = [
+                result.unit.clone(),
+                result.criterion.text(number),
+                if result.pass { "ok" } else { "MISS" }.to_owned(),
+                result.id.clone(),
+            ];
+            before.into_iter().chain(peers).chain(after).collect()
+        });
+        let before = ["point", "original", "ours", "without emulator"];
+        let titles = before.into_iter().chain(peers.iter().map(|peer| peer.as_str()));
+        Grid::new(titles.chain(["unit", "criterion", "", "key"]), rows)
+    }
+
+    /// The table of further numbers, if there are any: a column for each.
+    fn details(&self, results: &[&EvaluatedFigure]) -> Option<Grid> {
+        let names: BTreeSet<&String> = results.iter().flat_map(|result| result.details.keys()).collect();
+        let detailed = results.iter().filter(|result| !result.details.is_empty());
+        let rows = detailed.map(|result| {
+            let numbers = names.iter().map(|name| optional(result.details.get(*name).copied()));
+            [self.describe(&result.id), result.n.to_string()].into_iter().chain(numbers).collect()
+        });
+        let titles = ["point".to_owned(), "observations".to_owned()];
+        let titles = titles.into_iter().chain(names.iter().map(|name| words(name)));
+        (!names.is_empty()).then(|| Grid::new(titles, rows))
     }
 }
 
-const TITLES: [&str; 9] =
-    ["figure", "point", "original", "ours", "without emulator", "peers", "unit", "criterion", ""];
+fn optional(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), number)
+}
 
 /// Our value with its interval.
 fn ours(result: &EvaluatedFigure) -> String {
     let interval =
-        result.interval.map_or(String::new(), |[low, high]| format!(" [{}, {}]", short(low), short(high)));
-    format!("{}{interval}", short(result.ours))
+        result.interval.map_or(String::new(), |[low, high]| format!(" [{}, {}]", number(low), number(high)));
+    format!("{}{interval}", number(result.ours))
+}
+
+/// Why a result does not pass: how far it is from its criterion, and its note.
+fn reason(result: &EvaluatedFigure) -> String {
+    let off =
+        |bound: f64| format!("{} % from {}", number(100.0 * (result.ours / bound - 1.0)), number(bound));
+    let miss = match &result.criterion {
+        _ if result.n == 0 => "nothing was observed".to_owned(),
+        Criterion::Within { target, .. } if *target != 0.0 => off(*target),
+        Criterion::AtLeast { bound, .. } | Criterion::AtMost { bound, .. } if *bound != 0.0 => off(*bound),
+        _ => "outside the criterion".to_owned(),
+    };
+    if result.note.is_empty() { miss } else { format!("{miss}; {}", result.note) }
 }
 
 impl FigureGroup {
@@ -172,16 +204,6 @@ impl FigureGroup {
     }
 }
 
-/// The further numbers of a result as a sentence.
-fn details(result: &EvaluatedFigure) -> String {
-    let numbers: Vec<String> = result
-        .details
-        .iter()
-        .map(|(name, value)| format!("{} {}", name.replace('_', " "), short(*value)))
-        .collect();
-    format!("{}: n = {}, {}", result.id, result.n, numbers.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::{CommandOutput, Report};
@@ -190,10 +212,14 @@ mod tests {
     fn misses_come_first_and_a_chart_has_original_ours_peers_and_control() {
         let evaluation = super::super::tests::evaluation();
         let text = evaluation.report().markdown();
-        let miss = "| table-5.1/512/virtual | Table 5.1: bandwidth | configured rate 512 kbit/s, in virtual time | 400 |";
-        let row = "| table-5.1/512 | configured rate 512 kbit/s | 508.1 | 511.5 | 600 | tc tbf 505 | kbit/s | 512 ± 1 % | ok |";
+        let miss = "| Table 5.1: bandwidth | configured rate 512 kbit/s, in virtual time | 508.12 | 400 | kbit/s | 512 ± 1 % | -21.875 % from 512; a note | table-5.1/512/virtual |";
+        let row = "| configured rate 512 kbit/s | 508.12 | 511.5 | 600 | 505 | kbit/s | 512 ± 1 % | ok | table-5.1/512 |";
         let (miss, row) = (text.find(miss).expect(&text), text.find(row).expect(&text));
         assert!(miss < row, "{text}");
+        assert!(text.contains("| point | original | ours | without emulator | tc tbf | unit |"), "{text}");
+        let further = "| point | observations | offered, packets/s |\n|---|---|---|\n| configured rate 512 kbit/s | 40 | 7000 |";
+        assert!(text.contains(further), "{text}");
+        assert!(text.contains("- 100 % is 512 kbit/s"), "{text}");
         let image = evaluation.report().svg();
         for shown in ["fastpath", "LinkEM, published", "tc tbf", "without emulator", "observed rate, kbit/s"]
         {

@@ -1,5 +1,6 @@
 //! A published figure next to the simulated one, and the simulations that give it.
 
+use super::quantity::{self, Quantity};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::program::Program;
@@ -42,6 +43,9 @@ pub enum Basis {
 pub struct ValidationCheck {
     /// A stable name.
     pub id: String,
+    /// What it is, and where it was published.
+    #[serde(flatten)]
+    pub about: Quantity,
     /// The published figure; `None` if only a sign or a shape was published.
     pub original: Option<f64>,
     /// The simulated one.
@@ -87,8 +91,10 @@ pub(super) fn check(
     note: &'static str,
 ) -> ValidationCheck {
     let (low, high) = range;
+    let id = id.into();
     ValidationCheck {
-        id: id.into(),
+        about: quantity::of(&id),
+        id,
         original: original.into(),
         ours,
         low,

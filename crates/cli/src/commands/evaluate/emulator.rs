@@ -1,14 +1,13 @@
 //! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
 
-use super::{tell_people, verdict};
+use super::tell_people;
 use crate::Answer;
 use crate::commands::measure::{effort, tool};
 use crate::signals::stop_on_signals;
 use clap::Args;
+use fastpath::evaluations;
 use fastpath::records::EvaluationFiles;
 use fastpath_evaluate::{Options, Progress, estimate_s, evaluate};
-use fastpath_report::text as print;
-use fastpath_report::{EvaluatedFigure, Evaluation};
 use indicatif::ProgressBar;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -57,48 +56,10 @@ impl EmulatorCommand {
             writeln!(out, "{}", serde_json::to_string(&evaluation)?)?;
         } else {
             let counts = (evaluation.passed, evaluation.total);
-            tell_people(&mut out, table(&evaluation.results), &remarks(&evaluation), counts)?;
+            tell_people(&mut out, &evaluations::emulator(&evaluation), counts)?;
         }
         Ok(if evaluation.passed == evaluation.total { Answer::Yes } else { Answer::No })
     }
-}
-
-fn table(results: &[EvaluatedFigure]) -> comfy_table::Table {
-    let mut table = print::table(["figure", "original", "ours", "control", "peers", "unit", "rule", ""]);
-    for result in results {
-        let optional = |value: Option<f64>| value.map_or("–".to_owned(), print::number);
-        let peers: Vec<String> =
-            result.peers.iter().map(|(name, value)| format!("{name} {}", print::number(*value))).collect();
-        table.add_row([
-            result.id.clone(),
-            optional(result.original),
-            print::number(result.ours),
-            optional(result.control),
-            peers.join("\n"),
-            result.unit.clone(),
-            result.criterion.text(print::number),
-            verdict(result.pass),
-        ]);
-    }
-    table
-}
-
-/// Returns the remarks below the table: results that could not be measured, and notes on the
-/// others.
-fn remarks(evaluation: &Evaluation) -> Vec<String> {
-    let reasons = evaluation.reasons();
-    let skipped = reasons.iter().map(|(reason, ids)| format!("not measured: {}: {reason}", ids.join(", ")));
-    let mut remarks: Vec<String> = skipped.collect();
-    let disturbance = evaluation.provenance.disturbance;
-    if disturbance.disturbed {
-        remarks.push(format!(
-            "the machine was not quiet: {:.1} % of its time stolen by the hypervisor, {:.1} % spent on other programs",
-            100.0 * disturbance.stolen_share,
-            100.0 * disturbance.others_share
-        ));
-    }
-    remarks.extend(evaluation.notes.iter().cloned());
-    remarks
 }
 
 /// A bar with the time left.

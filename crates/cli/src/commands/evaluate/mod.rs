@@ -9,7 +9,7 @@ mod simulator;
 
 use crate::Answer;
 use clap::{Args, Subcommand};
-use comfy_table::Table;
+use fastpath::evaluations::EvaluationText;
 use serde::Serialize;
 use serde_json::json;
 use std::io::{self, Write};
@@ -49,34 +49,27 @@ trait Figure: Serialize {
     fn pass(&self) -> bool;
 }
 
-/// Prints one JSON object, or a table followed by `remarks`. The answer is yes if every figure
+/// Prints one JSON object, or a table followed by remarks. The answer is yes if every figure
 /// passes.
-fn tell<F: Figure>(figures: &[F], as_json: bool, table: Table, remarks: &[String]) -> anyhow::Result<Answer> {
+fn tell<F: Figure>(figures: &[F], as_json: bool, text: &EvaluationText) -> anyhow::Result<Answer> {
     let passed = figures.iter().filter(|figure| figure.pass()).count();
     let mut out = io::stdout().lock();
     if as_json {
         writeln!(out, "{}", json!({ "results": figures, "passed": passed, "total": figures.len() }))?;
     } else {
-        tell_people(&mut out, table, remarks, (passed, figures.len()))?;
+        tell_people(&mut out, text, (passed, figures.len()))?;
     }
     Ok(if passed == figures.len() { Answer::Yes } else { Answer::No })
 }
 
 fn tell_people(
     out: &mut impl Write,
-    table: Table,
-    remarks: &[String],
+    text: &EvaluationText,
     (passed, total): (usize, usize),
 ) -> io::Result<()> {
-    writeln!(out, "{table}")?;
-    if !remarks.is_empty() {
-        writeln!(out)?;
-        remarks.iter().try_for_each(|remark| writeln!(out, "{remark}"))?;
+    writeln!(out, "{}", text.table)?;
+    if !text.remarks.is_empty() {
+        writeln!(out, "\n{}", text.remarks.join("\n"))?;
     }
     writeln!(out, "{passed} of {total} figures pass")
-}
-
-/// Formats the last cell of a row.
-fn verdict(pass: bool) -> String {
-    if pass { "ok" } else { "MISS" }.to_owned()
 }

@@ -1,17 +1,15 @@
 //! `fastpath evaluate prediction`: the accuracy of fitted models on this machine.
 
-use super::{Figure, tell, verdict};
+use super::{Figure, tell};
 use crate::Answer;
 use crate::commands::measure::{bar, effort, show};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
+use fastpath::evaluations;
 use fastpath_evaluate::{
     PredictionFigure, PredictionOptions, RestrictedPlatform, predict, predict_from_records,
-    prediction_remarks,
 };
 use fastpath_measure::Slowdown;
-use fastpath_model::check::Check;
-use fastpath_report::text as print;
 use std::path::PathBuf;
 
 /// Measure how well fitted models predict other points and platforms.
@@ -82,40 +80,10 @@ impl PredictionCommand {
                 figures
             }
         };
-        let answer = tell(&figures, self.json, table(&figures), &prediction_remarks(&figures))?;
+        let answer = tell(&figures, self.json, &evaluations::prediction(&figures))?;
         let missed = figures.iter().any(|f| !f.pass && !f.noisy);
         let noisy = figures.iter().any(|f| f.noisy);
         ensure!(missed || !noisy, "the machine was too noisy to tell: measure again on a quieter machine");
         Ok(answer)
     }
-}
-
-fn table(figures: &[PredictionFigure]) -> comfy_table::Table {
-    let mut table = print::table([
-        "figure",
-        "asked",
-        "ours",
-        "points",
-        "median error %",
-        "95 % within %",
-        "repeat %",
-        "drift %",
-        "",
-    ]);
-    for figure in figures {
-        let Check { n, median_pct, p95_pct, repeat, .. } = figure.check;
-        let sign = if figure.id.ends_with("covered") { "≥" } else { "≤" };
-        table.add_row([
-            figure.id.clone(),
-            format!("{sign} {}", print::number(figure.asked)),
-            print::number(figure.ours),
-            n.to_string(),
-            format!("{median_pct:.2}"),
-            format!("{p95_pct:.2}"),
-            repeat.map_or("–".to_owned(), |r| format!("{:.2}", r.median_pct)),
-            figure.drift_pct.map_or("–".to_owned(), |drift| format!("{drift:.2}")),
-            if figure.noisy { "TOO NOISY".to_owned() } else { verdict(figure.pass) },
-        ]);
-    }
-    table
 }

@@ -1,11 +1,11 @@
 //! `fastpath evaluate simulator`: the shipped machines against every figure published about them.
 
-use super::{Figure, tell, verdict};
+use super::{Figure, tell};
 use crate::Answer;
 use crate::progress::bar;
 use clap::Args;
-use fastpath_report::text as print;
-use fastpath_sim::validation::{Basis, Effort, Kind, ValidationCheck, results};
+use fastpath::evaluations;
+use fastpath_sim::validation::{Effort, ValidationCheck, results};
 
 /// Simulate every published figure of the shipped machines.
 ///
@@ -34,27 +34,7 @@ impl SimulatorCommand {
         };
         let results = results(if self.quick { Effort::Quick } else { Effort::Full }, &mut progress);
         bar.finish_and_clear();
-        let mut table = print::table(["figure", "published", "ours", "range", "basis", "used as", ""]);
-        for check in &results {
-            let kind = match check.kind {
-                Kind::Calibration => "calibration",
-                Kind::Prediction => "prediction",
-                Kind::Qualitative => "qualitative",
-            };
-            table.add_row([
-                check.id.clone(),
-                check.original.map_or("–".to_owned(), print::number),
-                print::number(check.ours),
-                format!("{} … {}", print::number(check.low), print::number(check.high)),
-                match check.basis {
-                    Basis::Given => "given".to_owned(),
-                    Basis::Chosen => "chosen".to_owned(),
-                },
-                kind.to_owned(),
-                verdict(check.pass),
-            ]);
-        }
-        tell(&results, self.json, table, &remarks(&results))
+        tell(&results, self.json, &evaluations::simulator(&results))
     }
 }
 
@@ -62,23 +42,4 @@ impl Figure for ValidationCheck {
     fn pass(&self) -> bool {
         self.pass
     }
-}
-
-/// Returns the remarks on the figures. Consecutive figures with the same remark share one.
-fn remarks(results: &[ValidationCheck]) -> Vec<String> {
-    let mut remarks: Vec<(Vec<&str>, &str)> = Vec::new();
-    for check in results {
-        match remarks.last_mut() {
-            Some((ids, note)) if *note == check.note => ids.push(&check.id),
-            _ => remarks.push((vec![&check.id], check.note)),
-        }
-    }
-    let mut told: Vec<String> =
-        remarks.iter().map(|(ids, note)| format!("{}: {note}", ids.join(", "))).collect();
-    let given = results.iter().filter(|check| check.basis == Basis::Given).count();
-    told.push(format!(
-        "ranges: {given} are given: a publication (a count, a zero) or a requirement (5 % over a grid) fixed them before the simulation; {} are chosen: set with the simulated figures known, so that a pass shows agreement and not a prediction",
-        results.len() - given
-    ));
-    told
 }

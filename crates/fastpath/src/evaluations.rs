@@ -1,0 +1,169 @@
+//! Evaluations as text for terminals: a table of the figures, and remarks on them.
+
+#[cfg(target_os = "linux")]
+use fastpath_evaluate::{PredictionFigure, prediction_remarks};
+#[cfg(target_os = "linux")]
+use fastpath_model::check::Check;
+use fastpath_model::publications::{Ours, PublishedFigure};
+#[cfg(target_os = "linux")]
+use fastpath_report::Evaluation;
+use fastpath_report::text as print;
+use fastpath_sim::validation::{Basis, Kind, ValidationCheck};
+
+/// An evaluation as text.
+pub struct EvaluationText {
+    /// The figures, a row each.
+    pub table: String,
+    /// Remarks on them, a line each.
+    pub remarks: Vec<String>,
+}
+
+fn verdict(pass: bool) -> String {
+    if pass { "ok" } else { "MISS" }.to_owned()
+}
+
+/// The figures that the models recompute.
+pub fn models(results: &[PublishedFigure]) -> EvaluationText {
+    let titles = ["publication", "place", "figure", "published", "ours", "rule", "", "key"];
+    let mut table = print::table(titles);
+    for result in results {
+        let ours = match &result.ours {
+            Ours::Number(x) => print::number(*x),
+            Ours::Text(text) => text.clone(),
+        };
+        table.add_row([
+            result.publication.clone(),
+            result.place.clone(),
+            result.quantity.clone(),
+            result.doc_value.clone(),
+            ours,
+            format!("{:?}", result.status),
+            verdict(result.pass),
+            result.id.clone(),
+        ]);
+    }
+    EvaluationText { table: table.to_string(), remarks: vec![] }
+}
+
+/// The figures of the simulated machines.
+pub fn simulator(results: &[ValidationCheck]) -> EvaluationText {
+    let mut table = print::table(["figure", "published", "ours", "range", "basis", "used as", "", "key"]);
+    for check in results {
+        let kind = match check.kind {
+            Kind::Calibration => "calibration",
+            Kind::Prediction => "prediction",
+            Kind::Qualitative => "qualitative",
+        };
+        table.add_row([
+            check.about.to_string(),
+            check.original.map_or("–".to_owned(), print::number),
+            print::number(check.ours),
+            format!("{} … {}", print::number(check.low), print::number(check.high)),
+            match check.basis {
+                Basis::Given => "given".to_owned(),
+                Basis::Chosen => "chosen".to_owned(),
+            },
+            kind.to_owned(),
+            verdict(check.pass),
+            check.id.clone(),
+        ]);
+    }
+    EvaluationText { table: table.to_string(), remarks: simulator_remarks(results) }
+}
+
+/// Returns the remarks on the figures. Consecutive figures with the same remark share one.
+fn simulator_remarks(results: &[ValidationCheck]) -> Vec<String> {
+    let mut remarks: Vec<(Vec<&str>, &str)> = Vec::new();
+    for check in results {
+        match remarks.last_mut() {
+            Some((ids, note)) if *note == check.note => ids.push(&check.id),
+            _ => remarks.push((vec![&check.id], check.note)),
+        }
+    }
+    let mut told: Vec<String> =
+        remarks.iter().map(|(ids, note)| format!("{}: {note}", ids.join(", "))).collect();
+    let given = results.iter().filter(|check| check.basis == Basis::Given).count();
+    told.push(format!(
+        "ranges: {given} are given: a publication (a count, a zero) or a requirement (5 % over a grid) fixed them before the simulation; {} are chosen: set with the simulated figures known, so that a pass shows agreement and not a prediction",
+        results.len() - given
+    ));
+    told
+}
+
+/// The figures of the predictions.
+#[cfg(target_os = "linux")]
+pub fn prediction(figures: &[PredictionFigure]) -> EvaluationText {
+    let mut table = print::table([
+        "figure",
+        "asked",
+        "ours",
+        "points",
+        "median error %",
+        "95 % within %",
+        "repeat %",
+        "drift %",
+        "",
+    ]);
+    for figure in figures {
+        let Check { n, median_pct, p95_pct, repeat, .. } = figure.check;
+        let sign = if figure.id.ends_with("covered") { "≥" } else { "≤" };
+        table.add_row([
+            figure.quantity.clone(),
+            format!("{sign} {}", print::number(figure.asked)),
+            print::number(figure.ours),
+            n.to_string(),
+            format!("{median_pct:.2}"),
+            format!("{p95_pct:.2}"),
+            repeat.map_or("–".to_owned(), |r| format!("{:.2}", r.median_pct)),
+            figure.drift_pct.map_or("–".to_owned(), |drift| format!("{drift:.2}")),
+            if figure.noisy { "TOO NOISY".to_owned() } else { verdict(figure.pass) },
+        ]);
+    }
+    EvaluationText { table: table.to_string(), remarks: prediction_remarks(figures) }
+}
+
+/// The figures of the emulator. A row begins with its table or figure, and its point.
+#[cfg(target_os = "linux")]
+pub fn emulator(evaluation: &Evaluation) -> EvaluationText {
+    let mut table =
+        print::table(["point", "original", "ours", "control", "peers", "unit", "rule", "", "key"]);
+    for result in &evaluation.results {
+        let optional = |value: Option<f64>| value.map_or("–".to_owned(), print::number);
+        let peers: Vec<String> =
+            result.peers.iter().map(|(name, value)| format!("{name} {}", print::number(*value))).collect();
+        let figure = evaluation.figures.iter().find(|group| result.id.split('/').next() == Some(&group.id));
+        let title = figure.and_then(|group| group.title.split(':').next()).unwrap_or_default();
+        let point = format!("{title}: {}", evaluation.describe(&result.id));
+        table.add_row([
+            point,
+            optional(result.original),
+            print::number(result.ours),
+            optional(result.control),
+            peers.join("\n"),
+            result.unit.clone(),
+            result.criterion.text(print::number),
+            verdict(result.pass),
+            result.id.clone(),
+        ]);
+    }
+    EvaluationText { table: table.to_string(), remarks: emulator_remarks(evaluation) }
+}
+
+#[cfg(target_os = "linux")]
+/// Returns the remarks below the table: results that could not be measured, and notes on the
+/// others.
+fn emulator_remarks(evaluation: &Evaluation) -> Vec<String> {
+    let reasons = evaluation.reasons();
+    let skipped = reasons.iter().map(|(reason, ids)| format!("not measured: {}: {reason}", ids.join(", ")));
+    let mut remarks: Vec<String> = skipped.collect();
+    let disturbance = evaluation.provenance.disturbance;
+    if disturbance.disturbed {
+        remarks.push(format!(
+            "the machine was not quiet: {:.1} % of its time stolen by the hypervisor, {:.1} % spent on other programs",
+            100.0 * disturbance.stolen_share,
+            100.0 * disturbance.others_share
+        ));
+    }
+    remarks.extend(evaluation.notes.iter().cloned());
+    remarks
+}
