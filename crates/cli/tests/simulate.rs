@@ -239,8 +239,16 @@ fn the_pareto_view_finds_the_cheapest_machine_that_carries_the_workload() {
     let told = text(&at, words);
     // The formula gives 1.56 cores.
     assert!(told.contains("carries its workload: cost 2\n"), "{told}");
-    let found = json(&at, &format!("{words} --json"));
+    let found = json(&at, &format!("{words} --json --plot front.html"));
     assert_eq!(found["pareto"][0]["machine.cpu.cores"], 1);
+    let page = fs::read_to_string(at.join("front.html")).unwrap();
+    for shown in ["<h2>Pareto front</h2>", ">Throughput over cost</text>", ">forwarded, packets/s</text>"] {
+        assert!(page.contains(shown), "{shown}");
+    }
+    let all = json(&at, &format!("{words} --json --pareto-tolerance 0%"));
+    let coarse = json(&at, &format!("{words} --json --pareto-tolerance 50%"));
+    let rows = |found: &Value| found["pareto"].as_array().unwrap().len();
+    assert!(rows(&coarse) < rows(&all), "{coarse}");
     assert_eq!(found["rows"].as_array().unwrap().len(), 4);
 }
 
@@ -281,6 +289,9 @@ fn an_evaluation_lists_its_misses_and_exits_with_1_if_there_are_any() {
         let number = |key: &str| result[key].as_f64().unwrap_or_else(|| panic!("{key} of {result}"));
         let inside = (number("low")..=number("high")).contains(&number("ours"));
         assert_eq!(result["pass"], inside, "{result}");
+        for text in ["publication", "place", "quantity"] {
+            assert!(result[text].as_str().is_some_and(|text| !text.is_empty()), "{text}: {result}");
+        }
         assert!(result["id"].is_string() && (result["original"].is_number() || result["original"].is_null()));
         assert!(["calibration", "prediction", "qualitative"].contains(&result["kind"].as_str().unwrap()));
     }

@@ -4,8 +4,8 @@ use super::sim::plot::{Plot, Row};
 use super::sim::question::Question;
 use crate::{Answer, progress};
 use clap::Args;
-use fastpath::sweep::{self, Axis, CARRIES, Design, FrontRow, Goals, Results, Shard, Sweep, SweepOptions};
-use fastpath_report::text as print;
+use fastpath::sweep::{self, Axis, Design, Front, Goals, Results, Shard, Sweep, SweepOptions};
+use fastpath_units::Probability;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -50,6 +50,9 @@ pub(crate) struct SweepCommand {
     /// Show only the Pareto front of two columns. COST may be a product of several (a*b).
     #[arg(long, value_name = "COST,THROUGHPUT")]
     pareto: Option<Goals>,
+    /// Rows of the Pareto front that differ by no more than this share count as equal.
+    #[arg(long, value_name = "SHARE", default_value = "0.1%", requires = "pareto")]
+    pareto_tolerance: Probability,
     #[command(flatten)]
     plot: Plot,
     /// Print one JSON object.
@@ -75,8 +78,10 @@ impl SweepCommand {
         bar.finish_and_clear();
         let results = results?;
         let rows = results.rows().map(|row| sweep::split_row(&sweep, row, self.vary.len()));
-        self.plot.write(self.question.seed(), rows.collect::<Vec<Row>>())?;
-        let front = goals.as_ref().map(|goals| goals.front(results.rows())).transpose()?;
+        let tolerance = self.pareto_tolerance.get();
+        let front = goals.as_ref().map(|goals| goals.front(results.rows(), tolerance)).transpose()?;
+        let section = front.as_ref().map(Front::section);
+        self.plot.write(self.question.seed(), rows.collect::<Vec<Row>>(), section)?;
         self.print(&sweep, &results, front)?;
         let failed = sweep::failed(&sweep, &results);
         if failed > 0 {
@@ -85,7 +90,7 @@ impl SweepCommand {
         Ok(if failed > 0 { Answer::No } else { Answer::Yes })
     }
 
-    fn print(&self, sweep: &Sweep, results: &Results, front: Option<Vec<FrontRow>>) -> anyhow::Result<()> {
+    fn print(&self, sweep: &Sweep, results: &Results, front: Option<Front>) -> anyhow::Result<()> {
         let (mut out, columns) = (io::stdout().lock(), sweep.columns());
         if self.json {
             let object = |row: &[String]| -> Map<String, Value> {
@@ -93,13 +98,13 @@ impl SweepCommand {
                 cells.map(|(name, cell)| (name.clone(), sweep::cell_value(name, cell))).collect()
             };
             let rows: Vec<_> = results.rows().map(object).collect();
-            let pareto = front.map(|front| front.iter().map(|f| object(f.row)).collect::<Vec<_>>());
+            let pareto = front.map(|front| front.rows.iter().map(|f| object(f.row)).collect::<Vec<_>>());
             let value = json!({ "configuration": sweep.configuration(), "rows": rows, "pareto": pareto });
             writeln!(out, "{value}")?;
             return Ok(());
         }
         match (front, &self.output) {
-            (Some(front), _) => show_front(&mut out, &columns, &front, self.vary.len())?,
+            (Some(front), _) => writeln!(out, "{}", front.text(&columns, self.vary.len()))?,
             (None, Some(path)) => {
                 let (done, all) = (results.rows().count(), sweep.points());
                 writeln!(out, "{}: {done} of {all} points", path.display())?;
@@ -107,28 +112,5 @@ impl SweepCommand {
             (None, None) => out.write_all(&results.csv())?,
         }
         Ok(())
-    }
-}
-
-/// Prints the Pareto front as a table. The axes are the columns from the third on.
-fn show_front(out: &mut impl Write, columns: &[String], front: &[FrontRow], axes: usize) -> io::Result<()> {
-    let mut table = print::table(["cost", "throughput", "carries it", "bottleneck", "point"]);
-    let bottleneck = columns.iter().position(|column| column == "bottleneck").unwrap_or_default();
-    for f in front {
-        let axes = columns.iter().zip(f.row).skip(2).take(axes);
-        let point: Vec<String> = axes.map(|(name, value)| format!("{name}={value}")).collect();
-        let carries = if f.carries { "yes" } else { "no" };
-        table.add_row([
-            print::number(f.cost),
-            print::number(f.throughput),
-            carries.to_owned(),
-            f.row[bottleneck].clone(),
-            point.join(" "),
-        ]);
-    }
-    writeln!(out, "{table}")?;
-    match front.iter().find(|f| f.carries) {
-        Some(f) => writeln!(out, "cheapest row that carries its workload: cost {}", print::number(f.cost)),
-        None => writeln!(out, "no row carries its workload (forwards {} % of it)", 100.0 * CARRIES),
     }
 }

@@ -16,7 +16,7 @@ use crate::simulate::{Simulation, machine_text, program_text};
 use fastpath_sim::case::Parameter;
 use fastpath_sim::sweep::SweepError;
 pub use fastpath_sim::sweep::{Axis, Design, Shard, Sweep};
-pub use pareto::{CARRIES, FrontColumns, FrontRow, Goals};
+pub use pareto::{CARRIES, Front, FrontColumns, FrontRow, Goals};
 pub use results::Results;
 use serde_json::{Map, Value};
 use std::num::NonZeroUsize;

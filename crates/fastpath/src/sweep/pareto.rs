@@ -1,7 +1,10 @@
 //! The Pareto front of a sweep: the rows that no cheaper row equals or beats, and the cheapest row
-//! that carries its workload.
+//! that carries its workload. Rows that differ by less than a tolerance count as equal.
 
+use super::COLUMNS_BEFORE_AXES;
 use crate::error::{Error, Result};
+use fastpath_report::text;
+use fastpath_report::{Axis, Chart, Drawing, Scale, Section, Series, words};
 use std::str::FromStr;
 
 /// A machine that forwards this share of the offered load carries its workload.
@@ -21,6 +24,16 @@ pub struct FrontColumns {
     throughput: (usize, String),
     share: usize,
     problem: usize,
+}
+
+/// The Pareto front of a table.
+pub struct Front<'r> {
+    /// Its rows, cheapest first.
+    pub rows: Vec<FrontRow<'r>>,
+    /// Cost and throughput of all rows of the table.
+    points: Vec<(f64, f64)>,
+    /// The names of cost and throughput.
+    axes: [String; 2],
 }
 
 /// A row of the Pareto front.
@@ -73,11 +86,13 @@ impl Goals {
 }
 
 impl FrontColumns {
-    /// Returns the front, cheapest first.
+    /// Returns the front. A row whose throughput exceeds that of a cheaper row by no more than the
+    /// share `tolerance` is left out, and so is a row whose cost is lower by no more than that while
+    /// its throughput is lower. The cheapest row that carries its workload stays.
     ///
     /// # Errors
     /// [`Error::Argument`] if a cell is not a number, or two rows use different units.
-    pub fn front<'r>(&self, rows: impl Iterator<Item = &'r [String]>) -> Result<Vec<FrontRow<'r>>> {
+    pub fn front<'r>(&self, rows: impl Iterator<Item = &'r [String]>, tolerance: f64) -> Result<Front<'r>> {
         let mut units: Vec<Option<&str>> = vec![None; self.cost.len() + 1];
         let mut all = Vec::new();
         for row in rows.filter(|row| row[self.problem].is_empty()) {
@@ -98,6 +113,7 @@ impl FrontColumns {
             let carries = row[self.share].parse::<f64>().is_ok_and(|share| share >= CARRIES);
             all.push(FrontRow { row, cost: numbers.iter().product(), throughput, carries });
         }
+        let points = all.iter().map(|row| (row.cost, row.throughput)).collect();
         // Stable: of equals the first point stays.
         all.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.throughput.total_cmp(&a.throughput)));
         let mut best = f64::NEG_INFINITY;
@@ -106,7 +122,79 @@ impl FrontColumns {
             best = best.max(front.throughput);
             better
         });
-        Ok(all)
+        let cost = self.cost.iter().map(|(_, name)| words(name)).collect::<Vec<_>>().join(" · ");
+        let cost = match units[0].filter(|unit| !unit.is_empty() && units.len() == 2) {
+            Some(unit) => format!("{cost}, {unit}"),
+            None => cost,
+        };
+        Ok(Front { rows: thin(all, tolerance), points, axes: [cost, words(&self.throughput.1)] })
+    }
+}
+
+/// Leaves rows of a front out that differ from a kept one by no more than `tolerance`.
+fn thin(front: Vec<FrontRow>, tolerance: f64) -> Vec<FrontRow> {
+    let mut kept: Vec<FrontRow> = Vec::new();
+    // The cost that the last kept row stands for.
+    let mut cost = 0.0;
+    let mut carried = false;
+    for row in front {
+        match kept.last_mut() {
+            Some(last)
+                if row.throughput <= last.throughput * (1.0 + tolerance) && (carried || !row.carries) => {}
+            Some(last) if row.cost <= cost * (1.0 + tolerance) && (row.carries || !last.carries) => {
+                *last = row
+            }
+            _ => {
+                cost = row.cost;
+                kept.push(row);
+            }
+        }
+        carried |= kept.last().is_some_and(|row| row.carries);
+    }
+    kept
+}
+
+impl Front<'_> {
+    /// Formats the front as a table, followed by the cheapest row that carries its workload. The
+    /// axes are `axes` of the `columns`, from the third on.
+    pub fn text(&self, columns: &[String], axes: usize) -> String {
+        let mut table = text::table(["cost", "throughput", "carries it", "bottleneck", "point"]);
+        let bottleneck = columns.iter().position(|column| column == "bottleneck").unwrap_or_default();
+        for row in &self.rows {
+            let axes = columns.iter().zip(row.row).skip(COLUMNS_BEFORE_AXES).take(axes);
+            let point: Vec<String> = axes.map(|(name, value)| format!("{name}={value}")).collect();
+            table.add_row([
+                text::number(row.cost),
+                text::number(row.throughput),
+                if row.carries { "yes" } else { "no" }.to_owned(),
+                row.row[bottleneck].clone(),
+                point.join(" "),
+            ]);
+        }
+        match self.rows.iter().find(|row| row.carries) {
+            Some(row) => {
+                format!("{table}\ncheapest row that carries its workload: cost {}", text::number(row.cost))
+            }
+            None => format!("{table}\nno row carries its workload (forwards {} % of it)", 100.0 * CARRIES),
+        }
+    }
+
+    /// Draws all rows, throughput over cost, and the front as a line.
+    pub fn section(&self) -> Section {
+        let [cost, throughput] = &self.axes;
+        let front = self.rows.iter().map(|row| (row.cost, row.throughput)).collect();
+        let drawing = Drawing::Points(
+            vec![Series { name: "simulated".to_owned(), points: self.points.clone() }],
+            vec![Series { name: "Pareto front".to_owned(), points: front }],
+        );
+        let chart = Chart {
+            title: "Throughput over cost".to_owned(),
+            x: Axis::new(cost, Scale::Linear),
+            y: Axis::new(throughput, Scale::Linear),
+            drawing,
+        };
+        let notes = vec![format!("{} of {} points are on the front", self.rows.len(), self.points.len())];
+        Section { title: "Pareto front".to_owned(), notes, charts: vec![chart], tables: vec![] }
     }
 }
 
@@ -127,8 +215,8 @@ mod tests {
     fn front(goals: &str, table: &[Vec<String>]) -> Result<Vec<(f64, f64, bool)>> {
         let known = ["cores", "clock", "pps", "share", "problem"].map(str::to_owned);
         let goals: Goals = goals.parse().map_err(Error::argument)?;
-        let front = goals.columns(&known)?.front(table.iter().map(Vec::as_slice))?;
-        Ok(front.iter().map(|f| (f.cost, f.throughput, f.carries)).collect())
+        let front = goals.columns(&known)?.front(table.iter().map(Vec::as_slice), 0.0)?;
+        Ok(front.rows.iter().map(|f| (f.cost, f.throughput, f.carries)).collect())
     }
 
     #[test]
@@ -141,6 +229,51 @@ mod tests {
             front("cores*clock,pps", &table).unwrap(),
             [(1.0, 10.0, false), (2.0, 20.0, false), (3.0, 30.0, true)]
         );
+    }
+
+    fn row(cost: f64, throughput: f64, carries: bool) -> FrontRow<'static> {
+        FrontRow { row: &[], cost, throughput, carries }
+    }
+
+    #[test]
+    fn rows_that_differ_by_less_than_the_tolerance_count_as_equal() {
+        let kept = |rows: Vec<FrontRow<'static>>| -> Vec<(f64, f64)> {
+            thin(rows, 0.001).iter().map(|row| (row.cost, row.throughput)).collect()
+        };
+        // 0.002 % more throughput for more cost.
+        assert_eq!(kept(vec![row(1.0, 1e6, false), row(2.0, 1.000_02e6, false)]), [(1.0, 1e6)]);
+        // 0.002 % less cost for less throughput.
+        assert_eq!(kept(vec![row(100.0, 5.0, false), row(100.002, 9.0, false)]), [(100.002, 9.0)]);
+        // Small steps add up.
+        let steps = (0..30).map(|i| row(f64::from(i) + 1.0, 1000.0 + 0.4 * f64::from(i), false));
+        assert_eq!(kept(steps.collect()).len(), 10);
+        // The cheapest that carries the workload stays, however close.
+        let near = vec![row(1.0, 1e6, false), row(2.0, 1.000_02e6, true), row(3.0, 1.000_03e6, true)];
+        assert_eq!(kept(near), [(1.0, 1e6), (2.0, 1.000_02e6)]);
+    }
+
+    #[test]
+    fn every_row_left_out_is_nearly_equalled_by_a_kept_one() {
+        for seed in 0..500 {
+            let mut rng = fastpath_units::Rng::new(seed);
+            let (mut cost, mut throughput) = (1.0, 1.0);
+            let mut points = Vec::new();
+            for _ in 0..40 {
+                cost *= 1.0 + 0.02 * rng.unit_f64();
+                throughput *= 1.0 + 0.02 * rng.unit_f64();
+                points.push((cost, throughput));
+            }
+            let kept =
+                thin(points.iter().map(|&(cost, throughput)| row(cost, throughput, false)).collect(), 0.01);
+            assert!(kept.len() < points.len(), "seed {seed}");
+            for (cost, throughput) in points {
+                let equals = |row: &FrontRow| {
+                    row.cost <= cost * 1.01 * (1.0 + 1e-12)
+                        && row.throughput * 1.01 * (1.0 + 1e-12) >= throughput
+                };
+                assert!(kept.iter().any(equals), "seed {seed}: {cost} {throughput}");
+            }
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ impl Compare {
         self.plot.write(
             self.question.seed(),
             all.iter().map(|run| run.row(self.question.parameters())).collect(),
+            None,
         )?;
         let mut out = io::stdout().lock();
         if self.json {

@@ -45,7 +45,7 @@ impl Experiment {
             bail!("experiment {name:?} is unknown (have: {known})");
         };
         let rows: Vec<(Map<String, Value>, Map<String, Value>)> = points.iter().map(row).collect();
-        self.plot.write(self.seed, rows)?;
+        self.plot.write(self.seed, rows, None)?;
         if self.json {
             writeln!(out, "{}", json!({ "experiment": name, "results": points }))?;
         } else {

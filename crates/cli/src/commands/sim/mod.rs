@@ -91,7 +91,7 @@ impl Sim {
         if (self.remedy || is_short) && run.outcome.deadlock.is_none() {
             run.find_remedy(&input)?;
         }
-        self.plot.write(input.seed, vec![run.row(self.question.parameters())])?;
+        self.plot.write(input.seed, vec![run.row(self.question.parameters())], None)?;
         if self.json {
             writeln!(out, "{}", run.json())?;
         } else {

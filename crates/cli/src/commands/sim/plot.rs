@@ -2,6 +2,7 @@
 //! measurements.
 
 use clap::Args;
+use fastpath_report::Section;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -20,9 +21,14 @@ pub(in crate::commands) struct Plot {
 pub(in crate::commands) type Row = (Map<String, Value>, Map<String, Value>);
 
 impl Plot {
-    /// Writes the requested files, if any.
+    /// Writes the requested files, if any. `first` is a section of the plot before the others.
     #[cfg(target_os = "linux")]
-    pub(in crate::commands) fn write(&self, seed: u64, rows: Vec<Row>) -> anyhow::Result<()> {
+    pub(in crate::commands) fn write(
+        &self,
+        seed: u64,
+        rows: Vec<Row>,
+        first: Option<Section>,
+    ) -> anyhow::Result<()> {
         use anyhow::Context;
         use fastpath::records::{append_records, open_records, write_report};
         use fastpath_measure::Watch;
@@ -45,14 +51,20 @@ impl Plot {
             append_records(&mut file, &records).with_context(|| path.display().to_string())?;
         }
         if let Some(path) = &self.plot {
-            write_report(path, &Report::new(&records))?;
+            let report = Report::new(&records);
+            write_report(path, &first.into_iter().fold(report, Report::with_section))?;
         }
         Ok(())
     }
 
     /// Reports need the measuring half of the program, which is Linux only.
     #[cfg(not(target_os = "linux"))]
-    pub(in crate::commands) fn write(&self, _seed: u64, _rows: Vec<Row>) -> anyhow::Result<()> {
+    pub(in crate::commands) fn write(
+        &self,
+        _seed: u64,
+        _rows: Vec<Row>,
+        _first: Option<Section>,
+    ) -> anyhow::Result<()> {
         let asked = self.plot.as_ref().or(self.records.as_ref());
         asked.map_or(Ok(()), |path| anyhow::bail!("{}: records are made on Linux only", path.display()))
     }
