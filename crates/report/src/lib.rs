@@ -21,6 +21,7 @@ mod page;
 mod plain;
 mod published;
 mod record;
+mod recorded;
 mod sections;
 mod simulated;
 #[cfg(test)]
@@ -37,6 +38,10 @@ pub use measurement::{Measurement, MeasurementError};
 pub use outputs::{CommandOutput, OutputError};
 pub use published::EvaluationOutput;
 pub use record::{Disturbance, Machine, Optimised, Provenance, Record, Tool, fields};
+pub use recorded::{
+    HostRecord, HostResults, MachineName, PipelineParameters, PipelineRecord, PipelineResults, RecordedCache,
+    RecordedLatency, RecordedStage,
+};
 pub use values::words;
 
 /// A report that can be written in any format.

@@ -1,6 +1,7 @@
 //! Records as a model reads them: numbers and words by name, without provenance.
 
 use crate::record::Record;
+use crate::recorded::MachineName;
 use fastpath_model::Table;
 use fastpath_model::fcs::{self, Fcs};
 use fastpath_model::platform::Platform;
@@ -10,12 +11,15 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The part of a [`Record`] that a model uses. A line that lacks the provenance can be read too.
+/// The part of a [`Record`] that models and simulations use. A line that lacks the provenance can be read too.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Measurement {
     /// What was measured: `host`, `pipeline`, `latency`, `operations`.
     #[serde(default)]
     pub kind: String,
+    /// Where it was made.
+    #[serde(default)]
+    pub(crate) provenance: MeasuredOn,
     /// What was set, by name with the unit last.
     #[serde(default)]
     pub parameters: Map<String, Value>,
@@ -27,6 +31,13 @@ pub struct Measurement {
     pub platform: Option<Platform>,
 }
 
+/// The part of a provenance that models and simulations use.
+#[derive(Clone, PartialEq, Debug, Default, Deserialize)]
+pub(crate) struct MeasuredOn {
+    #[serde(default)]
+    pub(crate) machine: MachineName,
+}
+
 /// Why records make no table.
 #[derive(Debug, Error)]
 pub enum MeasurementError {
@@ -35,6 +46,14 @@ pub enum MeasurementError {
     NotARecord {
         /// The line, from 1.
         line: usize,
+        /// The JSON reader's message.
+        source: serde_json::Error,
+    },
+    /// A field of a record is missing or wrong.
+    #[error("record of kind {kind}: {source}")]
+    Field {
+        /// The kind of the record.
+        kind: String,
         /// The JSON reader's message.
         source: serde_json::Error,
     },
@@ -100,8 +119,9 @@ impl Measurement {
 
 impl From<Record> for Measurement {
     fn from(record: Record) -> Measurement {
-        let Record { kind, provenance: _, parameters, results, platform } = record;
-        Measurement { kind, parameters, results, platform }
+        let Record { kind, provenance, parameters, results, platform } = record;
+        let machine = MachineName { name: provenance.machine.name, cpu: provenance.machine.cpu };
+        Measurement { kind, provenance: MeasuredOn { machine }, parameters, results, platform }
     }
 }
 

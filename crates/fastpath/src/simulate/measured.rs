@@ -7,46 +7,39 @@
 //! Both are texts like any other, so every number can be seen and changed.
 
 use crate::error::{Error, Result};
+use fastpath_report::{
+    HostRecord, Measurement, MeasurementError, PipelineRecord, RecordedCache, RecordedStage,
+};
 use fastpath_sim::parameter::Text;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
 /// The machine of the last host record in `file`.
 pub(super) fn machine(file: &str) -> Result<Text> {
-    let records = read(file)?;
-    let host = records.iter().rev().find(|r| r["kind"] == "host");
-    let host =
-        host.ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure host` in it")))?;
-    let (results, of) = (&host["results"], &host["provenance"]["machine"]);
-    let cores = results["score_per_core"].as_array().map_or(1, Vec::len).max(1);
-    let caches = results["caches"].as_array().map_or(&[][..], Vec::as_slice);
-    let latency = results["latency"].as_array().map_or(&[][..], Vec::as_slice);
-    let number = |value: &Value| value.as_f64().filter(|x| x.is_finite() && *x > 0.0);
-    let edges = caches.iter().filter_map(|cache| {
-        Some(Edge {
-            fits: number(&cache["fits_bytes"])?,
-            exceeds: number(&cache["exceeds_bytes"]),
-            declared: number(&cache["declared_bytes"]),
-            ns: number(&cache["ns"])?,
-        })
-    });
-    let edges: Vec<Edge> = edges.collect();
+    let hosts = records(file, Measurement::host)?;
+    let HostRecord { machine, results } = hosts
+        .last()
+        .ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure host` in it")))?;
+    let cores = results.score_per_core.len().max(1);
+    let is_size = |x: f64| x.is_finite() && x > 0.0;
+    let caches: Vec<&RecordedCache> =
+        results.caches.iter().filter(|cache| is_size(cache.fits_bytes) && is_size(cache.ns)).collect();
     let mut levels = String::new();
-    for (i, (edge, size)) in edges.iter().zip(sizes(&edges)).enumerate() {
-        let shared = if i > 0 && i + 1 == edges.len() { ", shared = true" } else { "" };
+    let sizes = sizes(&caches);
+    for (i, (cache, size)) in caches.iter().zip(&sizes).enumerate() {
+        let shared = if i > 0 && i + 1 == caches.len() { ", shared = true" } else { "" };
         let line = format!(
             "  {{ name = \"L{}\", size = \"{size}B\", latency = \"{:.3}ns\"{shared} }},\n",
             i + 1,
-            edge.ns
+            cache.ns
         );
         levels.push_str(&line);
     }
-    let memory = latency.last().and_then(|point| number(&point["ns"]));
+    let memory = results.latency.last().map(|point| point.ns).filter(|ns| is_size(*ns));
     let memory = memory
         .ok_or_else(|| Error::Argument(format!("{file}: the host record holds no memory latencies")))?;
-    let name = |key: &str| of[key].as_str().unwrap_or("unknown").replace(['"', '\\'], "");
+    let plain = |text: &str| text.replace(['"', '\\'], "");
     let text = format!(
         r#"# Made of a record of `fastpath measure host`.
 name = "this-host"
@@ -82,63 +75,48 @@ level = [
 ]
 source = "measured: plateaus of the latency of dependent loads, and the last of them"
 "#,
-        file = file.replace(['"', '\\'], ""),
-        name = name("name"),
-        cpu = name("cpu"),
+        file = plain(file),
+        name = plain(&machine.name),
+        cpu = plain(&machine.cpu),
     );
     Ok(Text::new(format!("this-host={file}"), text))
-}
-
-/// The end of a cache as a host record holds it, in bytes.
-struct Edge {
-    fits: f64,
-    exceeds: Option<f64>,
-    declared: Option<f64>,
-    ns: f64,
 }
 
 /// Returns the size of each cache: the one the kernel declares where the measurement agrees with
 /// it, otherwise the one measured. Levels of memory must grow, so all sizes are the measured ones
 /// where the declared ones do not: one declared cache may show as two edges.
-fn sizes(edges: &[Edge]) -> Vec<f64> {
-    let agrees = |edge: &&Edge| {
-        edge.declared.is_some_and(|declared| {
-            declared >= 0.99 * edge.fits && edge.exceeds.is_none_or(|exceeds| declared <= 2.0 * exceeds)
-        })
+fn sizes(caches: &[&RecordedCache]) -> Vec<f64> {
+    let declared = |cache: &&RecordedCache| {
+        let declared = cache.declared_bytes.filter(|declared| *declared >= 0.99 * cache.fits_bytes)?;
+        cache.exceeds_bytes.is_none_or(|exceeds| declared <= 2.0 * exceeds).then_some(declared)
     };
-    let sizes: Vec<f64> = edges
-        .iter()
-        .map(|edge| Some(edge).filter(agrees).and_then(|e| e.declared).unwrap_or(edge.fits))
-        .collect();
-    if sizes.is_sorted_by(|a, b| a < b) { sizes } else { edges.iter().map(|edge| edge.fits).collect() }
+    let sizes: Vec<f64> = caches.iter().map(|cache| declared(cache).unwrap_or(cache.fits_bytes)).collect();
+    if sizes.is_sorted_by(|a, b| a < b) {
+        sizes
+    } else {
+        caches.iter().map(|cache| cache.fits_bytes).collect()
+    }
 }
 
 /// The program of the pipeline records in `file`: those like the last one, with the fewest steps of
 /// parsing there are.
 pub(super) fn program(file: &str) -> Result<Text> {
-    let records: Vec<Value> = read(file)?.into_iter().filter(|r| r["kind"] == "pipeline").collect();
+    let records = records(file, Measurement::pipeline)?;
     let last = records
         .last()
         .ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure pipeline` in it")))?;
-    let same = |r: &&Value| {
-        ["program", "cores", "links"].iter().all(|k| r["parameters"][k] == last["parameters"][k])
-    };
-    let steps = |r: &Value| r["parameters"]["h"].as_u64().unwrap_or(0);
-    let fewest = records.iter().filter(same).map(steps).min().unwrap_or(0);
-    let what = last["parameters"]["program"].as_str().unwrap_or("pipeline").to_owned();
-    let mut order: Vec<String> = Vec::new();
-    let mut stages: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for record in records.iter().filter(same).filter(|record| steps(record) == fewest) {
-        let size = record["parameters"].get("p").or(record["parameters"].get("size"));
-        let size = size
-            .and_then(Value::as_f64)
-            .ok_or_else(|| Error::Argument(format!("{file}: a record without a frame size")))?;
-        for stage in record["results"]["stages"].as_array().into_iter().flatten() {
-            let (Some(name), Some(ns)) = (stage["name"].as_str(), stage["ns"].as_f64()) else { continue };
-            if !stages.contains_key(name) {
-                order.push(name.to_owned());
+    let of = |r: &PipelineRecord| (r.parameters.program.clone(), r.parameters.cores, r.parameters.links);
+    let same = || records.iter().filter(|record| of(record) == of(last));
+    let fewest = same().map(|record| record.parameters.h).min().unwrap_or(0);
+    let what = last.parameters.program.replace(['"', '\\'], "");
+    let mut order: Vec<&str> = Vec::new();
+    let mut stages: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for record in same().filter(|record| record.parameters.h == fewest) {
+        for RecordedStage { name, ns } in &record.results.stages {
+            if !stages.contains_key(name.as_str()) {
+                order.push(name);
             }
-            stages.entry(name.to_owned()).or_default().push((size, ns.max(0.0)));
+            stages.entry(name).or_default().push((record.parameters.p, ns.max(0.0)));
         }
     }
     if order.is_empty() {
@@ -148,7 +126,7 @@ pub(super) fn program(file: &str) -> Result<Text> {
         "# Made of records of `fastpath measure pipeline`.\nname = \"{what}\"\nsource = \"{}: medians of each stage, per packet and core\"\n",
         file.replace(['"', '\\'], "")
     );
-    for name in &order {
+    for name in order {
         let (fixed, per_byte) = line(&stages[name]);
         write!(
             text,
@@ -161,16 +139,15 @@ pub(super) fn program(file: &str) -> Result<Text> {
     Ok(Text::new(format!("pipeline={file}"), text))
 }
 
-fn read(file: &str) -> Result<Vec<Value>> {
+/// Reads the records of one kind, typed by `typed`.
+fn records<T>(
+    file: &str,
+    typed: impl Fn(&Measurement) -> std::result::Result<Option<T>, MeasurementError>,
+) -> Result<Vec<T>> {
+    let refuse = |error: MeasurementError| Error::Argument(format!("{file}: {error}"));
     let text = std::fs::read_to_string(file).map_err(Error::file(Path::new(file)))?;
-    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-    let record = |(index, line): (usize, &str)| {
-        let parsed = serde_json::from_str(line);
-        parsed.map_err(|_| {
-            Error::Argument(format!("{file}: line {}: not a record (one JSON object)", index + 1))
-        })
-    };
-    lines.map(record).collect()
+    let all = Measurement::parse(&text).map_err(refuse)?;
+    all.iter().filter_map(|record| typed(record).map_err(refuse).transpose()).collect()
 }
 
 /// Cost of a frame without bytes and of a byte, by least squares, neither below 0. Frames in memory
@@ -194,13 +171,15 @@ mod tests {
     #[test]
     fn sizes_of_caches_grow_whatever_the_kernel_declares() {
         const MIB: f64 = 1_048_576.0;
-        let edge = |fits: f64, exceeds: f64, declared: Option<f64>| Edge {
-            fits: fits * MIB,
-            exceeds: Some(exceeds * MIB),
-            declared: declared.map(|size| size * MIB),
+        let edge = |fits: f64, exceeds: f64, declared: Option<f64>| RecordedCache {
+            fits_bytes: fits * MIB,
+            exceeds_bytes: Some(exceeds * MIB),
+            declared_bytes: declared.map(|size| size * MIB),
             ns: 1.0,
         };
-        let mib = |edges: &[Edge]| sizes(edges).into_iter().map(|size| size / MIB).collect::<Vec<_>>();
+        let mib = |edges: &[RecordedCache]| {
+            sizes(&edges.iter().collect::<Vec<_>>()).into_iter().map(|size| size / MIB).collect::<Vec<_>>()
+        };
         // The kernel says 480 MiB of L3; the latencies have an edge at 32 and one at 384 MiB.
         let split = [
             edge(0.046875, 0.0625, Some(0.046875)),
