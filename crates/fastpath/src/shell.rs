@@ -57,8 +57,18 @@ impl ShellLink {
             ("queue", &self.queue),
             ("overhead", &self.overhead),
         ];
+        // A queue of both directions is not written for the link.
+        let is_of_mm_link = self.queue.as_deref().and_then(of_mm_link).is_some();
+        let has_queue = |values: &[String], trace: &Option<PathBuf>| {
+            trace.is_some() && is_of_mm_link || values.iter().any(|value| value.starts_with("queue="))
+        };
+        let has_traces = self.trace_up.is_some() || self.trace_down.is_some();
+        let is_replaced =
+            has_traces && has_queue(&self.up, &self.trace_up) && has_queue(&self.down, &self.trace_down);
         for (key, value) in both {
-            if let Some(value) = value {
+            if let Some(value) = value
+                && !(key == "queue" && is_replaced)
+            {
                 writeln!(text, "{}", spec::assignment(key, value)).expect(INFALLIBLE);
             }
         }
