@@ -1,5 +1,5 @@
-//! The records that a simulated machine and program are made of, typed. Fields that a simulation does
-//! not need are not read.
+//! The records that a simulated machine and program are made of, typed. Fields that a simulation
+//! does not need are not read.
 
 use crate::measurement::{Measurement, MeasurementError};
 use serde::Deserialize;
