@@ -87,8 +87,8 @@ impl Goals {
 
 impl FrontColumns {
     /// Returns the front. A row whose throughput exceeds that of a cheaper row by no more than the
-    /// share `tolerance` is left out, and so is a row whose cost is lower by no more than that while
-    /// its throughput is lower. The cheapest row that carries its workload stays.
+    /// share `tolerance` is left out. So is a row with a lower throughput whose cost is lower by no
+    /// more than that. The cheapest row that carries its workload stays.
     ///
     /// # Errors
     /// [`Error::Argument`] if a cell is not a number, or two rows use different units.

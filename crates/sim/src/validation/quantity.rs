@@ -1,5 +1,5 @@
-//! What the figures are: the publication, the place in it, the quantity with its unit, and the point
-//! at which it was measured. Made of the ids.
+//! The publication of a figure, its place, the quantity with its unit, and the point at which it was
+//! measured, from the id of the figure.
 
 use serde::Serialize;
 use std::fmt;
