@@ -1,7 +1,7 @@
 //! The end of a run in real time, on standard error.
 
 use crate::Answer;
-use fastpath::run_report::{accounting_lines, is_good, lateness_lines};
+use fastpath::run_report::{accounting_lines, is_good, lateness_lines, lost_under_load};
 use fastpath_engine::Report;
 use std::io::{self, Write};
 
@@ -18,10 +18,11 @@ pub(crate) fn print_accounting(report: &Report) {
     print(&accounting_lines(report));
 }
 
-/// Prints how late frames were released. Returns false if a tolerance was set and exceeded.
+/// Prints how late frames were released. Returns false if a tolerance was set and exceeded, or if
+/// the engine did not keep up.
 pub(crate) fn print_lateness(report: &Report) -> bool {
     print(&lateness_lines(report));
-    !report.is_broken()
+    !report.is_broken() && lost_under_load(report) == 0
 }
 
 fn print(lines: &[String]) {

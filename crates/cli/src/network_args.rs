@@ -27,6 +27,8 @@ pub(crate) struct NetworkArgs {
     http: Option<HttpAddress>,
     #[command(flatten)]
     real_time: RealTimeArgs,
+    #[arg(skip)]
+    tolerance_default: Option<fastpath_units::Duration>,
 }
 
 /// How the engine keeps time. The [engine] table of a spec has the same settings.
@@ -79,6 +81,11 @@ fn late(arg: LateArg) -> Late {
 }
 
 impl NetworkArgs {
+    /// Uses this tolerance if neither the command line nor the spec has one.
+    pub(crate) fn default_tolerance(&mut self, tolerance: fastpath_units::Duration) {
+        self.tolerance_default = Some(tolerance);
+    }
+
     /// Starts the network with `start`: [`Lab::up`] or [`Lab::attach`].
     pub(crate) fn start(
         &self,
@@ -90,6 +97,7 @@ impl NetworkArgs {
         options.packet_log.clone_from(&self.ledger);
         options.http.clone_from(&self.http);
         self.real_time.apply_to(&mut options);
+        options.tolerance = options.tolerance.or(self.tolerance_default);
         Ok(start(network.spec.topology, &name, options)?)
     }
 }

@@ -10,7 +10,7 @@ use crate::sys::thread::set_high_priority;
 /// On a machine with all cores busy, a prober that waits for a core between reading the clock and
 /// sending measures round trips that are too long.
 pub fn with_high_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    on_thread_with(set_high_priority, work)
+    on_thread_with(|| _ = set_high_priority(), work)
 }
 
 /// Runs `work` on a thread of low priority, and waits for its result.

@@ -171,7 +171,12 @@ impl<O: Observer> Worker<O> {
         // A spinning thread of high priority would keep its core from the hosts that it serves.
         if self.idle == Idle::Save {
             minimise_timer_slack();
-            set_high_priority();
+            if let Err(error) = set_high_priority() {
+                let ask = "allow it with CAP_SYS_NICE, ulimit -e 40 or LimitNICE=-20";
+                self.notice.send(&format!(
+                    "the engine has the priority of other programs ({error}): under load frames may be late or lost; {ask}"
+                ));
+            }
         }
         while !self.commands.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
             self.iterate();

@@ -46,6 +46,12 @@ pub fn lateness_lines(report: &Report) -> Vec<String> {
             preempted.total_ms
         ));
     }
+    match lost_under_load(report) {
+        0 => {}
+        lost => lines.push(format!(
+            "fastpath: {lost} frames were lost between hosts and links: the machine was too slow for this load"
+        )),
+    }
     if report.is_broken() {
         lines.extend(report.broken().into_iter().map(|line| format!("fastpath: {line}")));
         lines.push(format!("fastpath: the tolerance of {} was exceeded", report.lateness.tolerance));
@@ -53,17 +59,25 @@ pub fn lateness_lines(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Whether all frames are accounted for and were released in time, no port failed, and the
-/// per-packet log is complete.
+/// Returns the number of frames that were lost between hosts and links, which no spec asks for: the
+/// engine did not read or send them in time.
+pub fn lost_under_load(report: &Report) -> u64 {
+    report.ports.iter().map(|port| port.counters.rx_overrun + port.counters.tx_full).sum()
+}
+
+/// Whether all frames are accounted for and were released in time, none was lost because the engine
+/// did not keep up, no port failed, and the per-packet log is complete.
 pub fn is_good(report: &Report) -> bool {
+    let has_kept_up = lost_under_load(report) == 0;
     let has_log = report.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
     let has_ports = report.ports.iter().all(|port| port.failure.is_none());
-    report.conservation.balances() && !report.is_broken() && has_ports && has_log
+    report.conservation.balances() && !report.is_broken() && has_ports && has_log && has_kept_up
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fastpath_engine::port::PortCounters;
 
     #[test]
     fn a_packet_log_that_is_cut_short_is_not_good() {
@@ -77,5 +91,28 @@ mod tests {
         assert!(is_good(&report(r#""missing":0"#)));
         assert!(!is_good(&report(r#""missing":3"#)));
         assert!(!is_good(&report(r#""missing":0,"failure":"No space left on device""#)));
+    }
+
+    #[test]
+    fn losses_that_no_spec_asks_for_are_not_good() {
+        let report = |counters: PortCounters| -> Report {
+            let lateness = serde_json::json!({ "frames": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 });
+            let port = serde_json::json!({ "name": "eth0", "host": "a", "lateness": lateness, "counters": counters });
+            serde_json::from_value(serde_json::json!({ "uptime_s": 1.0, "links": [], "ports": [port],
+                "conservation": { "in": 0, "delivered": 0, "dropped": {}, "held": 0 } }))
+            .unwrap()
+        };
+        assert!(is_good(&report(PortCounters { rx_frames: 1, ..PortCounters::default() })));
+        for lost in [
+            PortCounters { rx_overrun: 1, ..PortCounters::default() },
+            PortCounters { tx_full: 1, ..PortCounters::default() },
+        ] {
+            let report = report(lost);
+            assert!(!is_good(&report), "{lost:?}");
+            assert!(
+                lateness_lines(&report).iter().any(|line| line.contains("1 frames were lost")),
+                "{lost:?}"
+            );
+        }
     }
 }

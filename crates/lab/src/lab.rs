@@ -6,13 +6,15 @@ use crate::host::{Host, HostError};
 use crate::mounts::View;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::neighbors::KnownNeighbors;
+use crate::netlink::{LinkParameters, Netlink};
 use crate::open_files;
 use crate::scope::Scope;
 use crate::state::{self, ClaimError, HostState, State};
 use crate::variables;
 use fastpath_engine::{AttachError, EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
-use fastpath_spec::Topology;
+use fastpath_spec::{Node, NodeKind, Topology};
+use nix::net::if_::if_nametoindex;
 use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,6 +57,10 @@ fn is_down(interface: &str) -> bool {
     of_it.next().is_some_and(|address| !address.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP))
 }
 
+fn bring_up(interface: &str) -> io::Result<()> {
+    Netlink::open()?.bring_up(if_nametoindex(interface)?, LinkParameters::default())
+}
+
 /// What a lab is started with.
 struct LabParts {
     base: PathBuf,
@@ -83,6 +89,14 @@ pub enum UpError {
     /// An interface could not be used.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// An interface is down and could not be brought up.
+    #[error("port {name} is down: bringing it up: {source}; write ip link set {name} up")]
+    Down {
+        /// The interface.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
     /// The engine did not start.
     #[error(transparent)]
     Engine(#[from] StartError),
@@ -126,6 +140,13 @@ impl Lab {
         let scope = Scope::of_lab(name, privilege, &claim);
         let scope = Some(scope.map_err(|source| UpError::State { name: name.to_owned(), source })?);
         open_files::allow(&topology)?;
+        let has_port = |node: &&Node| matches!(node.kind, NodeKind::Host { port: Some(_) });
+        let ignored: Vec<&str> =
+            topology.nodes.iter().filter(has_port).map(|node| node.name.as_str()).collect();
+        if !ignored.is_empty() {
+            let names = ignored.join(", ");
+            options.notice.send(&format!("a lab makes its hosts: port = of {names} is for fastpath run"));
+        }
         let routes = Routes::compute(&topology);
         let neighbors = KnownNeighbors::in_topology(&topology);
         let mut hosts = Vec::new();
@@ -148,7 +169,8 @@ impl Lab {
         let ports = fastpath_engine::attach(&topology, &options.notice)?;
         for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
             let name = port.name();
-            options.notice.send(&format!("port {name} is down and carries nothing: ip link set {name} up"));
+            bring_up(name).map_err(|source| UpError::Down { name: name.to_owned(), source })?;
+            options.notice.send(&format!("port {name} was down and is brought up"));
         }
         let place =
             LabParts { base, claim, privilege: Privilege::Own, scope: None, hosts: Vec::new(), ports };
@@ -258,10 +280,12 @@ mod tests {
     use super::*;
     use crate::scope::Boundary;
     use crate::skip;
-    use fastpath_spec::{NodeKind, Topology};
+    use fastpath_engine::Notice;
     use std::io::Read;
     use std::net::UdpSocket;
+    use std::os::fd::AsFd;
     use std::process::Stdio;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
     /// Two hosts on one ideal link: 10.0.0.1 and 10.0.0.2, and IPv6 addresses.
@@ -339,6 +363,34 @@ mod tests {
         // Those that this process inherited itself.
         let elsewhere = Command::new("sh").args(arguments).output().unwrap().stdout;
         assert_eq!(output(&lab, "a", "sh", &arguments), String::from_utf8(elsewhere).unwrap());
+    }
+
+    #[test]
+    fn a_port_that_is_down_is_brought_up_and_a_port_of_a_lab_is_named() {
+        let Some(lab) = up("ports") else { return };
+        let said = Arc::new(Mutex::new(String::new()));
+        let options = || {
+            let copy = Arc::clone(&said);
+            let notice = Notice::new(move |text| copy.lock().unwrap().push_str(text));
+            Options { notice, ..Options::new(fastpath_net::Options::default()) }
+        };
+        let text = "[host.a]\nport = 'fpdown0'\n[host.b]\nport = 'fpdown1'\n[[link]]\nbetween = ['a', 'b']";
+        let (topology, _) = fastpath_spec::parse(text).unwrap();
+        let name = format!("down-{}", std::process::id());
+        // The interfaces are in a namespace of their own.
+        let attached = lab.host("a").unwrap().namespace.within(|| {
+            let own = std::fs::File::open("/proc/thread-self/ns/net").unwrap();
+            Netlink::open().unwrap().add_veth("fpdown0", "fpdown1", own.as_fd()).unwrap();
+            let lab = Lab::attach(topology.clone(), &name, options()).unwrap();
+            let down = ["fpdown0", "fpdown1"].map(is_down);
+            drop(lab);
+            down
+        });
+        assert_eq!(attached.unwrap(), [false, false]);
+        assert!(said.lock().unwrap().contains("port fpdown1 was down"), "{said:?}");
+        let name = format!("ignored-{}", std::process::id());
+        drop(Lab::up(topology, &name, options()).unwrap());
+        assert!(said.lock().unwrap().contains("port = of a, b is for fastpath run"), "{said:?}");
     }
 
     #[test]

@@ -19,6 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+/// The tolerance of an audit if none is given. A network whose frames are later is not the one that
+/// the spec describes.
+const AUDIT_TOLERANCE: fastpath_units::Duration = fastpath_units::Duration::from_ms(100);
+
 /// Run real programs on emulated hosts, each a network namespace.
 ///
 /// A lab is not a sandbox: it separates networks, not programs. Programs in a lab that root brought
@@ -51,7 +55,7 @@ struct Run {
     #[command(flatten)]
     network: NetworkArgs,
     /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, and compare them with the
-    /// spec.
+    /// spec. The default of --tolerance is 100ms.
     #[arg(long)]
     audit: bool,
     /// Print one JSON object: the audit, or without an audit the report of the run (as `fastpath
@@ -134,7 +138,10 @@ pub(super) fn stay(lab: Lab, stop: &AtomicBool) -> anyhow::Result<Answer> {
 }
 
 impl Run {
-    fn run(self) -> anyhow::Result<Answer> {
+    fn run(mut self) -> anyhow::Result<Answer> {
+        if self.audit {
+            self.network.default_tolerance(AUDIT_TOLERANCE);
+        }
         let stop = stop_on_signals()?;
         let lab = match self.network.start(Lab::up) {
             Err(error) if self.audit && is_not_permitted(&error) => return self.replay_instead(&error),

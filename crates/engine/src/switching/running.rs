@@ -21,7 +21,7 @@ pub fn serve(control: &Control, mut datapath: Datapath) -> io::Result<SwitchRunn
     let mut running = SwitchRunning { control: control.clone(), threads: Vec::new() };
     let worker = move || {
         minimise_timer_slack();
-        set_high_priority();
+        let _ = set_high_priority();
         datapath.run();
     };
     running.threads.push(std::thread::Builder::new().name("fastpath-switch".to_owned()).spawn(worker)?);

@@ -24,10 +24,37 @@ pub(crate) fn minimise_timer_slack() {
     let _: libc::c_int = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
 }
 
-/// Requests that this thread runs before those of other programs.
-pub(crate) fn set_high_priority() {
+/// Requests that this thread runs before those of other programs: the highest priority of an
+/// ordinary thread, or what the limits of the user allow (`ulimit -e`, `ulimit -r`).
+///
+/// # Errors
+/// The system grants none of them.
+pub(crate) fn set_high_priority() -> io::Result<()> {
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
-    let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, HIGHEST) };
+    let nice = |value: libc::c_int| check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, value) });
+    let Err(refusal) = nice(HIGHEST) else { return Ok(()) };
+    // The limit is 20 minus the nice value (getrlimit(2)).
+    let allowed = 20 - soft_limit(libc::RLIMIT_NICE).min(40) as libc::c_int;
+    if allowed < 0 && nice(allowed).is_ok() {
+        return Ok(());
+    }
+    // A real-time thread that never blocks is killed where its time is limited.
+    if soft_limit(libc::RLIMIT_RTPRIO) > 0 && soft_limit(libc::RLIMIT_RTTIME) == libc::RLIM_INFINITY {
+        let lowest = libc::sched_param { sched_priority: 1 };
+        // SAFETY: `lowest` lives through the call, which only reads it. Process 0 is this thread.
+        if check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest) }).is_ok() {
+            return Ok(());
+        }
+    }
+    Err(refusal)
+}
+
+/// Returns a limit of this process; 0 if there is no such limit.
+fn soft_limit(resource: libc::__rlimit_resource_t) -> libc::rlim_t {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` lives through the call, which writes it.
+    let _: libc::c_int = unsafe { libc::getrlimit(resource, &raw mut limit) };
+    limit.rlim_cur
 }
 
 /// Requests that other threads run before the calling thread.
