@@ -1,5 +1,5 @@
-//! The publication of a figure, its place, the quantity with its unit, and the point at which it was
-//! measured, from the id of the figure.
+//! The publication of a figure, its place, the quantity with its unit, and the point at which it
+//! was measured, from the id of the figure.
 
 use serde::Serialize;
 use std::fmt;
