@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The part of a [`Record`] that models and simulations use. A line that lacks the provenance can be
-/// read too.
+/// The part of a [`Record`] that models and simulations use. A line that lacks the provenance can
+/// be read too.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Measurement {
     /// What was measured: `host`, `pipeline`, `latency`, `operations`.
@@ -39,7 +39,7 @@ pub(crate) struct MeasuredOn {
     pub(crate) machine: MachineName,
 }
 
-/// Why records make no table.
+/// Why a table cannot be made of records.
 #[derive(Debug, Error)]
 pub enum MeasurementError {
     /// A line is not a record.
@@ -61,7 +61,7 @@ pub enum MeasurementError {
     /// No record has parameters or results.
     #[error("no record with `parameters` and `results`: measure with `fastpath measure`")]
     Nothing,
-    /// The records make no table.
+    /// A table cannot be made of the records.
     #[error(transparent)]
     Table(#[from] TableError),
 }
