@@ -4,10 +4,10 @@
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::port::PortCounters;
 use crate::report::PacketLogReport;
-use crate::sys::poll::Bell;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, Volume};
 use fastpath_net::{FrameAccounting, LinkChange, ScheduleFull};
+use fastpath_sys::poll::Bell;
 use fastpath_units::{Duration, Time};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;

@@ -37,6 +37,7 @@
 //!
 //! Read first: `worker.rs` (the loop), then `port/mod.rs`; `engine.rs` starts and stops everything.
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 mod attach;
 mod clock;
@@ -53,7 +54,6 @@ mod ready;
 mod report;
 mod sleep_margin;
 pub mod switching;
-mod sys;
 mod worker;
 mod worker_clock;
 mod worker_group;
@@ -63,10 +63,10 @@ pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{EdgePorts, Options, Panicked, Running, StartError, Stopper, start};
 pub use fastpath_spec::{Idle, Late, Workers};
+pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;
 pub use notice::Notice;
 pub use report::{
     FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PacketLogReport, PipeReport,
     PortReport, Report, WorkerReport,
 };
-pub use sys::large_blocks::LargeBlocks;

@@ -1,8 +1,8 @@
 //! The scheduling priority of threads: work that must not wait, and work that may.
 
-pub use crate::sys::thread::set_low_priority;
+pub use fastpath_sys::thread::set_low_priority;
 
-use crate::sys::thread::set_high_priority;
+use fastpath_sys::thread::set_high_priority;
 
 /// Runs `work` on a thread of high priority, and waits for its result. Threads that `work` starts
 /// inherit the priority. Without the privilege the thread has the ordinary priority.
@@ -32,7 +32,7 @@ fn on_thread_with<T: Send>(set_priority: fn(), work: impl FnOnce() -> T + Send) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::thread::niceness;
+    use fastpath_sys::thread::niceness;
     use std::thread;
 
     #[test]

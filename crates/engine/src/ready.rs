@@ -6,7 +6,7 @@
 //! ```
 
 use crate::Idle;
-use crate::sys::epoll::Epoll;
+use fastpath_sys::epoll::Epoll;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;

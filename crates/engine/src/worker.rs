@@ -21,10 +21,10 @@ use crate::notice::Notice;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
-use crate::sys::thread::{minimise_timer_slack, set_high_priority};
 use crate::worker_clock::WorkerClock;
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
+use fastpath_sys::thread::{minimise_timer_slack, set_high_priority};
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::io;
@@ -524,7 +524,10 @@ mod tests {
     use super::*;
     use crate::command::CommandSender;
     use crate::port::{Memory, MemoryEnd};
-    use crate::sys::heap;
+    use fastpath_sys::heap::{self, CountingAllocator};
+
+    #[global_allocator]
+    static ALLOCATOR: CountingAllocator = CountingAllocator;
     use fastpath_link::{Change, Limit, PipeSpec, QueueSpec};
     use fastpath_net::Options;
     use fastpath_spec::{Direction, NodeKind, Topology};

@@ -1,5 +1,5 @@
-//! The worker's clock, which also detects interruptions of its thread: intervals in which the thread
-//! was to run and did not run.
+//! The worker's clock, which also detects interruptions of its thread: intervals in which the
+//! thread was to run and did not run.
 //!
 //! Two readings with little work between them that are far apart, and a sleep that ends late, are
 //! suspicious. What happened is what the kernel accounts for:
@@ -11,7 +11,7 @@
 //! ```
 
 use crate::clock::Clock;
-use crate::sys::thread::{Steal, ThreadAccount, ThreadTimes};
+use fastpath_sys::thread::{Steal, ThreadAccount, ThreadTimes};
 use fastpath_units::{Duration, Time};
 
 /// The longest time that the work between two readings takes: a burst of one port.

@@ -88,18 +88,15 @@ pub(super) fn metrics(report: &Report) -> String {
 }
 
 fn packet_log(text: &mut String, report: &Report) {
-    let all: [(&str, &str, &str, fn(&PacketLogReport) -> f64); 3] = [
-        ("packet_log_entries_total", "counter", "Entries of the per-packet log.", |log| log.written as f64),
-        ("packet_log_missing_entries_total", "counter", "Entries that the log lacks.", |log| {
-            log.missing as f64
-        }),
-        ("packet_log_up", "gauge", "1 while the per-packet log is written, 0 after it failed.", |log| {
-            f64::from(u8::from(log.failure.is_none()))
-        }),
-    ];
-    for (name, kind, help, value) in all {
+    let mut add = |name, kind, help, value: fn(&PacketLogReport) -> f64| {
         family(text, name, kind, help, report.packet_log.iter().map(|log| (String::new(), value(log))));
-    }
+    };
+    let is_up: fn(&PacketLogReport) -> f64 = |log| f64::from(u8::from(log.failure.is_none()));
+    add("packet_log_entries_total", "counter", "Entries of the per-packet log.", |log| log.written as f64);
+    add("packet_log_missing_entries_total", "counter", "Entries that the log lacks.", |log| {
+        log.missing as f64
+    });
+    add("packet_log_up", "gauge", "1 while the per-packet log is written, 0 after it failed.", is_up);
 }
 
 /// Configured and measured delays with jitter, by link.

@@ -28,8 +28,8 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// Clients of a listener served at a time. One more disconnects the oldest: slow clients keep nobody
-/// out, and those of one listener do not concern the others.
+/// Clients of a listener served at a time. One more disconnects the oldest, so that slow clients
+/// exclude no other, and those of one listener do not concern the others.
 const CLIENTS_MAX: usize = 16;
 /// Fixes the token, for scripts and Prometheus. Without it the token is random.
 const TOKEN_VARIABLE: &str = "FASTPATH_HTTP_TOKEN";

@@ -6,7 +6,7 @@
 //! process.
 
 use super::OpenError;
-use crate::sys::listening_process;
+use fastpath_sys::listening_process;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;

@@ -8,9 +8,9 @@
 use super::af_packet::send_burst;
 use super::base::PortBase;
 use super::{Burst, OpenError, Port, PortCounters, PortError};
-use crate::sys::interface;
-use crate::sys::packet::PacketSocket;
 use fastpath_net::{Frame, FramePool};
+use fastpath_sys::interface;
+use fastpath_sys::packet::PacketSocket;
 use fastpath_units::Time;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -1,6 +1,6 @@
 //! Receive offloads that merge packets: switched off while a port is open, and restored.
 
-use crate::sys::interface;
+use fastpath_sys::interface;
 use std::os::fd::BorrowedFd;
 
 /// The settings of the interface before the port was opened.

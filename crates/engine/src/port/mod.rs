@@ -43,9 +43,9 @@ pub use pcap::Pcap;
 pub use tap::TapPort;
 
 use crate::notice::Notice;
-use crate::sys::interface;
 use fastpath_net::{Frame, FramePool};
 use fastpath_spec::PortName;
+use fastpath_sys::interface;
 use fastpath_units::Time;
 use fastpath_wire::pcap::ReadError;
 use std::collections::VecDeque;

@@ -7,9 +7,9 @@
 use super::control::Control;
 use crate::notice::Notice;
 use crate::port::{Burst, Port, PortCounters, PortError};
-use crate::sys::poll::PollSet;
 use fastpath_net::{Frame, FramePool};
 use fastpath_switch::{Outbox, Verdict};
+use fastpath_sys::poll::PollSet;
 use fastpath_units::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;

@@ -1,8 +1,8 @@
 //! The link state of interfaces.
 
 use crate::port::Port;
-use crate::sys::{interface, poll};
 use fastpath_switch::port::LinkState;
+use fastpath_sys::{interface, poll};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;

@@ -3,7 +3,7 @@
 use super::accounting::SwitchAccounting;
 use super::control::Control;
 use super::datapath::Datapath;
-use crate::sys::thread::{minimise_timer_slack, set_high_priority};
+use fastpath_sys::thread::{minimise_timer_slack, set_high_priority};
 use std::io;
 use std::thread::JoinHandle;
 

@@ -13,7 +13,7 @@ const PAGE: usize = 4096;
 
 /// A mapping, removed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Mapping {
+pub struct Mapping {
     start: NonNull<u8>,
     len: usize,
 }
@@ -27,7 +27,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Maps `len` bytes of zeroes, rounded up to whole huge pages, which the kernel is advised to
     /// use.
-    pub(crate) fn anonymous(len: usize) -> io::Result<Mapping> {
+    pub fn anonymous(len: usize) -> io::Result<Mapping> {
         Mapping::huge_as_filled(len.next_multiple_of(HUGE))
     }
 
@@ -113,7 +113,7 @@ impl Mapping {
     }
 
     /// Maps `len` bytes of a descriptor, shared with the kernel.
-    pub(crate) fn shared(fd: BorrowedFd<'_>, len: usize, offset: libc::off_t) -> io::Result<Mapping> {
+    pub fn shared(fd: BorrowedFd<'_>, len: usize, offset: libc::off_t) -> io::Result<Mapping> {
         let (protection, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
         Mapping::map(len, protection, kind, fd.as_raw_fd(), offset)
     }
@@ -128,17 +128,18 @@ impl Mapping {
     }
 
     /// Returns the start of the mapping.
-    pub(crate) fn start(&self) -> NonNull<u8> {
+    pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Returns the length of the mapping in bytes.
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the length of the mapping in bytes; never 0.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns how many of its bytes lie on huge pages; 0 if the kernel does not report it.
-    pub(crate) fn huge(&self) -> usize {
+    pub fn huge(&self) -> usize {
         let text = fs::read_to_string("/proc/self/smaps").unwrap_or_default();
         let (from, to) = (self.start.as_ptr() as usize, self.start.as_ptr() as usize + self.len);
         let mut is_ours = false;

@@ -12,7 +12,7 @@ const ETHTOOL_SFLAGS: u32 = 0x26;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 /// Large receive offload, as a bit of `ETHTOOL_GFLAGS` (linux/ethtool.h).
-pub(crate) const FLAG_LRO: u32 = 1 << 15;
+pub const FLAG_LRO: u32 = 1 << 15;
 
 const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
@@ -42,7 +42,7 @@ struct EthtoolValue {
 }
 
 /// Returns the index of the interface called `name` in the thread's namespace.
-pub(crate) fn index_of(name: &str) -> io::Result<u32> {
+pub fn index_of(name: &str) -> io::Result<u32> {
     let name = CString::new(name).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     // SAFETY: `name` ends in NUL and outlives the call.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {
@@ -52,7 +52,7 @@ pub(crate) fn index_of(name: &str) -> io::Result<u32> {
 }
 
 /// Returns the names of the interfaces of the thread's namespace.
-pub(crate) fn names() -> Vec<String> {
+pub fn names() -> Vec<String> {
     // SAFETY: no arguments; the result is null or a list that stays ours until it is freed below.
     let list = unsafe { libc::if_nameindex() };
     if list.is_null() {
@@ -75,7 +75,7 @@ pub(crate) fn names() -> Vec<String> {
 }
 
 /// Returns the largest packet above Ethernet that the interface sends, in bytes.
-pub(crate) fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
+pub fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     let mut request = request(name)?;
     ioctl(socket, libc::SIOCGIFMTU, &mut request)?;
     // SAFETY: the kernel answered SIOCGIFMTU by writing this member.
@@ -83,7 +83,7 @@ pub(crate) fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
 }
 
 /// Sets how many packets may wait for the device; for a TAP, for its reader.
-pub(crate) fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) -> io::Result<()> {
+pub fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) -> io::Result<()> {
     let mut request = request(name)?;
     // The kernel reads `ifr_qlen`, which lies where the MTU does.
     request.ifr_ifru.ifru_mtu = packets.into();
@@ -92,7 +92,7 @@ pub(crate) fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) ->
 
 /// Returns the number of receive queues of an interface in the thread's namespace; 1 if the driver
 /// does not report it.
-pub(crate) fn rx_queues(name: &str) -> u32 {
+pub fn rx_queues(name: &str) -> u32 {
     let Ok(socket) = any_socket() else { return 1 };
     let mut channels = Channels { command: ETHTOOL_GCHANNELS, counts: [0; 8] };
     let Ok(mut request) = request(name) else { return 1 };
@@ -104,7 +104,7 @@ pub(crate) fn rx_queues(name: &str) -> u32 {
 }
 
 /// Returns the name of the driver of an interface in the thread's namespace.
-pub(crate) fn driver(name: &str) -> io::Result<String> {
+pub fn driver(name: &str) -> io::Result<String> {
     let mut info = DriverInfo { command: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
     let mut request = request(name)?;
     request.ifr_ifru.ifru_data = (&raw mut info).cast();
@@ -114,18 +114,18 @@ pub(crate) fn driver(name: &str) -> io::Result<String> {
 }
 
 /// Opens a socket of the thread's namespace, for queries about interfaces.
-pub(crate) fn any_socket() -> io::Result<UnixDatagram> {
+pub fn any_socket() -> io::Result<UnixDatagram> {
     UnixDatagram::unbound()
 }
 
 /// Returns whether an interface with this index exists in the socket's namespace.
-pub(crate) fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
+pub fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
     named(socket, index).is_ok()
 }
 
 /// Returns whether the interface with this index is up and has a carrier. An error means that it
 /// does not exist in the socket's namespace.
-pub(crate) fn is_running(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
+pub fn is_running(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
     let both = libc::IFF_UP | libc::IFF_RUNNING;
     let mut request = named(socket, index)?;
     ioctl(socket, libc::SIOCGIFFLAGS, &mut request)?;
@@ -142,7 +142,7 @@ fn named(socket: BorrowedFd<'_>, index: u32) -> io::Result<libc::ifreq> {
 }
 
 /// Sets the interface up.
-pub(crate) fn set_up(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+pub fn set_up(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     let flags = interface_flags(socket, name)?;
     let mut request = request(name)?;
     request.ifr_ifru.ifru_flags = flags | libc::IFF_UP as c_short;
@@ -157,7 +157,7 @@ fn interface_flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<c_short> {
 }
 
 /// Returns the hardware address of an Ethernet interface.
-pub(crate) fn hw_addr(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]> {
+pub fn hw_addr(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]> {
     let mut request = request(name)?;
     ioctl(socket, libc::SIOCGIFHWADDR, &mut request)?;
     // SAFETY: the kernel answered SIOCGIFHWADDR by writing this member.
@@ -166,22 +166,22 @@ pub(crate) fn hw_addr(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]>
 }
 
 /// Returns whether the interface merges received packets (generic receive offload).
-pub(crate) fn gro(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
+pub fn gro(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
     ethtool(socket, name, ETHTOOL_GGRO, 0)
 }
 
 /// Switches generic receive offload on (1) or off (0).
-pub(crate) fn set_gro(socket: BorrowedFd<'_>, name: &str, value: u32) -> io::Result<()> {
+pub fn set_gro(socket: BorrowedFd<'_>, name: &str, value: u32) -> io::Result<()> {
     ethtool(socket, name, ETHTOOL_SGRO, value).map(drop)
 }
 
 /// Returns the offload flags of the interface; [`FLAG_LRO`] is one of them.
-pub(crate) fn flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
+pub fn flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
     ethtool(socket, name, ETHTOOL_GFLAGS, 0)
 }
 
 /// Sets the offload flags of the interface.
-pub(crate) fn set_flags(socket: BorrowedFd<'_>, name: &str, flags: u32) -> io::Result<()> {
+pub fn set_flags(socket: BorrowedFd<'_>, name: &str, flags: u32) -> io::Result<()> {
     ethtool(socket, name, ETHTOOL_SFLAGS, flags).map(drop)
 }
 

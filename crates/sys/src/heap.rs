@@ -3,17 +3,18 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-struct Counting;
-
-#[global_allocator]
-static HEAP: Counting = Counting;
+/// The system's allocator with a counter per thread. A test program declares it as its
+/// `#[global_allocator]`.
+#[derive(Debug)]
+pub struct CountingAllocator;
 
 thread_local! {
     static REQUESTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of allocations and growths of this thread so far.
-pub(crate) fn requests() -> u64 {
+/// Returns the number of allocations and growths of this thread so far: 0 if the program does not
+/// use the [`CountingAllocator`].
+pub fn requests() -> u64 {
     REQUESTS.get()
 }
 
@@ -23,7 +24,7 @@ fn count() {
 }
 
 // SAFETY: the system's allocator does all the work. Counting neither allocates nor panics.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller meets the conditions of the system's allocator.
@@ -45,6 +46,9 @@ unsafe impl GlobalAlloc for Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[global_allocator]
+    static ALLOCATOR: CountingAllocator = CountingAllocator;
 
     #[test]
     fn every_allocation_is_counted() {

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The memory of a ring.
 #[derive(Debug)]
-struct Shared<T> {
+struct SharedRing<T> {
     producer: NonNull<u32>,
     consumer: NonNull<u32>,
     flags: NonNull<u32>,
@@ -31,12 +31,12 @@ struct Shared<T> {
 
 // SAFETY: the mapping is not tied to a thread. The indices are atomics. An entry is touched only by
 // the side that the indices assign it to, on this side by one thread at a time.
-unsafe impl<T: Copy + Send> Send for Shared<T> {}
+unsafe impl<T: Copy + Send> Send for SharedRing<T> {}
 
 /// The side that writes entries.
 #[derive(Debug)]
 pub(super) struct Producer<T> {
-    shared: Shared<T>,
+    shared: SharedRing<T>,
     /// The next entry to write; the published index may be behind it.
     next: u32,
 }
@@ -44,12 +44,12 @@ pub(super) struct Producer<T> {
 /// The side that reads entries.
 #[derive(Debug)]
 pub(super) struct Consumer<T> {
-    shared: Shared<T>,
+    shared: SharedRing<T>,
     /// The next entry to read; the released index may be behind it.
     next: u32,
 }
 
-impl<T: Copy> Shared<T> {
+impl<T: Copy> SharedRing<T> {
     /// Maps a ring of `len` entries, a power of two.
     fn map(
         fd: BorrowedFd<'_>,
@@ -61,7 +61,7 @@ impl<T: Copy> Shared<T> {
         let mapping = Mapping::shared(fd, bytes, place)?;
         // SAFETY: the kernel's offsets lie inside the mapping, aligned for the type at each.
         let at = |offset: u64| unsafe { mapping.start().add(offset as usize) };
-        Ok(Shared {
+        Ok(SharedRing {
             producer: at(offsets.producer).cast(),
             consumer: at(offsets.consumer).cast(),
             flags: at(offsets.flags).cast(),
@@ -100,7 +100,7 @@ impl<T: Copy> Producer<T> {
         offsets: &libc::xdp_ring_offset,
         len: u32,
     ) -> io::Result<Self> {
-        Ok(Producer { shared: Shared::map(fd, place, offsets, len)?, next: 0 })
+        Ok(Producer { shared: SharedRing::map(fd, place, offsets, len)?, next: 0 })
     }
 
     /// Writes an entry. Returns false if the ring is full. The other side sees the entry after
@@ -140,7 +140,7 @@ impl<T: Copy> Consumer<T> {
         offsets: &libc::xdp_ring_offset,
         len: u32,
     ) -> io::Result<Self> {
-        Ok(Consumer { shared: Shared::map(fd, place, offsets, len)?, next: 0 })
+        Ok(Consumer { shared: SharedRing::map(fd, place, offsets, len)?, next: 0 })
     }
 
     /// Reads an entry. The other side may overwrite it after [`Consumer::release`].
@@ -176,7 +176,7 @@ mod tests {
         // SAFETY: three indices, then four entries, all inside the array, which outlives the ring
         // in these tests.
         let at = |place: usize| unsafe { base.add(place) };
-        let shared = || Shared {
+        let shared = || SharedRing {
             producer: at(0),
             consumer: at(1),
             flags: at(2),

@@ -1,20 +1,24 @@
-//! The interface to the operating system. Every `unsafe` block of the crate is in this directory.
+//! System calls of Linux behind types that are safe to use: packet sockets, AF_XDP, TAP devices,
+//! interfaces, epoll, threads and memory.
 //!
-//! Each file wraps one kernel facility in a type that is safe to use. A block holds one operation
-//! and the reason why it is sound. Frames, links and time are unknown here; ports use these types.
+//! Each file wraps one kernel facility. An `unsafe` block holds one operation and the reason why it
+//! is sound. Frames, links and emulated time are unknown here; the ports and workers of crate
+//! `engine` use these types.
+//!
+//! Linux only: on other systems the crate is empty. Read first: `packet.rs`, then `memory.rs`.
+#![cfg(target_os = "linux")]
 
-pub(crate) mod bpf;
-pub(crate) mod epoll;
-#[cfg(test)]
-pub(crate) mod heap;
-pub(crate) mod interface;
-pub(crate) mod large_blocks;
-pub(crate) mod memory;
-pub(crate) mod packet;
-pub(crate) mod poll;
-pub(crate) mod tap;
-pub(crate) mod thread;
-pub(crate) mod xdp;
+pub mod bpf;
+pub mod epoll;
+pub mod heap;
+pub mod interface;
+pub mod large_blocks;
+pub mod memory;
+pub mod packet;
+pub mod poll;
+pub mod tap;
+pub mod thread;
+pub mod xdp;
 mod xdp_ring;
 
 use std::ffi::{c_char, c_int};
@@ -57,7 +61,7 @@ fn get_option<T: Plain>(fd: BorrowedFd<'_>, level: c_int, option: c_int, mut val
 
 /// Returns the process that listens on the abstract Unix socket `name` of the thread's network
 /// namespace; `None` if there is none, or none that is visible from here.
-pub(crate) fn listening_process(name: &[u8]) -> Option<i32> {
+pub fn listening_process(name: &[u8]) -> Option<i32> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no pointers. Not blocking, because the listener may never accept.
     let fd = check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }).ok()?;

@@ -26,7 +26,7 @@ const TX_LEN: u32 = 2048;
 const CHUNKS: usize = (RX_LEN + TX_LEN) as usize;
 /// Bytes that the kernel leaves free at the start of a chunk that it receives into
 /// (`XDP_PACKET_HEADROOM`).
-pub(crate) const HEADROOM: usize = 256;
+pub const HEADROOM: usize = 256;
 /// Frames the kernel is asked to send with one call (`XDP_MAX_TX_SKB_BUDGET`, Linux 6.17; 32
 /// before).
 const BUDGET: u32 = 512;
@@ -45,7 +45,7 @@ unsafe impl Plain for libc::xdp_statistics {}
 
 /// The memory of all sockets, handed out socket by socket.
 #[derive(Debug)]
-pub(crate) struct Umem {
+pub struct Umem {
     memory: Arc<Mapping>,
     chunk_len: usize,
     /// Bytes handed out.
@@ -56,30 +56,31 @@ pub(crate) struct Umem {
 
 impl Umem {
     /// Allocates memory for this many sockets. A chunk has 2048 or 4096 bytes.
-    pub(crate) fn new(sockets: usize, chunk_len: usize) -> io::Result<Umem> {
+    pub fn new(sockets: usize, chunk_len: usize) -> io::Result<Umem> {
         let memory = Arc::new(Mapping::anonymous(sockets * CHUNKS * chunk_len)?);
         Ok(Umem { memory, chunk_len, given: 0, first: None })
     }
 
     /// Returns the bytes of memory, and how many of them lie on huge pages.
-    pub(crate) fn extent(&self) -> (usize, usize) {
+    pub fn extent(&self) -> (usize, usize) {
         (self.memory.len(), self.memory.huge())
     }
 }
 
 /// What a socket is bound to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Binding {
+pub struct Binding {
     /// Index of the interface.
-    pub(crate) index: u32,
-    pub(crate) queue: u32,
+    pub index: u32,
+    /// Number of the receive queue.
+    pub queue: u32,
     /// Copy mode, with frames longer than a chunk in several pieces, as generic XDP supports.
-    pub(crate) generic: bool,
+    pub generic: bool,
 }
 
 /// A socket bound to a queue of an interface.
 #[derive(Debug)]
-pub(crate) struct XdpSocket {
+pub struct XdpSocket {
     fd: Arc<OwnedFd>,
     memory: Arc<Mapping>,
     chunk_len: usize,
@@ -98,7 +99,7 @@ pub(crate) struct XdpSocket {
 
 impl XdpSocket {
     /// Binds a socket, with the next chunks of `umem`.
-    pub(crate) fn open(umem: &mut Umem, binding: Binding) -> io::Result<XdpSocket> {
+    pub fn open(umem: &mut Umem, binding: Binding) -> io::Result<XdpSocket> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::socket(libc::AF_XDP, kind, 0) })?;
@@ -180,7 +181,7 @@ impl XdpSocket {
 
     /// Passes received pieces to `take` while it returns true, each with whether it is the last of
     /// its frame. Then returns the chunks to the kernel.
-    pub(crate) fn receive(&mut self, mut take: impl FnMut(&[u8], bool) -> bool) {
+    pub fn receive(&mut self, mut take: impl FnMut(&[u8], bool) -> bool) {
         let (mut wants_more, mut taken) = (true, 0);
         while wants_more {
             let Some(descriptor) = self.rx.pop() else { break };
@@ -224,7 +225,7 @@ impl XdpSocket {
     }
 
     /// Puts frames, none longer than a chunk, into the ring until it is full. Returns their number.
-    pub(crate) fn queue<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> usize {
+    pub fn queue<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> usize {
         let mut count = 0;
         for frame in frames {
             if self.free.is_empty() {
@@ -250,7 +251,7 @@ impl XdpSocket {
     }
 
     /// Makes the kernel send what is in the ring. Returns `Ok` also if the device has no room now.
-    pub(crate) fn send(&mut self) -> io::Result<()> {
+    pub fn send(&mut self) -> io::Result<()> {
         if !self.tx.needs_wakeup() {
             return Ok(());
         }
@@ -274,7 +275,7 @@ impl XdpSocket {
     }
 
     /// Returns whether frames in the ring have not been sent yet.
-    pub(crate) fn is_sending(&self) -> bool {
+    pub fn is_sending(&self) -> bool {
         self.tx.pending() > 0
     }
 
@@ -286,7 +287,7 @@ impl XdpSocket {
     }
 
     /// Returns and clears the pending error of the socket.
-    pub(crate) fn take_error(&self) -> io::Result<()> {
+    pub fn take_error(&self) -> io::Result<()> {
         match get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, 0u32)? {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error as i32)),
@@ -295,7 +296,7 @@ impl XdpSocket {
 
     /// Returns the number of frames that the kernel dropped since the last call because they were
     /// not taken in time.
-    pub(crate) fn take_drops(&mut self) -> u64 {
+    pub fn take_drops(&mut self) -> u64 {
         let none = libc::xdp_statistics {
             rx_dropped: 0,
             rx_invalid_descs: 0,

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 /// A set of descriptors to wait on.
 #[derive(Default)]
-pub(crate) struct PollSet {
+pub struct PollSet {
     fds: Vec<libc::pollfd>,
 }
 
 impl PollSet {
     /// Adds a descriptor to wait on until it is readable. It must stay open while this set is used.
     /// A closed one only ends every wait at once.
-    pub(crate) fn add(&mut self, fd: BorrowedFd<'_>) {
+    pub fn add(&mut self, fd: BorrowedFd<'_>) {
         self.fds.push(libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 });
     }
 
     /// Waits until one of the descriptors is readable or broken, a signal arrives, or `timeout` has
     /// passed. Returns true if a descriptor ended the wait.
-    pub(crate) fn wait(&mut self, timeout: Duration) -> bool {
+    pub fn wait(&mut self, timeout: Duration) -> bool {
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
             tv_nsec: timeout.subsec_nanos().into(),
@@ -37,7 +37,7 @@ impl PollSet {
 }
 
 /// Returns whether a descriptor is writable now.
-pub(crate) fn is_writable(fd: BorrowedFd<'_>) -> bool {
+pub fn is_writable(fd: BorrowedFd<'_>) -> bool {
     let mut one = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
     // SAFETY: one entry, which lives through the call. The call does not wait.
     let ready = unsafe { libc::poll(&raw mut one, 1, 0) };
@@ -46,10 +46,14 @@ pub(crate) fn is_writable(fd: BorrowedFd<'_>) -> bool {
 
 /// A doorbell that wakes a poller from another thread (eventfd(2)).
 #[derive(Debug)]
-pub(crate) struct Bell(OwnedFd);
+pub struct Bell(OwnedFd);
 
 impl Bell {
-    pub(crate) fn new() -> io::Result<Bell> {
+    /// Returns a bell that has not been rung.
+    ///
+    /// # Errors
+    /// The limit of open files is reached (eventfd(2)).
+    pub fn new() -> io::Result<Bell> {
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::eventfd(0 as c_uint, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
         // SAFETY: the descriptor was just created and nothing else owns it.
@@ -57,7 +61,7 @@ impl Bell {
     }
 
     /// Rings. The doorbell stays readable until [`Bell::silence`].
-    pub(crate) fn ring(&self) {
+    pub fn ring(&self) {
         let one = 1u64;
         // SAFETY: eight bytes are read from `one`. It fails only if the counter is full; then it
         // rings already.
@@ -65,7 +69,7 @@ impl Bell {
     }
 
     /// Makes the doorbell unreadable again. Returns true if it rang.
-    pub(crate) fn silence(&self) -> bool {
+    pub fn silence(&self) -> bool {
         let mut count = 0u64;
         // SAFETY: eight bytes are written to `count`. It fails only if the doorbell did not ring.
         check_len(unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) }).is_ok()

@@ -11,13 +11,17 @@ use std::time::Duration;
 const BATCH: usize = 64;
 
 /// A set of descriptors, each with a number.
-pub(crate) struct Epoll {
+pub struct Epoll {
     fd: OwnedFd,
     events: [libc::epoll_event; BATCH],
 }
 
 impl Epoll {
-    pub(crate) fn new() -> io::Result<Epoll> {
+    /// Returns an instance that waits for nothing yet.
+    ///
+    /// # Errors
+    /// The limit of open files is reached (epoll_create1(2)).
+    pub fn new() -> io::Result<Epoll> {
         // SAFETY: no pointers.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the descriptor was just created and nothing else owns it.
@@ -26,7 +30,7 @@ impl Epoll {
     }
 
     /// Adds a descriptor, reported by `number`. It leaves the set when it is closed.
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+    pub fn add(&self, fd: BorrowedFd<'_>, number: u64) -> io::Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: number };
         let operation = libc::EPOLL_CTL_ADD;
         // SAFETY: `event` lives through the call, which only reads it.
@@ -35,7 +39,7 @@ impl Epoll {
     }
 
     /// Removes a descriptor, if it is in the set.
-    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
+    pub fn remove(&self, fd: BorrowedFd<'_>) {
         let operation = libc::EPOLL_CTL_DEL;
         // SAFETY: this operation takes no event (since Linux 2.6.9). It fails only if the
         // descriptor is not there.
@@ -44,7 +48,7 @@ impl Epoll {
     }
 
     /// Returns the numbers of descriptors that are readable or broken now.
-    pub(crate) fn ready(&mut self) -> impl Iterator<Item = u64> + '_ {
+    pub fn ready(&mut self) -> impl Iterator<Item = u64> + '_ {
         let (fd, room) = (self.fd.as_raw_fd(), BATCH as c_int);
         // SAFETY: the kernel writes at most `BATCH` events to `events`, which has room for them; it
         // does not wait.
@@ -55,7 +59,7 @@ impl Epoll {
 
     /// Waits until a descriptor is readable or broken, or `timeout` has passed. Returns false on a
     /// timeout.
-    pub(crate) fn wait(&self, timeout: Duration) -> bool {
+    pub fn wait(&self, timeout: Duration) -> bool {
         let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Frames sent with one system call.
-pub(crate) const SEND_BATCH: usize = 64;
+pub const SEND_BATCH: usize = 64;
 
 /// The kernel's ring is allocated in blocks of this size, which is a multiple of every slot size.
 const BLOCK_LEN: usize = 1 << 18;
@@ -32,14 +32,14 @@ unsafe impl Plain for libc::packet_mreq {}
 
 /// A packet socket bound to one interface.
 #[derive(Debug)]
-pub(crate) struct PacketSocket {
+pub struct PacketSocket {
     fd: OwnedFd,
-    ring: Ring,
+    ring: PacketRing,
 }
 
 /// The receive ring: `slots` slots of `slot_len` bytes, filled by the kernel in order.
 #[derive(Debug)]
-struct Ring {
+struct PacketRing {
     memory: NonNull<u8>,
     slot_len: usize,
     slots: usize,
@@ -49,26 +49,26 @@ struct Ring {
 
 // SAFETY: the mapping belongs to this value alone, is not tied to a thread, and is only touched
 // through `&mut self`.
-unsafe impl Send for Ring {}
+unsafe impl Send for PacketRing {}
 
 /// One received frame, in the ring.
-pub(crate) struct Received<'a> {
+pub struct Received<'a> {
     /// The virtio-net header.
-    pub(crate) header: [u8; VnetHeader::LEN],
+    pub header: [u8; VnetHeader::LEN],
     /// The frame, without the VLAN tag that the kernel removed, cut off at the slot's length.
-    pub(crate) bytes: &'a [u8],
+    pub bytes: &'a [u8],
     /// Its length before it was cut off.
-    pub(crate) len: usize,
+    pub len: usize,
     /// The whole frame waits to be read with [`PacketSocket::receive_long`].
-    pub(crate) long: bool,
+    pub long: bool,
     /// The removed tag: protocol (0x8100 …) and control information.
-    pub(crate) tag: Option<[u16; 2]>,
+    pub tag: Option<[u16; 2]>,
 }
 
 impl PacketSocket {
     /// Opens a socket on the interface with this index that receives every frame arriving there,
     /// and none that leaves. The ring has `slots` slots for frames of up to `frame_len` bytes.
-    pub(crate) fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
+    pub fn open(index: u32, frame_len: usize, slots: usize) -> io::Result<PacketSocket> {
         let socket = PacketSocket::new(frame_len, slots)?;
         socket.be_promiscuous(index)?;
         socket.bind(index, ALL_PROTOCOLS)?;
@@ -76,14 +76,14 @@ impl PacketSocket {
     }
 
     /// Opens a socket on the interface with this index that only sends.
-    pub(crate) fn sender(index: u32) -> io::Result<PacketSocket> {
+    pub fn sender(index: u32) -> io::Result<PacketSocket> {
         let socket = PacketSocket::new(0, 1)?;
         socket.bind(index, NO_PROTOCOL)?;
         Ok(socket)
     }
 
     /// Opens a socket that only keeps the interface with this index in promiscuous mode.
-    pub(crate) fn promiscuous(index: u32) -> io::Result<PacketSocket> {
+    pub fn promiscuous(index: u32) -> io::Result<PacketSocket> {
         let socket = PacketSocket::new(0, 1)?;
         socket.be_promiscuous(index)?;
         Ok(socket)
@@ -106,7 +106,7 @@ impl PacketSocket {
         // Refused inside a user namespace. Then the default bounds how many long frames can wait.
         let _ = set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, LONG_FRAMES_LEN)
             .or_else(|_| set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, LONG_FRAMES_LEN));
-        let ring = Ring::map(fd.as_fd(), frame_len, slots)?;
+        let ring = PacketRing::map(fd.as_fd(), frame_len, slots)?;
         Ok(PacketSocket { fd, ring })
     }
 
@@ -138,12 +138,12 @@ impl PacketSocket {
 
     /// Passes the oldest received frame to `take`, then returns its slot to the kernel. `None` if
     /// there is none.
-    pub(crate) fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
+    pub fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
         self.ring.receive(take)
     }
 
     /// Reads a frame that was longer than a slot, header first. `None` if it is not there.
-    pub(crate) fn receive_long(&self, buffer: &mut [u8]) -> Option<usize> {
+    pub fn receive_long(&self, buffer: &mut [u8]) -> Option<usize> {
         let data = buffer.as_mut_ptr().cast();
         // SAFETY: the kernel writes at most `buffer.len()` bytes into `buffer`.
         check_len(unsafe { libc::recv(self.fd.as_raw_fd(), data, buffer.len(), libc::MSG_DONTWAIT) }).ok()
@@ -151,7 +151,7 @@ impl PacketSocket {
 
     /// Sends up to [`SEND_BATCH`] frames, complete with their checksums. Returns how many the
     /// device accepted. An error is that of the first frame.
-    pub(crate) fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
+    pub fn send<'a>(&self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
         // All zero: nothing left to do for the kernel (VIRTIO_NET_HDR_GSO_NONE, no flags).
         const COMPLETE: [u8; VnetHeader::LEN] = [0; VnetHeader::LEN];
         const NOTHING: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
@@ -186,7 +186,7 @@ impl PacketSocket {
     }
 
     /// Returns and clears the pending error of the socket.
-    pub(crate) fn take_error(&self) -> io::Result<()> {
+    pub fn take_error(&self) -> io::Result<()> {
         match get_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, 0 as c_int)? {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),
@@ -195,14 +195,14 @@ impl PacketSocket {
 
     /// Returns the number of frames that the kernel dropped since the last call because the ring
     /// was full.
-    pub(crate) fn take_drops(&self) -> u64 {
+    pub fn take_drops(&self) -> u64 {
         let none = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let stats = get_option(self.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, none);
         stats.map_or(0, |stats| stats.tp_drops.into())
     }
 
     /// Returns whether the interface with this index exists in the namespace of the socket.
-    pub(crate) fn has_interface(&self, index: u32) -> bool {
+    pub fn has_interface(&self, index: u32) -> bool {
         interface::exists(self.as_fd(), index)
     }
 }
@@ -213,8 +213,8 @@ impl AsFd for PacketSocket {
     }
 }
 
-impl Ring {
-    fn map(socket: BorrowedFd<'_>, frame_len: usize, slots: usize) -> io::Result<Ring> {
+impl PacketRing {
+    fn map(socket: BorrowedFd<'_>, frame_len: usize, slots: usize) -> io::Result<PacketRing> {
         // The kernel's own header, alignment and our header take less than 128 bytes before the
         // frame.
         let slot_len = (frame_len + 128).next_power_of_two().clamp(2048, BLOCK_LEN);
@@ -236,7 +236,7 @@ impl Ring {
             return Err(io::Error::last_os_error());
         }
         let memory = NonNull::new(memory.cast()).expect("a mapping is never at address 0");
-        Ok(Ring { memory, slot_len, slots: blocks * slots_per_block, next: 0 })
+        Ok(PacketRing { memory, slot_len, slots: blocks * slots_per_block, next: 0 })
     }
 
     fn receive<R>(&mut self, take: impl FnOnce(Received<'_>) -> R) -> Option<R> {
@@ -262,7 +262,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for PacketRing {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this length and nothing borrows from it any more.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.slots * self.slot_len) };

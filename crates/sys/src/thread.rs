@@ -18,7 +18,7 @@ const LOW: libc::c_int = 5;
 
 /// Makes the sleeps of this thread end as near to their deadline as possible. By default the kernel
 /// delays them by up to 50 µs to save power.
-pub(crate) fn minimise_timer_slack() {
+pub fn minimise_timer_slack() {
     let slack_ns: libc::c_ulong = 1;
     // SAFETY: no pointers.
     let _: libc::c_int = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) };
@@ -29,7 +29,7 @@ pub(crate) fn minimise_timer_slack() {
 ///
 /// # Errors
 /// The system grants none of them.
-pub(crate) fn set_high_priority() -> io::Result<()> {
+pub fn set_high_priority() -> io::Result<()> {
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
     let nice = |value: libc::c_int| check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, value) });
     let Err(refusal) = nice(HIGHEST) else { return Ok(()) };
@@ -65,7 +65,7 @@ pub fn set_low_priority() {
 
 /// The nice value of this thread.
 /// Returns the unused pages of the heap to the system. It may take milliseconds.
-pub(crate) fn release_heap() {
+pub fn release_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: no pointers; glibc locks what it looks at.
     unsafe {
@@ -73,14 +73,14 @@ pub(crate) fn release_heap() {
     }
 }
 
-#[cfg(test)]
-pub(crate) fn niceness() -> libc::c_int {
+/// Returns the nice value of the calling thread.
+pub fn niceness() -> i32 {
     // SAFETY: no pointers. On Linux, process 0 is the calling thread alone.
     unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }
 
 /// The cores this thread may run on, in order.
-pub(crate) fn cores() -> Vec<u32> {
+pub fn cores() -> Vec<u32> {
     // SAFETY: all zeroes is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: `set` lives through the call, which writes at most its size. Process 0 is this
@@ -94,7 +94,7 @@ pub(crate) fn cores() -> Vec<u32> {
 }
 
 /// Binds this thread to a core.
-pub(crate) fn stay_on(core: u32) -> io::Result<()> {
+pub fn stay_on(core: u32) -> io::Result<()> {
     if core >= libc::CPU_SETSIZE as u32 {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
@@ -109,26 +109,29 @@ pub(crate) fn stay_on(core: u32) -> io::Result<()> {
 
 /// What the kernel accounts to the calling thread.
 #[derive(Debug)]
-pub(crate) struct ThreadAccount {
+pub struct ThreadAccount {
     /// `None` where the kernel does not provide it.
     schedstat: Option<File>,
 }
 
 /// Times of a thread since it started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct ThreadTimes {
+pub struct ThreadTimes {
     /// It ran.
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
     /// It was ready to run, without a core.
-    pub(crate) run_delay: Duration,
+    pub run_delay: Duration,
 }
 
 impl ThreadAccount {
-    pub(crate) fn of_this_thread() -> ThreadAccount {
+    /// Returns the account of the calling thread.
+    pub fn of_this_thread() -> ThreadAccount {
         ThreadAccount { schedstat: File::open("/proc/thread-self/schedstat").ok() }
     }
 
-    pub(crate) fn read(&self) -> ThreadTimes {
+    /// Returns the times since the thread started. The run delay is zero where the kernel does not
+    /// account for it.
+    pub fn read(&self) -> ThreadTimes {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `now` lives through the call, which writes it.
         let _: libc::c_int = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
@@ -145,20 +148,21 @@ impl ThreadAccount {
 
 /// The time that a hypervisor took from the cores of this machine.
 #[derive(Debug)]
-pub(crate) struct Steal {
+pub struct Steal {
     stat: Option<File>,
     last: u64,
 }
 
 impl Steal {
-    pub(crate) fn start() -> Steal {
+    /// Starts to count.
+    pub fn start() -> Steal {
         let mut steal = Steal { stat: File::open("/proc/stat").ok(), last: 0 };
         steal.since_last();
         steal
     }
 
     /// Returns the time since the last call, of all cores, to 10 ms.
-    pub(crate) fn since_last(&mut self) -> Duration {
+    pub fn since_last(&mut self) -> Duration {
         let mut text = [0; 160];
         let len = self.stat.as_ref().map_or(0, |file| file.read_at(&mut text, 0).unwrap_or(0));
         // "cpu  user nice system idle iowait irq softirq steal …", in hundredths of a second

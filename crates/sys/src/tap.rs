@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Most parts of a frame that is written.
-pub(crate) const PARTS_MAX: usize = 65;
+pub const PARTS_MAX: usize = 65;
 
 /// What the kernel may leave undone on frames that it hands out: segmentation of TCP and checksums
 /// …
@@ -21,12 +21,12 @@ const OFFLOAD_UDP: c_uint = OFFLOAD_TCP | libc::TUN_F_USO4 | libc::TUN_F_USO6;
 
 /// An open TAP device.
 #[derive(Debug)]
-pub(crate) struct Tap(OwnedFd);
+pub struct Tap(OwnedFd);
 
 impl Tap {
     /// Creates the TAP interface `name` in the thread's network namespace, or attaches to an
     /// existing one that no process has open. A created interface is removed with this value.
-    pub(crate) fn open(name: &str) -> io::Result<Tap> {
+    pub fn open(name: &str) -> io::Result<Tap> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -41,7 +41,7 @@ impl Tap {
 
     /// Takes over a descriptor on which TUNSETIFF was done with `IFF_TAP | IFF_NO_PI |
     /// IFF_VNET_HDR`.
-    pub(crate) fn prepare(fd: OwnedFd) -> io::Result<Tap> {
+    pub fn prepare(fd: OwnedFd) -> io::Result<Tap> {
         let header_len = VnetHeader::LEN as c_int;
         // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
         check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header_len) })?;
@@ -57,13 +57,13 @@ impl Tap {
     }
 
     /// Keeps the interface when the descriptor is closed.
-    pub(crate) fn persist(&self) -> io::Result<()> {
+    pub fn persist(&self) -> io::Result<()> {
         // SAFETY: TUNSETPERSIST takes a number.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETPERSIST, 1) }).map(drop)
     }
 
     /// Says whether the interface has a carrier, as a cable would (Linux 4.20).
-    pub(crate) fn set_carrier(&self, is_on: bool) -> io::Result<()> {
+    pub fn set_carrier(&self, is_on: bool) -> io::Result<()> {
         let is_on = c_int::from(is_on);
         // SAFETY: TUNSETCARRIER takes a pointer to an int, which lives through the call.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETCARRIER, &raw const is_on) })?;
@@ -72,7 +72,7 @@ impl Tap {
 
     /// Reads one header, and its frame into `frame`. Bytes that do not fit are cut off. Returns the
     /// length of the frame.
-    pub(crate) fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {
+    pub fn read(&self, header: &mut [u8; VnetHeader::LEN], frame: &mut [u8]) -> io::Result<usize> {
         let part =
             |bytes: &mut [u8]| libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let parts = [part(header), part(frame)];
@@ -83,11 +83,7 @@ impl Tap {
     }
 
     /// Writes one header and one frame, given in up to [`PARTS_MAX`] parts.
-    pub(crate) fn write<'a>(
-        &self,
-        header: &VnetHeader,
-        parts: impl Iterator<Item = &'a [u8]>,
-    ) -> io::Result<()> {
+    pub fn write<'a>(&self, header: &VnetHeader, parts: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
         let part =
             |bytes: &[u8]| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         let header = header.to_bytes();

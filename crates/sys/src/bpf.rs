@@ -25,7 +25,7 @@ const LICENSE: &CStr = c"MIT";
 
 /// Where the program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
+pub enum Mode {
     /// In the network stack, on any device: `XDP_FLAGS_SKB_MODE`.
     Generic = 2,
     /// In the driver: `XDP_FLAGS_DRV_MODE`.
@@ -107,14 +107,14 @@ fn program(sockets: c_int) -> [Instruction; 6] {
 
 /// The program on an interface. Dropping it detaches the program.
 #[derive(Debug)]
-pub(crate) struct Redirect {
+pub struct Redirect {
     sockets: OwnedFd,
     _link: OwnedFd,
 }
 
 impl Redirect {
     /// Attaches the program to the interface with this index. Nothing is redirected yet.
-    pub(crate) fn attach(index: u32, queues: u32, mode: Mode) -> io::Result<Redirect> {
+    pub fn attach(index: u32, queues: u32, mode: Mode) -> io::Result<Redirect> {
         let map = MapCreate {
             map_type: MAP_TYPE_XSKMAP,
             key_size: 4,
@@ -155,7 +155,7 @@ impl Redirect {
     }
 
     /// Redirects a receive queue to a bound AF_XDP socket until the socket is closed.
-    pub(crate) fn send_to(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn send_to(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = socket.as_raw_fd();
         let update = MapUpdate {
             map_fd: self.sockets.as_raw_fd() as u32,
