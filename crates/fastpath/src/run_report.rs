@@ -1,7 +1,9 @@
-//! The texts at the end of a run in real time: frame accounting, delays of links with jitter,
-//! lateness (Linux).
+//! The texts of a run in real time: tables of its links and ports while it runs; frame accounting,
+//! delays of links with jitter and lateness at its end (Linux).
 
-use fastpath_engine::{FrameAccounting, PacketLogReport, Report};
+use fastpath_engine::{FrameAccounting, PacketLogReport, PipeReport, Report};
+use fastpath_report::text::{align_left, table};
+use fastpath_spec as spec;
 
 /// Formats the frame accounting: `frames: 12 in = 10 delivered + 2 dropped (2 queue-full) + 0
 /// held`.
@@ -72,6 +74,69 @@ pub fn is_good(report: &Report) -> bool {
     let has_log = report.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
     let has_ports = report.ports.iter().all(|port| port.failure.is_none());
     report.conservation.balances() && !report.is_broken() && has_ports && has_log && has_kept_up
+}
+
+/// Returns a table of the links of a running network: their values, and their frames by direction.
+pub fn link_table(report: &Report) -> String {
+    let mut titles =
+        vec!["link", "from → to", "rate", "delay", "loss", "queue", "in", "out", "held", "dropped"];
+    let beside = report.links.iter().any(|link| link.directions.iter().any(|pipe| !beside(pipe).is_empty()));
+    titles.extend(beside.then_some("beside"));
+    let mut table = table(titles);
+    align_left(&mut table, [10]);
+    for link in &report.links {
+        for pipe in &link.directions {
+            let dropped: Vec<String> = pipe.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
+            let mut row = vec![
+                link.name.clone(),
+                format!("{} → {}", pipe.from, pipe.to),
+                if pipe.state == "up" { pipe.rate.clone() } else { pipe.state.clone() },
+                pipe.delay.clone(),
+                pipe.loss.clone(),
+                pipe.queue.clone(),
+                pipe.frames_in.to_string(),
+                pipe.frames_out.to_string(),
+                pipe.held.to_string(),
+                if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
+            ];
+            row.extend(beside.then(|| self::beside(pipe)));
+            table.add_row(row);
+        }
+    }
+    table.to_string()
+}
+
+/// The values that have no column of their own, as a spec has them.
+fn beside(pipe: &PipeReport) -> String {
+    let own = ["rate", "delay", "loss", "queue", "state"];
+    let values = pipe.values.iter().filter(|(key, _)| !own.contains(&key.as_str()));
+    let values = values.map(|(key, value)| format!("{key} = {}", spec::inline(value)));
+    let traces = pipe.traces.iter().map(|trace| format!("trace {trace}"));
+    values.chain(pipe.opportunities.clone()).chain(traces).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a table of the ports and workers of a running network, and its frame accounting.
+pub fn port_table(report: &Report) -> String {
+    let over = format!("over {}", report.lateness.tolerance);
+    let mut table = table(["host", "port", "late p50 µs", "p99", "p99.9", "max", &over, "state"]);
+    for port in &report.ports {
+        let late = port.lateness;
+        let [p50, p99, p999, max] =
+            [late.p50_us, late.p99_us, late.p999_us, late.max_us].map(|us| format!("{us:.1}"));
+        let state = port.failure.clone().unwrap_or_else(|| "ok".to_owned());
+        let over = late.late.to_string();
+        table.add_row([port.host.clone(), port.name.clone(), p50, p99, p999, max, over, state]);
+    }
+    let workers = report.workers.iter().enumerate().map(|(number, worker)| {
+        format!(
+            "\nworker {number}: load {:.0} %, host stalls {:.1} ms, preemption {:.1} ms",
+            100.0 * worker.load,
+            worker.stalled.total_ms,
+            worker.preempted.total_ms
+        )
+    });
+    let workers: String = workers.collect();
+    format!("{table}{workers}\n{}, after {:.1} s", accounting_line(&report.conservation), report.uptime_s)
 }
 
 #[cfg(test)]

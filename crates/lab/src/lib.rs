@@ -43,7 +43,7 @@ pub use lab::{Lab, UpError, control_socket};
 pub use namespace::{Namespace, NotPermitted};
 pub use neighbors::KnownNeighbors;
 pub use open_files::TooManyFiles;
-pub use state::{ClaimError, DownError, Listed, down, list};
+pub use state::{ClaimError, DownError, Listed, NoLab, down, list, only_lab};
 
 /// Reports that a test could not run here, on stderr and in the file that the test command reads.
 #[cfg(test)]

@@ -265,6 +265,40 @@ pub fn list() -> Vec<Listed> {
     labs
 }
 
+/// Why a command that names no lab has none.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NoLab {
+    /// None counts.
+    #[error(
+        "no lab is up; start one with `fastpath lab up SPEC` (to reach a `fastpath shell` or `netem`, start it with \
+         --http unix:PATH and write --socket PATH)"
+    )]
+    None,
+    /// These names count.
+    #[error("several labs are up; name one of {}", .0.join(", "))]
+    Several(Vec<String>),
+}
+
+/// Returns the lab of a command that names none: the lab in the environment, or the only one of
+/// this user that `counts`.
+///
+/// # Errors
+/// [`NoLab`] if none or several count.
+pub fn only_lab(counts: impl Fn(&Listed) -> bool) -> Result<String, NoLab> {
+    if let Ok(name) = env::var(variables::LAB) {
+        return Ok(name);
+    }
+    let mut names: Vec<String> = list().into_iter().filter(counts).map(|lab| lab.name).collect();
+    match (names.pop(), names.is_empty()) {
+        (Some(name), true) => Ok(name),
+        (None, _) => Err(NoLab::None),
+        (Some(last), false) => {
+            names.push(last);
+            Err(NoLab::Several(names))
+        }
+    }
+}
+
 /// Returns the directory and state of a lab that is up; `None` if it is not, or not yet.
 pub(crate) fn alive(name: &str) -> Result<Option<(PathBuf, State)>, ForeignDirectory> {
     if check_name(name).is_err() {

@@ -25,6 +25,15 @@ pub fn table<'t>(titles: impl IntoIterator<Item = &'t str>) -> Table {
     table
 }
 
+/// Aligns columns of text left.
+pub fn align_left(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Left);
+        }
+    }
+}
+
 /// Formats a number to five digits; very small and very large numbers with an exponent.
 pub fn number(x: f64) -> String {
     if x == 0.0 {

@@ -1,16 +1,12 @@
 //! `fastpath ctl`: shows a running network and changes its links.
 
-use super::lab::the_lab;
 use crate::Answer;
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use comfy_table::CellAlignment;
-use fastpath::run_report::accounting_line;
+use fastpath::run_report::{link_table, port_table};
+use fastpath_engine::Report;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
-use fastpath_engine::{PipeReport, Report};
-use fastpath_lab::control_socket;
-use fastpath_report::text::table;
-use fastpath_spec as spec;
+use fastpath_lab::{control_socket, only_lab};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -114,7 +110,7 @@ impl Ctl {
         let socket = match (self.socket, self.lab) {
             (Some(path), _) => path,
             (None, Some(name)) => control_socket(&name)?,
-            (None, None) => control_socket(&the_lab(|lab| lab.alive)?)?,
+            (None, None) => control_socket(&only_lab(|lab| lab.alive)?)?,
         };
         let ask = |request| match call(&socket, &request)? {
             Response::Error(why) => bail!(why),
@@ -127,7 +123,7 @@ impl Ctl {
                 if json {
                     writeln!(out, "{}", serde_json::to_string(&report.links)?)?;
                 } else {
-                    write_links(&mut out, &report)?;
+                    writeln!(out, "{}", link_table(&report))?;
                 }
             }
             Action::Report(Show { json }) => {
@@ -135,8 +131,8 @@ impl Ctl {
                 if json {
                     writeln!(out, "{}", serde_json::to_string(&report)?)?;
                 } else {
-                    write_links(&mut out, &report)?;
-                    write_ports(&mut out, &report)?;
+                    writeln!(out, "{}", link_table(&report))?;
+                    writeln!(out, "{}", port_table(&report))?;
                 }
             }
             Action::Set(set) => drop(ask(Request::Set(set.changes()?))?),
@@ -195,72 +191,4 @@ fn report(answer: Response) -> anyhow::Result<Report> {
         Response::Report(report) => Ok(*report),
         other => bail!("the engine answered {other:?} to a request for a report"),
     }
-}
-
-fn write_links(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let mut titles =
-        vec!["link", "from → to", "rate", "delay", "loss", "queue", "in", "out", "held", "dropped"];
-    let beside = report.links.iter().any(|link| link.directions.iter().any(|pipe| !beside(pipe).is_empty()));
-    titles.extend(beside.then_some("beside"));
-    let mut table = table(titles);
-    if let Some(column) = table.column_mut(10) {
-        column.set_cell_alignment(CellAlignment::Left);
-    }
-    for link in &report.links {
-        for pipe in &link.directions {
-            let dropped: Vec<String> = pipe.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
-            let mut row = vec![
-                link.name.clone(),
-                format!("{} → {}", pipe.from, pipe.to),
-                if pipe.state == "up" { pipe.rate.clone() } else { pipe.state.clone() },
-                pipe.delay.clone(),
-                pipe.loss.clone(),
-                pipe.queue.clone(),
-                pipe.frames_in.to_string(),
-                pipe.frames_out.to_string(),
-                pipe.held.to_string(),
-                if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
-            ];
-            row.extend(beside.then(|| self::beside(pipe)));
-            table.add_row(row);
-        }
-    }
-    writeln!(out, "{table}")
-}
-
-/// The values that have no column of their own, as a spec has them.
-fn beside(pipe: &PipeReport) -> String {
-    let own = ["rate", "delay", "loss", "queue", "state"];
-    let values = pipe.values.iter().filter(|(key, _)| !own.contains(&key.as_str()));
-    let values = values.map(|(key, value)| format!("{key} = {}", spec::inline(value)));
-    let traces = pipe.traces.iter().map(|trace| format!("trace {trace}"));
-    values.chain(pipe.opportunities.clone()).chain(traces).collect::<Vec<_>>().join("\n")
-}
-
-fn write_ports(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let over = format!("over {}", report.lateness.tolerance);
-    let mut table = table(["host", "port", "late p50 µs", "p99", "p99.9", "max", &over, "state"]);
-    for port in &report.ports {
-        let late = port.lateness;
-        let [p50, p99, p999, max] =
-            [late.p50_us, late.p99_us, late.p999_us, late.max_us].map(|us| format!("{us:.1}"));
-        let state = port.failure.clone().unwrap_or_else(|| "ok".to_owned());
-        let over = late.late.to_string();
-        table.add_row([port.host.clone(), port.name.clone(), p50, p99, p999, max, over, state]);
-    }
-    let workers = report.workers.iter().enumerate().map(|(number, worker)| {
-        format!(
-            "\nworker {number}: load {:.0} %, host stalls {:.1} ms, preemption {:.1} ms",
-            100.0 * worker.load,
-            worker.stalled.total_ms,
-            worker.preempted.total_ms
-        )
-    });
-    let workers: String = workers.collect();
-    writeln!(
-        out,
-        "{table}{workers}\n{}, after {:.1} s",
-        accounting_line(&report.conservation),
-        report.uptime_s
-    )
 }

@@ -226,7 +226,7 @@ impl Exec {
     fn run(self) -> anyhow::Result<Answer> {
         let (lab, host) = match &self.place[..] {
             [lab, host] => (lab.clone(), host),
-            [host] => (the_lab(|lab| lab.alive)?, host),
+            [host] => (fastpath_lab::only_lab(|lab| lab.alive)?, host),
             _ => bail!("write HOST or LAB HOST before --"),
         };
         match fastpath_lab::exec(&lab, host, &self.command) {
@@ -250,7 +250,7 @@ impl Down {
             Some(lab) if lab.contains('/') || Path::new(lab).is_file() => lab_name(Path::new(lab)),
             Some(lab) => lab.clone(),
             None => {
-                let name = the_lab(|_| true)?;
+                let name = fastpath_lab::only_lab(|_| true)?;
                 if !self.yes && !is_meant(&name)? {
                     return Ok(Answer::No);
                 }
@@ -303,23 +303,6 @@ impl List {
             }
         }
         Ok(Answer::Yes)
-    }
-}
-
-/// Returns the lab of a command that names none: the lab in the environment, or the only one that
-/// `counts`.
-pub(super) fn the_lab(counts: impl Fn(&fastpath_lab::Listed) -> bool) -> anyhow::Result<String> {
-    if let Ok(name) = env::var("FASTPATH_LAB") {
-        return Ok(name);
-    }
-    let names: Vec<String> = fastpath_lab::list().into_iter().filter(counts).map(|lab| lab.name).collect();
-    match &names[..] {
-        [name] => Ok(name.clone()),
-        [] => bail!(
-            "no lab is up; start one with `fastpath lab up SPEC` (to reach a `fastpath shell` or `netem`, start it with \
-             --http unix:PATH and write --socket PATH)"
-        ),
-        several => bail!("several labs are up; name one of {}", several.join(", ")),
     }
 }
 

@@ -21,9 +21,7 @@ pub(super) fn show(out: &mut impl Write, is_json: bool) -> io::Result<()> {
     }
     for (title, about, rows) in [("machine", "units", machines), ("program", "parameters", programs)] {
         let mut table = print::table([title, about, "numbers from"]);
-        for column in table.column_iter_mut() {
-            column.set_cell_alignment(comfy_table::CellAlignment::Left);
-        }
+        print::align_left(&mut table, 0..3);
         table.add_rows(rows);
         writeln!(out, "{table}\n")?;
     }
