@@ -408,7 +408,9 @@ mod tests {
             assert_eq!(to.recv(&mut [0; 8]).unwrap(), 5);
         }
         // Neither resolution (ARP, Neighbor Discovery) nor multicast reports.
-        let frames = lab.report().unwrap().conservation;
+        let report = lab.report().unwrap();
+        assert!(report.ports.iter().all(|port| port.counters.rx_overrun == 0), "{:?}", report.ports);
+        let frames = report.conservation;
         assert_eq!((frames.total_in, frames.delivered), (2, 2), "{frames:?}");
     }
 

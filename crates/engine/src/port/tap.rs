@@ -99,16 +99,19 @@ impl TapPort {
         self.tap.set_carrier(is_on)
     }
 
-    /// Drops the frames that wait to be read. They are not counted.
+    /// Drops the frames that wait to be read. They are not counted, and neither
+    /// are the drops of the device so far.
     pub fn discard_waiting(&mut self) -> io::Result<()> {
         let mut header = [0; HEADER_LEN];
         loop {
             match self.tap.read(&mut header, &mut self.buffer) {
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }
         }
+        self.overruns.forget(&self.base.name);
+        Ok(())
     }
 
     fn with(name: &str, tap: Tap) -> TapPort {
@@ -253,6 +256,11 @@ impl Overruns {
         let mut overruns = Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), before: 0 };
         overruns.before = overruns.count(name);
         overruns
+    }
+
+    /// Counts from now on.
+    fn forget(&mut self, name: &str) {
+        self.before += self.count(name);
     }
 
     /// Returns the drops since the port was opened; 0 if the statistics cannot be read.
