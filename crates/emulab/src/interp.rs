@@ -1,8 +1,8 @@
 //! The Tcl interpreter. It evaluates the commands of a script within bounds. After a mistake it
 //! continues with the next command, so that all mistakes are found at once.
 //!
-//! This file, `builtins.rs`, `commands.rs` and `quantity.rs` use each other: the interpreter runs
-//! commands, and a command may evaluate a script.
+//! This file, `builtins.rs`, `commands.rs`, `quantity.rs` and `random.rs` use each other: the
+//! interpreter runs commands, and a command may evaluate a script.
 
 use crate::expr::{self, ExprError, Number, OPERATORS, Token};
 use crate::simulator::Simulator;

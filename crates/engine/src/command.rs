@@ -2,8 +2,8 @@
 //! copied at one instant.
 
 use crate::lateness::{LatenessPolicy, Releases};
+use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
-use crate::report::PacketLogReport;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, Volume};
 use fastpath_net::{FrameAccounting, LinkChange, ScheduleFull};

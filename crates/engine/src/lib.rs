@@ -66,7 +66,8 @@ pub use fastpath_spec::{Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;
 pub use notice::Notice;
+pub use packet_log::PacketLogReport;
 pub use report::{
-    FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PacketLogReport, PipeReport,
-    PortReport, Report, WorkerReport,
+    FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,
+    WorkerReport,
 };

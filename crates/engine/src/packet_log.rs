@@ -3,9 +3,9 @@
 //! are counted. The network never waits.
 
 use crate::notice::Notice;
-use crate::report::PacketLogReport;
 use fastpath_net::packet_log::{LogEntry, SNAP_LEN, Sink, Writer};
 use fastpath_spec::Topology;
+use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,12 +14,33 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use utoipa::ToSchema;
 
 /// Entries that may wait for the disk: about 10 MiB, or 16 ms at two million entries per second.
 const WAITING_MAX: usize = 1 << 15;
 
 /// An entry is in the file this long after its time, so that a killed engine leaves what it logged.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The state of the per-packet log.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct PacketLogReport {
+    /// The file.
+    pub path: String,
+    /// Number of entries written.
+    pub written: u64,
+    /// Number of entries that are missing: the disk was too slow, or the log had failed.
+    pub missing: u64,
+    /// Why the file ends early, for example a full disk.
+    pub failure: Option<String>,
+}
+
+impl PacketLogReport {
+    /// Returns whether every entry is in the file.
+    pub fn is_complete(&self) -> bool {
+        self.missing == 0 && self.failure.is_none()
+    }
+}
 
 /// What became of a log.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use crate::command::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::control::values;
 use crate::delays::DelayReport;
 use crate::lateness::{BOUNDS_NS, Releases};
+use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
@@ -36,26 +37,6 @@ pub struct Report {
     /// The per-packet log, if one is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet_log: Option<PacketLogReport>,
-}
-
-/// The state of the per-packet log.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct PacketLogReport {
-    /// The file.
-    pub path: String,
-    /// Number of entries written.
-    pub written: u64,
-    /// Number of entries that are missing: the disk was too slow, or the log had failed.
-    pub missing: u64,
-    /// Why the file ends early, for example a full disk.
-    pub failure: Option<String>,
-}
-
-impl PacketLogReport {
-    /// Returns whether every entry is in the file.
-    pub fn is_complete(&self) -> bool {
-        self.missing == 0 && self.failure.is_none()
-    }
 }
 
 /// How late a frame may be released, and how many frames were later.

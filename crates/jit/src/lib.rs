@@ -32,11 +32,14 @@
 //! clocks are not here either: time is an argument. Read first: `template.rs`, `program.rs`,
 //! `native/mod.rs`.
 
+mod base_table;
 mod cells;
 mod executor;
 mod live;
 mod native;
+mod port_table;
 mod program;
+mod shared;
 mod template;
 mod walk;
 

@@ -10,10 +10,12 @@
 //! generated from. Base and code are rebuilt off the fast path. The counts of a program are
 //! credited before it is dropped.
 
+use crate::base_table::BaseTable;
 use crate::cells::{FlowCell, PortCell, TableCell};
 use crate::native::{self, Code, CompileError, Worker};
-use crate::program::{BaseTable, Choice, GroupView, PORT_CELLS, PortTable, Program, TableData};
-use arc_swap::ArcSwap;
+use crate::port_table::{PORT_CELLS, PortTable};
+use crate::program::{Choice, GroupView, Program, TableData};
+use crate::shared::{Shared, WorkerCells};
 use fastpath_switch::execute::CreditPlace;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
@@ -23,7 +25,7 @@ use fastpath_switch::{Changes, Switch, TablePlan};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The changes on top of a base from which the next base is urgent, if they are also half as many
@@ -43,22 +45,6 @@ const CREDIT: usize = 32;
 
 /// No further bases are built while this many replaced tables wait for their last counts.
 const RETIRED_MAX: usize = 2;
-
-/// The newest program, where workers find it.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    newest: ArcSwap<Program>,
-    /// Its address, which workers compare once per burst.
-    address: AtomicUsize,
-}
-
-/// The counters of a worker that do not belong to a program.
-#[derive(Debug)]
-pub(crate) struct WorkerCells {
-    pub(crate) id: usize,
-    pub(crate) tables: Box<[TableCell]>,
-    pub(crate) ports: Box<[PortCell]>,
-}
 
 /// The values of a worker's cells when they were last read.
 #[derive(Debug)]
@@ -177,28 +163,6 @@ pub struct JobResult {
     code: Option<Code>,
 }
 
-impl Shared {
-    pub(crate) fn newest(&self) -> Arc<Program> {
-        self.newest.load_full()
-    }
-
-    /// Returns whether `program` is not the newest.
-    #[inline]
-    pub(crate) fn is_newer(&self, program: &Arc<Program>) -> bool {
-        // The address of a program that is held is not reused.
-        self.address.load(Ordering::Acquire) != Arc::as_ptr(program).addr()
-    }
-
-    /// Publishes a program; returns the one before.
-    fn publish(&self, program: Program) -> Arc<Program> {
-        let program = Arc::new(program);
-        let address = Arc::as_ptr(&program).addr();
-        let old = self.newest.swap(program);
-        self.address.store(address, Ordering::Release);
-        old
-    }
-}
-
 impl Live {
     /// Compiles a switch in its present state, for `workers` workers.
     ///
@@ -227,11 +191,8 @@ impl Live {
             meters: BTreeMap::new(),
             normal: switch.normal().share(),
         };
-        let empty = Arc::new(empty);
-        let address = AtomicUsize::new(Arc::as_ptr(&empty).addr());
-        let shared = Arc::new(Shared { newest: ArcSwap::new(empty), address });
         let mut live = Live {
-            shared,
+            shared: Arc::new(Shared::new(empty)),
             stations,
             read: read.collect(),
             tables: tables.into_values().collect(),
@@ -726,7 +687,7 @@ fn make(
 mod tests {
     use super::*;
     use crate::native::Fate;
-    use fastpath_switch::interp::DropReason;
+    use fastpath_switch::outcome::DropReason;
     use fastpath_switch::{Action, FlowCommand, FlowMod, Instructions, Limits, Match, PacketOutcome, Port};
     use fastpath_units::Time;
 

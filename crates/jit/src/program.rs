@@ -7,35 +7,22 @@
 //!           └─ ports, groups, meters
 //! ```
 
+use crate::base_table::BaseTable;
 use crate::cells::{FlowCell, SharedCell};
-use crate::native::Code;
-use crate::template::{Arena, GENERIC, PORTS, Template, Templates};
+use crate::native::code::Code;
+use crate::port_table::PortTable;
+use crate::template::GENERIC;
 use fastpath_switch::flow::Counters;
 use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::normal::Normal;
 use fastpath_switch::plan::{RuleNumber, Shelf};
-use fastpath_switch::{Action, ActionSet, Port, Switch, TablePlan, port};
+use fastpath_switch::{Action, ActionSet, Switch, TablePlan};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// The most words of a row: a template and its operands.
-const STRIDE_MAX: usize = 16;
-/// The most ports of numbers from [`PORTS`] on that have counters; further ones are treated as if
-/// they did not exist.
-const HIGH_PORTS: usize = 1024;
-/// The most ports that have counters.
-pub(crate) const PORT_CELLS: usize = PORTS as usize + HIGH_PORTS;
 /// The row of the rules added since a base was built: Rust executes them.
 static ADDED_ROW: [u64; 1] = [GENERIC as u64];
-
-/// Bits of [`PortTable::flags`].
-pub(crate) mod flags {
-    pub(crate) const EXISTS: u8 = 1;
-    pub(crate) const SENDS: u8 = 2;
-    pub(crate) const RECEIVES: u8 = 4;
-    pub(crate) const NO_PACKET_IN: u8 = 8;
-}
 
 /// A switch at one moment.
 #[derive(Debug)]
@@ -56,29 +43,6 @@ pub(crate) struct TableData {
     pub(crate) base: Arc<BaseTable>,
     /// For each change of the plan, the cells of its rule for each worker.
     pub(crate) cells: Shelf<Arc<[FlowCell]>>,
-}
-
-/// Operations and counters of the rules of a plan's base.
-#[derive(Debug)]
-pub(crate) struct BaseTable {
-    /// The words of a row.
-    pub(crate) stride: usize,
-    pub(crate) rows: Box<[u64]>,
-    pub(crate) arena: Arena,
-    pub(crate) templates: Templates,
-    /// The cells of each worker.
-    pub(crate) cells: Vec<Arc<[FlowCell]>>,
-}
-
-/// Ports as the data path sees them.
-#[derive(Debug)]
-pub(crate) struct PortTable {
-    /// Flags by cell. The cell of an ordinary port is its number; higher ports have cells in the
-    /// order in which they are listed.
-    pub(crate) flags: Box<[u8]>,
-    high: BTreeMap<u32, usize>,
-    /// The ports that flooding sends to, except the port of entry.
-    pub(crate) flood: Vec<u32>,
 }
 
 /// A group as the data path sees it.
@@ -119,28 +83,6 @@ impl Choice {
     }
 }
 
-impl BaseTable {
-    /// Compiles the rules of a settled plan to rows.
-    pub(crate) fn new(plan: &TablePlan, workers: usize) -> BaseTable {
-        let (mut arena, mut templates) = (Arena::default(), Templates::default());
-        let mut what = Vec::with_capacity(plan.rules().len());
-        let mut stride = 1;
-        for rule in plan.rules() {
-            let known = Template::of(&rule.instructions, &mut arena);
-            let known = known.filter(|(_, operands)| operands.len() < STRIDE_MAX);
-            let (number, operands) = match known {
-                Some((template, operands)) => (templates.add(template), operands),
-                None => (GENERIC, Vec::new()),
-            };
-            stride = stride.max(1 + operands.len());
-            what.push((number, operands));
-        }
-        let rows = lay_out(stride, &what);
-        let cells = cells(workers, what.len());
-        BaseTable { stride, rows, arena, templates, cells }
-    }
-}
-
 impl TableData {
     /// Returns the cell in which a worker counts a rule.
     pub(crate) fn cell(&self, worker: usize, found: RuleNumber) -> Option<&FlowCell> {
@@ -165,50 +107,6 @@ impl TableData {
     }
 }
 
-impl PortTable {
-    pub(crate) fn new(switch: &Switch) -> PortTable {
-        let mut ports =
-            PortTable { flags: vec![0; PORT_CELLS].into(), high: BTreeMap::new(), flood: Vec::new() };
-        for (number, port) in switch.ports() {
-            if number >= PORTS && ports.high.len() < HIGH_PORTS {
-                ports.high.insert(number, PORTS as usize + ports.high.len());
-            }
-            if let Some(cell) = ports.cell(number) {
-                ports.flags[cell] = flags_of(port);
-            }
-            if number <= port::MAX && port.may_send() {
-                ports.flood.push(number);
-            }
-        }
-        ports
-    }
-
-    /// Returns the numbers of the ports and their cells.
-    pub(crate) fn cells(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
-        let low = (0..PORTS).map(|number| (number, number as usize));
-        let low = low.filter(|(_, cell)| self.flags[*cell] & flags::EXISTS != 0);
-        low.chain(self.high.iter().map(|(number, cell)| (*number, *cell)))
-    }
-
-    /// Returns the cell of a port, whether or not the port exists.
-    pub(crate) fn cell(&self, number: u32) -> Option<usize> {
-        if number < PORTS { Some(number as usize) } else { self.high.get(&number).copied() }
-    }
-
-    /// Returns the cell of a port and its flags; 0 if the port does not exist.
-    pub(crate) fn get(&self, number: u32) -> (usize, u8) {
-        self.cell(number).map_or((0, 0), |cell| (cell, self.flags[cell]))
-    }
-}
-
-fn flags_of(port: &Port) -> u8 {
-    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
-    flags::EXISTS
-        | flag(port.may_send(), flags::SENDS)
-        | flag(port.may_receive(), flags::RECEIVES)
-        | flag(port.config & port::config::NO_PACKET_IN != 0, flags::NO_PACKET_IN)
-}
-
 impl GroupView {
     pub(crate) fn new(group: &Group) -> GroupView {
         let actions = group.buckets.iter().map(|bucket| ActionSet::of(&bucket.actions).in_order().collect());
@@ -225,21 +123,4 @@ impl GroupView {
         let buckets: Vec<Counters> = self.bucket_cells.iter().map(SharedCell::take).collect();
         switch.credit_group(id, self.cell.take(), &buckets);
     }
-}
-
-/// Lays out templates and operands as rows of the same length.
-fn lay_out(stride: usize, what: &[(u32, Vec<u64>)]) -> Box<[u64]> {
-    let mut rows = vec![0; stride * what.len()];
-    for (row, (template, operands)) in rows.chunks_exact_mut(stride).zip(what) {
-        row[0] = (*template).into();
-        if *template != GENERIC {
-            row[1..=operands.len()].copy_from_slice(operands);
-        }
-    }
-    rows.into()
-}
-
-/// Allocates cells for each worker.
-fn cells(workers: usize, count: usize) -> Vec<Arc<[FlowCell]>> {
-    (0..workers).map(|_| (0..count).map(|_| FlowCell::default()).collect()).collect()
 }

@@ -7,14 +7,15 @@
 //! Read first: `switch/src/interp.rs`.
 
 use crate::cells::{PortCell, TableCell, add};
-use crate::program::{Choice, GroupView, Program, flags};
+use crate::port_table::flags;
+use crate::program::{Choice, GroupView, Program};
 use fastpath_switch::edit;
 use fastpath_switch::execute::{Effects, FloodScope, Packet, perform};
 use fastpath_switch::flow::ClearActions;
 use fastpath_switch::group;
-use fastpath_switch::interp::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
+use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
 use fastpath_switch::plan::{Rule, RuleNumber};
 use fastpath_switch::{ActionSet, Instructions, Key, PacketOutcome, port};
 use fastpath_units::Time;

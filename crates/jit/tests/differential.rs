@@ -43,7 +43,7 @@ fn outcomes_beyond_the_limit_end_alike() {
         assert_eq!(random::run(&mut worker, 1, &frame), expected);
         live.settle(&mut compiled);
         assert_eq!(random::counters(&compiled), random::counters(&switch));
-        cut += usize::from(expected.len() == fastpath_switch::interp::OUTCOMES_MAX + 1);
+        cut += usize::from(expected.len() == fastpath_switch::outcome::OUTCOMES_MAX + 1);
     }
     assert!(cut > 1, "{cut}");
 }

@@ -1,7 +1,7 @@
 //! Changes of rules while a base is being built.
 
 use fastpath_jit::{Fate, Live, Worker};
-use fastpath_switch::interp::DropReason;
+use fastpath_switch::outcome::DropReason;
 use fastpath_switch::{
     Action, Field, FieldMatch, FlowCommand, FlowMod, Instructions, Limits, Match, PacketOutcome, Port, Rank,
     Switch,

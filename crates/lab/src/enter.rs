@@ -1,10 +1,9 @@
 //! Enters a host: its network namespace, and a mount namespace with the files of the host.
 
 use crate::claim::ForeignDirectory;
-use crate::lab::{HOSTS, PROC};
 use crate::mounts::View;
 use crate::scope::Boundary;
-use crate::state::{self, State, or_none};
+use crate::state::{self, HOSTS, PROC, State, or_none};
 use crate::sys::{Before, before};
 use crate::variables;
 use nix::sched::{CloneFlags, setns};

@@ -8,8 +8,8 @@ use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::neighbors::KnownNeighbors;
 use crate::netlink::{LinkParameters, Netlink};
 use crate::open_files;
-use crate::scope::Scope;
-use crate::state::{self, ClaimError, HostState, State};
+use crate::scope::{self, Scope};
+use crate::state::{self, ClaimError, HOSTS, HostState, PROC, State};
 use crate::variables;
 use fastpath_engine::{AttachError, EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
@@ -21,10 +21,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 const CONTROL_SOCKET: &str = "control.sock";
-/// The file that programs in the hosts see as /etc/hosts.
-pub(crate) const HOSTS: &str = "hosts";
-/// The directory where programs in a PID namespace see the machine's /proc.
-pub(crate) const PROC: &str = "proc";
 
 /// A topology brought up on this machine.
 ///
@@ -137,8 +133,10 @@ impl Lab {
         let base = state::base();
         let claim = state::claim(name)?;
         let privilege = gain_privilege()?;
-        let scope = Scope::of_lab(name, privilege, &claim);
-        let scope = Some(scope.map_err(|source| UpError::State { name: name.to_owned(), source })?);
+        let failed = |source| UpError::State { name: name.to_owned(), source };
+        let scope = Scope::new(name, privilege).map_err(failed)?;
+        scope.record().and_then(|text| claim.write(scope::FILE, &text)).map_err(failed)?;
+        let scope = Some(scope);
         open_files::allow(&topology)?;
         let has_port = |node: &&Node| matches!(node.kind, NodeKind::Host { port: Some(_) });
         let ignored: Vec<&str> =

@@ -11,7 +11,6 @@
 //! The keeper of a cgroup is a shell outside it. The keeper of a PID namespace is its first
 //! process, with which the kernel ends the others.
 
-use crate::claim::Claim;
 use crate::mounts::{self, View};
 use crate::namespace::{Namespace, Privilege};
 use crate::process::ProcessId;
@@ -30,7 +29,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The file with the [`Boundary`] of a lab.
-const FILE: &str = "scope.json";
+pub(crate) const FILE: &str = "scope.json";
 /// Time for a program to end after SIGTERM, and again after SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
@@ -94,11 +93,9 @@ impl Scope {
         Ok(scope)
     }
 
-    /// Makes the scope of a lab, and writes it down for other processes.
-    pub(crate) fn of_lab(name: &str, privilege: Privilege, claim: &Claim) -> io::Result<Scope> {
-        let scope = Scope::new(name, privilege)?;
-        claim.write(FILE, &serde_json::to_vec(&scope.boundary)?)?;
-        Ok(scope)
+    /// Returns the text of [`FILE`]: how other processes find the programs of the scope.
+    pub(crate) fn record(&self) -> io::Result<Vec<u8>> {
+        Ok(serde_json::to_vec(&self.boundary)?)
     }
 
     /// Starts a program in the scope and in a network namespace, with the files of its host.

@@ -28,6 +28,10 @@ use std::time::{Duration, Instant};
 const NAME_MAX: usize = 40;
 /// The file with the [`State`].
 pub(crate) const FILE: &str = "state.json";
+/// The file that programs in the hosts see as /etc/hosts.
+pub(crate) const HOSTS: &str = "hosts";
+/// The directory where programs in a PID namespace see the machine's /proc.
+pub(crate) const PROC: &str = "proc";
 /// Time for an engine to clean up after SIGTERM, before SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 

@@ -26,7 +26,7 @@ pub enum Reason {
     /// The frame pool was full.
     PoolFull,
     /// An OpenFlow switch did not output the frame.
-    Switch(fastpath_switch::interp::DropReason),
+    Switch(fastpath_switch::outcome::DropReason),
     /// An OpenFlow switch without a controller sent the frame to its controller.
     NoController,
 }

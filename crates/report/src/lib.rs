@@ -34,12 +34,12 @@ pub use image::ImageError;
 
 pub use chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
 pub use image::Fonts;
-pub use measurement::{Measurement, MeasurementError};
+pub use measurement::{MachineName, Measurement, MeasurementError};
 pub use outputs::{CommandOutput, OutputError};
 pub use published::EvaluationOutput;
 pub use record::{Disturbance, Machine, Optimised, Provenance, Record, Tool, fields};
 pub use recorded::{
-    HostRecord, HostResults, MachineName, PipelineParameters, PipelineRecord, PipelineResults, RecordedCache,
+    HostRecord, HostResults, PipelineParameters, PipelineRecord, PipelineResults, RecordedCache,
     RecordedLatency, RecordedStage,
 };
 pub use values::words;

@@ -1,7 +1,6 @@
 //! Records as a model reads them: numbers and words by name, without provenance.
 
 use crate::record::Record;
-use crate::recorded::MachineName;
 use fastpath_model::Table;
 use fastpath_model::fcs::{self, Fcs};
 use fastpath_model::platform::Platform;
@@ -37,6 +36,22 @@ pub struct Measurement {
 pub(crate) struct MeasuredOn {
     #[serde(default)]
     pub(crate) machine: MachineName,
+}
+
+/// The machine that a record is about.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(default)]
+pub struct MachineName {
+    /// Its host name.
+    pub name: String,
+    /// Model of its first processor.
+    pub cpu: String,
+}
+
+impl Default for MachineName {
+    fn default() -> MachineName {
+        MachineName { name: "unknown".to_owned(), cpu: "unknown".to_owned() }
+    }
 }
 
 /// Why a table cannot be made of records.

@@ -1,7 +1,7 @@
 //! The records that a simulated machine and program are made of, typed. Fields that a simulation
 //! does not need are not read.
 
-use crate::measurement::{Measurement, MeasurementError};
+use crate::measurement::{MachineName, Measurement, MeasurementError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -13,22 +13,6 @@ pub struct HostRecord {
     pub machine: MachineName,
     /// What was measured.
     pub results: HostResults,
-}
-
-/// The machine that a record is about.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(default)]
-pub struct MachineName {
-    /// Its host name.
-    pub name: String,
-    /// Model of its first processor.
-    pub cpu: String,
-}
-
-impl Default for MachineName {
-    fn default() -> MachineName {
-        MachineName { name: "unknown".to_owned(), cpu: "unknown".to_owned() }
-    }
 }
 
 /// The results of a record of kind `host`.

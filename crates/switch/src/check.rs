@@ -1,4 +1,7 @@
 //! Checks actions and instructions before a switch accepts them (OpenFlow 1.3.5 §6.4, §7.2.5).
+//!
+//! This file and `switch.rs` use each other: a switch checks what it is given, and a check asks the
+//! switch for its groups, meters and ports.
 
 use crate::Refusal;
 use crate::action::Action;

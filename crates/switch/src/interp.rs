@@ -9,12 +9,13 @@
 use crate::Refusal;
 use crate::action::{Action, ActionSet};
 use crate::edit;
-use crate::execute::{Effects, FloodScope, Packet, perform};
+use crate::execute::perform::{Effects, FloodScope, Packet, perform};
 use crate::flow::{ClearActions, Instructions, Rank};
 use crate::group::{self, GroupKind};
 use crate::key::{Key, PipelineFields};
 use crate::meter::MeterResult;
 use crate::normal::ForwardingDecision;
+use crate::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome};
 use crate::plan::Plan;
 use crate::port::{self, Port};
 use crate::switch::{self, Switch};
@@ -22,104 +23,6 @@ use fastpath_units::Time;
 use fastpath_wire::Headers;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
-
-/// The most outcomes of one packet: bounds the product of output lists, floods and groups of
-/// groups. The outcome after these is [`DropReason::TooManyCopies`], and it is the last.
-pub const OUTCOMES_MAX: usize = 4096;
-
-/// The fate of a packet, or of a copy of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PacketOutcome {
-    /// It leaves the switch.
-    Output {
-        /// The port.
-        port: u32,
-        /// The queue of the port; 0 is the default queue.
-        queue: u32,
-        /// The frame as it leaves.
-        frame: Vec<u8>,
-    },
-    /// It is sent to the controllers.
-    Controller(PacketIn),
-    /// It ends here.
-    Drop(DropReason),
-}
-
-/// A packet-in: a packet for the controllers.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PacketIn {
-    /// Why it is sent.
-    pub reason: PacketInReason,
-    /// The table whose flow sent it.
-    pub table_id: u8,
-    /// The cookie of that flow; all ones if no flow sent it.
-    pub cookie: u64,
-    /// The most bytes of the frame to send; [`port::NO_BUFFER`] for all.
-    pub max_len: u16,
-    /// Port of entry, metadata and tunnel id.
-    pub context: PipelineFields,
-    /// The frame as it is now.
-    pub frame: Vec<u8>,
-}
-
-/// Why a packet is sent to the controllers (OFPR_; the numbers are the protocol's).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum PacketInReason {
-    /// A table-miss flow sent it.
-    NoMatch = 0,
-    /// An action of another flow, a group or a packet-out sent it.
-    Action = 1,
-    /// Its TTL was invalid (0 or 1).
-    InvalidTtl = 2,
-}
-
-/// Why a packet, or a copy of it, is dropped.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum DropReason {
-    /// The frame is shorter than an Ethernet header.
-    Runt,
-    /// The port of entry does not exist or receives no frames.
-    Ingress,
-    /// No flow matched, and there is no table-miss flow.
-    TableMiss,
-    /// The pipeline ended without an output: no action was an output and the action set had none.
-    NoOutput,
-    /// A drop band of a meter.
-    Meter,
-    /// Its TTL was invalid (0 or 1).
-    InvalidTtl,
-    /// The output port does not exist, is down, or does not forward.
-    Egress,
-    /// The output port is the port of entry, without the reserved port IN_PORT (§7.2.5); or there
-    /// is no other port to flood to.
-    NoOtherPort,
-    /// The group has no bucket, or no live one.
-    NoBucket,
-    /// Outputs and groups made more than [`OUTCOMES_MAX`] outcomes.
-    TooManyCopies,
-    /// A table miss at a port that is configured without packet-ins (OFPPC_NO_PACKET_IN).
-    NoPacketIn,
-}
-
-impl DropReason {
-    /// Returns the name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DropReason::Runt => "runt",
-            DropReason::Ingress => "ingress",
-            DropReason::TableMiss => "table-miss",
-            DropReason::NoOutput => "no-output",
-            DropReason::Meter => "meter",
-            DropReason::InvalidTtl => "invalid-ttl",
-            DropReason::Egress => "egress",
-            DropReason::NoOtherPort => "no-other-port",
-            DropReason::NoBucket => "no-bucket",
-            DropReason::TooManyCopies => "too-many-copies",
-            DropReason::NoPacketIn => "no-packet-in",
-        }
-    }
-}
 
 /// Executes a frame that arrived on `in_port` at `now`: sends it through the tables.
 pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec<PacketOutcome> {

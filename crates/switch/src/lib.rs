@@ -68,6 +68,7 @@ mod matching;
 pub mod meter;
 pub mod normal;
 pub mod ofctl;
+pub mod outcome;
 pub mod plan;
 pub mod port;
 mod switch;
@@ -82,10 +83,11 @@ pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,
 };
 pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
-pub use interp::{PacketOutcome, interp, interp_by, packet_out};
+pub use interp::{interp, interp_by, packet_out};
 pub use key::{Depth, Key, PipelineFields};
 pub use matching::{FieldMatch, Match, Term};
 pub use meter::{Band, BandKind, Meter, MeterCommand, MeterMod};
+pub use outcome::PacketOutcome;
 pub use plan::{Plan, TablePlan};
 pub use port::{Port, PortCounters};
 pub use switch::{Limits, Switch};

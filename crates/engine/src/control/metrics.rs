@@ -2,7 +2,8 @@
 
 use crate::delays::DelayReport;
 use crate::lateness::BOUNDS_NS;
-use crate::report::{PacketLogReport, PipeReport, Report};
+use crate::packet_log::PacketLogReport;
+use crate::report::{PipeReport, Report};
 use std::fmt::Write;
 
 /// The value of a metric for a direction of a link.

@@ -1,7 +1,7 @@
 //! Packet accounting of a switch: received + injected + copied = sent + to controllers + dropped +
 //! held.
 
-use fastpath_switch::interp::DropReason;
+use fastpath_switch::outcome::DropReason;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -89,8 +89,8 @@ impl PacketIns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpath_switch::interp::PacketInReason;
     use fastpath_switch::key::PipelineFields;
+    use fastpath_switch::outcome::PacketInReason;
     use fastpath_units::Duration;
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
-use fastpath_switch::interp::{Lookup, PacketOutcome, trace};
+use fastpath_switch::interp::{Lookup, trace};
 use fastpath_switch::ofctl::{self, Described, PortNames};
+use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::plan::Subtable;
 use fastpath_switch::{Plan, Port, Switch, TablePlan};
 use fastpath_units::Time;

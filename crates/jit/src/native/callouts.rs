@@ -9,7 +9,7 @@ use super::worker::Worker;
 use crate::walk;
 use fastpath_switch::edit::{self, Ttl};
 use fastpath_switch::execute::perform;
-use fastpath_switch::interp::DropReason;
+use fastpath_switch::outcome::DropReason;
 use fastpath_switch::plan::RuleNumber;
 use fastpath_switch::{Action, Field, Key, PipelineFields};
 use fastpath_wire::Headers;

@@ -3,7 +3,7 @@
 
 use crate::cells::{FlowCell, PortCell, TableCell};
 use fastpath_switch::field::WORDS;
-use fastpath_switch::interp::DropReason;
+use fastpath_switch::outcome::DropReason;
 use std::mem::offset_of;
 
 /// The registers of one worker.

@@ -21,7 +21,7 @@
 mod asm;
 mod callout_table;
 mod callouts;
-mod code;
+pub(crate) mod code;
 mod context;
 mod find;
 mod ops;
@@ -32,7 +32,7 @@ pub(crate) use code::Code;
 pub use code::{CompileError, Finder};
 pub use worker::{Fate, Worker};
 
-use crate::program::BaseTable;
+use crate::base_table::BaseTable;
 use fastpath_switch::TablePlan;
 use std::sync::Arc;
 

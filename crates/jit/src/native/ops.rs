@@ -5,12 +5,12 @@ use super::callout_table::{CHANGED, Callout, STOP};
 use super::context::{DONE, at, drop_for};
 use super::parse::{Registers, depth_of};
 use crate::cells::PortCell;
-use crate::program::flags;
+use crate::port_table::flags;
 use crate::template::{Op, SetBefore, Template, TemplateEnd};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value, types};
 use fastpath_switch::Field;
-use fastpath_switch::interp::{DropReason, OUTCOMES_MAX};
+use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX};
 use fastpath_wire::protocol;
 use std::mem::offset_of;
 

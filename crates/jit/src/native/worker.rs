@@ -3,11 +3,12 @@
 use super::code::EntryPoint;
 use super::context::{Context, DONE, DROP, REASONS, TableView};
 use crate::cells::add;
-use crate::live::{Shared, WorkerCells};
-use crate::program::{Program, flags};
+use crate::port_table::flags;
+use crate::program::Program;
+use crate::shared::{Shared, WorkerCells};
 use crate::walk::{OwnCells, Walk};
 use fastpath_switch::execute::{self, Effects, Packet, perform};
-use fastpath_switch::interp::{DropReason, OUTCOMES_MAX};
+use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX};
 use fastpath_switch::plan::RuleNumber;
 use fastpath_switch::{Action, ActionSet, PacketOutcome, PipelineFields};
 use fastpath_units::Time;

@@ -11,7 +11,7 @@ use fastpath_engine::priority::set_low_priority;
 use fastpath_jit::{CompileError, Fate, Job, JobResult, Live};
 use fastpath_lab::audit::judge::quantile;
 use fastpath_switch::flow::FlowCommand;
-use fastpath_switch::interp::PacketOutcome;
+use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};
 use fastpath_units::Time;
 use nix::time::{ClockId, clock_gettime};

@@ -8,7 +8,7 @@ use fastpath_openflow::agent::{
 };
 use fastpath_openflow::message::{Hello, Message, decode, frame_len};
 use fastpath_switch::execute::{BackgroundJob, OutboxEntry};
-use fastpath_switch::interp::DropReason;
+use fastpath_switch::outcome::DropReason;
 use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Planned, Switch, Verdict, port};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;

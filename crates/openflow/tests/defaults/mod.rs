@@ -4,7 +4,7 @@
 use crate::common::{Harness, Peer};
 use crate::{flow, frame, stations};
 use fastpath_openflow::message::{Async, Message};
-use fastpath_switch::interp::PacketInReason;
+use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{Action, Field, FieldMatch, FlowCommand, FlowMod, Instructions, Match, port};
 
 /// Decrements the TTL of IPv4 packets.

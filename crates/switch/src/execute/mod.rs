@@ -13,13 +13,14 @@
 //! plan. A faster executor must give the same answers and, after [`Executor::credit`], the same
 //! counters.
 
-mod perform;
+pub(crate) mod perform;
 
 pub use perform::{Effects, FloodScope, Packet, invalid_ttl, output, perform};
 
 use crate::flow::Rank;
-use crate::interp::{DropReason, PacketInReason, PacketOutcome, interp_by};
+use crate::interp::interp_by;
 use crate::key::PipelineFields;
+use crate::outcome::{DropReason, PacketInReason, PacketOutcome};
 use crate::plan::{Plan, TablePlan};
 use crate::switch::Switch;
 use fastpath_units::Time;

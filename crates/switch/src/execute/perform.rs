@@ -14,9 +14,9 @@
 use crate::action::Action;
 use crate::edit::{self, Ttl};
 use crate::field::Field;
-use crate::interp::{DropReason, PacketInReason};
 use crate::key::PipelineFields;
 use crate::normal::ForwardingDecision;
+use crate::outcome::{DropReason, PacketInReason};
 use crate::port;
 use std::ops::ControlFlow::{self, Break, Continue};
 
