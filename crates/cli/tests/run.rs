@@ -111,10 +111,12 @@ fn run_reports_deleted_interfaces_and_ends_with_the_last() {
 }
 
 #[test]
-fn run_reports_which_interface_is_down_and_its_drops() {
+fn run_brings_interfaces_up_and_reports_the_drops_at_one_that_goes_down() {
     let Some(place) = Place::new("down") else { return };
     place.ip(&["link", "set", "vb", "down"]);
     let run = place.run("packet:");
+    assert!(place.ip(&["link", "show", "dev", "vb"]).contains(",UP"));
+    place.ip(&["link", "set", "vb", "down"]);
     // Neighbour solicitations of its far end enter at va and cannot leave at vb.
     place.ip(&["link", "set", "ha", "down"]);
     place.ip(&["link", "set", "ha", "up"]);
@@ -127,11 +129,7 @@ fn run_reports_which_interface_is_down_and_its_drops() {
     let Output { stderr, .. } = run.wait_with_output().unwrap();
     let text = String::from_utf8(stderr).unwrap();
     assert!(stopped.success());
-    assert!(
-        text.contains("port vb is down and carries nothing: ip link set vb up") && !text.contains("port va"),
-        "{text}"
-    );
-    assert!(text.contains(" dropped (") && text.contains(" port-down)"), "{text}");
+    assert!(text.contains(" dropped (") && text.contains(" port-down"), "{text}");
 }
 
 #[test]

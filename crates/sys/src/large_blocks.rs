@@ -11,7 +11,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 ///
 /// ```
 /// #[global_allocator]
-/// static HEAP: fastpath_engine::LargeBlocks = fastpath_engine::LargeBlocks;
+/// static HEAP: fastpath_sys::large_blocks::LargeBlocks = fastpath_sys::large_blocks::LargeBlocks;
 /// # fn main() {}
 /// ```
 #[derive(Clone, Copy, Debug)]
