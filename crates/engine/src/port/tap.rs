@@ -10,9 +10,9 @@
 use super::base::PortBase;
 use super::offload::{HEADER_LEN, RxSink, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, PortKind, interface_of};
+use fastpath_net::{FRAME_MAX, Frame, FramePool};
 use fastpath_sys::interface;
 use fastpath_sys::tap::{PARTS_MAX, Tap};
-use fastpath_net::{FRAME_MAX, Frame, FramePool};
 use fastpath_units::Time;
 use fastpath_wire::coalesce::{Coalescer, Joined};
 use fastpath_wire::vnet::VnetHeader;

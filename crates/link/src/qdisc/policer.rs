@@ -7,8 +7,8 @@
 
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::Discipline;
-use super::limit::Limit;
 use super::fifo::Fifo;
+use super::limit::Limit;
 use super::token_bucket::tokens;
 use crate::counters::Volume;
 use crate::packet::{DropReason, Held};
