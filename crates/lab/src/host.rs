@@ -59,7 +59,7 @@ impl Host {
     /// Makes the namespace of `node` with its interfaces, addresses and routes. Returns the host
     /// and its ports in the order of the interfaces, which end with the namespace.
     ///
-    /// The hosts send nothing until a program in them does: see [`Quiet`].
+    /// The hosts send nothing until a program in them does: see `Quiet`.
     pub fn new(
         id: NodeId,
         node: &Node,

@@ -11,7 +11,7 @@ use std::net::IpAddr;
 const ENTRIES_MAX: usize = 1 << 17;
 
 /// The neighbours of the interfaces of a topology: all stations of the segment, or its routers only
-/// if the lab is so large that all would be more than [`ENTRIES_MAX`].
+/// if the lab is so large that all would be more than 131,072 entries.
 #[derive(Debug)]
 pub struct KnownNeighbors<'t> {
     topology: &'t Topology,
