@@ -17,6 +17,7 @@
 //! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the
 //! audit `audit/mod.rs`.
 #![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 pub mod audit;
 mod claim;
@@ -33,7 +34,6 @@ mod process;
 mod scope;
 pub mod shell;
 mod state;
-mod sys;
 mod variables;
 
 pub use claim::ForeignDirectory;

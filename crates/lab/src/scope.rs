@@ -14,7 +14,7 @@
 use crate::mounts::{self, View};
 use crate::namespace::{Namespace, Privilege};
 use crate::process::ProcessId;
-use crate::sys::{Before, before};
+use fastpath_sys::child::{Before, before};
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};

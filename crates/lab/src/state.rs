@@ -292,14 +292,11 @@ pub fn only_lab(counts: impl Fn(&Listed) -> bool) -> Result<String, NoLab> {
     if let Ok(name) = env::var(variables::LAB) {
         return Ok(name);
     }
-    let mut names: Vec<String> = list().into_iter().filter(counts).map(|lab| lab.name).collect();
-    match (names.pop(), names.is_empty()) {
-        (Some(name), true) => Ok(name),
-        (None, _) => Err(NoLab::None),
-        (Some(last), false) => {
-            names.push(last);
-            Err(NoLab::Several(names))
-        }
+    let names: Vec<String> = list().into_iter().filter(counts).map(|lab| lab.name).collect();
+    match <[String; 1]>::try_from(names) {
+        Ok([name]) => Ok(name),
+        Err(none) if none.is_empty() => Err(NoLab::None),
+        Err(several) => Err(NoLab::Several(several)),
     }
 }
 

@@ -1,14 +1,15 @@
 //! System calls of Linux behind types that are safe to use: packet sockets, AF_XDP, TAP devices,
-//! interfaces, epoll, threads and memory.
+//! interfaces, epoll, threads, child processes and memory.
 //!
 //! Each file wraps one kernel facility. An `unsafe` block holds one operation and the reason why it
 //! is sound. Frames, links and emulated time are unknown here; the ports and workers of crate
-//! `engine` use these types.
+//! `engine` and the programs of crate `lab` use these types.
 //!
 //! Linux only: on other systems the crate is empty. Read first: `packet.rs`, then `memory.rs`.
 #![cfg(target_os = "linux")]
 
 pub mod bpf;
+pub mod child;
 pub mod epoll;
 pub mod heap;
 pub mod interface;

@@ -132,9 +132,8 @@ impl Mapping {
         self.start
     }
 
-    /// Returns the length of the mapping in bytes; never 0.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
+    /// Returns the length of the mapping.
+    pub fn len_bytes(&self) -> usize {
         self.len
     }
 
@@ -175,11 +174,11 @@ mod tests {
     #[test]
     fn anonymous_memory_starts_at_a_huge_page_and_is_zero() {
         let memory = Mapping::anonymous(3 << 20).unwrap();
-        assert_eq!((memory.start().as_ptr() as usize % HUGE, memory.len()), (0, 4 << 20));
+        assert_eq!((memory.start().as_ptr() as usize % HUGE, memory.len_bytes()), (0, 4 << 20));
         // SAFETY: the mapping is this long, and nothing writes to it.
-        let bytes = unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), memory.len()) };
+        let bytes = unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), memory.len_bytes()) };
         assert!(bytes.iter().all(|&byte| byte == 0));
-        assert!(memory.huge() <= memory.len());
+        assert!(memory.huge() <= memory.len_bytes());
     }
 
     #[test]

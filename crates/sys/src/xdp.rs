@@ -63,7 +63,7 @@ impl Umem {
 
     /// Returns the bytes of memory, and how many of them lie on huge pages.
     pub fn extent(&self) -> (usize, usize) {
-        (self.memory.len(), self.memory.huge())
+        (self.memory.len_bytes(), self.memory.huge())
     }
 }
 
@@ -109,7 +109,7 @@ impl XdpSocket {
         if umem.first.is_none() {
             let registration = libc::xdp_umem_reg {
                 addr: umem.memory.start().as_ptr() as u64,
-                len: umem.memory.len() as u64,
+                len: umem.memory.len_bytes() as u64,
                 chunk_size: umem.chunk_len as u32,
                 headroom: 0,
                 flags: 0,
@@ -155,7 +155,7 @@ impl XdpSocket {
         socket.bind(umem.first.as_deref(), binding)?;
         umem.first.get_or_insert_with(|| Arc::clone(&socket.fd));
         umem.given += CHUNKS * umem.chunk_len;
-        assert!(umem.given <= umem.memory.len(), "more sockets than the memory is for");
+        assert!(umem.given <= umem.memory.len_bytes(), "more sockets than the memory is for");
         Ok(socket)
     }
 
@@ -185,8 +185,8 @@ impl XdpSocket {
         let (mut wants_more, mut taken) = (true, 0);
         while wants_more {
             let Some(descriptor) = self.rx.pop() else { break };
-            let at = (descriptor.addr as usize).min(self.memory.len());
-            let len = (descriptor.len as usize).min(self.chunk_len).min(self.memory.len() - at);
+            let at = (descriptor.addr as usize).min(self.memory.len_bytes());
+            let len = (descriptor.len as usize).min(self.chunk_len).min(self.memory.len_bytes() - at);
             // SAFETY: the range is inside the memory. The kernel gave it to this side and takes it
             // back by the fill ring only.
             let bytes = unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr().add(at), len) };

@@ -151,8 +151,8 @@ fn announce(server: &SwitchServer) -> anyhow::Result<()> {
 
 /// Prints where every packet went.
 fn print(summary: &ServedSummary, as_json: bool) -> anyhow::Result<Answer> {
-    let ServedSummary { packets: books, ports } = summary;
-    let balance = books.balances();
+    let ServedSummary { packets, ports } = summary;
+    let balance = packets.balances();
     let mut out = io::stdout().lock();
     if as_json {
         let ports: Vec<_> = ports
@@ -165,12 +165,12 @@ fn print(summary: &ServedSummary, as_json: bool) -> anyhow::Result<Answer> {
                 })
             })
             .collect();
-        let books = json!({
-            "received": books.received, "injected": books.injected, "copied": books.copied,
-            "sent": books.sent, "to_controllers": books.to_controllers, "dropped": books.dropped,
-            "held": books.held, "balance": balance,
+        let accounting = json!({
+            "received": packets.received, "injected": packets.injected, "copied": packets.copied,
+            "sent": packets.sent, "to_controllers": packets.to_controllers, "dropped": packets.dropped,
+            "held": packets.held, "balance": balance,
         });
-        writeln!(out, "{}", json!({ "books": books, "ports": ports }))?;
+        writeln!(out, "{}", json!({ "books": accounting, "ports": ports }))?;
     } else {
         for (number, name, c) in ports {
             writeln!(
@@ -183,14 +183,19 @@ fn print(summary: &ServedSummary, as_json: bool) -> anyhow::Result<Answer> {
                 c.rx_dropped + c.tx_dropped
             )?;
         }
-        let dropped: u64 = books.dropped.values().sum();
+        let dropped: u64 = packets.dropped.values().sum();
         let reasons: Vec<String> =
-            books.dropped.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+            packets.dropped.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         let reasons = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
         writeln!(
             out,
             "{} received + {} packet-outs + {} copies = {} sent + {} to controllers + {dropped} dropped{reasons} + {} held",
-            books.received, books.injected, books.copied, books.sent, books.to_controllers, books.held
+            packets.received,
+            packets.injected,
+            packets.copied,
+            packets.sent,
+            packets.to_controllers,
+            packets.held
         )?;
     }
     if !balance {

@@ -1,5 +1,6 @@
-//! What a child does between fork and exec. The only unsafe code of the crate.
+//! Steps of a child process between fork and exec.
 
+use crate::check;
 use libc::{MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY, MS_REMOUNT, c_ulong};
 use std::ffi::CStr;
 use std::io;
@@ -9,7 +10,8 @@ use std::process::Command;
 use std::ptr;
 
 const USUAL: c_ulong = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-/// The calls of mount(2) for a new /proc, with the same read-only parts as in `mounts.rs`.
+/// The calls of mount(2) for a new /proc in which only the settings of the network namespace are
+/// writable, as `proc:mixed` of lxc.container.conf(5).
 const PROC: [(&CStr, &CStr, Option<&CStr>, c_ulong); 6] = [
     (c"proc", c"/proc", Some(c"proc"), USUAL),
     (c"/proc/sys", c"/proc/sys", None, MS_BIND),
@@ -21,19 +23,19 @@ const PROC: [(&CStr, &CStr, Option<&CStr>, c_ulong); 6] = [
 
 /// Steps of a child before it executes its program.
 #[derive(Debug, Default)]
-pub(crate) struct Before {
+pub struct Before {
     /// Move into the cgroup with this file `cgroup.procs`.
-    pub(crate) cgroup: Option<OwnedFd>,
+    pub cgroup: Option<OwnedFd>,
     /// Let the kernel reap the child's children, as the first process of a PID namespace must.
-    pub(crate) ignore_children: bool,
+    pub ignore_children: bool,
     /// End the child (SIGKILL) when the thread that starts it ends.
-    pub(crate) end_with_parent: bool,
+    pub end_with_parent: bool,
     /// Mount the processes of the child's PID namespace on /proc, if that is permitted.
-    pub(crate) mount_proc: bool,
+    pub mount_proc: bool,
 }
 
 /// Makes the child of `command` do these steps first. If one fails, `spawn` returns its error.
-pub(crate) fn before(command: &mut Command, steps: Before) -> &mut Command {
+pub fn before(command: &mut Command, steps: Before) -> &mut Command {
     let steps = move || -> io::Result<()> {
         if let Some(cgroup) = &steps.cgroup {
             // "0" means the process that writes (cgroups(7)).
@@ -66,8 +68,4 @@ pub(crate) fn before(command: &mut Command, steps: Before) -> &mut Command {
     // SAFETY: the closure makes system calls only. It does not allocate and takes no lock, so it
     // may run in the child of a process with several threads (signal-safety(7)).
     unsafe { command.pre_exec(steps) }
-}
-
-fn check(result: i32) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
