@@ -246,7 +246,8 @@ mod tests {
         let name = format!("stranger-{}", std::process::id());
         let claim = claim(&name).unwrap();
         let mut stranger = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let process = ProcessId { pid: stranger.id() as i32, ..ProcessId::own().unwrap() };
+        // The dead holder started at boot, long before the process that has its number now.
+        let process = ProcessId { pid: stranger.id() as i32, started: 0 };
         let stale = Holder { process, session: 0 };
         claim.write(HOLDER, &serde_json::to_vec(&stale).unwrap()).unwrap();
         assert!(matches!(down(&name), Err(DownError::Stuck { holder: None, .. })));
