@@ -9,13 +9,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Each program with its Debian package.
+/// Each program, by name or path, with its Debian package.
 const PROGRAMS: &[(&str, &str)] = &[
+    ("/usr/lib/frr/zebra", "frr"),
+    ("/usr/share/doc/busybox-static", "busybox-static"),
+    ("bird", "bird2"),
+    ("crun", "crun"),
     ("curl", "curl"),
     ("ip", "iproute2"),
     ("iperf3", "iperf3"),
+    ("nft", "nftables"),
     ("ovs-ofctl", "openvswitch-common"),
+    ("passt", "passt"),
     ("ping", "iputils-ping"),
+    ("podman", "podman"),
+    ("slirp4netns", "slirp4netns"),
     ("tcpdump", "tcpdump"),
     ("traceroute", "traceroute"),
 ];
@@ -99,8 +107,9 @@ fn missing() -> Vec<(&'static str, &'static str)> {
 }
 
 fn on_path(program: &str) -> bool {
+    let system = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path).any(|directory| directory.join(program).is_file())
+    env::split_paths(&path).chain(system).any(|directory| directory.join(program).exists())
 }
 
 /// Asks id(1): no crate of this workspace outside `sys` directories calls libc.
@@ -108,9 +117,11 @@ fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
-/// Runs apt-get without questions; false when it failed.
+/// Runs apt-get without questions, and without starting the services it installs; false when it
+/// failed.
 fn apt_get(arguments: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
-    command.env("DEBIAN_FRONTEND", "noninteractive").args(["-o", "APT::Install-Recommends=false"]);
+    command.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").env("SYSTEMD_OFFLINE", "1");
+    command.args(["-o", "APT::Install-Recommends=false"]);
     command.args(arguments).status().is_ok_and(|status| status.success())
 }
