@@ -14,11 +14,13 @@
 //! lines for each operation.
 #![forbid(unsafe_code)]
 
+pub mod check_text;
 mod error;
 pub mod evaluations;
 mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;
+pub mod model_text;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]

@@ -3,11 +3,9 @@
 
 use crate::Answer;
 use clap::Args;
+use fastpath::check_text::{json, summary, track_line};
 use fastpath_spec::mistake::printable;
-use fastpath_spec::{
-    Checked, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe, json_schema,
-};
-use serde_json::{Value, json};
+use fastpath_spec::{NetworkSpec, json_schema};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -53,72 +51,4 @@ impl Check {
         }
         Ok(answer)
     }
-}
-
-/// `4 hosts, 2 routers and switches, 1 link, 0 scheduled changes`
-fn summary(topology: &Topology) -> String {
-    let hosts = topology.hosts().count();
-    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let others = match topology.nodes.len() - hosts {
-        1 => "1 router or switch".to_owned(),
-        count => format!("{count} routers and switches"),
-    };
-    format!(
-        "{}, {others}, {}, {}",
-        counted(hosts, "host"),
-        counted(topology.links.len(), "link"),
-        counted(topology.events.len(), "scheduled change"),
-    )
-}
-
-/// `  link path, a to b: lte.csv: 600 steps in 60s: rate …`
-fn track_line(topology: &Topology, track: &Track) -> String {
-    let link = topology.link(track.link);
-    let [from, to] = [track.pipe, 1 - track.pipe].map(|end| &topology.node(link.ends[end].0).name);
-    let starts = match track.group.map(|group| &topology.groups[group]) {
-        None => String::new(),
-        Some(Group { name, start, .. }) => match start {
-            Start::At(at) => format!("; starts at {at} (group {name})"),
-            Start::FirstPacket => format!("; starts with the first packet (group {name})"),
-            Start::Command => format!("; starts on command (group {name})"),
-        },
-    };
-    let what = track.timeline.describe();
-    format!("  link {}, {from} to {to}: {}: {what}{starts}", link.name, track.source)
-}
-
-fn track_json(topology: &Topology, track: &Track) -> Value {
-    let link = topology.link(track.link);
-    json!({
-        "link": link.name,
-        "from": topology.node(link.ends[track.pipe].0).name,
-        "source": track.source.to_string(),
-        "seconds": track.timeline.length().as_secs_f64(),
-        "sets": track.timeline.keys(),
-        "summary": track.timeline.describe(),
-    })
-}
-
-fn json(checked: &Checked<NetworkSpec>) -> Value {
-    let mut value = json!({
-        "ok": checked.value.is_some(),
-        "topology": null,
-        "mistakes": checked.mistakes.iter().map(mistake_json).collect::<Vec<_>>(),
-        "warnings": checked.warnings.iter().map(warning_json).collect::<Vec<_>>(),
-    });
-    if let Some(NetworkSpec { topology, .. }) = &checked.value {
-        value["topology"] = describe(topology).to_json();
-        value["nodes"] = json!(topology.nodes.len());
-        value["links"] = json!(topology.links.len());
-        value["traces"] = topology.tracks.iter().map(|track| track_json(topology, track)).collect();
-    }
-    value
-}
-
-fn mistake_json(Mistake { line, column, what, instead }: &Mistake) -> Value {
-    json!({ "line": line, "column": column, "what": what, "instead": instead })
-}
-
-fn warning_json(Warning { line, column, what }: &Warning) -> Value {
-    json!({ "line": line, "column": column, "what": what })
 }

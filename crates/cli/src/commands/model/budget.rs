@@ -3,11 +3,11 @@
 use crate::Answer;
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
+use fastpath::model_text as text;
 use fastpath_model::Estimate;
-use fastpath_model::budget::{Budget, BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
+use fastpath_model::budget::{BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
 use fastpath_model::output::BudgetOutput;
-use fastpath_report::text as print;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 
 /// Compute the packets/s that threads and engines sustain.
 #[derive(Args)]
@@ -98,32 +98,8 @@ impl BudgetCommand {
         if self.json {
             writeln!(out, "{}", serde_json::to_value(&output)?)?;
         } else {
-            show(&mut out, &output.budget)?;
+            text::budget(&mut out, &output.budget)?;
         }
         Ok(Answer::Yes)
     }
-}
-
-fn show(out: &mut impl Write, found: &Budget) -> io::Result<()> {
-    let mut table = print::table(["", "value and range"]);
-    let estimates = [
-        ("cycles between packets", Some(found.arrival_cycles)),
-        ("by the other formula", Some(found.other_formula_arrival_cycles)),
-        ("packets/s", Some(found.packets_per_s)),
-        ("cycles a thread holds a packet", Some(found.thread_cycles)),
-        ("share of the offered load", found.share_of_offered),
-    ];
-    for (name, value) in estimates {
-        if let Some(value) = value {
-            table.add_row([name.to_owned(), print::estimate(value)]);
-        }
-    }
-    if let Some(cycles) = found.offered_cycles {
-        table.add_row(["cycles between offered packets".to_owned(), print::number(cycles)]);
-    }
-    if let Some(u) = found.hidden_needed {
-        table.add_row(["hidden share u needed".to_owned(), print::number(u)]);
-    }
-    writeln!(out, "{table}")?;
-    found.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
 }

@@ -4,14 +4,14 @@ use super::options::point_text;
 use super::source::Source;
 use crate::Answer;
 use clap::Args;
-use fastpath_model::cores::{CoreCount, CoresQuery, FRAMES_BYTES, SPEEDS_GBIT};
+use fastpath::model_text as text;
+use fastpath_model::cores::{CoresQuery, FRAMES_BYTES, SPEEDS_GBIT};
 use fastpath_model::fcs::FRAMING_BYTES;
 use fastpath_model::model::Model;
 use fastpath_model::output::CoresOutput;
 use fastpath_model::publications::netcope;
-use fastpath_report::text as print;
 use fastpath_units::Rate;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 
 /// Count the cores a link needs by speed, frame size and steps.
 ///
@@ -87,7 +87,11 @@ impl CoresCommand {
             writeln!(out, "{}", serde_json::to_value(&output)?)?;
         } else {
             let at: String = question.at.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
-            show(&mut out, &[format!("{}{at}", output.model), frames(&model, self.framing)], &output.rows)?;
+            text::cores(
+                &mut out,
+                &[format!("{}{at}", output.model), frames(&model, self.framing)],
+                &output.rows,
+            )?;
             output.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))?;
         }
         Ok(Answer::Yes)
@@ -102,22 +106,4 @@ fn frames(model: &Model, framing: f64) -> String {
         "frame sizes include the FCS; line time adds {framing} bytes per frame; sizes in the model are {} FCS{why}",
         size.fcs
     )
-}
-
-fn show(out: &mut impl Write, heads: &[String], rows: &[CoreCount]) -> io::Result<()> {
-    let titles = ["Gbit/s", "frame B", "steps", "packets/s", "ns per packet", "cores", "whole cores"];
-    let mut table = print::table(titles);
-    for row in rows {
-        table.add_row([
-            print::number(row.gbit_per_s),
-            print::number(row.frame_bytes),
-            print::number(row.steps),
-            print::number(row.packets_per_s),
-            print::estimate(row.ns_per_packet),
-            print::estimate(row.cores),
-            row.whole_cores.to_string(),
-        ]);
-    }
-    heads.iter().try_for_each(|head| writeln!(out, "{head}"))?;
-    writeln!(out, "{table}")
 }

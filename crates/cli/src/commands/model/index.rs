@@ -3,15 +3,14 @@
 use crate::Answer;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use fastpath::model_text as text;
 use fastpath::records::read_platform;
-use fastpath_model::Bounded;
-use fastpath_model::index::{Index, Variant, common_length, index, predict_rate};
+use fastpath_model::index::{Variant, common_length, index, predict_rate};
 use fastpath_model::output::IndexOutput;
 use fastpath_model::platform::Platform;
 use fastpath_model::publications::scion;
-use fastpath_report::text as print;
 use fastpath_units::Duration;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Compute SCION's performance index of platforms, and predict rates.
@@ -78,7 +77,7 @@ impl IndexCommand {
             let output = IndexOutput { index: found, source, predicted_pps };
             writeln!(out, "{}", serde_json::to_value(&output)?)?;
         } else {
-            show(&mut out, &source, &found, predicted)?;
+            text::index(&mut out, &source, &found, predicted)?;
         }
         Ok(Answer::Yes)
     }
@@ -107,38 +106,4 @@ impl IndexCommand {
             VariantArg::FitMn => Variant::FitMN,
         }
     }
-}
-
-fn show(
-    out: &mut impl Write,
-    source: &str,
-    found: &Index,
-    predicted: Option<(String, Bounded)>,
-) -> io::Result<()> {
-    writeln!(
-        out,
-        "{source}: M = {}, N = {} µs, L = {} B",
-        print::bounded(found.m),
-        print::bounded(found.n_s.scaled(1e6)),
-        found.length_bytes
-    )?;
-    let mut table =
-        print::table(["platform", "index", "without the factor 8", "predicted by the others, error %"]);
-    for platform in &found.platforms {
-        let error = platform.left_out_error_pct.map_or(String::new(), |x| format!("{x:+.1}"));
-        table.add_row([
-            platform.name.clone(),
-            print::number(platform.index),
-            print::number(platform.index_without_factor_8),
-            error,
-        ]);
-    }
-    writeln!(out, "{table}\nindex {}", print::bounded(found.index))?;
-    if let Some((low, high)) = found.pairwise_error_pct {
-        writeln!(out, "one platform predicts another with an error of {low:+.1} to {high:+.1} %")?;
-    }
-    if let Some((name, rate)) = predicted {
-        writeln!(out, "{name}: {} packets/s", print::bounded(rate))?;
-    }
-    found.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
 }

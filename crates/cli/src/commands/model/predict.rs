@@ -1,20 +1,18 @@
 //! `fastpath model predict`: predictions of a fitted model, on this machine or another.
 
-use super::fit::{answer, show_check};
+use super::fit::answer;
 use super::options::point_text;
 use super::source::Source;
 use crate::Answer;
 use anyhow::Context;
 use clap::Args;
+use fastpath::model_text as text;
 use fastpath::records::read_platform;
 use fastpath_model::check::{check, elsewhere};
 use fastpath_model::output::PredictionOutput;
-use fastpath_model::predict::{
-    PointPrediction, PredictionQuery, RECORD_SD, TRANSFER_SD, Transfer, predict_point,
-};
-use fastpath_report::text as print;
+use fastpath_model::predict::{PredictionQuery, RECORD_SD, TRANSFER_SD, Transfer, predict_point};
 use fastpath_units::Rate;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Predict costs and throughput from a fitted model.
@@ -90,10 +88,10 @@ impl PredictCommand {
         }
         writeln!(out, "{}", output.model)?;
         for prediction in &output.predictions {
-            show(&mut out, prediction)?;
+            text::prediction(&mut out, prediction)?;
         }
         if let Some(check) = &output.check {
-            show_check(&mut out, check)?;
+            text::check(&mut out, check)?;
         }
         answer(output.check.as_ref())
     }
@@ -117,30 +115,4 @@ impl PredictCommand {
             at: at.to_vec(),
         }
     }
-}
-
-fn show(out: &mut impl Write, prediction: &PointPrediction) -> io::Result<()> {
-    let at: Vec<String> =
-        prediction.at.iter().map(|(name, value)| format!("{name} = {}", print::number(*value))).collect();
-    writeln!(out, "\nat {}", at.join(", "))?;
-    let throughput = prediction.throughput();
-    if let Some(frame) = throughput.and_then(|throughput| throughput.frame) {
-        let assumed = if frame.assumed { ", assumed" } else { "" };
-        writeln!(
-            out,
-            "  frame          {} bytes {} FCS{assumed}; {} with FCS, {} with preamble and gap",
-            print::number(frame.model_bytes),
-            frame.fcs,
-            print::number(frame.with_fcs_bytes),
-            print::number(frame.wire_bytes)
-        )?;
-    }
-    let mut line = |name: &str, value: &str| writeln!(out, "  {name:<14} {value}");
-    line("y", &print::estimate(prediction.y))?;
-    if let Some(throughput) = throughput {
-        line("ns per packet", &print::estimate(throughput.ns_per_packet))?;
-        line("packets/s", &print::estimate(throughput.throughput_pps))?;
-        line("limited by", throughput.limit.word())?;
-    }
-    prediction.warnings().iter().try_for_each(|warning| writeln!(out, "  note: {warning}"))
 }
