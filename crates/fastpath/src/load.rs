@@ -76,13 +76,20 @@ pub fn check(path: &Path) -> Result<Checked<NetworkSpec>> {
         let file = path.parent().unwrap_or(Path::new("")).join(file);
         self::text(&file).map_err(|error| error.to_string())
     };
-    Ok(match path.extension().and_then(|extension| extension.to_str()) {
+    let checked = match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => fastpath_spec::check_json(&text, &files),
         Some("ns") => {
             fastpath_emulab::check(&text).map(|topology| NetworkSpec { topology, ..NetworkSpec::default() })
         }
         _ => fastpath_spec::check(&text, &files),
-    })
+    };
+    // Programs of a lab may have another working directory.
+    let directory = std::path::absolute(path).map_err(Error::file(path))?;
+    let directory = directory.parent().unwrap_or(Path::new("/"));
+    Ok(checked.map(|mut spec| {
+        spec.topology.nodes.iter_mut().for_each(|node| node.host.below(directory));
+        spec
+    }))
 }
 
 /// Formats a mistake or warning with the name of its file: `FILE:LINE:COLUMN: …`.
@@ -97,4 +104,22 @@ fn text(path: &Path) -> io::Result<String> {
         return Err(io::Error::other(format!("longer than {BYTES_MAX} bytes")));
     }
     String::from_utf8(bytes).map_err(|_| io::Error::other("not UTF-8 text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_hosts_are_relative_to_the_description() {
+        let directory = std::env::temp_dir().join(format!("fastpath-load-{}", std::process::id()));
+        std::fs::create_dir(&directory).expect("a new directory");
+        let path = directory.join("net.toml");
+        let text = "[host.a]\nrootfs = 'files'\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n";
+        std::fs::write(&path, text).expect("written");
+        let loaded = load(&path).expect("a valid description");
+        std::fs::remove_dir_all(&directory).expect("removed");
+        let files = directory.join("files").to_str().expect("text").to_owned();
+        assert_eq!(loaded.spec.topology.nodes[0].host.origin, fastpath_spec::HostOrigin::RootFs(files));
+    }
 }

@@ -47,6 +47,7 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     };
     let mut described = NodeDescription::new(kind, &node.name);
     described.routes.clone_from(&node.routes);
+    described.host.clone_from(&node.host);
     match &node.kind {
         NodeKind::Host { port } => described.port.clone_from(port),
         NodeKind::OpenFlow { rules, .. } if !rules.is_empty() => {

@@ -26,6 +26,7 @@
 //! ```
 
 use crate::engine_settings::EngineSettings;
+use crate::host::HostSettings;
 use crate::mistake::Mistake;
 use crate::port_name::PortName;
 use crate::topology::{Family, Start, TraceEnd};
@@ -66,8 +67,10 @@ pub struct NodeDescription {
     pub name: String,
     /// What it does with frames.
     pub kind: NodeRole,
-    /// The port that `fastpath run` attaches to a host.
+    /// The interface of this machine that a host is.
     pub port: Option<PortName>,
+    /// Where the programs of a host run, and which files they see.
+    pub host: HostSettings,
     /// Addresses of hosts and routers; those left out are assigned.
     pub addresses: Vec<OnLink<IpNet>>,
     /// Hardware addresses of hosts and routers; those left out are assigned.
@@ -235,6 +238,7 @@ impl NodeDescription {
             name: name.into(),
             kind,
             port: None,
+            host: HostSettings::default(),
             addresses: Vec::new(),
             macs: Vec::new(),
             routes: Vec::new(),

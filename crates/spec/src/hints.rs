@@ -37,6 +37,20 @@ const OTHER_KEYS: &[(&str, &str, &str)] = &[
     ("ipv4", "address", "address = \"10.0.1.2/24\""),
     ("ipv6", "address", "address = \"fd00::2/64\""),
     ("interface", "port", "port = \"eth1\""),
+    ("docker", "image", "image = \"IMAGE\" to start a container, or attach = \"container:NAME\""),
+    ("container", "image", "image = \"IMAGE\" to start one, or attach = \"container:NAME\""),
+    ("dockerfile", "image", "image = \"IMAGE\", which `podman build` makes"),
+    ("dimage", "image", "image = \"IMAGE\""),
+    ("netns", "attach", "attach = \"netns:NAME\""),
+    ("namespace", "attach", "attach = \"netns:NAME\""),
+    ("pid", "attach", "attach = \"pid:NUMBER\""),
+    ("cmd", "command", "command = [\"PROGRAM\", \"ARGUMENT\"]"),
+    ("dcmd", "command", "command = [\"PROGRAM\", \"ARGUMENT\"]"),
+    ("environment", "env", "env = { NAME = \"value\" }"),
+    ("volumes", "binds", "binds = [\"SOURCE:TARGET\"]"),
+    ("mounts", "binds", "binds = [\"SOURCE:TARGET\"]"),
+    ("privatedirs", "private", "private = [\"/var/run\"]"),
+    ("private_dirs", "private", "private = [\"/var/run\"]"),
     ("time", "at", "at = \"10s\""),
     ("hosts", "host", "[host.NAME] for each"),
     ("nodes", "host", "[host.NAME], [router.NAME] or [switch.NAME] for each"),
@@ -44,9 +58,6 @@ const OTHER_KEYS: &[(&str, &str, &str)] = &[
     ("edges", "link", "[[link]] for each"),
     ("events", "event", "[[event]] for each"),
 ];
-
-/// Keys by which other tools choose the container of a host.
-const CONTAINER_KEYS: [&str; 4] = ["image", "docker", "container", "dockerfile"];
 
 /// Keys by which other tools give the number of losses in a row.
 const BURST_KEYS: [&str; 7] =
@@ -56,12 +67,6 @@ const BURST_KEYS: [&str; 7] =
 pub(crate) fn hint(key: &str, known: &[String]) -> Option<String> {
     let key = key.to_ascii_lowercase();
     let has = |meant: &str| known.iter().any(|known| known == meant);
-    if CONTAINER_KEYS.contains(&key.as_str()) && has("address") {
-        return Some(
-            "remove it: a host is a network namespace, and `fastpath lab exec` runs programs of this machine in it"
-                .to_owned(),
-        );
-    }
     if BURST_KEYS.contains(&key.as_str()) && has("correlation") && has("ecn") {
         return Some(crate::loss::IN_A_ROW.to_owned());
     }
@@ -117,10 +122,13 @@ mod tests {
                 "{said:?}"
             );
         }
-        let host = said("[host.a]\nimage = 'debian'\n");
-        assert!(
-            host[0].starts_with("2:1: host a has no key 'image'; remove it: a host is a network namespace")
-        );
+        for (key, how) in [
+            ("container", "image = \"IMAGE\" to start one, or attach = \"container:NAME\""),
+            ("privateDirs", "private = [\"/var/run\"]"),
+        ] {
+            let host = said(&format!("[host.a]\n{key} = 'debian'\n"));
+            assert_eq!(host[0], format!("2:1: host a has no key '{key}'; write {how}"));
+        }
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod event;
 mod fields;
 mod group;
 mod hints;
+mod host;
 mod json;
 mod link;
 mod loss;
@@ -68,6 +69,7 @@ pub use description::{
     NodeRole, OnLink, RuleSource, TraceDescription, TraceSource,
 };
 pub use engine_settings::{EngineSettings, Idle, Late, Workers};
+pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use mistake::{Checked, Mistake, Warning};
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};

@@ -6,7 +6,7 @@
 //! # or addresses = ["10.0.1.2/24", "fd00::2/64"]; absent: assigned
 //! address = "10.0.1.2/24"
 //! mac     = "02:00:00:00:00:2a"    # absent: assigned
-//! # the interface of this machine that `run` attaches; "xdp:eth1", "packet:eth1": how
+//! # the interface of this machine that the host is; "xdp:eth1", "packet:eth1": how
 //! port    = "eth1"
 //! # in addition to those computed; "default" is 0.0.0.0/0 or ::/0
 //! routes  = { "192.168.0.0/16" = "10.0.1.7" }
@@ -20,10 +20,13 @@
 //! rules = "in_port=a,ip,actions=dec_ttl,output:b"
 //! ```
 //!
+//! What a host is beyond this stands in `host.rs`.
+//!
 //! In the canonical form a node is `{ "name": "a", "kind": "host", … }` with the same keys.
 
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::fields::{Field, Fields};
+use crate::host;
 use crate::mistake::Remarks;
 use crate::port_name::PortName;
 use crate::schema;
@@ -63,7 +66,10 @@ pub(crate) fn read(
         node.routes = routes(&field, remarks);
     }
     match kind {
-        NodeRole::Host => node.port = fields.get("port").and_then(|field| port(&field, remarks)),
+        NodeRole::Host => {
+            node.port = fields.get("port").and_then(|field| port(&field, remarks));
+            node.host = host::read(&mut fields, remarks);
+        }
         NodeRole::OpenFlow => node.rules = rules(&mut fields, remarks),
         NodeRole::Router | NodeRole::Switch => {}
     }
@@ -173,7 +179,7 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(IpNet, IpAddr)> {
 
 /// Writes a node in the canonical form.
 pub(crate) fn write(node: &NodeDescription) -> Value {
-    let NodeDescription { name, kind, port, addresses, macs, routes, rules } = node;
+    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules } = node;
     let mut table = Map::new();
     let mut put = |key: &str, value: Value| _ = table.insert(key.to_owned(), value);
     put("name", json!(name));
@@ -196,6 +202,7 @@ pub(crate) fn write(node: &NodeDescription) -> Value {
         Some(RuleSource::Text(text)) => put("rules", json!(text)),
         Some(RuleSource::File(file)) => put("file", json!(file)),
     }
+    host::write(host, &mut table);
     Value::Object(table)
 }
 
@@ -260,8 +267,9 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
         NodeRole::Switch => Map::new(),
         NodeRole::Host => {
             let mut all = routed();
-            let port = "The interface of this machine that `fastpath run` attaches.";
+            let port = "The interface of this machine that the host is.";
             all.extend(schema::properties([("port", port, text())]));
+            all.extend(host::properties());
             all
         }
         NodeRole::OpenFlow => schema::properties([

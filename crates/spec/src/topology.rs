@@ -6,6 +6,7 @@
 //! does.
 
 use crate::description::TraceSource;
+use crate::host::HostSettings;
 use crate::port_name::PortName;
 use crate::trace::Timeline;
 use fastpath_link::{Change, PipeSpec};
@@ -83,15 +84,17 @@ pub struct Node {
     /// Routes given in the spec, in addition to computed ones: destination and next router. The
     /// next router is on a subnet of the node. Empty on switches.
     pub routes: Vec<(IpNet, IpAddr)>,
+    /// Where the programs of a host run, and which files they see.
+    pub host: HostSettings,
 }
 
 /// What a node does with frames.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NodeKind {
-    /// An edge of the network: frames enter and leave here. A lab makes it a network namespace,
-    /// `run` attaches it to a port of this machine, `replay` to a capture file.
+    /// An edge of the network: frames enter and leave here. A lab makes it a network namespace, or
+    /// attaches it to one or to a port of this machine; `replay` attaches it to a capture file.
     Host {
-        /// The port of this machine that `fastpath run` attaches here.
+        /// The port of this machine that a lab and `fastpath run` attach here.
         port: Option<PortName>,
     },
     /// Forwards IP packets inside the engine.
@@ -279,7 +282,8 @@ impl Topology {
 
     /// Adds a node without interfaces.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeId {
-        self.nodes.push(Node { name: name.into(), kind, interfaces: Vec::new(), routes: Vec::new() });
+        let (interfaces, routes, host) = (Vec::new(), Vec::new(), HostSettings::default());
+        self.nodes.push(Node { name: name.into(), kind, interfaces, routes, host });
         NodeId(self.nodes.len() as u32 - 1)
     }
 

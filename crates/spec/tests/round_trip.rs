@@ -2,9 +2,9 @@
 //! topology.
 
 use fastpath_spec::{
-    Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NO_FILES,
-    NodeDescription, NodeRole, OnLink, RuleSource, Start, Topology, TraceDescription, TraceEnd, TraceSource,
-    describe, parse_change, read, resolve,
+    Description, DirectionDescription, EventDescription, GroupDescription, HostOrigin, HostSettings,
+    LinkDescription, NO_FILES, NodeDescription, NodeRole, OnLink, RuleSource, Start, Topology,
+    TraceDescription, TraceEnd, TraceSource, describe, parse_change, read, resolve,
 };
 use fastpath_units::{Duration, Time};
 use proptest::prelude::*;
@@ -145,10 +145,33 @@ fn node(index: usize, kind: u8) -> NodeDescription {
         _ => NodeRole::OpenFlow,
     };
     let mut node = NodeDescription::new(role, format!("n{index}"));
+    node.host = host(index, kind);
     if role == NodeRole::OpenFlow {
         node.rules = Some(RuleSource::Text("priority=1,actions=flood".to_owned()));
     }
     node
+}
+
+/// The settings of a host of each origin.
+fn host(index: usize, kind: u8) -> HostSettings {
+    let origin = match (kind, index % 3) {
+        (0, _) => HostOrigin::New,
+        (1, _) => return HostSettings { origin: attached(index), ..HostSettings::default() },
+        (2, 0) => HostOrigin::Image("localhost/i:1".to_owned()),
+        (2, _) => HostOrigin::RootFs("files".to_owned()),
+        _ => return HostSettings::default(),
+    };
+    let command = if origin.is_container() { vec!["sleep".to_owned(), "1 h".to_owned()] } else { Vec::new() };
+    let env = [("A".to_owned(), index.to_string())].into_iter().filter(|_| index % 2 == 0).collect();
+    let binds = ["/p:/q:ro", "r:/s"].iter().take(index % 3).map(|bind| bind.parse().expect("a bind"));
+    let private = ["/var/run"].iter().take(index % 2).map(|&directory| directory.to_owned()).collect();
+    let binds = binds.collect();
+    HostSettings { origin, command, env, binds, private, pid_namespace: index % 2 == 1 }
+}
+
+fn attached(index: usize) -> HostOrigin {
+    let kind = ["netns:a", "netns:/a", "pid:1", "container:a"][index % 4];
+    HostOrigin::Attached(format!("{kind}{index}").parse().expect("a namespace"))
 }
 
 fn description(parts: &Parts) -> Description {

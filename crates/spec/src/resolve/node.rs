@@ -3,6 +3,7 @@
 use super::Resolver;
 use crate::address::AddressError;
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
+use crate::host::HostOrigin;
 use crate::mistake::nearest;
 use crate::path::SpecPath;
 use crate::port_name::PortName;
@@ -77,6 +78,7 @@ impl Resolver<'_> {
             // Of equal prefixes the first counts; otherwise the order has no effect.
             routes.sort_by_key(|(prefix, _)| *prefix);
             self.topology.nodes[index].routes = routes;
+            self.host(index, node);
             self.rules(index, node);
             self.placements.push(placements);
         }
@@ -104,6 +106,49 @@ impl Resolver<'_> {
             let what = format!("{kind} {name} has rules, and only openflow nodes have them");
             self.mistake(path("rules"), what, format!("remove them, or write [openflow.{name}]"));
         }
+    }
+
+    /// Checks where the programs of a host run.
+    fn host(&mut self, index: usize, node: &NodeDescription) {
+        let path = |key: &str| SpecPath::of("nodes", index).key(key);
+        let settings = &node.host;
+        let refused: Vec<(&str, String, &str)> = match (&settings.origin, node.port.is_some()) {
+            _ if node.kind != NodeRole::Host => {
+                let what =
+                    |key| format!("{} {} has {key}, and only hosts have it", node.kind.key(), node.name);
+                settings
+                    .keys()
+                    .into_iter()
+                    .map(|key| (key, what(key), "remove it, or write a host"))
+                    .collect()
+            }
+            (_, true) => {
+                let what = |key| format!("{} has a port, where no programs run, and {key}", node.name);
+                settings.keys().into_iter().map(|key| (key, what(key), "remove one of them")).collect()
+            }
+            (HostOrigin::Attached(attach), _) => {
+                let what =
+                    |key| format!("{} is {attach}, which a lab does not change, and has {key}", node.name);
+                let keys = settings.keys().into_iter().filter(|key| !matches!(*key, "attach" | "env"));
+                keys.map(|key| (key, what(key), "remove one of them")).collect()
+            }
+            (HostOrigin::New, _) if !settings.command.is_empty() => {
+                let what = format!("{} has a command and is no container", node.name);
+                vec![("command", what, "write image or rootfs too")]
+            }
+            _ => Vec::new(),
+        };
+        for (key, what, instead) in refused {
+            self.mistake(path(key), what, instead);
+        }
+        if let HostOrigin::Attached(attach) = &settings.origin {
+            let same = |other: &&NodeDescription| other.host.origin == settings.origin;
+            if let Some(other) = self.description.nodes[..index].iter().find(same) {
+                let what = format!("{attach} is already {}", other.name);
+                self.mistake(path("attach"), what, "write one host for each namespace");
+            }
+        }
+        self.topology.nodes[index].host.clone_from(settings);
     }
 
     /// Checks the port of a host; `ports` has the host of each port so far.
