@@ -6,6 +6,7 @@ use crate::description::{
     NodeRole, OnLink, RuleSource, TraceDescription,
 };
 use crate::engine_settings::EngineSettings;
+use crate::nat::NatDescription;
 use crate::pipe;
 use crate::topology::{Direction, Event, LinkId, Node, NodeKind, Topology, TraceEnd, Track};
 use crate::trace::Timeline;
@@ -40,7 +41,9 @@ pub fn describe(topology: &Topology) -> Description {
 
 fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     let kind = match &node.kind {
+        NodeKind::Host { .. } if node.uplink.is_some() => NodeRole::Uplink,
         NodeKind::Host { .. } => NodeRole::Host,
+        NodeKind::Router if node.nat.is_some() => NodeRole::Nat,
         NodeKind::Router => NodeRole::Router,
         NodeKind::Switch => NodeRole::Switch,
         NodeKind::OpenFlow { .. } => NodeRole::OpenFlow,
@@ -55,6 +58,12 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
         }
         _ => {}
     }
+    if let Some(nat) = &node.nat {
+        let link = |index: &usize| topology.link(node.interfaces[*index].link).name.clone();
+        let inside = nat.inside.iter().map(link).collect();
+        described.nat = NatDescription { inside, settings: nat.settings.clone() };
+    }
+    described.uplink = node.uplink.as_deref().cloned().unwrap_or_default();
     if !node.kind.is_switch() {
         for interface in &node.interfaces {
             let link = || Some(topology.link(interface.link).name.clone());

@@ -28,9 +28,11 @@
 use crate::engine_settings::EngineSettings;
 use crate::host::HostSettings;
 use crate::mistake::Mistake;
+use crate::nat::NatDescription;
 use crate::port_name::PortName;
 use crate::topology::{Family, Start, TraceEnd};
 use crate::trace::Format;
+use crate::uplink::Uplink;
 use crate::{Files, event, group, link, node, reader};
 use fastpath_link::Change;
 use fastpath_units::{Duration, Rate};
@@ -79,6 +81,10 @@ pub struct NodeDescription {
     pub routes: Vec<(IpNet, IpAddr)>,
     /// The rules of an OpenFlow switch.
     pub rules: Option<RuleSource>,
+    /// How a NAT translates. Other nodes have the default.
+    pub nat: NatDescription,
+    /// What an uplink forwards. Other nodes have the default.
+    pub uplink: Uplink,
 }
 
 /// What a node does with frames.
@@ -88,6 +94,10 @@ pub enum NodeRole {
     Host,
     /// Forwards IP packets.
     Router,
+    /// Forwards IP packets, and translates IPv4 addresses and ports.
+    Nat,
+    /// Joins a lab to the network of its machine.
+    Uplink,
     /// Forwards frames by learned addresses.
     Switch,
     /// Forwards frames by OpenFlow tables.
@@ -243,6 +253,8 @@ impl NodeDescription {
             macs: Vec::new(),
             routes: Vec::new(),
             rules: None,
+            nat: NatDescription::default(),
+            uplink: Uplink::default(),
         }
     }
 

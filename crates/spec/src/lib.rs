@@ -43,6 +43,7 @@ mod json;
 mod link;
 mod loss;
 pub mod mistake;
+mod nat;
 mod node;
 mod path;
 mod pipe;
@@ -60,6 +61,7 @@ pub mod trace;
 mod trace_source;
 mod traced;
 mod tree;
+mod uplink;
 mod write;
 
 pub use default_queue::DEFAULT_QUEUE_PACKETS;
@@ -71,6 +73,7 @@ pub use description::{
 pub use engine_settings::{EngineSettings, Idle, Late, Workers};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use mistake::{Checked, Mistake, Warning};
+pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
@@ -85,4 +88,5 @@ pub use topology::{
     Topology, TraceEnd, Track,
 };
 pub use traced::Traced;
+pub use uplink::{Forward, ListenAt, ParsePortError, PortProtocol, Uplink};
 pub use write::inline;

@@ -13,6 +13,11 @@
 //! # forwards packets; with several links addresses and mac are by link:
 //! [router.r]
 //! addresses = { a-r = "10.0.1.1/24", uplink = ["10.0.2.1/24"] }
+//! # forwards packets, and translates addresses: `nat.rs`
+//! [nat.x]
+//! inside = ["a-x"]
+//! # joins a lab to the network of its machine: `uplink.rs`
+//! [uplink.internet]
 //! [switch.s]                       # forwards frames
 //! # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
 //! [openflow.o]
@@ -28,18 +33,22 @@ use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::fields::{Field, Fields};
 use crate::host;
 use crate::mistake::Remarks;
+use crate::nat;
 use crate::port_name::PortName;
 use crate::schema;
 use crate::tree::Tree;
+use crate::uplink;
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
 /// The kinds of nodes by their keys.
-pub(crate) const KINDS: [(&str, NodeRole); 4] = [
+pub(crate) const KINDS: [(&str, NodeRole); 6] = [
     ("host", NodeRole::Host),
     ("router", NodeRole::Router),
+    ("nat", NodeRole::Nat),
+    ("uplink", NodeRole::Uplink),
     ("switch", NodeRole::Switch),
     ("openflow", NodeRole::OpenFlow),
 ];
@@ -71,6 +80,8 @@ pub(crate) fn read(
             node.host = host::read(&mut fields, remarks);
         }
         NodeRole::OpenFlow => node.rules = rules(&mut fields, remarks),
+        NodeRole::Nat => node.nat = nat::read(&mut fields, remarks),
+        NodeRole::Uplink => node.uplink = uplink::read(&mut fields, remarks),
         NodeRole::Router | NodeRole::Switch => {}
     }
     fields.finish(remarks);
@@ -179,7 +190,7 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(IpNet, IpAddr)> {
 
 /// Writes a node in the canonical form.
 pub(crate) fn write(node: &NodeDescription) -> Value {
-    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules } = node;
+    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink } = node;
     let mut table = Map::new();
     let mut put = |key: &str, value: Value| _ = table.insert(key.to_owned(), value);
     put("name", json!(name));
@@ -203,6 +214,10 @@ pub(crate) fn write(node: &NodeDescription) -> Value {
         Some(RuleSource::File(file)) => put("file", json!(file)),
     }
     host::write(host, &mut table);
+    if *kind == NodeRole::Nat {
+        nat::write(nat, &mut table);
+    }
+    uplink::write(uplink, &mut table);
     Value::Object(table)
 }
 
@@ -222,7 +237,7 @@ fn write_by_link<T: ToString>(given: &[OnLink<T>]) -> Value {
 }
 
 impl NodeRole {
-    /// Returns the key of this kind in a spec: `host`, `router`, `switch` or `openflow`.
+    /// Returns the key of this kind in a spec: `host`, `router`, `nat`, `uplink`, `switch` or `openflow`.
     pub fn key(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(key, _)| key)
     }
@@ -264,6 +279,16 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
     };
     match kind {
         NodeRole::Router => routed(),
+        NodeRole::Nat => {
+            let mut all = routed();
+            all.extend(nat::properties());
+            all
+        }
+        NodeRole::Uplink => {
+            let mut all = routed();
+            all.extend(uplink::properties());
+            all
+        }
         NodeRole::Switch => Map::new(),
         NodeRole::Host => {
             let mut all = routed();

@@ -50,6 +50,8 @@ fn file() -> Value {
     let what = |kind: NodeRole| match kind {
         NodeRole::Host => "Hosts by name: frames enter and leave the network here.",
         NodeRole::Router => "Routers by name: they forward IP packets.",
+        NodeRole::Nat => "NATs by name: they forward IP packets and translate addresses.",
+        NodeRole::Uplink => "Uplinks by name: they join a lab to the network of its machine.",
         NodeRole::Switch => "Switches by name: they forward frames by learned addresses.",
         NodeRole::OpenFlow => "Switches by name that forward frames by OpenFlow tables.",
     };

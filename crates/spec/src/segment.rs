@@ -65,7 +65,7 @@ impl Segments {
             let place = segments.at(id, index);
             let segment = &mut segments.all[place];
             segment.stations.push((id, index));
-            if matches!(node.kind, NodeKind::Router) {
+            if node.is_router() {
                 segment.routers.push((id, index));
             }
             segment.subnets.extend(node.interfaces[index].addresses.iter().map(IpNet::trunc));

@@ -7,8 +7,10 @@
 
 use crate::description::TraceSource;
 use crate::host::HostSettings;
+use crate::nat::Nat;
 use crate::port_name::PortName;
 use crate::trace::Timeline;
+use crate::uplink::Uplink;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_switch::ofctl::RuleLine;
 use fastpath_units::{Duration, Time};
@@ -86,6 +88,18 @@ pub struct Node {
     pub routes: Vec<(IpNet, IpAddr)>,
     /// Where the programs of a host run, and which files they see.
     pub host: HostSettings,
+    /// How a node of the kind [`NodeKind::Router`] translates addresses, if it is a NAT.
+    pub nat: Option<Box<Nat>>,
+    /// What an uplink forwards. An uplink is a node of the kind [`NodeKind::Host`] that forwards
+    /// packets between its links and the network of the machine.
+    pub uplink: Option<Box<Uplink>>,
+}
+
+impl Node {
+    /// Returns whether the node forwards IP packets.
+    pub fn is_router(&self) -> bool {
+        self.kind == NodeKind::Router || self.uplink.is_some()
+    }
 }
 
 /// What a node does with frames.
@@ -282,8 +296,15 @@ impl Topology {
 
     /// Adds a node without interfaces.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeId {
-        let (interfaces, routes, host) = (Vec::new(), Vec::new(), HostSettings::default());
-        self.nodes.push(Node { name: name.into(), kind, interfaces, routes, host });
+        self.nodes.push(Node {
+            name: name.into(),
+            kind,
+            interfaces: Vec::new(),
+            routes: Vec::new(),
+            host: HostSettings::default(),
+            nat: None,
+            uplink: None,
+        });
         NodeId(self.nodes.len() as u32 - 1)
     }
 

@@ -2,7 +2,7 @@
 //! topology.
 
 use fastpath_spec::{
-    Description, DirectionDescription, EventDescription, GroupDescription, HostOrigin, HostSettings,
+    Description, DirectionDescription, EventDescription, Forward, GroupDescription, HostOrigin, HostSettings,
     LinkDescription, NO_FILES, NodeDescription, NodeRole, OnLink, RuleSource, Start, Topology,
     TraceDescription, TraceEnd, TraceSource, describe, parse_change, read, resolve,
 };
@@ -129,7 +129,7 @@ fn parts() -> impl Strategy<Value = Parts> {
     let link = (0usize..6, 0usize..6, [value(), value(), value()], 0u8..32);
     let event = (0u64..20, 0usize..8, 0u8..3, 0..VALUES.len());
     (
-        proptest::collection::vec(0u8..6, 1..6),
+        proptest::collection::vec(0u8..7, 1..6),
         proptest::collection::vec(link, 0..8),
         proptest::collection::vec(event, 0..4),
         proptest::option::of(any::<u64>()),
@@ -142,10 +142,15 @@ fn node(index: usize, kind: u8) -> NodeDescription {
         0..=2 => NodeRole::Host,
         3 => NodeRole::Router,
         4 => NodeRole::Switch,
+        5 => NodeRole::Uplink,
         _ => NodeRole::OpenFlow,
     };
     let mut node = NodeDescription::new(role, format!("n{index}"));
     node.host = host(index, kind);
+    if role == NodeRole::Uplink {
+        let listen = ["8080", "udp:53", "10.0.0.1:1", "udp:[::1]:9"][index % 4].parse().expect("a port");
+        node.uplink.forwards.push(Forward { listen, host: "first".to_owned(), port: 80 });
+    }
     if role == NodeRole::OpenFlow {
         node.rules = Some(RuleSource::Text("priority=1,actions=flood".to_owned()));
     }

@@ -15,6 +15,7 @@ mod event;
 mod link;
 mod link_names;
 mod node;
+mod outside;
 
 pub use link_names::LinkNames;
 
@@ -161,8 +162,8 @@ impl<'d> Resolver<'d> {
                 self.mistake(path(), what, instead);
             }
             let kind = match node.kind {
-                NodeRole::Host => NodeKind::Host { port: node.port.clone() },
-                NodeRole::Router => NodeKind::Router,
+                NodeRole::Host | NodeRole::Uplink => NodeKind::Host { port: node.port.clone() },
+                NodeRole::Router | NodeRole::Nat => NodeKind::Router,
                 NodeRole::Switch => NodeKind::Switch,
                 NodeRole::OpenFlow => NodeKind::OpenFlow { rules: String::new(), lines: Vec::new() },
             };
@@ -203,6 +204,7 @@ impl<'d> Resolver<'d> {
         let given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
         let mut problems = address::settle_macs(&mut self.topology, &given);
         problems.extend(address::assign(&mut self.topology));
+        self.check_pools();
         for (node, interface, error) in problems {
             let given = self.placements[node.0 as usize].path(interface, &error);
             let path = given.or_else(|| {

@@ -44,7 +44,8 @@ impl Resolver<'_> {
             self.refuse_what_the_kind_has_not(index, node);
             let mut placements = Placements::default();
             let id = NodeId(index as u32);
-            if matches!(node.kind, NodeRole::Host | NodeRole::Router) {
+            let has_addresses = !matches!(node.kind, NodeRole::Switch | NodeRole::OpenFlow);
+            if has_addresses {
                 let mut paths = OnLinkPaths::new(SpecPath::of("nodes", index).key("addresses"));
                 for given in &node.addresses {
                     let path = paths.path(given);
@@ -59,7 +60,7 @@ impl Resolver<'_> {
             if let Some(port) = node.port.as_ref().filter(|_| node.kind == NodeRole::Host) {
                 self.port(index, port, &mut ports);
             }
-            if matches!(node.kind, NodeRole::Host | NodeRole::Router) {
+            if has_addresses {
                 let mut paths = OnLinkPaths::new(SpecPath::of("nodes", index).key("mac"));
                 for given in &node.macs {
                     let path = paths.path(given);
@@ -80,6 +81,8 @@ impl Resolver<'_> {
             self.topology.nodes[index].routes = routes;
             self.host(index, node);
             self.rules(index, node);
+            self.nat(index, node);
+            self.uplink(index, node);
             self.placements.push(placements);
         }
     }
@@ -201,7 +204,13 @@ impl Resolver<'_> {
     }
 
     /// The interface on `link`, or the only one.
-    fn interface(&mut self, id: NodeId, path: SpecPath, link: Option<&str>, key: &str) -> Option<usize> {
+    pub(super) fn interface(
+        &mut self,
+        id: NodeId,
+        path: SpecPath,
+        link: Option<&str>,
+        key: &str,
+    ) -> Option<usize> {
         let node = self.topology.node(id);
         // Most nodes with many links name them: do not list all of them for each.
         if let Some(link) = link.and_then(|link| self.link_ids.get(link))
