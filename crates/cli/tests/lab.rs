@@ -211,6 +211,65 @@ fn a_lab_of_many_hosts_raises_the_limit_of_open_files_or_names_it() {
     assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
 }
 
+/// A host that prepares itself, and one that does something later.
+const PREPARED: &str = "
+    [host.a]
+    exec = ['echo one > made', 'test -s made && echo two >> made', 'echo not so; exit 3']
+    [host.b]
+    [[link]]
+    between = ['a', 'b']
+    [[event]]
+    at = '20ms'
+    host = 'b'
+    exec = 'cat made > later'
+";
+
+fn commands_of_hosts_run(test: &str, prefix: &[&str]) {
+    let place = Place::new(test);
+    fs::write(place.directory.join("exec.toml"), PREPARED).unwrap();
+    let words = [prefix, &[PROGRAM]].concat();
+    let command = ["run", "exec.toml", "--", "timeout", "60", "sh", "-c"];
+    let script = "cat made; until test -s later; do sleep 0.01; done";
+    let (code, text) = place.run_behind(&words, &[&command[..], &[script]].concat());
+    if code == 2 {
+        return skip_if_not_permitted(test, &text);
+    }
+    assert_eq!(code, 0, "{text}");
+    // They ran in their order before the command.
+    assert!(text.starts_with("one\ntwo\n"), "{text}");
+    assert!(text.contains("host a: exec 'echo not so; exit 3': exit status 3: not so"), "{text}");
+    assert_eq!(place.labs_left(), 0);
+}
+
+#[test]
+fn commands_of_hosts_run_once_the_lab_is_up_and_at_their_times() {
+    commands_of_hosts_run("exec", &[]);
+}
+
+#[test]
+fn commands_of_hosts_run_in_the_lab_of_an_ordinary_user() {
+    let test = "exec without root";
+    let Some(user) = as_ordinary_user() else { return skip(test, "no user namespaces here") };
+    commands_of_hosts_run("exec-rootless", &user);
+}
+
+#[test]
+fn a_command_that_does_not_end_ends_with_the_lab() {
+    let test = "endless";
+    let place = Place::new(test);
+    let number = format!("3{}", std::process::id());
+    let spec = format!("[host.a]\nexec = 'sleep {number} &'\n{}", SPEC.replace("[host.a]", ""));
+    fs::write(place.directory.join("net.toml"), spec).unwrap();
+    let command = ["run", "net.toml", "--", "pgrep", "-fx", &format!("sleep {number}")];
+    let (code, text) = place.run(&command);
+    if code == 2 {
+        return skip_if_not_permitted(test, &text);
+    }
+    assert_eq!(code, 0, "{text}");
+    assert_eq!(processes_with(&format!("sleep {number}")), Vec::<String>::new());
+    assert_eq!(place.labs_left(), 0);
+}
+
 #[test]
 fn down_without_a_name_spares_a_lab_of_another_session() {
     let place = Place::new("session");

@@ -186,6 +186,7 @@ fn add_events(simulator: &Simulator, built: &mut Built) {
                 group: None,
                 direction: direction.map(str::to_owned),
                 values,
+                ..EventDescription::default()
             });
         };
         match changes {

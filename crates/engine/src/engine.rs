@@ -141,6 +141,7 @@ pub struct Running {
     server: Server,
     topology: Arc<Topology>,
     stopper: Stopper,
+    clock: Clock,
 }
 
 /// Ends a [`Running`] engine from any thread.
@@ -201,6 +202,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         server,
         topology: Arc::clone(&shown),
         stopper,
+        clock,
     };
     let mut queue = None;
     if let Some((ledger, writer)) = ledger {
@@ -299,6 +301,11 @@ impl Running {
     /// Returns a handle that ends this engine, for a signal handler or another thread.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
+    }
+
+    /// Returns its clock, by which events happen.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Returns the TCP address of the control interface, and its token. The kernel has chosen the

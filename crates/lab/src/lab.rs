@@ -1,24 +1,30 @@
 //! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
 use crate::claim::Claim;
-use crate::enter::{EnterError, alive, environment};
+use crate::commands::Commands;
+use crate::enter::{EnterError, alive};
 use crate::host::{Host, HostError};
-use crate::mounts::View;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::neighbors::KnownNeighbors;
 use crate::netlink::{LinkParameters, Netlink};
 use crate::open_files;
+use crate::programs::Programs;
 use crate::scope::{self, Scope};
-use crate::state::{self, ClaimError, HOSTS, HostState, PROC, State};
+use crate::state::{self, ClaimError, HOSTS, HostState, State};
 use crate::variables;
-use fastpath_engine::{AttachError, EdgePorts, Options, Panicked, Report, Running, StartError};
+use fastpath_engine::{
+    AttachError, Clock, EdgePorts, Notice, Options, Panicked, Report, Running, StartError,
+};
 use fastpath_net::{EdgeId, Routes};
-use fastpath_spec::{Node, NodeKind, Topology};
+use fastpath_spec::mistake::several;
+use fastpath_spec::{Node, NodeId, NodeKind, Topology};
 use nix::net::if_::if_nametoindex;
 use std::fmt::Write;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 const CONTROL_SOCKET: &str = "control.sock";
 
@@ -31,9 +37,14 @@ pub struct Lab {
     /// `None` only on drop.
     engine: Option<Running>,
     topology: Topology,
+    /// Ends the programs when it is dropped. `None` if there are no hosts.
+    _scope: Option<Scope>,
+    /// Dropped after the scope, which ends the commands that it waits for. `None` if there are no
+    /// hosts.
+    commands: Option<Commands>,
     /// `None` if there are no hosts.
-    scope: Option<Scope>,
-    hosts: Vec<Host>,
+    programs: Option<Programs>,
+    hosts: Vec<Arc<Host>>,
     /// Dropped last: the name is free when nothing is left.
     claim: Claim,
     name: String,
@@ -63,7 +74,7 @@ struct LabParts {
     claim: Claim,
     privilege: Privilege,
     scope: Option<Scope>,
-    hosts: Vec<Host>,
+    hosts: Vec<Arc<Host>>,
     ports: EdgePorts,
 }
 
@@ -151,7 +162,7 @@ impl Lab {
         let mut ports: EdgePorts = Vec::new();
         for (id, node) in topology.hosts() {
             let (host, taps) = Host::new(id, node, routes.of(id), &neighbors)?;
-            hosts.push(host);
+            hosts.push(Arc::new(host));
             for tap in taps {
                 // Edges are numbered in this order too: hosts, then their interfaces.
                 ports.push((EdgeId(ports.len() as u32), Box::new(tap)));
@@ -163,6 +174,11 @@ impl Lab {
     /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
     /// which makes this machine a transparent bridge with the network inside. There are no hosts.
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
+        let commanded = topology.hosts_with_commands();
+        if !commanded.is_empty() {
+            let names = several(commanded.into_iter());
+            options.notice.send(&format!("exec of {names} is ignored: programs run in a lab"));
+        }
         let (base, claim) = (state::base(), state::claim(name)?);
         let ports = fastpath_engine::attach(&topology, &options.notice)?;
         for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
@@ -178,9 +194,21 @@ impl Lab {
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
         let LabParts { base, claim, privilege, scope, hosts, ports } = place;
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
-        let engine = Some(fastpath_engine::start(topology.clone(), ports, options)?);
-        let lab = Lab { engine, topology, scope, hosts, claim, name: name.to_owned(), base };
-        lab.publish(privilege).map_err(|source| UpError::State { name: name.to_owned(), source })?;
+        let notice = options.notice.clone();
+        let engine = fastpath_engine::start(topology.clone(), ports, options)?;
+        let clock = engine.clock();
+        let programs = scope.as_ref().map(|scope| Programs {
+            lab: name.to_owned(),
+            directory: claim.directory().to_owned(),
+            base: base.clone(),
+            boundary: scope.boundary().clone(),
+        });
+        let (engine, commands) = (Some(engine), None);
+        let name = name.to_owned();
+        let mut lab = Lab { engine, topology, _scope: scope, commands, programs, hosts, claim, name, base };
+        let failed = |source| UpError::State { name: lab.name.clone(), source };
+        lab.publish(privilege).map_err(failed)?;
+        lab.commands = lab.start_commands(clock, notice).transpose().map_err(failed)?;
         Ok(lab)
     }
 
@@ -195,21 +223,37 @@ impl Lab {
     }
 
     /// Returns its hosts, in the order of the topology.
-    pub fn hosts(&self) -> &[Host] {
+    pub fn hosts(&self) -> &[Arc<Host>] {
         &self.hosts
     }
 
     /// Returns the host called `name`.
     pub fn host(&self, name: &str) -> Option<&Host> {
-        self.hosts.iter().find(|host| host.name == name)
+        self.hosts.iter().find(|host| host.name == name).map(Arc::as_ref)
     }
 
     /// Starts a program in a host, as `fastpath lab exec` does.
     pub fn spawn(&self, host: &Host, command: &mut Command) -> io::Result<Child> {
-        command.envs(environment(&self.name, &host.name, &self.base));
-        let (hosts, proc) = (self.directory().join(HOSTS), self.directory().join(PROC));
-        let scope = self.scope.as_ref().expect("a lab with hosts has a scope");
-        scope.spawn(&host.namespace, View { hosts: Some(&hosts), proc: Some(&proc) }, command)
+        self.programs.as_ref().expect("a lab with hosts has programs").spawn(host, command)
+    }
+
+    /// Waits until the commands that run once the lab is up (`exec`) have ended, or one of them has
+    /// run for 30 s, or `stop` is set. A command that fails is a notice.
+    pub fn wait_for_exec(&self, stop: &AtomicBool) {
+        if let Some(commands) = &self.commands {
+            commands.wait(stop);
+        }
+    }
+
+    /// Starts the commands of the description. `None` if there are no hosts.
+    fn start_commands(&self, clock: Clock, notice: Notice) -> Option<io::Result<Commands>> {
+        let host = |id: NodeId| self.hosts.iter().find(|host| host.node == id).map(Arc::clone);
+        let first =
+            self.hosts.iter().map(|host| (Arc::clone(host), self.topology.node(host.node).exec.clone()));
+        let timed = self.topology.commands.iter();
+        let timed = timed.filter_map(|command| Some((host(command.host)?, command.clone())));
+        let programs = self.programs.clone()?;
+        Some(Commands::start(programs, first.collect(), timed.collect(), clock, notice))
     }
 
     /// Prepares a program that runs on the machine itself, so that it can use `fastpath lab exec`.
@@ -232,10 +276,6 @@ impl Lab {
         self.engine.take().expect("only this and drop take it").stop()
     }
 
-    fn directory(&self) -> &Path {
-        self.claim.directory()
-    }
-
     fn publish(&self, privilege: Privilege) -> io::Result<()> {
         self.claim.write(HOSTS, names(&self.topology).as_bytes())?;
         let place = |host: &Host| HostState {
@@ -254,6 +294,7 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
+        let _ = self.commands.as_mut().map(Commands::close);
         // `down` returns the result; a drop only ends the engine.
         let _ = self.engine.take().map(Running::stop);
     }
@@ -278,12 +319,11 @@ mod tests {
     use super::*;
     use crate::scope::Boundary;
     use crate::skip;
-    use fastpath_engine::Notice;
     use std::io::Read;
     use std::net::UdpSocket;
     use std::os::fd::AsFd;
     use std::process::Stdio;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
     use std::time::Duration;
 
     /// Two hosts on one ideal link: 10.0.0.1 and 10.0.0.2, and IPv6 addresses.
@@ -430,7 +470,7 @@ mod tests {
         let mut ready = [0; 6];
         child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
         let _open = child.stdin.take();
-        let directory = lab.directory().to_owned();
+        let directory = lab.claim.directory().to_owned();
         let boundary = Boundary::recorded(&directory).unwrap();
         assert_eq!(boundary.processes().len(), 1);
         // Reap the program on another thread: until then it is a zombie.

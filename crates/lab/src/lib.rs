@@ -21,6 +21,7 @@
 
 pub mod audit;
 mod claim;
+mod commands;
 mod enter;
 mod host;
 pub mod interpose;
@@ -31,6 +32,7 @@ mod neighbors;
 pub mod netlink;
 mod open_files;
 mod process;
+mod programs;
 mod scope;
 pub mod shell;
 mod state;

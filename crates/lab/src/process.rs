@@ -5,7 +5,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Child;
 use std::time::Duration;
 
 /// The identity of a process: no two processes since boot have the same.
@@ -50,6 +51,33 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// Opens a child that has not been waited for.
+    pub(crate) fn of_child(child: &Child) -> io::Result<Process> {
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a child has a number");
+        Ok(Process { descriptor: pidfd_open(pid, PidfdFlags::empty())? })
+    }
+
+    /// Waits until one of `processes` has ended, `closed` has no writer any more, or `timeout` is
+    /// over. Returns whether `closed` has no writer.
+    pub(crate) fn wait_any(
+        processes: &[&Process],
+        closed: BorrowedFd<'_>,
+        timeout: Option<Duration>,
+    ) -> io::Result<bool> {
+        let descriptors = processes.iter().map(|process| process.descriptor.as_fd());
+        let mut wanted: Vec<PollFd> =
+            std::iter::once(closed).chain(descriptors).map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        // Rounded up: a wait that ends early would be repeated without end.
+        let round_up = |wait: Duration| {
+            PollTimeout::try_from(wait + Duration::from_micros(999)).unwrap_or(PollTimeout::MAX)
+        };
+        match poll(&mut wanted, timeout.map_or(PollTimeout::NONE, round_up)) {
+            Ok(_) => Ok(wanted[0].any().unwrap_or(true)),
+            Err(nix::errno::Errno::EINTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Sends a signal. A process that has ended is no error.
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.descriptor, signal) {

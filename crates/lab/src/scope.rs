@@ -98,19 +98,9 @@ impl Scope {
         Ok(serde_json::to_vec(&self.boundary)?)
     }
 
-    /// Starts a program in the scope and in a network namespace, with the files of its host.
-    pub(crate) fn spawn(
-        &self,
-        namespace: &Namespace,
-        view: View<'_>,
-        command: &mut Command,
-    ) -> io::Result<Child> {
-        before(command, self.boundary.entry()?);
-        // The child inherits the namespaces of the thread that starts it.
-        namespace.within(|| {
-            self.boundary.enter(view)?;
-            command.spawn()
-        })?
+    /// Returns where its processes are.
+    pub(crate) fn boundary(&self) -> &Boundary {
+        &self.boundary
     }
 }
 
@@ -136,6 +126,21 @@ impl Boundary {
     /// Returns the place that the lab with this directory has written down.
     pub(crate) fn recorded(directory: &Path) -> Option<Boundary> {
         serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
+    }
+
+    /// Starts a program in the scope and in a network namespace, with the files of its host.
+    pub(crate) fn spawn(
+        &self,
+        namespace: &Namespace,
+        view: View<'_>,
+        command: &mut Command,
+    ) -> io::Result<Child> {
+        before(command, self.entry()?);
+        // The child inherits the namespaces of the thread that starts it.
+        namespace.within(|| {
+            self.enter(view)?;
+            command.spawn()
+        })?
     }
 
     /// Returns what a child must do to be in the scope.

@@ -153,7 +153,7 @@ impl Shell {
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         command.env(BLOCK_VARIABLE, self.block.all.to_string());
         command.env(OUTSIDE_VARIABLE, self.block.ends()[0].addr().to_string());
-        self.scope.spawn(&self.inside.namespace, View::default(), command)
+        self.scope.boundary().spawn(&self.inside.namespace, View::default(), command)
     }
 
     /// Whether the engine has ended, which is a failure.

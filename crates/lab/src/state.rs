@@ -7,6 +7,7 @@
 //!   scope.json                `scope.rs`: where the programs are
 //!   hosts                     /etc/hosts as the programs in the lab see it
 //!   control.sock              the engine's control socket
+//!   HOST.log                  the output of the commands that the description has for a host
 //! ```
 
 use crate::claim::{self, Attempt, Claim, ForeignDirectory, Holder};

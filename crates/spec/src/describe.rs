@@ -8,7 +8,7 @@ use crate::description::{
 use crate::engine_settings::EngineSettings;
 use crate::nat::NatDescription;
 use crate::pipe;
-use crate::topology::{Direction, Event, LinkId, Node, NodeKind, Topology, TraceEnd, Track};
+use crate::topology::{Direction, Event, HostCommand, LinkId, Node, NodeKind, Topology, TraceEnd, Track};
 use crate::trace::Timeline;
 use fastpath_link::PipeSpec;
 use fastpath_units::Time;
@@ -31,7 +31,12 @@ pub fn describe(topology: &Topology) -> Description {
         family: topology.family,
         nodes: topology.nodes.iter().map(|node| describe_node(topology, node)).collect(),
         links: links.map(|(id, group)| describe_link(topology, LinkId(id as u32), *group)).collect(),
-        events: topology.events.iter().map(|event| describe_event(topology, event)).collect(),
+        events: topology
+            .events
+            .iter()
+            .map(|event| describe_event(topology, event))
+            .chain(topology.commands.iter().map(|command| describe_command(topology, command)))
+            .collect(),
         groups: groups
             .map(|group| GroupDescription { name: group.name.clone(), start: group.start })
             .collect(),
@@ -51,6 +56,7 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     let mut described = NodeDescription::new(kind, &node.name);
     described.routes.clone_from(&node.routes);
     described.host.clone_from(&node.host);
+    described.exec.clone_from(&node.exec);
     match &node.kind {
         NodeKind::Host { port } => described.port.clone_from(port),
         NodeKind::OpenFlow { rules, .. } if !rules.is_empty() => {
@@ -121,5 +127,15 @@ fn describe_event(topology: &Topology, event: &Event) -> EventDescription {
         group: None,
         direction: Some(direction.to_owned()),
         values: event.change.clone(),
+        ..EventDescription::default()
+    }
+}
+
+fn describe_command(topology: &Topology, command: &HostCommand) -> EventDescription {
+    EventDescription {
+        at: command.at.since(Time::ZERO),
+        host: Some(topology.node(command.host).name.clone()),
+        exec: Some(command.command.clone()),
+        ..EventDescription::default()
     }
 }

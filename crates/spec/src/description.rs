@@ -85,6 +85,8 @@ pub struct NodeDescription {
     pub nat: NatDescription,
     /// What an uplink forwards. Other nodes have the default.
     pub uplink: Uplink,
+    /// Commands (sh(1)) that run on a host of a lab, one after another, once the lab is up.
+    pub exec: Vec<String>,
 }
 
 /// What a node does with frames.
@@ -186,7 +188,7 @@ pub enum TraceSource {
     },
 }
 
-/// A change of links at a time of the run.
+/// A change of links, or a command on a host, at a time of the run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EventDescription {
     /// When, from the start of the run.
@@ -199,6 +201,10 @@ pub struct EventDescription {
     pub direction: Option<String>,
     /// What changes.
     pub values: Change,
+    /// A host, in place of links.
+    pub host: Option<String>,
+    /// The command (sh(1)) that starts on the host.
+    pub exec: Option<String>,
 }
 
 /// Links whose traces start together.
@@ -255,6 +261,7 @@ impl NodeDescription {
             rules: None,
             nat: NatDescription::default(),
             uplink: Uplink::default(),
+            exec: Vec::new(),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The events of a description: changes of links at times of the run. Values that an event does not
-//! name stay.
+//! The events of a description: changes of links, and commands on hosts, at times of the run. Values
+//! that an event does not name stay.
 //!
 //! ```toml
 //! [[event]]
@@ -7,6 +7,11 @@
 //! link      = "access"             # or a list of links, or group = "cell"
 //! direction = "a_to_r"             # or "forward", "backward"; absent or "both": both
 //! delay     = "50ms"               # any value of a link
+//!
+//! [[event]]                        # starts a command of sh(1) on a host of a lab
+//! at        = "20s"
+//! host      = "a"
+//! exec      = "iperf3 -c b -t 5"
 //! ```
 
 use crate::Files;
@@ -32,13 +37,17 @@ pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> 
     let links = fields.get("link").map(|field| links(&field, remarks)).unwrap_or_default();
     let group = fields.get("group").and_then(|field| field.text("cell", remarks).map(str::to_owned));
     let direction = fields.get("direction").and_then(|field| Some(field.text("a_to_b", remarks)?.to_owned()));
+    let host = fields.get("host").and_then(|field| Some(field.text("a", remarks)?.to_owned()));
+    let exec = fields.get("exec").and_then(|field| Some(field.text("iperf3 -c b -t 5", remarks)?.to_owned()));
     let values = pipe::read(&mut fields, files, remarks);
-    if values == Change::default() && !pipe::KEYS.iter().any(|key| fields.peek(key).is_some()) {
+    let is_command = ["host", "exec"].iter().any(|key| fields.peek(key).is_some());
+    if !is_command && values == Change::default() && !pipe::KEYS.iter().any(|key| fields.peek(key).is_some())
+    {
         let what = "the event changes nothing";
         remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
     }
     fields.finish(remarks);
-    EventDescription { at: at.unwrap_or(Duration::ZERO), links, group, direction, values }
+    EventDescription { at: at.unwrap_or(Duration::ZERO), links, group, direction, values, host, exec }
 }
 
 fn links(field: &Field, remarks: &mut Remarks) -> Vec<String> {
@@ -47,7 +56,7 @@ fn links(field: &Field, remarks: &mut Remarks) -> Vec<String> {
 
 /// Writes an event in the canonical form.
 pub(crate) fn write(event: &EventDescription) -> Value {
-    let EventDescription { at, links, group, direction, values } = event;
+    let EventDescription { at, links, group, direction, values, host, exec } = event;
     let mut table: Map<String, Value> = Map::new();
     table.insert("at".to_owned(), text(at));
     match links.as_slice() {
@@ -55,7 +64,7 @@ pub(crate) fn write(event: &EventDescription) -> Value {
         [one] => _ = table.insert("link".to_owned(), json!(one)),
         several => _ = table.insert("link".to_owned(), json!(several)),
     }
-    for (key, value) in [("group", group), ("direction", direction)] {
+    for (key, value) in [("group", group), ("direction", direction), ("host", host), ("exec", exec)] {
         if let Some(value) = value {
             table.insert(key.to_owned(), json!(value));
         }
@@ -76,6 +85,8 @@ pub(crate) fn schema() -> Value {
             "One direction of a single link: \"a_to_b\" by its nodes, \"forward\" or \"backward\".",
             json!({ "type": "string" }),
         ),
+        ("host", "The host on which exec starts, in place of link.", json!({ "type": "string" })),
+        ("exec", "A command (sh) that a lab starts on the host.", json!({ "type": "string" })),
     ]));
     schema::table(properties, &["at"])
 }

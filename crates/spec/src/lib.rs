@@ -84,8 +84,8 @@ pub use reader::{
 pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve};
 pub use schema::json_schema;
 pub use topology::{
-    DEFAULT_MTU, Direction, Event, Family, Group, Interface, Link, LinkId, Node, NodeId, NodeKind, Start,
-    Topology, TraceEnd, Track,
+    DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
+    NodeKind, Start, Topology, TraceEnd, Track,
 };
 pub use traced::Traced;
 pub use uplink::{Forward, ListenAt, ParsePortError, PortProtocol, Uplink};

@@ -10,6 +10,8 @@
 //! port    = "eth1"
 //! # in addition to those computed; "default" is 0.0.0.0/0 or ::/0
 //! routes  = { "192.168.0.0/16" = "10.0.1.7" }
+//! # commands of sh(1) that a lab runs here once it is up, one after another
+//! exec    = ["ip link set eth0 txqueuelen 10", "iperf3 -s -D"]
 //! # forwards packets; with several links addresses and mac are by link:
 //! [router.r]
 //! addresses = { a-r = "10.0.1.1/24", uplink = ["10.0.2.1/24"] }
@@ -78,6 +80,7 @@ pub(crate) fn read(
         NodeRole::Host => {
             node.port = fields.get("port").and_then(|field| port(&field, remarks));
             node.host = host::read(&mut fields, remarks);
+            node.exec = fields.get("exec").map(|field| commands(&field, remarks)).unwrap_or_default();
         }
         NodeRole::OpenFlow => node.rules = rules(&mut fields, remarks),
         NodeRole::Nat => node.nat = nat::read(&mut fields, remarks),
@@ -108,6 +111,11 @@ fn rules(fields: &mut Fields, remarks: &mut Remarks) -> Option<RuleSource> {
         (None, Some(field)) => Some(RuleSource::File(field.text("rules.txt", remarks)?.to_owned())),
         (None, None) => None,
     }
+}
+
+/// Commands of a shell: one text, or a list.
+pub(crate) fn commands(field: &Field, remarks: &mut Remarks) -> Vec<String> {
+    field.texts("iperf3 -s -D", remarks).into_iter().map(|(_, command)| command.to_owned()).collect()
 }
 
 /// Values given as one text, as a list, or by link in a table of these.
@@ -190,7 +198,7 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(IpNet, IpAddr)> {
 
 /// Writes a node in the canonical form.
 pub(crate) fn write(node: &NodeDescription) -> Value {
-    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink } = node;
+    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink, exec } = node;
     let mut table = Map::new();
     let mut put = |key: &str, value: Value| _ = table.insert(key.to_owned(), value);
     put("name", json!(name));
@@ -212,6 +220,9 @@ pub(crate) fn write(node: &NodeDescription) -> Value {
         None => {}
         Some(RuleSource::Text(text)) => put("rules", json!(text)),
         Some(RuleSource::File(file)) => put("file", json!(file)),
+    }
+    if !exec.is_empty() {
+        put("exec", json!(exec));
     }
     host::write(host, &mut table);
     if *kind == NodeRole::Nat {
@@ -293,8 +304,12 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
         NodeRole::Host => {
             let mut all = routed();
             let port = "The interface of this machine that the host is.";
-            all.extend(schema::properties([("port", port, text())]));
             all.extend(host::properties());
+            let exec = "Commands (sh) that a lab runs on the host once it is up, one after another.";
+            all.extend(schema::properties([
+                ("port", port, text()),
+                ("exec", exec, schema::one_or_list(text())),
+            ]));
             all
         }
         NodeRole::OpenFlow => schema::properties([

@@ -16,6 +16,7 @@ use fastpath_switch::ofctl::RuleLine;
 use fastpath_units::{Duration, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// The index of a node in [`Topology::nodes`].
@@ -42,6 +43,8 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Scheduled changes, in the order of time.
     pub events: Vec<Event>,
+    /// Commands that a lab starts on hosts, in the order of time.
+    pub commands: Vec<HostCommand>,
     /// The traces that pipes follow, in the order of links, then of pipes.
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
@@ -93,6 +96,9 @@ pub struct Node {
     /// What an uplink forwards. An uplink is a node of the kind [`NodeKind::Host`] that forwards
     /// packets between its links and the network of the machine.
     pub uplink: Option<Box<Uplink>>,
+    /// Commands (sh(1)) that run here one after another, once a lab is up. Empty where no programs
+    /// run.
+    pub exec: Vec<String>,
 }
 
 impl Node {
@@ -173,6 +179,17 @@ pub struct Event {
     pub direction: Direction,
     /// What changes.
     pub change: Change,
+}
+
+/// A command that starts on a host at a time of the run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostCommand {
+    /// When, from the start of the run.
+    pub at: Time,
+    /// The host.
+    pub host: NodeId,
+    /// The command (sh(1)).
+    pub command: String,
 }
 
 /// A trace that a pipe follows.
@@ -294,6 +311,14 @@ impl Topology {
             .map(|(i, node)| (NodeId(i as u32), node))
     }
 
+    /// Returns the names of the nodes on which commands start, in the order of the spec.
+    pub fn hosts_with_commands(&self) -> Vec<&str> {
+        let timed: BTreeSet<NodeId> = self.commands.iter().map(|command| command.host).collect();
+        let nodes = self.nodes.iter().zip((0..).map(NodeId));
+        let commanded = nodes.filter(|(node, id)| !node.exec.is_empty() || timed.contains(id));
+        commanded.map(|(node, _)| node.name.as_str()).collect()
+    }
+
     /// Adds a node without interfaces.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeId {
         self.nodes.push(Node {
@@ -304,6 +329,7 @@ impl Topology {
             host: HostSettings::default(),
             nat: None,
             uplink: None,
+            exec: Vec::new(),
         });
         NodeId(self.nodes.len() as u32 - 1)
     }

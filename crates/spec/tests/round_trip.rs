@@ -151,6 +151,9 @@ fn node(index: usize, kind: u8) -> NodeDescription {
         let listen = ["8080", "udp:53", "10.0.0.1:1", "udp:[::1]:9"][index % 4].parse().expect("a port");
         node.uplink.forwards.push(Forward { listen, host: "first".to_owned(), port: 80 });
     }
+    if kind == 0 {
+        node.exec = vec!["echo \"a\"".to_owned(), format!("sleep {index} &")];
+    }
     if role == NodeRole::OpenFlow {
         node.rules = Some(RuleSource::Text("priority=1,actions=flood".to_owned()));
     }
@@ -227,7 +230,16 @@ fn description(parts: &Parts) -> Description {
             group: None,
             direction: [None, Some("forward"), Some("backward")][usize::from(*direction)].map(str::to_owned),
             values: values(Some(*value)),
+            ..EventDescription::default()
         });
+        if direction == &2 {
+            events.push(EventDescription {
+                at: Duration::from_ms(at * 300),
+                host: Some("first".to_owned()),
+                exec: Some(format!("echo '{at}' > /dev/null")),
+                ..EventDescription::default()
+            });
+        }
     }
     let groups = vec![GroupDescription {
         name: "g1".to_owned(),

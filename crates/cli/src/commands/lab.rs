@@ -116,7 +116,8 @@ impl Up {
     fn run(self) -> anyhow::Result<Answer> {
         let stop = stop_on_signals()?;
         let lab = self.network.start(Lab::up)?;
-        let hosts: Vec<String> = lab.hosts().iter().map(host_line).collect();
+        lab.wait_for_exec(&stop);
+        let hosts: Vec<String> = lab.hosts().iter().map(|host| host_line(host)).collect();
         // The reader may close the pipe after the first line; the lab stays up.
         let _ = writeln!(
             io::stdout(),
@@ -147,6 +148,7 @@ impl Run {
             Err(error) if self.audit && is_not_permitted(&error) => return self.replay_instead(&error),
             lab => lab?,
         };
+        lab.wait_for_exec(&stop);
         let mut answer = Answer::Yes;
         if self.audit {
             let found = audit_with_progress(&lab, &stop)?;

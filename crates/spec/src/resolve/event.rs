@@ -1,14 +1,20 @@
-//! Events: the links and directions they change, and the changes that a trace undoes or hides.
+//! Events: the commands they start, the links and directions they change, and the changes that a trace undoes or hides.
 
+use super::node::runs_programs;
 use super::{InvalidValue, Notice, Resolver, nearest_or};
 use crate::description::EventDescription;
 use crate::path::SpecPath;
-use crate::topology::{Direction, Event, LinkId};
+use crate::topology::{Direction, Event, HostCommand, LinkId, NodeId};
+use fastpath_link::Change;
 use fastpath_units::Time;
 
 impl Resolver<'_> {
     pub(super) fn events(&mut self) {
         for (index, event) in self.description.events.iter().enumerate() {
+            if event.host.is_some() || event.exec.is_some() {
+                self.command(index, event);
+                continue;
+            }
             let links = self.links_of_event(index, event);
             let Some(direction) = self.direction(index, event, &links) else { continue };
             let at = Time::ZERO + event.at;
@@ -18,6 +24,39 @@ impl Resolver<'_> {
             self.topology.events.extend(links.into_iter().map(made));
         }
         self.topology.events.sort_by_key(|event| event.at);
+        self.topology.commands.sort_by_key(|command| command.at);
+    }
+
+    /// An event that starts a command on a host.
+    fn command(&mut self, index: usize, event: &EventDescription) {
+        let path = |key: &str| SpecPath::of("events", index).key(key);
+        let (host, command) = match (&event.host, &event.exec) {
+            (Some(host), Some(command)) => (host, command),
+            (None, _) => {
+                return self.mistake(path("exec"), "event has exec and no host", "write host = \"a\"");
+            }
+            (_, None) => {
+                let instead = "write exec = \"iperf3 -c b -t 5\"";
+                return self.mistake(path("host"), "event has a host and no exec", instead);
+            }
+        };
+        if !event.links.is_empty() || event.group.is_some() || event.values != Change::default() {
+            let instead = "write an event for each";
+            return self.mistake(path("exec"), "event has a command and a change of links", instead);
+        }
+        let nodes = &self.description.nodes;
+        let place = nodes.iter().position(|node| node.name == *host && runs_programs(node));
+        let Some(place) = place else {
+            let what = match nodes.iter().find(|node| node.name == *host) {
+                Some(node) => format!("{host} is a {}, and programs run on hosts", node.kind.key()),
+                None => format!("there is no host '{host}'"),
+            };
+            let known = nodes.iter().filter(|node| runs_programs(node)).map(|node| node.name.as_str());
+            let instead = nearest_or(host, known, "write the name of a host");
+            return self.mistake(path("host"), what, instead);
+        };
+        let (at, host) = (Time::ZERO + event.at, NodeId(place as u32));
+        self.topology.commands.push(HostCommand { at, host, command: command.clone() });
     }
 
     fn links_of_event(&mut self, index: usize, event: &EventDescription) -> Vec<LinkId> {

@@ -80,6 +80,7 @@ impl Resolver<'_> {
             routes.sort_by_key(|(prefix, _)| *prefix);
             self.topology.nodes[index].routes = routes;
             self.host(index, node);
+            self.topology.nodes[index].exec.clone_from(&node.exec);
             self.rules(index, node);
             self.nat(index, node);
             self.uplink(index, node);
@@ -104,6 +105,10 @@ impl Resolver<'_> {
         if node.port.is_some() && node.kind != NodeRole::Host {
             let what = format!("{kind} {name} has a port, and only hosts have one");
             self.mistake(path("port"), what, "remove it, or write a host");
+        }
+        if !node.exec.is_empty() && !runs_programs(node) {
+            let what = format!("{kind} {name} has exec, and programs run on hosts");
+            self.mistake(path("exec"), what, format!("remove it, or write [host.{name}]"));
         }
         if node.rules.is_some() && node.kind != NodeRole::OpenFlow {
             let what = format!("{kind} {name} has rules, and only openflow nodes have them");
@@ -239,6 +244,11 @@ impl Resolver<'_> {
         self.mistake(path, what, instead);
         None
     }
+}
+
+/// Whether programs can run on the node.
+pub(super) fn runs_programs(node: &NodeDescription) -> bool {
+    node.kind == NodeRole::Host
 }
 
 /// The paths of values given by link, in their order: `addresses[0]`, `addresses["a-r"][0]`, …
