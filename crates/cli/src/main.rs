@@ -52,6 +52,7 @@ enum Command {
     #[cfg(target_os = "linux")]
     Netem(commands::netem::NetemCommand),
     Check(commands::check::Check),
+    Draw(commands::draw::Draw),
     Presets(commands::presets::Presets),
     Replay(Box<commands::replay::ReplayCommand>),
     Switch(Box<commands::switch::SwitchCommand>),
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Netem(command) => command.run(),
         Command::Check(command) => command.run(),
+        Command::Draw(command) => command.run(),
         Command::Presets(command) => command.run(),
         Command::Replay(command) => command.run(),
         Command::Switch(command) => command.run(),

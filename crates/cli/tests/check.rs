@@ -1,4 +1,4 @@
-//! `fastpath check` as a user runs it.
+//! `fastpath check` and `fastpath draw` as a user runs them.
 
 use std::fs;
 use std::path::Path;
@@ -121,4 +121,36 @@ fn the_schema_is_printed() {
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/topology.json");
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), fs::read_to_string(committed).unwrap());
+}
+
+#[test]
+fn a_network_is_drawn_in_every_format() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("draw");
+    fs::create_dir_all(&directory).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/switched-sites.toml");
+    let draw = |file: &str| -> (Output, Vec<u8>) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        let output = command.arg("draw").arg(&example).args(["-o", file]).current_dir(&directory).output();
+        (output.unwrap(), fs::read(directory.join(file)).unwrap_or_default())
+    };
+    let nodes = ["pc1", "pc2", "pc3", "office", "gate", "branch-gate", "branch"];
+    for (file, begins) in
+        [("x.svg", "<svg "), ("x.mmd", "---\ntitle:"), ("x.dot", "graph "), ("x.drawio", "<mxfile ")]
+    {
+        let (output, bytes) = draw(file);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.starts_with(begins), "{text}");
+        assert!(nodes.iter().all(|node| text.contains(node)) && text.contains("2Mbit 15ms"), "{text}");
+        assert_eq!(draw(file).1, text.as_bytes(), "drawn again, it is the same");
+    }
+    let (output, png) = draw("x.png");
+    // Without a font it is refused, with what to install.
+    assert!(
+        png.starts_with(b"\x89PNG") || String::from_utf8_lossy(&output.stderr).contains("font"),
+        "{output:?}"
+    );
+    let (output, _) = draw("x.gif");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("*.mmd (Mermaid)"), "{output:?}");
 }

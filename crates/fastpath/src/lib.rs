@@ -21,6 +21,7 @@ mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;
 pub mod model_text;
+pub mod picture;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]

@@ -259,14 +259,14 @@ fn decoded(bytes: Vec<u8>) -> Option<String> {
 }
 
 /// The fonts installed on this machine.
-fn system_fonts() -> Fonts {
+pub(crate) fn system_fonts() -> Fonts {
     let mut fonts = Fonts::new();
     fonts.load_system_fonts();
     fonts
 }
 
 /// Adds the name of a file to an error of its contents.
-fn at<E: Display>(path: &Path) -> impl Fn(E) -> Error + '_ {
+pub(crate) fn at<E: Display>(path: &Path) -> impl Fn(E) -> Error + '_ {
     move |error| Error::Argument(format!("{}: {error}", path.display()))
 }
 

@@ -427,8 +427,11 @@ fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
     svg.write_fmt(piece).expect("a String takes all");
 }
 
-/// Escapes text for HTML and SVG.
+/// Makes a text safe in XML and HTML. Control characters, which XML does not allow, are replaced.
 pub(super) fn escape(text: &str) -> String {
+    let is_allowed = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
+    let text: String =
+        text.chars().map(|letter| if is_allowed(letter) { letter } else { '\u{fffd}' }).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -18,6 +18,7 @@ mod image;
 mod measurement;
 mod outputs;
 mod page;
+pub mod picture;
 mod plain;
 mod published;
 mod record;

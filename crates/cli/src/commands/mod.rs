@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 #[cfg(target_os = "linux")]
 pub(crate) mod ctl;
+pub(crate) mod draw;
 pub(crate) mod evaluate;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;

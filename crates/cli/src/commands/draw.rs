@@ -1,0 +1,40 @@
+//! `fastpath draw SPEC`: a picture of a topology.
+
+use crate::Answer;
+use crate::network_file::load_with_warnings;
+use clap::Args;
+use fastpath::picture::{picture, write_picture};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// Draw a network: SVG, PNG, Mermaid, Graphviz or draw.io
+///
+/// The same network gives the same picture on every machine, and a node more moves the others
+/// little. Above 60 links, their values are shown under the pointer only.
+#[derive(Args)]
+pub(crate) struct Draw {
+    /// The network: a spec file (TOML or .json), or an Emulab script (.ns)
+    spec: PathBuf,
+    /// The file to write; its name ends in .svg, .png, .mmd, .dot or .drawio. Without it, SVG goes
+    /// to standard output.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The title above the picture; by default the name of the spec file
+    #[arg(long)]
+    title: Option<String>,
+}
+
+impl Draw {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        let topology = load_with_warnings(&self.spec)?.spec.topology;
+        let stem =
+            || self.spec.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let title = self.title.unwrap_or_else(stem);
+        let picture = picture(&topology, &title);
+        match &self.output {
+            Some(path) => write_picture(path, &picture)?,
+            None => io::stdout().lock().write_all(picture.draw().svg().as_bytes())?,
+        }
+        Ok(Answer::Yes)
+    }
+}

@@ -1,0 +1,124 @@
+//! A topology as a picture: SVG, PNG, Mermaid, Graphviz or draw.io.
+
+use crate::records::system_fonts;
+use crate::{Error, Result};
+use fastpath_link::PipeSpec;
+use fastpath_report::picture::{Picture, PictureLink, PictureNode, Symbol};
+use fastpath_spec::{Link, Node, NodeKind, Topology, values};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// Addresses are shown in pictures of at most this many nodes.
+const ADDRESSES_MAX: usize = 40;
+
+/// Returns a topology as a picture: its nodes in the order of the spec, addresses of hosts if
+/// there are few, and what links do.
+pub fn picture(topology: &Topology, title: &str) -> Picture {
+    let has_addresses = topology.nodes.len() <= ADDRESSES_MAX;
+    let node = |node: &Node| PictureNode {
+        name: node.name.clone(),
+        note: if has_addresses { address(node) } else { String::new() },
+        symbol: symbol(&node.kind),
+    };
+    let link = |link: &Link| PictureLink {
+        ends: link.ends.map(|(node, _)| node.0 as usize),
+        name: link.name.clone(),
+        label: label(topology, link),
+    };
+    Picture {
+        title: title.to_owned(),
+        nodes: topology.nodes.iter().map(node).collect(),
+        links: topology.links.iter().map(link).collect(),
+    }
+}
+
+fn symbol(kind: &NodeKind) -> Symbol {
+    match kind {
+        NodeKind::Host { .. } => Symbol::Host,
+        NodeKind::Router => Symbol::Router,
+        NodeKind::Switch => Symbol::Switch,
+        NodeKind::OpenFlow { .. } => Symbol::OpenFlow,
+    }
+}
+
+/// The address of a host with one interface.
+fn address(node: &Node) -> String {
+    match (&node.kind, node.interfaces.as_slice()) {
+        (NodeKind::Host { .. }, [interface]) => {
+            interface.addresses.first().map(|net| net.addr().to_string()).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
+/// What a link does, in few words: `10Mbit 25ms 1% codel`. If its directions differ, both, from
+/// its first node and from its second.
+fn label(topology: &Topology, link: &Link) -> String {
+    let [(node, interface), _] = link.ends;
+    let id = topology.node(node).interfaces[interface].link;
+    let [forward, backward] = [0, 1].map(|pipe| {
+        let traces = topology.tracks_of(id, pipe).iter().map(|track| format!("trace {}", track.source));
+        let words = std::iter::once(words(&link.pipes[pipe])).chain(traces);
+        words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
+    });
+    match forward == backward {
+        true => forward,
+        false => [("→ ", forward), ("← ", backward)]
+            .into_iter()
+            .map(|(arrow, words)| format!("{arrow}{}", if words.is_empty() { "ideal" } else { &words }))
+            .collect::<Vec<_>>()
+            .join("  "),
+    }
+}
+
+fn words(pipe: &PipeSpec) -> String {
+    let values = values(pipe);
+    let word = |key: &str| -> Option<String> {
+        match values.get(key)? {
+            Value::String(text) => Some(text.clone()),
+            // Loss by a model, and a queue with parameters, have a kind.
+            Value::Object(table) => Some(table.get("kind").and_then(Value::as_str).unwrap_or(key).to_owned()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    };
+    let words = ["rate", "delay", "jitter", "loss", "egress_loss"].into_iter().filter_map(|key| {
+        let text = word(key)?;
+        Some(match key {
+            "jitter" if text != key => format!("±{text}"),
+            _ => text,
+        })
+    });
+    // The limit of a drop-tail queue is not of interest here: it begins with a digit.
+    let is_plain = |kind: &str| kind == "unlimited" || kind.starts_with(|c: char| c.is_ascii_digit());
+    let queue = word("queue").filter(|kind| !is_plain(kind));
+    words.chain(queue).collect::<Vec<_>>().join(" ")
+}
+
+/// The formats of pictures, by the extensions of files.
+pub const EXTENSIONS: [&str; 5] = ["svg", "png", "mmd", "dot", "drawio"];
+
+/// Writes a picture; the extension of the file decides its format, see [`EXTENSIONS`].
+///
+/// # Errors
+/// [`Error::Argument`] for another extension, and for a PNG without a font or that is too large;
+/// [`Error::File`] if the file cannot be written.
+pub fn write_picture(path: &Path, picture: &Picture) -> Result<()> {
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if !EXTENSIONS.contains(&extension) {
+        let path = path.display();
+        return Err(Error::Argument(format!(
+            "{path}: name the picture *.svg, *.png, *.mmd (Mermaid), *.dot (Graphviz) or *.drawio"
+        )));
+    }
+    let drawn = picture.draw();
+    let bytes = match extension {
+        "svg" => drawn.svg().into_bytes(),
+        "mmd" => drawn.mermaid().into_bytes(),
+        "dot" => drawn.graphviz().into_bytes(),
+        "drawio" => drawn.drawio().into_bytes(),
+        _ => drawn.png(system_fonts()).map_err(crate::records::at(path))?,
+    };
+    fs::write(path, bytes).map_err(Error::file(path))
+}
