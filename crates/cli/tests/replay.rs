@@ -336,3 +336,18 @@ fn configured_and_measured_jitter_from_a_file_are_reported_side_by_side() {
     let error = bench.replay_fails("link.toml in.pcap out.pcap");
     assert!(error.contains("delays.csv:3:1: delay 'x'"), "{error}");
 }
+
+#[test]
+fn a_kernel_router_is_emulated_and_a_notice_says_so() {
+    let bench = Bench::new("kernel-router");
+    let spec = "[host.a]\n[host.b]\n[router.k]\nkind = 'kernel'\n\
+        [[link]]\nbetween = ['a', 'k']\n[[link]]\nbetween = ['k', 'b']";
+    bench.write("net.toml", spec);
+    bench.write("in.pcap", capture(&[(EPOCH_NS, 100)]));
+    let output = bench.replay("net.toml in.pcap out.pcap");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("the engine forwards for k"), "{said}");
+    bench.write("net.toml", spec.replace("'kernel'", "'linux'"));
+    let said = bench.replay_fails("net.toml in.pcap out.pcap");
+    assert!(said.contains("'linux' is not a kind of router; write one of kernel, engine"), "{said}");
+}

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 /// The addition to a message about a missing host, whose name may be that of another node.
-pub const NO_PROGRAMS: &str = "; programs run on hosts, not on routers and switches";
+pub const NO_PROGRAMS: &str =
+    "; programs run on hosts and on routers with kind = \"kernel\", not on other routers and switches";
 
 /// Why a program did not start in a host.
 #[derive(Debug, thiserror::Error)]

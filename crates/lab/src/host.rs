@@ -1,5 +1,5 @@
 //! A host: a network namespace with one TAP per interface of the topology's node, its addresses and
-//! routes.
+//! routes. The namespace of a router (`kind = "kernel"`) forwards too.
 
 use crate::namespace::{Namespace, NotPermitted};
 use crate::neighbors::KnownNeighbors;
@@ -215,10 +215,29 @@ fn quieten(node: &Node) {
         }
     }
     set("net/ipv4/ping_group_range", "0 2147483647");
+    if node.is_router() {
+        forward();
+    }
     if node.interfaces.len() > 1 {
         // RFC 1812 §2.2.8.1: hosts are not routers. Each interface answers ARP only for its own
         // addresses.
         set("net/ipv4/conf/all/arp_ignore", "1");
+    }
+}
+
+/// Makes the namespace a router, with what the routers of the engine do where the kernel leaves a
+/// choice. To be called before it has interfaces, which copy the settings in `default`.
+fn forward() {
+    set("net/ipv4/ip_forward", "1");
+    set("net/ipv6/conf/all/forwarding", "1");
+    for place in ["all", "default"] {
+        // Paths may be asymmetric (RFC 1812 §5.3.8: the filter is an option).
+        set(&format!("net/ipv4/conf/{place}/rp_filter"), "0");
+        set(&format!("net/ipv4/conf/{place}/send_redirects"), "0");
+        for family in ["ipv4", "ipv6"] {
+            // A route over a link that is down is not used.
+            set(&format!("net/{family}/conf/{place}/ignore_routes_with_linkdown"), "1");
+        }
     }
 }
 

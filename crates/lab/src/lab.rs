@@ -140,6 +140,7 @@ impl Lab {
     /// The engine listens for `fastpath ctl` in the lab's state directory, whatever
     /// `options.control` says.
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
+        let topology = topology.with_namespaces();
         // Before the process may become another user.
         let base = state::base();
         let claim = state::claim(name)?;
@@ -180,6 +181,9 @@ impl Lab {
             options.notice.send(&format!("exec of {names} is ignored: programs run in a lab"));
         }
         let (base, claim) = (state::base(), state::claim(name)?);
+        if let Some(text) = topology.emulation_notice() {
+            options.notice.send(&text);
+        }
         let ports = fastpath_engine::attach(&topology, &options.notice)?;
         for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
             let name = port.name();

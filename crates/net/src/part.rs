@@ -1,11 +1,12 @@
 //! Splits a topology into parts that exchange no frames, so that each part can run on its own core.
 //!
 //! Frames end at hosts. So only routers and switches connect links, and the links of a router or
-//! switch stay in one part. A part keeps the order of nodes and links, and each link keeps its
+//! switch stay in one part. Those of a router that is a namespace do too: the routes of a part lead
+//! through it. A part keeps the order of nodes and links, and each link keeps its
 //! stream of random numbers. The fates of frames are therefore the same as in the whole topology.
 
 use crate::id::EdgeId;
-use fastpath_spec::{Event, LinkId, NodeId, NodeKind, Topology, Track};
+use fastpath_spec::{Event, LinkId, Node, NodeId, NodeKind, Topology, Track};
 use std::num::NonZeroUsize;
 
 /// A part of a topology: some of its links with the nodes at their ends.
@@ -99,7 +100,8 @@ fn components(topology: &Topology) -> Vec<Vec<usize>> {
         }
         link
     };
-    for node in topology.nodes.iter().filter(|node| !matches!(node.kind, NodeKind::Host { .. })) {
+    let is_host = |node: &&Node| matches!(node.kind, NodeKind::Host { .. }) && !node.is_router();
+    for node in topology.nodes.iter().filter(|node| !is_host(node)) {
         let mut links = node.interfaces.iter().map(|interface| interface.link.0 as usize);
         let Some(first) = links.next() else { continue };
         for link in links {

@@ -6,7 +6,7 @@
 //! loops.
 
 use fastpath_spec::segment::Segments;
-use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
+use fastpath_spec::{Interface, NodeId, Topology};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -69,7 +69,7 @@ impl Routes {
 }
 
 fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Route> {
-    let kind = &topology.node(node).kind;
+    let (kind, is_router) = (&topology.node(node).kind, topology.node(node).is_router());
     if kind.is_switch() {
         return Vec::new();
     }
@@ -78,7 +78,7 @@ fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Rout
     for family in [Family::V4, Family::V6] {
         let found = search(topology, segments, node, family);
         match found.gateways.as_slice() {
-            [(interface, via)] if matches!(kind, NodeKind::Host { .. }) => {
+            [(interface, via)] if !is_router => {
                 routes.extend(found.routes.iter().filter(|route| route.via.is_none()));
                 routes.push(Route { prefix: family.default(), via: Some(*via), interface: *interface });
             }

@@ -47,6 +47,7 @@ pub fn describe(topology: &Topology) -> Description {
 fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     let kind = match &node.kind {
         NodeKind::Host { .. } if node.uplink.is_some() => NodeRole::Uplink,
+        _ if node.kernel.is_some() => NodeRole::Router,
         NodeKind::Host { .. } => NodeRole::Host,
         NodeKind::Router if node.nat.is_some() => NodeRole::Nat,
         NodeKind::Router => NodeRole::Router,
@@ -57,6 +58,7 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     described.routes.clone_from(&node.routes);
     described.host.clone_from(&node.host);
     described.exec.clone_from(&node.exec);
+    described.kernel.clone_from(&node.kernel);
     match &node.kind {
         NodeKind::Host { port } => described.port.clone_from(port),
         NodeKind::OpenFlow { rules, .. } if !rules.is_empty() => {

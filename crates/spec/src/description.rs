@@ -27,6 +27,7 @@
 
 use crate::engine_settings::EngineSettings;
 use crate::host::HostSettings;
+use crate::kernel_router::KernelRouter;
 use crate::mistake::Mistake;
 use crate::nat::NatDescription;
 use crate::port_name::PortName;
@@ -87,6 +88,8 @@ pub struct NodeDescription {
     pub uplink: Uplink,
     /// Commands (sh(1)) that run on a host of a lab, one after another, once the lab is up.
     pub exec: Vec<String>,
+    /// The settings of a router that is a namespace of the kernel.
+    pub kernel: Option<KernelRouter>,
 }
 
 /// What a node does with frames.
@@ -262,6 +265,7 @@ impl NodeDescription {
             nat: NatDescription::default(),
             uplink: Uplink::default(),
             exec: Vec::new(),
+            kernel: None,
         }
     }
 

@@ -40,6 +40,7 @@ mod group;
 mod hints;
 mod host;
 mod json;
+mod kernel_router;
 mod link;
 mod loss;
 pub mod mistake;
@@ -72,6 +73,7 @@ pub use description::{
 };
 pub use engine_settings::{EngineSettings, Idle, Late, Workers};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
+pub use kernel_router::KernelRouter;
 pub use mistake::{Checked, Mistake, Warning};
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use path::{PathStep, SpecPath};

@@ -20,6 +20,9 @@
 //! inside = ["a-x"]
 //! # joins a lab to the network of its machine: `uplink.rs`
 //! [uplink.internet]
+//! # in a lab a namespace that forwards, in which programs run, with the keys of a host; absent:
+//! # forwards in the engine
+//! kind = "kernel"
 //! [switch.s]                       # forwards frames
 //! # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
 //! [openflow.o]
@@ -34,6 +37,7 @@
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::fields::{Field, Fields};
 use crate::host;
+use crate::kernel_router::{self, KERNEL};
 use crate::mistake::Remarks;
 use crate::nat;
 use crate::port_name::PortName;
@@ -85,7 +89,14 @@ pub(crate) fn read(
         NodeRole::OpenFlow => node.rules = rules(&mut fields, remarks),
         NodeRole::Nat => node.nat = nat::read(&mut fields, remarks),
         NodeRole::Uplink => node.uplink = uplink::read(&mut fields, remarks),
-        NodeRole::Router | NodeRole::Switch => {}
+        NodeRole::Router => {
+            node.kernel = kernel_router::read(&mut fields, remarks);
+            if node.kernel.is_some() {
+                node.host = host::read(&mut fields, remarks);
+                node.exec = fields.get("exec").map(|field| commands(&field, remarks)).unwrap_or_default();
+            }
+        }
+        NodeRole::Switch => {}
     }
     fields.finish(remarks);
     node
@@ -93,12 +104,13 @@ pub(crate) fn read(
 
 /// Reads the kind of a node of the canonical form.
 pub(crate) fn kind(fields: &mut Fields, remarks: &mut Remarks) -> Option<NodeRole> {
-    let words = KINDS.map(|(word, _)| word);
+    let kinds: Vec<(&str, NodeRole)> = KINDS.into_iter().chain([(KERNEL, NodeRole::Router)]).collect();
+    let words: Vec<&str> = kinds.iter().map(|(word, _)| *word).collect();
     let Some(field) = fields.get("kind") else {
         remarks.mistake(fields.at, "node has no kind", format!("write kind = one of {}", words.join(", ")));
         return None;
     };
-    crate::loss::word(&field, "a kind of node", &words, remarks).map(|place| KINDS[place].1)
+    crate::loss::word(&field, "a kind of node", &words, remarks).map(|place| kinds[place].1)
 }
 
 fn rules(fields: &mut Fields, remarks: &mut Remarks) -> Option<RuleSource> {
@@ -198,11 +210,12 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(IpNet, IpAddr)> {
 
 /// Writes a node in the canonical form.
 pub(crate) fn write(node: &NodeDescription) -> Value {
-    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink, exec } = node;
+    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink, exec, kernel } =
+        node;
     let mut table = Map::new();
     let mut put = |key: &str, value: Value| _ = table.insert(key.to_owned(), value);
     put("name", json!(name));
-    put("kind", json!(kind.key()));
+    put("kind", json!(if kernel.is_some() { KERNEL } else { kind.key() }));
     if let Some(port) = port {
         put("port", json!(port.to_string()));
     }
@@ -267,7 +280,8 @@ pub(crate) fn canonical_schema() -> Value {
         all.insert("name".to_owned(), schema::reference("name"));
         schema::table(all, &["name", "kind"])
     };
-    json!({ "oneOf": KINDS.map(one) })
+    let kinds = KINDS.into_iter().chain([(KERNEL, NodeRole::Router)]);
+    json!({ "oneOf": kinds.map(one).collect::<Vec<_>>() })
 }
 
 fn properties(kind: NodeRole) -> Map<String, Value> {
@@ -289,7 +303,6 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
         ])
     };
     match kind {
-        NodeRole::Router => routed(),
         NodeRole::Nat => {
             let mut all = routed();
             all.extend(nat::properties());
@@ -301,15 +314,17 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
             all
         }
         NodeRole::Switch => Map::new(),
-        NodeRole::Host => {
+        NodeRole::Host | NodeRole::Router => {
             let mut all = routed();
-            let port = "The interface of this machine that the host is.";
             all.extend(host::properties());
             let exec = "Commands (sh) that a lab runs on the host once it is up, one after another.";
-            all.extend(schema::properties([
-                ("port", port, text()),
-                ("exec", exec, schema::one_or_list(text())),
-            ]));
+            all.extend(schema::properties([("exec", exec, schema::one_or_list(text()))]));
+            all.extend(match kind {
+                NodeRole::Router => schema::properties(kernel_router::properties()),
+                _ => {
+                    schema::properties([("port", "The interface of this machine that the host is.", text())])
+                }
+            });
             all
         }
         NodeRole::OpenFlow => schema::properties([

@@ -7,6 +7,8 @@
 
 use crate::description::TraceSource;
 use crate::host::HostSettings;
+use crate::kernel_router::KernelRouter;
+use crate::mistake::several;
 use crate::nat::Nat;
 use crate::port_name::PortName;
 use crate::trace::Timeline;
@@ -99,12 +101,16 @@ pub struct Node {
     /// Commands (sh(1)) that run here one after another, once a lab is up. Empty where no programs
     /// run.
     pub exec: Vec<String>,
+    /// The settings of a router whose namespace forwards in a lab. Its kind is
+    /// [`NodeKind::Router`], and [`NodeKind::Host`] in the topology of a lab
+    /// ([`Topology::with_namespaces`]).
+    pub kernel: Option<KernelRouter>,
 }
 
 impl Node {
-    /// Returns whether the node forwards IP packets.
+    /// Returns whether the node forwards IP packets, inside the engine or by the kernel.
     pub fn is_router(&self) -> bool {
-        self.kind == NodeKind::Router || self.uplink.is_some()
+        self.kind == NodeKind::Router || self.uplink.is_some() || self.kernel.is_some()
     }
 }
 
@@ -319,6 +325,25 @@ impl Topology {
         commanded.map(|(node, _)| node.name.as_str()).collect()
     }
 
+    /// Returns what to say where kernel routers are not namespaces: the engine emulates them.
+    /// `None` if there are none.
+    pub fn emulation_notice(&self) -> Option<String> {
+        let emulated = |node: &&Node| node.kernel.is_some() && node.kind == NodeKind::Router;
+        let names: Vec<&str> = self.nodes.iter().filter(emulated).map(|node| node.name.as_str()).collect();
+        let names = (!names.is_empty()).then(|| several(names.into_iter()))?;
+        Some(format!(
+            "the engine forwards for {names}: only a lab runs routers of kind = \"kernel\" in the kernel"
+        ))
+    }
+
+    /// Returns the topology as a lab runs it: kernel routers are hosts that forward.
+    pub fn with_namespaces(mut self) -> Topology {
+        for node in self.nodes.iter_mut().filter(|node| node.kernel.is_some()) {
+            node.kind = NodeKind::Host { port: None };
+        }
+        self
+    }
+
     /// Adds a node without interfaces.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeId {
         self.nodes.push(Node {
@@ -330,6 +355,7 @@ impl Topology {
             nat: None,
             uplink: None,
             exec: Vec::new(),
+            kernel: None,
         });
         NodeId(self.nodes.len() as u32 - 1)
     }

@@ -3,7 +3,7 @@
 
 use fastpath_spec::{
     Description, DirectionDescription, EventDescription, Forward, GroupDescription, HostOrigin, HostSettings,
-    LinkDescription, NO_FILES, NodeDescription, NodeRole, OnLink, RuleSource, Start, Topology,
+    KernelRouter, LinkDescription, NO_FILES, NodeDescription, NodeRole, OnLink, RuleSource, Start, Topology,
     TraceDescription, TraceEnd, TraceSource, describe, parse_change, read, resolve,
 };
 use fastpath_units::{Duration, Time};
@@ -129,7 +129,7 @@ fn parts() -> impl Strategy<Value = Parts> {
     let link = (0usize..6, 0usize..6, [value(), value(), value()], 0u8..32);
     let event = (0u64..20, 0usize..8, 0u8..3, 0..VALUES.len());
     (
-        proptest::collection::vec(0u8..7, 1..6),
+        proptest::collection::vec(0u8..8, 1..6),
         proptest::collection::vec(link, 0..8),
         proptest::collection::vec(event, 0..4),
         proptest::option::of(any::<u64>()),
@@ -140,7 +140,7 @@ fn parts() -> impl Strategy<Value = Parts> {
 fn node(index: usize, kind: u8) -> NodeDescription {
     let role = match kind {
         0..=2 => NodeRole::Host,
-        3 => NodeRole::Router,
+        3 | 7 => NodeRole::Router,
         4 => NodeRole::Switch,
         5 => NodeRole::Uplink,
         _ => NodeRole::OpenFlow,
@@ -154,6 +154,7 @@ fn node(index: usize, kind: u8) -> NodeDescription {
     if kind == 0 {
         node.exec = vec!["echo \"a\"".to_owned(), format!("sleep {index} &")];
     }
+    node.kernel = (kind == 7).then(KernelRouter::default);
     if role == NodeRole::OpenFlow {
         node.rules = Some(RuleSource::Text("priority=1,actions=flood".to_owned()));
     }
@@ -163,7 +164,7 @@ fn node(index: usize, kind: u8) -> NodeDescription {
 /// The settings of a host of each origin.
 fn host(index: usize, kind: u8) -> HostSettings {
     let origin = match (kind, index % 3) {
-        (0, _) => HostOrigin::New,
+        (0 | 7, _) => HostOrigin::New,
         (1, _) => return HostSettings { origin: attached(index), ..HostSettings::default() },
         (2, 0) => HostOrigin::Image("localhost/i:1".to_owned()),
         (2, _) => HostOrigin::RootFs("files".to_owned()),

@@ -50,6 +50,7 @@ pub(crate) struct ReplayCommand {
 impl ReplayCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let network = load_with_warnings(&self.spec)?;
+        network.spec.topology.emulation_notice().iter().for_each(|text| eprintln!("fastpath: {text}"));
         let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.ledger);
         if let Some(seed) = self.seed {
             replay = replay.seed(seed);

@@ -25,7 +25,7 @@ use crate::default_queue;
 use crate::description::{Description, NodeRole};
 use crate::mistake::{nearest, several};
 use crate::path::SpecPath;
-use crate::topology::{Group, LinkId, NodeId, NodeKind, Topology};
+use crate::topology::{Group, LinkId, Node, NodeId, NodeKind, Topology};
 use node::Placements;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -167,7 +167,8 @@ impl<'d> Resolver<'d> {
                 NodeRole::Switch => NodeKind::Switch,
                 NodeRole::OpenFlow => NodeKind::OpenFlow { rules: String::new(), lines: Vec::new() },
             };
-            self.topology.add_node(&node.name, kind);
+            let id = self.topology.add_node(&node.name, kind);
+            self.topology.nodes[id.0 as usize].kernel.clone_from(&node.kernel);
         }
     }
 
@@ -197,7 +198,8 @@ impl<'d> Resolver<'d> {
 
     /// Makes the checks that need the whole description.
     fn check(&mut self) {
-        let Some(first) = self.topology.hosts().next().map(|(id, _)| id) else {
+        let is_edge = |node: &Node| matches!(node.kind, NodeKind::Host { .. }) || node.kernel.is_some();
+        let Some(first) = self.topology.nodes.iter().position(is_edge).map(|id| NodeId(id as u32)) else {
             let what = "there is no host, so nothing can enter or leave";
             return self.mistake(SpecPath::default(), what, "write [host.a]");
         };

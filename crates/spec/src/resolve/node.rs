@@ -110,6 +110,10 @@ impl Resolver<'_> {
             let what = format!("{kind} {name} has exec, and programs run on hosts");
             self.mistake(path("exec"), what, format!("remove it, or write [host.{name}]"));
         }
+        if node.kernel.is_some() && node.kind != NodeRole::Router {
+            let what = format!("{kind} {name} is no router, so the kernel does not forward in it");
+            self.mistake(path("kind"), what, format!("write [router.{name}]"));
+        }
         if node.rules.is_some() && node.kind != NodeRole::OpenFlow {
             let what = format!("{kind} {name} has rules, and only openflow nodes have them");
             self.mistake(path("rules"), what, format!("remove them, or write [openflow.{name}]"));
@@ -121,7 +125,11 @@ impl Resolver<'_> {
         let path = |key: &str| SpecPath::of("nodes", index).key(key);
         let settings = &node.host;
         let refused: Vec<(&str, String, &str)> = match (&settings.origin, node.port.is_some()) {
-            _ if node.kind != NodeRole::Host => {
+            (HostOrigin::Attached(attach), _) if node.kernel.is_some() => {
+                let what = format!("router {} is {attach}, which a lab does not change", node.name);
+                vec![("attach", what, "remove it, or write a host")]
+            }
+            _ if node.kind != NodeRole::Host && node.kernel.is_none() => {
                 let what =
                     |key| format!("{} {} has {key}, and only hosts have it", node.kind.key(), node.name);
                 settings
@@ -248,7 +256,7 @@ impl Resolver<'_> {
 
 /// Whether programs can run on the node.
 pub(super) fn runs_programs(node: &NodeDescription) -> bool {
-    node.kind == NodeRole::Host
+    node.kind == NodeRole::Host || node.kernel.is_some()
 }
 
 /// The paths of values given by link, in their order: `addresses[0]`, `addresses["a-r"][0]`, …
