@@ -104,6 +104,8 @@ pub(crate) struct Worker<O> {
     busy: Duration,
     sleeps: u64,
     notice: Notice,
+    /// The notice was sent that a port keeps its carrier.
+    keeps_carrier: bool,
 }
 
 /// An edge of the network and its port.
@@ -161,7 +163,11 @@ impl<O: Observer> Worker<O> {
             busy: Duration::ZERO,
             sleeps: 0,
             notice,
+            keeps_carrier: false,
         };
+        let links = (0..worker.network.topology().links.len() as u32).map(LinkId);
+        let down: Vec<LinkId> = links.filter(|link| !worker.network.has_carrier(*link)).collect();
+        down.into_iter().for_each(|link| worker.show_carrier(link));
         worker.update_must_poll();
         Ok(worker)
     }
@@ -189,7 +195,10 @@ impl<O: Observer> Worker<O> {
         let received = self.receive(start);
         let released = self.release(RELEASE.max(2 * received));
         // Answering may take long and is not an interruption.
-        let now = if self.answer_commands() { self.clock.after_long_work() } else { self.clock.now() };
+        let now = match self.answer_commands() | self.show_carriers() {
+            true => self.clock.after_long_work(),
+            false => self.clock.now(),
+        };
         let has_moved = received > 0 || released;
         self.clock.expect(has_moved);
         if has_moved {
@@ -332,6 +341,29 @@ impl<O: Observer> Worker<O> {
             self.notice.send(&format!("{error}; continuing without this port"));
         }
         self.update_must_poll();
+    }
+
+    /// Shows programs the carriers of links that went up or down. Returns true if there were any.
+    fn show_carriers(&mut self) -> bool {
+        let changed = self.network.take_state_changes();
+        changed.iter().for_each(|link| self.show_carrier(*link));
+        !changed.is_empty()
+    }
+
+    /// Shows the programs at the ends of a link whether it has a carrier.
+    #[cold]
+    fn show_carrier(&mut self, link: LinkId) {
+        let is_on = self.network.has_carrier(link);
+        for EdgeId(edge) in self.network.edges_of(link) {
+            let edge = &mut self.edges[edge as usize];
+            let is_shown = edge.port.as_mut().is_none_or(|port| port.show_carrier(is_on));
+            if !is_shown && !std::mem::replace(&mut self.keeps_carrier, true) {
+                let (link, port) = (&self.network.topology().link(link).name, &edge.name);
+                self.notice.send(&format!(
+                    "link {link} is down and {port} keeps its carrier: only TAP interfaces can lose it"
+                ));
+            }
+        }
     }
 
     /// Answers commands. Returns true if there were any.

@@ -26,11 +26,13 @@ use crate::openflow::Executors;
 use crate::pool::{Frame, FramePool};
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
 use crate::wiring::{NodePort, NodeState, PipeEnd, RunningNode, Wiring, outgoing};
-use fastpath_link::{Alteration, Change, Exit, Fate, Packet, PipeInit, PipeRef, Pipes, PopLimit, Verdict};
+use fastpath_link::{
+    Alteration, Change, Exit, Fate, LinkState, Packet, PipeInit, PipeRef, Pipes, PopLimit, Verdict,
+};
 use fastpath_spec::{Direction, LinkId, NodeId, Topology};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::num::NonZeroUsize;
 
 /// The parameters of a run that are not part of the topology.
@@ -75,6 +77,8 @@ pub struct Network<O = ()> {
     /// By edge: the pipe that leads away from it.
     first_pipes: Vec<u32>,
     schedule: Schedule,
+    /// Links whose state has been set since [`Network::take_state_changes`].
+    state_changes: BTreeSet<LinkId>,
     /// A lower bound of the time at which the next frame expires that waits for a neighbor of a
     /// router.
     expires_at: Option<Time>,
@@ -134,6 +138,7 @@ impl<O: Observer> Network<O> {
             node_ports,
             first_pipes,
             schedule: Schedule::new(&topology),
+            state_changes: BTreeSet::new(),
             expires_at: None,
             now: Time::ZERO,
             due: VecDeque::new(),
@@ -327,6 +332,24 @@ impl<O: Observer> Network<O> {
         [self.pipes.next_at(), self.schedule.next_at(), self.expires_at, due].into_iter().flatten().min()
     }
 
+    /// Returns whether the interfaces of a link have a carrier: they lose it while both directions
+    /// are down.
+    pub fn has_carrier(&self, link: LinkId) -> bool {
+        [0, 1].into_iter().any(|index| self.pipe(link, index).spec().state == LinkState::Up)
+    }
+
+    /// Returns the edges at the ends of a link.
+    pub fn edges_of(&self, link: LinkId) -> impl Iterator<Item = EdgeId> {
+        let labels = [0, 1].map(|index| self.pipes.label(2 * link.0 + index));
+        labels.into_iter().filter(|label| PipeEnd::is_edge(*label)).map(EdgeId)
+    }
+
+    /// Returns the links that have been set up or down since the last call, in order.
+    #[inline]
+    pub fn take_state_changes(&mut self) -> BTreeSet<LinkId> {
+        std::mem::take(&mut self.state_changes)
+    }
+
     /// Changes parameters of a link at `now`. Frames in the link remain.
     pub fn apply(&mut self, now: Time, link: LinkId, direction: Direction, change: &Change) {
         self.advance(now);
@@ -427,6 +450,9 @@ impl<O: Observer> Network<O> {
     fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
         for index in direction.pipes() {
             self.pipes.change(at, 2 * link.0 + index as u32, change);
+        }
+        if change.state.is_some() {
+            self.state_changes.insert(link);
         }
     }
 

@@ -141,6 +141,10 @@ impl Port for AfPacket {
         send_burst(&self.socket, self.index, &mut self.base, pool, frames)
     }
 
+    fn show_carrier(&mut self, _is_on: bool) -> bool {
+        false
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }

@@ -356,6 +356,10 @@ impl Port for AfXdp {
         self.send()
     }
 
+    fn show_carrier(&mut self, _is_on: bool) -> bool {
+        false
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.readable.as_ref().map(Epoll::as_fd).or_else(|| self.sockets.first().map(XdpSocket::as_fd))
     }

@@ -164,6 +164,12 @@ pub trait Port: Send {
         None
     }
 
+    /// Shows the programs behind the port whether its link has a carrier. Returns false if the
+    /// kernel has no means to do so for an interface of this kind.
+    fn show_carrier(&mut self, _is_on: bool) -> bool {
+        true
+    }
+
     /// Returns when a port without a descriptor next has frames, if it knows.
     fn next_at(&self) -> Option<Time> {
         None

@@ -229,6 +229,10 @@ impl Port for TapPort {
         true
     }
 
+    fn show_carrier(&mut self, is_on: bool) -> bool {
+        self.set_carrier(is_on).is_ok()
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.tap.as_fd())
     }
