@@ -43,7 +43,6 @@ mod json;
 mod kernel_router;
 mod link;
 mod loss;
-pub mod mistake;
 mod nat;
 mod node;
 mod path;
@@ -58,12 +57,14 @@ mod schema;
 pub mod segment;
 mod slots;
 mod topology;
-pub mod trace;
 mod trace_source;
 mod traced;
 mod tree;
 mod uplink;
 mod write;
+
+pub use fastpath_trace as trace;
+pub use fastpath_trace::mistake;
 
 pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use describe::describe;

@@ -83,7 +83,7 @@ impl Default for Repeated {
     }
 }
 
-pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
+pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     let config: Config = serde_json::from_str(text).map_err(|error| {
         let what = error.to_string();
         let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();

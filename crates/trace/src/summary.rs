@@ -5,7 +5,7 @@ use super::{Steps, Timeline, TraceRate, TraceStep, Values};
 use fastpath_link::Limit;
 use fastpath_units::Duration;
 
-pub(super) fn describe(timeline: &Timeline) -> String {
+pub(crate) fn describe(timeline: &Timeline) -> String {
     match timeline {
         Timeline::Opportunities(opportunities) => format!(
             "{} of {} in {}, on average {}",
@@ -104,7 +104,7 @@ fn rounded(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Format, Timeline};
+    use crate::{Format, Timeline};
     use fastpath_units::Duration;
 
     #[test]

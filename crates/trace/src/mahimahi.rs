@@ -12,7 +12,7 @@ const LINES_MAX: usize = 1 << 28;
 const MS_MAX: u64 = u64::MAX / 1_000_000_000;
 
 /// Parses a trace of Mahimahi. The error is a list of at most [`super::MISTAKES_MAX`] mistakes.
-pub(super) fn mahimahi(text: &str) -> Result<Opportunities, Vec<Mistake>> {
+pub(crate) fn mahimahi(text: &str) -> Result<Opportunities, Vec<Mistake>> {
     let mut times = Vec::new();
     if text.lines().nth(LINES_MAX).is_some() {
         let what = format!("more than {LINES_MAX} lines");

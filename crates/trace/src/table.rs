@@ -38,7 +38,7 @@ const COLUMNS: [(&str, Column); 14] = [
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Column {
+pub(crate) enum Column {
     Time,
     Duration,
     Rate,
@@ -49,7 +49,7 @@ pub(super) enum Column {
     Duplicate,
 }
 
-pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
+pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     let mut lines = text.lines().enumerate().filter_map(|(index, line)| {
         let content = line.split('#').next().unwrap_or_default().trim();
         (!content.is_empty()).then_some((index + 1, content))
@@ -116,8 +116,8 @@ fn check(number: usize, columns: &[Heading]) -> Result<(), Mistake> {
 }
 
 /// A column and the unit of its numbers.
-pub(super) struct Heading {
-    pub(super) column: Column,
+pub(crate) struct Heading {
+    pub(crate) column: Column,
     name: &'static str,
     /// Empty if every value has its own unit.
     unit: String,
@@ -125,7 +125,7 @@ pub(super) struct Heading {
 
 impl Heading {
     /// `rate`, `rate_mbps`, `rate (Mbit/s)`, `rate [Mbit]`, `Rate Mbit`.
-    pub(super) fn read(number: usize, text: &str) -> Result<Heading, Mistake> {
+    pub(crate) fn read(number: usize, text: &str) -> Result<Heading, Mistake> {
         let text = text.trim().trim_matches('"');
         let word_end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
         let (word, unit) = text.split_at(word_end);
@@ -246,7 +246,7 @@ impl TableRow {
 }
 
 /// Parses the number with its unit, exactly.
-pub(super) fn quantity<T: FromStr<Err = fastpath_units::ParseError>>(
+pub(crate) fn quantity<T: FromStr<Err = fastpath_units::ParseError>>(
     line: usize,
     heading: &Heading,
     cell: &str,

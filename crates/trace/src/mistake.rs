@@ -130,7 +130,7 @@ impl<'t> Remarks<'t> {
     }
 
     /// Returns the byte offsets of the mistakes so far.
-    pub(crate) fn offsets(&self) -> &BTreeSet<usize> {
+    pub fn offsets(&self) -> &BTreeSet<usize> {
         &self.offsets
     }
 
@@ -172,7 +172,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// As [`printable`], and line breaks are escaped too.
-pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 

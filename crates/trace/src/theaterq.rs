@@ -23,7 +23,7 @@ use crate::mistake::Mistake;
 use fastpath_link::{Limit, Reorder};
 use fastpath_units::{Duration, Probability, Rate};
 
-pub(super) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
+pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
     let mut steps = Builder::default();
     let mut columns = None;
     let mut queue = None;

@@ -16,14 +16,14 @@ use fastpath_units::Duration;
 const DELAYS_MAX: u64 = 1 << 22;
 
 /// Parses the delays of a table, each repeated by its count.
-pub(crate) fn table(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
+pub fn table(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
     let mut delays = Vec::new();
     read(text, true, |delay, count| delays.extend(std::iter::repeat_n(delay, count)))?;
     Ok(delays)
 }
 
 /// Parses the delays of packets, in their order.
-pub(crate) fn trace(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
+pub fn trace(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
     let mut delays = Vec::new();
     read(text, false, |delay, _| delays.push(delay))?;
     Ok(delays)

@@ -4,7 +4,7 @@
 //! ```text
 //!  Mahimahi ──▶ opportunities ─┐
 //!  Poisson ───▶ opportunities ─┤
-//!  CSV, named columns ▶ steps ─┼─▶ Timeline ─▶ Track (topology.rs) ─▶ Schedule (fastpath-net)
+//!  CSV, named columns ▶ steps ─┼─▶ Timeline ─▶ a pipe over time
 //!  TheaterQ ──────────▶ steps ─┤
 //!  netem-trace ───────▶ steps ─┘
 //! ```
@@ -13,8 +13,11 @@
 //! refused. Steps are in order, without gaps, and none is empty; otherwise a [`Mistake`] names the
 //! line.
 
-pub(crate) mod delays;
+#![forbid(unsafe_code)]
+
+pub mod delays;
 mod mahimahi;
+pub mod mistake;
 mod netem_trace;
 mod summary;
 mod table;
@@ -133,7 +136,7 @@ impl Timeline {
     }
 
     /// Returns the highest rate and the longest delay in it.
-    pub(crate) fn extremes(&self) -> (Option<Rate>, Duration) {
+    pub fn extremes(&self) -> (Option<Rate>, Duration) {
         match self {
             Timeline::Opportunities(opportunities) => {
                 (Rate::from_bps(opportunities.mean_bps().ceil() as u64), Duration::ZERO)
