@@ -25,6 +25,16 @@ pub enum Reason {
     Filtered,
     /// The frame pool was full.
     PoolFull,
+    /// A NAT had no mapping for a packet from outside, or its filter did not pass it.
+    NatFiltered,
+    /// A NAT had `sessions_max` sessions.
+    NatFull,
+    /// A NAT had no outside port left.
+    NatPorts,
+    /// A NAT does not translate the protocol of the packet.
+    NatProtocol,
+    /// The first fragment of a packet did not reach a NAT in time, or too many fragments waited.
+    NatFragment,
     /// An OpenFlow switch did not output the frame.
     Switch(fastpath_switch::outcome::DropReason),
     /// An OpenFlow switch without a controller sent the frame to its controller.
@@ -44,6 +54,11 @@ impl Reason {
             Reason::Unresolved => "unresolved",
             Reason::Filtered => "filtered",
             Reason::PoolFull => "pool-full",
+            Reason::NatFiltered => "nat-filtered",
+            Reason::NatFull => "nat-full",
+            Reason::NatPorts => "nat-ports",
+            Reason::NatProtocol => "nat-protocol",
+            Reason::NatFragment => "nat-fragment",
             Reason::Switch(reason) => reason.name(),
             Reason::NoController => "no-controller",
         }

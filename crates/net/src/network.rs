@@ -21,6 +21,7 @@
 use crate::accounting::{FrameAccounting, FrameCounters};
 use crate::fate::{NodeAction, Reason};
 use crate::id::{Edge, EdgeId, Location, PipeId};
+use crate::nat::{NatCounters, NatSession};
 use crate::observer::{Observer, Passage};
 use crate::openflow::Executors;
 use crate::pool::{Frame, FramePool};
@@ -129,7 +130,8 @@ impl<O: Observer> Network<O> {
             true => Pipes::recording_departures(inits, frames_max),
             false => Pipes::new(inits, frames_max),
         };
-        let Wiring { nodes, node_ports, first_pipes } = Wiring::of(&topology, &options.executors, &mut pipes);
+        let Wiring { nodes, node_ports, first_pipes } =
+            Wiring::of(&topology, &options.executors, options.seed, &mut pipes);
         Network {
             pipes,
             pool: FramePool::new(options.pool_limit),
@@ -385,6 +387,16 @@ impl<O: Observer> Network<O> {
     /// all its frames wait for a change.
     pub fn is_quiescent(&self) -> bool {
         self.due.is_empty() && self.pipes.next_at().is_none()
+    }
+
+    /// Returns the counters and the sessions of a NAT at `now`, in the order in which its mappings
+    /// were made; `None` if the node is not a NAT.
+    pub fn nat(&mut self, now: Time, node: NodeId) -> Option<(NatCounters, Vec<NatSession>)> {
+        let now = now.max(self.now);
+        let is_its = |running: &&mut RunningNode| running.id == node;
+        let NodeState::Router(router) = &mut self.nodes.iter_mut().find(is_its)?.state else { return None };
+        let nat = router.nat.as_mut()?;
+        Some((nat.counters(now), nat.sessions(now)))
     }
 
     /// Returns the frame accounting at the current time.

@@ -123,9 +123,27 @@ fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family
     // Sets are faster than arrays of flags: among a million links most nodes reach only a few.
     let mut segments_seen = BTreeSet::new();
     let mut routers_seen = BTreeSet::from([from]);
-    let mut waiting: VecDeque<(NodeId, Option<NextHop>)> = VecDeque::from([(from, None)]);
-    while let Some((at, first)) = waiting.pop_front() {
-        for (index, interface) in topology.node(at).interfaces.iter().enumerate() {
+    let mut waiting: VecDeque<(NodeId, Option<(NextHop, usize)>)> = VecDeque::from([(from, None)]);
+    let mut has_default = false;
+    while let Some((at, reached)) = waiting.pop_front() {
+        let first = reached.map(|(hop, _)| hop);
+        let node = topology.node(at);
+        // What is not in the topology is behind the nearest uplink.
+        if let Some(hop) = first.filter(|_| node.uplink.is_some() && !has_default) {
+            has_default = true;
+            found.routes.push(Route { prefix: family.default(), via: hop.via, interface: hop.interface });
+        }
+        // The IPv4 addresses inside a NAT are not known outside.
+        let hidden = |index: usize| {
+            let nat = node.nat.as_deref().filter(|_| matches!(family, Family::V4));
+            let entered = reached.map(|(_, index)| index);
+            nat.zip(entered)
+                .is_some_and(|(nat, entered)| nat.inside.contains(&index) && !nat.inside.contains(&entered))
+        };
+        for (index, interface) in node.interfaces.iter().enumerate() {
+            if hidden(index) {
+                continue;
+            }
             let place = segments.at(at, index);
             if !segments_seen.insert(place) {
                 continue;
@@ -148,10 +166,8 @@ fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family
                 if first.is_none() {
                     found.gateways.push((index, via));
                 }
-                waiting.push_back((
-                    neighbor,
-                    Some(first.unwrap_or(NextHop { interface: index, via: Some(via) })),
-                ));
+                let hop = first.unwrap_or(NextHop { interface: index, via: Some(via) });
+                waiting.push_back((neighbor, Some((hop, far))));
             }
         }
     }

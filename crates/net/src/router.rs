@@ -11,6 +11,7 @@
 //! protocol.
 
 use crate::fate::{NodeAction, Reason};
+use crate::nat::Nat;
 use crate::neighbor::{NeighborKey, Neighbors, RequestState, UnresolvedFrame};
 use crate::pool::{Frame, FramePool};
 use crate::route::{Fib, NextHop, Routes};
@@ -18,6 +19,7 @@ use fastpath_spec::segment;
 use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
 use fastpath_units::Time;
 use fastpath_wire::icmp::IcmpError;
+use fastpath_wire::translate::Rewrite;
 use fastpath_wire::{Headers, MacAddr, NetworkLayer, build, ipv4, ipv6};
 use ipnet::IpNet;
 use std::collections::BTreeSet;
@@ -29,6 +31,7 @@ pub(crate) struct Router {
     own: BTreeSet<IpAddr>,
     fib: Fib,
     neighbors: Neighbors,
+    pub(crate) nat: Option<Box<Nat>>,
 }
 
 /// The properties of an interface that forwarding uses.
@@ -73,9 +76,19 @@ impl RxContext<'_> {
 }
 
 impl Router {
-    pub(crate) fn new(topology: &Topology, id: NodeId, routes: &Routes) -> Router {
+    /// Creates the router of a node. `seed` is that of the run, for the random choices of a NAT.
+    pub(crate) fn new(topology: &Topology, id: NodeId, routes: &Routes, seed: u64) -> Router {
         let interfaces = &topology.node(id).interfaces;
-        let ports: Vec<Port> = interfaces.iter().map(|interface| Port::new(topology, interface)).collect();
+        let mut ports: Vec<Port> =
+            interfaces.iter().map(|interface| Port::new(topology, interface)).collect();
+        // Random streams of pipes have lower numbers; that of the first link is the same in a part.
+        let stream = interfaces
+            .first()
+            .map_or(0, |first| 2 * u64::from(topology.link(first.link).stream) + first.end as u64);
+        let nat = Nat::of(topology.node(id), seed, stream + (1 << 40)).map(Box::new);
+        for &address in nat.iter().flat_map(|nat| nat.pool()) {
+            ports.iter_mut().for_each(|port| port.add_address(address.into()));
+        }
         let own = ports.iter().flat_map(|port| port.addresses.iter().map(IpNet::addr)).collect();
         let mut neighbors = Neighbors::default();
         for index in 0..interfaces.len() {
@@ -88,18 +101,20 @@ impl Router {
                 }
             }
         }
-        Router { ports, own, fib: Fib::new(routes.of(id)), neighbors }
+        Router { ports, own, fib: Fib::new(routes.of(id)), neighbors, nat }
     }
 
     /// Returns when the next frame expires that waits for a neighbor.
     #[inline]
     pub(crate) fn expires_at(&self) -> Option<Time> {
-        self.neighbors.expires_at()
+        let waiting = self.nat.as_ref().and_then(|nat| nat.expires_at());
+        [self.neighbors.expires_at(), waiting].into_iter().flatten().min()
     }
 
     /// Drops the frames whose next hop has not answered in time, and sends ICMP host unreachable to
     /// their senders (RFC 1812 §5.2.7.1).
     pub(crate) fn expire_neighbors(&mut self, at: Time, pool: &mut FramePool, actions: &mut Vec<NodeAction>) {
+        self.expire_fragments(at, actions);
         while let Some(UnresolvedFrame { frame, received_on: interface }) = self.neighbors.pop_expired(at) {
             let headers = Headers::parse(pool.bytes(&frame));
             let mut rx = RxContext { at, interface, pool, actions };
@@ -109,7 +124,17 @@ impl Router {
 
     /// Returns the number of frames that wait for a neighbor.
     pub(crate) fn held(&self) -> usize {
-        self.neighbors.held()
+        self.neighbors.held() + self.nat.as_ref().map_or(0, |nat| nat.held())
+    }
+
+    /// Returns whether an address is one of the router.
+    pub(crate) fn owns(&self, address: IpAddr) -> bool {
+        self.own.contains(&address)
+    }
+
+    /// Returns the next hop to an address.
+    pub(crate) fn route(&self, address: IpAddr) -> Option<NextHop> {
+        self.fib.lookup(address)
     }
 
     pub(crate) fn receive(
@@ -130,6 +155,11 @@ impl Router {
             NetworkLayer::Ipv4(_) if headers.ipv4_checksum_ok(rx.pool.bytes(&frame)) == Some(false) => {
                 rx.drop(frame, Reason::Malformed);
             }
+            NetworkLayer::Ipv4(ip)
+                if self.nat.is_some() && !headers.dst.is_multicast() && !is_confined(ip.dst.into()) =>
+            {
+                self.translate(&mut rx, frame, &headers, &ip);
+            }
             NetworkLayer::Ipv4(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
             NetworkLayer::Ipv6(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
             NetworkLayer::Arp => self.arp(&mut rx, frame, &headers),
@@ -149,10 +179,10 @@ impl Router {
         }
     }
 
-    fn forward(&mut self, rx: &mut RxContext, mut frame: Frame, headers: &Headers, dst: IpAddr) {
-        let (lifetime, len) = match headers.network {
-            NetworkLayer::Ipv4(ip) => (ip.ttl, usize::from(ip.total_len)),
-            NetworkLayer::Ipv6(ip) => (ip.hop_limit, ip.end() - ip.offset),
+    pub(crate) fn forward(&mut self, rx: &mut RxContext, frame: Frame, headers: &Headers, dst: IpAddr) {
+        let lifetime = match headers.network {
+            NetworkLayer::Ipv4(ip) => ip.ttl,
+            NetworkLayer::Ipv6(ip) => ip.hop_limit,
             _ => return rx.drop(frame, Reason::Malformed),
         };
         if lifetime <= 1 {
@@ -161,14 +191,33 @@ impl Router {
         let Some(NextHop { interface, via }) = self.fib.lookup(dst) else {
             return self.drop_with_error(rx, frame, headers, IcmpError::NoRoute, Reason::NoRoute);
         };
-        let mtu = self.ports[interface].mtu;
+        self.send_on(rx, frame, headers, (interface, via.unwrap_or(dst)), None);
+    }
+
+    /// Sends a packet to a neighbor, with other endpoints if a NAT rewrites them.
+    pub(crate) fn send_on(
+        &mut self,
+        rx: &mut RxContext,
+        mut frame: Frame,
+        headers: &Headers,
+        neighbor: NeighborKey,
+        rewrite: Option<&Rewrite>,
+    ) {
+        let len = match headers.network {
+            NetworkLayer::Ipv4(ip) => usize::from(ip.total_len),
+            NetworkLayer::Ipv6(ip) => ip.end() - ip.offset,
+            _ => return rx.drop(frame, Reason::Malformed),
+        };
+        let mtu = self.ports[neighbor.0].mtu;
         let may_fragment = matches!(headers.network, NetworkLayer::Ipv4(ip) if !ip.dont_fragment);
         if len > mtu && !may_fragment {
             let problem = IcmpError::TooBig { mtu: mtu as u32 };
             return self.drop_with_error(rx, frame, headers, problem, Reason::TooBig);
         }
         count_hop(rx.pool.bytes_mut(&mut frame), headers);
-        let neighbor = (interface, via.unwrap_or(dst));
+        if let Some(rewrite) = rewrite {
+            rewrite.apply(rx.pool.bytes_mut(&mut frame), headers);
+        }
         if len <= mtu {
             return self.dispatch(rx, neighbor, frame);
         }
@@ -250,6 +299,17 @@ impl Port {
             mtu: interface.mtu as usize,
             addresses: interface.addresses.clone(),
             medium,
+        }
+    }
+
+    /// Adds an address on a subnet of the interface, if it is on one and not its own already.
+    fn add_address(&mut self, address: IpAddr) {
+        let on_link = self.addresses.iter().find(|net| net.contains(&address));
+        let length = on_link.map(IpNet::prefix_len);
+        if self.addresses.iter().all(|net| net.addr() != address)
+            && let Some(added) = length.and_then(|length| IpNet::new(address, length).ok())
+        {
+            self.addresses.push(added);
         }
     }
 

@@ -105,7 +105,12 @@ pub(crate) fn outgoing(topology: &Topology, node: NodeId, interface: usize) -> u
 
 impl Wiring {
     /// Builds the running nodes and labels each pipe with its end.
-    pub(crate) fn of(topology: &Topology, executors: &Executors, pipes: &mut Pipes<Frame>) -> Wiring {
+    pub(crate) fn of(
+        topology: &Topology,
+        executors: &Executors,
+        seed: u64,
+        pipes: &mut Pipes<Frame>,
+    ) -> Wiring {
         let hosts = || topology.hosts().map(|(_, node)| node.interfaces.len());
         let mut wiring = Wiring {
             nodes: Vec::new(),
@@ -120,7 +125,7 @@ impl Wiring {
             let id = NodeId(i as u32);
             let state = match (&node.kind, &routes, &mut forwarding) {
                 (NodeKind::Router, Some(routes), _) => {
-                    NodeState::Router(Box::new(Router::new(topology, id, routes)))
+                    NodeState::Router(Box::new(Router::new(topology, id, routes, seed)))
                 }
                 (NodeKind::Switch, _, Some(forwarding)) => {
                     NodeState::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))

@@ -46,6 +46,7 @@ pub mod nd;
 pub mod pcap;
 pub mod sctp;
 pub mod segment;
+pub mod translate;
 pub mod vnet;
 
 pub use headers::{Headers, Ipv4, Ipv6, Malformed, NetworkLayer, Transport, ethertype, protocol};
