@@ -1,18 +1,20 @@
 //! The arguments of every command that runs a network in real time.
 
-use crate::network_file::load_with_warnings;
+use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::Args;
 use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Idle, Late, Notice, Workers};
 use fastpath_lab::{Lab, UpError};
 use fastpath_spec::Topology;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct NetworkArgs {
-    /// The network: a spec file (TOML) or an Emulab script (.ns).
+    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml).
     pub(crate) spec: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: ReadingArgs,
     /// Name of the lab; by default the name of the spec file without its extension.
     #[arg(long)]
     name: Option<String>,
@@ -91,8 +93,8 @@ impl NetworkArgs {
         &self,
         start: impl FnOnce(Topology, &str, fastpath_engine::Options) -> Result<Lab, UpError>,
     ) -> anyhow::Result<Lab> {
-        let network = load_with_warnings(&self.spec)?;
-        let name = self.name.clone().unwrap_or_else(|| lab_name(&self.spec));
+        let network = load_with_warnings(&self.spec, &self.reading.reading())?;
+        let name = self.name.clone().unwrap_or_else(|| fastpath::name_of(&self.spec));
         let mut options = network.engine_options(self.seed, Notice::to_stderr());
         options.packet_log.clone_from(&self.ledger);
         options.http.clone_from(&self.http);
@@ -100,9 +102,4 @@ impl NetworkArgs {
         options.tolerance = options.tolerance.or(self.tolerance_default);
         Ok(start(network.spec.topology, &name, options)?)
     }
-}
-
-/// Returns the default name of a lab: the name of the spec file without its extension.
-pub(crate) fn lab_name(spec: &Path) -> String {
-    spec.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
 }

@@ -271,6 +271,37 @@ fn a_command_that_does_not_end_ends_with_the_lab() {
 }
 
 #[test]
+fn a_containerlab_file_runs_with_its_interfaces_and_commands() {
+    let place = Place::new("clab");
+    let text = "topology:
+  defaults: {kind: linux, image: none}
+  nodes:
+    a: {exec: ['sh -c \"ls /sys/class/net > made\"'], env: {WORD: said}}
+    b:
+    vendor: {kind: nokia_srlinux}
+  links:
+    - endpoints: ['a:up7', 'b:eth1']
+    - endpoints: ['a:eth2', 'vendor:ethernet-1/1']
+";
+    fs::write(place.directory.join("pair.clab.yml"), text).unwrap();
+    let refused = place.run(&["up", "pair.clab.yml"]);
+    assert!(
+        refused.1.contains("pair.clab.yml:6:20: node vendor: a lab has no kind nokia_srlinux"),
+        "{refused:?}"
+    );
+    let command = ["run", "--only", "linux", "--images", "ignore", "pair.clab.yml", "--", "sh", "-c"];
+    let (code, text) = place.run(&[&command[..], &["cat made; echo $FASTPATH_LAB"]].concat());
+    if code == 2 {
+        return skip_if_not_permitted("containerlab", &text);
+    }
+    assert_eq!(code, 0, "{text}");
+    assert!(text.starts_with("eth2\nlo\nup7\npair\n"), "{text}");
+    assert!(text.contains("image of a, b is ignored: --images ignore"), "{text}");
+    let toml = place.run(&["run", "--only", "linux", "net.toml", "--", "true"]);
+    assert!(toml.0 == 2 && toml.1.contains("only files of containerlab (.yml)"), "{toml:?}");
+}
+
+#[test]
 fn down_without_a_name_spares_a_lab_of_another_session() {
     let place = Place::new("session");
     let mut up = place.command_behind(&["setsid", PROGRAM], &["up", "net.toml"]);

@@ -35,7 +35,7 @@ pub mod switch;
 pub use error::{Error, Result};
 #[cfg(target_os = "linux")]
 pub use load::engine_options;
-pub use load::{DEFAULT_SEED, Loaded, at, check, load};
+pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
 pub use replay::{Replay, ReplaySummary};
 
 pub use fastpath_link as link;

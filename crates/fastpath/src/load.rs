@@ -1,11 +1,11 @@
-//! Reads a network description from a file: TOML, the canonical form (`.json`), or an Emulab script
-//! (`.ns`).
+//! Reads a network description from a file: TOML, the canonical form (`.json`), an Emulab script
+//! (`.ns`), or a file of containerlab (`.yml`).
 
 use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
 use fastpath_spec::mistake::printable;
-use fastpath_spec::{Checked, NetworkSpec, Warning};
+use fastpath_spec::{Checked, Files, NetworkSpec, Warning};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
@@ -51,32 +51,66 @@ pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
     fastpath_engine::Options { notice, ..fastpath_engine::Options::new(network) }
 }
 
+/// How the files of other lab tools are read.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reading {
+    /// Whether nodes that need more than Linux are stubs, whose links lead nowhere. Otherwise they
+    /// are mistakes.
+    pub only_linux: bool,
+    /// Whether hosts are namespaces with the programs of this machine, whatever their image.
+    pub ignore_images: bool,
+    /// A file of values of links (TOML): a table for each link, or for what leaves an endpoint.
+    pub impairments: Option<PathBuf>,
+}
+
 /// Loads a network description.
 ///
 /// # Errors
 /// [`Error::File`] if a file cannot be read; [`Error::Mistakes`] with every mistake of the
 /// description.
 pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
-    let path = path.as_ref();
-    match check(path)?.into_result() {
+    load_with(path.as_ref(), &Reading::default())
+}
+
+/// Loads a network description as [`load`] does.
+///
+/// # Errors
+/// Those of [`load`], and those of [`check_with`].
+pub fn load_with(path: &Path, reading: &Reading) -> Result<Loaded> {
+    match check_with(path, reading)?.into_result() {
         Ok((spec, warnings)) => Ok(Loaded { spec, warnings, path: path.to_owned() }),
         Err(mistakes) => Err(Error::Mistakes(mistakes.iter().map(|mistake| at(path, mistake)).collect())),
     }
 }
 
 /// Reads a spec file; the canonical form of a description if the name ends in `.json`; an Emulab
-/// script if it ends in `.ns`. Files that the description
-/// names are searched relative to it.
+/// script if it ends in `.ns`; a topology of containerlab if it ends in `.yml` or `.yaml`. Files
+/// that the description names are searched relative to it.
 ///
 /// # Errors
 /// [`Error::File`] if the description cannot be read.
 pub fn check(path: &Path) -> Result<Checked<NetworkSpec>> {
+    check_with(path, &Reading::default())
+}
+
+/// Reads a file as [`check`] does.
+///
+/// # Errors
+/// [`Error::File`] if the description or the file of values cannot be read; [`Error::Argument`] if
+/// the file is not one of another lab tool, and `reading` is not the default.
+pub fn check_with(path: &Path, reading: &Reading) -> Result<Checked<NetworkSpec>> {
     let text = text(path).map_err(Error::file(path))?;
     let files = |file: &str| {
         let file = path.parent().unwrap_or(Path::new("")).join(file);
         self::text(&file).map_err(|error| error.to_string())
     };
-    let checked = match path.extension().and_then(|extension| extension.to_str()) {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if *reading != Reading::default() && !matches!(extension, Some("yml" | "yaml")) {
+        let what = "only files of containerlab (.yml) are read with --only, --images or --impair";
+        return Err(Error::argument(format!("{}: {what}; write the values in the file", path.display())));
+    }
+    let checked = match extension {
+        Some("yml" | "yaml") => check_labfile(&text, reading, &files)?,
         Some("json") => fastpath_spec::check_json(&text, &files),
         Some("ns") => {
             fastpath_emulab::check(&text).map(|topology| NetworkSpec { topology, ..NetworkSpec::default() })
@@ -90,6 +124,30 @@ pub fn check(path: &Path) -> Result<Checked<NetworkSpec>> {
         spec.topology.nodes.iter_mut().for_each(|node| node.host.below(directory));
         spec
     }))
+}
+
+fn check_labfile(text: &str, reading: &Reading, files: &Files) -> Result<Checked<NetworkSpec>> {
+    let overlay = reading.impairments.as_deref();
+    let overlay = overlay.map(|path| {
+        let text = self::text(path).map_err(Error::file(path))?;
+        Ok::<_, Error>((path.display().to_string(), text))
+    });
+    let overlay = overlay.transpose()?;
+    let options = fastpath_labfiles::Options {
+        files,
+        variables: &|name| std::env::var(name).ok(),
+        only_linux: reading.only_linux,
+        ignore_images: reading.ignore_images,
+        impairments: overlay.as_ref().map(|(name, text)| (name.as_str(), text.as_str())),
+    };
+    Ok(fastpath_labfiles::check(text, &options))
+}
+
+/// Returns the name of the network in a file: that of the file without its extension, which may be
+/// `.clab.yml`. It is the default name of a lab.
+pub fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    stem.strip_suffix(".clab").map_or(stem.clone(), str::to_owned)
 }
 
 /// Formats a mistake or warning with the name of its file: `FILE:LINE:COLUMN: …`.

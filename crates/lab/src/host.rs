@@ -78,6 +78,9 @@ impl Host {
             for route in routes {
                 add_route(node, route, &mut netlink)?;
             }
+            for (name, value) in &node.sysctls {
+                write_sysctl(name, value).map_err(failed(node, "lo", || format!("{name} = {value}")))?;
+            }
             Ok(taps)
         };
         let taps =
@@ -106,7 +109,7 @@ fn attach(
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     let v6 = interface.addresses.iter().filter(|address| address.addr().is_ipv6()).count();
-    if v6 == 0 {
+    if v6 == 0 && !interface.addresses.is_empty() {
         // IPv6 is not configured; its router solicitations and MLD reports would load the links.
         set(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1");
     }
@@ -239,6 +242,16 @@ fn forward() {
             set(&format!("net/{family}/conf/{place}/ignore_routes_with_linkdown"), "1");
         }
     }
+}
+
+/// Writes a kernel parameter by its name in sysctl(8): with dots, and a slash for a dot of a name.
+fn write_sysctl(name: &str, value: &str) -> io::Result<()> {
+    let swapped = name.chars().map(|c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    });
+    fs::write(format!("/proc/sys/{}", swapped.collect::<String>()), value)
 }
 
 /// Returns whether it could be set.

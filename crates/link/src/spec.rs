@@ -47,6 +47,15 @@ macro_rules! parameters {
                 Change { $($name: Some(spec.$name.clone()),)* }
             }
 
+            /// Takes the values that `other` gives in place of those given so far.
+            pub fn merge(&mut self, other: &Change) {
+                $(
+                    if other.$name.is_some() {
+                        self.$name.clone_from(&other.$name);
+                    }
+                )*
+            }
+
             /// Writes the new values into `spec`.
             pub fn apply_to(&self, spec: &mut PipeSpec) {
                 $(

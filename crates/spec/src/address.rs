@@ -81,13 +81,14 @@ impl AddressError {
 pub(crate) type Misaddressed = (NodeId, usize, AddressError);
 
 /// Checks the given addresses and assigns one of each family, or of the only one, to every
-/// interface of a host or router that has none. After an error only some interfaces have addresses.
-pub(crate) fn assign(topology: &mut Topology) -> Vec<Misaddressed> {
+/// interface of a host or router that has none, except those of the nodes in `fixed`. After an
+/// error only some interfaces have addresses.
+pub(crate) fn assign(topology: &mut Topology, fixed: &BTreeSet<NodeId>) -> Vec<Misaddressed> {
     let segments = Segments::of(topology);
     let mut problems = check_addresses(topology);
     problems.extend(check_subnets(topology, &segments));
     if problems.is_empty() {
-        problems.extend(Numbering::new(topology).fill(topology, &segments));
+        problems.extend(Numbering::new(topology).fill(topology, &segments, fixed));
     }
     problems.extend(check_gateways(topology));
     problems
@@ -236,10 +237,19 @@ impl Numbering {
         numbering
     }
 
-    fn fill(&mut self, topology: &mut Topology, segments: &Segments) -> Vec<Misaddressed> {
+    fn fill(
+        &mut self,
+        topology: &mut Topology,
+        segments: &Segments,
+        fixed: &BTreeSet<NodeId>,
+    ) -> Vec<Misaddressed> {
         let mut problems = Vec::new();
         for segment in &segments.all {
-            let stations = &segment.stations;
+            let stations: Vec<(NodeId, usize)> =
+                segment.stations.iter().filter(|(node, _)| !fixed.contains(node)).copied().collect();
+            if stations.is_empty() {
+                continue;
+            }
             let narrow = stations.iter().any(|&(n, i)| topology.node(n).interfaces[i].mtu < IPV6_MTU_MIN);
             for family in Family::ALL {
                 let v4 = family == Family::V4;
@@ -253,10 +263,11 @@ impl Numbering {
                 }
                 let addresses =
                     |&(node, index): &(NodeId, usize)| &topology.node(node).interfaces[index].addresses;
-                let mut known = stations.iter().flat_map(addresses).filter(|a| a.addr().is_ipv4() == v4);
+                let mut known =
+                    segment.stations.iter().flat_map(addresses).filter(|a| a.addr().is_ipv4() == v4);
                 let subnet = match known.next() {
                     Some(address) => Some(address.trunc()),
-                    None if v4 => self.subnet4(stations.len()).map(IpNet::V4),
+                    None if v4 => self.subnet4(segment.stations.len()).map(IpNet::V4),
                     None => Some(IpNet::V6(self.subnet6())),
                 };
                 let Some(subnet) = subnet else {
@@ -264,7 +275,7 @@ impl Numbering {
                     return problems;
                 };
                 let mut hosts = host_numbers(subnet);
-                for &(node, index) in stations {
+                for &(node, index) in &stations {
                     let interface = &mut topology.nodes[node.0 as usize].interfaces[index];
                     if interface.addresses.iter().any(|a| a.addr().is_ipv4() == v4) {
                         continue;

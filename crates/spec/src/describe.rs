@@ -8,7 +8,9 @@ use crate::description::{
 use crate::engine_settings::EngineSettings;
 use crate::nat::NatDescription;
 use crate::pipe;
-use crate::topology::{Direction, Event, HostCommand, LinkId, Node, NodeKind, Topology, TraceEnd, Track};
+use crate::topology::{
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, TraceEnd, Track,
+};
 use crate::trace::Timeline;
 use fastpath_link::PipeSpec;
 use fastpath_units::Time;
@@ -59,6 +61,13 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     described.host.clone_from(&node.host);
     described.exec.clone_from(&node.exec);
     described.kernel.clone_from(&node.kernel);
+    described.sysctls.clone_from(&node.sysctls);
+    let has =
+        |interface: &Interface, family| interface.addresses.iter().any(|a| Family::of(a.addr()) == family);
+    let families =
+        Family::ALL.into_iter().filter(|family| topology.family.is_none_or(|only| only == *family));
+    let is_whole = |interface: &Interface| families.clone().all(|family| has(interface, family));
+    described.assign = node.kind.is_switch() || node.interfaces.iter().all(is_whole);
     match &node.kind {
         NodeKind::Host { port } => described.port.clone_from(port),
         NodeKind::OpenFlow { rules, .. } if !rules.is_empty() => {
@@ -90,11 +99,20 @@ fn describe_link(topology: &Topology, id: LinkId, group: Option<&str>) -> LinkDe
     LinkDescription {
         name: Some(link.name.clone()),
         mtu: Some(topology.node(a).interfaces[interface].mtu),
+        interfaces: describe_interfaces(topology, link),
         group: group.map(str::to_owned),
         forward,
         backward,
         ..LinkDescription::new(&topology.node(a).name, &topology.node(b).name)
     }
+}
+
+/// The names of the interfaces of a link, where they are not the default.
+fn describe_interfaces(topology: &Topology, link: &Link) -> [Option<String>; 2] {
+    link.ends.map(|(node, index)| {
+        let name = &topology.node(node).interfaces[index].name;
+        (*name != format!("eth{index}")).then(|| name.clone())
+    })
 }
 
 fn describe_pipe(pipe: &PipeSpec, tracks: &[Track]) -> DirectionDescription {

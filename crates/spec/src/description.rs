@@ -42,6 +42,7 @@ use ipnet::IpNet;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// A network as its author describes it. See the head of this file.
@@ -86,6 +87,11 @@ pub struct NodeDescription {
     pub nat: NatDescription,
     /// What an uplink forwards. Other nodes have the default.
     pub uplink: Uplink,
+    /// Whether an interface without an address gets one. A host whose programs choose its addresses
+    /// gets none.
+    pub assign: bool,
+    /// Kernel parameters of the network namespace of a host: `net.ipv4.ip_forward` and the like.
+    pub sysctls: BTreeMap<String, String>,
     /// Commands (sh(1)) that run on a host of a lab, one after another, once the lab is up.
     pub exec: Vec<String>,
     /// The settings of a router that is a namespace of the kernel.
@@ -134,6 +140,8 @@ pub struct LinkDescription {
     pub name: Option<String>,
     /// The names of two nodes.
     pub between: [String; 2],
+    /// The names of its interfaces at the two nodes; `None`: `eth0`, `eth1`, …
+    pub interfaces: [Option<String>; 2],
     /// The largest packet above Ethernet, bytes.
     pub mtu: Option<u32>,
     /// The name of a preset, whose values hold where none is given here.
@@ -264,6 +272,8 @@ impl NodeDescription {
             rules: None,
             nat: NatDescription::default(),
             uplink: Uplink::default(),
+            assign: true,
+            sysctls: BTreeMap::new(),
             exec: Vec::new(),
             kernel: None,
         }

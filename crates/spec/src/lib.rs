@@ -81,8 +81,8 @@ pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
 pub use reader::{
-    Files, NO_FILES, NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change, read,
-    read_json, resolve_into,
+    Files, NO_FILES, NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change,
+    parse_changes, read, read_json, resolve_into,
 };
 pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve};
 pub use schema::json_schema;

@@ -5,6 +5,8 @@
 //! between  = ["a", "r"]
 //! name     = "access"              # absent: "a-r"
 //! mtu      = 1500
+//! # the names of its interfaces at the two nodes; "" or absent: eth0, eth1, …
+//! interfaces = ["eth1", "uplink"]
 //! # values of a kind of access, from the first node up; all given here win over them
 //! preset   = "lte"
 //! group    = "cell"                # what its traces start with: `group.rs`
@@ -44,7 +46,17 @@ pub(crate) fn read(
     let [preset, group] = [("preset", "lte"), ("group", "cell")]
         .map(|(key, example)| Some(fields.get(key)?.text(example, remarks)?.to_owned()));
     let traces = fields.get("trace").map(|field| trace_source::read(&field, remarks)).unwrap_or_default();
-    let mut link = LinkDescription { name, mtu, preset, group, values, traces, ..LinkDescription::default() };
+    let interfaces = fields.get("interfaces").map(|field| interfaces(&field, remarks)).unwrap_or_default();
+    let mut link = LinkDescription {
+        name,
+        interfaces,
+        mtu,
+        preset,
+        group,
+        values,
+        traces,
+        ..LinkDescription::default()
+    };
     if let Some([a, b]) = ends {
         link.forward = direction(&mut fields, "forward", format!("{a}_to_{b}"), files, remarks);
         link.backward = direction(&mut fields, "backward", format!("{b}_to_{a}"), files, remarks);
@@ -69,6 +81,19 @@ fn ends<'d>(field: &Field<'d>, remarks: &mut Remarks) -> Option<[&'d str; 2]> {
     Some([a?, b?])
 }
 
+/// Reads the names of the two interfaces of a link; empty text is none.
+fn interfaces(field: &Field, remarks: &mut Remarks) -> [Option<String>; 2] {
+    let Some([first, second]) = field.elements().and_then(|e| <[Field; 2]>::try_from(e).ok()) else {
+        let instead = "write interfaces = [\"eth1\", \"eth1\"]";
+        remarks.mistake(field.at, "interfaces is not a list of two names", instead);
+        return [None, None];
+    };
+    [first, second].map(|end| {
+        let name = end.text("eth1", remarks)?;
+        (!name.is_empty()).then(|| name.to_owned())
+    })
+}
+
 /// Reads a direction, under its canonical key or the one made of its nodes.
 fn direction(
     fields: &mut Fields,
@@ -88,7 +113,8 @@ fn direction(
 
 /// Writes a link in the canonical form.
 pub(crate) fn write(link: &LinkDescription) -> Value {
-    let LinkDescription { name, between, mtu, preset, group, values, traces, forward, backward } = link;
+    let LinkDescription { name, between, interfaces, mtu, preset, group, values, traces, forward, backward } =
+        link;
     let mut table: Map<String, Value> = Map::new();
     for (key, value) in [("name", name), ("preset", preset), ("group", group)] {
         if let Some(value) = value {
@@ -96,6 +122,10 @@ pub(crate) fn write(link: &LinkDescription) -> Value {
         }
     }
     table.insert("between".to_owned(), json!(between));
+    if interfaces.iter().any(Option::is_some) {
+        let names = interfaces.each_ref().map(|name| name.as_deref().unwrap_or_default());
+        table.insert("interfaces".to_owned(), json!(names));
+    }
     if let Some(mtu) = mtu {
         table.insert("mtu".to_owned(), json!(mtu));
     }
@@ -124,6 +154,11 @@ pub(crate) fn schema() -> Value {
         (
             "between",
             "The names of two nodes.",
+            json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2 }),
+        ),
+        (
+            "interfaces",
+            "The names of its interfaces at the two nodes; empty: eth0, eth1 and so on.",
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2 }),
         ),
         ("name", "Unique among links; a-b if left out.", schema::reference("name")),

@@ -6,6 +6,8 @@
 //! # or addresses = ["10.0.1.2/24", "fd00::2/64"]; absent: assigned
 //! address = "10.0.1.2/24"
 //! mac     = "02:00:00:00:00:2a"    # absent: assigned
+//! assign  = false                  # addresses that are left out are not assigned
+//! sysctls = { "net.ipv4.ip_forward" = "1" }    # of its network namespace
 //! # the interface of this machine that the host is; "xdp:eth1", "packet:eth1": how
 //! port    = "eth1"
 //! # in addition to those computed; "default" is 0.0.0.0/0 or ::/0
@@ -47,6 +49,7 @@ use crate::uplink;
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// The kinds of nodes by their keys.
@@ -74,6 +77,9 @@ pub(crate) fn read(
     for field in one.iter().chain(&many) {
         node.addresses.extend(by_link(field, "10.0.1.2/24", remarks, address));
     }
+    if let Some(assign) = fields.get("assign").and_then(|field| field.switch(remarks)) {
+        node.assign = assign;
+    }
     if let Some(field) = fields.get("mac") {
         node.macs = by_link(&field, "02:00:00:00:00:2a", remarks, mac);
     }
@@ -83,8 +89,7 @@ pub(crate) fn read(
     match kind {
         NodeRole::Host => {
             node.port = fields.get("port").and_then(|field| port(&field, remarks));
-            node.host = host::read(&mut fields, remarks);
-            node.exec = fields.get("exec").map(|field| commands(&field, remarks)).unwrap_or_default();
+            programs(&mut node, &mut fields, remarks);
         }
         NodeRole::OpenFlow => node.rules = rules(&mut fields, remarks),
         NodeRole::Nat => node.nat = nat::read(&mut fields, remarks),
@@ -92,8 +97,7 @@ pub(crate) fn read(
         NodeRole::Router => {
             node.kernel = kernel_router::read(&mut fields, remarks);
             if node.kernel.is_some() {
-                node.host = host::read(&mut fields, remarks);
-                node.exec = fields.get("exec").map(|field| commands(&field, remarks)).unwrap_or_default();
+                programs(&mut node, &mut fields, remarks);
             }
         }
         NodeRole::Switch => {}
@@ -123,6 +127,24 @@ fn rules(fields: &mut Fields, remarks: &mut Remarks) -> Option<RuleSource> {
         (None, Some(field)) => Some(RuleSource::File(field.text("rules.txt", remarks)?.to_owned())),
         (None, None) => None,
     }
+}
+
+/// Reads the keys of a node in which programs run.
+fn programs(node: &mut NodeDescription, fields: &mut Fields, remarks: &mut Remarks) {
+    node.host = host::read(fields, remarks);
+    node.sysctls = fields.get("sysctls").map(|field| sysctls(&field, remarks)).unwrap_or_default();
+    node.exec = fields.get("exec").map(|field| commands(&field, remarks)).unwrap_or_default();
+}
+
+/// Kernel parameters and their values.
+fn sysctls(field: &Field, remarks: &mut Remarks) -> BTreeMap<String, String> {
+    let Some(mut table) = field.table("sysctls", "{ \"net.ipv4.ip_forward\" = \"1\" }", remarks) else {
+        return BTreeMap::new();
+    };
+    let given = table.all();
+    let read =
+        given.iter().filter_map(|(_, field)| Some((field.key.clone(), field.text("1", remarks)?.to_owned())));
+    read.collect()
 }
 
 /// Commands of a shell: one text, or a list.
@@ -210,8 +232,8 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(IpNet, IpAddr)> {
 
 /// Writes a node in the canonical form.
 pub(crate) fn write(node: &NodeDescription) -> Value {
-    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink, exec, kernel } =
-        node;
+    let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink, .. } = node;
+    let NodeDescription { exec, kernel, assign, sysctls, .. } = node;
     let mut table = Map::new();
     let mut put = |key: &str, value: Value| _ = table.insert(key.to_owned(), value);
     put("name", json!(name));
@@ -233,6 +255,12 @@ pub(crate) fn write(node: &NodeDescription) -> Value {
         None => {}
         Some(RuleSource::Text(text)) => put("rules", json!(text)),
         Some(RuleSource::File(file)) => put("file", json!(file)),
+    }
+    if !assign {
+        put("assign", json!(false));
+    }
+    if !sysctls.is_empty() {
+        put("sysctls", json!(sysctls));
     }
     if !exec.is_empty() {
         put("exec", json!(exec));
@@ -296,6 +324,11 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
             ("addresses", "Its addresses, as a list or by link.", by_link()),
             ("mac", "Its hardware address; assigned if left out.", by_link()),
             (
+                "assign",
+                "Whether addresses that are left out are assigned; true if left out.",
+                json!({ "type": "boolean" }),
+            ),
+            (
                 "routes",
                 "Routes in addition to those computed: a prefix or default, and the next router.",
                 json!({ "type": "object", "additionalProperties": { "type": "string" } }),
@@ -318,7 +351,12 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
             let mut all = routed();
             all.extend(host::properties());
             let exec = "Commands (sh) that a lab runs on the host once it is up, one after another.";
-            all.extend(schema::properties([("exec", exec, schema::one_or_list(text()))]));
+            let sysctls = "Kernel parameters of its network namespace (net.…).";
+            let values = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+            all.extend(schema::properties([
+                ("sysctls", sysctls, values),
+                ("exec", exec, schema::one_or_list(text())),
+            ]));
             all.extend(match kind {
                 NodeRole::Router => schema::properties(kernel_router::properties()),
                 _ => {

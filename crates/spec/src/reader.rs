@@ -437,6 +437,28 @@ pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
     }
 }
 
+/// Reads values of several links: a table for each, under a name that the caller knows. Returns the
+/// name, its byte offset and the values, in the order of the text.
+///
+/// # Errors
+/// Every mistake in the text.
+pub fn parse_changes(text: &str) -> Result<Vec<(String, usize, Change)>, Vec<Mistake>> {
+    let mut remarks = Remarks::new(text);
+    let Some(document) = parse_toml(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
+    let no_files: &Files = &|_| Err("files of values are not read here: write the values".to_owned());
+    let mut changes = Vec::new();
+    for (at, field) in Fields::new("the file", 0, &document).all() {
+        let name = field.key.clone();
+        let Some(mut fields) = field.table(format!("link {name}"), "{ delay = \"10ms\" }", &mut remarks)
+        else {
+            continue;
+        };
+        changes.push((name, at, pipe::read(&mut fields, no_files, &mut remarks)));
+        fields.finish(&mut remarks);
+    }
+    remarks.finish().map(|_| changes)
+}
+
 /// Reads values of a link in JSON, under the keys of a spec. Text may also be a table, a list or a
 /// number as a spec has it (`"{ kind = 'codel' }"`). The error is every mistake; the places in it
 /// have no meaning.

@@ -18,7 +18,7 @@ use fastpath_switch::ofctl::RuleLine;
 use fastpath_units::{Duration, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// The index of a node in [`Topology::nodes`].
@@ -98,6 +98,8 @@ pub struct Node {
     /// What an uplink forwards. An uplink is a node of the kind [`NodeKind::Host`] that forwards
     /// packets between its links and the network of the machine.
     pub uplink: Option<Box<Uplink>>,
+    /// Kernel parameters of the network namespace of a host, in the order of their names.
+    pub sysctls: BTreeMap<String, String>,
     /// Commands (sh(1)) that run here one after another, once a lab is up. Empty where no programs
     /// run.
     pub exec: Vec<String>,
@@ -146,7 +148,7 @@ impl NodeKind {
 /// One end of a link, at a node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Interface {
-    /// `eth0`, `eth1`, … in the order of the links.
+    /// `eth0`, `eth1`, … in the order of the links, unless the link gives another name.
     pub name: String,
     /// The link it belongs to.
     pub link: LinkId,
@@ -354,6 +356,7 @@ impl Topology {
             host: HostSettings::default(),
             nat: None,
             uplink: None,
+            sysctls: BTreeMap::new(),
             exec: Vec::new(),
             kernel: None,
         });

@@ -126,7 +126,7 @@ struct Parts {
 
 fn parts() -> impl Strategy<Value = Parts> {
     let value = || proptest::option::of(0..VALUES.len());
-    let link = (0usize..6, 0usize..6, [value(), value(), value()], 0u8..32);
+    let link = (0usize..6, 0usize..6, [value(), value(), value()], 0u8..64);
     let event = (0u64..20, 0usize..8, 0u8..3, 0..VALUES.len());
     (
         proptest::collection::vec(0u8..8, 1..6),
@@ -152,6 +152,8 @@ fn node(index: usize, kind: u8) -> NodeDescription {
         node.uplink.forwards.push(Forward { listen, host: "first".to_owned(), port: 80 });
     }
     if kind == 0 {
+        node.assign = index % 2 == 0;
+        node.sysctls = [("net.ipv4.ip_forward".to_owned(), index.to_string())].into();
         node.exec = vec!["echo \"a\"".to_owned(), format!("sleep {index} &")];
     }
     node.kernel = (kind == 7).then(KernelRouter::default);
@@ -200,6 +202,7 @@ fn description(parts: &Parts) -> Description {
         link.values = values(both.filter(|_| forward.is_none() || backward.is_none()));
         link.forward = DirectionDescription { values: values(*forward), traces: None };
         link.backward = DirectionDescription { values: values(*backward), traces: None };
+        link.interfaces[0] = (options & 32 > 0).then(|| format!("up{}", links.len()));
         link.mtu = (options & 1 > 0).then_some(1000 + u32::from(*options) * 20);
         link.preset = (options & 2 > 0).then(|| "lte".to_owned());
         link.group = (options & 4 > 0).then(|| format!("g{}", options & 1));

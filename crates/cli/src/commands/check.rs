@@ -2,6 +2,7 @@
 //! description.
 
 use crate::Answer;
+use crate::network_file::ReadingArgs;
 use clap::Args;
 use fastpath::check_text::{json, summary, track_line};
 use fastpath_spec::mistake::printable;
@@ -12,9 +13,11 @@ use std::path::PathBuf;
 /// Check a network description and report every mistake
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The network: a spec file (TOML or .json), or an Emulab script (.ns)
+    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml)
     #[arg(required_unless_present = "schema")]
     spec: Option<PathBuf>,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// Print one JSON object: the resolved topology, mistakes and warnings
     #[arg(long)]
     json: bool,
@@ -30,7 +33,7 @@ impl Check {
             writeln!(out, "{:#}", json_schema())?;
             return Ok(Answer::Yes);
         };
-        let checked = fastpath::check(path)?;
+        let checked = fastpath::check_with(path, &self.reading.reading())?;
         let answer = if checked.value.is_some() { Answer::Yes } else { Answer::No };
         if self.json {
             writeln!(out, "{}", json(&checked))?;

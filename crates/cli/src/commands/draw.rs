@@ -1,7 +1,7 @@
 //! `fastpath draw SPEC`: a picture of a topology.
 
 use crate::Answer;
-use crate::network_file::load_with_warnings;
+use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::Args;
 use fastpath::picture::{picture, write_picture};
 use std::io::{self, Write};
@@ -13,8 +13,10 @@ use std::path::PathBuf;
 /// little. Above 60 links, their values are shown under the pointer only.
 #[derive(Args)]
 pub(crate) struct Draw {
-    /// The network: a spec file (TOML or .json), or an Emulab script (.ns)
+    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml)
     spec: PathBuf,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// The file to write; its name ends in .svg, .png, .mmd, .dot or .drawio. Without it, SVG goes
     /// to standard output.
     #[arg(short, long, value_name = "FILE")]
@@ -26,10 +28,8 @@ pub(crate) struct Draw {
 
 impl Draw {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let topology = load_with_warnings(&self.spec)?.spec.topology;
-        let stem =
-            || self.spec.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let title = self.title.unwrap_or_else(stem);
+        let topology = load_with_warnings(&self.spec, &self.reading.reading())?.spec.topology;
+        let title = self.title.unwrap_or_else(|| fastpath::name_of(&self.spec));
         let picture = picture(&topology, &title);
         match &self.output {
             Some(path) => write_picture(path, &picture)?,

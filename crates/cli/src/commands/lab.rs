@@ -3,7 +3,7 @@
 
 use super::replay;
 use crate::accounting::{print_lateness, print_report};
-use crate::network_args::{NetworkArgs, lab_name};
+use crate::network_args::NetworkArgs;
 use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
@@ -190,7 +190,8 @@ impl Run {
         }
         eprintln!("fastpath: {}", explain(why));
         eprintln!("fastpath: replaying {} through the network in virtual time instead", capture.display());
-        replay::at_first_host(&self.network.spec, &capture, self.network.seed, self.json)
+        let file = (&*self.network.spec, &self.network.reading.reading());
+        replay::at_first_host(file, &capture, self.network.seed, self.json)
     }
 
     fn print(&self, found: &Audit) -> anyhow::Result<()> {
@@ -249,7 +250,7 @@ impl Exec {
 impl Down {
     fn run(self) -> anyhow::Result<Answer> {
         let name = match &self.lab {
-            Some(lab) if lab.contains('/') || Path::new(lab).is_file() => lab_name(Path::new(lab)),
+            Some(lab) if lab.contains('/') || Path::new(lab).is_file() => fastpath::name_of(Path::new(lab)),
             Some(lab) => lab.clone(),
             None => {
                 let name = fastpath_lab::only_lab(|_| true)?;

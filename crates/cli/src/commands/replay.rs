@@ -1,12 +1,12 @@
 //! `fastpath replay`: captures through a network, offline, in virtual time.
 
-use crate::network_file::load_with_warnings;
+use crate::network_file::{ReadingArgs, load_with_warnings};
 use crate::{Answer, progress};
 use anyhow::bail;
 use clap::Args;
 use fastpath::net::FrameAccounting;
 use fastpath::replay::{BytesRead, CaptureAt, RealisedDelays};
-use fastpath::{ReplaySummary, replay};
+use fastpath::{Reading, ReplaySummary, replay};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,10 @@ use std::path::{Path, PathBuf};
 /// waits.
 #[derive(Args)]
 pub(crate) struct ReplayCommand {
-    /// The network: a spec file (TOML), or an Emulab script (.ns).
+    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml).
     spec: PathBuf,
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// In a network of two hosts: the capture that enters at the first host.
     #[arg(value_name = "IN.pcap", requires = "output", conflicts_with_all = ["inputs", "outputs"])]
     input: Option<PathBuf>,
@@ -49,7 +51,7 @@ pub(crate) struct ReplayCommand {
 
 impl ReplayCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let network = load_with_warnings(&self.spec)?;
+        let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         network.spec.topology.emulation_notice().iter().for_each(|text| eprintln!("fastpath: {text}"));
         let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.ledger);
         if let Some(seed) = self.seed {
@@ -65,12 +67,12 @@ impl ReplayCommand {
 
 /// Sends a capture into the first host of a network whose warnings have been printed.
 pub(crate) fn at_first_host(
-    spec: &Path,
+    (spec, reading): (&Path, &Reading),
     capture: &Path,
     seed: Option<u64>,
     as_json: bool,
 ) -> anyhow::Result<Answer> {
-    let mut replay = fastpath::Replay::new(&fastpath::load(spec)?).at_first_host(capture)?;
+    let mut replay = fastpath::Replay::new(&fastpath::load_with(spec, reading)?).at_first_host(capture)?;
     if let Some(seed) = seed {
         replay = replay.seed(seed);
     }

@@ -1,5 +1,6 @@
 //! Links: their ends, names and values, the traces they follow.
 
+use super::node::runs_programs;
 use super::{InvalidValue, NAME, Resolver, is_name, nearest_or};
 use crate::description::{LinkDescription, TraceDescription, TraceSource};
 use crate::link::TWO_ENDS;
@@ -10,6 +11,7 @@ use crate::traced::{self, Traced};
 use crate::{address, pipe, preset, trace_source};
 use fastpath_link::{Change, Opportunities, PipeSpec};
 use fastpath_units::{Duration, Time};
+use std::collections::BTreeSet;
 
 /// A trace that was read.
 #[derive(Clone)]
@@ -260,6 +262,55 @@ impl<'d> Resolver<'d> {
             }
         }
     }
+}
+
+impl Resolver<'_> {
+    /// Gives interfaces the names that their links have for them. The others keep `eth0`, `eth1`, …
+    /// or get the next number that is free.
+    pub(super) fn name_interfaces(&mut self) {
+        let mut taken: BTreeSet<(NodeId, String)> = BTreeSet::new();
+        let mut unnamed = Vec::new();
+        for place in 0..self.described.len() {
+            let described = self.described[place];
+            for (end, (node, index)) in self.topology.links[place].ends.into_iter().enumerate() {
+                let Some(name) = &self.description.links[described].interfaces[end] else {
+                    unnamed.push((node, index));
+                    continue;
+                };
+                let path = SpecPath::of("links", described).key("interfaces").index(end);
+                let is_of_kernel = runs_programs(&self.description.nodes[node.0 as usize]);
+                if !is_interface_name(name, is_of_kernel) {
+                    let what = format!("'{}' cannot be the name of an interface", name.escape_debug());
+                    self.mistake(path, what, "write up to 15 letters and digits, for example \"eth1\"");
+                } else if !taken.insert((node, name.clone())) {
+                    let what = format!("{} already has an interface {name}", self.topology.node(node).name);
+                    self.mistake(path, what, "write another name");
+                }
+                self.topology.nodes[node.0 as usize].interfaces[index].name.clone_from(name);
+            }
+        }
+        if taken.is_empty() {
+            return;
+        }
+        unnamed.sort_unstable();
+        for (node, index) in unnamed {
+            let mut names = (index..).map(|number| (node, format!("eth{number}")));
+            let free = names.find(|name| taken.insert(name.clone())).expect("numbers do not end");
+            self.topology.nodes[node.0 as usize].interfaces[index].name = free.1;
+        }
+    }
+}
+
+/// Whether Linux takes the name for an interface (dev_valid_name), and it means no other thing.
+/// Inside the engine an interface may have any name without spaces.
+fn is_interface_name(name: &str, is_of_kernel: bool) -> bool {
+    if !is_of_kernel {
+        return (1..=64).contains(&name.len()) && name.chars().all(|c| c.is_ascii_graphic());
+    }
+    let known = |c: char| c.is_ascii_alphanumeric() || "_-.@|+".contains(c);
+    (1..=15).contains(&name.len())
+        && name.chars().all(known)
+        && !matches!(name, "." | ".." | "lo" | "all" | "default")
 }
 
 /// The keys of the directions in the canonical form.

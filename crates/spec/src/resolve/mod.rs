@@ -92,6 +92,7 @@ pub(crate) fn resolve_as_read(description: &Description, files: &Files, is_clean
     resolver.nodes();
     resolver.groups();
     resolver.links();
+    resolver.name_interfaces();
     resolver.attach();
     resolver.events();
     if is_clean && resolver.mistakes.is_empty() {
@@ -205,7 +206,9 @@ impl<'d> Resolver<'d> {
         };
         let given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
         let mut problems = address::settle_macs(&mut self.topology, &given);
-        problems.extend(address::assign(&mut self.topology));
+        let nodes = self.description.nodes.iter().zip((0..).map(NodeId));
+        let fixed = nodes.filter(|(node, _)| !node.assign).map(|(_, id)| id).collect();
+        problems.extend(address::assign(&mut self.topology, &fixed));
         self.check_pools();
         for (node, interface, error) in problems {
             let given = self.placements[node.0 as usize].path(interface, &error);

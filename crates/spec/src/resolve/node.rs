@@ -81,6 +81,7 @@ impl Resolver<'_> {
             self.topology.nodes[index].routes = routes;
             self.host(index, node);
             self.topology.nodes[index].exec.clone_from(&node.exec);
+            self.sysctls(index, node);
             self.rules(index, node);
             self.nat(index, node);
             self.uplink(index, node);
@@ -106,9 +107,10 @@ impl Resolver<'_> {
             let what = format!("{kind} {name} has a port, and only hosts have one");
             self.mistake(path("port"), what, "remove it, or write a host");
         }
-        if !node.exec.is_empty() && !runs_programs(node) {
-            let what = format!("{kind} {name} has exec, and programs run on hosts");
-            self.mistake(path("exec"), what, format!("remove it, or write [host.{name}]"));
+        let given = [("exec", !node.exec.is_empty()), ("sysctls", !node.sysctls.is_empty())];
+        for (key, _) in given.into_iter().filter(|(_, is_given)| *is_given && !runs_programs(node)) {
+            let what = format!("{kind} {name} has {key}, and programs run on hosts");
+            self.mistake(path(key), what, format!("remove it, or write [host.{name}]"));
         }
         if node.kernel.is_some() && node.kind != NodeRole::Router {
             let what = format!("{kind} {name} is no router, so the kernel does not forward in it");
@@ -165,6 +167,21 @@ impl Resolver<'_> {
             }
         }
         self.topology.nodes[index].host.clone_from(settings);
+    }
+
+    fn sysctls(&mut self, index: usize, node: &NodeDescription) {
+        self.topology.nodes[index].sysctls.clone_from(&node.sysctls);
+        // Others belong to the machine.
+        let is_of_namespace = |name: &str| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "_-/:@".contains(c);
+            let mut parts = name.split('.');
+            parts.next() == Some("net") && parts.all(|part| !part.is_empty() && part.chars().all(plain))
+        };
+        for name in node.sysctls.keys().filter(|name| !is_of_namespace(name)) {
+            let path = SpecPath::of("nodes", index).key("sysctls").key(name);
+            let what = format!("'{}' is no parameter of a network namespace", name.escape_debug());
+            self.mistake(path, what, "write one of net, for example \"net.ipv4.ip_forward\"");
+        }
     }
 
     /// Checks the port of a host; `ports` has the host of each port so far.

@@ -1,0 +1,150 @@
+//! containerlab's topology files.
+//!
+//! ```text
+//!  defaults ─┐
+//!  kinds ────┼─▶ Layers of a node ─▶ host, switch or stub
+//!  groups ───┤
+//!  nodes ────┘     links ─▶ `link.rs`
+//! ```
+//!
+//! Texts of a node win over those of its group, its kind and the defaults; lists and maps of all
+//! four are joined (containerlab, `types/topology.go`).
+
+mod link;
+mod node;
+
+use crate::Options;
+use crate::built::Built;
+use crate::fields::Fields;
+use crate::yaml::{Value, Yaml};
+use fastpath_spec::mistake::{Remarks, several};
+use fastpath_spec::{LinkNames, NodeDescription, NodeRole};
+use node::Layers;
+use std::collections::BTreeMap;
+
+/// What a node is here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Role {
+    /// Programs run on it.
+    Host,
+    /// It forwards frames.
+    Switch,
+    /// Links to it exist, and frames that arrive there are dropped.
+    Stub,
+}
+
+/// A file that is being read.
+struct Reader<'y, 'o> {
+    options: &'o Options<'o>,
+    /// The name of the lab.
+    name: &'y str,
+    built: Built,
+    roles: BTreeMap<&'y str, Role>,
+    /// By key: where it stands first, and the nodes that have it.
+    ignored: BTreeMap<&'static str, (usize, Vec<&'y str>)>,
+    names: LinkNames,
+}
+
+/// Reads a topology file.
+pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Built {
+    let mut top = Fields::of("the file", yaml, remarks);
+    let name = top.text("name", remarks).unwrap_or_default();
+    top.know(&["prefix", "debug"]);
+    let ignored = [("mgmt", "a lab has no management network"), ("settings", "a lab has no certificates")];
+    for (key, why) in ignored {
+        if let Some(entry) = top.entry(key) {
+            remarks.warn(entry.key_at, format!("{key} is ignored: {why}"));
+        }
+    }
+    let topology = top.get("topology");
+    top.finish(remarks);
+    let Some(topology) = topology else {
+        remarks.mistake(0, "there is no topology", "write topology: with nodes: and links: below it");
+        return Built::default();
+    };
+    let mut fields = Fields::of("topology", topology, remarks);
+    let parts = ["defaults", "kinds", "groups", "nodes", "links"].map(|key| fields.get(key));
+    fields.finish(remarks);
+    let [defaults, kinds, groups, nodes, links] = parts;
+    let mut reader = Reader {
+        options,
+        name,
+        built: Built::default(),
+        roles: BTreeMap::new(),
+        ignored: BTreeMap::new(),
+        names: LinkNames::reserving(std::iter::empty()),
+    };
+    reader.check_layers(
+        [("defaults", defaults, false), ("kind", kinds, true), ("group", groups, true)],
+        remarks,
+    );
+    for entry in nodes.map_or(&[][..], |nodes| Fields::of("nodes", nodes, remarks).entries()) {
+        let layers = Layers::of(&entry.yaml, [groups, kinds, defaults]);
+        node::check_keys(&format!("node {}", entry.key), &entry.yaml, remarks);
+        reader.node(&entry.key, entry.key_at, &layers, remarks);
+    }
+    if let Some(links) = links {
+        reader.links(links, remarks);
+    }
+    if remarks.is_clean() && !reader.roles.values().any(|role| *role == Role::Host) {
+        let what = "no node is of kind linux, so nothing runs";
+        remarks.mistake(nodes.map_or(0, |nodes| nodes.at), what, "write a node of kind: linux");
+    }
+    reader.warn_of_ignored(remarks);
+    reader.built
+}
+
+impl<'y> Reader<'y, '_> {
+    /// Checks the keys of the maps that several nodes share.
+    fn check_layers(&self, layers: [(&str, Option<&'y Yaml>, bool); 3], remarks: &mut Remarks) {
+        for (what, yaml, is_named) in layers {
+            let Some(yaml) = yaml else { continue };
+            if !is_named {
+                node::check_keys(what, yaml, remarks);
+                continue;
+            }
+            for entry in Fields::of(format!("{what}s"), yaml, remarks).entries() {
+                node::check_keys(&format!("{what} {}", entry.key), &entry.yaml, remarks);
+            }
+        }
+    }
+
+    /// Adds a stub in place of a node, or reports why the node cannot be part of a lab.
+    fn refuse(&mut self, name: &'y str, at: usize, why: &str, instead: &str, remarks: &mut Remarks) {
+        if self.options.only_linux {
+            remarks.warn(at, format!("{name} is a stub: {why}"));
+        } else {
+            let instead = format!("{instead}, or --only linux, which puts a stub in its place");
+            remarks.mistake(at, format!("node {name}: {why}"), instead);
+        }
+        self.add_stub(name, at);
+        self.roles.insert(name, Role::Stub);
+    }
+
+    /// Adds a router without addresses, which drops all that arrives.
+    fn add_stub(&mut self, name: &str, at: usize) {
+        let stub = NodeDescription { assign: false, ..NodeDescription::new(NodeRole::Router, name) };
+        self.built.add_node(stub, at);
+    }
+
+    /// Notes that a key of a node has no effect.
+    fn ignore(&mut self, key: &'static str, at: usize, node: &'y str) {
+        self.ignored.entry(key).or_insert((at, Vec::new())).1.push(node);
+    }
+
+    fn warn_of_ignored(&self, remarks: &mut Remarks) {
+        for (key, (at, nodes)) in &self.ignored {
+            // What is not in the list is about images.
+            let known = node::IGNORED.iter().find(|(ignored, _)| ignored == key);
+            let why = known.map_or("--images ignore", |(_, why)| *why);
+            let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+            let names = several(nodes.iter().copied());
+            remarks.warn(*at, format!("{key} of {names} is ignored{why}"));
+        }
+    }
+}
+
+/// Returns whether the file is one of containerlab.
+pub(crate) fn is_one(yaml: &Yaml) -> bool {
+    yaml.get("topology").is_some_and(|topology| matches!(topology.value, Value::Map(_) | Value::Null))
+}

@@ -1,0 +1,277 @@
+//! The links of a topology file: endpoints as two texts (`"a:eth1"`), or typed.
+
+use super::{Reader, Role};
+use crate::fields::{Fields, json, text};
+use crate::yaml::{Value, Yaml};
+use fastpath_link::Change;
+use fastpath_spec::mistake::{Remarks, nearest};
+use fastpath_spec::{LinkDescription, OnLink, change_of_json, is_key};
+use fastpath_wire::MacAddr;
+use ipnet::IpNet;
+use serde_json::Map;
+
+/// The MTU of a link of containerlab.
+const MTU: u32 = 9500;
+
+/// Types of links that lead out of the lab, with what they are.
+const OUTSIDE: [(&str, &str); 6] = [
+    ("host", "an interface of this machine"),
+    ("mgmt-net", "the management network of containerlab"),
+    ("macvlan", "an interface of this machine"),
+    ("vxlan", "another machine"),
+    ("vxlan-stitch", "another machine"),
+    ("veth-stitch", "another container"),
+];
+
+/// An end of a link.
+struct End<'y> {
+    node: &'y str,
+    interface: &'y str,
+    at: usize,
+    mac: Option<MacAddr>,
+    addresses: Vec<IpNet>,
+    values: Change,
+}
+
+impl<'y> Reader<'y, '_> {
+    /// Adds all links.
+    pub(super) fn links(&mut self, links: &'y Yaml, remarks: &mut Remarks) {
+        let elements = match &links.value {
+            Value::List(elements) => elements.as_slice(),
+            Value::Null => &[],
+            _ => {
+                let instead = "write - endpoints: [\"a:eth1\", \"b:eth1\"]";
+                return remarks.mistake(links.at, format!("links is {}, not a list", links.kind()), instead);
+            }
+        };
+        for yaml in elements {
+            self.link(yaml, remarks);
+        }
+    }
+
+    fn link(&mut self, yaml: &'y Yaml, remarks: &mut Remarks) {
+        let mut fields = Fields::of("a link", yaml, remarks);
+        let kind = fields.text("type", remarks).unwrap_or("veth");
+        fields.know(&["labels"]);
+        if let Some(entry) = fields.entry("vars") {
+            remarks.warn(entry.key_at, "vars of a link are ignored");
+        }
+        let mtu = fields.entry("mtu").and_then(|entry| mtu(&entry.yaml, remarks)).unwrap_or(MTU);
+        let outside = OUTSIDE.iter().find(|(outside, _)| *outside == kind);
+        match (kind, outside) {
+            ("veth", _) => {
+                let endpoints = fields.get("endpoints");
+                let both = ["ipv4", "ipv6"].map(|key| fields.get(key));
+                let values = values(&mut fields, remarks);
+                fields.finish(remarks);
+                let Some(mut ends) = self.ends(yaml.at, endpoints, remarks) else { return };
+                for yaml in both.into_iter().flatten() {
+                    addresses_by_end(yaml, &mut ends, remarks);
+                }
+                self.connect(yaml.at, ends, (mtu, values), remarks);
+            }
+            ("dummy", _) => {
+                let endpoint = fields.get("endpoint");
+                fields.finish(remarks);
+                let Some(end) = endpoint.and_then(|endpoint| end(endpoint, remarks)) else {
+                    return remarks.mistake(
+                        yaml.at,
+                        "the link has no endpoint",
+                        "write endpoint: {node: a, interface: eth1}",
+                    );
+                };
+                // What enters a dummy interface is dropped.
+                let name = format!("dummy-{}", self.built.description.links.len());
+                self.add_stub(&name, yaml.at);
+                let name = &*name;
+                let other = LinkDescription {
+                    mtu: Some(mtu),
+                    interfaces: [Some(end.interface.to_owned()), None],
+                    ..LinkDescription::new(end.node, name)
+                };
+                self.built.add_link(other, yaml.at, &mut self.names);
+            }
+            (_, Some((_, what))) => self.leave_out(yaml.at, kind, what, remarks),
+            _ => {
+                let known = OUTSIDE.iter().map(|(kind, _)| *kind).chain(["veth", "dummy"]);
+                let meant = nearest(kind, known).unwrap_or("veth, or no type");
+                let what = format!("there is no link of type '{}'", kind.escape_debug());
+                remarks.mistake(yaml.at, what, format!("write type: {meant}"));
+            }
+        }
+    }
+
+    fn leave_out(&self, at: usize, kind: &str, what: &str, remarks: &mut Remarks) {
+        if self.options.only_linux {
+            remarks.warn(at, format!("the link of type {kind} is left out: it leads to {what}"));
+        } else {
+            let instead = "remove it, or write --only linux, which leaves it out";
+            remarks.mistake(at, format!("a link of type {kind} leads to {what}"), instead);
+        }
+    }
+
+    /// Reads the two ends of a link. `None`: there is none, which has been reported.
+    fn ends(&self, at: usize, endpoints: Option<&'y Yaml>, remarks: &mut Remarks) -> Option<[End<'y>; 2]> {
+        let wanted = "write endpoints: [\"a:eth1\", \"b:eth1\"]";
+        let Some(Yaml { value: Value::List(list), .. }) = endpoints else {
+            remarks.mistake(
+                endpoints.map_or(at, |yaml| yaml.at),
+                "the link has no list of endpoints",
+                wanted,
+            );
+            return None;
+        };
+        let [a, b] = list.as_slice() else {
+            remarks.mistake(at, format!("the link has {} endpoints", list.len()), wanted);
+            return None;
+        };
+        let outside = |yaml: &'y Yaml| {
+            let (kind, _) = yaml.text()?.split_once(':')?;
+            OUTSIDE[..3].iter().find(|(outside, _)| *outside == kind)
+        };
+        if let Some((kind, what)) = outside(a).or_else(|| outside(b)) {
+            self.leave_out(at, kind, what, remarks);
+            return None;
+        }
+        let (a, b) = (end(a, remarks), end(b, remarks));
+        Some([a?, b?])
+    }
+
+    fn connect(
+        &mut self,
+        at: usize,
+        ends: [End<'y>; 2],
+        (mtu, values): (u32, Change),
+        remarks: &mut Remarks,
+    ) {
+        let [a, b] = &ends;
+        for end in &ends {
+            if !self.roles.contains_key(end.node) {
+                let what = format!("there is no node '{}'", end.node.escape_debug());
+                let known = self.roles.keys().copied();
+                let instead = match nearest(end.node, known) {
+                    Some(meant) => format!("write {meant}"),
+                    None => "write it below nodes".to_owned(),
+                };
+                return remarks.mistake(end.at, what, instead);
+            }
+        }
+        if a.node == b.node && self.roles.get(a.node) == Some(&Role::Stub) {
+            let what = format!("the link is left out: both ends are on {}, which is a stub", a.node);
+            return remarks.warn(at, what);
+        }
+        let interfaces = [a, b].map(|end| Some(end.interface.to_owned()));
+        let mut link = LinkDescription { mtu: Some(mtu), interfaces, ..LinkDescription::new(a.node, b.node) };
+        for (direction, end) in [&mut link.forward, &mut link.backward].into_iter().zip(&ends) {
+            direction.values.merge(&values);
+            direction.values.merge(&end.values);
+        }
+        let index = self.built.add_link(link, at, &mut self.names);
+        let name = self.built.description.links[index].name.clone();
+        for end in ends {
+            if self.roles.get(end.node) != Some(&Role::Host) {
+                continue;
+            }
+            let nodes = &mut self.built.description.nodes;
+            let Some(node) = nodes.iter_mut().find(|node| node.name == end.node) else { continue };
+            let on_link = |value| OnLink { link: name.clone(), value };
+            node.addresses.extend(end.addresses.into_iter().map(on_link));
+            node.macs.extend(end.mac.map(|value| OnLink { link: name.clone(), value }));
+        }
+    }
+}
+
+/// Reads an end: `"a:eth1"`, or a map.
+fn end<'y>(yaml: &'y Yaml, remarks: &mut Remarks) -> Option<End<'y>> {
+    let at = yaml.at;
+    let plain = |node, interface| End {
+        node,
+        interface,
+        at,
+        mac: None,
+        addresses: Vec::new(),
+        values: Change::default(),
+    };
+    if let Some(text) = yaml.text() {
+        let Some((node, interface)) = text.split_once(':').filter(|(_, interface)| !interface.is_empty())
+        else {
+            let what = format!("'{}' is no endpoint", text.escape_debug());
+            remarks.mistake(at, what, "write NODE:INTERFACE, for example \"a:eth1\"");
+            return None;
+        };
+        return Some(plain(node, interface));
+    }
+    let mut fields = Fields::of("an endpoint", yaml, remarks);
+    let (node, interface) = (fields.text("node", remarks), fields.text("interface", remarks));
+    let mac = fields
+        .get("mac")
+        .and_then(|yaml| parsed(yaml, "a MAC address, for example 02:00:00:00:00:2a", remarks));
+    let addresses = ["ipv4", "ipv6"].into_iter().filter_map(|key| fields.get(key));
+    let addresses =
+        addresses.filter_map(|yaml| parsed(yaml, "an address, for example 10.0.1.2/24", remarks)).collect();
+    fields.know(&["vars"]);
+    let values = values(&mut fields, remarks);
+    fields.finish(remarks);
+    let (Some(node), Some(interface)) = (node, interface) else {
+        remarks.mistake(at, "the endpoint has no node and interface", "write {node: a, interface: eth1}");
+        return None;
+    };
+    Some(End { mac, addresses, values, ..plain(node, interface) })
+}
+
+fn parsed<T: std::str::FromStr>(yaml: &Yaml, wanted: &str, remarks: &mut Remarks) -> Option<T> {
+    let text = text(yaml, "it", remarks)?;
+    let value = text.parse().ok();
+    if value.is_none() {
+        remarks.mistake(
+            yaml.at,
+            format!("'{}' is not what stands here", text.escape_debug()),
+            format!("write {wanted}"),
+        );
+    }
+    value
+}
+
+/// Reads the addresses of a link, in the order of its ends. An end may have none.
+fn addresses_by_end(yaml: &Yaml, ends: &mut [End; 2], remarks: &mut Remarks) {
+    let Value::List(list) = &yaml.value else {
+        return remarks.mistake(
+            yaml.at,
+            "the addresses of a link are a list",
+            "write [10.0.1.1/24, 10.0.1.2/24]",
+        );
+    };
+    for (yaml, end) in list.iter().zip(ends) {
+        if !yaml.is_null() && yaml.text() != Some("") {
+            end.addresses.extend(parsed::<IpNet>(yaml, "an address, for example 10.0.1.2/24", remarks));
+        }
+    }
+}
+
+fn mtu(yaml: &Yaml, remarks: &mut Remarks) -> Option<u32> {
+    let mtu = yaml.text().and_then(|text| text.parse().ok()).filter(|mtu| (68..=65_535).contains(mtu));
+    if mtu.is_none() {
+        remarks.mistake(yaml.at, "mtu is not from 68 to 65535", "write mtu: 1500");
+    }
+    mtu
+}
+
+/// Reads the values of a link as a spec has them (`delay: 10ms`).
+fn values(fields: &mut Fields, remarks: &mut Remarks) -> Change {
+    let mut given = Map::new();
+    let mut at = None;
+    for entry in fields.entries().iter().filter(|entry| is_key(&entry.key)) {
+        if let Some(key) = fastpath_spec::keys().iter().find(|key| **key == entry.key) {
+            fields.know(&[key]);
+        }
+        at.get_or_insert(entry.key_at);
+        given.insert(entry.key.clone(), json(&entry.yaml));
+    }
+    let Some(at) = at else { return Change::default() };
+    change_of_json(&given).unwrap_or_else(|mistakes| {
+        for mistake in mistakes {
+            remarks.mistake(at, mistake.what, mistake.instead);
+        }
+        Change::default()
+    })
+}

@@ -1,0 +1,352 @@
+//! The nodes of a topology file.
+
+use super::{Reader, Role};
+use crate::fields::{Fields, pairs, text, texts};
+use crate::words;
+use crate::yaml::{Value, Yaml};
+use fastpath_spec::mistake::Remarks;
+use fastpath_spec::{Attach, Bind, HostOrigin, HostSettings, NodeDescription, NodeRole};
+use std::collections::BTreeMap;
+
+/// Keys of a node that have an effect here.
+const KEYS: [&str; 18] = [
+    "kind",
+    "image",
+    "group",
+    "exec",
+    "binds",
+    "env",
+    "env-files",
+    "entrypoint",
+    "cmd",
+    "sysctls",
+    "network-mode",
+    "startup-delay",
+    "stages",
+    "tmpfs",
+    "hostname",
+    "labels",
+    "position",
+    "type",
+];
+
+/// Keys of a node that have no effect here, with the reason.
+pub(super) const IGNORED: [(&str, &str); 36] = [
+    ("aliases", "there is no management network"),
+    ("auto-remove", ""),
+    ("cap-add", ""),
+    ("certificate", "a lab has no certificates"),
+    ("cgroup-parent", ""),
+    ("cgroupns-mode", ""),
+    ("components", ""),
+    ("config", ""),
+    ("cpu", ""),
+    ("cpu-set", ""),
+    ("credentials", ""),
+    ("devices", ""),
+    ("dns", "there is no management network"),
+    ("enforce-startup-config", ""),
+    ("extras", ""),
+    ("healthcheck", ""),
+    ("image-pull-policy", ""),
+    ("license", ""),
+    ("link-apply-mode", ""),
+    ("memory", ""),
+    ("mgmt-ipv4", "there is no management network"),
+    ("mgmt-ipv6", "there is no management network"),
+    ("mgmt_ipv4", "there is no management network"),
+    ("mgmt_ipv6", "there is no management network"),
+    ("pid-mode", ""),
+    ("ports", "there is no management network"),
+    ("privileged", ""),
+    ("publish", "there is no management network"),
+    ("restart-policy", ""),
+    ("runtime", ""),
+    ("security-opts", ""),
+    ("shm-size", ""),
+    ("startup-config", "it is for images of vendors"),
+    ("suppress-startup-config", ""),
+    ("user", "programs run as the user of the lab"),
+    ("volumes", ""),
+];
+
+/// The stages of a node, in their order.
+const STAGES: [&str; 5] = ["create", "create-links", "configure", "healthy", "exit"];
+
+/// Reports the keys of a map of a node that containerlab does not know.
+pub(super) fn check_keys(what: &str, yaml: &Yaml, remarks: &mut Remarks) {
+    let mut fields = Fields::of(what, yaml, remarks);
+    fields.know(&KEYS);
+    for (key, _) in IGNORED {
+        fields.know(&[key]);
+    }
+    fields.finish(remarks);
+}
+
+/// The maps in which the values of a node stand: its own, its group's, its kind's, the defaults.
+pub(super) struct Layers<'y> {
+    layers: Vec<&'y Yaml>,
+    kind: Option<(&'y str, usize)>,
+}
+
+impl<'y> Layers<'y> {
+    /// `shared`: the maps of groups and of kinds, and the defaults.
+    pub(super) fn of(node: &'y Yaml, shared: [Option<&'y Yaml>; 3]) -> Layers<'y> {
+        let [groups, kinds, defaults] = shared;
+        let own = |yaml: Option<&'y Yaml>, key| yaml?.get(key).filter(|yaml| !yaml.is_null());
+        let named = |of: Option<&'y Yaml>, name: Option<&'y Yaml>| own(of, name?.text()?);
+        let default_group = own(defaults, "group");
+        let kind = own(Some(node), "kind")
+            .or_else(|| own(named(groups, own(Some(node), "group")), "kind"))
+            .or_else(|| own(named(groups, default_group), "kind"))
+            .or_else(|| own(defaults, "kind"));
+        let of_kind = named(kinds, kind);
+        let group = own(Some(node), "group").or_else(|| own(of_kind, "group")).or(default_group);
+        let layers = [Some(node), named(groups, group), of_kind, defaults].into_iter().flatten().collect();
+        Layers { layers, kind: kind.and_then(|kind| Some((kind.text()?, kind.at))) }
+    }
+
+    /// The first value of a key.
+    fn value(&self, key: &str) -> Option<&'y Yaml> {
+        self.layers.iter().find_map(|layer| layer.get(key).filter(|yaml| !yaml.is_null()))
+    }
+
+    fn text(&self, key: &str, remarks: &mut Remarks) -> Option<(usize, &'y str)> {
+        let yaml = self.value(key)?;
+        Some((yaml.at, text(yaml, key, remarks)?))
+    }
+
+    /// The values of a key, from the defaults to the node's own.
+    fn all(&self, key: &str) -> impl Iterator<Item = &'y Yaml> {
+        self.layers.iter().rev().filter_map(move |layer| layer.get(key))
+    }
+
+    /// The texts of the lists under a key, each once.
+    fn texts(&self, key: &str, remarks: &mut Remarks) -> Vec<(usize, &'y str)> {
+        let mut all: Vec<(usize, &str)> = Vec::new();
+        for (at, text) in self.all(key).flat_map(|yaml| texts(yaml, key, remarks)) {
+            if all.iter().all(|(_, known)| *known != text) {
+                all.push((at, text));
+            }
+        }
+        all
+    }
+
+    /// The texts of the maps under a key.
+    fn pairs(&self, key: &str, remarks: &mut Remarks) -> BTreeMap<&'y str, (usize, &'y str)> {
+        let all: Vec<_> = self.all(key).flat_map(|yaml| pairs(yaml, key, remarks)).collect();
+        all.into_iter().map(|(at, name, value)| (name, (at, value))).collect()
+    }
+}
+
+impl<'y> Reader<'y, '_> {
+    /// Adds a node.
+    pub(super) fn node(&mut self, name: &'y str, at: usize, layers: &Layers<'y>, remarks: &mut Remarks) {
+        let Some((kind, kind_at)) = layers.kind else {
+            return remarks.mistake(
+                at,
+                format!("node {name} has no kind"),
+                "write kind: linux, or kind: bridge",
+            );
+        };
+        for (key, _) in IGNORED {
+            if let Some(value) = layers.value(key) {
+                self.ignore(key, value.at, name);
+            }
+        }
+        if let Some((mode_at, mode)) = layers.text("network-mode", remarks)
+            && (mode == "host" || mode.starts_with("container:"))
+        {
+            let why = format!("network-mode {mode} shares the network of another");
+            return self.refuse(name, mode_at, &why, "remove network-mode", remarks);
+        }
+        match kind {
+            "linux" => self.host(name, at, layers, remarks),
+            "bridge" | "ovs-bridge" => {
+                self.built.add_node(NodeDescription::new(NodeRole::Switch, name), at);
+                self.roles.insert(name, Role::Switch);
+            }
+            "ext-container" => {
+                let Ok(attach) = format!("container:{name}").parse::<Attach>() else {
+                    let what = format!("'{}' is not the name of a container", name.escape_debug());
+                    return remarks.mistake(at, what, "write the name of a container of Docker or Podman");
+                };
+                let host = HostSettings { origin: HostOrigin::Attached(attach), ..HostSettings::default() };
+                let exec = self.exec(name, layers, remarks);
+                let node = NodeDescription { host, exec, assign: false, ..NodeDescription::host(name) };
+                self.built.add_node(node, at);
+                self.roles.insert(name, Role::Host);
+            }
+            "host" => {
+                self.refuse(name, kind_at, "kind host is the machine itself", "remove the node", remarks)
+            }
+            _ => {
+                let why =
+                    format!("a lab has no kind {} (but linux, bridge, ovs-bridge)", kind.escape_debug());
+                self.refuse(name, kind_at, &why, "write kind: linux", remarks);
+            }
+        }
+    }
+
+    fn host(&mut self, name: &'y str, at: usize, layers: &Layers<'y>, remarks: &mut Remarks) {
+        let mut host = HostSettings { env: self.env(name, layers, remarks), ..HostSettings::default() };
+        let image = layers.text("image", remarks);
+        if self.options.ignore_images {
+            for key in ["image", "entrypoint", "cmd", "binds"] {
+                if let Some(value) = layers.value(key) {
+                    self.ignore(key, value.at, name);
+                }
+            }
+        } else if let Some((_, image)) = image {
+            host.origin = HostOrigin::Image(image.to_owned());
+            for key in ["entrypoint", "cmd"] {
+                let Some((at, line)) = layers.text(key, remarks) else { continue };
+                match words::split(&self.filled(name, line)) {
+                    Some(words) => host.command.extend(words),
+                    None => {
+                        remarks.mistake(at, format!("{key} has a quote without an end"), "write both quotes")
+                    }
+                }
+            }
+            host.binds = self.binds(name, layers, remarks);
+        } else {
+            let instead =
+                "write image: IMAGE, or --images ignore for a namespace with the programs of this machine";
+            remarks.mistake(at, format!("node {name} has no image"), instead);
+        }
+        host.private = layers.pairs("tmpfs", remarks).into_keys().map(str::to_owned).collect();
+        // Docker's containers forward, and containerlab keeps IPv6 on.
+        let mut sysctls: BTreeMap<String, String> =
+            [("net.ipv4.ip_forward", "1")].map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        for (key, (_, value)) in layers.pairs("sysctls", remarks) {
+            sysctls.insert(key.to_owned(), value.to_owned());
+        }
+        let exec = self.exec(name, layers, remarks);
+        let node = NodeDescription { host, exec, sysctls, assign: false, ..NodeDescription::host(name) };
+        self.built.add_node(node, at);
+        self.roles.insert(name, Role::Host);
+    }
+
+    /// Returns a text with the variables of containerlab filled in.
+    fn filled(&self, node: &str, text: &str) -> String {
+        let directory = format!("clab-{}", self.name);
+        text.replace("__clabNodeName__", node)
+            .replace("__clabLabName__", self.name)
+            .replace("__clabNodeDir__", &format!("{directory}/{node}"))
+            .replace("__clabDir__", &directory)
+    }
+
+    fn env(&self, node: &str, layers: &Layers<'y>, remarks: &mut Remarks) -> BTreeMap<String, String> {
+        let mut env = BTreeMap::new();
+        for (at, file) in layers.texts("env-files", remarks) {
+            match (self.options.files)(&self.filled(node, file)) {
+                Ok(text) => env.extend(words::variables(&text)),
+                Err(why) => {
+                    let instead = "write the path of a file of NAME=VALUE, relative to this file";
+                    remarks.mistake(at, format!("{file}: {why}"), instead);
+                }
+            }
+        }
+        let given = layers.pairs("env", remarks).into_iter();
+        env.extend(given.map(|(name, (_, value))| (name.to_owned(), self.filled(node, value))));
+        env
+    }
+
+    /// The binds, of equal targets the last.
+    fn binds(&self, node: &str, layers: &Layers<'y>, remarks: &mut Remarks) -> Vec<Bind> {
+        let mut binds: Vec<Bind> = Vec::new();
+        for (at, text) in layers.texts("binds", remarks) {
+            let filled = self.filled(node, text);
+            let mut parts = filled.splitn(3, ':');
+            let (source, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+            let is_read_only = parts.next().is_some_and(|modes| modes.split(',').any(|mode| mode == "ro"));
+            let plain = format!("{source}:{target}{}", if is_read_only { ":ro" } else { "" });
+            match plain.parse::<Bind>() {
+                Ok(bind) => {
+                    binds.retain(|known| known.target != bind.target);
+                    binds.push(bind);
+                }
+                Err(error) => {
+                    remarks.mistake(at, error.to_string(), "write SOURCE:TARGET or SOURCE:TARGET:ro")
+                }
+            }
+        }
+        binds
+    }
+
+    /// The commands of a node: those of its stages and its own, as lines for a shell.
+    fn exec(&mut self, node: &'y str, layers: &Layers<'y>, remarks: &mut Remarks) -> Vec<String> {
+        let mut given: Vec<(usize, &str)> = Vec::new();
+        let delay = layers.text("startup-delay", remarks);
+        if let Some((at, seconds)) = delay {
+            if seconds.parse::<u32>().is_err() {
+                remarks.mistake(
+                    at,
+                    format!("startup-delay {seconds} is no number"),
+                    "write a number of seconds",
+                );
+            } else if !layers.value("image").is_none_or(|_| self.options.ignore_images) {
+                remarks.warn(at, format!("{node} starts at once: startup-delay holds for its exec only"));
+            }
+        }
+        let own = layers.texts("exec", remarks);
+        let stages: Vec<&Yaml> = layers.all("stages").collect();
+        for stage in STAGES {
+            for yaml in stages.iter().filter_map(|stages| stages.get(stage)) {
+                self.stage(node, yaml, &mut given, remarks);
+            }
+            // containerlab runs exec once the node is configured.
+            if stage == "create-links" {
+                given.extend(&own);
+            }
+        }
+        let mut lines: Vec<String> =
+            delay.map(|(_, seconds)| format!("sleep {seconds}")).into_iter().collect();
+        for (at, command) in given {
+            match words::line(&self.filled(node, command)) {
+                Some(line) => lines.push(line),
+                None => remarks.mistake(at, "the command has a quote without an end", "write both quotes"),
+            }
+        }
+        lines
+    }
+
+    /// The commands of a stage.
+    fn stage(&self, node: &str, yaml: &'y Yaml, commands: &mut Vec<(usize, &'y str)>, remarks: &mut Remarks) {
+        let mut fields = Fields::of("a stage", yaml, remarks);
+        if let Some(entry) = fields.entry("wait-for") {
+            remarks.warn(entry.key_at, format!("wait-for of {node} is ignored: all nodes start together"));
+        }
+        let exec = fields.get("exec");
+        fields.finish(remarks);
+        let Some(Yaml { value: Value::List(exec), .. }) = exec else {
+            if let Some(exec) = exec {
+                remarks.mistake(exec.at, "exec of a stage is no list", "write - command: COMMAND");
+            }
+            return;
+        };
+        for (yaml, phase) in
+            ["on-enter", "on-exit"].into_iter().flat_map(|phase| exec.iter().map(move |yaml| (yaml, phase)))
+        {
+            let mut fields = Fields::of("exec of a stage", yaml, remarks);
+            let (command, target) = (fields.get("command"), fields.get("target").and_then(Yaml::text));
+            let given = fields.get("phase").and_then(Yaml::text).unwrap_or("on-enter");
+            if given != phase {
+                continue;
+            }
+            fields.finish(remarks);
+            match (command, target) {
+                (Some(command), None | Some("container")) => {
+                    commands.extend(text(command, "command", remarks).map(|text| (command.at, text)));
+                }
+                (Some(_), Some(target)) => {
+                    let what = format!("a command of {node} is ignored: its target is {target}");
+                    remarks.warn(yaml.at, what);
+                }
+                (None, _) => {
+                    remarks.mistake(yaml.at, "exec of a stage has no command", "write command: COMMAND")
+                }
+            }
+        }
+    }
+}

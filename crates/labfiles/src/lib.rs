@@ -1,0 +1,104 @@
+//! Reads the files of other lab tools as descriptions of networks: containerlab's topologies,
+//! netlab's topologies, and Kathará's `lab.conf`.
+//!
+//! ```yaml
+//! name: pair
+//! topology:
+//!   defaults: {kind: linux, image: alpine:3}
+//!   nodes:
+//!     a: {exec: [ip addr add 10.0.0.1/24 dev eth1]}
+//!     b: {exec: [ip addr add 10.0.0.2/24 dev eth1]}
+//!   links:
+//!     - endpoints: ["a:eth1", "b:eth1"]
+//!       delay: 10ms                    # values of a link as a spec has them
+//! ```
+//!
+//! What a lab cannot do is refused with its line; what it can do without is ignored with a warning.
+//! The differences from containerlab:
+//!
+//! - there is no management network;
+//! - nodes of kind `linux` are hosts, and those of kind `bridge` and `ovs-bridge` are switches of the
+//!   lab, not of the machine;
+//! - with [`Options::only_linux`] the other nodes are stubs: their links exist and lead nowhere.
+//!
+//! Read first: `yaml.rs`, then `containerlab.rs`.
+#![forbid(unsafe_code)]
+
+mod built;
+mod containerlab;
+mod fields;
+mod words;
+mod yaml;
+
+use built::Built;
+use fastpath_spec::mistake::{Checked, Remarks};
+use fastpath_spec::{Description, Files, Mistake, NetworkSpec, Warning, resolve_into};
+use yaml::{Value, Yaml};
+
+/// How a file is read.
+#[derive(Clone, Copy)]
+pub struct Options<'o> {
+    /// Returns the text of a file that the file names.
+    pub files: &'o Files<'o>,
+    /// Returns the value of a variable of the environment.
+    pub variables: &'o dyn Fn(&str) -> Option<String>,
+    /// Whether nodes that need more than Linux are stubs. Otherwise they are mistakes.
+    pub only_linux: bool,
+    /// Whether hosts are namespaces with the programs of this machine, whatever their image.
+    pub ignore_images: bool,
+    /// The name and the text of a file of values of links (TOML): a table for each link, or for
+    /// what leaves an endpoint.
+    pub impairments: Option<(&'o str, &'o str)>,
+}
+
+/// Reads a file and resolves what it describes. The warnings are returned with mistakes too.
+pub fn check(text: &str, options: &Options) -> Checked<NetworkSpec> {
+    let (built, mut remarks) = read(text, options);
+    let mut topology = fastpath_spec::Topology::default();
+    if remarks.is_clean() {
+        topology = resolve_into(&built.description, options.files, &mut remarks, &|path| built.offset(path));
+    }
+    remarks.check(NetworkSpec { topology, ..NetworkSpec::default() })
+}
+
+/// Reads a file as a description, without resolving it.
+///
+/// # Errors
+/// Every mistake in the file, in the order of the text.
+pub fn describe(text: &str, options: &Options) -> Result<(Description, Vec<Warning>), Vec<Mistake>> {
+    let (built, remarks) = read(text, options);
+    remarks.finish().map(|warnings| (built.description, warnings))
+}
+
+fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
+    let mut remarks = Remarks::new(text);
+    if let Some(at) = text.find("{{") {
+        let what = "this is a template of Go, and only what it becomes is YAML";
+        remarks.mistake(at, what, "write the values in place of {{ … }}");
+        return (Built::default(), remarks);
+    }
+    let Some(mut yaml) = yaml::parse(text, &mut remarks) else { return (Built::default(), remarks) };
+    substitute(&mut yaml, options.variables);
+    let mut built = match containerlab::is_one(&yaml) {
+        true => containerlab::read(&yaml, options, &mut remarks),
+        false => {
+            let instead = "write topology: with nodes: and links: below it, as containerlab has it";
+            remarks.mistake(0, "this is no topology", instead);
+            Built::default()
+        }
+    };
+    if let Some(overlay) = options.impairments {
+        built.impair(overlay, &mut remarks);
+    }
+    (built, remarks)
+}
+
+/// Replaces the variables in all texts.
+fn substitute(yaml: &mut Yaml, variables: &dyn Fn(&str) -> Option<String>) {
+    match &mut yaml.value {
+        Value::Scalar { text, .. } if text.contains('$') => *text = words::substituted(text, variables),
+        Value::Null | Value::Scalar { .. } => {}
+        Value::List(list) => list.iter_mut().for_each(|yaml| substitute(yaml, variables)),
+        Value::Map(map) => map.iter_mut().for_each(|entry| substitute(&mut entry.yaml, variables)),
+    }
+}

@@ -1,0 +1,293 @@
+//! containerlab's topology files as descriptions.
+
+use fastpath_labfiles::{Options, check, describe};
+use fastpath_spec::{Description, HostOrigin, NO_FILES, NodeRole, Warning};
+
+fn options() -> Options<'static> {
+    Options {
+        files: NO_FILES,
+        variables: &|_| None,
+        only_linux: false,
+        ignore_images: false,
+        impairments: None,
+    }
+}
+
+fn read_with(text: &str, options: &Options) -> (Description, Vec<Warning>) {
+    match describe(text, options) {
+        Ok(read) => read,
+        Err(mistakes) => {
+            panic!("{}", mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
+fn read(text: &str) -> Description {
+    let (description, warnings) = read_with(text, &options());
+    assert_eq!(warnings, []);
+    description
+}
+
+fn said_with(text: &str, options: &Options) -> Vec<String> {
+    check(text, options).mistakes.iter().map(ToString::to_string).collect()
+}
+
+/// Two hosts behind a bridge.
+const LAN: &str = "\
+name: lan
+topology:
+  defaults:
+    kind: linux
+    image: one
+    exec: [id]
+    env: {A: 1, B: x}
+  kinds:
+    linux: {binds: ['conf/__clabNodeName__:/etc/app', './all:/all:rw,z'], env: {B: y}}
+  groups:
+    server: {image: two, cmd: 'httpd -f', exec: ['ip link set eth1 up', id]}
+  nodes:
+    a:
+      exec: ['ip addr add 10.0.0.1/24 dev eth1', 'sh -c \"echo $HOME > /x\"']
+    b:
+      group: server
+      sysctls: {net.ipv6.conf.all.forwarding: 1}
+      tmpfs: {/run: ''}
+      binds: ['own:/all:ro']
+    br: {kind: bridge, image: ''}
+  links:
+    - endpoints: ['a:eth1', 'br:e1']
+    - endpoints: [b:eth1, br:e2]
+      mtu: 1500
+      rate: 10Mbit
+      loss: 0.01
+";
+
+#[test]
+fn a_node_has_what_its_group_its_kind_and_the_defaults_give() {
+    let description = read(LAN);
+    let [a, b, br] = description.nodes.as_slice() else { panic!("three nodes") };
+    assert_eq!((a.kind, b.kind, br.kind), (NodeRole::Host, NodeRole::Host, NodeRole::Switch));
+    assert_eq!(
+        (&a.host.origin, &b.host.origin),
+        (&HostOrigin::Image("one".into()), &HostOrigin::Image("two".into()))
+    );
+    assert_eq!(b.host.command, ["httpd", "-f"]);
+    // A command is not one of a shell, so the words stay.
+    assert_eq!(a.exec, ["id", "ip addr add 10.0.0.1/24 dev eth1", "sh -c 'echo $HOME > /x'"]);
+    assert_eq!(b.exec, ["id", "ip link set eth1 up"]);
+    let env: Vec<String> = a.host.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(env, ["A=1", "B=y"]);
+    let binds = |node: &fastpath_spec::NodeDescription| -> Vec<String> {
+        node.host.binds.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(binds(a), ["conf/a:/etc/app", "./all:/all"]);
+    assert_eq!(binds(b), ["conf/b:/etc/app", "own:/all:ro"]);
+    assert_eq!(b.host.private, ["/run"]);
+    let sysctls: Vec<&str> = b.sysctls.keys().map(String::as_str).collect();
+    assert_eq!(sysctls, ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"]);
+    assert!(!a.assign && a.addresses.is_empty());
+}
+
+#[test]
+fn links_have_the_interfaces_and_the_values_of_the_file() {
+    let description = read(LAN);
+    let [first, second] = description.links.as_slice() else { panic!("two links") };
+    assert_eq!(first.interfaces, [Some("eth1".to_owned()), Some("e1".to_owned())]);
+    assert_eq!((first.mtu, second.mtu), (Some(9500), Some(1500)));
+    for direction in [&second.forward, &second.backward] {
+        assert!(direction.values.rate.is_some() && direction.values.loss.is_some());
+    }
+    let checked = check(LAN, &options());
+    let topology = checked.value.expect("a valid network").topology;
+    assert_eq!(topology.nodes[0].interfaces[0].name, "eth1");
+    assert!(topology.nodes[0].interfaces[0].addresses.is_empty());
+}
+
+#[test]
+fn images_may_be_ignored() {
+    let options = Options { ignore_images: true, ..options() };
+    let (description, warnings) = read_with(LAN, &options);
+    assert_eq!(description.nodes[1].host.origin, HostOrigin::New);
+    assert!(description.nodes[1].host.command.is_empty() && description.nodes[0].exec.len() == 3);
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(said[0], "5:12: image of a, b is ignored: --images ignore");
+}
+
+/// A typed link with addresses, and nodes that a lab cannot run.
+const MIXED: &str = "\
+name: mixed
+mgmt: {network: x}
+topology:
+  nodes:
+    a: {kind: linux, image: i, mgmt-ipv4: 172.20.20.2}
+    b: {kind: linux, image: i}
+    srl: {kind: nokia_srlinux}
+    h: {kind: linux, image: i, network-mode: host}
+  links:
+    - type: veth
+      endpoints:
+        - {node: a, interface: eth1, mac: '02:00:00:00:00:0a', ipv4: 10.0.0.1/24, delay: 5ms}
+        - {node: b, interface: eth1}
+    - endpoints: ['a:eth2', 'srl:ethernet-1/1']
+    - endpoints: ['srl:e1', 'srl:e2']
+    - endpoints: ['b:eth3', 'host:machine0']
+    - {type: dummy, endpoint: {node: b, interface: d0}}
+    - {type: vxlan, endpoint: {node: b, interface: v0}, remote: 10.9.9.9, vni: 1, dst-port: 4}
+";
+
+#[test]
+fn nodes_and_links_that_a_lab_cannot_have_are_named_with_their_lines() {
+    let said = said_with(MIXED, &options());
+    assert!(said[0].starts_with("7:17: node srl: a lab has no kind nokia_srlinux"), "{said:#?}");
+    assert!(said[1].starts_with("8:46: node h: network-mode host shares"), "{said:#?}");
+    assert!(
+        said[2].starts_with("16:7: a link of type host leads to an interface of this machine; remove it")
+    );
+    assert!(said[3].starts_with("18:7: a link of type vxlan leads to another machine"), "{said:#?}");
+    assert_eq!(said.len(), 4);
+}
+
+#[test]
+fn with_only_linux_other_nodes_are_stubs() {
+    let options = Options { only_linux: true, ..options() };
+    let (description, warnings) = read_with(MIXED, &options);
+    let stubs: Vec<&str> = description
+        .nodes
+        .iter()
+        .filter(|node| node.kind == NodeRole::Router)
+        .map(|node| &*node.name)
+        .collect();
+    assert_eq!(stubs, ["srl", "h", "dummy-2"]);
+    let ends: Vec<&[String; 2]> = description.links.iter().map(|link| &link.between).collect();
+    assert_eq!(
+        ends,
+        [&["a".into(), "b".into()], &["a".into(), "srl".into()], &["b".into(), "dummy-2".to_owned()]]
+    );
+    let a = &description.nodes[0];
+    assert_eq!(
+        (a.addresses[0].value.to_string(), a.macs[0].value.to_string()),
+        ("10.0.0.1/24".into(), "02:00:00:00:00:0a".into())
+    );
+    let link = &description.links[0];
+    assert!(link.forward.values.delay.is_some() && link.backward.values.delay.is_none());
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    for expected in [
+        "2:1: mgmt is ignored: a lab has no management network",
+        "5:43: mgmt-ipv4 of a is ignored: there is no management network",
+        "7:17: srl is a stub: a lab has no kind nokia_srlinux (but linux, bridge, ovs-bridge)",
+        "15:7: the link is left out: both ends are on srl, which is a stub",
+        "16:7: the link of type host is left out: it leads to an interface of this machine",
+    ] {
+        assert!(said.iter().any(|said| said == expected), "{expected}: {said:#?}");
+    }
+    let checked = check(MIXED, &options);
+    assert_eq!(checked.mistakes, []);
+    let none = MIXED.replace("kind: linux", "kind: x");
+    assert!(said_with(&none, &options).iter().any(|said| said.contains("no node is of kind linux")));
+}
+
+#[test]
+fn impairments_may_stand_in_a_file_of_their_own() {
+    let overlay = "['*']\ndelay = '1ms'\n[a-br]\ndelay = '2ms'\n['b:eth1']\ndelay = '3ms'\n";
+    let with = Options { impairments: Some(("slow.toml", overlay)), ..options() };
+    let (description, _) = read_with(LAN, &with);
+    let delay = |link: usize| {
+        let link = &description.links[link];
+        [&link.forward, &link.backward].map(|direction| direction.values.delay.unwrap().to_string())
+    };
+    assert_eq!((delay(0), delay(1)), (["2ms", "2ms"].map(str::to_owned), ["3ms", "1ms"].map(str::to_owned)));
+    for (overlay, expected) in [
+        (
+            "[a-c]\nrate = '1Mbit'\n",
+            "slow.toml:1:2: there is no link or endpoint 'a-c'; write \"*\", an endpoint",
+        ),
+        ("[a-br]\nrat = '1Mbit'\n", "slow.toml:2:1: link a-br has no key 'rat'; write rate"),
+    ] {
+        let with = Options { impairments: Some(("slow.toml", overlay)), ..options() };
+        let said = said_with(LAN, &with);
+        assert!(said[0].contains(expected), "{said:?}");
+    }
+}
+
+#[test]
+fn stages_and_delays_are_commands_before_those_of_the_node() {
+    let text = "\
+topology:
+  nodes:
+    a:
+      kind: linux
+      image: i
+      startup-delay: 3
+      exec: [main]
+      stages:
+        healthy: {exec: [{command: last, phase: on-exit}]}
+        create: {wait-for: [{node: b, stage: create}], exec: [{command: late, phase: on-exit}, {command: first}]}
+        configure: {exec: [{command: outside, target: host}]}
+    b: {kind: linux, image: i}
+";
+    let (description, warnings) = read_with(text, &options());
+    assert_eq!(description.nodes[0].exec, ["sleep 3", "first", "late", "main", "last"]);
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        said.iter().any(|said| said == "11:28: a command of a is ignored: its target is host"),
+        "{said:#?}"
+    );
+}
+
+#[test]
+fn variables_of_the_environment_are_filled_in() {
+    let text = "topology:\n  nodes:\n    a: {kind: linux, image: 'x:${TAG:-3}', cmd: 'echo $NONE', env-files: [e], env: {N: $TAG}}\n";
+    let files = |name: &str| if name == "e" { Ok("M=1\nN=0\n".to_owned()) } else { Err("none".to_owned()) };
+    let with =
+        Options { files: &files, variables: &|name| (name == "TAG").then(|| "9".to_owned()), ..options() };
+    let (description, _) = read_with(text, &with);
+    let host = &description.nodes[0].host;
+    assert_eq!(
+        (&host.origin, &host.command[..]),
+        (&HostOrigin::Image("x:9".into()), &["echo".to_owned(), "$NONE".to_owned()][..])
+    );
+    let env: Vec<String> = host.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    assert_eq!(env, ["M=1", "N=9"]);
+}
+
+#[test]
+fn mistakes_are_answered_with_what_to_write() {
+    for (text, expected) in [
+        ("name: x\n", "1:1: this is no topology; write topology: with nodes"),
+        ("topology:\n  nodes: [a]\n", "2:10: nodes is a list, not a map; write KEY: VALUE"),
+        (
+            "topology:\n  nodes:\n    a: {kind: linux}\n",
+            "3:5: node a has no image; write image: IMAGE, or --images ignore",
+        ),
+        (
+            "topology:\n  nodes:\n    a: {imagge: x, kind: linux}\n",
+            "3:9: node a has no key 'imagge'; write image",
+        ),
+        ("topology:\n  nodes:\n    a:\n", "3:5: node a has no kind; write kind: linux, or kind: bridge"),
+        (
+            "topology:\n  nodes:\n    a: {kind: linux, image: i, exec: [\"echo 'a\"]}\n",
+            "3:39: the command has a quote without an end",
+        ),
+        ("topology:\n  nodes:\n    a: {kind: linux, image: i, binds: [x]}\n", "3:40: 'x:' does not place"),
+        (
+            "topology:\n  nodes: {a: {kind: linux, image: i}}\n  links:\n    - endpoints: [a:eth1, c:eth1]\n",
+            "4:27: there is no node 'c'; write a",
+        ),
+        (
+            "topology:\n  nodes: {a: {kind: linux, image: i}}\n  links:\n    - endpoints: [a:eth1]\n",
+            "4:7: the link has 1 endpoints; write endpoints",
+        ),
+        (
+            "topology:\n  nodes: {a: {kind: linux, image: i}}\n  links:\n    - {type: vetth}\n",
+            "4:7: there is no link of type 'vetth'; write type: veth",
+        ),
+        (
+            "topology:\n  nodes: {a: {kind: linux, image: i}}\n  links:\n    - {endpoints: [a:1, a:2], delay: 1}\n",
+            "4:31: ",
+        ),
+        ("topology:\n  nodes:\n{{ range }}\n", "3:1: this is a template of Go"),
+    ] {
+        let said = said_with(text, &options());
+        assert!(said.iter().any(|said| said.starts_with(expected)), "{text}: {said:#?}");
+    }
+}
