@@ -7,7 +7,8 @@
 use fastpath_switch::flow::Counters;
 use fastpath_switch::port::PortCounters;
 use fastpath_units::Time;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// The counters of one flow for one worker. Generated code knows the layout.
 #[derive(Debug, Default)]
@@ -52,23 +53,24 @@ pub(crate) fn add(cell: &AtomicU64, more: u64) {
 }
 
 impl FlowCell {
-    /// Counts a packet.
+    /// Counts a packet. The packets are written last: a reader that sees this one sees its bytes.
     #[inline]
     pub(crate) fn count(&self, now: Time, len: usize) {
-        add(&self.packets, 1);
-        add(&self.bytes, len as u64);
         self.last_used.store(now.as_ps(), Relaxed);
+        add(&self.bytes, len as u64);
+        self.packets.store(self.packets.load(Relaxed) + 1, Release);
     }
 
     /// Returns the counts since `before` and the time of the last packet. Then `before` becomes the
     /// present counts.
     pub(crate) fn since(&self, before: &mut Counters) -> Option<(Counters, Time)> {
-        let packets = self.packets.load(Relaxed);
-        if packets == before.packets {
+        let packets = self.packets.load(Acquire);
+        // The writer may be between its two additions, and generated code orders them on some
+        // machines only: what is missed now is seen the next time.
+        let counted = Counters { packets, bytes: self.bytes.load(Relaxed) };
+        if counted == *before {
             return None;
         }
-        // The writer may be between its two additions. What is missed now is seen the next time.
-        let counted = Counters { packets, bytes: self.bytes.load(Relaxed) };
         let more = Counters { packets: packets - before.packets, bytes: counted.bytes - before.bytes };
         *before = counted;
         Some((more, Time::from_ps(self.last_used.load(Relaxed))))

@@ -1,8 +1,10 @@
-//! The executor of generated code, for data paths that run a switch behind one lock.
+//! The executor of generated code, for a data path of one thread.
 
 use crate::live::{Job, JobResult, Live};
 use crate::native::{CompileError, Fate, Worker};
-use fastpath_switch::execute::{BackgroundJob, CreditPlace, Executor, Outbox, OutboxEntry, Verdict};
+use fastpath_switch::execute::{
+    BackgroundJob, CreditPlace, Executor, Forwarder, Outbox, OutboxEntry, Verdict,
+};
 use fastpath_switch::{Rank, Switch};
 use fastpath_units::Time;
 use std::any::Any;
@@ -11,6 +13,13 @@ use std::any::Any;
 #[derive(Debug)]
 pub struct Compiled {
     live: Live,
+    /// `None` once the data path has taken it.
+    worker: Option<OneWorker>,
+}
+
+/// The worker, and the time of its burst.
+#[derive(Debug)]
+struct OneWorker {
     worker: Worker,
     now: Option<Time>,
 }
@@ -21,14 +30,16 @@ impl Compiled {
     /// No code can be generated for this machine.
     pub fn new(switch: &mut Switch) -> Result<Compiled, CompileError> {
         let live = Live::new(switch, 1)?;
-        let worker = live.worker(0);
-        Ok(Compiled { live, worker, now: None })
+        let worker = OneWorker { worker: live.worker(0), now: None };
+        Ok(Compiled { live, worker: Some(worker) })
     }
 
     /// Releases replaced programs, even while no packets arrive.
     fn renew(&mut self) {
-        self.worker.begin(Time::ZERO);
-        self.now = None;
+        if let Some(one) = &mut self.worker {
+            one.worker.begin(Time::ZERO);
+            one.now = None;
+        }
     }
 
     /// Returns the tables and their code.
@@ -51,18 +62,19 @@ impl Executor for Compiled {
         frame: &mut [u8],
         out: &mut Outbox,
     ) -> Verdict {
-        if self.now != Some(now) {
-            self.worker.begin(now);
-            self.now = Some(now);
+        let Some(one) = &mut self.worker else { unreachable!("the data path executes packets") };
+        if one.now != Some(now) {
+            one.begin(now);
         }
-        let fate = self.worker.run(in_port, frame);
-        self.worker.outcomes().iter().for_each(|outcome| out.push_outcome(outcome));
-        match fate {
-            Fate::Forward { port, queue } => return Verdict::Forward { port, queue },
-            Fate::Drop(reason) => out.push(OutboxEntry::Drop(reason), &[]),
-            Fate::Done => {}
-        }
-        Verdict::Done
+        one.execute(in_port, frame, out)
+    }
+
+    fn forwarder(&mut self) -> Option<Box<dyn Forwarder>> {
+        self.worker.take().map(|one| Box::new(one) as Box<dyn Forwarder>)
+    }
+
+    fn waits_for_forwarder(&self) -> bool {
+        self.worker.is_none() && self.live.has_retired()
     }
 
     fn credit(&mut self, switch: &mut Switch) {
@@ -100,6 +112,24 @@ impl Executor for Compiled {
 
     fn is_behind(&self) -> bool {
         self.live.is_behind()
+    }
+}
+
+impl Forwarder for OneWorker {
+    fn begin(&mut self, now: Time) {
+        self.worker.begin(now);
+        self.now = Some(now);
+    }
+
+    fn execute(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
+        let fate = self.worker.run(in_port, frame);
+        self.worker.outcomes().iter().for_each(|outcome| out.push_outcome(outcome));
+        match fate {
+            Fate::Forward { port, queue } => return Verdict::Forward { port, queue },
+            Fate::Drop(reason) => out.push(OutboxEntry::Drop(reason), &[]),
+            Fate::Done => {}
+        }
+        Verdict::Done
     }
 }
 

@@ -390,6 +390,11 @@ impl Live {
         }
     }
 
+    /// Returns whether replaced tables wait for workers or for their last counts.
+    pub(crate) fn has_retired(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
     /// Credits part of the counts of replaced tables, as every update does. Returns false if
     /// nothing can be done now.
     pub fn tidy(&mut self, switch: &mut Switch) -> bool {

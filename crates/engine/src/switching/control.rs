@@ -4,7 +4,7 @@ use super::accounting::{Counts, SwitchAccounting};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;
-use fastpath_switch::execute::{CreditPlace, Executor, Outbox, OutboxEntry};
+use fastpath_switch::execute::{CreditPlace, Executor, Forwarder, Outbox, OutboxEntry};
 use fastpath_switch::interp;
 use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::port::{self, LinkState};
@@ -13,7 +13,7 @@ use fastpath_sys::{poll::Bell, thread::release_heap};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +41,10 @@ pub struct Control {
 /// What the worker, the builder and the controlling threads share.
 pub(super) struct Shared {
     core: Mutex<Core>,
+    /// Locked for moments only, also while the core is.
+    exchange: Mutex<Exchange>,
+    /// Odd while the worker moves frames.
+    turns: AtomicU64,
     /// Number of controlling threads that wait for the lock. The worker lets them go first between
     /// bursts.
     waiting: AtomicUsize,
@@ -49,6 +53,8 @@ pub(super) struct Shared {
     pub(super) bell: Bell,
     pub(super) stop: AtomicBool,
     build: Condvar,
+    /// Whether the builder waits, without a time limit, for something to do.
+    is_builder_idle: AtomicBool,
     /// Whether further changes should wait for the builder.
     behind: AtomicBool,
     clock: Clock,
@@ -56,29 +62,33 @@ pub(super) struct Shared {
     notify: Box<dyn Fn() + Send + Sync>,
 }
 
-/// The switch, its executor, and what the threads exchange.
+/// The switch and its executor.
 pub(super) struct Core {
     pub(super) switch: Switch,
     executor: Box<dyn Executor>,
     /// The generation of the switch when the executor last applied its changes.
     generation: u64,
+    /// Ports with links that have changed since the last query.
+    link_changes: BTreeSet<u32>,
+    /// Ports that have failed.
+    failed: BTreeSet<u32>,
+    wants_builder: bool,
+}
+
+/// What the worker and controlling threads exchange beside the tables.
+pub(super) struct Exchange {
     packet_ins: PacketIns,
     /// Frames of packet-outs and the ports they leave by.
     pub(super) injected: VecDeque<(u32, Vec<u8>)>,
     pub(super) counts: Counts,
     /// Frames and bytes that ports refused, by port, to be subtracted from what the switch counts
     /// as sent. The executor may still hold those counts, so the subtraction waits for
-    /// [`Core::credit_part`].
+    /// [`Control::credit`].
     pub(super) refused: BTreeMap<u32, (u64, u64)>,
     /// What ports sent and dropped, and the frames that wait for them, as the worker last reported.
     pub(super) sent: u64,
     pub(super) port_dropped: u64,
     pub(super) backlog: u64,
-    /// Ports with links that have changed since the last query.
-    link_changes: BTreeSet<u32>,
-    /// Ports that have failed.
-    failed: BTreeSet<u32>,
-    wants_builder: bool,
 }
 
 impl Control {
@@ -97,6 +107,11 @@ impl Control {
             generation: switch.generation(),
             switch,
             executor,
+            link_changes: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            wants_builder: true,
+        };
+        let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
             counts: Counts::default(),
@@ -104,17 +119,17 @@ impl Control {
             sent: 0,
             port_dropped: 0,
             backlog: 0,
-            link_changes: BTreeSet::new(),
-            failed: BTreeSet::new(),
-            wants_builder: true,
         };
         let shared = Shared {
             core: Mutex::new(core),
+            exchange: Mutex::new(exchange),
+            turns: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             burst_waits: AtomicBool::new(false),
             bell: Bell::new()?,
             stop: AtomicBool::new(false),
             build: Condvar::new(),
+            is_builder_idle: AtomicBool::new(false),
             behind: AtomicBool::new(false),
             clock: Clock::start(),
             notify: Box::new(notify),
@@ -132,7 +147,7 @@ impl Control {
         self.credit();
         let mut core = self.lock();
         // Groups, meters and ports, for which the time is short.
-        core.credit_part(CreditPlace::default());
+        self.credit_part(&mut core, CreditPlace::default());
         self.change_locked(&mut core, change)
     }
 
@@ -168,8 +183,62 @@ impl Control {
     pub fn credit(&self) {
         let mut place = Some(CreditPlace::default());
         while let Some(from) = place {
-            place = self.lock().credit_part(from);
+            place = self.credit_part(&mut self.lock(), from);
         }
+    }
+
+    /// Brings part of the counters of the switch up to date. Returns where to continue.
+    fn credit_part(&self, core: &mut Core, from: CreditPlace) -> Option<CreditPlace> {
+        let is_first = from == CreditPlace::default();
+        // The counters of ports are in the first part. What a port had refused before is already
+        // counted as sent.
+        let refused =
+            if is_first { std::mem::take(&mut self.exchange().refused) } else { BTreeMap::new() };
+        let next = core.executor.credit_part(&mut core.switch, from);
+        for (number, (frames, bytes)) in refused {
+            if let Some(port) = core.switch.port_mut(number) {
+                port.counters.tx_packets -= frames;
+                port.counters.tx_bytes -= bytes;
+                port.counters.tx_dropped += frames;
+            }
+        }
+        next
+    }
+
+    /// Waits until every frame that the worker had begun with has been offered to its port. No frame
+    /// leaves by an earlier state of the switch after that, except those for which a port has no
+    /// room.
+    pub fn wait_for_burst(&self) {
+        // Pairs with the fence of `begin_turn`: the worker sees the changes, or this its turn.
+        fence(Ordering::SeqCst);
+        let turn = self.shared.turns.load(Ordering::Acquire);
+        if turn.is_multiple_of(2) {
+            return;
+        }
+        while self.shared.turns.load(Ordering::Acquire) == turn && !self.shared.stop.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Begins to move frames, on the worker.
+    pub(super) fn begin_turn(&self) {
+        self.shared.turns.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Ends what [`Control::begin_turn`] began.
+    pub(super) fn end_turn(&self) {
+        self.shared.turns.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns what executes packets without the lock, once, if the executor has that.
+    pub(super) fn forwarder(&self) -> Option<Box<dyn Forwarder>> {
+        self.lock().executor.forwarder()
+    }
+
+    /// Locks what the threads exchange.
+    pub(super) fn exchange(&self) -> MutexGuard<'_, Exchange> {
+        self.shared.exchange.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the switch without bringing its counters up to date. The time this takes does not grow
@@ -195,30 +264,32 @@ impl Control {
         let core = &mut *core;
         let outcomes = if actions.iter().any(enters_tables) {
             // It passes the meters of the switch, of which the executor may have copies.
-            core.credit_part(CreditPlace::default());
+            self.credit_part(core, CreditPlace::default());
             let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
             core.executor.update(&mut core.switch);
             outcomes?
         } else {
             interp::packet_out(&mut core.switch, now, in_port, actions, frame)?
         };
-        core.counts.injected += 1;
-        core.counts.outcomes += outcomes.len() as u64;
+        let mut exchange = self.exchange();
+        exchange.counts.injected += 1;
+        exchange.counts.outcomes += outcomes.len() as u64;
         let mut is_first = false;
         for outcome in outcomes {
             match outcome {
-                PacketOutcome::Output { port, frame, .. } if core.injected.len() < INJECTED_MAX => {
-                    core.injected.push_back((port, frame));
+                PacketOutcome::Output { port, frame, .. } if exchange.injected.len() < INJECTED_MAX => {
+                    exchange.injected.push_back((port, frame));
                 }
-                PacketOutcome::Output { .. } => core.counts.injected_full += 1,
+                PacketOutcome::Output { .. } => exchange.counts.injected_full += 1,
                 PacketOutcome::Controller(packet) => {
                     let mut out = Outbox::default();
                     out.push_outcome(&PacketOutcome::Controller(packet));
-                    is_first |= core.deliver(now, &out, |_, _| ());
+                    is_first |= exchange.deliver(now, &out, |_, _| ());
                 }
-                PacketOutcome::Drop(reason) => core.counts.drop(reason),
+                PacketOutcome::Drop(reason) => exchange.counts.drop(reason),
             }
         }
+        drop(exchange);
         self.shared.bell.ring();
         if is_first {
             (self.shared.notify)();
@@ -251,9 +322,9 @@ impl Control {
 
     /// Takes the packet-ins that wait.
     pub fn take_packet_ins(&self) -> VecDeque<QueuedPacketIn> {
-        let mut core = self.lock();
-        let packets = core.packet_ins.take();
-        core.counts.to_controllers += packets.len() as u64;
+        let mut exchange = self.exchange();
+        let packets = exchange.packet_ins.take();
+        exchange.counts.to_controllers += packets.len() as u64;
         packets
     }
 
@@ -288,9 +359,9 @@ impl Control {
 
     /// Returns the accounting. Frames that a port holds count as the worker last reported them.
     pub fn accounting(&self) -> SwitchAccounting {
-        let core = self.lock();
-        let held = core.backlog + (core.packet_ins.len() + core.injected.len()) as u64;
-        core.counts.accounting(core.sent, core.port_dropped, held)
+        let exchange = self.exchange();
+        let held = exchange.backlog + (exchange.packet_ins.len() + exchange.injected.len()) as u64;
+        exchange.counts.accounting(exchange.sent, exchange.port_dropped, held)
     }
 
     fn bring_up_to_date(&self, core: &mut Core) {
@@ -299,7 +370,18 @@ impl Control {
             core.generation = core.switch.generation();
             core.wants_builder = true;
             self.shared.behind.store(core.executor.is_behind(), Ordering::Release);
-            self.shared.build.notify_one();
+            // A builder that waits for a quiet moment looks by itself.
+            if self.shared.is_builder_idle.load(Ordering::Relaxed) {
+                self.shared.build.notify_one();
+            }
+            self.wake_forwarder(core);
+        }
+    }
+
+    /// Wakes the worker if replaced memory waits for it.
+    fn wake_forwarder(&self, core: &Core) {
+        if core.executor.waits_for_forwarder() {
+            self.shared.bell.ring();
         }
     }
 
@@ -318,7 +400,8 @@ impl Control {
         core
     }
 
-    /// Takes the lock for the worker, which lets waiting controlling threads go first.
+    /// Takes the lock for a worker without a forwarder, which lets waiting controlling threads go
+    /// first.
     pub(super) fn lock_for_burst(&self) -> MutexGuard<'_, Core> {
         for _ in 0..YIELDS_MAX {
             if self.shared.waiting.load(Ordering::Relaxed) == 0 {
@@ -366,13 +449,17 @@ impl Control {
             let is_pressing = inner.executor.is_pressing();
             if inner.wants_builder && !is_pressing && quiet_since != Some(inner.generation) {
                 quiet_since = Some(inner.generation);
-                let waited = self.shared.build.wait_timeout(core, QUIET);
-                core = waited.unwrap_or_else(PoisonError::into_inner).0;
+                core = self.wait_to_build(core, Some(QUIET));
                 continue;
             }
             let job = if inner.wants_builder { inner.executor.job(&inner.switch) } else { None };
             self.shared.behind.store(inner.executor.is_behind(), Ordering::Release);
             let Some(job) = job else {
+                if core.executor.waits_for_forwarder() {
+                    self.wake_forwarder(&core);
+                    core = self.wait_to_build(core, Some(QUIET));
+                    continue;
+                }
                 core.wants_builder = false;
                 if flows_max - flows > RELEASED_AFTER {
                     flows_max = flows;
@@ -381,7 +468,7 @@ impl Control {
                     core = self.lock();
                     continue;
                 }
-                core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
+                core = self.wait_to_build(core, None);
                 continue;
             };
             drop(core);
@@ -390,38 +477,34 @@ impl Control {
             core = self.lock();
             let inner = &mut *core;
             inner.executor.finish(&mut inner.switch, result);
+            self.wake_forwarder(inner);
             let was_behind = self.shared.behind.swap(inner.executor.is_behind(), Ordering::AcqRel);
             if was_behind {
                 (self.shared.notify)();
             }
         }
     }
+
+    /// Waits for something to build, at most this long.
+    fn wait_to_build<'a>(&self, core: MutexGuard<'a, Core>, longest: Option<Duration>) -> MutexGuard<'a, Core> {
+        let Some(longest) = longest else {
+            self.shared.is_builder_idle.store(true, Ordering::Relaxed);
+            let core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);
+            self.shared.is_builder_idle.store(false, Ordering::Relaxed);
+            return core;
+        };
+        self.shared.build.wait_timeout(core, longest).unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 impl Core {
-    /// Brings part of the counters of the switch up to date. Returns where to continue.
-    fn credit_part(&mut self, from: CreditPlace) -> Option<CreditPlace> {
-        let next = self.executor.credit_part(&mut self.switch, from);
-        // The counters of ports are in the first part.
-        for (number, (frames, bytes)) in std::mem::take(&mut self.refused) {
-            if let Some(port) = self.switch.port_mut(number) {
-                port.counters.tx_packets -= frames;
-                port.counters.tx_bytes -= bytes;
-                port.counters.tx_dropped += frames;
-            }
-        }
-        next
-    }
-
-    /// Passes a frame through the tables.
+    /// Passes a frame through the tables, for a worker without a forwarder.
     pub(super) fn execute(&mut self, now: Time, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
-        self.counts.received += 1;
-        let verdict = self.executor.execute(&mut self.switch, now, in_port, frame, out);
-        let forwarded = u64::from(verdict != Verdict::Done);
-        self.counts.outcomes += forwarded + out.entries().len() as u64;
-        verdict
+        self.executor.execute(&mut self.switch, now, in_port, frame, out)
     }
+}
 
+impl Exchange {
     /// Processes an outbox; `send` receives the frames that leave. Returns true if a packet-in is
     /// the first that waits.
     pub(super) fn deliver(&mut self, now: Time, out: &Outbox, mut send: impl FnMut(u32, &[u8])) -> bool {
@@ -508,5 +591,71 @@ mod tests {
             arrive();
             assert_eq!(judged(), 5, "{max_len:#x}");
         }
+    }
+
+    /// An executor whose forwarder sends everything to port 2.
+    struct Free;
+
+    impl Executor for Free {
+        fn update(&mut self, _: &mut Switch) {}
+
+        fn execute(&mut self, _: &mut Switch, _: Time, _: u32, _: &mut [u8], _: &mut Outbox) -> Verdict {
+            unreachable!("the forwarder executes packets")
+        }
+
+        fn forwarder(&mut self) -> Option<Box<dyn Forwarder>> {
+            Some(Box::new(Free))
+        }
+    }
+
+    impl Forwarder for Free {
+        fn begin(&mut self, _: Time) {}
+
+        fn execute(&mut self, _: u32, _: &mut [u8], _: &mut Outbox) -> Verdict {
+            Verdict::Forward { port: 2, queue: 0 }
+        }
+    }
+
+    #[test]
+    fn frames_pass_while_the_switch_is_locked_and_a_barrier_waits_for_those_on_their_way() {
+        let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+        let (mut ports, mut ends) = (Vec::new(), Vec::new());
+        for number in 1..=2 {
+            let (port, end) = crate::port::Memory::new("p", 1 << 16);
+            ports.push((number, Box::new(port) as Box<dyn crate::port::Port>));
+            ends.push(end);
+            switch.set_port(number, Port::up());
+        }
+        let control = Control::new(switch, Box::new(Free), PacketInLimit::default(), || ()).unwrap();
+        let memory = std::num::NonZeroUsize::new(1 << 16).unwrap();
+        let mut datapath = crate::switching::Datapath::new(&control, ports, memory, crate::Notice::none());
+        let (done, has_passed) = std::sync::mpsc::channel();
+        let worker = control.change(|_, _| {
+            ends[0].send([&[0; 60][..]]);
+            let worker = std::thread::spawn(move || {
+                let moved = datapath.iterate();
+                let _ = done.send(moved);
+            });
+            // Long enough for any machine; reached only where the frame waits for the lock.
+            assert_eq!(has_passed.recv_timeout(Duration::from_secs(60)), Ok(true));
+            worker
+        });
+        worker.join().unwrap();
+        assert_eq!(ends[1].recv(usize::MAX, |_| ()), 1);
+
+        // Nothing is under way.
+        control.wait_for_burst();
+        control.begin_turn();
+        let (waiting, waits) = std::sync::mpsc::channel();
+        let other = control.clone();
+        let barrier = std::thread::spawn(move || {
+            waiting.send(()).unwrap();
+            other.wait_for_burst();
+        });
+        waits.recv().unwrap();
+        std::thread::yield_now();
+        assert!(!barrier.is_finished());
+        control.end_turn();
+        barrier.join().unwrap();
     }
 }

@@ -1,6 +1,9 @@
 //! The loop of a switch: a burst from each port passes the executor, and the frames that leave go
 //! to the ports.
 //!
+//! A forwarder executes packets beside changes of the switch. An executor without one runs behind
+//! the lock of the switch, taken once a burst.
+//!
 //! A frame that leaves moves as a handle. Further copies are made in the pool. Frames that a port
 //! does not accept wait, up to a bound; beyond it they are counted as dropped.
 
@@ -8,6 +11,7 @@ use super::control::Control;
 use crate::notice::Notice;
 use crate::port::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
+use fastpath_switch::execute::Forwarder;
 use fastpath_switch::{Outbox, Verdict};
 use fastpath_sys::poll::PollSet;
 use fastpath_units::{Duration, Time};
@@ -30,6 +34,8 @@ const HEARTBEAT: Duration = Duration::from_ms(500);
 /// See the head of this file.
 pub struct Datapath {
     control: Control,
+    /// Executes packets without the lock; `None` if the executor needs it.
+    forwarder: Option<Box<dyn Forwarder>>,
     ports: PortTable,
     pool: FramePool,
     burst: Burst,
@@ -105,6 +111,7 @@ impl Datapath {
         };
         let mut datapath = Datapath {
             control: control.clone(),
+            forwarder: control.forwarder(),
             ports: PortTable { attached: ports.into_iter().map(attached).collect(), places, high },
             pool: FramePool::new(memory),
             burst: Burst::new(),
@@ -132,6 +139,11 @@ impl Datapath {
     /// true if anything moved.
     pub fn iterate(&mut self) -> bool {
         let mut moved = false;
+        self.control.begin_turn();
+        // Also without a packet, so that replaced tables are released.
+        if let Some(forwarder) = &mut self.forwarder {
+            forwarder.begin(self.control.now());
+        }
         for index in 0..self.ports.attached.len() {
             moved |= self.receive(index);
         }
@@ -139,6 +151,7 @@ impl Datapath {
         for index in 0..self.ports.attached.len() {
             moved |= self.send(index);
         }
+        self.control.end_turn();
         if moved {
             self.moved_at = self.control.now();
             self.update_accounting();
@@ -153,29 +166,7 @@ impl Datapath {
         let result = port.rx_burst(self.control.now(), &mut self.pool, &mut self.burst);
         let received = !self.burst.is_empty();
         if received {
-            let (control, pool, ports, out) = (&self.control, &mut self.pool, &mut self.ports, &mut self.out);
-            let mut is_first = false;
-            let mut core = control.lock_for_burst();
-            let now = control.now();
-            for mut frame in self.burst.drain() {
-                match core.execute(now, number, pool.bytes_mut(&mut frame), out) {
-                    Verdict::Forward { port, .. } => ports.put(pool, port, frame),
-                    Verdict::Done => pool.free(frame),
-                }
-                if !out.is_empty() {
-                    let mut full = 0;
-                    is_first |= core.deliver(now, out, |number, bytes| match pool.insert(bytes) {
-                        Some(copy) => ports.put(pool, number, copy),
-                        None => full += 1,
-                    });
-                    core.counts.pool_full += full;
-                    out.clear();
-                }
-            }
-            drop(core);
-            if is_first {
-                control.notify();
-            }
+            self.execute(number);
         }
         if let Err(error) = result {
             self.fail(index, &error);
@@ -183,17 +174,61 @@ impl Datapath {
         received
     }
 
+    /// Executes the burst that arrived on a port.
+    fn execute(&mut self, number: u32) {
+        let Datapath { control, forwarder, ports, pool, burst, out, .. } = self;
+        let (mut received, mut outcomes, mut is_first) = (0, 0, false);
+        let mut core = match forwarder {
+            Some(_) => None,
+            None => Some(control.lock_for_burst()),
+        };
+        let now = control.now();
+        if let Some(forwarder) = forwarder {
+            forwarder.begin(now);
+        }
+        for mut frame in burst.drain() {
+            let bytes = pool.bytes_mut(&mut frame);
+            let verdict = match (&mut *forwarder, &mut core) {
+                (Some(forwarder), _) => forwarder.execute(number, bytes, out),
+                (None, Some(core)) => core.execute(now, number, bytes, out),
+                (None, None) => unreachable!("the lock was taken"),
+            };
+            received += 1;
+            outcomes += u64::from(verdict != Verdict::Done) + out.entries().len() as u64;
+            match verdict {
+                Verdict::Forward { port, .. } => ports.put(pool, port, frame),
+                Verdict::Done => pool.free(frame),
+            }
+            if !out.is_empty() {
+                let (mut exchange, mut full) = (control.exchange(), 0);
+                is_first |= exchange.deliver(now, out, |number, bytes| match pool.insert(bytes) {
+                    Some(copy) => ports.put(pool, number, copy),
+                    None => full += 1,
+                });
+                exchange.counts.pool_full += full;
+                out.clear();
+            }
+        }
+        drop(core);
+        let mut exchange = control.exchange();
+        exchange.counts.received += received;
+        exchange.counts.outcomes += outcomes;
+        drop(exchange);
+        if is_first {
+            control.notify();
+        }
+    }
+
     /// Sends the frames of packet-outs.
     fn inject(&mut self) -> bool {
         if !self.control.shared.bell.silence() {
             return false;
         }
-        let mut core = self.control.lock_for_burst();
-        let injected = std::mem::take(&mut core.injected);
+        let injected = std::mem::take(&mut self.control.exchange().injected);
         for (number, bytes) in &injected {
             match self.pool.insert(bytes) {
                 Some(frame) => self.ports.put(&mut self.pool, *number, frame),
-                None => core.counts.pool_full += 1,
+                None => self.control.exchange().counts.pool_full += 1,
             }
         }
         !injected.is_empty()
@@ -230,7 +265,7 @@ impl Datapath {
     /// Adds the counters of the ports to the accounting.
     fn update_accounting(&mut self) {
         let (mut sent, mut dropped, mut backlog) = (0, 0, 0);
-        let mut core = self.control.lock_for_burst();
+        let mut exchange = self.control.exchange();
         for attached in &mut self.ports.attached {
             let mut counters = attached.counters;
             if let Some(port) = &mut attached.port {
@@ -241,11 +276,11 @@ impl Datapath {
             backlog += attached.backlog.len() as u64;
             if attached.refused != (0, 0) {
                 let (frames, bytes) = std::mem::take(&mut attached.refused);
-                let refused = core.refused.entry(attached.number).or_default();
+                let refused = exchange.refused.entry(attached.number).or_default();
                 *refused = (refused.0 + frames, refused.1 + bytes);
             }
         }
-        (core.sent, core.port_dropped, core.backlog) = (sent, dropped, backlog);
+        (exchange.sent, exchange.port_dropped, exchange.backlog) = (sent, dropped, backlog);
     }
 
     /// Waits after an iteration in which nothing moved.

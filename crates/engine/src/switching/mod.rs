@@ -2,16 +2,17 @@
 //! change the tables.
 //!
 //! ```text
-//!             agent ── change, read, packet_out ──▶ ┌─ Core (one lock) ─┐ ◀── finish ── builder (compiles)
-//!               ◀──── packet-ins, bounded ───────── │ Switch + Executor │
-//!                                                   └─────────▲─────────┘
-//!   port ──rx_burst──▶ Burst ── one lock a burst ── execute ──┘──▶ backlog ──tx_burst──▶ port
+//!             agent ── change, read, packet_out ──▶ ┌─ Core (locked) ───┐ ◀── finish ── builder (compiles)
+//!               ◀── packet-ins ── Exchange ◀──┐     │ Switch + Executor │
+//!                                             │     └───────│───────────┘
+//!   port ──rx_burst──▶ Burst ── Forwarder ────┴─ newest ◀───┘ publishes   ──▶ backlog ──tx_burst──▶ port
 //! ```
 //!
-//! The thread that forwards takes the lock once per burst. A controlling thread takes it for a
-//! batch of requests. So a change is in force for the next burst when [`Control::change`] returns.
-//! Slow work (building lookup structures, compiling) is done by the builder thread without the
-//! lock.
+//! The thread that forwards takes the newest state of the tables at the start of a burst. So a
+//! change is in force for the next burst when [`Control::change`] returns. A controlling thread
+//! takes the lock for a batch of requests, which delays other controlling threads only. With an
+//! executor that has no forwarder the data path takes the lock once a burst. Slow work (building
+//! lookup structures, compiling) is done by the builder thread without the lock.
 //!
 //! Read first: `datapath.rs`, then `control.rs`.
 

@@ -302,9 +302,10 @@ impl Pipeline<'_> {
         asm.at(hit);
         let address = asm.get(cell);
         let (now, len) = (asm.load(context, at::NOW), asm.load(context, at::LEN));
-        asm.count(address, offset_of!(FlowCell, packets) as i32);
-        asm.bump(len, address, offset_of!(FlowCell, bytes) as i32);
+        // As in `FlowCell::count`: packets last.
         asm.store(now, address, offset_of!(FlowCell, last_used) as i32);
+        asm.bump(len, address, offset_of!(FlowCell, bytes) as i32);
+        asm.count(address, offset_of!(FlowCell, packets) as i32);
         let (found, row) = (asm.get(found), asm.get(row));
         self.templates(asm, base, (table, found, row), block_of);
     }

@@ -4,17 +4,16 @@
 //! messages to be handled. A connection with a slow controller is not served further while
 //! [`REPLIES_MAX`] bytes wait, and receives no packet-ins while [`EVENTS_MAX`] do.
 
-use super::event::Event;
-use super::stream::{Moved, Stream};
+use super::event;
+use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{Async, Fault, HEADER_LEN, Hello, MORE, Message, Role, decode, frame_len};
 use crate::message::{ErrorMessage, TableFeatures};
 use fastpath_switch::{FlowFilter, Rank};
+use mio::event::Event;
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Bytes read at a time, and the most that wait beyond an incomplete message.
-const READ_MAX: usize = 64 << 10;
 /// Bytes that wait to be decoded: an incomplete message, and the bytes of one read.
 pub(super) const INPUT_MAX: usize = 2 * READ_MAX;
 /// Bytes of replies that may wait to be sent before no further requests are handled.
@@ -56,6 +55,8 @@ pub(super) struct Connection {
     pub(super) has_changed: bool,
     readable: bool,
     writable: bool,
+    /// The system has reported that the peer sends no more.
+    has_peer_ended: bool,
     /// The peer has closed, or its bytes cannot be decoded: nothing more will be read.
     has_ended: bool,
     since: Instant,
@@ -144,6 +145,7 @@ impl Connection {
             has_changed: false,
             readable: true,
             writable: true,
+            has_peer_ended: false,
             has_ended: false,
             since: now,
             heard_at: now,
@@ -164,9 +166,11 @@ impl Connection {
         self.say(0, &Message::Hello(Hello::ours()));
     }
 
-    pub(super) fn ready(&mut self, readable: bool, writable: bool) {
-        self.readable |= readable && !self.has_ended;
-        self.writable |= writable;
+    /// Takes an event of its socket.
+    pub(super) fn ready(&mut self, event: &Event) {
+        self.readable |= event.is_readable() && !self.has_ended;
+        self.writable |= event.is_writable();
+        self.has_peer_ended |= event.is_read_closed();
     }
 
     /// Adds a message to the output.
@@ -217,7 +221,7 @@ impl Connection {
     }
 
     /// Returns whether an event is to be sent to it.
-    pub(super) fn wants(&self, event: &Event) -> bool {
+    pub(super) fn wants(&self, event: &event::Event) -> bool {
         self.receives_async() && event.passes(&self.masks, self.is_slave())
     }
 
@@ -283,10 +287,12 @@ impl Connection {
     /// them were handled. `show` receives the bytes of each message.
     pub(super) fn receive(&mut self, mut show: impl FnMut(&[u8])) -> io::Result<()> {
         if self.readable && self.may_serve() && self.input.len() < INPUT_MAX - READ_MAX + 1 {
-            match self.stream.read(&mut self.input, READ_MAX)? {
-                Moved::Some => {
+            match self.stream.read(&mut self.input)? {
+                moved @ (Moved::Some | Moved::All) => {
                     self.heard_at = Instant::now();
                     self.probed = false;
+                    // The end that the peer has sent is still to be read.
+                    self.readable = moved == Moved::Some || self.has_peer_ended;
                 }
                 Moved::Blocked => self.readable = false,
                 Moved::Closed => (self.readable, self.has_ended) = (false, true),
@@ -328,7 +334,7 @@ impl Connection {
             if self.output.len() < before {
                 self.accepted_at = Instant::now();
             }
-            self.writable = moved == Moved::Some || self.output.is_empty();
+            self.writable = moved != Moved::Blocked || self.output.is_empty();
         }
         Ok(())
     }

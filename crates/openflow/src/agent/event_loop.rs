@@ -162,7 +162,7 @@ impl EventLoop {
                     Token(token) if token <= self.listeners.len() => self.accept(token - 1),
                     Token(token) => {
                         if let Some(connection) = self.connections.get_mut(&token) {
-                            connection.ready(event.is_readable(), event.is_writable());
+                            connection.ready(event);
                         }
                     }
                 }

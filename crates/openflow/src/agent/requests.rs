@@ -216,8 +216,12 @@ fn answer(
                 return Err(Fault::TableModBadConfig(config));
             }
         }
-        // Changes before the barrier are in force: each is when its call returns.
-        Message::BarrierRequest => connection.say(xid, &Message::BarrierReply),
+        Message::BarrierRequest => {
+            // Changes before the barrier are in force: each is when its call returns. Frames that
+            // were received before may still be on their way to a port.
+            state.control.wait_for_burst();
+            connection.say(xid, &Message::BarrierReply);
+        }
         Message::QueueGetConfigRequest { port } => {
             let is_there = state.control.peek(|switch| switch.port(port).is_some());
             if port != ANY && !is_there {

@@ -10,10 +10,16 @@ use std::io::{self, ErrorKind, Read, Write};
 /// Most plain bytes that TLS buffers before they are encrypted and sent.
 const TLS_BUFFER: usize = 64 << 10;
 
+/// Bytes read at a time.
+pub(super) const READ_MAX: usize = 64 << 10;
+
 /// See the head of this file.
 pub(super) struct Stream {
     socket: TcpStream,
     tls: Option<Box<Connection>>,
+    /// Where bytes are received: to make room at the end of the input takes longer than to copy a
+    /// few messages there.
+    received: Box<[u8]>,
 }
 
 /// The result of an attempt to move bytes.
@@ -21,6 +27,8 @@ pub(super) struct Stream {
 pub(super) enum Moved {
     /// Some bytes were moved; there may be more.
     Some,
+    /// Every byte that had arrived was moved. The socket becomes ready with the next one.
+    All,
     /// The socket must become ready first.
     Blocked,
     /// The peer has closed the connection.
@@ -35,7 +43,7 @@ impl Stream {
             tls.set_buffer_limit(Some(TLS_BUFFER));
             Box::new(tls)
         });
-        Stream { socket, tls }
+        Stream { socket, tls, received: vec![0; READ_MAX].into() }
     }
 
     /// Returns the result of connecting, once the socket is writable; `None` while it is in
@@ -51,12 +59,18 @@ impl Stream {
         }
     }
 
-    /// Appends received bytes to `input`, at most about `limit`.
-    pub(super) fn read(&mut self, input: &mut Vec<u8>, limit: usize) -> io::Result<Moved> {
-        let Stream { socket, tls } = self;
-        let Some(session) = tls else { return read_into(socket, input, limit) };
+    /// Appends received bytes to `input`, at most [`READ_MAX`].
+    pub(super) fn read(&mut self, input: &mut Vec<u8>) -> io::Result<Moved> {
+        let Stream { socket, tls, received } = self;
+        let Some(session) = tls else {
+            let before = input.len();
+            let moved = read_into(socket, input, received)?;
+            // epoll(7): a read of a stream that returns less than it could has emptied it.
+            let is_all = moved == Moved::Some && (1..READ_MAX).contains(&(input.len() - before));
+            return Ok(if is_all { Moved::All } else { moved });
+        };
         loop {
-            match read_into(&mut session.reader(), input, limit)? {
+            match read_into(&mut session.reader(), input, received)? {
                 Moved::Blocked => {}
                 moved => return Ok(moved),
             }
@@ -78,7 +92,7 @@ impl Stream {
 
     /// Sends bytes from the front of `output` and removes them.
     pub(super) fn write(&mut self, output: &mut Vec<u8>) -> io::Result<Moved> {
-        let Stream { socket, tls } = self;
+        let Stream { socket, tls, .. } = self;
         let Some(tls) = tls else { return write_from(socket, output) };
         loop {
             let before = output.len();
@@ -114,14 +128,13 @@ impl Stream {
     }
 }
 
-fn read_into(from: &mut impl Read, input: &mut Vec<u8>, limit: usize) -> io::Result<Moved> {
-    let start = input.len();
-    input.resize(start + limit, 0);
-    let result = from.read(&mut input[start..]);
-    input.truncate(start + result.as_ref().map_or(0, |len| *len));
-    match result {
+fn read_into(from: &mut impl Read, input: &mut Vec<u8>, received: &mut [u8]) -> io::Result<Moved> {
+    match from.read(received) {
         Ok(0) => Ok(Moved::Closed),
-        Ok(_) => Ok(Moved::Some),
+        Ok(len) => {
+            input.extend_from_slice(&received[..len]);
+            Ok(Moved::Some)
+        }
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock) => Ok(Moved::Blocked),
         Err(error) if error.kind() == ErrorKind::Interrupted => Ok(Moved::Some),
         Err(error) => Err(error),

@@ -5,13 +5,14 @@
 //!  a change:  flow-mod ─▶ Switch ─▶ Executor::update
 //!  a rebuild: Executor::job ─▶ (another thread) ─▶ Executor::finish
 //!  a packet:  frame ─▶ Executor::execute ─▶ Verdict (the edited frame leaves), Outbox (all else)
+//!             or, on a data path that takes no lock, Forwarder::execute
 //! ```
 //!
-//! A switch and its executor are behind one lock, which the data path takes once a burst. So an
-//! executor may use the groups, meters and ports of the switch directly, and a change is in force
-//! for the next burst once `update` has returned. [`Planned`] interprets, with flows found by a
-//! plan. A faster executor must give the same answers and, after [`Executor::credit`], the same
-//! counters.
+//! A switch and its executor are behind one lock. An executor with a [`Forwarder`] gives it to the
+//! data path, which executes packets beside changes. Otherwise the data path takes the lock once a
+//! burst. In both cases a change is in force for the next burst once `update` has returned.
+//! [`Planned`] interprets, with flows found by a plan. A faster executor must give the same answers
+//! and, after [`Executor::credit`], the same counters.
 
 pub(crate) mod perform;
 
@@ -45,6 +46,17 @@ pub trait Executor: Send {
         frame: &mut [u8],
         out: &mut Outbox,
     ) -> Verdict;
+
+    /// Returns what executes packets without the switch and its lock, once; `None` if this executor
+    /// needs them. From then on [`Executor::execute`] is not called.
+    fn forwarder(&mut self) -> Option<Box<dyn Forwarder>> {
+        None
+    }
+
+    /// Returns whether memory of the executor waits until the forwarder has begun another burst.
+    fn waits_for_forwarder(&self) -> bool {
+        false
+    }
 
     /// Adds the executor's own counts to the counters of the switch. Call it before counters or
     /// deadlines are read.
@@ -94,6 +106,16 @@ pub trait Executor: Send {
     fn finish(&mut self, switch: &mut Switch, result: Box<dyn Any + Send>) {
         let _ = (switch, result);
     }
+}
+
+/// Executes the packets of one thread, while other threads change the switch.
+pub trait Forwarder: Send {
+    /// Begins a burst at `now`. The newest state that [`Executor::update`] has published is in force
+    /// for it.
+    fn begin(&mut self, now: Time);
+
+    /// Executes a frame of the burst, as [`Executor::execute`] does.
+    fn execute(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict;
 }
 
 /// How far an executor has added its counts.

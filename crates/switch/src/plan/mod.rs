@@ -20,16 +20,18 @@ mod entry;
 mod explain;
 pub mod hash;
 mod lanes;
+mod shelf;
 mod tree;
 mod trie;
 
 pub use crate::flow::Rule;
 pub use base::{Base, Body, Packed, Shape, Subtable};
 pub use cache::Cache;
-pub use delta::{Delta, Shelf};
+pub use delta::Delta;
 pub use entry::Entry;
 pub use hash::{Hash, Slot};
 pub use lanes::{Lanes, Piece};
+pub use shelf::Shelf;
 pub use tree::{Tree, TreeNode};
 pub use trie::{KeyBits, Trie};
 

@@ -1,0 +1,141 @@
+//! After the reply to a barrier no packet leaves by a rule that was replaced before the barrier,
+//! whatever arrives meanwhile.
+#![cfg(target_os = "linux")]
+
+use fastpath::switch::executor;
+use fastpath_engine::Notice;
+use fastpath_engine::port::{Memory, Port};
+use fastpath_engine::switching::{Control, Datapath, PacketInLimit, serve};
+use fastpath_openflow::agent::{Agent, Doorbell, FailMode, Listen, Options, Security};
+use fastpath_openflow::message::{Hello, Message, NO_BUFFER, decode, frame_len};
+use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Limits, Match, Switch};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The frames between arrival and departure.
+const IN_FLIGHT: usize = 512;
+
+#[test]
+fn after_each_barrier_under_load_no_packet_leaves_by_the_rule_before() {
+    barriers(300);
+}
+
+#[test]
+#[ignore = "takes half a minute"]
+fn after_each_of_ten_thousand_barriers_under_load_no_packet_leaves_by_the_rule_before() {
+    barriers(10_000);
+}
+
+fn barriers(count: u32) {
+    let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+    let (mut ports, mut ends) = (Vec::new(), Vec::new());
+    for number in 1..=3 {
+        let (port, end) = Memory::new(&format!("p{number}"), 1 << 20);
+        ports.push((number, Box::new(port) as Box<dyn Port>));
+        ends.push(end);
+        switch.set_port(number, fastpath_switch::Port::up());
+    }
+    let machine_code = executor(&mut switch, &|why| panic!("{why}"));
+    let doorbell = Doorbell::new().unwrap();
+    let control = Control::new(switch, machine_code, PacketInLimit::default(), doorbell.ringer()).unwrap();
+    let memory = NonZeroUsize::new(16 << 20).unwrap();
+    let _running = serve(&control, Datapath::new(&control, ports, memory, Notice::none())).unwrap();
+    let options = Options {
+        datapath_id: 1,
+        ports: BTreeMap::new(),
+        listen: vec![Listen { security: Security::Plain, at: (Ipv4Addr::LOCALHOST, 0).into() }],
+        snoop: Vec::new(),
+        connect: Vec::new(),
+        tls: None,
+        fail_mode: FailMode::Secure,
+        probe_every: Duration::ZERO,
+        backoff_max: Duration::from_secs(1),
+        links: None,
+        notice: Notice::none(),
+    };
+    let agent = Agent::start(&control, doorbell, options).unwrap();
+    let mut peer = Peer(TcpStream::connect(agent.listening()[0]).unwrap(), Vec::new());
+    peer.say([Message::Hello(Hello::ours())]);
+
+    let (stop, left) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let drain = |port: u32| {
+        let frames = ends[port as usize - 1].recv(usize::MAX, |_| ());
+        left.fetch_add(frames, Ordering::Relaxed);
+        frames
+    };
+    // Frames arrive all the time, as many as ports have room for: a port may keep others longer.
+    let load = || {
+        let mut sent = 0;
+        while !stop.load(Ordering::Relaxed) {
+            if sent - left.load(Ordering::Relaxed) >= IN_FLIGHT {
+                std::thread::yield_now();
+            } else {
+                sent += ends[0].send([&[7; 60][..]; 8]);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
+        for round in 0..count {
+            let (port, before) = if round.is_multiple_of(2) { (2, 3) } else { (3, 2) };
+            // Changes of others beside it let bases be built.
+            let other = FieldMatch::exact(Field::EthDst, (0x0200_0000_0000 + u64::from(round)).into());
+            let other = FlowMod::add(0, 1, Match::new(&[other]).unwrap(), Instructions::apply([]));
+            let change = FlowMod::add(0, 9, Match::any(), Instructions::apply([Action::output(port)]));
+            let mods = [change, other].map(|request| Message::FlowMod { buffer_id: NO_BUFFER, request });
+            peer.say(mods.into_iter().chain([Message::BarrierRequest]));
+            while peer.hear() != Message::BarrierReply {
+                std::thread::yield_now();
+            }
+            if round == 0 {
+                scope.spawn(load);
+            }
+            drain(before);
+            // Frames go on to arrive, and leave by the new rule.
+            while drain(port) == 0 {
+                std::thread::yield_now();
+            }
+            assert_eq!(drain(before), 0, "frames left by port {before} after barrier {round}");
+        }
+    });
+    assert!(left.into_inner() >= count as usize);
+}
+
+/// Ends the load, also after a failure.
+struct StopOnDrop<'s>(&'s AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Peer(TcpStream, Vec<u8>);
+
+impl Peer {
+    fn say(&mut self, messages: impl IntoIterator<Item = Message>) {
+        let mut bytes = Vec::new();
+        messages.into_iter().for_each(|message| message.encode(1, &mut bytes));
+        self.0.write_all(&bytes).unwrap();
+    }
+
+    fn hear(&mut self) -> Message {
+        loop {
+            if let Ok(Some(len)) = frame_len(&self.1)
+                && len <= self.1.len()
+            {
+                let message = decode(&self.1[..len]).unwrap().1;
+                self.1.drain(..len);
+                return message;
+            }
+            let mut bytes = [0; 4096];
+            let len = self.0.read(&mut bytes).unwrap();
+            assert!(len > 0, "the agent has closed the connection");
+            self.1.extend_from_slice(&bytes[..len]);
+        }
+    }
+}
