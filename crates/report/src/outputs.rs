@@ -390,6 +390,29 @@ mod tests {
     }
 
     #[test]
+    fn the_evaluation_of_models_has_a_chart_of_its_differences() {
+        let figure = |id: &str, published: &str, ours: serde_json::Value| {
+            json!({"id": id, "publication": "Joglekar 2004", "place": "Table 5.6", "quantity": "loss",
+                   "doc_value": published, "ours": ours, "pass": true})
+        };
+        let results = [
+            ("a", "10", json!(10.5)),
+            ("b", "2", json!(2.0)),
+            ("c", "-4", json!(-5.0)),
+            ("d", "0", json!(1.0)),
+        ];
+        let results = results.map(|(id, published, ours)| figure(id, published, ours));
+        let evaluated = json!({"results": results, "passed": 4, "total": 4});
+        let report = Report::new(&[]).with_output(&CommandOutput::parse(evaluated).expect("an output"));
+        let image = report.svg();
+        for shown in
+            ["Difference of the recomputed figures from the published ones", "Joglekar 2004", "as published"]
+        {
+            assert!(image.contains(&format!(">{shown}</text>")), "{shown}: {image}");
+        }
+    }
+
+    #[test]
     fn objects_that_no_command_prints_are_refused_with_the_reason() {
         let error = |output: Value| CommandOutput::parse(output).unwrap_err().to_string();
         assert!(error(json!({"x": 1})).starts_with("neither a record nor output"));

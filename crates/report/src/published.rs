@@ -125,6 +125,34 @@ impl EvaluationOutput {
         }
     }
 
+    /// Returns a chart of how far recomputed figures are from the published ones, if this is an
+    /// evaluation of models. Its figures have many units, so that the chart shows shares.
+    fn deviations(&self) -> Option<Chart> {
+        let mut series: Vec<Series> = Vec::new();
+        for (place, figure) in self.results.iter().take(ROWS_MAX).enumerate() {
+            let Some(published) = figure.doc_value.as_ref().and_then(Stated::number) else { continue };
+            let Some(ours) = figure.ours.as_ref().and_then(Stated::number) else { continue };
+            if published == 0.0 {
+                continue;
+            }
+            let point = ((place + 1) as f64, 100.0 * (ours / published - 1.0));
+            let name = figure.publication.as_deref().unwrap_or("other");
+            match series.iter_mut().find(|series| series.name == name) {
+                Some(series) => series.points.push(point),
+                None => series.push(Series { name: name.to_owned(), points: vec![point] }),
+            }
+        }
+        let points = || series.iter().flat_map(|series| &series.points);
+        let last = points().map(|point| point.0).reduce(f64::max)?;
+        let equal = Series { name: "as published".to_owned(), points: vec![(1.0, 0.0), (last, 0.0)] };
+        (points().count() >= POINTS_MIN).then(|| Chart {
+            title: "Difference of the recomputed figures from the published ones".to_owned(),
+            x: Axis::new("figure, in the order of the tables", Scale::Linear),
+            y: Axis::new("difference, per cent of the published value", Scale::Linear),
+            drawing: Drawing::Points(series, vec![equal]),
+        })
+    }
+
     /// Makes the sections of the page.
     pub(super) fn sections(&self) -> Vec<Section> {
         let missed = self.results.iter().filter(|figure| figure.pass == Some(false)).take(ROWS_MAX);
@@ -132,7 +160,7 @@ impl EvaluationOutput {
         let summary = Section {
             title: "Summary, and what does not pass".to_owned(),
             notes: vec![format!("{} of {} figures pass", self.passed, self.total)],
-            charts: vec![],
+            charts: self.deviations().into_iter().collect(),
             tables: if missed.is_empty() { vec![] } else { vec![table(&missed, true)] },
         };
         let mut publications: Vec<(Option<&str>, Vec<&StatedFigure>)> = Vec::new();

@@ -164,7 +164,7 @@ pub fn switch(
     let found = fastpath_measure::switch_cost(&question, progress).map_err(refuse)?;
     let provenance = watch.provenance(tool, seed, found.updates.packets);
     let parameters = Map::from_iter([
-        ("table".to_owned(), json!(format!("{:?}", question.rules))),
+        ("table".to_owned(), json!(question.rules.to_string())),
         ("flows".to_owned(), json!(flows)),
         ("frame_bytes".to_owned(), json!(64)),
     ]);

@@ -12,7 +12,7 @@ use fastpath_wire::build::{Ip, Tcp};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 /// The ingress port.
 pub(super) const IN: u32 = 1;
@@ -72,6 +72,21 @@ pub enum RulesError {
     /// The switch refuses the rules.
     #[error("the switch refuses the rules: {0}")]
     Refused(#[from] Refusal),
+}
+
+/// As [`Rules::from_str`] reads them.
+impl fmt::Display for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rules::Cidr(count) => write!(f, "cidr:{count}"),
+            Rules::CidrFile(file) => write!(f, "cidr:{}", file.display()),
+            Rules::Acl(count) => write!(f, "acl:{count}"),
+            Rules::AclFile(file) => write!(f, "acl:{}", file.display()),
+            Rules::Mac(count) => write!(f, "mac:{count}"),
+            Rules::Gateway => f.write_str("pipeline:gateway"),
+            Rules::LoadBalancer => f.write_str("pipeline:load-balancer"),
+        }
+    }
 }
 
 impl FromStr for Rules {
@@ -378,6 +393,17 @@ mod tests {
         let rules = |text: &str| text.parse::<Rules>().ok();
         assert_eq!(rules("cidr:912"), Some(Rules::Cidr(912)));
         assert_eq!(rules("cidr:routes.txt"), Some(Rules::CidrFile("routes.txt".into())));
+        for text in [
+            "cidr:912",
+            "cidr:routes.txt",
+            "acl:7",
+            "acl:a/b.txt",
+            "mac:3",
+            "pipeline:gateway",
+            "pipeline:load-balancer",
+        ] {
+            assert_eq!(rules(text).map(|rules| rules.to_string()).as_deref(), Some(text));
+        }
         assert_eq!(rules("pipeline:gateway"), Some(Rules::Gateway));
         assert_eq!(
             [rules("acl:70000"), rules("pipeline:x"), rules("cidr"), rules("mac:0")],
