@@ -57,6 +57,6 @@ pub use network::{Delivery, Network, Options};
 pub use observer::{Observer, Passage};
 pub use openflow::{Executors, MakeExecutor};
 pub use part::Part;
-pub use pool::{FRAME_MAX, Frame, FramePool, SegmentFrames, SegmentRun};
+pub use pool::{FRAME_MAX, Frame, FramePool, SegmentFrames, SegmentRun, UnusedMemory};
 pub use route::{Fib, NextHop, Route, Routes};
 pub use schedule::{LinkChange, ScheduleFull};

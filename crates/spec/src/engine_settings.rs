@@ -8,6 +8,7 @@
 //! late      = "deliver"   # or "drop": what becomes of such a frame
 //! idle      = "save"      # or "busy": poll instead of sleeping
 //! workers   = "auto"      # or a number of threads, or the cores they run on: [1, 3]
+//! memory    = "256MiB"    # the most for frames in the network; absent: 1GiB, or half of the cgroup's limit
 //! ```
 
 use crate::fields::{Field, Fields};
@@ -15,7 +16,7 @@ use crate::mistake::{Remarks, nearest};
 use crate::schema;
 use crate::tree::Tree;
 use crate::write::text;
-use fastpath_units::Duration;
+use fastpath_units::{Bytes, Duration};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
 
@@ -30,6 +31,8 @@ pub struct EngineSettings {
     pub idle: Option<Idle>,
     /// How many workers, and where.
     pub workers: Option<Workers>,
+    /// The most memory for frames in the network, bytes.
+    pub memory: Option<NonZeroUsize>,
 }
 
 /// The action on a frame that is released later than tolerated.
@@ -76,6 +79,8 @@ impl Workers {
     }
 }
 
+/// Each size of frames takes 64 KiB at a time.
+const MEMORY_MIN: Bytes = Bytes(4 << 20);
 /// More workers than any machine has cores.
 const WORKERS_MAX: u64 = 1024;
 
@@ -88,8 +93,24 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> EngineSettings 
         .get("idle")
         .and_then(|field| word(&field, [("busy", Idle::Busy), ("save", Idle::Save)], remarks));
     let workers = fields.get("workers").and_then(|field| workers(&field, remarks));
+    let memory = fields.get("memory").and_then(|field| {
+        let read = memory(field.text("256MiB", remarks)?);
+        read.map_err(|(what, instead)| remarks.mistake(field.at, what, instead)).ok()
+    });
     fields.finish(remarks);
-    EngineSettings { tolerance, late, idle, workers }
+    EngineSettings { tolerance, late, idle, workers, memory }
+}
+
+/// Reads the most memory for frames.
+///
+/// # Errors
+/// What is wrong, and what to write.
+pub fn memory(text: &str) -> Result<NonZeroUsize, (String, String)> {
+    let instead = || format!("write at least {MEMORY_MIN}, for example \"256MiB\"");
+    let bytes: Bytes = text.parse().map_err(|_| (format!("'{text}' is not a size in bytes"), instead()))?;
+    let memory = usize::try_from(bytes.0).ok().and_then(NonZeroUsize::new);
+    let memory = memory.filter(|memory| memory.get() as u64 >= MEMORY_MIN.0);
+    memory.ok_or_else(|| (format!("{bytes} of memory is too little for frames"), instead()))
 }
 
 fn tolerance(field: &Field, remarks: &mut Remarks) -> Option<Duration> {
@@ -157,6 +178,7 @@ impl EngineSettings {
                 Workers::Cores(cores) => json!(cores),
             }),
         );
+        put("memory", self.memory.map(|memory| json!(Bytes(memory.get() as u64).to_string())));
         Value::Object(table)
     }
 }
@@ -174,6 +196,7 @@ pub(crate) fn schema() -> Value {
             "How many threads, or their cores.",
             json!({ "anyOf": [{ "const": "auto" }, count, cores] }),
         ),
+        ("memory", "The most memory for frames in the network.", json!({ "type": "string" })),
     ]);
     schema::table(all, &[])
 }

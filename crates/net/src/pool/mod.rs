@@ -67,6 +67,20 @@ pub struct FramePool {
     super_packets: SuperPackets,
 }
 
+/// Memory that a pool no longer holds.
+#[derive(Debug)]
+pub struct UnusedMemory {
+    chunks: Vec<Box<[u8]>>,
+    _free: Vec<Vec<u32>>,
+}
+
+impl UnusedMemory {
+    /// Returns whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+}
+
 /// The slots of one size.
 #[derive(Debug)]
 struct Class {
@@ -206,6 +220,20 @@ impl FramePool {
         }
     }
 
+    /// Takes the memory that no frame uses out of the pool: that of every size of which no frame is
+    /// live. Dropping the result returns it to the allocator, which may take long.
+    pub fn take_unused(&mut self) -> UnusedMemory {
+        let mut unused = UnusedMemory { chunks: Vec::new(), _free: Vec::new() };
+        for class in &mut self.classes {
+            if class.free.len() == class.chunks.len() * class.slots_per_chunk() {
+                self.reserved -= class.chunks.iter().map(|chunk| chunk.len()).sum::<usize>();
+                unused.chunks.append(&mut class.chunks);
+                unused._free.push(std::mem::take(&mut class.free));
+            }
+        }
+        unused
+    }
+
     /// Returns the number of live frames.
     pub fn live(&self) -> usize {
         self.live
@@ -253,6 +281,23 @@ mod tests {
         assert_eq!((pool.bytes(&copy), pool.bytes(&frame)), (&[7; 100][..], &[7; 100][..]));
     }
 
+    #[test]
+    fn memory_that_no_frame_uses_is_taken_out_and_frames_keep_theirs() {
+        let mut pool = pool(1 << 20);
+        let kept = pool.insert(&[7; 100]).unwrap();
+        let frames: Vec<Frame> = (0..300).map(|_| pool.insert(&[1; 1500]).unwrap()).collect();
+        let before = pool.reserved();
+        assert!(pool.take_unused().is_empty(), "both sizes are in use");
+        frames.into_iter().for_each(|frame| pool.free(frame));
+        assert!(!pool.take_unused().is_empty());
+        assert_eq!(before - pool.reserved(), (300usize * 1536).next_multiple_of(64 * 1536));
+        assert_eq!((pool.bytes(&kept), pool.live()), (&[7; 100][..], 1));
+        let again: Vec<Frame> = (0..300).map(|_| pool.insert(&[2; 1500]).unwrap()).collect();
+        assert_eq!(pool.reserved(), before);
+        again.into_iter().chain([kept]).for_each(|frame| pool.free(frame));
+        assert_eq!((pool.take_unused().is_empty(), pool.reserved()), (false, 0));
+    }
+
     proptest! {
         #[test]
         fn frames_never_share_bytes(ops in proptest::collection::vec((0usize..5, 1usize..70_000, any::<u8>()), 1..120)) {
@@ -264,6 +309,7 @@ mod tests {
                         let (frame, _) = alive.swap_remove(len % alive.len());
                         pool.free(frame);
                     }
+                    2 if len % 3 == 0 => drop(pool.take_unused()),
                     1 if !alive.is_empty() => {
                         let (original, content) = &alive[len % alive.len()];
                         let content = content.clone();
