@@ -50,6 +50,10 @@ struct RealTimeArgs {
     /// parallel; a connected network, link groups and the per-packet log use one.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroUsize>,
+    /// The most memory for frames in the network, for example 256MiB; by default 1GiB, or half of
+    /// the limit of the cgroup.
+    #[arg(long, value_name = "BYTES", value_parser = memory)]
+    memory: Option<NonZeroUsize>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -64,6 +68,10 @@ fn at_least_one(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse().map_err(|_| "write a number from 1")
 }
 
+fn memory(text: &str) -> Result<NonZeroUsize, String> {
+    fastpath_spec::memory(text).map_err(|(what, instead)| format!("{what}; {instead}"))
+}
+
 impl RealTimeArgs {
     fn apply_to(&self, options: &mut fastpath_engine::Options) {
         options.tolerance = self.tolerance.or(options.tolerance);
@@ -72,6 +80,7 @@ impl RealTimeArgs {
         if let Some(count) = self.workers {
             options.workers = Some(Workers::Count(count));
         }
+        options.network.pool_limit = self.memory.unwrap_or(options.network.pool_limit);
     }
 }
 
@@ -95,7 +104,7 @@ impl NetworkArgs {
     ) -> anyhow::Result<Lab> {
         let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         let name = self.name.clone().unwrap_or_else(|| fastpath::name_of(&self.spec));
-        let mut options = network.engine_options(self.seed, Notice::to_stderr());
+        let mut options = network.engine_options(self.seed, Notice::to_stderr())?;
         options.packet_log.clone_from(&self.ledger);
         options.http.clone_from(&self.http);
         self.real_time.apply_to(&mut options);

@@ -241,3 +241,13 @@ fn faucet_separates_vlans_and_its_access_list_drops_frames() {
     let script = concat!(include_str!("controllers/connected.sh"), include_str!("controllers/faucet.sh"));
     in_namespaces(test, script, venv("faucet", "bin/faucet"), &[("CONFIG", config)]);
 }
+
+#[test]
+fn os_ken_controls_two_openflow_nodes_of_a_lab() {
+    let test = "os_ken_controls_two_openflow_nodes_of_a_lab";
+    if !Path::new("/dev/net/tun").exists() {
+        eprintln!("SKIPPED: {test}: no /dev/net/tun");
+        return;
+    }
+    in_namespaces(test, include_str!("controllers/lab.sh"), venv("osken", "apps/simple_switch_13.py"), &[]);
+}

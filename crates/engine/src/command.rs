@@ -184,6 +184,12 @@ impl CommandReceiver {
         self.shared.bell.as_fd()
     }
 
+    /// Returns what makes the doorbell ring.
+    pub(crate) fn waker(&self) -> impl Fn() + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || shared.bell.ring()
+    }
+
     /// Makes the doorbell unreadable until it rings again.
     pub(crate) fn silence(&self) {
         self.shared.bell.silence();

@@ -1,10 +1,12 @@
 //! Starts and stops an engine: a topology and its ports become threads, and at the end a
 //! [`Report`].
 
+use crate::cgroup;
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
 use crate::control::{HttpAddress, HttpEndpoint, Server};
 use crate::lateness::{self, LatenessPolicy};
+use crate::node_switch::NodeSwitch;
 use crate::notice::Notice;
 use crate::packet_log::{self, LogThread};
 use crate::port::Port;
@@ -13,9 +15,9 @@ use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::WorkerGroup;
 use fastpath_net::packet_log::PacketLog;
 use fastpath_net::{EdgeId, Network, Observer, Part};
-use fastpath_spec::{EngineSettings, Idle, Late, Node, Topology, Workers};
+use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeId, Topology, Workers};
 use fastpath_sys::thread;
-use fastpath_units::Duration;
+use fastpath_units::{Bytes, Duration};
 use std::any::Any;
 use std::io;
 use std::num::NonZeroUsize;
@@ -48,6 +50,8 @@ pub struct Options {
     pub http: Option<HttpAddress>,
     /// Where to write the per-packet log (pcapng); `None` for none.
     pub packet_log: Option<PathBuf>,
+    /// The switches of OpenFlow nodes with controllers.
+    pub switches: Vec<NodeSwitch>,
     /// Receives events of the run, for example a port that fails.
     pub notice: Notice,
 }
@@ -66,6 +70,7 @@ impl Options {
             control: None,
             http: None,
             packet_log: None,
+            switches: Vec::new(),
             notice,
         }
     }
@@ -75,6 +80,7 @@ impl Options {
         self.tolerance = self.tolerance.or(settings.tolerance);
         self.late = self.late.or(settings.late);
         self.idle = self.idle.or(settings.idle);
+        self.network.pool_limit = settings.memory.unwrap_or(self.network.pool_limit);
         if self.workers.is_none() {
             self.workers.clone_from(&settings.workers);
         }
@@ -118,6 +124,14 @@ pub enum StartError {
         /// The reason.
         source: io::Error,
     },
+    /// The controllers of an OpenFlow node cannot be served.
+    #[error("openflow {node}: {why}")]
+    OpenFlow {
+        /// The node.
+        node: String,
+        /// The reason.
+        why: String,
+    },
     /// The operating system refused a thread or a descriptor.
     #[error("starting the engine: {0}")]
     System(#[from] io::Error),
@@ -142,6 +156,17 @@ pub struct Running {
     topology: Arc<Topology>,
     stopper: Stopper,
     clock: Clock,
+    /// What serves the controllers of OpenFlow nodes.
+    serving: Serving,
+}
+
+/// Ends with the engine.
+struct Serving(Vec<Box<dyn Any + Send + Sync>>);
+
+impl std::fmt::Debug for Serving {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Serving({})", self.0.len())
+    }
 }
 
 /// Ends a [`Running`] engine from any thread.
@@ -188,6 +213,20 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     if let Some(endpoint) = &server.tcp {
         options.notice.send(&format!("control API at {endpoint}"));
     }
+    if let Some(limit) =
+        cgroup::memory_limit().filter(|limit| options.network.pool_limit.get() as u64 > *limit)
+    {
+        let pool_limit = Bytes(options.network.pool_limit.get() as u64);
+        options.notice.send(&format!(
+            "frames may take {pool_limit} of memory, more than the limit of the cgroup, {}: the run may be killed",
+            Bytes(limit)
+        ));
+    }
+    if options.idle.unwrap_or_default() == Idle::Save
+        && let Some(low) = cgroup::raise_weight()
+    {
+        options.notice.send(&low);
+    }
     let clock = Clock::start();
     let pool_limit = options.network.pool_limit.get() / parts.len();
     let network = fastpath_net::Options {
@@ -203,6 +242,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         topology: Arc::clone(&shown),
         stopper,
         clock,
+        serving: Serving(Vec::new()),
     };
     let mut queue = None;
     if let Some((ledger, writer)) = ledger {
@@ -211,6 +251,11 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     for ((part, commands), core) in parts.into_iter().zip(receivers).zip(cores) {
         let ports =
             part.edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();
+        let switches = options.switches.iter().filter_map(|switch| {
+            let node = part.topology.nodes.iter().position(|node| node.name == switch.node)?;
+            Some((NodeId(node as u32), switch.control.clone()))
+        });
+        let switches = switches.collect();
         let config = WorkerConfig {
             clock,
             ports,
@@ -220,6 +265,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
             notice: options.notice.clone(),
             core,
             open_ports: Arc::clone(&open_ports),
+            switches,
         };
         // An error drops `running`, which ends the workers that run already.
         running.workers.push(match queue.take() {
@@ -228,6 +274,10 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
                 work(Network::observed(part.topology, network.clone(), ledger), config, group.clone())
             }
         }?);
+    }
+    for NodeSwitch { node, serve, .. } in options.switches {
+        let serving = serve().map_err(|why| StartError::OpenFlow { node, why })?;
+        running.serving.0.push(serving);
     }
     Ok(running)
 }
@@ -291,6 +341,7 @@ where
 impl Drop for Running {
     fn drop(&mut self) {
         self.stopper.stop();
+        self.serving.0.clear();
         // `join` and `stop` report how it ended.
         self.workers.drain(..).for_each(|worker| drop(worker.join()));
         let _ = self.log_thread.take().map(LogThread::finish);

@@ -40,12 +40,14 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod cgroup;
 mod clock;
 mod command;
 pub mod control;
 mod delays;
 mod engine;
 mod lateness;
+mod node_switch;
 mod notice;
 mod packet_log;
 pub mod port;
@@ -59,12 +61,14 @@ mod worker_clock;
 mod worker_group;
 
 pub use attach::{AttachError, attach};
+pub use cgroup::memory_default;
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{EdgePorts, Options, Panicked, Running, StartError, Stopper, start};
 pub use fastpath_spec::{Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;
+pub use node_switch::{NodeSwitch, StartServing};
 pub use notice::Notice;
 pub use packet_log::PacketLogReport;
 pub use report::{

@@ -17,6 +17,7 @@
 use crate::clock::Clock;
 use crate::command::{Command, CommandReceiver, EdgeState, PipeState, Refusal, Snapshot, When, WorkerState};
 use crate::lateness::{LatenessPolicy, Releases};
+use crate::node_switch::WorkerSwitch;
 use crate::notice::Notice;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
@@ -24,7 +25,7 @@ use crate::sleep_margin::SleepMargin;
 use crate::worker_clock::WorkerClock;
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
-use fastpath_sys::thread::{minimise_timer_slack, set_high_priority};
+use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 use std::io;
@@ -54,6 +55,8 @@ const POLL_INTERVAL: Duration = Duration::from_us(200);
 /// not wake its reader (drivers/net/tun.c wakes it before it marks the end, so the reader finds
 /// nothing and sleeps on), but reading from it fails.
 const HEARTBEAT: Duration = Duration::from_ms(100);
+/// After this long without a frame, memory that no frame uses is returned to the system.
+const RELEASED_AFTER: Duration = Duration::from_secs(10);
 /// Silent ports polled per heartbeat.
 const HEARTBEAT_PORTS: usize = 64;
 
@@ -70,6 +73,8 @@ pub(crate) struct WorkerConfig {
     pub(crate) core: Option<u32>,
     /// Ports of all workers that have not failed.
     pub(crate) open_ports: Arc<AtomicUsize>,
+    /// The switches of OpenFlow nodes with controllers.
+    pub(crate) switches: Vec<WorkerSwitch>,
 }
 
 /// See the head of this file.
@@ -93,12 +98,15 @@ pub(crate) struct Worker<O> {
     arrived: Vec<(EdgeId, Frame)>,
     due: Vec<Delivery>,
     commands: CommandReceiver,
+    switches: Vec<WorkerSwitch>,
     idle: Idle,
     policy: LatenessPolicy,
     core: Option<u32>,
     sleep_margin: SleepMargin,
     /// When a frame last moved.
     moved_at: Time,
+    /// Whether unused memory was released since then.
+    has_released: bool,
     /// When silent ports are polled next.
     heartbeat_at: Time,
     busy: Duration,
@@ -134,7 +142,11 @@ impl<O: Observer> Worker<O> {
     /// Creates a worker for a network with a port for every edge. The thread that runs the worker
     /// must create it.
     pub(crate) fn new(network: Network<O>, config: WorkerConfig) -> io::Result<Worker<O>> {
-        let WorkerConfig { clock: time, ports, idle, policy, commands, notice, core, open_ports } = config;
+        let WorkerConfig { clock: time, ports, idle, policy, commands, notice, core, open_ports, switches } =
+            config;
+        for (_, control) in &switches {
+            control.wake_by(commands.waker());
+        }
         let clock = WorkerClock::new(time);
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
         let ready = Ready::new(&fds, commands.bell(), idle)?;
@@ -154,11 +166,13 @@ impl<O: Observer> Worker<O> {
             arrived: Vec::with_capacity(Burst::MAX),
             due: Vec::with_capacity(RELEASE),
             commands,
+            switches,
             idle,
             policy,
             core,
             sleep_margin: SleepMargin::default(),
             moved_at: now,
+            has_released: false,
             heartbeat_at: now,
             busy: Duration::ZERO,
             sleeps: 0,
@@ -193,17 +207,19 @@ impl<O: Observer> Worker<O> {
     fn iterate(&mut self) {
         let start = self.clock.now();
         let received = self.receive(start);
+        let injected = self.inject();
         let released = self.release(RELEASE.max(2 * received));
         // Answering may take long and is not an interruption.
         let now = match self.answer_commands() | self.show_carriers() {
             true => self.clock.after_long_work(),
             false => self.clock.now(),
         };
-        let has_moved = received > 0 || released;
+        let has_moved = received > 0 || injected || released;
         self.clock.expect(has_moved);
         if has_moved {
             self.busy = self.busy.saturating_add(now.since(start));
             self.moved_at = now;
+            self.has_released = false;
         } else {
             self.wait(now);
         }
@@ -241,6 +257,18 @@ impl<O: Observer> Worker<O> {
             }
         }
         received
+    }
+
+    /// Sends the frames of packet-outs by their nodes. Returns true if a switch had something to do.
+    fn inject(&mut self) -> bool {
+        let mut had_work = false;
+        for (node, control) in &self.switches {
+            if let Some(frames) = control.take_injected() {
+                self.network.originate(self.clock.now(), *node, frames);
+                had_work = true;
+            }
+        }
+        had_work
     }
 
     /// Hands about `most` frames that are due to their ports. Returns true if there were any.
@@ -449,8 +477,27 @@ impl<O: Observer> Worker<O> {
         }
     }
 
+    /// Returns memory that no frame uses to the system, on a thread of its own: this takes long where
+    /// many frames were held.
+    fn release_memory(&mut self) {
+        self.has_released = true;
+        let unused = self.network.pool_mut().take_unused();
+        if !unused.is_empty() {
+            let release = move || {
+                set_low_priority();
+                drop(unused);
+                release_heap();
+            };
+            // Without a thread it is dropped here.
+            let _ = std::thread::Builder::new().name("fastpath-free".to_owned()).spawn(release);
+        }
+    }
+
     /// Waits after an iteration in which nothing moved.
     fn wait(&mut self, now: Time) {
+        if !self.has_released && now.since(self.moved_at) >= RELEASED_AFTER {
+            self.release_memory();
+        }
         let Some(until) = self.sleep_until(now) else {
             std::hint::spin_loop();
             return;
@@ -601,8 +648,26 @@ mod tests {
             notice: Notice::none(),
             core: None,
             open_ports,
+            switches: Vec::new(),
         };
         (Worker::new(Network::new(topology, options), config).unwrap(), ends)
+    }
+
+    #[test]
+    fn a_quiet_worker_returns_the_memory_of_the_frames_that_have_gone() {
+        let (mut worker, ends) = worker(1);
+        let frame = [0x5a; 1000];
+        let pass = |worker: &mut Worker<()>| {
+            assert_eq!(ends[0].send([&frame[..]]), 1);
+            while ends[1].recv(usize::MAX, |_| ()) == 0 {
+                worker.iterate();
+            }
+            worker.network.pool().reserved()
+        };
+        assert!(pass(&mut worker) > 0 && !worker.has_released);
+        worker.release_memory();
+        assert_eq!((worker.network.pool().reserved(), worker.has_released), (0, true));
+        assert!(pass(&mut worker) > 0 && !worker.has_released);
     }
 
     #[test]

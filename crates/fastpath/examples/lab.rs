@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let path = std::env::args().nth(1).unwrap_or_else(|| "examples/two-hosts.toml".to_owned());
     let network = fastpath::load(path)?;
-    let options = network.engine_options(None, Notice::to_stderr());
+    let options = network.engine_options(None, Notice::to_stderr())?;
     let lab = match Lab::up(network.spec.topology, &format!("example-{}", std::process::id()), options) {
         Err(error) if error.is_refusal() => {
             println!("no hosts here: {error}");

@@ -30,13 +30,19 @@ pub struct Loaded {
 impl Loaded {
     /// Returns the options to run the network in real time: the seed given here, in the
     /// description, or [`DEFAULT_SEED`]; the description's `[engine]` table; OpenFlow tables as
-    /// machine code. `notice` is called for events of the run, such as a port that fails.
+    /// machine code; controllers of OpenFlow nodes. `notice` is called for events of the run, such
+    /// as a port that fails. The options are for one run.
+    ///
+    /// # Errors
+    /// The operating system refuses a descriptor.
     #[cfg(target_os = "linux")]
-    pub fn engine_options(&self, seed: Option<u64>, notice: Notice) -> fastpath_engine::Options {
+    pub fn engine_options(&self, seed: Option<u64>, notice: Notice) -> Result<fastpath_engine::Options> {
         let seed = seed.or(self.spec.topology.seed).unwrap_or(DEFAULT_SEED);
         let mut options = engine_options(seed, notice);
         options.fill_from(&self.spec.engine);
-        options
+        let directory = self.path.parent().unwrap_or(Path::new(""));
+        crate::switch::attach_controllers(&self.spec.topology, directory, &mut options)?;
+        Ok(options)
     }
 }
 
@@ -47,7 +53,8 @@ pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
         let notice = notice.clone();
         crate::switch::compiled(move |text| notice.send(text))
     };
-    let network = fastpath_net::Options { executors, ..fastpath_net::Options::with_seed(seed) };
+    let pool_limit = fastpath_engine::memory_default();
+    let network = fastpath_net::Options { executors, pool_limit, ..fastpath_net::Options::with_seed(seed) };
     fastpath_engine::Options { notice, ..fastpath_engine::Options::new(network) }
 }
 

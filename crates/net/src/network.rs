@@ -558,6 +558,22 @@ impl<O: Observer> Network<O> {
         }
     }
 
+    /// Lets the executor of an OpenFlow node take over what has changed, and sends frames by ports of
+    /// the node at `now`. A node of another kind sends none.
+    pub fn originate(&mut self, now: Time, node: NodeId, frames: impl IntoIterator<Item = (u32, Vec<u8>)>) {
+        self.advance(now);
+        let running = self.nodes.iter_mut().find(|running| running.id == node);
+        let Some(RunningNode { state: NodeState::OpenFlow(running), .. }) = running else { return };
+        running.tend();
+        for (port, bytes) in frames {
+            self.actions.push(match self.pool.insert(&bytes) {
+                Some(frame) => NodeAction::Originate { interface: port as usize - 1, frame },
+                None => NodeAction::NoBuffer,
+            });
+        }
+        self.perform(self.now, node);
+    }
+
     /// Passes a frame to a router or switch and performs its actions.
     fn forward(&mut self, at: Time, NodePort { node, interface }: NodePort, mut frame: Frame) {
         if !self.pool.copy_out(&mut frame) {

@@ -1,13 +1,13 @@
 //! An OpenFlow switch as a node of a network: the switch of `fastpath-switch`, run at the time of
 //! each frame.
 //!
-//! Interface `i` is port `i + 1`. The rules come from the topology. There is no controller: frames
-//! to a controller are dropped. Loops of OpenFlow switches are not blocked, because the rules
+//! Interface `i` is port `i + 1`. The rules come from the topology. Unless the executor has a
+//! controller, frames to one are dropped. Loops of OpenFlow switches are not blocked, because the rules
 //! determine the paths.
 
 use crate::fate::{NodeAction, Reason};
 use crate::pool::{Frame, FramePool};
-use fastpath_spec::rules;
+use fastpath_spec::{Node, rules};
 use fastpath_switch::execute::OutboxEntry;
 use fastpath_switch::ofctl::{self, RuleLine};
 use fastpath_switch::{Executor, Outbox, Planned, Switch, Verdict};
@@ -15,8 +15,9 @@ use fastpath_units::Time;
 use std::fmt;
 use std::sync::Arc;
 
-/// A function that creates the executor of a switch. Worker threads share it.
-pub type MakeExecutor = dyn Fn(&mut Switch) -> Box<dyn Executor> + Send + Sync;
+/// A function that creates the executor of a switch, given the name of its node. Worker threads
+/// share it.
+pub type MakeExecutor = dyn Fn(&str, &mut Switch) -> Box<dyn Executor> + Send + Sync;
 
 /// Creates the executor of each OpenFlow node. The default executor interprets plans. All executors
 /// have the same effect on packets.
@@ -37,13 +38,13 @@ impl Executors {
     }
 
     /// Returns executors created by `make`.
-    pub fn new(make: impl Fn(&mut Switch) -> Box<dyn Executor> + Send + Sync + 'static) -> Executors {
+    pub fn new(make: impl Fn(&str, &mut Switch) -> Box<dyn Executor> + Send + Sync + 'static) -> Executors {
         Executors(Some(Arc::new(make)))
     }
 
-    fn make(&self, switch: &mut Switch) -> Box<dyn Executor> {
+    fn make(&self, node: &str, switch: &mut Switch) -> Box<dyn Executor> {
         match &self.0 {
-            Some(make) => make(switch),
+            Some(make) => make(node, switch),
             None => Box::new(Planned::new(switch)),
         }
     }
@@ -63,13 +64,18 @@ impl fmt::Debug for OpenFlowNode {
 
 impl OpenFlowNode {
     /// Creates a switch with these rules, which [`rules`] must have checked.
-    pub(crate) fn new(lines: &[RuleLine], ports: usize, executors: &Executors) -> OpenFlowNode {
-        let mut switch = rules::switch(ports);
+    pub(crate) fn new(node: &Node, lines: &[RuleLine], executors: &Executors) -> OpenFlowNode {
+        let mut switch = rules::switch(node.interfaces.len());
         if let Err(mistakes) = ofctl::load(&mut switch, Time::ZERO, lines) {
             panic!("the rules have {} mistakes: they were not checked", mistakes.len());
         }
-        let executor = executors.make(&mut switch);
+        let executor = executors.make(&node.name, &mut switch);
         OpenFlowNode { switch, executor, out: Outbox::default() }
+    }
+
+    /// Lets the executor take over what has changed, also while no frames arrive.
+    pub(crate) fn tend(&mut self) {
+        self.executor.update(&mut self.switch);
     }
 
     pub(crate) fn receive(
@@ -92,14 +98,20 @@ impl OpenFlowNode {
         {
             actions.push(NodeAction::Forward { interface: port as usize - 1, frame });
         } else {
-            send_outputs(out, frame, pool, actions);
+            send_outputs(out, frame, executor.has_controller(), pool, actions);
         }
         out.clear();
     }
 }
 
 /// Sends the frame to the first output, copies to the others, or drops it without any output.
-fn send_outputs(out: &Outbox, mut frame: Frame, pool: &mut FramePool, actions: &mut Vec<NodeAction>) {
+fn send_outputs(
+    out: &Outbox,
+    mut frame: Frame,
+    has_controller: bool,
+    pool: &mut FramePool,
+    actions: &mut Vec<NodeAction>,
+) {
     let mut outputs = out.entries().filter_map(|(entry, bytes)| match entry {
         OutboxEntry::Output { port, .. } => Some((*port as usize - 1, bytes)),
         OutboxEntry::Controller(_) | OutboxEntry::Drop(_) => None,
@@ -109,7 +121,11 @@ fn send_outputs(out: &Outbox, mut frame: Frame, pool: &mut FramePool, actions: &
             OutboxEntry::Drop(reason) => Some(Reason::Switch(*reason)),
             OutboxEntry::Output { .. } | OutboxEntry::Controller(_) => None,
         });
-        return actions.push(NodeAction::Drop(frame, reason.unwrap_or(Reason::NoController)));
+        return actions.push(match reason {
+            Some(reason) => NodeAction::Drop(frame, reason),
+            None if has_controller => NodeAction::Consume(frame),
+            None => NodeAction::Drop(frame, Reason::NoController),
+        });
     };
     for (interface, bytes) in outputs {
         actions.push(match pool.insert(bytes) {

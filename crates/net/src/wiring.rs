@@ -131,7 +131,7 @@ impl Wiring {
                     NodeState::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))
                 }
                 (NodeKind::OpenFlow { lines, .. }, _, _) => {
-                    let node = OpenFlowNode::new(lines, node.interfaces.len(), executors);
+                    let node = OpenFlowNode::new(node, lines, executors);
                     NodeState::OpenFlow(Box::new(node))
                 }
                 _ => {

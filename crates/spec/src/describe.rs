@@ -70,8 +70,9 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     described.assign = node.kind.is_switch() || node.interfaces.iter().all(is_whole);
     match &node.kind {
         NodeKind::Host { port } => described.port.clone_from(port),
-        NodeKind::OpenFlow { rules, .. } if !rules.is_empty() => {
-            described.rules = Some(RuleSource::Text(rules.clone()));
+        NodeKind::OpenFlow { rules, controllers, .. } => {
+            described.rules = (!rules.is_empty()).then(|| RuleSource::Text(rules.clone()));
+            described.controllers.clone_from(controllers);
         }
         _ => {}
     }

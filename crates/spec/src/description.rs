@@ -25,6 +25,7 @@
 //! }
 //! ```
 
+use crate::controllers::Controllers;
 use crate::engine_settings::EngineSettings;
 use crate::host::HostSettings;
 use crate::kernel_router::KernelRouter;
@@ -96,6 +97,8 @@ pub struct NodeDescription {
     pub exec: Vec<String>,
     /// The settings of a router that is a namespace of the kernel.
     pub kernel: Option<KernelRouter>,
+    /// The controllers of an OpenFlow switch.
+    pub controllers: Controllers,
 }
 
 /// What a node does with frames.
@@ -276,6 +279,7 @@ impl NodeDescription {
             sysctls: BTreeMap::new(),
             exec: Vec::new(),
             kernel: None,
+            controllers: Controllers::default(),
         }
     }
 

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod controllers;
 mod default_queue;
 mod describe;
 mod description;
@@ -66,13 +67,14 @@ mod write;
 pub use fastpath_trace as trace;
 pub use fastpath_trace::mistake;
 
+pub use controllers::{ControllerTls, Controllers, FailMode};
 pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use describe::describe;
 pub use description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
     NodeRole, OnLink, RuleSource, TraceDescription, TraceSource,
 };
-pub use engine_settings::{EngineSettings, Idle, Late, Workers};
+pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use kernel_router::KernelRouter;
 pub use mistake::{Checked, Mistake, Warning};

@@ -30,12 +30,14 @@
 //! [openflow.o]
 //! # in the syntax of ovs-ofctl, or file = "rules.txt"
 //! rules = "in_port=a,ip,actions=dec_ttl,output:b"
+//! controller = "tcp:127.0.0.1:6653" # and further keys: `controllers.rs`
 //! ```
 //!
 //! What a host is beyond this stands in `host.rs`.
 //!
 //! In the canonical form a node is `{ "name": "a", "kind": "host", … }` with the same keys.
 
+use crate::controllers;
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::fields::{Field, Fields};
 use crate::host;
@@ -91,7 +93,10 @@ pub(crate) fn read(
             node.port = fields.get("port").and_then(|field| port(&field, remarks));
             programs(&mut node, &mut fields, remarks);
         }
-        NodeRole::OpenFlow => node.rules = rules(&mut fields, remarks),
+        NodeRole::OpenFlow => {
+            node.rules = rules(&mut fields, remarks);
+            node.controllers = controllers::read(&mut fields, remarks);
+        }
         NodeRole::Nat => node.nat = nat::read(&mut fields, remarks),
         NodeRole::Uplink => node.uplink = uplink::read(&mut fields, remarks),
         NodeRole::Router => {
@@ -233,7 +238,7 @@ fn routes(field: &Field, remarks: &mut Remarks) -> Vec<(IpNet, IpAddr)> {
 /// Writes a node in the canonical form.
 pub(crate) fn write(node: &NodeDescription) -> Value {
     let NodeDescription { name, kind, port, host, addresses, macs, routes, rules, nat, uplink, .. } = node;
-    let NodeDescription { exec, kernel, assign, sysctls, .. } = node;
+    let NodeDescription { exec, kernel, assign, sysctls, controllers, .. } = node;
     let mut table = Map::new();
     let mut put = |key: &str, value: Value| _ = table.insert(key.to_owned(), value);
     put("name", json!(name));
@@ -270,6 +275,7 @@ pub(crate) fn write(node: &NodeDescription) -> Value {
         nat::write(nat, &mut table);
     }
     uplink::write(uplink, &mut table);
+    controllers::write(controllers, &mut table);
     Value::Object(table)
 }
 
@@ -365,9 +371,13 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
             });
             all
         }
-        NodeRole::OpenFlow => schema::properties([
-            ("rules", "Rules in the syntax of ovs-ofctl.", text()),
-            ("file", "The name of a file of rules.", text()),
-        ]),
+        NodeRole::OpenFlow => {
+            let mut all = controllers::properties();
+            all.extend(schema::properties([
+                ("rules", "Rules in the syntax of ovs-ofctl.", text()),
+                ("file", "The name of a file of rules.", text()),
+            ]));
+            all
+        }
     }
 }

@@ -23,7 +23,7 @@ impl Topology {
         let parsed = ofctl::parse(text, &names)?;
         let count = interfaces.len();
         ofctl::load(&mut switch(count), Time::ZERO, &parsed)?;
-        if let NodeKind::OpenFlow { rules, lines } = &mut self.nodes[node.0 as usize].kind {
+        if let NodeKind::OpenFlow { rules, lines, .. } = &mut self.nodes[node.0 as usize].kind {
             (*rules, *lines) = (text.to_owned(), parsed);
         }
         Ok(())

@@ -5,6 +5,7 @@
 //! one by hand keeps `links[l].ends` and `nodes[n].interfaces` consistent; [`Topology::connect`]
 //! does.
 
+use crate::controllers::Controllers;
 use crate::description::TraceSource;
 use crate::host::HostSettings;
 use crate::kernel_router::KernelRouter;
@@ -135,7 +136,21 @@ pub enum NodeKind {
         rules: String,
         /// The same rules, parsed and checked by [`Topology::set_rules`].
         lines: Vec<RuleLine>,
+        /// Its controllers, for runs in real time.
+        controllers: Box<Controllers>,
     },
+}
+
+impl Topology {
+    /// Returns the datapath id of an OpenFlow node: the given one, or its number among the OpenFlow
+    /// nodes, from 1.
+    pub fn datapath_id(&self, id: NodeId) -> Option<u64> {
+        let NodeKind::OpenFlow { controllers, .. } = &self.node(id).kind else { return None };
+        let before = &self.nodes[..id.0 as usize];
+        let number =
+            || 1 + before.iter().filter(|node| matches!(node.kind, NodeKind::OpenFlow { .. })).count();
+        Some(controllers.dpid.unwrap_or_else(|| number() as u64))
+    }
 }
 
 impl NodeKind {

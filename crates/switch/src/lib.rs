@@ -56,6 +56,7 @@
 
 pub mod action;
 mod check;
+pub mod controller;
 pub mod edit;
 mod error;
 pub mod execute;

@@ -1,6 +1,7 @@
 //! The control side of a running switch: requests, counters, packet-ins, packet-outs and expiry.
 
 use super::accounting::{Counts, SwitchAccounting};
+use super::node::NodeExecutor;
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;
@@ -14,7 +15,7 @@ use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// Yields to the scheduler at most before a thread takes the lock. A waiting thread needs one.
@@ -51,6 +52,10 @@ pub(super) struct Shared {
     /// Whether the worker waits for the lock.
     burst_waits: AtomicBool,
     pub(super) bell: Bell,
+    /// Wakes the worker of a network in which the switch is a node.
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Whether the worker of a network has something to do for the switch.
+    is_due: AtomicBool,
     pub(super) stop: AtomicBool,
     build: Condvar,
     /// Whether the builder waits, without a time limit, for something to do.
@@ -127,6 +132,8 @@ impl Control {
             waiting: AtomicUsize::new(0),
             burst_waits: AtomicBool::new(false),
             bell: Bell::new()?,
+            wake: OnceLock::new(),
+            is_due: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             build: Condvar::new(),
             is_builder_idle: AtomicBool::new(false),
@@ -192,8 +199,7 @@ impl Control {
         let is_first = from == CreditPlace::default();
         // The counters of ports are in the first part. What a port had refused before is already
         // counted as sent.
-        let refused =
-            if is_first { std::mem::take(&mut self.exchange().refused) } else { BTreeMap::new() };
+        let refused = if is_first { std::mem::take(&mut self.exchange().refused) } else { BTreeMap::new() };
         let next = core.executor.credit_part(&mut core.switch, from);
         for (number, (frames, bytes)) in refused {
             if let Some(port) = core.switch.port_mut(number) {
@@ -290,7 +296,7 @@ impl Control {
             }
         }
         drop(exchange);
-        self.shared.bell.ring();
+        self.ring();
         if is_first {
             (self.shared.notify)();
         }
@@ -381,8 +387,37 @@ impl Control {
     /// Wakes the worker if replaced memory waits for it.
     fn wake_forwarder(&self, core: &Core) {
         if core.executor.waits_for_forwarder() {
-            self.shared.bell.ring();
+            self.ring();
         }
+    }
+
+    /// Wakes the worker.
+    fn ring(&self) {
+        match self.shared.wake.get() {
+            Some(wake) => {
+                self.shared.is_due.store(true, Ordering::Release);
+                wake();
+            }
+            None => self.shared.bell.ring(),
+        }
+    }
+
+    /// Sets what wakes the worker of the network in which this switch is a node.
+    pub(crate) fn wake_by(&self, wake: impl Fn() + Send + Sync + 'static) {
+        // A switch is a node of one network.
+        let _ = self.shared.wake.set(Box::new(wake));
+    }
+
+    /// Returns the frames of packet-outs, by port, if the worker has something to do.
+    pub(crate) fn take_injected(&self) -> Option<VecDeque<(u32, Vec<u8>)>> {
+        let is_due =
+            self.shared.is_due.load(Ordering::Relaxed) && self.shared.is_due.swap(false, Ordering::AcqRel);
+        is_due.then(|| std::mem::take(&mut self.exchange().injected))
+    }
+
+    /// Returns the executor of a node of a network that this switch is.
+    pub fn node_executor(&self) -> NodeExecutor {
+        NodeExecutor::new(self.clone(), self.forwarder())
     }
 
     /// Takes the lock for a controlling thread. A worker that waits for it goes first: the lock
@@ -486,7 +521,11 @@ impl Control {
     }
 
     /// Waits for something to build, at most this long.
-    fn wait_to_build<'a>(&self, core: MutexGuard<'a, Core>, longest: Option<Duration>) -> MutexGuard<'a, Core> {
+    fn wait_to_build<'a>(
+        &self,
+        core: MutexGuard<'a, Core>,
+        longest: Option<Duration>,
+    ) -> MutexGuard<'a, Core> {
         let Some(longest) = longest else {
             self.shared.is_builder_idle.store(true, Ordering::Relaxed);
             let core = self.shared.build.wait(core).unwrap_or_else(PoisonError::into_inner);

@@ -20,6 +20,7 @@ mod accounting;
 mod control;
 mod datapath;
 mod links;
+mod node;
 mod packet_ins;
 mod running;
 
@@ -27,5 +28,6 @@ pub use accounting::SwitchAccounting;
 pub use control::Control;
 pub use datapath::Datapath;
 pub use links::LinkWatch;
+pub use node::NodeExecutor;
 pub use packet_ins::{PacketInLimit, QueuedPacketIn};
-pub use running::{SwitchRunning, serve};
+pub use running::{SwitchRunning, serve, serve_node};

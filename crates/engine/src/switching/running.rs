@@ -25,10 +25,20 @@ pub fn serve(control: &Control, mut datapath: Datapath) -> io::Result<SwitchRunn
         datapath.run();
     };
     running.threads.push(std::thread::Builder::new().name("fastpath-switch".to_owned()).spawn(worker)?);
-    let builder = control.clone();
-    let build = move || builder.build();
-    running.threads.push(std::thread::Builder::new().name("fastpath-build".to_owned()).spawn(build)?);
+    running.threads.push(build(control)?);
     Ok(running)
+}
+
+/// Runs the builder of a switch that is a node of a network, whose worker executes its packets.
+///
+/// The operating system refuses a thread.
+pub fn serve_node(control: &Control) -> io::Result<SwitchRunning> {
+    Ok(SwitchRunning { control: control.clone(), threads: vec![build(control)?] })
+}
+
+fn build(control: &Control) -> io::Result<JoinHandle<()>> {
+    let builder = control.clone();
+    std::thread::Builder::new().name("fastpath-build".to_owned()).spawn(move || builder.build())
 }
 
 impl SwitchRunning {

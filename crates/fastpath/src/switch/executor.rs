@@ -18,5 +18,5 @@ pub fn executor(switch: &mut Switch, notice: &dyn Fn(&str)) -> Box<dyn Executor>
 
 /// Machine code for the tables of every OpenFlow node of a network; see [`executor`].
 pub fn compiled(notice: impl Fn(&str) + Send + Sync + 'static) -> Executors {
-    Executors::new(move |switch| executor(switch, &notice))
+    Executors::new(move |_, switch| executor(switch, &notice))
 }

@@ -3,6 +3,8 @@
 
 mod executor;
 mod explain;
+#[cfg(target_os = "linux")]
+mod nodes;
 mod offline;
 mod ports;
 #[cfg(target_os = "linux")]
@@ -10,6 +12,8 @@ mod server;
 
 pub use executor::{compiled, executor};
 pub use explain::{Explanation, explain};
+#[cfg(target_os = "linux")]
+pub(crate) use nodes::attach_controllers;
 pub use offline::{CaptureAtPort, OfflineAccounting, OfflineSummary, TableCounters, switch_captures};
 pub use ports::{load_rules, number_ports};
 #[cfg(target_os = "linux")]

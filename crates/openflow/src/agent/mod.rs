@@ -12,7 +12,6 @@
 //!
 //! Read first: `connection.rs`, then `requests.rs`.
 
-mod address;
 mod async_messages;
 mod connection;
 mod event;
@@ -25,7 +24,7 @@ mod stream;
 mod switch_state;
 mod tls;
 
-pub use address::{Listen, ParseAddressError, Security, Target};
+pub use fastpath_switch::controller::{Listen, ParseAddressError, Security, Target};
 pub use switch_state::PortInfo;
 pub use tls::{TlsError, TlsFiles};
 

@@ -94,6 +94,7 @@ pub(crate) fn resolve_as_read(description: &Description, files: &Files, is_clean
     resolver.links();
     resolver.name_interfaces();
     resolver.attach();
+    resolver.controllers();
     resolver.events();
     if is_clean && resolver.mistakes.is_empty() {
         resolver.check();
@@ -166,7 +167,11 @@ impl<'d> Resolver<'d> {
                 NodeRole::Host | NodeRole::Uplink => NodeKind::Host { port: node.port.clone() },
                 NodeRole::Router | NodeRole::Nat => NodeKind::Router,
                 NodeRole::Switch => NodeKind::Switch,
-                NodeRole::OpenFlow => NodeKind::OpenFlow { rules: String::new(), lines: Vec::new() },
+                NodeRole::OpenFlow => NodeKind::OpenFlow {
+                    rules: String::new(),
+                    lines: Vec::new(),
+                    controllers: Box::new(node.controllers.clone()),
+                },
             };
             let id = self.topology.add_node(&node.name, kind);
             self.topology.nodes[id.0 as usize].kernel.clone_from(&node.kernel);

@@ -2,6 +2,7 @@
 
 use super::Resolver;
 use crate::address::AddressError;
+use crate::controllers::Controllers;
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::host::HostOrigin;
 use crate::mistake::nearest;
@@ -116,6 +117,10 @@ impl Resolver<'_> {
             let what = format!("{kind} {name} is no router, so the kernel does not forward in it");
             self.mistake(path("kind"), what, format!("write [router.{name}]"));
         }
+        if node.controllers != Controllers::default() && node.kind != NodeRole::OpenFlow {
+            let what = format!("{kind} {name} has controllers, and only openflow nodes have them");
+            self.mistake(path("controller"), what, format!("remove them, or write [openflow.{name}]"));
+        }
         if node.rules.is_some() && node.kind != NodeRole::OpenFlow {
             let what = format!("{kind} {name} has rules, and only openflow nodes have them");
             self.mistake(path("rules"), what, format!("remove them, or write [openflow.{name}]"));
@@ -181,6 +186,29 @@ impl Resolver<'_> {
             let path = SpecPath::of("nodes", index).key("sysctls").key(name);
             let what = format!("'{}' is no parameter of a network namespace", name.escape_debug());
             self.mistake(path, what, "write one of net, for example \"net.ipv4.ip_forward\"");
+        }
+    }
+
+    /// Checks that datapath ids and addresses to listen on are those of one node each.
+    pub(super) fn controllers(&mut self) {
+        let (mut dpids, mut listens) = (BTreeMap::new(), BTreeMap::new());
+        let nodes = self.description.nodes.iter().enumerate();
+        let nodes = nodes.filter(|(_, node)| node.kind == NodeRole::OpenFlow && node.controllers.is_served());
+        for (index, node) in nodes {
+            let path = |key: &str| SpecPath::of("nodes", index).key(key);
+            if let Some(id) = self.node_ids.get(node.name.as_str()).copied()
+                && let Some(dpid) = self.topology.datapath_id(id)
+                && let Some(other) = dpids.insert(dpid, &node.name)
+            {
+                let what = format!("{} has datapath id {dpid:#x}, as {other} has", node.name);
+                self.mistake(path("dpid"), what, "write a dpid of its own");
+            }
+            for listen in node.controllers.listen.iter().filter(|listen| listen.at.port() != 0) {
+                if let Some(other) = listens.insert(listen.at, &node.name) {
+                    let what = format!("{} listens at {listen}, as {other} does", node.name);
+                    self.mistake(path("listen"), what, "write another port");
+                }
+            }
         }
     }
 

@@ -53,6 +53,11 @@ pub trait Executor: Send {
         None
     }
 
+    /// Returns whether frames sent to a controller reach one.
+    fn has_controller(&self) -> bool {
+        false
+    }
+
     /// Returns whether memory of the executor waits until the forwarder has begun another burst.
     fn waits_for_forwarder(&self) -> bool {
         false

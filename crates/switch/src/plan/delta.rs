@@ -85,8 +85,7 @@ impl Delta {
         let slot = self.changes.len() as u32;
         let priority = rank.priority();
         let behind = OnceLock::new();
-        let change =
-            Arc::new(Change { rank, rule, behind, earlier: earlier.map_or(NONE, |(_, slot)| slot) });
+        let change = Arc::new(Change { rank, rule, behind, earlier: earlier.map_or(NONE, |(_, slot)| slot) });
         if let Err(change) = self.changes.try_push(change) {
             // Another clone was changed since: its entries must not be mixed with those of this one.
             let Change { rank, rule, .. } = &*change;

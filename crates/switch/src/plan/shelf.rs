@@ -118,11 +118,10 @@ mod tests {
         let end = |shelf: &Shelf<usize>| (BLOCK + 2..shelf.len()).map(|at| shelf.get(at).copied()).collect();
         let ends: [Vec<Option<usize>>; 3] = [end(&first), end(&second), end(&third)];
         let last = Some(BLOCK + 2);
-        assert_eq!(ends, [
-            vec![last, Some(1_000_000)],
-            vec![last, Some(2_000_000), Some(3_000_000)],
-            vec![last]
-        ]);
+        assert_eq!(
+            ends,
+            [vec![last, Some(1_000_000)], vec![last, Some(2_000_000), Some(3_000_000)], vec![last]]
+        );
     }
 
     #[test]
@@ -131,7 +130,9 @@ mod tests {
         let (sender, receiver) = std::sync::mpsc::channel::<Shelf<Vec<usize>>>();
         let reader = std::thread::spawn(move || {
             for clone in receiver {
-                assert!((0..clone.len()).all(|at| clone.get(at).is_some_and(|item| item[..] == [at, at + 1])));
+                assert!(
+                    (0..clone.len()).all(|at| clone.get(at).is_some_and(|item| item[..] == [at, at + 1]))
+                );
             }
         });
         for item in 0..3 * BLOCK {

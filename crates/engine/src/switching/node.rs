@@ -1,0 +1,70 @@
+//! A switch that is a node of a network: the network's worker executes its packets and sends its
+//! frames, while controllers change its tables.
+//!
+//! ```text
+//!   agent ── Control ──▶ tables            Network::receive ──▶ NodeExecutor ──▶ outputs
+//!         ── packet-out ──▶ Exchange ──▶ worker ──▶ Network::originate
+//! ```
+//!
+//! See `node_switch.rs` of the engine for what starts it.
+
+use super::control::Control;
+use fastpath_switch::execute::Forwarder;
+use fastpath_switch::{Executor, Outbox, Switch, Verdict};
+use fastpath_units::Time;
+
+/// Executes the packets of a node by the tables behind a [`Control`]. The switch of the node itself
+/// is not used, nor is the time of the network: timeouts and meters follow the switch's clock.
+pub struct NodeExecutor {
+    control: Control,
+    forwarder: Option<Box<dyn Forwarder>>,
+}
+
+impl NodeExecutor {
+    pub(super) fn new(control: Control, forwarder: Option<Box<dyn Forwarder>>) -> NodeExecutor {
+        NodeExecutor { control, forwarder }
+    }
+}
+
+impl Executor for NodeExecutor {
+    fn update(&mut self, _: &mut Switch) {
+        if let Some(forwarder) = &mut self.forwarder {
+            forwarder.begin(self.control.now());
+        }
+    }
+
+    fn execute(
+        &mut self,
+        _: &mut Switch,
+        _: Time,
+        in_port: u32,
+        frame: &mut [u8],
+        out: &mut Outbox,
+    ) -> Verdict {
+        let control = &self.control;
+        control.begin_turn();
+        let now = control.now();
+        let verdict = match &mut self.forwarder {
+            Some(forwarder) => {
+                forwarder.begin(now);
+                forwarder.execute(in_port, frame, out)
+            }
+            None => control.lock_for_burst().execute(now, in_port, frame, out),
+        };
+        let mut exchange = control.exchange();
+        exchange.counts.received += 1;
+        exchange.counts.outcomes += u64::from(verdict != Verdict::Done) + out.entries().len() as u64;
+        // The network sends the frames.
+        let is_first = exchange.deliver(now, out, |_, _| ());
+        drop(exchange);
+        control.end_turn();
+        if is_first {
+            control.notify();
+        }
+        verdict
+    }
+
+    fn has_controller(&self) -> bool {
+        true
+    }
+}
