@@ -2,9 +2,9 @@
 
 use crate::engine::EdgePorts;
 use crate::notice::Notice;
-use crate::port::{self, OpenContext, OpenError};
+use crate::port::{self, OpenContext, OpenError, Port};
 use fastpath_net::EdgeId;
-use fastpath_spec::{Node, NodeKind, PortName, Topology};
+use fastpath_spec::{Node, NodeId, NodeKind, PortName, Topology};
 use std::collections::BTreeMap;
 
 /// Opens the port that the spec names for each host: `port = "eth1"`, or with a kind before the
@@ -14,13 +14,26 @@ use std::collections::BTreeMap;
 /// # Errors
 /// See [`AttachError`].
 pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachError> {
+    if let Some((_, host)) = topology.hosts().find(|(_, host)| port_of(host).is_none()) {
+        return Err(AttachError::NoPort { host: host.name.clone() });
+    }
+    let ports = attach_named(topology, notice)?;
+    Ok((0..).map(EdgeId).zip(ports.into_values()).collect())
+}
+
+/// Opens the ports of the hosts for which the spec names one.
+///
+/// # Errors
+/// See [`AttachError`].
+pub fn attach_named(
+    topology: &Topology,
+    notice: &Notice,
+) -> Result<BTreeMap<NodeId, Box<dyn Port>>, AttachError> {
     let names = topology.hosts().filter_map(|(_, host)| port_of(host).cloned());
     let mut context = OpenContext::new(names, notice);
-    let (mut ports, mut hosts_on): (EdgePorts, _) = (Vec::new(), BTreeMap::new());
-    for (_, host) in topology.hosts() {
-        let Some(name) = port_of(host) else {
-            return Err(AttachError::NoPort { host: host.name.clone() });
-        };
+    let (mut ports, mut hosts_on) = (BTreeMap::new(), BTreeMap::new());
+    for (id, host) in topology.hosts() {
+        let Some(name) = port_of(host) else { continue };
         if let Some(interface) = name.interface()
             && let Some(other) = hosts_on.insert(interface, &host.name)
         {
@@ -31,7 +44,7 @@ pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachE
             let (host, links) = (host.name.clone(), host.interfaces.len());
             return Err(AttachError::Links { host, port: name.to_string(), links });
         }
-        ports.push((EdgeId(ports.len() as u32), port::open(name, &mut context)?));
+        ports.insert(id, port::open(name, &mut context)?);
     }
     Ok(ports)
 }

@@ -60,7 +60,7 @@ mod worker;
 mod worker_clock;
 mod worker_group;
 
-pub use attach::{AttachError, attach};
+pub use attach::{AttachError, attach, attach_named};
 pub use cgroup::memory_default;
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};

@@ -8,6 +8,7 @@
 
 use crate::process::ProcessId;
 use crate::scope::Boundary;
+use crate::state::PRIVATE;
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -151,6 +152,8 @@ impl Claim {
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             if entry.file_name() == LOCK {
+            } else if entry.file_name() == PRIVATE {
+                fs::remove_dir_all(entry.path())?;
             } else if entry.file_type()?.is_dir() {
                 // Empty, or a mount point of this mount namespace.
                 fs::remove_dir(entry.path())?;

@@ -1,9 +1,10 @@
 //! Enters a host: its network namespace, and a mount namespace with the files of the host.
 
+use crate::attach::{self, NotFound};
 use crate::claim::ForeignDirectory;
-use crate::mounts::View;
+use crate::first::Inside;
 use crate::scope::Boundary;
-use crate::state::{self, HOSTS, PROC, State, or_none};
+use crate::state::{self, HostState, NamespaceState, PROC, State, or_none};
 use crate::variables;
 use fastpath_sys::child::{Before, before};
 use nix::sched::{CloneFlags, setns};
@@ -56,6 +57,14 @@ pub enum EnterError {
         /// The kernel's error.
         source: io::Error,
     },
+    /// The namespace that the host is attached to is not there.
+    #[error("host {host}: {source}")]
+    Gone {
+        /// The host.
+        host: String,
+        /// Why.
+        source: NotFound,
+    },
     /// The program could not be started.
     #[error("{program}: {source}")]
     Program {
@@ -70,23 +79,36 @@ pub enum EnterError {
 }
 
 /// Replaces this process by a program in a host of a running lab, so that terminal, signals and
-/// exit code are the program's. If programs of the lab are in a PID namespace, which a process
-/// cannot move into, the program becomes a child, which ends with this thread. The process must be
-/// single-threaded; after a failure it may be inside the host's namespaces.
+/// exit code are the program's. If programs of the lab or host are in a PID namespace, which a
+/// process cannot move into, the program becomes a child, which ends with this thread. The process
+/// must be single-threaded; after a failure it may be inside the host's namespaces.
 pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Child, EnterError> {
     let (directory, state) = alive(lab)?;
     let (program, arguments) = argv.split_first().ok_or(EnterError::NoProgram)?;
     let base = state::base();
+    let host_state = host_of(lab, host, &state)?;
     let mut command = Command::new(program);
-    command.args(arguments).envs(environment(lab, host, &base));
+    command.args(arguments).envs(&host_state.env).envs(environment(lab, host, &base));
     let failed = |source| EnterError::Program { program: program.to_string_lossy().into_owned(), source };
-    match enter(lab, host, &directory, &state)? {
-        Boundary::Cgroup(_) => Err(failed(command.exec())),
-        boundary @ Boundary::PidNamespace(_) => {
-            let entry = boundary.entry().map_err(failed)?;
-            before(&mut command, Before { end_with_parent: true, ..entry }).spawn().map_err(failed)
+    match enter(host, host_state, &directory, &state)? {
+        (Boundary::Cgroup(_), Inside::View(_)) => Err(failed(command.exec())),
+        // A process cannot move into a PID namespace; its children can.
+        (boundary, inside) => {
+            let steps = match boundary {
+                // This process has joined it.
+                Boundary::Cgroup(_) => Before::default(),
+                Boundary::PidNamespace(_) => boundary.entry(&inside).map_err(failed)?,
+            };
+            before(&mut command, Before { end_with_parent: true, ..steps }).spawn().map_err(failed)
         }
     }
+}
+
+fn host_of<'s>(lab: &str, host: &str, state: &'s State) -> Result<&'s HostState, EnterError> {
+    state.hosts.get(host).ok_or_else(|| {
+        let have = state.hosts.keys().cloned().collect();
+        EnterError::NoSuchHost { lab: lab.to_owned(), host: host.to_owned(), have }
+    })
 }
 
 /// Returns the directory and state of a lab that is up.
@@ -110,26 +132,38 @@ pub(crate) fn environment(lab: &str, host: &str, base: &Path) -> [(&'static str,
     ]
 }
 
-fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<Boundary, EnterError> {
-    let Some(host_state) = state.hosts.get(host) else {
-        let have = state.hosts.keys().cloned().collect();
-        return Err(EnterError::NoSuchHost { lab: lab.to_owned(), host: host.to_owned(), have });
-    };
+fn enter(
+    host: &str,
+    host_state: &HostState,
+    directory: &Path,
+    state: &State,
+) -> Result<(Boundary, Inside), EnterError> {
     let failed = |step| {
         let host = host.to_owned();
         move |source| EnterError::Namespace { host, step, source }
     };
-    let (hosts, proc) = (directory.join(HOSTS), directory.join(PROC));
+    let proc = directory.join(PROC);
     // Programs in a PID namespace see the holder of the lab only there.
     let seen = if proc.join("self").exists() { &proc } else { Path::new("/proc") };
     let holder = seen.join(state.pid.to_string());
-    let network = File::open(holder.join(format!("fd/{}", host_state.namespace_fd)))
-        .and_then(|namespace| {
-            // The number may be that of another process by now.
-            let is_its = namespace.metadata()?.ino() == host_state.namespace_inode;
-            is_its.then_some(namespace).ok_or_else(|| io::ErrorKind::NotFound.into())
-        })
-        .map_err(failed("opening its namespace"))?;
+    let opening = failed("opening its namespace");
+    let (network, inside) = match &host_state.namespace {
+        NamespaceState::Held { fd, inode } => {
+            let network = File::open(holder.join(format!("fd/{fd}"))).and_then(|namespace| {
+                // The number may be that of another process by now.
+                let is_its = namespace.metadata()?.ino() == *inode;
+                is_its.then_some(namespace).ok_or_else(|| io::ErrorKind::NotFound.into())
+            });
+            (network.map_err(opening)?, host_state.inside.clone())
+        }
+        NamespaceState::Attached(name) => {
+            let gone = |source| EnterError::Gone { host: host.to_owned(), source };
+            let found = name.parse().map_err(io::Error::other).map_err(opening)?;
+            let found = attach::find(&found).map_err(gone)?;
+            let inside = found.process.map_or_else(|| host_state.inside.clone(), Inside::Foreign);
+            (File::open(found.path).map_err(failed("opening its namespace"))?, inside)
+        }
+    };
     let unknown = || io::Error::from(io::ErrorKind::NotFound);
     let boundary = Boundary::recorded(directory).ok_or_else(unknown).map_err(failed("its programs"))?;
     if let Boundary::Cgroup(cgroup) = &boundary {
@@ -147,8 +181,8 @@ fn enter(lab: &str, host: &str, directory: &Path, state: &State) -> Result<Bound
     setns(network, CloneFlags::CLONE_NEWNET)
         .map_err(io::Error::from)
         .map_err(failed("joining its network namespace"))?;
-    boundary.enter(View { hosts: Some(&hosts), proc: Some(&proc) }).map_err(failed("its mount namespace"))?;
-    Ok(boundary)
+    boundary.enter(&inside, Some(&proc)).map_err(failed("its mount namespace"))?;
+    Ok((boundary, inside))
 }
 
 /// Whether this is the user namespace of this process.

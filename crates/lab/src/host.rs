@@ -1,6 +1,9 @@
 //! A host: a network namespace with one TAP per interface of the topology's node, its addresses and
 //! routes. The namespace of a router (`kind = "kernel"`) forwards too.
 
+use crate::attach::{AttachedNamespace, NotFound};
+use crate::first::Inside;
+use crate::mounts::View;
 use crate::namespace::{Namespace, NotPermitted};
 use crate::neighbors::KnownNeighbors;
 use crate::netlink::{AddressMonitor, LinkParameters, Netlink};
@@ -9,9 +12,11 @@ use fastpath_net::Route;
 use fastpath_spec::{Interface, Node, NodeId};
 use ipnet::IpNet;
 use nix::net::if_::if_nametoindex;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
+use std::process::Child;
 use std::time::Duration;
 
 /// A host of a running lab.
@@ -24,7 +29,33 @@ pub struct Host {
     /// Addresses with prefix lengths, in the order of the interfaces.
     pub addresses: Vec<IpNet>,
     /// The namespace in which its programs run.
-    pub namespace: Namespace,
+    pub namespace: HostNamespace,
+    /// Where its programs run besides.
+    pub(crate) inside: Inside,
+    /// Variables of its programs.
+    pub(crate) env: BTreeMap<String, String>,
+    /// The first process of its PID namespace.
+    pub(crate) first: Option<Child>,
+}
+
+/// The network namespace of a host.
+#[derive(Debug)]
+pub enum HostNamespace {
+    /// The lab made it.
+    Own(Namespace),
+    /// The lab found it.
+    Attached(AttachedNamespace),
+}
+
+impl HostNamespace {
+    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` is
+    /// propagated.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        match self {
+            HostNamespace::Own(namespace) => namespace.within(work),
+            HostNamespace::Attached(namespace) => namespace.within(work),
+        }
+    }
 }
 
 /// Why a host could not be made.
@@ -33,6 +64,54 @@ pub enum HostError {
     /// Network namespaces are not permitted here.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
+    /// The namespace that it is attached to is not there.
+    #[error("host {host}: {source}")]
+    NoNamespace {
+        /// The host.
+        host: String,
+        /// Why.
+        source: NotFound,
+    },
+    /// Two hosts are attached to the same namespace.
+    #[error("hosts {} and {} are in the same network namespace: attach one of them", hosts[0], hosts[1])]
+    SameNamespace {
+        /// The hosts.
+        hosts: [String; 2],
+    },
+    /// A host is attached without the privilege.
+    #[error("host {host}: attach needs root: run as root, or remove attach")]
+    AttachNeedsRoot {
+        /// The host.
+        host: String,
+    },
+    /// The first process of its PID namespace did not start.
+    #[error("host {host}: pid_namespace: {source}")]
+    First {
+        /// The host.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something that the spec names is not on this machine.
+    #[error("host {host}: {key}: {what}: {instead}")]
+    Missing {
+        /// The host.
+        host: String,
+        /// The key of the spec.
+        key: &'static str,
+        /// What is missing.
+        what: String,
+        /// What to do.
+        instead: String,
+    },
+    /// Its directories could not be made.
+    #[error("host {host}: making its directories: {source}")]
+    Files {
+        /// The host.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
     /// A TAP could not be opened.
     #[error("host {host}: {source}")]
     Tap {
@@ -76,7 +155,7 @@ impl Host {
                 taps.push(attach(node, interface, &neighbors.of(id, place), &mut netlink)?);
             }
             for route in routes {
-                add_route(node, route, &mut netlink)?;
+                add_route(node, route, &node.interfaces[route.interface].name, &mut netlink)?;
             }
             for (name, value) in &node.sysctls {
                 write_sysctl(name, value).map_err(failed(node, "lo", || format!("{name} = {value}")))?;
@@ -86,13 +165,40 @@ impl Host {
         let taps =
             namespace.within(work).map_err(failed(node, "lo", || "joining the namespace".into()))??;
         let addresses = node.interfaces.iter().flat_map(|i| i.addresses.clone()).collect();
-        Ok((Host { node: id, name: node.name.clone(), addresses, namespace }, taps))
+        let host = Host {
+            node: id,
+            name: node.name.clone(),
+            addresses,
+            namespace: HostNamespace::Own(namespace),
+            inside: Inside::View(View::default()),
+            env: BTreeMap::new(),
+            first: None,
+        };
+        Ok((host, taps))
+    }
+
+    /// Returns whether its namespace is there. That of a host with `attach` may have ended.
+    pub fn is_there(&self) -> bool {
+        match &self.namespace {
+            HostNamespace::Own(_) => true,
+            HostNamespace::Attached(namespace) => namespace.is_there(),
+        }
     }
 
     /// Returns its first address, IPv4 before IPv6, by which others reach it.
     pub fn address(&self) -> Option<IpAddr> {
         let addresses = || self.addresses.iter().map(IpNet::addr);
         addresses().find(IpAddr::is_ipv4).or_else(|| addresses().next())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if let Some(mut first) = self.first.take() {
+            // It ends with its input.
+            drop(first.stdin.take());
+            let _ = first.wait();
+        }
     }
 }
 
@@ -189,13 +295,17 @@ impl Quiet {
 }
 
 /// Adds a route, unless the kernel adds it itself for an address.
-fn add_route(node: &Node, route: &Route, netlink: &mut Netlink) -> Result<(), HostError> {
+pub(crate) fn add_route(
+    node: &Node,
+    route: &Route,
+    name: &str,
+    netlink: &mut Netlink,
+) -> Result<(), HostError> {
     let interface = &node.interfaces[route.interface];
     let own = interface.addresses.iter().any(|address| address.trunc() == route.prefix);
     if route.via.is_none() && own {
         return Ok(());
     }
-    let name = interface.name.as_str();
     let what = || match route.via {
         Some(via) => format!("route to {} via {via}", route.prefix),
         None => format!("route to {}", route.prefix),
@@ -259,7 +369,11 @@ fn set(name: &str, value: &str) -> bool {
     fs::write(format!("/proc/sys/{name}"), value).is_ok()
 }
 
-fn failed(node: &Node, interface: &str, what: impl Fn() -> String) -> impl FnOnce(io::Error) -> HostError {
+pub(crate) fn failed(
+    node: &Node,
+    interface: &str,
+    what: impl Fn() -> String,
+) -> impl FnOnce(io::Error) -> HostError {
     let (host, interface) = (node.name.clone(), interface.to_owned());
     move |source| HostError::Configure { host, interface, what: what(), source }
 }

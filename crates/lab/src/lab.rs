@@ -1,25 +1,27 @@
 //! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
+use crate::attach::Keeper;
 use crate::claim::Claim;
 use crate::commands::Commands;
 use crate::enter::{EnterError, alive};
-use crate::host::{Host, HostError};
+use crate::host::{Host, HostError, HostNamespace};
+use crate::names;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
-use crate::neighbors::KnownNeighbors;
 use crate::netlink::{LinkParameters, Netlink};
+use crate::nodes::{self, NodeMaker};
 use crate::open_files;
 use crate::programs::Programs;
 use crate::scope::{self, Scope};
-use crate::state::{self, ClaimError, HOSTS, HostState, State};
+use crate::state::{self, ClaimError, HOSTS, HostState, NamespaceState, RESOLV_CONF, State};
 use crate::variables;
+use fastpath_engine::port::Port;
 use fastpath_engine::{
     AttachError, Clock, EdgePorts, Notice, Options, Panicked, Report, Running, StartError,
 };
-use fastpath_net::{EdgeId, Routes};
+use fastpath_net::EdgeId;
 use fastpath_spec::mistake::several;
-use fastpath_spec::{Node, NodeId, NodeKind, Topology};
+use fastpath_spec::{NodeId, Topology};
 use nix::net::if_::if_nametoindex;
-use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -37,6 +39,8 @@ pub struct Lab {
     /// `None` only on drop.
     engine: Option<Running>,
     topology: Topology,
+    /// Keeps hosts attached; `None` if none is.
+    _keeper: Option<Keeper>,
     /// Ends the programs when it is dropped. `None` if there are no hosts.
     _scope: Option<Scope>,
     /// Dropped after the scope, which ends the commands that it waits for. `None` if there are no
@@ -64,6 +68,16 @@ fn is_down(interface: &str) -> bool {
     of_it.next().is_some_and(|address| !address.flags.contains(nix::net::if_::InterfaceFlags::IFF_UP))
 }
 
+/// Brings the interface of a port up.
+fn up_if_down(port: &dyn Port, notice: &Notice) -> Result<(), UpError> {
+    let name = port.name();
+    if is_down(name) {
+        bring_up(name).map_err(|source| UpError::Down { name: name.to_owned(), source })?;
+        notice.send(&format!("port {name} was down and is brought up"));
+    }
+    Ok(())
+}
+
 fn bring_up(interface: &str) -> io::Result<()> {
     Netlink::open()?.bring_up(if_nametoindex(interface)?, LinkParameters::default())
 }
@@ -76,6 +90,7 @@ struct LabParts {
     scope: Option<Scope>,
     hosts: Vec<Arc<Host>>,
     ports: EdgePorts,
+    keeper: Option<Keeper>,
 }
 
 /// Why a lab did not come up. Nothing remains.
@@ -134,13 +149,14 @@ impl UpError {
 
 impl Lab {
     /// Brings up every host of the topology and the engine between them, under a name that no other
-    /// lab of this user has. Without the privilege for namespaces the process first becomes root in
+    /// lab of this user has. A host with `port` is an interface of this machine. Without the privilege for namespaces the process first becomes root in
     /// its own user namespace, for which it must be single-threaded.
     ///
     /// The engine listens for `fastpath ctl` in the lab's state directory, whatever
     /// `options.control` says.
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let topology = topology.with_namespaces();
+        nodes::check(&topology)?;
         // Before the process may become another user.
         let base = state::base();
         let claim = state::claim(name)?;
@@ -148,28 +164,35 @@ impl Lab {
         let failed = |source| UpError::State { name: name.to_owned(), source };
         let scope = Scope::new(name, privilege).map_err(failed)?;
         scope.record().and_then(|text| claim.write(scope::FILE, &text)).map_err(failed)?;
-        let scope = Some(scope);
-        open_files::allow(&topology)?;
-        let has_port = |node: &&Node| matches!(node.kind, NodeKind::Host { port: Some(_) });
-        let ignored: Vec<&str> =
-            topology.nodes.iter().filter(has_port).map(|node| node.name.as_str()).collect();
-        if !ignored.is_empty() {
-            let names = ignored.join(", ");
-            options.notice.send(&format!("a lab makes its hosts: port = of {names} is for fastpath run"));
+        let names = [(HOSTS, names::hosts(&topology)), (RESOLV_CONF, names::resolv_conf(&topology))];
+        for (file, text) in names {
+            claim.write(file, text.as_bytes()).map_err(failed)?;
         }
-        let routes = Routes::compute(&topology);
-        let neighbors = KnownNeighbors::in_topology(&topology);
+        open_files::allow(&topology)?;
+        let mut real = fastpath_engine::attach_named(&topology, &options.notice)?;
+        let mut maker = NodeMaker::new(&topology, &scope, claim.directory(), privilege, &options.notice);
         let mut hosts = Vec::new();
         let mut ports: EdgePorts = Vec::new();
-        for (id, node) in topology.hosts() {
-            let (host, taps) = Host::new(id, node, routes.of(id), &neighbors)?;
-            hosts.push(Arc::new(host));
-            for tap in taps {
+        for (id, _) in topology.hosts() {
+            let of_host = match real.remove(&id) {
+                Some(port) => {
+                    up_if_down(&*port, &options.notice)?;
+                    vec![port]
+                }
+                None => {
+                    let (host, ports) = maker.host(id)?;
+                    hosts.push(Arc::new(host));
+                    ports
+                }
+            };
+            for port in of_host {
                 // Edges are numbered in this order too: hosts, then their interfaces.
-                ports.push((EdgeId(ports.len() as u32), Box::new(tap)));
+                ports.push((EdgeId(ports.len() as u32), port));
             }
         }
-        Lab::start(topology, name, options, LabParts { base, claim, privilege, scope, hosts, ports })
+        let keeper = maker.keeper();
+        let scope = Some(scope);
+        Lab::start(topology, name, options, LabParts { base, claim, privilege, scope, hosts, ports, keeper })
     }
 
     /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
@@ -185,18 +208,16 @@ impl Lab {
             options.notice.send(&text);
         }
         let ports = fastpath_engine::attach(&topology, &options.notice)?;
-        for (_, port) in ports.iter().filter(|(_, port)| is_down(port.name())) {
-            let name = port.name();
-            bring_up(name).map_err(|source| UpError::Down { name: name.to_owned(), source })?;
-            options.notice.send(&format!("port {name} was down and is brought up"));
+        for (_, port) in &ports {
+            up_if_down(&**port, &options.notice)?;
         }
-        let place =
-            LabParts { base, claim, privilege: Privilege::Own, scope: None, hosts: Vec::new(), ports };
+        let (privilege, hosts) = (Privilege::Own, Vec::new());
+        let place = LabParts { base, claim, privilege, scope: None, hosts, ports, keeper: None };
         Lab::start(topology, name, options, place)
     }
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
-        let LabParts { base, claim, privilege, scope, hosts, ports } = place;
+        let LabParts { base, claim, privilege, scope, hosts, ports, keeper } = place;
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
         let notice = options.notice.clone();
         let engine = fastpath_engine::start(topology.clone(), ports, options)?;
@@ -207,9 +228,9 @@ impl Lab {
             base: base.clone(),
             boundary: scope.boundary().clone(),
         });
-        let (engine, commands) = (Some(engine), None);
+        let (engine, commands, _keeper, _scope) = (Some(engine), None, keeper, scope);
         let name = name.to_owned();
-        let mut lab = Lab { engine, topology, _scope: scope, commands, programs, hosts, claim, name, base };
+        let mut lab = Lab { engine, topology, _keeper, _scope, commands, programs, hosts, claim, name, base };
         let failed = |source| UpError::State { name: lab.name.clone(), source };
         lab.publish(privilege).map_err(failed)?;
         lab.commands = lab.start_commands(clock, notice).transpose().map_err(failed)?;
@@ -281,10 +302,14 @@ impl Lab {
     }
 
     fn publish(&self, privilege: Privilege) -> io::Result<()> {
-        self.claim.write(HOSTS, names(&self.topology).as_bytes())?;
+        let namespace = |host: &Host| match &host.namespace {
+            HostNamespace::Own(own) => NamespaceState::Held { fd: own.raw_fd(), inode: own.inode() },
+            HostNamespace::Attached(there) => NamespaceState::Attached(there.name().to_string()),
+        };
         let place = |host: &Host| HostState {
-            namespace_fd: host.namespace.raw_fd(),
-            namespace_inode: host.namespace.inode(),
+            namespace: namespace(host),
+            inside: host.inside.clone(),
+            env: host.env.clone(),
             addresses: host.addresses.iter().map(ToString::to_string).collect(),
         };
         let state = State {
@@ -304,25 +329,12 @@ impl Drop for Lab {
     }
 }
 
-/// Returns /etc/hosts of the lab: this machine's, then every node's addresses.
-fn names(topology: &Topology) -> String {
-    let mut text = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    for node in &topology.nodes {
-        for address in node.interfaces.iter().flat_map(|interface| &interface.addresses) {
-            writeln!(text, "{}\t{}", address.addr(), node.name).expect("writing to a string");
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scope::Boundary;
     use crate::skip;
+    use fastpath_spec::NodeKind;
     use std::io::Read;
     use std::net::UdpSocket;
     use std::os::fd::AsFd;
@@ -408,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_down_is_brought_up_and_a_port_of_a_lab_is_named() {
+    fn a_port_that_is_down_is_brought_up() {
         let Some(lab) = up("ports") else { return };
         let said = Arc::new(Mutex::new(String::new()));
         let options = || {
@@ -430,9 +442,6 @@ mod tests {
         });
         assert_eq!(attached.unwrap(), [false, false]);
         assert!(said.lock().unwrap().contains("port fpdown1 was down"), "{said:?}");
-        let name = format!("ignored-{}", std::process::id());
-        drop(Lab::up(topology, &name, options()).unwrap());
-        assert!(said.lock().unwrap().contains("port = of a, b is for fastpath run"), "{said:?}");
     }
 
     #[test]

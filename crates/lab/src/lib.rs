@@ -19,17 +19,21 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+mod attach;
 pub mod audit;
 mod claim;
 mod commands;
 mod enter;
+mod first;
 mod host;
 pub mod interpose;
 mod lab;
 mod mounts;
+mod names;
 pub mod namespace;
 mod neighbors;
 pub mod netlink;
+mod nodes;
 mod open_files;
 mod process;
 mod programs;
@@ -38,9 +42,10 @@ pub mod shell;
 mod state;
 mod variables;
 
+pub use attach::{AttachedNamespace, NotFound};
 pub use claim::ForeignDirectory;
 pub use enter::{EnterError, NO_PROGRAMS, exec};
-pub use host::{Host, HostError};
+pub use host::{Host, HostError, HostNamespace};
 pub use lab::{Lab, UpError, control_socket};
 pub use namespace::{Namespace, NotPermitted};
 pub use neighbors::KnownNeighbors;

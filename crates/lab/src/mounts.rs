@@ -1,12 +1,14 @@
-//! The files that a program in a host sees: those of the machine, except /etc/hosts, /sys and the
-//! settings in /proc/sys.
+//! What a program in a host sees: the machine's files, except those named here, and a host name
+//! (UTS namespace, uts_namespaces(7)).
 //!
 //! Every program has a mount namespace of its own. Later mounts on the machine appear in it; its
-//! own mounts never leave it.
+//! own mounts never leave it. A container and a host with `pid_namespace` have one mount namespace
+//! for all programs, that of their first process (`first.rs`).
 //!
 //! | path | in a host |
 //! |---|---|
-//! | /etc/hosts | the machine's, and the names of the lab |
+//! | /etc/hosts, /etc/resolv.conf | those of the lab (`names.rs`) |
+//! | `binds` and `private` of the spec | the source, and an empty directory of the host |
 //! | /sys | a sysfs of the host's network namespace, read-only except its interfaces (/sys/devices/virtual/net) |
 //! | what is mounted below /sys (cgroups, tracing, …) | the machine's |
 //! | /proc/sys | read-only, except /proc/sys/net, which belongs to the network namespace |
@@ -20,42 +22,66 @@ use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::sethostname;
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const NONE: Option<&str> = None;
 /// The interfaces of a network namespace that have no hardware.
 const INTERFACES: &str = "/sys/devices/virtual/net";
 
 /// What a host sees that others do not.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct View<'v> {
-    /// The file that is mounted over /etc/hosts.
-    pub(crate) hosts: Option<&'v Path>,
-    /// Where /proc stays visible to programs that get a /proc of their own later.
-    pub(crate) proc: Option<&'v Path>,
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub(crate) struct View {
+    /// The name of the host; `None`: that of the machine.
+    pub(crate) hostname: Option<String>,
+    /// Files and directories over others, in the order of mounting.
+    pub(crate) places: Vec<Placed>,
+    /// Its programs get a /proc of their own, and that of the machine stays visible to them in the
+    /// directory of the lab, for `fastpath lab exec`.
+    pub(crate) keeps_proc: bool,
 }
 
-/// Moves the calling thread, which is in the host's network namespace, into a new mount namespace
-/// with the files of the host.
-pub(crate) fn enter(view: View<'_>) -> io::Result<()> {
+/// A file or directory that programs see elsewhere.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Placed {
+    pub(crate) source: PathBuf,
+    pub(crate) target: PathBuf,
+    pub(crate) is_read_only: bool,
+}
+
+/// Moves the calling thread, which is in the host's network namespace, into new mount and UTS
+/// namespaces with what the host sees. /proc stays visible at `proc`, for programs that get a /proc
+/// of their own later.
+pub(crate) fn enter(view: &View, proc: Option<&Path>) -> io::Result<()> {
     unshare(CloneFlags::CLONE_NEWNS)?;
+    if let Some(name) = &view.hostname {
+        unshare(CloneFlags::CLONE_NEWUTS)?;
+        sethostname(name)?;
+    }
     // Slave, not private: later mounts on the machine still propagate here.
     mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE)?;
-    if let Some(hosts) = view.hosts
-        && Path::new("/etc/hosts").exists()
-    {
-        mount(Some(hosts), "/etc/hosts", NONE, MsFlags::MS_BIND, NONE)?;
+    for Placed { source, target, is_read_only } in &view.places {
+        let placed = || -> io::Result<()> {
+            mount(Some(source), target, NONE, MsFlags::MS_BIND | MsFlags::MS_REC, NONE)?;
+            if *is_read_only {
+                make_read_only(target)?;
+            }
+            Ok(())
+        };
+        placed().map_err(|error| at(&target.display(), &error))?;
     }
-    if let Some(proc) = view.proc {
+    if let Some(proc) = proc {
         fs::create_dir_all(proc)?;
         mount(Some("/proc"), proc, NONE, MsFlags::MS_BIND | MsFlags::MS_REC, NONE)?;
     }
-    mount_sys().map_err(|source| at("/sys", &source))?;
+    mount_sys().map_err(|source| at(&"/sys", &source))?;
     for (path, writable) in [("/proc/sys", Some("/proc/sys/net")), ("/proc/sysrq-trigger", None)] {
-        protect(path, writable).map_err(|source| at(path, &source))?;
+        protect(path, writable).map_err(|source| at(&path, &source))?;
     }
     Ok(())
 }
@@ -117,12 +143,17 @@ fn protect(path: &str, writable: Option<&str>) -> io::Result<()> {
     for path in std::iter::once(path).chain(writable) {
         mount(Some(path), path, NONE, MsFlags::MS_BIND | MsFlags::MS_REC, NONE)?;
     }
+    make_read_only(Path::new(path))
+}
+
+/// Makes the mount at `path` read-only, but not the mounts below it.
+fn make_read_only(path: &Path) -> io::Result<()> {
     let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | restrictions(path)?;
     Ok(mount(NONE, path, NONE, flags, NONE)?)
 }
 
 /// Returns the restrictions of the mount at `path`. A user namespace must keep them.
-fn restrictions(path: &str) -> io::Result<MsFlags> {
+fn restrictions(path: &Path) -> io::Result<MsFlags> {
     let flags = statvfs(path)?.flags();
     let pairs = [
         (FsFlags::ST_NOSUID, MsFlags::MS_NOSUID),
@@ -132,7 +163,7 @@ fn restrictions(path: &str) -> io::Result<MsFlags> {
     Ok(pairs.into_iter().filter(|(has, _)| flags.contains(*has)).map(|(_, flag)| flag).collect())
 }
 
-fn at(path: &str, source: &io::Error) -> io::Error {
+fn at(path: &dyn Display, source: &io::Error) -> io::Error {
     io::Error::new(source.kind(), format!("mounting {path}: {source}"))
 }
 

@@ -71,14 +71,19 @@ impl Namespace {
     /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` is
     /// propagated.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        thread::scope(|scope| {
-            let worker = scope.spawn(|| -> io::Result<T> {
-                setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)?;
-                Ok(work())
-            });
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        within_file(&self.file, work)
     }
+}
+
+/// Runs `work` on a thread inside the network namespace that `file` is, and waits for it.
+pub(crate) fn within_file<T: Send>(file: &File, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| -> io::Result<T> {
+            setns(file.as_fd(), CloneFlags::CLONE_NEWNET)?;
+            Ok(work())
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Makes sure that this process may create network namespaces. Without the privilege it moves into

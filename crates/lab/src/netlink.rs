@@ -81,6 +81,22 @@ impl Netlink {
         )
     }
 
+    /// Moves an interface to the namespace `there`, under a new name. It is down afterwards.
+    pub fn move_link(&mut self, index: u32, name: &str, there: BorrowedFd<'_>) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        message.attributes.push(LinkAttribute::NetNsFd(there.as_raw_fd()));
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Removes an interface, with its addresses and routes.
+    pub fn remove_link(&mut self, index: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        self.request(RouteNetlinkMessage::DelLink(message), 0)
+    }
+
     /// Makes a bridge, down and without ports.
     pub fn add_bridge(&mut self, name: &str) -> io::Result<()> {
         self.add_link(name, vec![LinkInfo::Kind(InfoKind::Bridge)])

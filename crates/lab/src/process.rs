@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
@@ -27,6 +28,11 @@ impl ProcessId {
     /// Returns that of the process which has the number now.
     pub(crate) fn of(pid: i32) -> io::Result<ProcessId> {
         Ok(ProcessId { pid, started: started(pid)? })
+    }
+
+    /// Whether the process runs. `proc` shows processes as this process numbers them.
+    pub(crate) fn runs_in(&self, proc: &Path) -> bool {
+        started_in(proc, self.pid).is_ok_and(|started| started == self.started)
     }
 
     /// Opens the process; `None` if it has ended.
@@ -94,7 +100,11 @@ impl Process {
 }
 
 fn started(pid: i32) -> io::Result<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    started_in(Path::new("/proc"), pid)
+}
+
+fn started_in(proc: &Path, pid: i32) -> io::Result<u64> {
+    let stat = fs::read_to_string(proc.join(format!("{pid}/stat")))?;
     // The second field is the name in parentheses, which may contain any byte.
     let field = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(22 - 3));
     let unreadable = || io::Error::other(format!("/proc/{pid}/stat has no start time"));

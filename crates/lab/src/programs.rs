@@ -1,10 +1,11 @@
 //! How programs start in the hosts of a lab.
 
+use crate::attach;
 use crate::enter::environment;
-use crate::host::Host;
-use crate::mounts::View;
+use crate::first::Inside;
+use crate::host::{Host, HostNamespace};
 use crate::scope::Boundary;
-use crate::state::{HOSTS, PROC};
+use crate::state::PROC;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -25,8 +26,17 @@ pub(crate) struct Programs {
 impl Programs {
     /// Starts a program in a host, as `fastpath lab exec` does.
     pub(crate) fn spawn(&self, host: &Host, command: &mut Command) -> io::Result<Child> {
-        command.envs(environment(&self.lab, &host.name, &self.base));
-        let (hosts, proc) = (self.directory.join(HOSTS), self.directory.join(PROC));
-        self.boundary.spawn(&host.namespace, View { hosts: Some(&hosts), proc: Some(&proc) }, command)
+        // What the command was given itself counts more than the settings of the host.
+        let own: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+        let of_host = host.env.iter().filter(|(name, _)| own.iter().all(|own| *own != name.as_str()));
+        command.envs(of_host).envs(environment(&self.lab, &host.name, &self.base));
+        let found = match &host.namespace {
+            HostNamespace::Own(_) => None,
+            HostNamespace::Attached(there) => {
+                attach::find(there.name()).map_err(io::Error::other)?.process.map(Inside::Foreign)
+            }
+        };
+        let inside = found.as_ref().unwrap_or(&host.inside);
+        self.boundary.spawn(&host.namespace, inside, Some(&self.directory.join(PROC)), command)
     }
 }

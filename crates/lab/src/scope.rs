@@ -11,8 +11,10 @@
 //! The keeper of a cgroup is a shell outside it. The keeper of a PID namespace is its first
 //! process, with which the kernel ends the others.
 
-use crate::mounts::{self, View};
-use crate::namespace::{Namespace, Privilege};
+use crate::first::{self, Inside};
+use crate::host::HostNamespace;
+use crate::mounts;
+use crate::namespace::Privilege;
 use crate::process::ProcessId;
 use fastpath_sys::child::{Before, before};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -102,6 +104,20 @@ impl Scope {
     pub(crate) fn boundary(&self) -> &Boundary {
         &self.boundary
     }
+
+    /// Starts the first process of a host whose programs see only each other.
+    pub(crate) fn start_first(
+        &self,
+        namespace: &HostNamespace,
+        inside: &Inside,
+        proc: &Path,
+    ) -> io::Result<Child> {
+        let steps = self.boundary.entry(inside)?;
+        namespace.within(|| {
+            self.boundary.enter(inside, Some(proc))?;
+            first::start(steps)
+        })?
+    }
 }
 
 impl Drop for Scope {
@@ -113,7 +129,8 @@ impl Drop for Scope {
     }
 }
 
-fn keeper(command: &mut Command) -> io::Result<Child> {
+/// Starts a process that ends with its standard input, a pipe.
+pub(crate) fn keeper(command: &mut Command) -> io::Result<Child> {
     // Signals from the terminal go to the process group of the owner.
     let quiet = command.process_group(0).current_dir("/").env_clear();
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into());
@@ -128,42 +145,62 @@ impl Boundary {
         serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
     }
 
-    /// Starts a program in the scope and in a network namespace, with the files of its host.
+    /// Starts a program in the scope and in a host. /proc stays visible at `proc`, if programs get a
+    /// /proc of their own.
     pub(crate) fn spawn(
         &self,
-        namespace: &Namespace,
-        view: View<'_>,
+        namespace: &HostNamespace,
+        inside: &Inside,
+        proc: Option<&Path>,
         command: &mut Command,
     ) -> io::Result<Child> {
-        before(command, self.entry()?);
+        before(command, self.entry(inside)?);
         // The child inherits the namespaces of the thread that starts it.
         namespace.within(|| {
-            self.enter(view)?;
+            self.enter(inside, proc)?;
             command.spawn()
         })?
     }
 
-    /// Returns what a child must do to be in the scope.
-    pub(crate) fn entry(&self) -> io::Result<Before> {
+    /// Returns what a child must do to be in the scope and in a host.
+    pub(crate) fn entry(&self, inside: &Inside) -> io::Result<Before> {
         Ok(match self {
             Boundary::Cgroup(directory) => {
                 let cgroup = OpenOptions::new().write(true).open(directory.join("cgroup.procs"))?;
                 Before { cgroup: Some(cgroup.into()), ..Before::default() }
             }
-            Boundary::PidNamespace(_) => Before { mount_proc: true, ..Before::default() },
+            // The others have a /proc.
+            Boundary::PidNamespace(_) => {
+                Before { mount_proc: matches!(inside, Inside::View(_)), ..Before::default() }
+            }
         })
     }
 
-    /// Gives the calling thread, and the children that it starts, the files of a host. The children
-    /// are in the PID namespace, if there is one.
-    pub(crate) fn enter(&self, view: View<'_>) -> io::Result<()> {
-        let Boundary::PidNamespace(first) = self else { return mounts::enter(View { proc: None, ..view }) };
-        // A program of the lab does not see the first process under its number outside.
-        let outside = view.proc.filter(|proc| proc.join("self").exists());
-        let proc = outside.unwrap_or(Path::new("/proc"));
-        let namespace = File::open(proc.join(format!("{}/ns/pid", first.pid)))?;
-        mounts::enter(View { proc: view.proc.filter(|_| outside.is_none()), ..view })?;
-        Ok(setns(namespace, CloneFlags::CLONE_NEWPID)?)
+    /// Moves the calling thread, and the children that it starts, into the namespaces of a host.
+    /// The children are in the PID namespace, if there is one.
+    pub(crate) fn enter(&self, inside: &Inside, proc: Option<&Path>) -> io::Result<()> {
+        // A program of the lab does not see processes under their numbers outside.
+        let outside = proc.filter(|proc| proc.join("self").exists());
+        let seen = outside.unwrap_or(Path::new("/proc"));
+        let own = match self {
+            Boundary::Cgroup(_) => None,
+            Boundary::PidNamespace(first) => Some(File::open(seen.join(format!("{}/ns/pid", first.pid)))?),
+        };
+        match inside {
+            Inside::View(view) => {
+                let keeps_proc = own.is_some() || view.keeps_proc;
+                mounts::enter(view, proc.filter(|_| keeps_proc && outside.is_none()))?;
+            }
+            // Its PID namespace is inside that of the scope.
+            Inside::Process(process) => return first::join(*process, seen, true, true),
+            Inside::Container(process) => return first::join(*process, seen, true, false),
+            // The programs end with the scope, not with the process.
+            Inside::Foreign(process) => first::join(*process, seen, own.is_none(), false)?,
+        }
+        match own {
+            Some(namespace) => Ok(setns(namespace, CloneFlags::CLONE_NEWPID)?),
+            None => Ok(()),
+        }
     }
 
     /// Ends the processes: SIGTERM, then SIGKILL. Returns how many were found at first.
@@ -172,7 +209,8 @@ impl Boundary {
         let deadline = Instant::now() + GRACE;
         let mut signalled = BTreeSet::new();
         loop {
-            let left = self.processes();
+            let mut left = self.processes();
+            left.retain(|pid| !ignores_terminate(*pid));
             if left.is_empty() || Instant::now() >= deadline {
                 break;
             }
@@ -236,6 +274,17 @@ impl Boundary {
             Boundary::PidNamespace(_) => BTreeSet::new(),
         }
     }
+}
+
+/// Whether SIGTERM does nothing to a process: the first one of a PID namespace that has no handler
+/// for it (pid_namespaces(7)).
+fn ignores_terminate(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+    let numbers: Vec<&str> = field("NSpid:").unwrap_or_default().split_whitespace().collect();
+    let caught = field("SigCgt:").and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let is_first = numbers.len() > 1 && numbers.last() == Some(&"1");
+    is_first && caught.is_some_and(|mask| mask & (1 << (Signal::TERM.as_raw() - 1)) == 0)
 }
 
 /// Makes a cgroup below that of this process, so that limits of this process hold for it. Returns

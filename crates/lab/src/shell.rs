@@ -16,6 +16,7 @@
 //! (`net.ipv4.ip_forward` and masquerading). Outside, only the new interface and its route are
 //! added; both are removed with the process.
 
+use crate::first::Inside;
 use crate::host::{Host, HostError};
 use crate::mounts::View;
 use crate::namespace::Privilege;
@@ -153,7 +154,8 @@ impl Shell {
     pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
         command.env(BLOCK_VARIABLE, self.block.all.to_string());
         command.env(OUTSIDE_VARIABLE, self.block.ends()[0].addr().to_string());
-        self.scope.boundary().spawn(&self.inside.namespace, View::default(), command)
+        let inside = Inside::View(View::default());
+        self.scope.boundary().spawn(&self.inside.namespace, &inside, None, command)
     }
 
     /// Whether the engine has ended, which is a failure.

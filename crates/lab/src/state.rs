@@ -5,12 +5,16 @@
 //!   lock, holder.json         `claim.rs`
 //!   state.json                [`State`], when the lab is up
 //!   scope.json                `scope.rs`: where the programs are
-//!   hosts                     /etc/hosts as the programs in the lab see it
+//!   hosts, resolv.conf        /etc/hosts and /etc/resolv.conf as the programs in the lab see them
+//!   private/<host>/           the directories that the host has for itself
+//!   detached.json             `attach/keeper.rs`: hosts whose namespace is gone
 //!   control.sock              the engine's control socket
 //!   HOST.log                  the output of the commands that the description has for a host
 //! ```
 
+use crate::attach::DETACHED;
 use crate::claim::{self, Attempt, Claim, ForeignDirectory, Holder};
+use crate::first::Inside;
 use crate::process::Process;
 use crate::variables;
 use nix::unistd::{Pid, Uid};
@@ -31,6 +35,10 @@ const NAME_MAX: usize = 40;
 pub(crate) const FILE: &str = "state.json";
 /// The file that programs in the hosts see as /etc/hosts.
 pub(crate) const HOSTS: &str = "hosts";
+/// The file that they see as /etc/resolv.conf.
+pub(crate) const RESOLV_CONF: &str = "resolv.conf";
+/// The directory with the directories that hosts have for themselves.
+pub(crate) const PRIVATE: &str = "private";
 /// The directory where programs in a PID namespace see the machine's /proc.
 pub(crate) const PROC: &str = "proc";
 /// Time for an engine to clean up after SIGTERM, before SIGKILL.
@@ -50,12 +58,29 @@ pub(crate) struct State {
 /// The published state of a host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct HostState {
-    /// The namespace is `/proc/<pid>/fd/<this>`.
-    pub(crate) namespace_fd: i32,
-    /// The inode of the namespace.
-    pub(crate) namespace_inode: u64,
+    /// Its network namespace.
+    pub(crate) namespace: NamespaceState,
+    /// Where its programs run besides. That of a host attached to a process is found again.
+    pub(crate) inside: Inside,
+    /// Variables of its programs.
+    pub(crate) env: BTreeMap<String, String>,
     /// Addresses with prefix lengths.
     pub(crate) addresses: Vec<String>,
+}
+
+/// Where the network namespace of a host is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NamespaceState {
+    /// Held by the process of the lab.
+    Held {
+        /// The namespace is `/proc/<pid>/fd/<this>`.
+        fd: i32,
+        /// The inode of the namespace.
+        inode: u64,
+    },
+    /// Attached, by its name in the spec.
+    Attached(String),
 }
 
 /// Why a lab's name could not be claimed.
@@ -167,6 +192,8 @@ pub struct Listed {
     pub same_session: bool,
     /// Its hosts with their addresses.
     pub hosts: BTreeMap<String, Vec<String>>,
+    /// The attached hosts among them whose network namespace is gone.
+    pub detached: Vec<String>,
 }
 
 /// Ends a lab and removes all of it: the process that holds it (SIGTERM, on which it cleans up;
@@ -263,7 +290,10 @@ pub fn list() -> Vec<Listed> {
             let pid = holder.map_or(0, |holder| holder.process.pid);
             let session = nix::unistd::getsid(None).map(Pid::as_raw).ok();
             let same_session = holder.is_some_and(|holder| Some(holder.session) == session);
-            Some(Listed { name, alive: claim::is_alive(&directory), pid, same_session, hosts })
+            let detached = fs::read(directory.join(DETACHED)).ok();
+            let detached = detached.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+            let alive = claim::is_alive(&directory);
+            Some(Listed { name, alive, pid, same_session, hosts, detached })
         })
         .collect();
     labs.sort_by(|a, b| a.name.cmp(&b.name));

@@ -6,7 +6,7 @@
 //! loops.
 
 use fastpath_spec::segment::Segments;
-use fastpath_spec::{Interface, NodeId, Topology};
+use fastpath_spec::{HostOrigin, Interface, NodeId, Topology};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -62,7 +62,7 @@ impl Routes {
 
     /// Returns the routes of a node: connected subnets first, then the others in order of distance.
     /// Empty for switches. A host with exactly one adjacent router has a default route instead of
-    /// the others.
+    /// the others, unless it is attached to a namespace that exists.
     pub fn of(&self, node: NodeId) -> &[Route] {
         &self.nodes[node.0 as usize]
     }
@@ -73,12 +73,14 @@ fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Rout
     if kind.is_switch() {
         return Vec::new();
     }
+    // The namespace of an attached host may have a default route of its own.
+    let is_attached = matches!(topology.node(node).host.origin, HostOrigin::Attached(_));
     let mut routes = configured_routes(topology, node);
     let given = routes.len();
     for family in [Family::V4, Family::V6] {
         let found = search(topology, segments, node, family);
         match found.gateways.as_slice() {
-            [(interface, via)] if !is_router => {
+            [(interface, via)] if !is_router && !is_attached => {
                 routes.extend(found.routes.iter().filter(|route| route.via.is_none()));
                 routes.push(Route { prefix: family.default(), via: Some(*via), interface: *interface });
             }

@@ -32,27 +32,28 @@ impl Tap {
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open("/dev/net/tun")?;
-        let mut request = request(name)?;
-        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as c_short;
-        // SAFETY: TUNSETIFF takes an `ifreq`, which lives through the call.
-        check(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+        create(file.as_fd(), name)?;
         Tap::prepare(file.into())
+    }
+
+    /// Creates the interface again after it was removed with another network namespace: in the
+    /// namespace in which [`Tap::open`] was called. The descriptor stays the same.
+    pub fn reopen(&self, name: &str) -> io::Result<()> {
+        create(self.0.as_fd(), name)?;
+        set_up(self.0.as_fd())
+    }
+
+    /// Returns a second descriptor of the same device.
+    pub fn try_clone(&self) -> io::Result<Tap> {
+        self.0.try_clone().map(Tap)
     }
 
     /// Takes over a descriptor on which TUNSETIFF was done with `IFF_TAP | IFF_NO_PI |
     /// IFF_VNET_HDR`.
     pub fn prepare(fd: OwnedFd) -> io::Result<Tap> {
-        let header_len = VnetHeader::LEN as c_int;
-        // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
-        check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header_len) })?;
         // SAFETY: F_SETFL takes a number.
         check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) })?;
-        // SAFETY: TUNSETOFFLOAD takes a number.
-        let udp = check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, OFFLOAD_UDP) });
-        if udp.is_err() {
-            // SAFETY: as above; a kernel before 6.2 knows the smaller set only.
-            check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, OFFLOAD_TCP) })?;
-        }
+        set_up(fd.as_fd())?;
         Ok(Tap(fd))
     }
 
@@ -98,6 +99,29 @@ impl Tap {
         check_len(unsafe { libc::writev(self.0.as_raw_fd(), all.as_ptr(), count) })?;
         Ok(())
     }
+}
+
+/// Creates the interface `name` for an open driver.
+fn create(driver: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as c_short;
+    // SAFETY: TUNSETIFF takes an `ifreq`, which lives through the call.
+    check(unsafe { libc::ioctl(driver.as_raw_fd(), libc::TUNSETIFF, &raw mut request) })?;
+    Ok(())
+}
+
+/// Sets what belongs to the device: the length of the header, and the offloads.
+fn set_up(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let header_len = VnetHeader::LEN as c_int;
+    // SAFETY: TUNSETVNETHDRSZ takes a pointer to an int, which lives through the call.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETVNETHDRSZ, &raw const header_len) })?;
+    // SAFETY: TUNSETOFFLOAD takes a number.
+    let udp = check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, OFFLOAD_UDP) });
+    if udp.is_err() {
+        // SAFETY: as above; a kernel before 6.2 knows the smaller set only.
+        check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD, OFFLOAD_TCP) })?;
+    }
+    Ok(())
 }
 
 impl AsFd for Tap {

@@ -302,7 +302,8 @@ impl List {
             let state = if lab.alive { "up" } else { "dead; remove it with `fastpath lab down`" };
             writeln!(out, "{} ({state}, process {})", lab.name, lab.pid)?;
             for (host, addresses) in &lab.hosts {
-                writeln!(out, "  {host:<12} {}", addresses.join(" "))?;
+                let gone = if lab.detached.contains(host) { " (its namespace is gone)" } else { "" };
+                writeln!(out, "  {host:<12} {}{gone}", addresses.join(" "))?;
             }
         }
         Ok(Answer::Yes)

@@ -40,7 +40,7 @@ pub use injector::Injector;
 pub use memory::{Memory, MemoryEnd};
 pub use null::NullPort;
 pub use pcap::Pcap;
-pub use tap::TapPort;
+pub use tap::{TapInterface, TapPort};
 
 use crate::notice::Notice;
 use fastpath_net::{Frame, FramePool};

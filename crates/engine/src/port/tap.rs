@@ -53,6 +53,22 @@ pub struct TapPort {
     headers: Vec<u8>,
     /// Super-packets stay in one piece.
     keeps_whole: bool,
+    /// Called when the interface is removed, after which the port waits for another.
+    on_removal: Option<Box<dyn Fn() + Send>>,
+    /// The interface was removed, and `on_removal` called.
+    is_removed: bool,
+}
+
+/// The interface of a [`TapPort`], which another thread creates again after it was removed.
+#[derive(Debug)]
+pub struct TapInterface(Tap);
+
+impl TapInterface {
+    /// Creates the interface `name` for its port, down and without addresses, in the network
+    /// namespace in which the port was opened.
+    pub fn create(&self, name: &str) -> io::Result<()> {
+        self.0.reopen(name)
+    }
 }
 
 impl TapPort {
@@ -83,6 +99,36 @@ impl TapPort {
     pub fn leave_to_namespace(&self) -> Result<(), OpenError> {
         let failed = |error| OpenError::from_os(&self.base.name, "making the TAP device persistent", error);
         self.tap.persist().map_err(failed)
+    }
+
+    /// Lets the port outlive its interface, which may be moved to a network namespace that ends
+    /// before the port. Messages call it `name` from now on. When the interface is removed, frames
+    /// to it are counted as `tx_down`, `on_removal` is called on the thread of the engine, and the
+    /// port goes on when the returned interface is created again.
+    ///
+    /// Drops of the device are not counted: its statistics would keep the namespace.
+    pub fn outlive_interface(
+        &mut self,
+        name: &str,
+        on_removal: Box<dyn Fn() + Send>,
+    ) -> io::Result<TapInterface> {
+        self.base.name = name.to_owned();
+        self.on_removal = Some(on_removal);
+        self.overruns = Overruns::none();
+        self.tap.try_clone().map(TapInterface)
+    }
+
+    /// Returns whether an error means that the interface was removed and the port waits for
+    /// another.
+    fn awaits_another(&mut self, error: &io::Error) -> bool {
+        let Some(on_removal) = &self.on_removal else { return false };
+        // The driver's answer when there is no interface (drivers/net/tun.c).
+        let is_removed = error.raw_os_error() == Some(libc::EBADFD);
+        if is_removed && !self.is_removed {
+            on_removal();
+        }
+        self.is_removed = is_removed;
+        is_removed
     }
 
     /// Takes over an open TAP descriptor with the flags `IFF_TAP`, `IFF_NO_PI` and `IFF_VNET_HDR`.
@@ -124,6 +170,8 @@ impl TapPort {
             joined: Coalescer::default(),
             headers: Vec::new(),
             keeps_whole: false,
+            on_removal: None,
+            is_removed: false,
         }
     }
 
@@ -170,7 +218,10 @@ impl Port for TapPort {
             };
             let len = match self.tap.read(&mut header, room) {
                 Ok(len) => len,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.is_removed = false;
+                    break Ok(());
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => break Err(error),
             };
@@ -191,7 +242,10 @@ impl Port for TapPort {
         if let Some(slot) = slot {
             arrivals.pool.free(slot);
         }
-        end.map_err(|error| self.base.failure("reading", error))
+        match end {
+            Err(error) if self.awaits_another(&error) => Ok(()),
+            end => end.map_err(|error| self.base.failure("reading", error)),
+        }
     }
 
     fn tx_burst(
@@ -216,6 +270,7 @@ impl Port for TapPort {
                     // The driver's error for an interface that is down.
                     Some(libc::EIO) => self.base.counters.tx_down += count as u64,
                     Some(libc::EINVAL | libc::EMSGSIZE) => self.base.counters.tx_refused += count as u64,
+                    _ if self.awaits_another(&error) => self.base.counters.tx_down += count as u64,
                     _ => return Err(self.base.failure("writing", error)),
                 },
             }
@@ -260,6 +315,11 @@ impl Overruns {
         let mut overruns = Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), before: 0 };
         overruns.before = overruns.count(name);
         overruns
+    }
+
+    /// Counts nothing.
+    fn none() -> Overruns {
+        Overruns { statistics: None, before: 0 }
     }
 
     /// Counts from now on.

@@ -298,6 +298,13 @@ fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
     let mut subjects = Vec::new();
     for (a, b) in (0..chosen).map(|i| pairs[i * pairs.len() / chosen]) {
         let (a, b) = (&hosts[a], &hosts[b]);
+        if let Some(gone) = [a, b].into_iter().find(|host| !host.is_there()) {
+            notes.push(format!(
+                "{} is not in its namespace now: {} and {} not measured",
+                gone.name, a.name, b.name
+            ));
+            continue;
+        }
         let directed = |from: &Host, to: &Host| Path::find(topology, &routes, from.node, to.address()?);
         let (Some(there), Some(back)) = (directed(a, b), directed(b, a)) else {
             notes.push(format!("{} and {} cannot reach each other by IP: not measured", a.name, b.name));

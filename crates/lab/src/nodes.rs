@@ -1,0 +1,197 @@
+//! Brings the nodes of a lab up, one after the other.
+
+use crate::attach::{Attachment, Keeper, Removed};
+use crate::first::Inside;
+use crate::host::{Host, HostError, HostNamespace};
+use crate::mounts::{Placed, View};
+use crate::namespace::Privilege;
+use crate::neighbors::KnownNeighbors;
+use crate::process::ProcessId;
+use crate::scope::Scope;
+use crate::state::{HOSTS, PRIVATE, PROC, RESOLV_CONF};
+use fastpath_engine::Notice;
+use fastpath_engine::port::Port;
+use fastpath_net::Routes;
+use fastpath_spec::{Attach, HostOrigin, Node, NodeId, Topology};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// What is needed to bring nodes of one lab up.
+pub(crate) struct NodeMaker<'l> {
+    pub(crate) topology: &'l Topology,
+    pub(crate) scope: &'l Scope,
+    /// The directory of the lab's state.
+    pub(crate) directory: &'l Path,
+    pub(crate) privilege: Privilege,
+    pub(crate) notice: &'l Notice,
+    routes: Routes,
+    neighbors: KnownNeighbors<'l>,
+    attachments: Vec<Attachment>,
+    /// The attached host of each namespace, by its inode.
+    attached: BTreeMap<u64, String>,
+    removed: (Sender<Removed>, Receiver<Removed>),
+}
+
+impl<'l> NodeMaker<'l> {
+    pub(crate) fn new(
+        topology: &'l Topology,
+        scope: &'l Scope,
+        directory: &'l Path,
+        privilege: Privilege,
+        notice: &'l Notice,
+    ) -> NodeMaker<'l> {
+        NodeMaker {
+            topology,
+            scope,
+            directory,
+            privilege,
+            notice,
+            routes: Routes::compute(topology),
+            neighbors: KnownNeighbors::in_topology(topology),
+            attachments: Vec::new(),
+            attached: BTreeMap::new(),
+            removed: mpsc::channel(),
+        }
+    }
+
+    /// Brings a host up. Returns it with its ports in the order of its interfaces.
+    pub(crate) fn host(&mut self, id: NodeId) -> Result<(Host, Vec<Box<dyn Port>>), HostError> {
+        let node = self.topology.node(id);
+        if let HostOrigin::Attached(attach) = &node.host.origin {
+            return self.attached_host(id, node, attach);
+        }
+        let (mut host, taps) = Host::new(id, node, self.routes.of(id), &self.neighbors)?;
+        host.env.clone_from(&node.host.env);
+        let files = |source| HostError::Files { host: node.name.clone(), source };
+        host.inside = Inside::View(self.view(node).map_err(files)?);
+        if node.host.pid_namespace {
+            let first = self.scope.start_first(&host.namespace, &host.inside, &self.directory.join(PROC));
+            let started = first.and_then(|first| {
+                let pid = i32::try_from(first.id()).map_err(io::Error::other);
+                host.first = Some(first);
+                ProcessId::of(pid?)
+            });
+            let process = started.map_err(|source| HostError::First { host: node.name.clone(), source })?;
+            host.inside = Inside::Process(process);
+        }
+        Ok((host, taps.into_iter().map(|tap| Box::new(tap) as Box<dyn Port>).collect()))
+    }
+
+    fn attached_host(
+        &mut self,
+        id: NodeId,
+        node: &Node,
+        attach: &Attach,
+    ) -> Result<(Host, Vec<Box<dyn Port>>), HostError> {
+        let name = || node.name.clone();
+        if self.privilege != Privilege::Own {
+            return Err(HostError::AttachNeedsRoot { host: name() });
+        }
+        let found = crate::attach::find(attach);
+        let found = found.map_err(|source| HostError::NoNamespace { host: name(), source })?;
+        let inode = fs::metadata(found.path).map(|file| file.ino()).unwrap_or_default();
+        if let Some(other) = self.attached.insert(inode, name()) {
+            return Err(HostError::SameNamespace { hosts: [other, name()] });
+        }
+        let neighbors = (0..node.interfaces.len()).map(|place| self.neighbors.of(id, place)).collect();
+        let messages = (self.attachments.len(), &self.removed.0);
+        let (attachment, ports, renamed) =
+            Attachment::new(attach, node, self.routes.of(id), neighbors, messages)?;
+        for (wanted, name) in renamed {
+            let host = &node.name;
+            self.notice
+                .send(&format!("host {host}: {attach} has an {wanted}: the interface is {name} there"));
+        }
+        let host = Host {
+            node: id,
+            name: name(),
+            addresses: node.interfaces.iter().flat_map(|interface| interface.addresses.clone()).collect(),
+            namespace: HostNamespace::Attached(attachment.namespace.clone()),
+            inside: Inside::View(
+                self.view(node).map_err(|source| HostError::Files { host: name(), source })?,
+            ),
+            env: node.host.env.clone(),
+            first: None,
+        };
+        self.attachments.push(attachment);
+        Ok((host, ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()))
+    }
+
+    /// Returns what the programs of a host see, and makes its directories.
+    fn view(&self, node: &Node) -> io::Result<View> {
+        let placed = |source: PathBuf, target: &str, is_read_only| Placed {
+            source,
+            target: target.into(),
+            is_read_only,
+        };
+        let mut places = Vec::new();
+        for (file, target) in [(HOSTS, "/etc/hosts"), (RESOLV_CONF, "/etc/resolv.conf")] {
+            // A file that the machine does not have cannot be covered.
+            if Path::new(target).exists() || node.host.origin.is_container() {
+                places.push(placed(self.directory.join(file), target, false));
+            }
+        }
+        for (number, target) in node.host.private.iter().enumerate() {
+            let source = self.directory.join(PRIVATE).join(&node.name).join(number.to_string());
+            // The directory of the lab is closed to others. This one is as the machine's usually
+            // are, and daemons with a user of their own may enter it.
+            DirBuilder::new().recursive(true).mode(0o755).create(&source)?;
+            places.push(placed(source, target, false));
+        }
+        let binds = node.host.binds.iter();
+        places.extend(binds.map(|bind| placed((&bind.source).into(), &bind.target, bind.is_read_only)));
+        Ok(View { hostname: Some(node.name.clone()), places, keeps_proc: node.host.pid_namespace })
+    }
+
+    /// Returns the thread that keeps the attached hosts attached; `None` if there are none.
+    pub(crate) fn keeper(self) -> Option<Keeper> {
+        let NodeMaker { attachments, removed, directory, notice, .. } = self;
+        (!attachments.is_empty()).then(|| Keeper::start(attachments, removed, directory, notice.clone()))
+    }
+}
+
+/// Checks what the hosts of a lab need of this machine, before anything is made.
+///
+/// # Errors
+/// The first thing that is missing.
+pub(crate) fn check(topology: &Topology) -> Result<(), HostError> {
+    for (_, node) in topology.hosts() {
+        let settings = &node.host;
+        let missing = |key, what: String, instead| {
+            Err(HostError::Missing { host: node.name.clone(), key, what, instead })
+        };
+        if let HostOrigin::Attached(attach) = &settings.origin {
+            crate::attach::find(attach)
+                .map_err(|source| HostError::NoNamespace { host: node.name.clone(), source })?;
+        }
+        for bind in &settings.binds {
+            if !Path::new(&bind.source).exists() {
+                let what = format!("{} does not exist", bind.source);
+                return missing("binds", what, "write a path of this machine before the ':'".to_owned());
+            }
+        }
+        // A container gets the directories that it does not have.
+        if settings.origin.is_container() {
+            continue;
+        }
+        for target in &settings.private {
+            if !Path::new(target).is_dir() {
+                let what = format!("this machine has no directory {target}");
+                return missing("private", what, format!("make it once with `mkdir -p {target}`"));
+            }
+        }
+        for bind in &settings.binds {
+            let [source, target] = [&bind.source, &bind.target].map(Path::new);
+            if !target.exists() || source.is_dir() != target.is_dir() {
+                let kind = if source.is_dir() { "directory" } else { "file" };
+                let what = format!("this machine has no {kind} {} to cover", bind.target);
+                return missing("binds", what, "make it once, or write image or rootfs".to_owned());
+            }
+        }
+    }
+    Ok(())
+}
