@@ -8,7 +8,7 @@
 
 use crate::process::ProcessId;
 use crate::scope::Boundary;
-use crate::state::PRIVATE;
+use crate::state::{CONTAINERS, PRIVATE};
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -152,7 +152,7 @@ impl Claim {
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             if entry.file_name() == LOCK {
-            } else if entry.file_name() == PRIVATE {
+            } else if [PRIVATE, CONTAINERS].iter().any(|name| entry.file_name() == *name) {
                 fs::remove_dir_all(entry.path())?;
             } else if entry.file_type()?.is_dir() {
                 // Empty, or a mount point of this mount namespace.

@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
-use std::process::Child;
+use std::process::{Child, ChildStdin};
+use std::thread;
 use std::time::Duration;
 
 /// A host of a running lab.
@@ -36,6 +37,8 @@ pub struct Host {
     pub(crate) env: BTreeMap<String, String>,
     /// The first process of its PID namespace.
     pub(crate) first: Option<Child>,
+    /// The standard input of the first process of its container, which waits for its end.
+    pub(crate) _input: Option<ChildStdin>,
 }
 
 /// The network namespace of a host.
@@ -48,6 +51,14 @@ pub enum HostNamespace {
 }
 
 impl HostNamespace {
+    /// Returns the namespace if the lab made it.
+    pub fn own(&self) -> Option<&Namespace> {
+        match self {
+            HostNamespace::Own(namespace) => Some(namespace),
+            HostNamespace::Attached(_) => None,
+        }
+    }
+
     /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` is
     /// propagated.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
@@ -83,6 +94,14 @@ pub enum HostError {
     AttachNeedsRoot {
         /// The host.
         host: String,
+    },
+    /// Its container did not start.
+    #[error("host {host}: its container: {source}")]
+    Container {
+        /// The host.
+        host: String,
+        /// Why.
+        source: io::Error,
     },
     /// The first process of its PID namespace did not start.
     #[error("host {host}: pid_namespace: {source}")]
@@ -165,16 +184,24 @@ impl Host {
         let taps =
             namespace.within(work).map_err(failed(node, "lo", || "joining the namespace".into()))??;
         let addresses = node.interfaces.iter().flat_map(|i| i.addresses.clone()).collect();
-        let host = Host {
-            node: id,
-            name: node.name.clone(),
+        let mut host = Host::bare(node.name.clone(), addresses, namespace);
+        host.node = id;
+        Ok((host, taps))
+    }
+
+    /// Returns a host of no topology, whose programs see the files of the machine. Its interfaces
+    /// are those that the namespace has.
+    pub fn bare(name: String, addresses: Vec<IpNet>, namespace: Namespace) -> Host {
+        Host {
+            node: NodeId(0),
+            name,
             addresses,
             namespace: HostNamespace::Own(namespace),
             inside: Inside::View(View::default()),
             env: BTreeMap::new(),
             first: None,
-        };
-        Ok((host, taps))
+            _input: None,
+        }
     }
 
     /// Returns whether its namespace is there. That of a host with `attach` may have ended.
@@ -195,9 +222,10 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         if let Some(mut first) = self.first.take() {
-            // It ends with its input.
+            // It ends with its input, once the processes of its PID namespace are reaped. This
+            // process may reap those that it started later.
             drop(first.stdin.take());
-            let _ = first.wait();
+            thread::spawn(move || first.wait());
         }
     }
 }

@@ -149,14 +149,15 @@ impl UpError {
 
 impl Lab {
     /// Brings up every host of the topology and the engine between them, under a name that no other
-    /// lab of this user has. A host with `port` is an interface of this machine. Without the privilege for namespaces the process first becomes root in
-    /// its own user namespace, for which it must be single-threaded.
+    /// lab of this user has. A host with `port` is an interface of this machine. Without the
+    /// privilege for namespaces the process first becomes root in its own user namespace, for which
+    /// it must be single-threaded.
     ///
     /// The engine listens for `fastpath ctl` in the lab's state directory, whatever
     /// `options.control` says.
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let topology = topology.with_namespaces();
-        nodes::check(&topology)?;
+        let containers = nodes::check(&topology)?;
         // Before the process may become another user.
         let base = state::base();
         let claim = state::claim(name)?;
@@ -170,7 +171,8 @@ impl Lab {
         }
         open_files::allow(&topology)?;
         let mut real = fastpath_engine::attach_named(&topology, &options.notice)?;
-        let mut maker = NodeMaker::new(&topology, &scope, claim.directory(), privilege, &options.notice);
+        let mut maker =
+            NodeMaker::new(&topology, &scope, claim.directory(), containers, privilege, &options.notice);
         let mut hosts = Vec::new();
         let mut ports: EdgePorts = Vec::new();
         for (id, _) in topology.hosts() {

@@ -23,6 +23,7 @@ mod attach;
 pub mod audit;
 mod claim;
 mod commands;
+mod container;
 mod enter;
 mod first;
 mod host;

@@ -54,17 +54,23 @@ pub(crate) struct Placed {
     pub(crate) is_read_only: bool,
 }
 
+/// Moves the calling thread into a mount namespace of its own. Later mounts on the machine appear
+/// in it.
+pub(crate) fn own_mounts() -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    // Slave, not private: later mounts on the machine still propagate here.
+    Ok(mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE)?)
+}
+
 /// Moves the calling thread, which is in the host's network namespace, into new mount and UTS
 /// namespaces with what the host sees. /proc stays visible at `proc`, for programs that get a /proc
 /// of their own later.
 pub(crate) fn enter(view: &View, proc: Option<&Path>) -> io::Result<()> {
-    unshare(CloneFlags::CLONE_NEWNS)?;
+    own_mounts()?;
     if let Some(name) = &view.hostname {
         unshare(CloneFlags::CLONE_NEWUTS)?;
         sethostname(name)?;
     }
-    // Slave, not private: later mounts on the machine still propagate here.
-    mount(NONE, "/", NONE, MsFlags::MS_REC | MsFlags::MS_SLAVE, NONE)?;
     for Placed { source, target, is_read_only } in &view.places {
         let placed = || -> io::Result<()> {
             mount(Some(source), target, NONE, MsFlags::MS_BIND | MsFlags::MS_REC, NONE)?;

@@ -1,6 +1,7 @@
 //! Brings the nodes of a lab up, one after the other.
 
 use crate::attach::{Attachment, Keeper, Removed};
+use crate::container::{self, ContainerFiles};
 use crate::first::Inside;
 use crate::host::{Host, HostError, HostNamespace};
 use crate::mounts::{Placed, View};
@@ -8,7 +9,7 @@ use crate::namespace::Privilege;
 use crate::neighbors::KnownNeighbors;
 use crate::process::ProcessId;
 use crate::scope::Scope;
-use crate::state::{HOSTS, PRIVATE, PROC, RESOLV_CONF};
+use crate::state::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF};
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
 use fastpath_net::Routes;
@@ -18,6 +19,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 /// What is needed to bring nodes of one lab up.
@@ -28,6 +30,8 @@ pub(crate) struct NodeMaker<'l> {
     pub(crate) directory: &'l Path,
     pub(crate) privilege: Privilege,
     pub(crate) notice: &'l Notice,
+    /// The files of the hosts that are containers.
+    containers: BTreeMap<NodeId, ContainerFiles>,
     routes: Routes,
     neighbors: KnownNeighbors<'l>,
     attachments: Vec<Attachment>,
@@ -41,11 +45,13 @@ impl<'l> NodeMaker<'l> {
         topology: &'l Topology,
         scope: &'l Scope,
         directory: &'l Path,
+        containers: BTreeMap<NodeId, ContainerFiles>,
         privilege: Privilege,
         notice: &'l Notice,
     ) -> NodeMaker<'l> {
         NodeMaker {
             topology,
+            containers,
             scope,
             directory,
             privilege,
@@ -67,7 +73,22 @@ impl<'l> NodeMaker<'l> {
         let (mut host, taps) = Host::new(id, node, self.routes.of(id), &self.neighbors)?;
         host.env.clone_from(&node.host.env);
         let files = |source| HostError::Files { host: node.name.clone(), source };
-        host.inside = Inside::View(self.view(node).map_err(files)?);
+        let view = self.view(node).map_err(files)?;
+        if let Some(files) = self.containers.get(&id) {
+            let failed = |source| HostError::Container { host: node.name.clone(), source };
+            let directory = self.directory.join(CONTAINERS).join(&node.name);
+            let work = |prepare: &dyn Fn(&mut Command) -> io::Result<()>| {
+                DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+                let log = self.directory.join(format!("{}.log", node.name));
+                container::start(node, files, &view, (&directory, &log), self.privilege, prepare)
+            };
+            let started = self.scope.within(&host.namespace, work).map_err(failed)?;
+            host.inside = Inside::Container(self.scope.first_process(started.pid).map_err(failed)?);
+            host.env = files.variables();
+            host._input = started.input;
+            return Ok((host, taps.into_iter().map(|tap| Box::new(tap) as Box<dyn Port>).collect()));
+        }
+        host.inside = Inside::View(view);
         if node.host.pid_namespace {
             let first = self.scope.start_first(&host.namespace, &host.inside, &self.directory.join(PROC));
             let started = first.and_then(|first| {
@@ -116,6 +137,7 @@ impl<'l> NodeMaker<'l> {
             ),
             env: node.host.env.clone(),
             first: None,
+            _input: None,
         };
         self.attachments.push(attachment);
         Ok((host, ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()))
@@ -154,16 +176,22 @@ impl<'l> NodeMaker<'l> {
     }
 }
 
-/// Checks what the hosts of a lab need of this machine, before anything is made.
+/// Checks what the hosts of a lab need of this machine, before anything is made. Returns the files
+/// of those that are containers.
 ///
 /// # Errors
 /// The first thing that is missing.
-pub(crate) fn check(topology: &Topology) -> Result<(), HostError> {
-    for (_, node) in topology.hosts() {
+pub(crate) fn check(topology: &Topology) -> Result<BTreeMap<NodeId, ContainerFiles>, HostError> {
+    let mut containers = BTreeMap::new();
+    for (id, node) in topology.hosts() {
         let settings = &node.host;
         let missing = |key, what: String, instead| {
             Err(HostError::Missing { host: node.name.clone(), key, what, instead })
         };
+        match container::find(settings) {
+            Ok(files) => containers.extend(files.map(|files| (id, files))),
+            Err((key, what, instead)) => return missing(key, what, instead),
+        }
         if let HostOrigin::Attached(attach) = &settings.origin {
             crate::attach::find(attach)
                 .map_err(|source| HostError::NoNamespace { host: node.name.clone(), source })?;
@@ -193,5 +221,5 @@ pub(crate) fn check(topology: &Topology) -> Result<(), HostError> {
             }
         }
     }
-    Ok(())
+    Ok(containers)
 }

@@ -13,7 +13,7 @@
 
 use crate::first::{self, Inside};
 use crate::host::HostNamespace;
-use crate::mounts;
+use crate::mounts::{self, View};
 use crate::namespace::Privilege;
 use crate::process::ProcessId;
 use fastpath_sys::child::{Before, before};
@@ -105,6 +105,36 @@ impl Scope {
         &self.boundary
     }
 
+    /// Runs `work` on a thread that is in a network namespace. Commands that `work` prepares with
+    /// its argument become processes of the scope.
+    pub(crate) fn within<T: Send>(
+        &self,
+        namespace: &HostNamespace,
+        work: impl FnOnce(&dyn Fn(&mut Command) -> io::Result<()>) -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        let inside = Inside::View(View::default());
+        namespace.within(|| {
+            if let Boundary::PidNamespace(first) = &self.boundary {
+                setns(File::open(format!("/proc/{}/ns/pid", first.pid))?, CloneFlags::CLONE_NEWPID)?;
+            }
+            work(&|command| {
+                before(command, self.boundary.entry(&inside)?);
+                Ok(())
+            })
+        })?
+    }
+
+    /// Returns the process that is the first of a PID namespace inside the scope and has the number
+    /// `pid` where its starter is.
+    pub(crate) fn first_process(&self, pid: i32) -> io::Result<ProcessId> {
+        let is_it = |candidate: &i32| {
+            let numbers = numbers_of(*candidate);
+            numbers.len() > 1 && numbers[numbers.len() - 2..] == [pid, 1]
+        };
+        let found = self.boundary.processes().into_iter().find(is_it);
+        ProcessId::of(found.ok_or_else(|| io::Error::other("its first process has ended"))?)
+    }
+
     /// Starts the first process of a host whose programs see only each other.
     pub(crate) fn start_first(
         &self,
@@ -145,8 +175,8 @@ impl Boundary {
         serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
     }
 
-    /// Starts a program in the scope and in a host. /proc stays visible at `proc`, if programs get a
-    /// /proc of their own.
+    /// Starts a program in the scope and in a host. /proc stays visible at `proc`, if programs get
+    /// one of their own.
     pub(crate) fn spawn(
         &self,
         namespace: &HostNamespace,
@@ -280,11 +310,19 @@ impl Boundary {
 /// for it (pid_namespaces(7)).
 fn ignores_terminate(pid: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-    let numbers: Vec<&str> = field("NSpid:").unwrap_or_default().split_whitespace().collect();
-    let caught = field("SigCgt:").and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    let is_first = numbers.len() > 1 && numbers.last() == Some(&"1");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let numbers = numbers_of(pid);
+    let is_first = numbers.len() > 1 && numbers.last() == Some(&1);
     is_first && caught.is_some_and(|mask| mask & (1 << (Signal::TERM.as_raw() - 1)) == 0)
+}
+
+/// Returns the numbers of a process in the PID namespaces from that of /proc to its own
+/// (proc_pid_status(5)). None if it has ended.
+fn numbers_of(pid: i32) -> Vec<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    numbers.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 /// Makes a cgroup below that of this process, so that limits of this process hold for it. Returns

@@ -7,6 +7,7 @@
 //!   scope.json                `scope.rs`: where the programs are
 //!   hosts, resolv.conf        /etc/hosts and /etc/resolv.conf as the programs in the lab see them
 //!   private/<host>/           the directories that the host has for itself
+//!   containers/<host>/        `container.rs`: the bundle of a container
 //!   detached.json             `attach/keeper.rs`: hosts whose namespace is gone
 //!   control.sock              the engine's control socket
 //!   HOST.log                  the output of the commands that the description has for a host
@@ -37,6 +38,8 @@ pub(crate) const FILE: &str = "state.json";
 pub(crate) const HOSTS: &str = "hosts";
 /// The file that they see as /etc/resolv.conf.
 pub(crate) const RESOLV_CONF: &str = "resolv.conf";
+/// The directory with a directory for each container.
+pub(crate) const CONTAINERS: &str = "containers";
 /// The directory with the directories that hosts have for themselves.
 pub(crate) const PRIVATE: &str = "private";
 /// The directory where programs in a PID namespace see the machine's /proc.

@@ -21,7 +21,7 @@ fn a_host_has_its_name_and_knows_all_names() {
     let (_, text) = run(&lab, "a", &["sh", "-c", look]);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "a");
-    assert!(lines[1].starts_with("10.1.1.2 ") && lines[2].starts_with("fd00:0:0:1::2 "), "{text}");
+    assert!(lines[1].starts_with("10.1.1.3 ") && lines[2].starts_with("fd00:0:0:1::3 "), "{text}");
     assert_eq!(lines[3], "1");
     assert_eq!(fs::read_to_string("/proc/sys/kernel/hostname").unwrap(), machine);
     if fs::exists("/etc/resolv.conf").unwrap() {

@@ -24,7 +24,7 @@ use fastpath_lab::netlink::{LinkParameters, Netlink};
 use fastpath_lab::{Host, HostError, KnownNeighbors};
 use fastpath_link::PipeSpec;
 use fastpath_net::{EdgeId, Routes};
-use fastpath_spec::{NodeId, NodeKind, PortName, Topology};
+use fastpath_spec::{NodeKind, PortName, Topology};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -195,12 +195,7 @@ impl Testbed {
             testbed.rattans.push(rattan);
             // Only the right host's address is needed, by the left one.
             for (end, namespace) in [left, right].into_iter().enumerate() {
-                let host = Host {
-                    node: NodeId(0),
-                    name: name(pair, end),
-                    addresses: vec![address.into()],
-                    namespace,
-                };
+                let host = Host::bare(name(pair, end), vec![address.into()], namespace);
                 let work = || -> io::Result<()> { interface().map(|interface| quieten(&interface)) };
                 host.open("the interface's name", work)?;
                 testbed.hosts.push(host);
@@ -214,7 +209,7 @@ impl Testbed {
         let mut hosts = Vec::new();
         for pair in 0..pairs {
             let [a, b] = [bare(pair, 0)?, bare(pair, 1)?];
-            connect(&a, INTERFACE, &b.namespace)?;
+            connect(&a, INTERFACE, own(&b))?;
             hosts.extend([a, b]);
         }
         let testbed = Testbed::of_hosts(hosts);
@@ -373,13 +368,18 @@ fn address(pair: usize, end: usize) -> IpNet {
 /// Makes a host without interfaces.
 fn bare(pair: usize, end: usize) -> Result<Host, MeasurementError> {
     let namespace = Namespace::new()?;
-    Ok(Host { node: NodeId(0), name: name(pair, end), addresses: vec![address(pair, end)], namespace })
+    Ok(Host::bare(name(pair, end), vec![address(pair, end)], namespace))
 }
 
 /// Connects the host's interface with `peer` in another namespace.
 fn connect(host: &Host, peer: &str, there: &Namespace) -> Result<(), MeasurementError> {
-    within(&host.namespace, || Netlink::open()?.add_veth(INTERFACE, peer, there.as_fd()))?
+    within(own(host), || Netlink::open()?.add_veth(INTERFACE, peer, there.as_fd()))?
         .map_err(|source| MeasurementError::Kernel { what: "making a veth pair", source })
+}
+
+/// The namespace of a host of this testbed.
+fn own(host: &Host) -> &Namespace {
+    host.namespace.own().expect("a testbed attaches to no namespace of others")
 }
 
 fn within<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> Result<T, MeasurementError> {
