@@ -1,11 +1,12 @@
 //! From the objects of a script to a description.
 
+use crate::programs;
 use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, ScriptLink, Simulator};
 use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
 use fastpath_spec::mistake::{Remarks, several};
 use fastpath_spec::{
-    Description, DirectionDescription, EventDescription, LinkDescription, LinkNames, NodeDescription,
-    NodeRole, OnLink, SpecPath, is_name,
+    Description, DirectionDescription, EventDescription, KernelRouter, LinkDescription, LinkNames,
+    NodeDescription, NodeRole, OnLink, SpecPath, is_name,
 };
 use fastpath_units::{Probability, Time};
 use ipnet::{IpNet, Ipv4Net};
@@ -49,6 +50,7 @@ pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
     add_nodes(simulator, &mut built, remarks);
     add_links(simulator, &mut built, remarks);
     add_events(simulator, &mut built);
+    add_commands(simulator, &mut built);
     built
 }
 
@@ -61,8 +63,10 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             }
         }
     }
-    let all_hosts = neighbours.iter().all(|neighbours| neighbours.len() > 1);
-    let mut routers = Vec::new();
+    let commands = simulator.commands.iter();
+    let runs: BTreeSet<usize> = commands.filter_map(|command| simulator.node_of(&command.what)).collect();
+    let all_hosts = runs.is_empty() && neighbours.iter().all(|neighbours| neighbours.len() > 1);
+    let (mut routers, mut kernel_routers) = (Vec::new(), Vec::new());
     for (index, made) in simulator.nodes.iter().enumerate() {
         // Emulab's own names for what no variable holds.
         let name = simulator.name(*made).map_or_else(|| format!("tbnode-n{}", index + 1), str::to_owned);
@@ -70,10 +74,13 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             2.. if !all_hosts => NodeRole::Router,
             _ => NodeRole::Host,
         };
+        let mut node = NodeDescription::new(kind, name);
         if kind == NodeRole::Router {
-            routers.push(name.clone());
+            let is_kernel = runs.contains(&index);
+            node.kernel = is_kernel.then(KernelRouter::default);
+            if is_kernel { &mut kernel_routers } else { &mut routers }.push(node.name.clone());
         }
-        add_node(built, NodeDescription::new(kind, name), made.at, remarks);
+        add_node(built, node, made.at, remarks);
     }
     let first = simulator.nodes[0].at;
     if all_hosts {
@@ -81,11 +88,12 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             first,
             "every node has several neighbours, so all nodes are hosts and none forwards packets",
         );
-    } else if !routers.is_empty() {
-        let text = format!(
-            "routers, because they have several neighbours: {}; the other nodes are hosts",
-            several(routers.iter().map(String::as_str))
-        );
+    }
+    let kinds = [("routers", routers, ""), ("kernel routers", kernel_routers, " and programs")];
+    for (what, names, why) in kinds.iter().filter(|(_, names, _)| !names.is_empty()) {
+        let names = several(names.iter().map(String::as_str));
+        let text =
+            format!("{what}, because they have several neighbours{why}: {names}; the other nodes are hosts");
         remarks.warn(first, text);
     }
     for (index, lan) in simulator.lans.iter().enumerate() {
@@ -106,6 +114,12 @@ fn add_node(built: &mut Built, node: NodeDescription, at: usize, remarks: &mut R
 fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     let given = simulator.links.iter().filter_map(|link| simulator.name(link.made?));
     let mut names = LinkNames::reserving(given);
+    let alone = links_without_subnets(simulator);
+    if let Some(&first) = alone.first() {
+        let what = "the addresses of a link are of several subnets, or of the subnet of another link: each \
+                    has a route of its own";
+        remarks.warn(simulator.links[first].at, what);
+    }
     for (index, link) in simulator.links.iter().enumerate() {
         let nodes = link.ends.map(|end| match end {
             LinkEnd::Node(node) => node,
@@ -123,7 +137,8 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
         built.place(SpecPath::of("links", index), link.at);
         for (node, address) in nodes.into_iter().zip(link.addresses) {
             let Some((address, at)) = address else { continue };
-            let net = Ipv4Net::new(address, link.prefix_length).expect("a length of at most 31");
+            let length = if alone.contains(&index) { 32 } else { link.prefix_length };
+            let net = Ipv4Net::new(address, length).expect("a length of at most 32");
             // A node has one address on a link.
             built.place(SpecPath::of("nodes", node).key("addresses").key(&name), at);
             let given = OnLink { link: Some(name.clone()), value: IpNet::V4(net) };
@@ -137,6 +152,30 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             ..LinkDescription::new(a, b)
         });
     }
+}
+
+/// Returns the links on which the given addresses are of several subnets, or of a subnet that is on
+/// other links too. The links of a lan are one.
+fn links_without_subnets(simulator: &Simulator) -> BTreeSet<usize> {
+    let segment = |index: usize| match simulator.links[index].ends[1] {
+        LinkEnd::Lan(lan) => simulator.lans[lan].links.first().copied().unwrap_or(index),
+        LinkEnd::Node(_) => index,
+    };
+    // The subnets of each segment, and the segments of each subnet.
+    let mut subnets: BTreeMap<usize, BTreeSet<Ipv4Net>> = BTreeMap::new();
+    let mut segments: BTreeMap<Ipv4Net, BTreeSet<usize>> = BTreeMap::new();
+    for (index, link) in simulator.links.iter().enumerate() {
+        for (address, _) in link.addresses.iter().flatten() {
+            let net = Ipv4Net::new(*address, link.prefix_length).expect("a length of at most 31").trunc();
+            subnets.entry(segment(index)).or_default().insert(net);
+            segments.entry(net).or_default().insert(segment(index));
+        }
+    }
+    let has_none = |place: &usize| {
+        let own = subnets.get(place).into_iter().flatten();
+        own.clone().count() > 1 || own.into_iter().any(|net| segments.get(net).is_some_and(|on| on.len() > 1))
+    };
+    (0..simulator.links.len()).filter(|&index| has_none(&segment(index))).collect()
 }
 
 fn check_queues(link: &ScriptLink, remarks: &mut Remarks) {
@@ -196,6 +235,20 @@ fn add_events(simulator: &Simulator, built: &mut Built) {
                 backward.into_iter().for_each(|values| push(Some("backward"), values));
             }
         }
+    }
+}
+
+/// Adds the start commands, and the events of programs.
+fn add_commands(simulator: &Simulator, built: &mut Built) {
+    for (at, node, line) in programs::lines(simulator) {
+        let host = Some(built.description.nodes[node].name.clone());
+        let at = at.since(Time::ZERO);
+        built.description.events.push(EventDescription {
+            at,
+            host,
+            exec: Some(line),
+            ..EventDescription::default()
+        });
     }
 }
 

@@ -6,11 +6,46 @@ use crate::syntax::{Parser, Value, element, elements, length, list, push_element
 use std::rc::Rc;
 
 /// The commands below, for suggestions.
-pub(crate) const NAMES: [&str; 38] = [
-    "set", "unset", "incr", "append", "lappend", "expr", "if", "for", "foreach", "while", "proc", "return",
-    "break", "continue", "global", "variable", "list", "llength", "lindex", "lrange", "lsearch", "lsort",
-    "concat", "join", "split", "format", "string", "puts", "source", "eval", "catch", "error", "info",
-    "array", "switch", "exit", "lreplace", "linsert",
+pub(crate) const NAMES: [&str; 39] = [
+    "set",
+    "unset",
+    "incr",
+    "append",
+    "lappend",
+    "expr",
+    "if",
+    "for",
+    "foreach",
+    "while",
+    "proc",
+    "return",
+    "break",
+    "continue",
+    "global",
+    "variable",
+    "list",
+    "llength",
+    "lindex",
+    "lrange",
+    "lsearch",
+    "lsort",
+    "concat",
+    "join",
+    "split",
+    "format",
+    "string",
+    "puts",
+    "source",
+    "eval",
+    "catch",
+    "error",
+    "info",
+    "array",
+    "switch",
+    "exit",
+    "lreplace",
+    "linsert",
+    "namespace",
 ];
 
 /// Calls a Tcl command. Returns `None` if `name` is not one.
@@ -23,6 +58,7 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         "for" | "foreach" | "while" | "switch" | "eval" | "catch" => control(tcl, name, words),
         "expr" => tcl.expr(&joined(words)).map(|number| Value::from(number.print())),
         "proc" => procedure(tcl, words),
+        "namespace" => namespace(tcl, words),
         "return" => Err(Interrupt::Return(words.last().cloned().unwrap_or_default())),
         "break" => Err(Interrupt::Break),
         "continue" => Err(Interrupt::Continue),
@@ -92,8 +128,18 @@ fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             tcl.modify(variable, |text| values.iter().for_each(|value| push_element(text, value)))
         }
         ("append" | "lappend", []) => wrong("lappend NAME VALUE…"),
-        ("global" | "variable", names) => {
-            names.iter().for_each(|name| tcl.import(name));
+        ("global", names) => {
+            names.iter().for_each(|name| tcl.import(name, false));
+            Ok(Value::default())
+        }
+        ("variable", words) => {
+            for pair in words.chunks(2) {
+                tcl.import(&pair[0], true);
+                if let [name, value] = pair {
+                    let name = format!("::{}{}", tcl.namespace(), &**name);
+                    tcl.set(&name, value.clone())?;
+                }
+            }
             Ok(Value::default())
         }
         ("array", words) => array(tcl, words),
@@ -244,9 +290,51 @@ fn procedure(tcl: &mut Interp, words: &[Value]) -> TclResult {
         (parts.next().map(|name| name.to_string()).unwrap_or_default(), parts.next())
     };
     let parameters = tcl.elements(parameters)?.iter().map(parameter).collect();
-    let name = name.strip_prefix("::").unwrap_or(name).to_owned();
-    tcl.procedures.insert(name, Rc::new(Procedure { parameters, body: body.clone() }));
+    let name = match name.strip_prefix("::") {
+        Some(global) => global.to_owned(),
+        None => format!("{}{}", tcl.namespace(), &**name),
+    };
+    let namespace = name.rfind("::").map_or("", |end| &name[..end + 2]).to_owned();
+    let procedure = Procedure { parameters, namespace, body: body.clone() };
+    tcl.procedures.insert(name, Rc::new(procedure));
     Ok(Value::default())
+}
+
+fn namespace(tcl: &mut Interp, words: &[Value]) -> TclResult {
+    match words {
+        [what, name, body @ ..] if &**what == "eval" && !body.is_empty() => {
+            let outcome = tcl.eval_in(name, &joined(body));
+            match outcome {
+                Err(Interrupt::Return(value)) => Ok(value),
+                other => other,
+            }
+        }
+        [what] if &**what == "current" => {
+            Ok(Value::from(format!("::{}", tcl.namespace().trim_end_matches("::"))))
+        }
+        [what, patterns @ ..] if &**what == "import" => {
+            let patterns = patterns.iter().filter(|pattern| &***pattern != "-force");
+            for pattern in patterns {
+                let pattern = pattern.trim_start_matches("::");
+                let (prefix, wanted) = pattern.split_at(pattern.rfind("::").map_or(0, |end| end + 2));
+                let is_meant = |name: &str| wanted == "*" && !name.contains("::") || name == wanted;
+                let found = tcl.procedures.iter().filter_map(|(name, procedure)| {
+                    let name = name.strip_prefix(prefix).filter(|name| is_meant(name))?;
+                    Some((name.to_owned(), Rc::clone(procedure)))
+                });
+                let found: Vec<_> = found.collect();
+                tcl.procedures.extend(found);
+            }
+            Ok(Value::default())
+        }
+        [what, ..] if matches!(&**what, "export" | "forget" | "delete") => Ok(Value::default()),
+        [what, name] if &**what == "exists" => {
+            let prefix = format!("{}::", name.trim_start_matches("::"));
+            let is_known = tcl.procedures.keys().any(|known| known.starts_with(&prefix));
+            Ok(boolean(is_known || prefix == "GLOBALS::"))
+        }
+        _ => wrong("namespace eval NAME {BODY}"),
+    }
 }
 
 fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {

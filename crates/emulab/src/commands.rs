@@ -10,14 +10,14 @@ use crate::simulator::{
     Simulator,
 };
 use crate::syntax::Value;
-use crate::{builtins, elsewhere, quantity, random};
+use crate::{builtins, elsewhere, programs, quantity, random};
 use fastpath_spec::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 /// Commands, for suggestions.
-pub(crate) const NAMES: [&str; 15] = [
+pub(crate) const NAMES: [&str; 17] = [
     "new",
     "tb-set-noshaping",
     "tb-set-link-loss",
@@ -33,6 +33,8 @@ pub(crate) const NAMES: [&str; 15] = [
     "tb-set-ip-lan",
     "tb-set-ip-interface",
     "tb-set-netmask",
+    "tb-set-node-startcmd",
+    "tb-set-node-startup",
 ];
 /// The methods of `$ns` that are executed.
 const METHODS: [&str; 11] = [
@@ -96,7 +98,10 @@ fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
     if let Some(outcome) = random::new(tcl, class) {
         return outcome;
     }
-    if let Some(meant) = nearest(class, ["Simulator", "RNG"]) {
+    if &**class == "Program" {
+        return programs::new(tcl);
+    }
+    if let Some(meant) = nearest(class, ["Simulator", "RNG", "Program"]) {
         return mistake(format!("there is no class '{}'", &**class), format!("write new {meant}"));
     }
     tcl.warn(format!("{} is ignored: run real programs in the hosts", &**class));
@@ -124,6 +129,15 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
         (Object::Queue(link, ends), "set") => set_queue(tcl, link, ends, rest),
         (Object::Variable(variable), _) => random::variable(tcl, variable, words),
         (Object::Generator(generator), _) => random::generator(tcl, generator, words),
+        (Object::Node(node), "program-agent") => programs::agent(tcl, node, rest),
+        (Object::Node(node), "start-cmd" | "start-command") => {
+            let [command] = rest else { return usage("$node start-command \"COMMAND\"") };
+            programs::start_command(tcl, node, command)
+        }
+        (Object::Program(program), "set") => programs::set(tcl, program, rest),
+        (Object::Program(_), _) => {
+            mistake("a program is started by an event", "write $ns at 10.0 \"$program start\"")
+        }
         (Object::Other, _) => add(tcl, Object::Other),
         (Object::Node(_), "color" | "label" | "shape" | "add-mark" | "delete-mark" | "label-color") => {
             Ok(Value::default())
@@ -458,6 +472,10 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
                 apply(tcl, link, [true, true], |pipe| pipe.rate = None);
             }
         }
+        ("tb-set-node-startcmd" | "tb-set-node-startup", [at_node, command]) => {
+            let at_node = node(tcl, at_node)?;
+            return programs::start_command(tcl, at_node, command);
+        }
         _ if elsewhere::TESTBED.contains(&name) => {
             tcl.warn(format!("{name} is ignored: it does not concern the network"));
         }
@@ -476,7 +494,9 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
     Ok(Value::default())
 }
 
-const TESTBED_USAGE: [&str; 9] = [
+const TESTBED_USAGE: [&str; 11] = [
+    "tb-set-node-startcmd $node \"COMMAND\"",
+    "tb-set-node-startup $node \"COMMAND\"",
     "tb-set-noshaping $link 1",
     "tb-set-link-loss $link 0.05",
     "tb-set-lan-loss $lan 0.05",
@@ -579,7 +599,7 @@ fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Interr
     }
 }
 
-fn node(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
+pub(crate) fn node(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
     match object(tcl, word, "node")? {
         Object::Node(node) => Ok(node),
         _ => mistake(format!("{} is not a node", shown(tcl, word)), "write a node"),
@@ -646,6 +666,9 @@ fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> TclResult {
 
 fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt> {
     let Some((first, words)) = words.split_first() else { return Ok(()) };
+    if let Some(Object::Program(program)) = tcl.simulator.object(first) {
+        return programs::event(tcl, time, program, words);
+    }
     let (links, ends, in_lan) = match tcl.simulator.object(first) {
         Some(Object::Link(link)) => (vec![link], [true, true], false),
         Some(Object::Lan(lan)) => (tcl.simulator.lans[lan].links.clone(), [true, true], true),

@@ -4,7 +4,8 @@
 //! Sources: Emulab's `tb_compat.tcl` and `sim.tcl`, ns-2's `ns-lib.tcl`.
 
 /// Commands of a testbed.
-pub(crate) const TESTBED: [&str; 80] = [
+pub(crate) const TESTBED: [&str; 79] = [
+    "tb-add-node-service-hook",
     "tb-allow-external",
     "tb-bind-parent",
     "tb-elab-in-elab",
@@ -64,8 +65,6 @@ pub(crate) const TESTBED: [&str; 80] = [
     "tb-set-node-rpms",
     "tb-set-node-service",
     "tb-set-node-sharingmode",
-    "tb-set-node-startcmd",
-    "tb-set-node-startup",
     "tb-set-node-tarfiles",
     "tb-set-node-testbed",
     "tb-set-node-usesharednode",
@@ -153,7 +152,7 @@ pub(crate) const OTHERWISE: [(&str, &str); 5] = [
 ];
 
 /// Methods of a node.
-pub(crate) const NODE_METHODS: [&str; 30] = [
+pub(crate) const NODE_METHODS: [&str; 29] = [
     "add-attribute",
     "add-desire",
     "add-route",
@@ -180,7 +179,6 @@ pub(crate) const NODE_METHODS: [&str; 30] = [
     "rtObject?",
     "set",
     "setdest",
-    "start-cmd",
     "start-command",
     "topography",
     "trace-event",

@@ -10,7 +10,7 @@ use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart, elements, len
 use crate::{builtins, commands, random};
 use fastpath_spec::mistake::{Remarks, nearest};
 use fastpath_units::Rng;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The budget of a script: about 200,000 commands, or 100 megabytes of processed text. Every piece
@@ -62,13 +62,18 @@ type Variables = BTreeMap<String, Value>;
 #[derive(Debug, Default)]
 struct CallFrame {
     variables: Variables,
-    globals: BTreeSet<String>,
+    /// Names that refer to a variable of the global frame, and its name there.
+    globals: BTreeMap<String, String>,
+    /// The namespace that commands are evaluated in, with `::` at its end; empty: the global one.
+    namespace: String,
 }
 
 /// A procedure: parameters with their defaults, and the body.
 #[derive(Debug)]
 pub(crate) struct Procedure {
     pub(crate) parameters: Vec<(String, Option<Value>)>,
+    /// The namespace that it was written in, with `::` at its end; empty: the global one.
+    pub(crate) namespace: String,
     pub(crate) body: Value,
 }
 
@@ -90,8 +95,14 @@ pub(crate) struct Interp<'t> {
 impl<'t> Interp<'t> {
     pub(crate) fn new(remarks: Remarks<'t>) -> Interp<'t> {
         let mut globals = CallFrame::default();
-        for (name, value) in [("argc", "0"), ("argv", ""), ("argv0", "fastpath"), ("tcl_version", "8.4")] {
+        let given = [("argc", "0"), ("argv", ""), ("argv0", "fastpath"), ("tcl_version", "8.4")];
+        // Emulab's variables of an experiment (parse.tcl).
+        let emulab = ["pid", "gid", "eid", "uid"].map(|name| (name, "fastpath"));
+        for (name, value) in given {
             globals.variables.insert(name.to_owned(), Value::from(value));
+        }
+        for (name, value) in emulab {
+            globals.variables.insert(format!("GLOBALS::{name}"), Value::from(value));
         }
         let mut interp = Interp {
             remarks,
@@ -243,8 +254,11 @@ impl<'t> Interp<'t> {
     pub(crate) fn call(&mut self, words: &[Value]) -> TclResult {
         let Some((name, arguments)) = words.split_first() else { return Ok(Value::default()) };
         let name: &str = name.strip_prefix("::").unwrap_or(name);
-        if let Some(procedure) = self.procedures.get(name).cloned() {
-            return self.call_procedure(name, &procedure, arguments);
+        let local = format!("{}{name}", self.namespace());
+        for name in [local.as_str(), name] {
+            if let Some(procedure) = self.procedures.get(name).cloned() {
+                return self.call_procedure(name, &procedure, arguments);
+            }
         }
         if let Some(outcome) = builtins::call(self, name, arguments) {
             return outcome;
@@ -263,7 +277,7 @@ impl<'t> Interp<'t> {
     }
 
     fn call_procedure(&mut self, name: &str, procedure: &Procedure, arguments: &[Value]) -> TclResult {
-        let mut frame = CallFrame::default();
+        let mut frame = CallFrame { namespace: procedure.namespace.clone(), ..CallFrame::default() };
         let mut arguments = arguments.iter();
         let last = procedure.parameters.len().wrapping_sub(1);
         for (index, (parameter, default)) in procedure.parameters.iter().enumerate() {
@@ -337,15 +351,15 @@ impl<'t> Interp<'t> {
     }
 
     pub(crate) fn get(&mut self, name: &str) -> TclResult {
-        let name = name.strip_prefix("::").unwrap_or(name);
-        if let Some(value) = self.frame_of(name).variables.get(name) {
+        let (frame, name) = self.resolve(name);
+        let variables = &self.frames[frame].variables;
+        if let Some(value) = variables.get(&name) {
             return Ok(value.clone());
         }
         if self.incomplete {
             return Err(Interrupt::Reported);
         }
-        let known = self.frame_of(name).variables.keys().map(String::as_str);
-        let instead = match nearest(name, known) {
+        let instead = match nearest(&name, variables.keys().map(String::as_str)) {
             Some(meant) => format!("write ${meant}"),
             None => format!("write set {name} … first"),
         };
@@ -358,18 +372,18 @@ impl<'t> Interp<'t> {
             return self.exhausted();
         }
         self.spend((name.len() + value.len()) as u64)?;
-        let plain = name.strip_prefix("::").unwrap_or(name);
-        if self.is_global(name) {
-            self.simulator.name_object(&value, plain);
+        let (frame, name) = self.resolve(name);
+        if frame == 0 {
+            self.simulator.name_object(&value, &name);
         }
-        self.frame_of(name).variables.insert(plain.to_owned(), value.clone());
+        self.frames[frame].variables.insert(name, value.clone());
         Ok(value)
     }
 
     /// Removes a variable or array. Returns whether there was one.
     pub(crate) fn unset(&mut self, name: &str) -> bool {
-        let name = name.strip_prefix("::").unwrap_or(name).to_owned();
-        let variables = &mut self.frame_of(&name).variables;
+        let (frame, name) = self.resolve(name);
+        let variables = &mut self.frames[frame].variables;
         let indices: Vec<String> = array(variables, &name).map(|(key, _)| key.clone()).collect();
         indices.iter().for_each(|key| _ = variables.remove(key));
         variables.remove(&name).is_some() || !indices.is_empty()
@@ -377,8 +391,8 @@ impl<'t> Interp<'t> {
 
     /// Changes a variable's text in place; a new one starts empty.
     pub(crate) fn modify(&mut self, name: &str, change: impl FnOnce(&mut String)) -> TclResult {
-        let plain = name.strip_prefix("::").unwrap_or(name).to_owned();
-        let value = self.frame_of(name).variables.entry(plain).or_default();
+        let (frame, name) = self.resolve(name);
+        let value = self.frames[frame].variables.entry(name).or_default();
         value.at = None;
         let text = Rc::make_mut(&mut value.text);
         let before = text.len();
@@ -389,37 +403,75 @@ impl<'t> Interp<'t> {
     }
 
     pub(crate) fn exists(&mut self, name: &str) -> bool {
-        let name = name.strip_prefix("::").unwrap_or(name).to_owned();
-        let variables = &self.frame_of(&name).variables;
+        let (frame, name) = self.resolve(name);
+        let variables = &self.frames[frame].variables;
         variables.contains_key(&name) || array(variables, &name).next().is_some()
     }
 
     /// The elements of an array as index and value, in the order of the indices.
     pub(crate) fn array(&mut self, name: &str) -> Result<Vec<(String, Value)>, Interrupt> {
-        let name = name.strip_prefix("::").unwrap_or(name).to_owned();
+        let (frame, name) = self.resolve(name);
         let index = |key: &String| key[name.len() + 1..key.len() - 1].to_owned();
-        let count = array(&self.frame_of(&name).variables, &name).count();
+        let count = array(&self.frames[frame].variables, &name).count();
         self.spend(count as u64 * WORD_FUEL)?;
-        let pairs = array(&self.frame_of(&name).variables, &name);
+        let pairs = array(&self.frames[frame].variables, &name);
         Ok(pairs.map(|(key, value)| (index(key), value.clone())).collect())
     }
 
-    /// Makes a name refer to the global variable in this procedure.
-    pub(crate) fn import(&mut self, name: &str) {
+    /// Makes a name refer to the variable of a namespace (`variable`) or to the global one
+    /// (`global`) in this procedure.
+    pub(crate) fn import(&mut self, name: &str, is_of_namespace: bool) {
+        let name = name.strip_prefix("::").unwrap_or(name);
+        let prefix = if is_of_namespace { self.namespace() } else { "" };
+        let global = format!("{prefix}{name}");
+        // The part after the last colons is the name here.
+        let local = name.rfind("::").map_or(name, |end| &name[end + 2..]).to_owned();
         if self.frames.len() > 1 {
-            self.frames.last_mut().expect("a frame").globals.insert(name.to_owned());
+            self.frames.last_mut().expect("a frame").globals.insert(local, global);
         }
     }
 
-    fn is_global(&self, name: &str) -> bool {
-        let base = name.split('(').next().unwrap_or(name);
-        let frame = self.frames.last().expect("the global frame");
-        self.frames.len() == 1 || name.starts_with("::") || frame.globals.contains(base)
+    /// The namespace of the procedure or of `namespace eval`.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.frames.last().expect("the global frame").namespace
     }
 
-    fn frame_of(&mut self, name: &str) -> &mut CallFrame {
-        let index = if self.is_global(name) { 0 } else { self.frames.len() - 1 };
-        &mut self.frames[index]
+    /// Evaluates a body in a namespace of the global frame.
+    pub(crate) fn eval_in(&mut self, namespace: &str, body: &Value) -> TclResult {
+        let namespace = namespace.trim_start_matches("::").trim_end_matches("::");
+        let outer = self.namespace().to_owned();
+        let inner = if namespace.is_empty() { String::new() } else { format!("{outer}{namespace}::") };
+        // Variables of the procedure around are not seen.
+        let around = self.frames.split_off(1);
+        let before = std::mem::replace(&mut self.frames[0].namespace, inner);
+        let outcome = self.eval(body);
+        self.frames[0].namespace = before;
+        self.frames.extend(around);
+        outcome
+    }
+
+    /// Returns the frame of a variable and its name there. In a namespace a name is one of the
+    /// namespace, or else a global one that exists.
+    fn resolve(&self, name: &str) -> (usize, String) {
+        let plain = name.strip_prefix("::").unwrap_or(name);
+        let (base, index) = plain.split_at(plain.find('(').unwrap_or(plain.len()));
+        let last = self.frames.len() - 1;
+        let frame = &self.frames[last];
+        if let Some(global) = frame.globals.get(base).filter(|_| name == plain) {
+            return (0, format!("{global}{index}"));
+        }
+        if name != plain || base.contains("::") {
+            return (0, plain.to_owned());
+        }
+        if last > 0 || frame.namespace.is_empty() {
+            return (last, plain.to_owned());
+        }
+        let own = format!("{}{plain}", frame.namespace);
+        let is_set = |name: &str, base: &str| {
+            frame.variables.contains_key(name) || array(&frame.variables, base).next().is_some()
+        };
+        let is_only_global = !is_set(&own, &format!("{}{base}", frame.namespace)) && is_set(plain, base);
+        (0, if is_only_global { plain.to_owned() } else { own })
     }
 
     pub(crate) fn warn(&mut self, what: impl Into<String>) {

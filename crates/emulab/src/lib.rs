@@ -17,10 +17,14 @@
 //! generate traffic or prepare machines are ignored with a warning. Unknown words are mistakes.
 //! The differences from a testbed:
 //!
-//! - a node with one neighbour is a host; a node with several is a router inside the emulator and
-//!   runs no programs; if no node has one neighbour, all are hosts and none forwards;
+//! - a node with one neighbour is a host; a node with several is a router, in the kernel if the
+//!   script starts programs on it, and otherwise inside the emulator; if no node has one neighbour
+//!   and no program is started, all are hosts and none forwards;
 //! - a lan is a switch;
 //! - `down` drops queued and arriving packets until `up`; packets on the wire still arrive;
+//! - start commands and program agents run in a lab, and start at time 0 and at their events;
+//! - where addresses on one link are of several subnets, or one subnet is on several links, the
+//!   addresses stand alone (/32), and each has a route of its own;
 //! - a `simplex-link` without its counterpart loses every packet of the other direction.
 //!
 //! Read first: `commands.rs` for the commands, `elsewhere.rs` for the ignored ones, `interp.rs` for
@@ -33,6 +37,7 @@ mod commands;
 mod elsewhere;
 mod expr;
 mod interp;
+mod programs;
 mod quantity;
 mod random;
 mod simulator;

@@ -27,6 +27,8 @@ pub(crate) enum Object {
     Variable(usize),
     /// A generator of random numbers: `new RNG`.
     Generator(usize),
+    /// A program of a node: `$node program-agent`, `new Program`.
+    Program(usize),
     /// Something that does not concern the network: an agent, a program, a file.
     Other,
     /// The result of a command with a mistake.
@@ -48,10 +50,42 @@ pub(crate) struct Simulator {
     /// By end: how many links it has, and the first of them.
     at_end: BTreeMap<LinkEnd, (usize, usize)>,
     pub(crate) events: Vec<Event>,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) commands: Vec<NodeCommand>,
     pub(crate) variables: Vec<RandomVariable>,
     /// Generators of random numbers; the first is `$defaultRNG`.
     pub(crate) generators: Vec<Rng>,
     pub(crate) ran: bool,
+}
+
+/// A program of a node, which events start and stop.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Program {
+    pub(crate) node: Option<usize>,
+    /// A command of a shell.
+    pub(crate) command: Option<String>,
+    pub(crate) directory: Option<String>,
+    /// Seconds after which it ends.
+    pub(crate) timeout: Option<String>,
+}
+
+/// A command of a node at a time of the run.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct NodeCommand {
+    pub(crate) at: Time,
+    pub(crate) place: usize,
+    pub(crate) what: Action,
+}
+
+/// What a command does.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Action {
+    /// Runs a command of a shell on a node.
+    Run(usize, String),
+    /// Starts a program, with another command if one is given.
+    Start(usize, Option<String>),
+    /// Ends a program by a signal.
+    Stop(usize, String),
 }
 
 /// A random variable of ns-2; `random.rs` has the distributions.
@@ -256,6 +290,14 @@ impl Simulator {
         if self.names[index].is_none() && !self.by_name.contains_key(&name) {
             self.by_name.insert(name.clone(), index);
             self.names[index] = Some(name);
+        }
+    }
+
+    /// Returns the node on which a command runs.
+    pub(crate) fn node_of(&self, action: &Action) -> Option<usize> {
+        match action {
+            Action::Run(node, _) => Some(*node),
+            Action::Start(program, _) | Action::Stop(program, _) => self.programs[*program].node,
         }
     }
 

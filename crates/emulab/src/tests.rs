@@ -225,7 +225,7 @@ fn what_does_not_concern_the_network_is_ignored_with_a_warning() {
     let text = script(
         "$ns duplex-link $a $b 1Mb 1ms DropTail\n$ns duplex-link-op $a $b orient right\ntb-set-node-os $a FBSD-STD\n\
          tb-set-hardware $b pc850\nset tcp [new Agent/TCP]\n$ns attach-agent $a $tcp\n$tcp set packetSize_ 1000\n\
-         Agent/UDP set x 1\nset f [open out.nam w]\n$ns namtrace-all $f\nset p [$a program-agent -command ls]\n\
+         Agent/UDP set x 1\nset f [open out.nam w]\n$ns namtrace-all $f\nset p [$a disk-agent]\n\
          puts \"two nodes\"\nproc finish {} {\n  exec nam\n}\nif {[catch {error x}]} {set caught 1}",
     );
     let expected = [
@@ -235,7 +235,7 @@ fn what_does_not_concern_the_network_is_ignored_with_a_warning() {
         "9:1: $ns attach-agent is ignored: it does not concern the network",
         "11:1: Agent/UDP set is ignored",
         "12:8: open is ignored",
-        "14:8: program-agent is ignored: it does not concern the network",
+        "14:8: disk-agent is ignored: it does not concern the network",
         "15:1: the script says: two nodes",
     ];
     assert_eq!(warnings(&text), expected);

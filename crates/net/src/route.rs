@@ -177,10 +177,15 @@ fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family
 }
 
 /// Returns the address of the interface `there` on a subnet that it shares with the interface
-/// `here`.
+/// `here`. An address without a subnet (/32) is on the link for all.
 fn gateway(here: &Interface, there: &Interface, family: Family) -> Option<IpAddr> {
-    let shared = |address: &IpAddr| here.addresses.iter().any(|own| own.contains(address));
-    there.addresses.iter().map(IpNet::addr).find(|address| family.has(address) && shared(address))
+    let of_family = |net: &&IpNet| family.has(&net.addr());
+    let stands_alone = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
+    let is_on_link = |net: &&IpNet| {
+        let own = here.addresses.iter().filter(of_family);
+        stands_alone(net) || own.into_iter().any(|own| own.contains(&net.addr()) || stands_alone(own))
+    };
+    there.addresses.iter().filter(of_family).find(is_on_link).map(IpNet::addr)
 }
 
 #[derive(Clone, Copy)]
@@ -288,6 +293,25 @@ mod tests {
             ]
         );
         assert_eq!(Routes::compute(&net).of(NodeId(1)).len(), 12, "IPv6 has as many routes as IPv4");
+    }
+
+    #[test]
+    fn addresses_that_stand_alone_have_routes_of_their_own() {
+        // Two subnets on the first link, and the second of them on the other link too.
+        let net = network(
+            "[host.a]\naddress = '10.1.1.2/32'\n[router.r]\n\
+             addresses = { a-r = '10.1.2.3/32', r-b = '10.1.2.4/32' }\n[host.b]\naddress = '10.1.2.5/32'\n\
+             [[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']",
+        );
+        let routes = ["10.1.1.2/32 eth0", "10.1.2.3/32 eth0", "10.1.2.4/32 eth1", "10.1.2.5/32 eth1"];
+        assert_eq!(table(&net, "r"), routes);
+        assert_eq!(table(&net, "a"), ["10.1.1.2/32 eth0", "10.1.2.3/32 eth0", "0.0.0.0/0 via 10.1.2.3 eth0"]);
+        // One end has a subnet that the other is not in.
+        let net = network(
+            "[host.a]\naddress = '10.1.1.2/32'\n[router.r]\naddresses = { a-r = '10.1.7.1/24' }\n[host.b]\n\
+             [[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']",
+        );
+        assert_eq!(table(&net, "a"), ["10.1.1.2/32 eth0", "10.1.7.0/24 eth0", "0.0.0.0/0 via 10.1.7.1 eth0"]);
     }
 
     #[test]

@@ -144,8 +144,8 @@ fn check_subnets(topology: &Topology, segments: &Segments) -> Vec<Misaddressed> 
             let mut subnet: Option<IpNet> = None;
             for &(node, index) in &segment.stations {
                 let interface = &topology.node(node).interfaces[index];
-                let own: Vec<IpNet> =
-                    interface.addresses.iter().filter(|a| a.addr().is_ipv4() == v4).copied().collect();
+                let is_own = |address: &&IpNet| address.addr().is_ipv4() == v4 && !stands_alone(address);
+                let own: Vec<IpNet> = interface.addresses.iter().filter(is_own).copied().collect();
                 let Some(&first) = own.first() else { continue };
                 let subnet = *subnet.get_or_insert(first.trunc());
                 if !own.iter().any(|address| address.trunc() == subnet) {
@@ -164,6 +164,12 @@ fn check_subnets(topology: &Topology, segments: &Segments) -> Vec<Misaddressed> 
         }
     }
     problems
+}
+
+/// Whether an address is in no subnet (/32, /128). It has a route of its own, and any segment may
+/// have it beside others.
+fn stands_alone(address: &IpNet) -> bool {
+    address.prefix_len() == address.max_prefix_len()
 }
 
 fn check_gateways(topology: &Topology) -> Vec<Misaddressed> {
@@ -263,9 +269,8 @@ impl Numbering {
                 }
                 let addresses =
                     |&(node, index): &(NodeId, usize)| &topology.node(node).interfaces[index].addresses;
-                let mut known =
-                    segment.stations.iter().flat_map(addresses).filter(|a| a.addr().is_ipv4() == v4);
-                let subnet = match known.next() {
+                let is_subnet = |a: &&IpNet| a.addr().is_ipv4() == v4 && !stands_alone(a);
+                let subnet = match segment.stations.iter().flat_map(addresses).find(is_subnet) {
                     Some(address) => Some(address.trunc()),
                     None if v4 => self.subnet4(segment.stations.len()).map(IpNet::V4),
                     None => Some(IpNet::V6(self.subnet6())),
