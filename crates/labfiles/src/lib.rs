@@ -1,5 +1,5 @@
-//! Reads the files of other lab tools as descriptions of networks: containerlab's topologies,
-//! netlab's topologies, and Kathará's `lab.conf`.
+//! Reads the files of other lab tools as descriptions of networks: topologies of containerlab and
+//! netlab.
 //!
 //! ```yaml
 //! name: pair
@@ -21,12 +21,15 @@
 //!   lab, not of the machine;
 //! - with [`Options::only_linux`] the other nodes are stubs: their links exist and lead nowhere.
 //!
+//! Of netlab's topologies the nodes of device `linux` run, with the addresses that netlab assigns.
+//!
 //! Read first: `yaml.rs`, then `containerlab.rs`.
 #![forbid(unsafe_code)]
 
 mod built;
 mod containerlab;
 mod fields;
+mod netlab;
 mod words;
 mod yaml;
 
@@ -79,13 +82,14 @@ fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
     }
     let Some(mut yaml) = yaml::parse(text, &mut remarks) else { return (Built::default(), remarks) };
     substitute(&mut yaml, options.variables);
-    let mut built = match containerlab::is_one(&yaml) {
-        true => containerlab::read(&yaml, options, &mut remarks),
-        false => {
-            let instead = "write topology: with nodes: and links: below it, as containerlab has it";
-            remarks.mistake(0, "this is no topology", instead);
-            Built::default()
-        }
+    let mut built = if containerlab::is_one(&yaml) {
+        containerlab::read(&yaml, options, &mut remarks)
+    } else if netlab::is_one(&yaml) {
+        netlab::read(&yaml, options, &mut remarks)
+    } else {
+        let instead = "write topology: with nodes: and links: below it, as containerlab has it";
+        remarks.mistake(0, "this is no topology", instead);
+        Built::default()
     };
     if let Some(overlay) = options.impairments {
         built.impair(overlay, &mut remarks);
