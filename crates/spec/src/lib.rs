@@ -76,7 +76,7 @@ pub use description::{
 };
 pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
-pub use kernel_router::KernelRouter;
+pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};
 pub use mistake::{Checked, Mistake, Warning};
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use path::{PathStep, SpecPath};

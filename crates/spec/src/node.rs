@@ -25,6 +25,8 @@
 //! # in a lab a namespace that forwards, in which programs run, with the keys of a host; absent:
 //! # forwards in the engine
 //! kind = "kernel"
+//! # its routing daemon: `kernel_router.rs`
+//! daemon = "frr"
 //! [switch.s]                       # forwards frames
 //! # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
 //! [openflow.o]
@@ -271,6 +273,7 @@ pub(crate) fn write(node: &NodeDescription) -> Value {
         put("exec", json!(exec));
     }
     host::write(host, &mut table);
+    kernel.iter().for_each(|kernel| kernel_router::write(kernel, &mut table));
     if *kind == NodeRole::Nat {
         nat::write(nat, &mut table);
     }
@@ -364,7 +367,7 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
                 ("exec", exec, schema::one_or_list(text())),
             ]));
             all.extend(match kind {
-                NodeRole::Router => schema::properties(kernel_router::properties()),
+                NodeRole::Router => kernel_router::properties(),
                 _ => {
                     schema::properties([("port", "The interface of this machine that the host is.", text())])
                 }

@@ -2,9 +2,10 @@
 //! topology.
 
 use fastpath_spec::{
-    Description, DirectionDescription, EventDescription, Forward, GroupDescription, HostOrigin, HostSettings,
-    KernelRouter, LinkDescription, NO_FILES, NodeDescription, NodeRole, OnLink, RuleSource, Start, Topology,
-    TraceDescription, TraceEnd, TraceSource, describe, parse_change, read, resolve,
+    DaemonProgram, Description, DirectionDescription, EventDescription, Forward, GroupDescription,
+    HostOrigin, HostSettings, KernelRouter, LinkDescription, NO_FILES, NodeDescription, NodeRole, OnLink,
+    ProtocolKind, ProtocolSettings, RoutingDaemon, RuleSource, Start, Topology, TraceDescription, TraceEnd,
+    TraceSource, describe, parse_change, read, resolve,
 };
 use fastpath_units::{Duration, Time};
 use proptest::prelude::*;
@@ -156,11 +157,37 @@ fn node(index: usize, kind: u8) -> NodeDescription {
         node.sysctls = [("net.ipv4.ip_forward".to_owned(), index.to_string())].into();
         node.exec = vec!["echo \"a\"".to_owned(), format!("sleep {index} &")];
     }
-    node.kernel = (kind == 7).then(KernelRouter::default);
+    node.kernel = (kind == 7).then(|| KernelRouter { daemon: daemon(index).map(Box::new) });
     if role == NodeRole::OpenFlow {
         node.rules = Some(RuleSource::Text("priority=1,actions=flood".to_owned()));
     }
     node
+}
+
+/// No daemon, or one with some protocols or the author's configuration.
+fn daemon(index: usize) -> Option<RoutingDaemon> {
+    let settings = ProtocolSettings {
+        hello: (index % 2 == 0).then_some(1),
+        dead: (index % 3 == 0).then_some(4),
+        area: Some("0.0.0.7".to_owned()),
+        ..ProtocolSettings::default()
+    };
+    let bgp = ProtocolSettings {
+        asn: Some(65000 + index as u32),
+        unnumbered: index % 2 == 1,
+        ..ProtocolSettings::default()
+    };
+    let program = [DaemonProgram::Frr, DaemonProgram::Bird][index % 2];
+    (index % 4 > 0).then(|| RoutingDaemon {
+        program,
+        router_id: (index % 3 == 1).then(|| "1.2.3.4".parse().expect("an address")),
+        protocols: [(ProtocolKind::Ospf, settings), (ProtocolKind::Bgp, bgp)]
+            .into_iter()
+            .take(index % 4)
+            .collect(),
+        config: (index % 4 == 3).then(|| "router ospf\nexit\n".to_owned()),
+        static_routes: index % 3 == 0,
+    })
 }
 
 /// The settings of a host of each origin.

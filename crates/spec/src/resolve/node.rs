@@ -83,6 +83,7 @@ impl Resolver<'_> {
             self.host(index, node);
             self.topology.nodes[index].exec.clone_from(&node.exec);
             self.sysctls(index, node);
+            self.daemon(index, node);
             self.rules(index, node);
             self.nat(index, node);
             self.uplink(index, node);
@@ -228,6 +229,41 @@ impl Resolver<'_> {
         {
             let what = format!("port {interface} is already used by {other}");
             self.mistake(path, what, "write another port");
+        }
+    }
+
+    /// Checks the links that a routing daemon names, and reads its configuration.
+    fn daemon(&mut self, index: usize, node: &NodeDescription) {
+        let Some(daemon) = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref()) else { return };
+        let path = |key: &str| SpecPath::of("nodes", index).key(key);
+        for (kind, settings) in &daemon.protocols {
+            let areas = settings.areas.keys().map(|link| ("areas", link));
+            for (key, link) in areas.chain(settings.costs.keys().map(|link| ("costs", link))) {
+                let path = path(kind.key()).key(key).key(link);
+                self.interface(NodeId(index as u32), path, Some(link), key);
+            }
+        }
+        let Some(config) = &daemon.config else { return };
+        // One line is the name of a file.
+        let mut text = match config.contains('\n') {
+            true => Ok(config.clone()),
+            false => (self.files)(config),
+        };
+        if let Ok(text) = &mut text
+            && !text.ends_with('\n')
+        {
+            text.push('\n');
+        }
+        match text {
+            Ok(text) => {
+                let kernel = self.topology.nodes[index].kernel.as_mut();
+                let daemon = kernel.and_then(|kernel| kernel.daemon.as_deref_mut());
+                daemon.expect("cloned from the description").config = Some(text);
+            }
+            Err(why) => {
+                let instead = "write the path of a configuration, relative to this file, or its lines";
+                self.mistake(path("config"), format!("{config}: {why}"), instead);
+            }
         }
     }
 
