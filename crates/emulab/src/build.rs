@@ -47,6 +47,7 @@ pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
     if !simulator.ran {
         remarks.warn(0, "the script has no '$ns run'");
     }
+    built.description.routing.is_dynamic = simulator.has_dynamic_routes;
     add_nodes(simulator, &mut built, remarks);
     add_links(simulator, &mut built, remarks);
     add_events(simulator, &mut built);

@@ -258,8 +258,10 @@ fn routing(tcl: &mut Interp, protocol: &Value) -> TclResult {
     };
     match known {
         "Manual" => tcl.warn("rtproto Manual is ignored: routes are computed"),
-        "Session" | "DV" | "LS" => {
-            tcl.warn(format!("rtproto {known} is Static here: routes stay when a link goes down"));
+        "Session" => tcl.simulator.has_dynamic_routes = true,
+        "DV" | "LS" => {
+            tcl.warn(format!("rtproto {known} is Session here: routes change with a link, without messages"));
+            tcl.simulator.has_dynamic_routes = true;
         }
         _ => (),
     }

@@ -56,6 +56,8 @@ pub(crate) struct Simulator {
     /// Generators of random numbers; the first is `$defaultRNG`.
     pub(crate) generators: Vec<Rng>,
     pub(crate) ran: bool,
+    /// Whether routes follow the states of links (`rtproto Session`).
+    pub(crate) has_dynamic_routes: bool,
 }
 
 /// A program of a node, which events start and stop.

@@ -382,14 +382,17 @@ fn random_variables_have_the_distributions_of_ns_2() {
 }
 
 #[test]
-fn protocols_that_would_compute_routes_again_have_a_warning() {
+fn protocols_that_compute_routes_again_make_routes_dynamic() {
     let with = |protocol: &str| {
         script(&format!("$ns duplex-link $a $b 1Mb 1ms DropTail queue-size 9\n$ns rtproto {protocol}"))
     };
     let extra = "4:1: 'queue-size' and what follows in $ns duplex-link is ignored";
     assert_eq!(warnings(&with("Static")), [extra]);
-    let session = "5:1: rtproto Session is Static here: routes stay when a link goes down";
-    assert_eq!(warnings(&with("Session")), [extra, session]);
+    assert_eq!(warnings(&with("Session")), [extra]);
+    let vectors = "5:1: rtproto DV is Session here: routes change with a link, without messages";
+    assert_eq!(warnings(&with("DV")), [extra, vectors]);
+    let is_dynamic = |protocol| topology(&with(protocol)).routing.is_dynamic;
+    assert_eq!(["Static", "Session", "LS"].map(is_dynamic), [false, true, true]);
 }
 
 #[test]

@@ -25,6 +25,7 @@ use crate::nat::{NatCounters, NatSession};
 use crate::observer::{Observer, Passage};
 use crate::openflow::Executors;
 use crate::pool::{Frame, FramePool};
+use crate::route::LiveLinks;
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
 use crate::wiring::{NodePort, NodeState, PipeEnd, RunningNode, Wiring, outgoing};
 use fastpath_link::{
@@ -80,6 +81,10 @@ pub struct Network<O = ()> {
     schedule: Schedule,
     /// Links whose state has been set since [`Network::take_state_changes`].
     state_changes: BTreeSet<LinkId>,
+    /// How often link states have changed. The routes of routers follow if they are dynamic.
+    state_version: u64,
+    /// What the links join in their current states; `None` until a router needs it.
+    live_links: Option<LiveLinks>,
     /// A lower bound of the time at which the next frame expires that waits for a neighbor of a
     /// router.
     expires_at: Option<Time>,
@@ -130,8 +135,7 @@ impl<O: Observer> Network<O> {
             true => Pipes::recording_departures(inits, frames_max),
             false => Pipes::new(inits, frames_max),
         };
-        let Wiring { nodes, node_ports, first_pipes } =
-            Wiring::of(&topology, &options.executors, options.seed, &mut pipes);
+        let Wiring { nodes, node_ports, first_pipes } = Wiring::of(&topology, &options, &mut pipes);
         Network {
             pipes,
             pool: FramePool::new(options.pool_limit),
@@ -141,6 +145,8 @@ impl<O: Observer> Network<O> {
             first_pipes,
             schedule: Schedule::new(&topology),
             state_changes: BTreeSet::new(),
+            state_version: 0,
+            live_links: None,
             expires_at: None,
             now: Time::ZERO,
             due: VecDeque::new(),
@@ -465,6 +471,8 @@ impl<O: Observer> Network<O> {
         }
         if change.state.is_some() {
             self.state_changes.insert(link);
+            self.state_version += 1;
+            self.live_links = None;
         }
     }
 
@@ -583,6 +591,15 @@ impl<O: Observer> Network<O> {
         let id = *id;
         match state {
             NodeState::Router(router) => {
+                router.update_routes(self.state_version, || {
+                    let (topology, pipes) = (&self.topology, &self.pipes);
+                    let is_up = |link: LinkId| {
+                        let states = [0, 1].map(|index| pipes.pipe(2 * link.0 + index).spec().state);
+                        states == [LinkState::Up; 2]
+                    };
+                    let links = self.live_links.get_or_insert_with(|| LiveLinks::new(topology, &is_up));
+                    links.fib(topology, id)
+                });
                 router.receive(at, interface, frame, &mut self.pool, &mut self.actions);
                 if let Some(at) = router.expires_at() {
                     self.expires_at = Some(self.expires_at.map_or(at, |earliest| earliest.min(at)));

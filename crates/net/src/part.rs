@@ -61,6 +61,7 @@ impl Part {
         let mut part = Topology {
             seed: topology.seed,
             family: topology.family,
+            routing: topology.routing,
             links: links.iter().map(|&link| topology.links[link].clone()).collect(),
             ..Topology::default()
         };

@@ -1,14 +1,20 @@
-//! Static shortest-path routes, and the forwarding table of a router.
+//! Shortest-path routes, and the forwarding table of a router.
 //!
 //! The metric is the number of routers on the path. Ties go to the lowest interface, then to the
 //! router whose link comes first in the topology, so a topology always has the same routes. Hosts
 //! do not forward, not even with several links. Each hop reduces the distance, so there are no
 //! loops.
+//!
+//! With `ecmp` a router has all next hops of shortest paths, and each flow takes one by its hash.
+//! With dynamic routes a link with a direction that is down is not there, and neither are the
+//! subnets of an interface on it. A router recomputes its table when it forwards the first packet
+//! after a change: the table is a function of the states of links, so the result is as if it had
+//! been recomputed at the change, and routers without traffic cost nothing.
 
-use fastpath_spec::segment::Segments;
-use fastpath_spec::{HostOrigin, Interface, NodeId, Topology};
+use fastpath_spec::segment::{self, Segments};
+use fastpath_spec::{HostOrigin, Interface, LinkId, NodeId, Topology};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// One entry of the routing table of a node.
@@ -55,44 +61,200 @@ struct PrefixTable {
 impl Routes {
     /// Computes the routes of a topology. An unreachable subnet has no route.
     pub fn compute(topology: &Topology) -> Routes {
-        let segments = Segments::of(topology);
-        let nodes = (0..topology.nodes.len() as u32).map(|id| routes_of(topology, &segments, NodeId(id)));
+        let network = LiveLinks::all_up(topology);
+        let nodes = (0..topology.nodes.len() as u32).map(|id| network.routes_of(topology, NodeId(id)));
         Routes { nodes: nodes.collect() }
     }
 
     /// Returns the routes of a node: connected subnets first, then the others in order of distance.
-    /// Empty for switches. A host with exactly one adjacent router has a default route instead of
-    /// the others, unless it is attached to a namespace that exists.
+    /// With `ecmp` a router has several with one prefix. Empty for switches. A host with exactly one
+    /// adjacent router has a default route instead of the others, unless it is attached to a
+    /// namespace that exists.
     pub fn of(&self, node: NodeId) -> &[Route] {
         &self.nodes[node.0 as usize]
     }
 }
 
-fn routes_of(topology: &Topology, segments: &Segments, node: NodeId) -> Vec<Route> {
-    let (kind, is_router) = (&topology.node(node).kind, topology.node(node).is_router());
-    if kind.is_switch() {
-        return Vec::new();
+/// The links of a topology that carry packets in both directions, and what they join.
+#[derive(Debug)]
+pub(crate) struct LiveLinks {
+    /// By link.
+    is_up: Vec<bool>,
+    segments: Segments,
+}
+
+impl LiveLinks {
+    fn all_up(topology: &Topology) -> LiveLinks {
+        LiveLinks { is_up: vec![true; topology.links.len()], segments: Segments::of(topology) }
     }
-    // The namespace of an attached host may have a default route of its own.
-    let is_attached = matches!(topology.node(node).host.origin, HostOrigin::Attached(_));
-    let mut routes = configured_routes(topology, node);
-    let given = routes.len();
-    for family in [Family::V4, Family::V6] {
-        let found = search(topology, segments, node, family);
-        match found.gateways.as_slice() {
-            [(interface, via)] if !is_router && !is_attached => {
-                routes.extend(found.routes.iter().filter(|route| route.via.is_none()));
-                routes.push(Route { prefix: family.default(), via: Some(*via), interface: *interface });
+
+    /// Takes the links that are up. A spanning tree does not change: links that it blocks stay out.
+    pub(crate) fn new(topology: &Topology, is_up: &dyn Fn(LinkId) -> bool) -> LiveLinks {
+        let mut up: Vec<bool> = (0..topology.links.len() as u32).map(|link| is_up(LinkId(link))).collect();
+        for (node, forwards) in topology.nodes.iter().zip(segment::forwarding(topology)) {
+            let blocked = node.interfaces.iter().zip(forwards).filter(|(_, forwards)| !forwards);
+            blocked.for_each(|(interface, _)| up[interface.link.0 as usize] = false);
+        }
+        let segments = Segments::over(topology, &|link| up[link.0 as usize]);
+        LiveLinks { is_up: up, segments }
+    }
+
+    /// Returns the table of a router.
+    pub(crate) fn fib(&self, topology: &Topology, node: NodeId) -> Fib {
+        Fib::of_router(topology, &self.routes_of(topology, node))
+    }
+
+    fn routes_of(&self, topology: &Topology, node: NodeId) -> Vec<Route> {
+        let is_router = topology.node(node).is_router();
+        if topology.node(node).kind.is_switch() {
+            return Vec::new();
+        }
+        // The namespace of an attached host may have a default route of its own.
+        let is_attached = matches!(topology.node(node).host.origin, HostOrigin::Attached(_));
+        let mut routes = configured_routes(topology, node);
+        routes.retain(|route| self.has_interface(topology, node, route.interface));
+        let given = routes.len();
+        for family in [Family::V4, Family::V6] {
+            let found = self.search(topology, node, family);
+            match found.gateways.as_slice() {
+                [(interface, via)] if !is_router && !is_attached => {
+                    routes.extend(found.routes.iter().filter(|route| route.via.is_none()));
+                    routes.push(Route { prefix: family.default(), via: Some(*via), interface: *interface });
+                }
+                _ => routes.extend(found.routes),
             }
-            _ => routes.extend(found.routes),
+        }
+        // A configured route replaces the computed route of the same prefix.
+        let taken: BTreeSet<IpNet> = routes[..given].iter().map(|route| route.prefix).collect();
+        let (mut first, computed) = (routes[..given].to_vec(), &routes[given..]);
+        // Of configured routes with the same prefix the first counts.
+        first.dedup_by_key(|route| route.prefix);
+        first.extend(computed.iter().filter(|route| !taken.contains(&route.prefix)));
+        first.sort_by_key(|route| route.via.is_some());
+        first
+    }
+
+    fn has_interface(&self, topology: &Topology, node: NodeId, interface: usize) -> bool {
+        self.is_up[topology.node(node).interfaces[interface].link.0 as usize]
+    }
+
+    /// Searches routers breadth-first from one node, by distance. Within a distance nodes are in the
+    /// order of the first hop that leads to them, so the first next hop of a segment wins ties.
+    fn search(&self, topology: &Topology, from: NodeId, family: Family) -> FoundRoutes {
+        let is_multipath = topology.routing.is_multipath && topology.node(from).is_router();
+        let mut found = FoundRoutes { routes: Vec::new(), gateways: Vec::new() };
+        // Sets are faster than arrays of flags: among a million links most nodes reach only a few.
+        let mut segments_seen = BTreeSet::new();
+        let mut routers_seen = BTreeSet::from([from]);
+        let mut prefixes_seen = BTreeSet::new();
+        let mut has_default = false;
+        let mut level = vec![Reached { node: from, hops: Vec::new(), entered: None }];
+        while !level.is_empty() {
+            // The segments that this distance reaches first: from where, and over which next hops.
+            let mut reached: Vec<(usize, Vec<NextHop>)> = Vec::new();
+            let mut places: BTreeMap<usize, usize> = BTreeMap::new();
+            let mut next: Vec<Reached> = Vec::new();
+            let mut next_places: BTreeMap<NodeId, usize> = BTreeMap::new();
+            for Reached { node: at, hops, entered } in &level {
+                let node = topology.node(*at);
+                // What is not in the topology is behind the nearest uplink.
+                if node.uplink.is_some() && !hops.is_empty() && !has_default {
+                    has_default = true;
+                    let prefix = family.default();
+                    let route = |hop: &NextHop| Route { prefix, via: hop.via, interface: hop.interface };
+                    found.routes.extend(hops.iter().map(route));
+                }
+                // The IPv4 addresses inside a NAT are not known outside.
+                let hidden = |index: usize| {
+                    let nat = node.nat.as_deref().filter(|_| matches!(family, Family::V4));
+                    nat.zip(*entered).is_some_and(|(nat, entered)| {
+                        nat.inside.contains(&index) && !nat.inside.contains(&entered)
+                    })
+                };
+                for (index, interface) in node.interfaces.iter().enumerate() {
+                    if hidden(index) {
+                        continue;
+                    }
+                    let place = self.segments.at(*at, index);
+                    if segments_seen.contains(&place) || !self.is_up[interface.link.0 as usize] {
+                        continue;
+                    }
+                    let known = places.get(&place).copied();
+                    if known.is_some() && (!is_multipath || *at == from) {
+                        continue;
+                    }
+                    let own = [NextHop { interface: index, via: None }];
+                    let hops_there = if *at == from { &own[..] } else { hops };
+                    match known {
+                        Some(known) => union(&mut reached[known].1, hops_there),
+                        None => {
+                            places.insert(place, reached.len());
+                            reached.push((place, hops_there.to_vec()));
+                        }
+                    }
+                    for &(neighbor, far) in &self.segments.all[place].routers {
+                        if routers_seen.contains(&neighbor) {
+                            continue;
+                        }
+                        let known = next_places.get(&neighbor).copied();
+                        if known.is_some() && !is_multipath {
+                            continue;
+                        }
+                        let there = &topology.node(neighbor).interfaces[far];
+                        let Some(via) = gateway(interface, there, family) else { continue };
+                        let first = [NextHop { interface: index, via: Some(via) }];
+                        let hops = if *at == from { &first[..] } else { hops };
+                        match known {
+                            Some(known) => union(&mut next[known].hops, hops),
+                            None => {
+                                if *at == from {
+                                    found.gateways.push((index, via));
+                                }
+                                next_places.insert(neighbor, next.len());
+                                next.push(Reached {
+                                    node: neighbor,
+                                    hops: hops.to_vec(),
+                                    entered: Some(far),
+                                });
+                            }
+                        }
+                    }
+                }
+            }
+            for (place, hops) in reached {
+                segments_seen.insert(place);
+                let subnets = &self.segments.all[place].subnets;
+                for &prefix in subnets.iter().filter(|subnet| family.has(&subnet.addr())) {
+                    // A subnet that a link down has cut in two is reached at the nearer part.
+                    if !is_multipath || prefixes_seen.insert(prefix) {
+                        let route = |hop: &NextHop| Route { prefix, via: hop.via, interface: hop.interface };
+                        found.routes.extend(hops.iter().map(route));
+                    }
+                }
+            }
+            routers_seen.extend(next.iter().map(|reached| reached.node));
+            level = next;
+        }
+        found
+    }
+}
+
+/// A router that the search has reached.
+struct Reached {
+    node: NodeId,
+    /// The first hops that lead there; none for the node from which the search starts.
+    hops: Vec<NextHop>,
+    /// The interface by which the first of them enters it.
+    entered: Option<usize>,
+}
+
+/// Adds the next hops that are not there yet.
+fn union(hops: &mut Vec<NextHop>, others: &[NextHop]) {
+    for hop in others {
+        if !hops.contains(hop) {
+            hops.push(*hop);
         }
     }
-    // A configured route replaces the computed route of the same prefix.
-    let taken: BTreeSet<IpNet> = routes[..given].iter().map(|route| route.prefix).collect();
-    let (mut first, computed) = (routes[..given].to_vec(), &routes[given..]);
-    first.extend(computed.iter().filter(|route| !taken.contains(&route.prefix)));
-    first.sort_by_key(|route| route.via.is_some());
-    first
 }
 
 /// Returns the configured routes whose next router is on a connected subnet.
@@ -116,64 +278,6 @@ struct FoundRoutes {
     routes: Vec<Route>,
     /// The adjacent routers, each by interface and address.
     gateways: Vec<(usize, IpAddr)>,
-}
-
-/// Searches routers breadth-first from one node. Nodes enter the queue in the order of the first
-/// hop that leads to them, so the first router to reach a segment wins ties.
-fn search(topology: &Topology, segments: &Segments, from: NodeId, family: Family) -> FoundRoutes {
-    let mut found = FoundRoutes { routes: Vec::new(), gateways: Vec::new() };
-    // Sets are faster than arrays of flags: among a million links most nodes reach only a few.
-    let mut segments_seen = BTreeSet::new();
-    let mut routers_seen = BTreeSet::from([from]);
-    let mut waiting: VecDeque<(NodeId, Option<(NextHop, usize)>)> = VecDeque::from([(from, None)]);
-    let mut has_default = false;
-    while let Some((at, reached)) = waiting.pop_front() {
-        let first = reached.map(|(hop, _)| hop);
-        let node = topology.node(at);
-        // What is not in the topology is behind the nearest uplink.
-        if let Some(hop) = first.filter(|_| node.uplink.is_some() && !has_default) {
-            has_default = true;
-            found.routes.push(Route { prefix: family.default(), via: hop.via, interface: hop.interface });
-        }
-        // The IPv4 addresses inside a NAT are not known outside.
-        let hidden = |index: usize| {
-            let nat = node.nat.as_deref().filter(|_| matches!(family, Family::V4));
-            let entered = reached.map(|(_, index)| index);
-            nat.zip(entered)
-                .is_some_and(|(nat, entered)| nat.inside.contains(&index) && !nat.inside.contains(&entered))
-        };
-        for (index, interface) in node.interfaces.iter().enumerate() {
-            if hidden(index) {
-                continue;
-            }
-            let place = segments.at(at, index);
-            if !segments_seen.insert(place) {
-                continue;
-            }
-            let segment = &segments.all[place];
-            let hop = first.unwrap_or(NextHop { interface: index, via: None });
-            let subnets = segment.subnets.iter().filter(|subnet| family.has(&subnet.addr()));
-            found.routes.extend(subnets.map(|&prefix| Route {
-                prefix,
-                via: hop.via,
-                interface: hop.interface,
-            }));
-            for &(neighbor, far) in &segment.routers {
-                if routers_seen.contains(&neighbor) {
-                    continue;
-                }
-                let there = &topology.node(neighbor).interfaces[far];
-                let Some(via) = gateway(interface, there, family) else { continue };
-                routers_seen.insert(neighbor);
-                if first.is_none() {
-                    found.gateways.push((index, via));
-                }
-                let hop = first.unwrap_or(NextHop { interface: index, via: Some(via) });
-                waiting.push_back((neighbor, Some((hop, far))));
-            }
-        }
-    }
-    found
 }
 
 /// Returns the address of the interface `there` on a subnet that it shares with the interface
@@ -208,8 +312,17 @@ impl Family {
 }
 
 impl Fib {
+    /// Creates the table of a router: with `ecmp` all routes of a prefix are used.
+    pub fn of_router(topology: &Topology, routes: &[Route]) -> Fib {
+        Fib::build(routes, topology.routing.is_multipath)
+    }
+
     /// Creates the table of these routes. Of several routes with the same prefix the first is used.
     pub fn new(routes: &[Route]) -> Fib {
+        Fib::build(routes, false)
+    }
+
+    fn build(routes: &[Route], is_multipath: bool) -> Fib {
         let mut fib = Fib::default();
         let mut sorted: Vec<&Route> = routes.iter().collect();
         sorted.sort_by_key(|route| std::cmp::Reverse(route.prefix.prefix_len()));
@@ -225,19 +338,45 @@ impl Fib {
         }
         for length in fib.families.iter_mut().flatten() {
             length.entries.sort_by_key(|(network, _)| *network);
-            length.entries.dedup_by_key(|(network, _)| *network);
+            if !is_multipath {
+                length.entries.dedup_by_key(|(network, _)| *network);
+            }
         }
         fib
     }
 
-    /// Returns the next hop of the longest prefix that contains `destination`.
+    /// Returns the first next hop of the longest prefix that contains `destination`.
     pub fn lookup(&self, destination: IpAddr) -> Option<NextHop> {
+        self.hops(destination).first().map(|(_, hop)| *hop)
+    }
+
+    /// Returns the next hop of a flow. Of several, the hash of the flow chooses by thresholds (RFC
+    /// 2992 §2): each has an equal region of the hashes, so if one of n disappears, at most half of
+    /// the flows of the others move.
+    pub fn lookup_flow(&self, destination: IpAddr, hash: impl FnOnce() -> u32) -> Option<NextHop> {
+        match self.hops(destination) {
+            [] => None,
+            [(_, hop)] => Some(*hop),
+            several => {
+                let place = (u64::from(hash()) * several.len() as u64) >> 32;
+                Some(several[place as usize].1)
+            }
+        }
+    }
+
+    /// Returns the entries of the longest prefix that contains `destination`.
+    fn hops(&self, destination: IpAddr) -> &[(u128, NextHop)] {
         let (family, bits) = key(destination);
-        self.families[family].iter().find_map(|length| {
-            let at =
-                length.entries.binary_search_by_key(&(bits & length.mask), |(network, _)| *network).ok()?;
-            Some(length.entries[at].1)
-        })
+        let found = self.families[family].iter().find_map(|length| {
+            let network = bits & length.mask;
+            let entries = &length.entries;
+            let at = entries.binary_search_by_key(&network, |(network, _)| *network).ok()?;
+            let is_its = |place: &usize| entries[*place].0 == network;
+            let first = (0..at).rev().take_while(is_its).last().unwrap_or(at);
+            let end = (at + 1..entries.len()).take_while(is_its).last().unwrap_or(at) + 1;
+            Some(&entries[first..end])
+        });
+        found.unwrap_or_default()
     }
 }
 
@@ -404,6 +543,218 @@ mod tests {
             Ipv6Net::new((bits & 0x8001_0000_0000_0001_8000_0000_0000_0001).into(), n).unwrap().trunc().into()
         });
         prop_oneof![v4, v6]
+    }
+
+    /// A random network: four to eight routers, two switches, a host at each router.
+    fn random_text(routers: usize, ends: &[(usize, usize)], routing: &str) -> String {
+        let name = |node: usize| match node.checked_sub(routers) {
+            None => format!("r{node}"),
+            Some(switch) => format!("s{}", switch % 2),
+        };
+        let mut text = format!("{routing}\n[switch.s0]\n[switch.s1]\n");
+        let mut links = String::new();
+        for router in 0..routers {
+            text += &format!("[router.r{router}]\n[host.h{router}]\n");
+            links += &format!("[[link]]\nbetween = ['r{router}', 'h{router}']\n");
+        }
+        for (a, b) in ends.iter().map(|(a, b)| (a % (routers + 2), b % (routers + 2))) {
+            if name(a) != name(b) {
+                links += &format!("[[link]]\nbetween = ['{}', '{}']\n", name(a), name(b));
+            }
+        }
+        text + &links
+    }
+
+    /// What joins the interfaces of a network, from its links and nothing else.
+    struct Joined {
+        leader: BTreeMap<(u32, usize), (u32, usize)>,
+    }
+
+    impl Joined {
+        fn of(net: &Topology, is_up: &dyn Fn(LinkId) -> bool) -> Joined {
+            let ends = || net.links.iter().flat_map(|link| link.ends.map(|(node, index)| (node.0, index)));
+            let mut joined = Joined { leader: ends().map(|end| (end, end)).collect() };
+            let forwarding = segment::forwarding(net);
+            for (number, link) in net.links.iter().enumerate() {
+                let [a, b] = link.ends.map(|(node, index)| (node.0, index));
+                let forwards = [a, b].iter().all(|(node, index)| forwarding[*node as usize][*index]);
+                if is_up(LinkId(number as u32)) && forwards {
+                    joined.join(a, b);
+                }
+            }
+            for (id, node) in net.nodes.iter().enumerate().filter(|(_, node)| node.kind.is_switch()) {
+                (1..node.interfaces.len()).for_each(|index| joined.join((id as u32, 0), (id as u32, index)));
+            }
+            joined
+        }
+
+        fn join(&mut self, a: (u32, usize), b: (u32, usize)) {
+            let (from, to) = (self.leader[&a], self.leader[&b]);
+            self.leader.values_mut().filter(|leader| **leader == from).for_each(|leader| *leader = to);
+        }
+    }
+
+    /// The next hops of all shortest paths from a router to the nearest segments with a prefix, a set
+    /// for each of these segments, by relaxation over all pairs of routers.
+    fn all_next_hops(
+        net: &Topology,
+        is_up: &dyn Fn(LinkId) -> bool,
+        from: u32,
+        prefix: IpNet,
+    ) -> Vec<BTreeSet<(usize, Option<IpAddr>)>> {
+        let joined = Joined::of(net, is_up);
+        let usable = |node: u32| {
+            let interfaces = net.nodes[node as usize].interfaces.iter().enumerate();
+            interfaces.filter(|(_, interface)| is_up(interface.link)).map(|(index, _)| index)
+        };
+        let routers: Vec<u32> =
+            (0..net.nodes.len() as u32).filter(|id| net.nodes[*id as usize].is_router()).collect();
+        let mut distance: BTreeMap<(u32, u32), u32> = routers.iter().map(|r| ((*r, *r), 0)).collect();
+        let adjacent = |a: u32, b: u32| {
+            let pairs = usable(a).flat_map(|i| usable(b).map(move |j| (i, j)));
+            pairs
+                .filter(|(i, j)| a != b && joined.leader[&(a, *i)] == joined.leader[&(b, *j)])
+                .collect::<Vec<_>>()
+        };
+        for _ in &routers {
+            for (a, b, c) in
+                routers.iter().flat_map(|a| routers.iter().flat_map(|b| routers.iter().map(|c| (*a, *b, *c))))
+            {
+                if let Some(d) = distance.get(&(b, c)).copied().filter(|_| !adjacent(a, b).is_empty()) {
+                    let known = distance.entry((a, c)).or_insert(u32::MAX);
+                    *known = (*known).min(d + 1);
+                }
+            }
+        }
+        let on = |node: u32, index: usize| {
+            net.nodes[node as usize].interfaces[index].addresses.iter().any(|net| net.trunc() == prefix)
+        };
+        // By segment: its distance, and the routers on it at that distance. Hosts make a segment have the subnet too.
+        let mut segments: BTreeMap<(u32, usize), BTreeSet<u32>> = BTreeMap::new();
+        for router in &routers {
+            for index in usable(*router).filter(|_| distance.contains_key(&(from, *router))) {
+                let place = joined.leader[&(*router, index)];
+                let has = joined.leader.iter().any(|((node, index), leader)| {
+                    *leader == place && !net.nodes[*node as usize].kind.is_switch() && on(*node, *index)
+                });
+                if has {
+                    segments.entry(place).or_default().insert(*router);
+                }
+            }
+        }
+        let cost = |routers: &BTreeSet<u32>| routers.iter().map(|router| distance[&(from, *router)]).min();
+        let nearest = segments.values().filter_map(cost).min();
+        let mut sets = Vec::new();
+        for (place, there) in segments.iter().filter(|(_, there)| cost(there) == nearest) {
+            if nearest == Some(0) {
+                let own = usable(from).filter(|index| joined.leader[&(from, *index)] == *place);
+                sets.push(own.take(1).map(|index| (index, None)).collect());
+                continue;
+            }
+            let mut hops = BTreeSet::new();
+            for last in there.iter().filter(|last| Some(distance[&(from, **last)]) == nearest) {
+                for next in &routers {
+                    if distance.get(&(*next, *last)).map(|d| d + 1) != nearest {
+                        continue;
+                    }
+                    // Of several interfaces on one segment a router uses the first.
+                    let segment = |index: usize| joined.leader[&(from, index)];
+                    let is_first =
+                        |index: usize| usable(from).find(|i| segment(*i) == segment(index)) == Some(index);
+                    for (index, far) in
+                        adjacent(from, *next).into_iter().filter(|(index, _)| is_first(*index))
+                    {
+                        let addresses =
+                            net.nodes[*next as usize].interfaces[far].addresses.iter().map(IpNet::addr);
+                        let via = addresses.into_iter().find(|via| via.is_ipv4() == prefix.addr().is_ipv4());
+                        hops.insert((index, via));
+                    }
+                }
+            }
+            sets.push(hops);
+        }
+        sets
+    }
+
+    proptest! {
+        #[test]
+        fn next_hops_are_those_of_all_shortest_paths_over_the_links_that_are_up(
+            routers in 2usize..7,
+            ends in proptest::collection::vec((0usize..9, 0usize..9), 1..12),
+            down in proptest::collection::vec(any::<bool>(), 24),
+            is_multipath in any::<bool>(),
+        ) {
+            let routing = format!("routes = 'dynamic'\necmp = {is_multipath}");
+            let net = network(&random_text(routers, &ends, &routing));
+            // A third of the links are down.
+            let is_up = |link: LinkId| !(down[link.0 as usize % 24] && link.0 % 3 != 0);
+            let live = LiveLinks::new(&net, &is_up);
+            let prefixes: BTreeSet<IpNet> = net.nodes.iter().flat_map(|node| &node.interfaces)
+                .flat_map(|interface| interface.addresses.iter().map(IpNet::trunc)).collect();
+            for from in (0..net.nodes.len() as u32).filter(|id| net.nodes[*id as usize].is_router()) {
+                let fib = live.fib(&net, NodeId(from));
+                for prefix in &prefixes {
+                    let found: Vec<_> = fib.hops(prefix.addr()).iter().map(|(_, hop)| (hop.interface, hop.via)).collect();
+                    let sets = all_next_hops(&net, &is_up, from, *prefix);
+                    let unique: BTreeSet<_> = found.iter().copied().collect();
+                    prop_assert_eq!(unique.len(), found.len());
+                    match is_multipath {
+                        _ if sets.is_empty() => prop_assert!(found.is_empty(), "{:?} to {}", found, prefix),
+                        true => prop_assert!(sets.contains(&unique), "r{from} to {prefix}: {found:?}, not {sets:?}"),
+                        false => prop_assert!(found.len() == 1 && sets.iter().any(|set| set.contains(&found[0])),
+                            "r{from} to {prefix}: {found:?}, not of {sets:?}"),
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn without_multipath_routes_are_those_of_a_queue(
+            routers in 2usize..7,
+            ends in proptest::collection::vec((0usize..9, 0usize..9), 1..12),
+        ) {
+            let net = network(&random_text(routers, &ends, ""));
+            let segments = Segments::of(&net);
+            for node in (0..net.nodes.len() as u32).map(NodeId).filter(|id| net.node(*id).is_router()) {
+                let expected = [Family::V4, Family::V6].into_iter().flat_map(|family| by_queue(&net, &segments, node, family));
+                let mut expected: Vec<Route> = expected.collect();
+                expected.sort_by_key(|route| route.via.is_some());
+                prop_assert_eq!(Routes::compute(&net).of(node).to_vec(), expected);
+            }
+        }
+    }
+
+    /// The search with one queue, as it was before equal costs were distinguished.
+    fn by_queue(topology: &Topology, segments: &Segments, from: NodeId, family: Family) -> Vec<Route> {
+        let mut routes = Vec::new();
+        let (mut segments_seen, mut routers_seen) = (BTreeSet::new(), BTreeSet::from([from]));
+        let mut waiting = std::collections::VecDeque::from([(from, None::<NextHop>)]);
+        while let Some((at, first)) = waiting.pop_front() {
+            for (index, interface) in topology.node(at).interfaces.iter().enumerate() {
+                let place = segments.at(at, index);
+                if !segments_seen.insert(place) {
+                    continue;
+                }
+                let hop = first.unwrap_or(NextHop { interface: index, via: None });
+                let subnets = segments.all[place].subnets.iter().filter(|subnet| family.has(&subnet.addr()));
+                routes.extend(subnets.map(|&prefix| Route {
+                    prefix,
+                    via: hop.via,
+                    interface: hop.interface,
+                }));
+                for &(neighbor, far) in &segments.all[place].routers {
+                    let there = &topology.node(neighbor).interfaces[far];
+                    let Some(via) = gateway(interface, there, family) else { continue };
+                    if routers_seen.insert(neighbor) {
+                        waiting.push_back((
+                            neighbor,
+                            Some(first.unwrap_or(NextHop { interface: index, via: Some(via) })),
+                        ));
+                    }
+                }
+            }
+        }
+        routes
     }
 
     proptest! {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! This file is the forwarding path. ARP, ND, echo replies and ICMP errors are in
-//! `router_slow_path.rs`. Multicast is not routed, and routes are static: there is no routing
-//! protocol.
+//! `router_slow_path.rs`. Multicast is not routed. There is no routing protocol: routes are static or
+//! follow the states of links (`route.rs`).
 
 use crate::fate::{NodeAction, Reason};
 use crate::nat::Nat;
@@ -17,7 +17,7 @@ use crate::pool::{Frame, FramePool};
 use crate::route::{Fib, NextHop, Routes};
 use fastpath_spec::segment;
 use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
-use fastpath_units::Time;
+use fastpath_units::{Rng, Time};
 use fastpath_wire::icmp::IcmpError;
 use fastpath_wire::translate::Rewrite;
 use fastpath_wire::{Headers, MacAddr, NetworkLayer, build, ipv4, ipv6};
@@ -25,11 +25,19 @@ use ipnet::IpNet;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
+/// The first of the random streams that choose the hash functions of routers. Those of links are
+/// below.
+const HASH_STREAM: u64 = 1 << 48;
+
 #[derive(Debug)]
 pub(crate) struct Router {
     ports: Vec<Port>,
     own: BTreeSet<IpAddr>,
     fib: Fib,
+    /// The number of the link states of which `fib` is the table; `None`: it stays.
+    fib_version: Option<u64>,
+    /// What distinguishes its choice among several next hops from that of other routers.
+    hash_seed: u64,
     neighbors: Neighbors,
     pub(crate) nat: Option<Box<Nat>>,
 }
@@ -76,8 +84,9 @@ impl RxContext<'_> {
 }
 
 impl Router {
-    /// Creates the router of a node. `seed` is that of the run, for the random choices of a NAT.
-    pub(crate) fn new(topology: &Topology, id: NodeId, routes: &Routes, seed: u64) -> Router {
+    /// Creates the router of a node. Without `routes` it needs [`Router::update_routes`]. `seed` is
+    /// that of the run, for the random choices of a NAT and among equal paths.
+    pub(crate) fn new(topology: &Topology, id: NodeId, routes: Option<&Routes>, seed: u64) -> Router {
         let interfaces = &topology.node(id).interfaces;
         let mut ports: Vec<Port> =
             interfaces.iter().map(|interface| Port::new(topology, interface)).collect();
@@ -101,7 +110,25 @@ impl Router {
                 }
             }
         }
-        Router { ports, own, fib: Fib::new(routes.of(id)), neighbors, nat }
+        let fib = routes.map(|routes| Fib::of_router(topology, routes.of(id)));
+        Router {
+            ports,
+            own,
+            fib_version: fib.is_none().then_some(u64::MAX),
+            fib: fib.unwrap_or_default(),
+            hash_seed: Rng::stream(seed, HASH_STREAM | stream).next_u64(),
+            neighbors,
+            nat,
+        }
+    }
+
+    /// Computes the routes if link states have changed since the last call.
+    #[inline]
+    pub(crate) fn update_routes(&mut self, version: u64, compute: impl FnOnce() -> Fib) {
+        if self.fib_version.is_some_and(|known| known != version) {
+            self.fib = compute();
+            self.fib_version = Some(version);
+        }
     }
 
     /// Returns when the next frame expires that waits for a neighbor.
@@ -188,7 +215,9 @@ impl Router {
         if lifetime <= 1 {
             return self.drop_with_error(rx, frame, headers, IcmpError::HopLimit, Reason::TtlExpired);
         }
-        let Some(NextHop { interface, via }) = self.fib.lookup(dst) else {
+        // A flow keeps its path. The other direction of a connection may take another one.
+        let hash = || spread(headers.flow_hash(), self.hash_seed);
+        let Some(NextHop { interface, via }) = self.fib.lookup_flow(dst, hash) else {
             return self.drop_with_error(rx, frame, headers, IcmpError::NoRoute, Reason::NoRoute);
         };
         self.send_on(rx, frame, headers, (interface, via.unwrap_or(dst)), None);
@@ -324,6 +353,14 @@ impl Port {
         let same_family = || self.addresses.iter().filter(|net| net.addr().is_ipv4() == ip.is_ipv4());
         same_family().find(|net| net.contains(&ip)).or_else(|| same_family().next()).map(IpNet::addr)
     }
+}
+
+/// Returns the hash of a flow with a function that `seed` chooses (the finaliser of SplitMix64).
+fn spread(flow_hash: u32, seed: u64) -> u32 {
+    let mut h = seed ^ u64::from(flow_hash);
+    h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    h = (h ^ (h >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((h ^ (h >> 31)) >> 32) as u32
 }
 
 /// Returns whether packets to an address are not forwarded: multicast, limited broadcast,

@@ -8,7 +8,8 @@
 
 use crate::bridge::Bridge;
 use crate::id::EdgeId;
-use crate::openflow::{Executors, OpenFlowNode};
+use crate::network::Options;
+use crate::openflow::OpenFlowNode;
 use crate::pool::Frame;
 use crate::route::Routes;
 use crate::router::Router;
@@ -105,12 +106,7 @@ pub(crate) fn outgoing(topology: &Topology, node: NodeId, interface: usize) -> u
 
 impl Wiring {
     /// Builds the running nodes and labels each pipe with its end.
-    pub(crate) fn of(
-        topology: &Topology,
-        executors: &Executors,
-        seed: u64,
-        pipes: &mut Pipes<Frame>,
-    ) -> Wiring {
+    pub(crate) fn of(topology: &Topology, options: &Options, pipes: &mut Pipes<Frame>) -> Wiring {
         let hosts = || topology.hosts().map(|(_, node)| node.interfaces.len());
         let mut wiring = Wiring {
             nodes: Vec::new(),
@@ -119,19 +115,20 @@ impl Wiring {
         };
         let has = |kind| topology.nodes.iter().any(|node| node.kind == kind);
         // Routes and spanning trees are expensive for many hosts; compute them only if needed.
-        let routes = has(NodeKind::Router).then(|| Routes::compute(topology));
+        let is_static = !topology.routing.is_dynamic;
+        let routes = (is_static && has(NodeKind::Router)).then(|| Routes::compute(topology));
         let mut forwarding = has(NodeKind::Switch).then(|| segment::forwarding(topology));
         for (i, node) in topology.nodes.iter().enumerate() {
             let id = NodeId(i as u32);
-            let state = match (&node.kind, &routes, &mut forwarding) {
-                (NodeKind::Router, Some(routes), _) => {
-                    NodeState::Router(Box::new(Router::new(topology, id, routes, seed)))
+            let state = match (&node.kind, &mut forwarding) {
+                (NodeKind::Router, _) => {
+                    NodeState::Router(Box::new(Router::new(topology, id, routes.as_ref(), options.seed)))
                 }
-                (NodeKind::Switch, _, Some(forwarding)) => {
+                (NodeKind::Switch, Some(forwarding)) => {
                     NodeState::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))
                 }
-                (NodeKind::OpenFlow { lines, .. }, _, _) => {
-                    let node = OpenFlowNode::new(node, lines, executors);
+                (NodeKind::OpenFlow { lines, .. }, _) => {
+                    let node = OpenFlowNode::new(node, lines, &options.executors);
                     NodeState::OpenFlow(Box::new(node))
                 }
                 _ => {

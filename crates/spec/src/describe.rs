@@ -31,6 +31,7 @@ pub fn describe(topology: &Topology) -> Description {
     Description {
         seed: topology.seed,
         family: topology.family,
+        routing: topology.routing,
         nodes: topology.nodes.iter().map(|node| describe_node(topology, node)).collect(),
         links: links.map(|(id, group)| describe_link(topology, LinkId(id as u32), *group)).collect(),
         events: topology

@@ -32,7 +32,7 @@ use crate::kernel_router::KernelRouter;
 use crate::mistake::Mistake;
 use crate::nat::NatDescription;
 use crate::port_name::PortName;
-use crate::topology::{Family, Start, TraceEnd};
+use crate::topology::{Family, Routing, Start, TraceEnd};
 use crate::trace::Format;
 use crate::uplink::Uplink;
 use crate::{Files, event, group, link, node, reader};
@@ -53,6 +53,8 @@ pub struct Description {
     pub seed: Option<u64>,
     /// The only family of IP addresses; `None`: both are assigned.
     pub family: Option<Family>,
+    /// How the routers of the engine choose routes.
+    pub routing: Routing,
     /// Hosts, routers and switches.
     pub nodes: Vec<NodeDescription>,
     /// Links between nodes.
@@ -249,6 +251,12 @@ impl Description {
         }
         if let Some(family) = self.family {
             all.insert("family".to_owned(), json!(family.word()));
+        }
+        if self.routing.is_dynamic {
+            all.insert("routes".to_owned(), json!(Routing::WORDS[1]));
+        }
+        if self.routing.is_multipath {
+            all.insert("ecmp".to_owned(), json!(true));
         }
         all.insert("nodes".to_owned(), self.nodes.iter().map(node::write).collect());
         all.insert("links".to_owned(), self.links.iter().map(link::write).collect());

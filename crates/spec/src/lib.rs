@@ -90,7 +90,7 @@ pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    NodeKind, Start, Topology, TraceEnd, Track,
+    NodeKind, Routing, Start, Topology, TraceEnd, Track,
 };
 pub use traced::Traced;
 pub use uplink::{Forward, ListenAt, ParsePortError, PortProtocol, Uplink};

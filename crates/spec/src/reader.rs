@@ -4,6 +4,8 @@
 //! ```toml
 //! seed = 7                         # of all random choices; the command line's --seed wins
 //! family = "v4"                    # or "v6": the only addresses; absent: both are assigned
+//! routes = "dynamic"               # the engine's routers avoid links that are down; absent: static
+//! ecmp   = true                    # they spread flows over all shortest paths; absent: the first
 //!
 //! [host.a]                         # hosts, routers and switches: `node.rs`
 //! address = "10.0.1.2/24"
@@ -51,7 +53,7 @@ use crate::loss::word;
 use crate::mistake::{Checked, Mistake, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
-use crate::topology::{Family, Topology};
+use crate::topology::{Family, Routing, Topology};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use crate::{event, group, json, link, node, pipe};
 use fastpath_link::Change;
@@ -284,6 +286,11 @@ fn read_table<'d>(
     description.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, remarks));
     let family = top.get("family").and_then(|field| word(&field, "a family", &Family::WORDS, remarks));
     description.family = family.map(|index| Family::ALL[index]);
+    let routes =
+        top.get("routes").and_then(|field| word(&field, "a kind of routes", &Routing::WORDS, remarks));
+    description.routing.is_dynamic = routes == Some(1);
+    description.routing.is_multipath =
+        top.get("ecmp").and_then(|field| field.switch(remarks)).unwrap_or_default();
     if let Some(table) = top.get("engine").and_then(|field| field.table("[engine]", "{ }", remarks)) {
         description.engine = engine_settings::read(table, remarks);
     }

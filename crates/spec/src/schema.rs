@@ -2,7 +2,7 @@
 //! readers. It is committed as `docs/schema/topology.json`.
 
 use crate::description::NodeRole;
-use crate::topology::Family;
+use crate::topology::{Family, Routing};
 use crate::{engine_settings, event, group, link, node, pipe};
 use serde_json::{Map, Value, json};
 
@@ -42,6 +42,8 @@ fn file() -> Value {
     let mut all = properties([
         ("seed", "The seed of all random choices.", seed()),
         ("family", "The only family of IP addresses; by default both are assigned.", family()),
+        ("routes", ROUTES, json!({ "enum": Routing::WORDS })),
+        ("ecmp", ECMP, json!({ "type": "boolean" })),
         ("engine", "The settings of a run in real time.", reference("engine")),
         ("link", "Links between nodes.", list("link")),
         ("event", "Changes at times of the run.", list("event")),
@@ -59,6 +61,10 @@ fn file() -> Value {
     table(all, &[])
 }
 
+const ROUTES: &str =
+    "Dynamic: the engine's routers avoid links that are down, from the instant of the change.";
+const ECMP: &str = "The engine's routers spread flows over all shortest paths.";
+
 /// The canonical form: lists of nodes, links, events and groups.
 fn canonical() -> Value {
     let list = |schema: Value| json!({ "type": "array", "items": schema });
@@ -67,6 +73,8 @@ fn canonical() -> Value {
     let all = properties([
         ("seed", "The seed of all random choices.", seed()),
         ("family", "The only family of IP addresses; by default both are assigned.", family()),
+        ("routes", ROUTES, json!({ "enum": Routing::WORDS })),
+        ("ecmp", ECMP, json!({ "type": "boolean" })),
         ("engine", "The settings of a run in real time.", reference("engine")),
         ("nodes", "Hosts, routers and switches.", list(reference("node"))),
         ("links", "Links between nodes.", list(reference("link"))),

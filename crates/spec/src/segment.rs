@@ -1,22 +1,32 @@
 //! The broadcast domains (layer-2 segments) of a topology, and the spanning tree of its switches.
 
-use crate::topology::{NodeId, NodeKind, Topology};
+use crate::topology::{LinkId, NodeId, NodeKind, Topology};
 use ipnet::IpNet;
 use std::collections::{BTreeSet, VecDeque};
 
 /// Returns the interfaces of hosts and routers in the broadcast domain of `(node, interface)`,
 /// itself included: the other end of the link, or every interface reachable through switches.
 pub fn stations(topology: &Topology, node: NodeId, interface: usize) -> BTreeSet<(NodeId, usize)> {
+    stations_over(topology, &|_| true, node, interface)
+}
+
+/// Returns the stations that are reached over links that `is_up` accepts.
+fn stations_over(
+    topology: &Topology,
+    is_up: &dyn Fn(LinkId) -> bool,
+    node: NodeId,
+    interface: usize,
+) -> BTreeSet<(NodeId, usize)> {
     let mut seen = BTreeSet::from([(node, interface)]);
     let mut crossed = BTreeSet::new();
     let mut waiting = VecDeque::from([(node, interface)]);
     while let Some((node, interface)) = waiting.pop_front() {
         let here = &topology.node(node).interfaces[interface];
-        let far = topology.link(here.link).ends[1 - here.end];
+        let far = is_up(here.link).then(|| topology.link(here.link).ends[1 - here.end]);
         // A switch reaches all its interfaces. It is crossed once.
         let switch = topology.node(node).kind.is_switch();
         let ports = if switch && crossed.insert(node) { topology.node(node).interfaces.len() } else { 0 };
-        for next in (0..ports).map(|i| (node, i)).chain([far]) {
+        for next in (0..ports).map(|i| (node, i)).chain(far) {
             if seen.insert(next) {
                 waiting.push_back(next);
             }
@@ -49,6 +59,12 @@ pub struct Segment {
 impl Segments {
     /// Finds the segments of a topology.
     pub fn of(topology: &Topology) -> Segments {
+        Segments::over(topology, &|_| true)
+    }
+
+    /// Finds the segments of a topology without the links that `is_up` refuses. Both ends of such a
+    /// link are on segments of their own.
+    pub fn over(topology: &Topology, is_up: &dyn Fn(LinkId) -> bool) -> Segments {
         let places = topology.nodes.iter().map(|node| vec![usize::MAX; node.interfaces.len()]).collect();
         let mut segments = Segments { all: Vec::new(), places };
         for (id, index) in topology.links.iter().flat_map(|link| link.ends) {
@@ -57,7 +73,7 @@ impl Segments {
                 continue;
             }
             if segments.at(id, index) == usize::MAX {
-                for (node, interface) in stations(topology, id, index) {
+                for (node, interface) in stations_over(topology, is_up, id, index) {
                     segments.places[node.0 as usize][interface] = segments.all.len();
                 }
                 segments.all.push(Segment::default());

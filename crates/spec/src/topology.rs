@@ -40,6 +40,8 @@ pub struct Topology {
     pub seed: Option<u64>,
     /// The only family of IP addresses; `None`: both are assigned.
     pub family: Option<Family>,
+    /// How the routers of the engine choose routes.
+    pub routing: Routing,
     /// Nodes in the order of the spec.
     pub nodes: Vec<Node>,
     /// Links in the order of the spec.
@@ -52,6 +54,20 @@ pub struct Topology {
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
     pub groups: Vec<Group>,
+}
+
+/// How the routers of the engine choose routes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Routing {
+    /// Routes avoid links with a direction that is down, from the instant of the change.
+    pub is_dynamic: bool,
+    /// Flows are spread over all shortest paths.
+    pub is_multipath: bool,
+}
+
+impl Routing {
+    /// The words of `routes` in a spec: static, dynamic.
+    pub(crate) const WORDS: [&str; 2] = ["static", "dynamic"];
 }
 
 /// A family of IP addresses.

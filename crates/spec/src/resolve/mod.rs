@@ -129,7 +129,12 @@ impl<'d> Resolver<'d> {
         Resolver {
             description,
             files,
-            topology: Topology { seed: description.seed, family: description.family, ..Topology::default() },
+            topology: Topology {
+                seed: description.seed,
+                family: description.family,
+                routing: description.routing,
+                ..Topology::default()
+            },
             mistakes: Vec::new(),
             notices: Vec::new(),
             node_ids: BTreeMap::new(),
