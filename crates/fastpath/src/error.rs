@@ -40,6 +40,9 @@ pub enum Error {
     /// A simulation cannot start.
     #[error(transparent)]
     Simulation(#[from] RunError),
+    /// The caller ended the operation.
+    #[error("interrupted")]
+    Interrupted,
     /// Frame accounting does not balance. This is a defect of fastpath.
     #[error("internal error: frame accounting does not balance ({0}); please report this")]
     Accounting(String),

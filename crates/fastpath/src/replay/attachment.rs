@@ -29,11 +29,13 @@ impl CaptureAt {
     pub fn new(host: &str, file: &Path) -> CaptureAt {
         CaptureAt { at: HostInterface { host: host.to_owned(), interface: None }, file: file.to_owned() }
     }
+}
 
+impl HostInterface {
     /// Returns all edges of the host, or the edge of the named interface.
     pub(crate) fn edges<O: Observer>(&self, network: &Network<O>) -> Result<Vec<EdgeId>> {
         let topology = network.topology();
-        let HostInterface { host, interface } = &self.at;
+        let HostInterface { host, interface } = self;
         let id = topology.node_named(host).ok_or_else(|| self.no_host(topology))?;
         let node = topology.node(id);
         if !matches!(node.kind, NodeKind::Host { .. }) {
@@ -56,11 +58,11 @@ impl CaptureAt {
         match self.edges(network)?[..] {
             [edge] => Ok(edge),
             _ => {
-                let host = &self.at.host;
+                let host = &self.host;
                 let node = network.topology().nodes.iter().find(|node| node.name == *host);
                 let have = node.map(interface_names).unwrap_or_default();
                 Err(Error::Argument(format!(
-                    "{self}: {host} has several interfaces; write {host}:INTERFACE=FILE (have: {have})"
+                    "{self}: {host} has several interfaces; write {host}:INTERFACE (have: {have})"
                 )))
             }
         }
@@ -68,7 +70,7 @@ impl CaptureAt {
 
     fn no_host(&self, topology: &Topology) -> Error {
         let hosts: Vec<&str> = topology.hosts().map(|(_, host)| host.name.as_str()).collect();
-        Error::Argument(format!("{}: no such host (have: {})", self.at.host, hosts.join(", ")))
+        Error::Argument(format!("{}: no such host (have: {})", self.host, hosts.join(", ")))
     }
 }
 
@@ -101,12 +103,17 @@ impl FromStr for CaptureAt {
     }
 }
 
+impl fmt::Display for HostInterface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.interface {
+            Some(interface) => write!(f, "{}:{interface}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
 impl fmt::Display for CaptureAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let HostInterface { host, interface } = &self.at;
-        match interface {
-            Some(interface) => write!(f, "{host}:{interface}={}", self.file.display()),
-            None => write!(f, "{host}={}", self.file.display()),
-        }
+        write!(f, "{}={}", self.at, self.file.display())
     }
 }

@@ -74,7 +74,12 @@ impl Captures {
         Ok(opened)
     }
 
-    /// The earliest time, before any packet is taken. `None` without packets.
+    /// How many captures there are.
+    pub(crate) fn count(&self) -> usize {
+        self.captures.len()
+    }
+
+    /// The time of the next packet. `None` without packets.
     pub(crate) fn start_ns(&self) -> Option<u64> {
         self.captures.iter().filter_map(|capture| capture.next.as_ref()).map(|packet| packet.ns).min()
     }

@@ -1,13 +1,14 @@
-//! Follows every frame of a replay from its capture to its end. Writes the rows of the times file,
-//! and knows how many bytes of a frame were captured when a snap length cut it.
+//! Follows every frame of a replay from its entry to its end: one row per frame, and how many bytes
+//! of a frame were captured when a snap length cut it. `rows.rs` stores the rows.
 //!
 //! A frame in the network is identified by its slot in the pool. Copies made inside the network
 //! (flooding, fragments) are not followed: the row of an input frame is the fate of that frame.
 
+use super::rows::Rows;
+use crate::error::Result;
 use fastpath_net::{EdgeId, Frame, Observer, Reason};
 use fastpath_units::Time;
 use std::collections::{HashMap, VecDeque};
-use std::io::{self, Write};
 
 /// The observer of a replay.
 #[derive(Default)]
@@ -28,8 +29,10 @@ struct FrameRow {
     end: Option<FrameEnd>,
 }
 
-enum FrameEnd {
-    Delivered(Time),
+/// How a frame ended.
+#[derive(Clone, Copy)]
+pub(super) enum FrameEnd {
+    Delivered(Time, EdgeId),
     Dropped(Reason),
     /// Consumed by the router it was addressed to.
     Absorbed,
@@ -51,24 +54,20 @@ impl Follower {
         self.rows.push_back(FrameRow { entered: at, end: Some(FrameEnd::Dropped(reason)) });
     }
 
-    /// Writes and forgets the rows from the oldest to the first that is still open. `start` is the
-    /// picosecond since 1970 at which the run began.
-    pub(crate) fn write_closed(&mut self, start: u128, out: &mut impl Write) -> io::Result<()> {
+    /// Stores and forgets the rows from the oldest to the first that is still open.
+    pub(super) fn store_closed(&mut self, rows: &mut Rows) -> Result<()> {
         while let Some(FrameRow { entered, end: Some(end) }) = self.rows.front() {
-            write_row(out, self.first, start, *entered, end)?;
+            rows.store(self.first, *entered, Some(*end))?;
             self.rows.pop_front();
             self.first += 1;
         }
         Ok(())
     }
 
-    /// Writes the remaining rows at the end of a run. Frames still in the network are `held`.
-    pub(crate) fn write_rest(&mut self, start: u128, out: &mut impl Write) -> io::Result<()> {
+    /// Stores the remaining rows at the end of a run.
+    pub(super) fn store_rest(&mut self, rows: &mut Rows) -> Result<()> {
         for row in self.rows.drain(..) {
-            match row.end {
-                Some(end) => write_row(out, self.first, start, row.entered, &end)?,
-                None => writeln!(out, "{},{},held", self.first, absolute(start, row.entered))?,
-            }
+            rows.store(self.first, row.entered, row.end)?;
             self.first += 1;
         }
         Ok(())
@@ -87,27 +86,12 @@ impl Observer for Follower {
         self.rows.push_back(FrameRow { entered: at, end: None });
     }
 
-    fn delivered(&mut self, at: Time, _edge: EdgeId, frame: &Frame) {
-        self.close(frame, FrameEnd::Delivered(at));
+    fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
+        self.close(frame, FrameEnd::Delivered(at, edge));
     }
 
     fn ended(&mut self, _at: Time, frame: &Frame, reason: Option<Reason>) {
         self.cut.remove(&frame.slot());
         self.close(frame, reason.map_or(FrameEnd::Absorbed, FrameEnd::Dropped));
     }
-}
-
-/// Writes one line `index,in_ps,out_ps`. A frame that was not delivered has the reason in place of
-/// `out_ps`.
-fn write_row(out: &mut impl Write, index: u64, start: u128, entered: Time, end: &FrameEnd) -> io::Result<()> {
-    let entered = absolute(start, entered);
-    match end {
-        FrameEnd::Delivered(at) => writeln!(out, "{index},{entered},{}", absolute(start, *at)),
-        FrameEnd::Dropped(reason) => writeln!(out, "{index},{entered},{}", reason.name()),
-        FrameEnd::Absorbed => writeln!(out, "{index},{entered},absorbed"),
-    }
-}
-
-fn absolute(start: u128, at: Time) -> u128 {
-    start + u128::from(at.as_ps())
 }

@@ -5,28 +5,34 @@
 //!  a.pcap ─┐                                         ┌─▶ b.pcap      (nanoseconds)
 //!          ├─▶ merge by time ─▶ Network ─▶ deliveries ┤
 //!  c.pcap ─┘                       └─▶ follow         └─▶ d.pcap
-//!                                        └─▶ times file              (picoseconds)
+//!                                        └─▶ times file, columns     (picoseconds)
 //! ```
 //!
 //! Time zero of the run is the earliest time of the captures. Memory is bounded: one packet of each
 //! capture, and what the network holds. Read first: `run.rs`, then `follow.rs`.
 
+mod arrays;
 mod attachment;
 mod captures;
 mod follow;
+mod rows;
 mod run;
 
 use crate::error::{Error, Result};
 use crate::load::{DEFAULT_SEED, Loaded};
 use crate::switch::compiled;
+use arrays::Arrays;
+pub use arrays::{FrameLengths, FramesAt};
 pub use attachment::{CaptureAt, HostInterface};
 pub use captures::BytesRead;
 pub(crate) use captures::Captures;
 use fastpath_net::{FrameAccounting, Options};
 use fastpath_spec::Topology;
+pub use rows::TimeColumns;
 pub use run::RealisedDelays;
 use run::ReplayRun;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// A replay to be run: a network, the captures that enter it, and the files that are written.
@@ -58,6 +64,8 @@ pub struct ReplaySummary {
     pub jitter: Vec<RealisedDelays>,
     /// The seed that was used.
     pub seed: u64,
+    /// Time zero of the run, nanoseconds since 1970; 0 without captures.
+    pub start_ns: u64,
     /// Packets with a time before that of their predecessor in the same capture. They entered at
     /// the time of their predecessor.
     pub out_of_order: u64,
@@ -174,6 +182,34 @@ impl Replay {
         if self.inputs.is_empty() {
             return Err(Error::argument("nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap"));
         }
+        let mut go_on = |read| {
+            progress(read);
+            ControlFlow::Continue(())
+        };
+        self.play(&[], TimesIn::Files, &mut go_on).map(|(summary, _)| summary)
+    }
+
+    /// Runs the replay to its end, with frames in memory beside the captures. Their times count
+    /// from time zero of the run: the earliest time of the captures. Also returns the times of
+    /// every frame. `progress` is called now and then, and may end the run.
+    ///
+    /// # Errors
+    /// As for [`Replay::run`]; times that are not in order; [`Error::Interrupted`] if `progress`
+    /// ends the run.
+    pub fn run_columns(
+        self,
+        frames: &[FramesAt],
+        progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+    ) -> Result<(ReplaySummary, TimeColumns)> {
+        self.play(frames, TimesIn::Memory, progress)
+    }
+
+    fn play(
+        self,
+        frames: &[FramesAt],
+        times: TimesIn,
+        progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+    ) -> Result<(ReplaySummary, TimeColumns)> {
         let logs = self.times.iter().chain(&self.packet_log).map(PathBuf::as_path);
         refuse_overwriting(&self.inputs, &self.outputs, logs)?;
         let captures = Captures::open(self.inputs.iter().map(|capture| capture.file.as_path()))?;
@@ -181,11 +217,27 @@ impl Replay {
         let executors = compiled(|_| {});
         let options = Options { executors, ..Options::with_seed(self.seed) };
         let mut run = ReplayRun::new(self.topology, options, start_ns, self.packet_log.as_deref())?;
-        run.attach(&self.inputs, &self.outputs, self.times.as_deref())?;
-        let problems = run.play(captures, progress)?;
+        let places = self.inputs.iter().map(|input| &input.at).chain(frames.iter().map(|frames| &frames.at));
+        run.attach(places, &self.outputs)?;
+        match (times, &self.times) {
+            (TimesIn::Memory, _) => run.keep_times(),
+            (TimesIn::Files, Some(path)) => run.times_to(path)?,
+            (TimesIn::Files, None) => {}
+        }
+        let problems = run.play(captures, Arrays::new(frames)?, progress)?;
         let (jitter, out_of_order) = (run.realised_delays(), run.out_of_order());
-        Ok(ReplaySummary { frames: run.finish()?, jitter, seed: self.seed, out_of_order, problems })
+        let (frames, columns) = run.finish()?;
+        let summary = ReplaySummary { frames, jitter, seed: self.seed, start_ns, out_of_order, problems };
+        Ok((summary, columns))
     }
+}
+
+/// Where the times of frames go.
+enum TimesIn {
+    /// To the times file, if one is named.
+    Files,
+    /// To columns.
+    Memory,
 }
 
 /// Refuses an output that is also an input, or that is named twice.

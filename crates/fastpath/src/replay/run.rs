@@ -1,8 +1,10 @@
 //! A running replay: drives the network in virtual time from the captures to the output files.
 
-use super::attachment::CaptureAt;
-use super::captures::{BytesRead, CapturedPacket, Captures};
+use super::arrays::Arrays;
+use super::attachment::{CaptureAt, HostInterface};
+use super::captures::{BytesRead, Captures};
 use super::follow::Follower;
+use super::rows::{Rows, TimeColumns};
 use crate::error::{Error, Result};
 use fastpath_engine::DelayReport;
 use fastpath_net::packet_log::{self, PacketLog};
@@ -13,7 +15,8 @@ use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const PS_PER_NS: u64 = 1000;
@@ -26,13 +29,12 @@ type Observers = (Follower, Option<PacketLog<LogFile>>);
 /// See the head of this file.
 pub(super) struct ReplayRun {
     network: Network<Observers>,
-    /// By capture: the edge at which its frames enter.
+    /// By capture, then by array: the edge at which its frames enter.
     entrances: Vec<EdgeId>,
     /// By edge: the index in `outputs` of the file for what is delivered there.
     exits: Vec<Option<usize>>,
     outputs: Vec<OutputCapture>,
-    times: Box<dyn Write>,
-    times_path: PathBuf,
+    rows: Rows,
     /// Time zero, nanoseconds since 1970.
     start_ns: u64,
     now: Time,
@@ -77,8 +79,7 @@ impl ReplayRun {
             network,
             entrances: Vec::new(),
             outputs: Vec::new(),
-            times: Box::new(io::sink()),
-            times_path: PathBuf::new(),
+            rows: Rows::Nowhere,
             start_ns,
             now: Time::ZERO,
             refused: BTreeMap::new(),
@@ -86,16 +87,15 @@ impl ReplayRun {
         })
     }
 
-    /// Finds the edges of inputs and outputs, and creates the output files.
-    pub(super) fn attach(
+    /// Finds the edges of inputs, and creates the output files.
+    pub(super) fn attach<'i>(
         &mut self,
-        inputs: &[CaptureAt],
+        inputs: impl IntoIterator<Item = &'i HostInterface>,
         outputs: &[CaptureAt],
-        times: Option<&Path>,
     ) -> Result<()> {
-        self.entrances = inputs.iter().map(|input| input.edge(&self.network)).collect::<Result<_>>()?;
+        self.entrances = inputs.into_iter().map(|at| at.edge(&self.network)).collect::<Result<_>>()?;
         for (index, output) in outputs.iter().enumerate() {
-            for edge in output.edges(&self.network)? {
+            for edge in output.at.edges(&self.network)? {
                 let exit = &mut self.exits[edge.0 as usize];
                 if exit.is_some() {
                     let text = format!("{output}: this interface has two outputs; give it one");
@@ -106,33 +106,52 @@ impl ReplayRun {
         }
         self.outputs =
             outputs.iter().map(|output| OutputCapture::create(&output.file)).collect::<Result<_>>()?;
-        if let Some(path) = times {
-            self.times = Box::new(create(path)?);
-            self.times_path = path.to_owned();
-            writeln!(self.times, "index,in_ps,out_ps").map_err(Error::file(path))?;
-        }
         Ok(())
+    }
+
+    /// Writes the times of every frame to a file.
+    pub(super) fn times_to(&mut self, path: &Path) -> Result<()> {
+        self.rows = Rows::file(path.to_owned(), create(path)?, self.start_ps())?;
+        Ok(())
+    }
+
+    /// Keeps the times of every frame.
+    pub(super) fn keep_times(&mut self) {
+        self.rows = Rows::Columns(TimeColumns::default());
     }
 
     /// Plays everything. Returns the errors of captures that ended early.
     pub(super) fn play(
         &mut self,
         mut captures: Captures,
-        progress: &mut dyn FnMut(BytesRead),
+        mut arrays: Arrays,
+        progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
     ) -> Result<Vec<Error>> {
         let (mut spent, mut latest_ns, mut packets) = (None, self.start_ns, 0_u64);
-        while let Some(packet) = captures.next(spent.take()) {
-            self.out_of_order += u64::from(packet.ns < latest_ns);
-            latest_ns = latest_ns.max(packet.ns);
-            self.advance(self.time_of(&packet)?)?;
-            self.enter(&packet);
-            spent = Some(packet);
+        loop {
+            let captured_at = captures.start_ns().map(|ns| self.time_of(ns)).transpose()?;
+            match (captured_at, arrays.next_at()) {
+                (None, None) => break,
+                (captured_at, Some((at, array))) if captured_at.is_none_or(|captured| at < captured) => {
+                    self.advance(at)?;
+                    let bytes = arrays.take(array);
+                    self.enter(captures.count() + array, bytes, bytes.len());
+                }
+                _ => {
+                    let packet = captures.next(spent.take()).expect("a capture has a packet");
+                    self.out_of_order += u64::from(packet.ns < latest_ns);
+                    latest_ns = latest_ns.max(packet.ns);
+                    self.advance(self.time_of(packet.ns)?)?;
+                    self.enter(packet.capture, &packet.data, packet.wire_len);
+                    spent = Some(packet);
+                }
+            }
             packets += 1;
             if packets.is_multiple_of(PACKETS_PER_REPORT) {
-                progress(captures.bytes_read());
+                report(progress, &captures)?;
             }
         }
-        self.drain()?;
+        self.drain(&mut || report(progress, &captures))?;
         Ok(captures.into_problems())
     }
 
@@ -144,8 +163,8 @@ impl ReplayRun {
     /// Runs the network until it is empty. With traces that repeat for ever the run ends when no
     /// frame is left, or when the remaining frames have waited for two rounds of the longest
     /// trace: their link never sends again.
-    fn drain(&mut self) -> Result<()> {
-        let mut still_since = None;
+    fn drain(&mut self, report: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let (mut still_since, mut steps) = (None, 0_u64);
         while let Some(at) = self.network.next_at() {
             if let (Some(round), true) = (self.network.repeat_period_max(), self.network.is_quiescent()) {
                 let since = *still_since.get_or_insert(at);
@@ -157,6 +176,10 @@ impl ReplayRun {
                 still_since = None;
             }
             self.advance(at)?;
+            steps += 1;
+            if steps.is_multiple_of(PACKETS_PER_REPORT) {
+                report()?;
+            }
         }
         Ok(())
     }
@@ -175,11 +198,10 @@ impl ReplayRun {
         directions.filter_map(report).collect()
     }
 
-    /// Completes the files. Returns the frame accounting.
-    pub(super) fn finish(mut self) -> Result<FrameAccounting> {
-        let start_ps = self.start_ps();
-        let rest = self.network.observer_mut().0.write_rest(start_ps, &mut self.times);
-        rest.and_then(|()| self.times.flush()).map_err(Error::file(&self.times_path))?;
+    /// Completes the files. Returns the frame accounting, and the times if they were kept.
+    pub(super) fn finish(mut self) -> Result<(FrameAccounting, TimeColumns)> {
+        self.network.observer_mut().0.store_rest(&mut self.rows)?;
+        let columns = self.rows.finish()?;
         for OutputCapture { path, writer } in self.outputs {
             writer.finish().map_err(Error::file(&path))?;
         }
@@ -191,11 +213,11 @@ impl ReplayRun {
         if let Some(log) = self.network.into_observer().1 {
             log.into_sink().finish()?;
         }
-        if frames.balances() { Ok(frames) } else { Err(Error::Accounting(format!("{frames:?}"))) }
+        if frames.balances() { Ok((frames, columns)) } else { Err(Error::Accounting(format!("{frames:?}"))) }
     }
 
-    fn time_of(&self, packet: &CapturedPacket) -> Result<Time> {
-        let after_ns = packet.ns.saturating_sub(self.start_ns);
+    fn time_of(&self, ns: u64) -> Result<Time> {
+        let after_ns = ns.saturating_sub(self.start_ns);
         let at = after_ns.checked_mul(PS_PER_NS).map(Time::from_ps);
         at.ok_or_else(|| {
             Error::argument("the captures span more than 213 days; shift the times of one (editcap -t)")
@@ -210,27 +232,26 @@ impl ReplayRun {
             self.write(&delivery)?;
             self.network.pool_mut().free(delivery.frame);
         }
-        let start_ps = self.start_ps();
-        let written = self.network.observer_mut().0.write_closed(start_ps, &mut self.times);
-        written.map_err(Error::file(&self.times_path))
+        self.network.observer_mut().0.store_closed(&mut self.rows)
     }
 
-    /// Sends the frame of a capture from its host, at its length on the wire. Bytes that a snap
-    /// length cut are zero.
-    fn enter(&mut self, packet: &CapturedPacket) {
-        let Some(mut frame) = self.network.pool_mut().alloc(packet.wire_len) else {
-            let reason = if packet.wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
+    /// Sends a frame from its host, at its length on the wire. Bytes that a snap length cut are
+    /// zero.
+    fn enter(&mut self, input: usize, data: &[u8], wire_len: usize) {
+        self.rows.entering(input, wire_len);
+        let Some(mut frame) = self.network.pool_mut().alloc(wire_len) else {
+            let reason = if wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
             *self.refused.entry(reason).or_default() += 1;
             self.network.observer_mut().0.refused(self.now, reason);
             return;
         };
-        let (known, unknown) = self.network.pool_mut().bytes_mut(&mut frame).split_at_mut(packet.data.len());
-        known.copy_from_slice(&packet.data);
+        let (known, unknown) = self.network.pool_mut().bytes_mut(&mut frame).split_at_mut(data.len());
+        known.copy_from_slice(data);
         unknown.fill(0);
-        if packet.data.len() < packet.wire_len {
-            self.network.observer_mut().0.cut(&frame, packet.data.len());
+        if data.len() < wire_len {
+            self.network.observer_mut().0.cut(&frame, data.len());
         }
-        self.network.push(self.now, self.entrances[packet.capture], frame);
+        self.network.push(self.now, self.entrances[input], frame);
     }
 
     fn write(&mut self, delivery: &Delivery) -> Result<()> {
@@ -245,6 +266,14 @@ impl ReplayRun {
 
     fn start_ps(&self) -> u128 {
         u128::from(self.start_ns) * u128::from(PS_PER_NS)
+    }
+}
+
+/// Reports progress; the caller may end the run.
+fn report(progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>, captures: &Captures) -> Result<()> {
+    match progress(captures.bytes_read()) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Interrupted),
     }
 }
 
