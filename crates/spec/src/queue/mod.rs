@@ -11,7 +11,7 @@ mod quantity;
 
 use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeTable};
 use fastpath_link::{Limit, QueueSpec, SojournSpec};
 use serde_json::{Value, json};
 
@@ -64,10 +64,14 @@ kinds! {
     drr(Drr => write);
 }
 
-/// Reads a queue.
+/// Reads a queue: a limit, the longest sojourn time, a kind with its defaults, or a table.
 pub(crate) fn read(field: &Field, remarks: &mut Remarks) -> Option<QueueSpec> {
     match field.value {
         Tree::Text(text) if text == "unlimited" => return Some(QueueSpec::default()),
+        Tree::Text(text) if KINDS.contains(&&**text) => {
+            let table = TreeTable::default();
+            return read_kind(text, &mut Fields::new(format!("queue {text}"), field.at, &table), remarks)?;
+        }
         Tree::Text(text) if text.ends_with('s') => {
             let longest = positive(field, "20ms", remarks)?;
             return Some(QueueSpec::Sojourn(SojournSpec { longest, limit: Limit::Packets(u32::MAX) }));
@@ -104,9 +108,9 @@ fn one_of() -> String {
 pub fn schema() -> Value {
     let text = json!({
         "type": "string",
-        "description": "A limit in packets or bytes, the longest sojourn time, or \"unlimited\".",
-        "pattern": r"^(unlimited|\s*[0-9].*)$",
-        "examples": ["50p", "64KiB", "20ms"],
+        "description": "A limit in packets or bytes, the longest sojourn time, a kind, or \"unlimited\".",
+        "pattern": format!(r"^(unlimited|{}|\s*[0-9].*)$", KINDS.join("|")),
+        "examples": ["50p", "64KiB", "20ms", "codel"],
     });
     let all: Vec<Value> = std::iter::once(text).chain(kind_schemas()).collect();
     json!({ "anyOf": all })
@@ -148,6 +152,21 @@ mod tests {
             let mistakes = crate::parse_change(&format!("queue = {text}")).unwrap_err();
             assert!(mistakes[0].what.contains(said), "{text}: {mistakes:?}");
         }
+    }
+
+    #[test]
+    fn the_word_of_a_kind_is_that_kind_with_its_defaults() {
+        let read = |text: &str| crate::parse_change(&format!("queue = {text}")).map(|change| change.queue);
+        for kind in KINDS {
+            assert_eq!(
+                read(&format!("'{kind}'")).ok(),
+                read(&format!("{{ kind = '{kind}' }}")).ok(),
+                "{kind}"
+            );
+        }
+        assert!(read("'codel'").is_ok());
+        let mistakes = read("'policer'").unwrap_err();
+        assert_eq!((mistakes[0].line, mistakes[0].column), (1, 9), "{mistakes:?}");
     }
 
     #[test]
