@@ -2,13 +2,14 @@
 //! git.
 
 use crate::programs;
+use crate::python;
 use crate::tally::Tally;
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
-/// Installs what the tests need, runs `cargo test --workspace` with the given further arguments,
-/// and ends with a line `N passed, N failed, N skipped`. The exit code is 0 when nothing failed, 1
+/// Installs what the tests need, runs `cargo test --workspace` with the given further arguments
+/// (without any also the tests of the Python package), and ends with a line `N passed, N failed, N skipped`. The exit code is 0 when nothing failed, 1
 /// otherwise, 2 without cargo.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let (install, arguments) = match arguments.split_first() {
@@ -19,7 +20,13 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         programs::install_missing();
     }
     match cargo_test(arguments) {
-        Ok((tally, success)) => report(&tally, success),
+        Ok((mut tally, success)) => {
+            // With arguments for cargo test only some tests are asked for.
+            if arguments.is_empty() && cfg!(target_os = "linux") {
+                python::test(&mut tally, install);
+            }
+            report(&tally, success)
+        }
         Err(error) => {
             eprintln!("xtask: cargo test did not run: {error}");
             ExitCode::from(2)
@@ -52,5 +59,5 @@ fn report(tally: &Tally, success: bool) -> ExitCode {
         println!("skipped {reason}");
     }
     println!("{}", tally.summary());
-    if success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if success && !tally.has_failed() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

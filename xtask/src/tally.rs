@@ -1,4 +1,4 @@
-//! Reads the output of `cargo test -- --show-output` and counts.
+//! Reads the output of `cargo test -- --show-output`, and of pytest, and counts.
 //!
 //! A test that lacks a privilege or a program prints `SKIPPED: name: why` to standard error and
 //! returns. The test harness counts it as passed; this module counts it as skipped and shows it.
@@ -36,6 +36,39 @@ impl Tally {
         if !success && self.failed == 0 {
             self.failed = 1;
         }
+    }
+
+    /// Takes the whole output of pytest. A run without a summary is a failure.
+    pub(crate) fn pytest(&mut self, output: &str, success: bool) {
+        let summary = output.lines().rev().find(|line| line.contains(" in ")).unwrap_or_default();
+        let mut failed = 0;
+        for part in summary.trim_matches(['=', ' ']).split(" in ").next().unwrap_or_default().split(", ") {
+            match part.split_once(' ').and_then(|(count, what)| Some((count.parse::<usize>().ok()?, what))) {
+                Some((count, "passed")) => self.passed += count,
+                Some((count, "failed" | "error" | "errors")) => failed += count,
+                _ => {}
+            }
+        }
+        // With -rs: `SKIPPED [1] FILE:LINE: why`.
+        for reason in output.lines().filter_map(|line| line.strip_prefix("SKIPPED [")) {
+            let (count, why) = reason.split_once("] ").unwrap_or(("1", reason));
+            let count = count.parse().unwrap_or(1);
+            // The summary counts what was skipped as passed; pytest does not.
+            self.passed += count;
+            self.skipped.extend(std::iter::repeat_n(why.to_owned(), count));
+        }
+        self.failed += if success { failed } else { failed.max(1) };
+    }
+
+    /// Notes tests that were not run at all.
+    pub(crate) fn skip(&mut self, reason: &str) {
+        self.passed += 1;
+        self.skipped.push(reason.to_owned());
+    }
+
+    /// Whether a test has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed > 0
     }
 
     /// The skipped tests, as `name: why`.
@@ -111,5 +144,17 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         let mut tally = Tally::default();
         tally.end(false);
         assert_eq!(tally.summary(), "0 passed, 1 failed, 0 skipped");
+    }
+
+    #[test]
+    fn the_summary_of_pytest_is_counted() {
+        let mut tally = Tally::default();
+        let text = "..s.F\n=== short test summary info ===\nSKIPPED [2] tests/lab.py:7: no root\n\
+                    1 failed, 12 passed, 2 skipped in 3.10s\n";
+        tally.pytest(text, false);
+        assert_eq!(tally.summary(), "12 passed, 1 failed, 2 skipped");
+        assert_eq!(tally.skipped()[1], "tests/lab.py:7: no root");
+        tally.pytest("no tests: the interpreter crashed", false);
+        assert!(tally.summary().contains(" 2 failed,"));
     }
 }

@@ -1,0 +1,356 @@
+"""Labs: hosts as network namespaces of this machine, with real programs in them (Linux).
+
+Namespaces and threads are in the process of the program ``fastpath``, which this module starts,
+asks over the control socket, and ends. When the interpreter is killed, the lab ends too.
+"""
+
+from __future__ import annotations
+
+import html
+import http.client
+import itertools
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
+from urllib.parse import quote
+
+from .errors import Error, LabError
+from .program import program
+
+if TYPE_CHECKING:
+    from .topology import Topology
+
+__all__ = ["Lab", "LabHost", "LabLink"]
+
+_NUMBERS = itertools.count(1)
+_CLOSE_WAIT_S = 30.0
+# Starts a program that ends when standard input ends: when the interpreter closes it, or is killed.
+_KEEPER = """
+exec 3<&0 </dev/null
+"$@" 3<&- & engine=$!
+{ read -r line; kill -TERM $engine; } <&3 2>/dev/null >&2 & reader=$!
+exec 3<&-
+wait $engine; code=$?
+kill $reader 2>/dev/null
+exit $code
+"""
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class LabHost:
+    """A host of a lab that is up."""
+
+    def __init__(self, lab: Lab, name: str) -> None:
+        self.lab = lab
+        self.name = name
+
+    def arguments(self, command: Union[str, Sequence[str]]) -> list[str]:
+        """Return the command line that runs a command on this host; text is for ``sh -c``."""
+        words = ["sh", "-c", command] if isinstance(command, str) else [str(word) for word in command]
+        return [program(), "lab", "exec", self.lab.name, self.name, "--", *words]
+
+    def popen(self, command: Union[str, Sequence[str]], **options: Any) -> subprocess.Popen[Any]:
+        """Start a program on this host. Options are those of :class:`subprocess.Popen`."""
+        self.lab._alive()
+        return subprocess.Popen(self.arguments(command), **options)
+
+    def run(
+        self, command: Union[str, Sequence[str]], **options: Any
+    ) -> subprocess.CompletedProcess[Any]:
+        """Run a program on this host to its end. Options are those of :func:`subprocess.run`."""
+        self.lab._alive()
+        return subprocess.run(self.arguments(command), **options)
+
+    def cmd(self, command: Union[str, Sequence[str]]) -> str:
+        """Run a command on this host and return what it prints, errors included."""
+        done = self.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return bytes(done.stdout).decode(errors="replace")
+
+    def __repr__(self) -> str:
+        return f"<host {self.name} of lab {self.lab.name}>"
+
+
+class LabLink:
+    """A link of a lab that is up."""
+
+    def __init__(self, lab: Lab, name: str) -> None:
+        self.lab = lab
+        self.name = name
+
+    def set(self, *, from_: Optional[str] = None, at: Optional[str] = None, **values: Any) -> float:
+        """Set values of the link, all at one instant.
+
+        Parameters
+        ----------
+        from_
+            The node where the direction begins; without it both directions change.
+        at
+            The time since the start, such as ``"10s"``; without it the change happens now.
+        **values
+            Keys of a link in a spec: ``delay="50ms"``, ``rate="5Mbit"``, ``state="down"``.
+
+        Returns
+        -------
+        The time of the change, seconds since the start.
+        """
+        change: dict[str, Any] = {"link": self.name, "set": values}
+        if from_ is not None:
+            change["from"] = str(from_)
+        request: dict[str, Any] = {"changes": [change]}
+        if at is not None:
+            request["at"] = at
+        answer = self.lab.request("POST", "/set", request)
+        self.lab._changes.append((self.name, from_, values))
+        return float(answer["at_s"])
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The parameters and counters of the link now."""
+        found: dict[str, Any] = self.lab.request("GET", f"/links/{quote(self.name, safe='')}")
+        return found
+
+    def __repr__(self) -> str:
+        return f"<link {self.name} of lab {self.lab.name}>"
+
+
+class Lab:
+    """A topology as real hosts: ``with net.lab() as lab: lab["a"].cmd("ping -c 3 b")``.
+
+    Parameters
+    ----------
+    topology
+        The network.
+    name
+        The name of the lab, for ``fastpath lab list``. Without it a new one is chosen.
+    seed
+        The seed of every random choice.
+    options
+        Further arguments of ``fastpath lab up``: ``options=["--busy"]``.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        name: Optional[str] = None,
+        *,
+        seed: Optional[int] = None,
+        options: Sequence[str] = (),
+    ) -> None:
+        self.topology = topology
+        self.name = name or f"py-{os.getpid()}-{next(_NUMBERS)}"
+        self._arguments = [*(["--seed", str(seed)] if seed is not None else []), *options]
+        self._engine: Optional[subprocess.Popen[bytes]] = None
+        self._owner = os.getpid()
+        self._directory: Optional[str] = None
+        self._errors: list[str] = []
+        self._changes: list[tuple[str, Optional[str], Mapping[str, Any]]] = []
+        self.hosts: dict[str, LabHost] = {}
+        self.engine_pid = 0
+
+    def up(self) -> Lab:
+        """Bring the lab up."""
+        if self._engine is not None:
+            raise LabError(f"lab {self.name} is up already")
+        self._owner = os.getpid()
+        self._directory = tempfile.mkdtemp(prefix="fastpath-")
+        path = self.topology.write(self._directory)
+        command = [program(), "lab", "up", str(path), "--name", self.name, *self._arguments]
+        self._engine = subprocess.Popen(
+            ["/bin/sh", "-c", _KEEPER, "fastpath", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.topology._directory,
+            # Ctrl-C is for the interpreter, which ends the lab in its own time.
+            start_new_session=True,
+        )
+        collector = threading.Thread(target=self._collect, args=(self._engine,), daemon=True)
+        collector.start()
+        try:
+            assert self._engine.stdout is not None
+            line = self._engine.stdout.readline().decode(errors="replace")
+        except BaseException:
+            self.close()
+            raise
+        found = re.search(r"is up \(process (\d+)\)", line)
+        if not found:
+            self._engine.wait()
+            collector.join(_CLOSE_WAIT_S)
+            why = self._why() or "the program fastpath ended"
+            self.close()
+            raise LabError(f"lab {self.name} cannot be brought up: {why}")
+        self.engine_pid = int(found.group(1))
+        threading.Thread(target=self._drain, args=(self._engine,), daemon=True).start()
+        names = [node.name for node in self.topology.nodes if _has_programs(node.keys)]
+        self.hosts = {name: LabHost(self, name) for name in names}
+        return self
+
+    def close(self) -> None:
+        """Remove the lab and end its programs. A process forked from the owner leaves it alone."""
+        engine, self._engine = self._engine, None
+        if engine is None or os.getpid() != self._owner:
+            return
+        if engine.stdin is not None:
+            engine.stdin.close()
+        try:
+            engine.wait(_CLOSE_WAIT_S)
+        except subprocess.TimeoutExpired:
+            subprocess.run([program(), "lab", "down", self.name], capture_output=True, check=False)
+            engine.kill()
+            engine.wait()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Lab:
+        return self if self._engine is not None else self.up()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getitem__(self, host: str) -> LabHost:
+        try:
+            return self.hosts[str(host)]
+        except KeyError:
+            have = ", ".join(self.hosts)
+            raise LabError(f"lab {self.name} has no host {host} (have: {have})") from None
+
+    def __iter__(self) -> Iterator[LabHost]:
+        return iter(self.hosts.values())
+
+    def link(self, name: str) -> LabLink:
+        """Return a link by its name, such as ``"a-b"``."""
+        have = [str(link["name"]) for link in self.links()]
+        if str(name) not in have:
+            raise LabError(f"lab {self.name} has no link {name} (have: {', '.join(have)})")
+        return LabLink(self, str(name))
+
+    def links(self) -> list[dict[str, Any]]:
+        """Return all links with their parameters and counters."""
+        found: list[dict[str, Any]] = self.request("GET", "/links")
+        return found
+
+    def report(self) -> dict[str, Any]:
+        """Return links, ports, lateness and frame accounting."""
+        found: dict[str, Any] = self.request("GET", "/report")
+        return found
+
+    def audit(self) -> dict[str, Any]:
+        """Measure RTT, rate, loss and TCP goodput of every pair of hosts, and compare with the spec.
+
+        The measurement is in a second lab with the same values, those set by
+        :meth:`LabLink.set` included: the traffic of this lab would disturb it.
+        """
+        from .topology import Topology
+
+        description = self.topology.description()
+        description["links"] = [dict(link) for link in description.get("links", ())]
+        names = [link.name for link in self.topology.links]
+        for name, from_, values in self._changes:
+            link = description["links"][names.index(name)]
+            if from_ is None:
+                link.update(values)
+            else:
+                key = "forward" if link["between"][0] == from_ else "backward"
+                link[key] = {**link.get(key, {}), **values}
+        copy = Topology.from_dict(description, directory=self.topology._directory)
+        copy._texts = self.topology._texts
+        directory = tempfile.mkdtemp(prefix="fastpath-")
+        try:
+            path = copy.write(directory)
+            command = [program(), "lab", "run", str(path), "--name", f"{self.name}-audit"]
+            done = subprocess.run(
+                [*command, "--audit", "--json", *self._arguments], capture_output=True, check=False
+            )
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+        try:
+            found: dict[str, Any] = json.loads(done.stdout)
+        except ValueError:
+            raise LabError(f"the audit of {self.name} failed: {_text(done.stderr)}") from None
+        return found
+
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Send a request to the control interface. Returns its answer."""
+        self._alive()
+        connection = _UnixConnection(self._socket(), 30.0)
+        text = None if body is None else json.dumps(body)
+        try:
+            connection.request(method, path, text, {"content-type": "application/json"})
+            answer = connection.getresponse()
+            status, answered = answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise LabError(f"lab {self.name} does not answer: {self._why() or error}") from error
+        finally:
+            connection.close()
+        found = json.loads(answered) if answered else None
+        if status != 200:
+            why = found.get("error", found) if isinstance(found, dict) else found
+            raise Error(f"lab {self.name}: {why}")
+        return found
+
+    def _socket(self) -> str:
+        base = os.environ.get("FASTPATH_STATE_DIR")
+        if base is None and os.geteuid() == 0:
+            base = "/run/fastpath"
+        elif base is None:
+            state = os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~/.local/state")
+            base = os.path.join(state, "fastpath")
+        return os.path.join(base, self.name, "control.sock")
+
+    def _alive(self) -> None:
+        if self._engine is None:
+            raise LabError(f"lab {self.name} is not up; write `with net.lab() as lab:`")
+        if self._owner == os.getpid() and self._engine.poll() is not None:
+            raise LabError(f"lab {self.name} has ended: {self._why() or 'its engine was killed'}")
+
+    def _collect(self, engine: subprocess.Popen[bytes]) -> None:
+        assert engine.stderr is not None
+        for line in engine.stderr:
+            self._errors = [*self._errors[-99:], _text(line)]
+
+    def _drain(self, engine: subprocess.Popen[bytes]) -> None:
+        assert engine.stdout is not None
+        for _ in engine.stdout:
+            pass
+
+    def _why(self) -> str:
+        return "\n".join(line.removeprefix("fastpath: ") for line in self._errors if line)
+
+    def _repr_html_(self) -> str:
+        keys = ("rate", "delay", "loss", "queue", "state")
+        rows = ""
+        for link in self.links():
+            for pipe in link.get("directions", [link]):
+                values = pipe.get("values", {})
+                cells = [link["name"], *(values.get(key, "") for key in keys)]
+                rows += "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
+        heads = "".join(f"<th>{key}</th>" for key in ("link", *keys))
+        return f"<table><tr>{heads}</tr>{rows}</table>"
+
+    def __repr__(self) -> str:
+        state = "up" if self._engine is not None else "down"
+        return f"<lab {self.name}: {len(self.topology.nodes)} nodes, {state}>"
+
+
+def _has_programs(keys: Mapping[str, Any]) -> bool:
+    return keys["kind"] == "host" or (keys["kind"] == "router" and keys.get("forwarding") == "kernel")
+
+
+def _text(line: bytes) -> str:
+    return line.decode(errors="replace").rstrip("\n")

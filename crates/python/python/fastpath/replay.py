@@ -1,0 +1,252 @@
+"""Replays: frames through a network in virtual time, and captures as iterators."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
+
+from . import _native
+from .errors import Error
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+    from .topology import Topology
+
+    Frames = tuple[ArrayLike, Union[Sequence[bytes], NDArray[np.uint8]]]
+
+__all__ = ["Capture", "Packet", "Replayed"]
+
+
+@dataclass(frozen=True)
+class Packet:
+    """A packet of a capture."""
+
+    time_ns: Optional[int]
+    """Nanoseconds since 1970; None if the capture has no time for it."""
+    data: bytes
+    """The captured bytes."""
+    length: int
+    """Bytes on the wire."""
+
+
+class Capture:
+    """The packets of a capture (pcap or pcapng): ``for packet in fp.Capture("in.pcap")``."""
+
+    def __init__(self, path: Union[str, os.PathLike[str]]) -> None:
+        self.path = os.fspath(path)
+
+    def __iter__(self) -> Iterator[Packet]:
+        for time_ns, data, length in _native.CaptureFile(self.path):
+            yield Packet(time_ns, data, length)
+
+
+@dataclass(frozen=True)
+class _Options:
+    inputs: list[str]
+    outputs: list[str]
+    packet_log: Optional[str]
+    seed: Optional[int]
+
+
+class Replayed:
+    """The results of a replay, one element per frame in the order in which the frames entered.
+
+    Attributes
+    ----------
+    in_ps, out_ps
+        When the frame entered and was delivered, picoseconds from time zero (uint64). ``out_ps`` of
+        a frame that was not delivered is the largest number: use ``delivered``.
+    delivered
+        Whether it was delivered (bool).
+    length
+        Its length in bytes (uint32).
+    start_ps
+        Time zero, picoseconds since 1970 (int). ``start_ps + out_ps[i]`` is the number in the file
+        of ``fastpath replay --times``.
+    frames
+        The frame accounting: frames in, delivered, dropped by reason, held.
+    problems
+        Captures that ended early, and why. Their complete packets were used.
+    """
+
+    in_ps: NDArray[np.uint64]
+    out_ps: NDArray[np.uint64]
+    length: NDArray[np.uint32]
+
+    def __init__(self, found: dict[str, Any], inputs: Sequence[str]) -> None:
+        self.in_ps = found["in_ps"]
+        self.out_ps = found["out_ps"]
+        self.length = found["length"]
+        self.frames: dict[str, Any] = found["frames"]
+        self.seed: int = found["seed"]
+        self.start_ps: int = found["start_ns"] * 1000
+        self.out_of_order: int = found["out_of_order"]
+        self.problems: list[str] = found["problems"]
+        self._found = found
+        self._inputs = inputs
+
+    @property
+    def delivered(self) -> NDArray[np.bool_]:
+        delivered: NDArray[np.bool_] = self.edge != 0xFFFF_FFFF
+        return delivered
+
+    @property
+    def edge(self) -> NDArray[np.uint32]:
+        """The number of the interface at which each frame was delivered."""
+        edge: NDArray[np.uint32] = self._found["edge"]
+        return edge
+
+    @property
+    def end(self) -> NDArray[np.str_]:
+        """How each frame ended: ``delivered``, a drop reason, ``absorbed`` or ``held``."""
+        import numpy as np
+
+        ends: NDArray[np.str_] = np.asarray(self._found["ends"] or [""])[self._found["end"]]
+        return ends
+
+    @property
+    def source(self) -> NDArray[np.str_]:
+        """The input of each frame: the key of ``inputs``."""
+        import numpy as np
+
+        names: NDArray[np.str_] = np.asarray(list(self._inputs) or [""])[self._found["input"]]
+        return names
+
+    @property
+    def destination(self) -> NDArray[np.str_]:
+        """The host that received each frame; empty if none did."""
+        import numpy as np
+
+        names = np.asarray([*self._found["edges"], ""])
+        at: NDArray[np.str_] = names[np.minimum(self.edge, len(names) - 1)]
+        return at
+
+    @property
+    def drops(self) -> dict[str, int]:
+        """The number of dropped frames by reason."""
+        dropped: dict[str, int] = self.frames["dropped"]
+        return dropped
+
+    def delay_ps(self) -> NDArray[np.uint64]:
+        """Return the time that each delivered frame spent in the network."""
+        delays: NDArray[np.uint64] = (self.out_ps - self.in_ps)[self.delivered]
+        return delays
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the columns, for ``pandas.DataFrame`` or ``polars.DataFrame``."""
+        return {
+            "source": self.source,
+            "in_ps": self.in_ps,
+            "out_ps": self.out_ps.astype("int64"),
+            "end": self.end,
+            "destination": self.destination,
+            "length": self.length,
+        }
+
+    def __len__(self) -> int:
+        return len(self.in_ps)
+
+    def __repr__(self) -> str:
+        drops = "".join(f", {count} {reason}" for reason, count in self.drops.items())
+        return f"<Replayed: {len(self)} frames, {int(self.delivered.sum())} delivered{drops}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("frames", len(self)), ("delivered", int(self.delivered.sum()))]
+        rows += [(f"dropped: {reason}", count) for reason, count in self.drops.items()]
+        if self.delivered.any():
+            delays = self.delay_ps() / 1e9
+            rows += [("delay, mean", f"{delays.mean():.6f} ms"), ("delay, max", f"{delays.max():.6f} ms")]
+        cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows)
+        return f"<table>{cells}</table>"
+
+
+def run(
+    net: Topology,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+    seed: Optional[int],
+    packet_log: Optional[Union[str, os.PathLike[str]]],
+    progress: Union[bool, Callable[[int, int], object], None],
+) -> Replayed:
+    """Run a replay. See :meth:`fastpath.Topology.replay`."""
+    if not inputs:
+        raise Error('nothing to replay: write net.replay({"HOST": "FILE.pcap"})')
+    captures = {at: given for at, given in inputs.items() if isinstance(given, (str, os.PathLike))}
+    arrays = {at: given for at, given in inputs.items() if at not in captures}
+    options = _Options(
+        [f"{at}={os.fspath(file)}" for at, file in captures.items()],
+        [f"{at}={os.fspath(file)}" for at, file in outputs.items()],
+        None if packet_log is None else os.fspath(packet_log),
+        None if seed is None else int(seed),
+    )
+    frames = [_frames(at, given) for at, given in arrays.items()]
+    bar = _bar if progress is True else progress or None
+    found = _native.replay(net._text(), net._files(), frames, options, bar)
+    if progress is True:
+        sys.stderr.write("\r\x1b[K")
+    return Replayed(found, [*captures, *arrays])
+
+
+def _frames(at: str, given: Any) -> tuple[str, Any, Any, Any]:
+    import numpy as np
+
+    if not (isinstance(given, tuple) and len(given) == 2):
+        raise Error(f"input {at}: write a file name, or (times_ps, frames)")
+    times, frames = given
+    times = _times(at, np.asarray(times))
+    if isinstance(frames, np.ndarray):
+        if frames.ndim != 2 or frames.dtype != np.uint8:
+            what = f"an array of {frames.ndim} dimensions and type {frames.dtype}"
+            raise Error(f"input {at}: frames are {what}; write n × length bytes (uint8), or a list of bytes")
+        if frames.shape[0] != times.shape[0]:
+            count = f"{times.shape[0]} times and {frames.shape[0]} frames"
+            raise Error(f"input {at}: {count}; give one time per frame")
+        whole = np.ascontiguousarray(frames).reshape(-1)
+        # One length stands for all frames; that of a single frame is its own.
+        return at, times, whole, np.asarray([frames.shape[1]], np.uint32)
+    frames = list(frames)
+    for index, frame in enumerate(frames):
+        if not isinstance(frame, (bytes, bytearray, memoryview)):
+            raise Error(f"input {at}: frames[{index}] is {type(frame).__name__}; write bytes")
+    if len(frames) != times.shape[0]:
+        raise Error(f"input {at}: {times.shape[0]} times and {len(frames)} frames; give one time per frame")
+    if len(frames) == 0:
+        return at, times, np.zeros(0, np.uint8), np.zeros(0, np.uint32)
+    lengths = np.fromiter((len(frame) for frame in frames), np.uint32, len(frames))
+    whole = np.frombuffer(b"".join(frames), np.uint8)
+    if len(frames) > 1 and (lengths == lengths[0]).all():
+        lengths = lengths[:1].copy()
+    return at, times, whole, lengths
+
+
+def _times(at: str, times: Any) -> Any:
+    import numpy as np
+
+    if times.ndim != 1:
+        raise Error(f"input {at}: times have {times.ndim} dimensions; write one time per frame")
+    if times.size == 0:
+        return np.zeros(0, np.uint64)
+    if times.dtype.kind == "f":
+        odd = ~np.isfinite(times)
+        if odd.any():
+            index = int(odd.argmax())
+            raise Error(f"input {at}: times[{index}] is {times[index]}; write picoseconds")
+        if (times != np.floor(times)).any():
+            index = int((times != np.floor(times)).argmax())
+            raise Error(f"input {at}: times[{index}] = {times[index]} is not a whole number of picoseconds")
+    elif times.dtype.kind not in "iu":
+        raise Error(f"input {at}: times are {times.dtype}; write integers, picoseconds")
+    if times.dtype.kind != "u" and (times < 0).any():
+        index = int((times < 0).argmax())
+        raise Error(f"input {at}: times[{index}] = {times[index]} ps is before time zero; write times from 0")
+    return np.ascontiguousarray(times, dtype=np.uint64)
+
+
+def _bar(done: int, total: int) -> None:
+    if total and sys.stderr.isatty():
+        filled = 40 * done // total
+        sys.stderr.write(f"\r[{'#' * filled}{'.' * (40 - filled)}] {100 * done // total:3} %")

@@ -1,0 +1,30 @@
+//! Simulations of machines.
+
+use crate::failure::{argument, raise, without_lock};
+use fastpath::simulate::{Simulation, run};
+use pyo3::prelude::*;
+
+/// Simulates a program on a machine. Returns the outcome as JSON.
+#[pyfunction]
+pub(crate) fn simulate(
+    py: Python<'_>,
+    machine: &str,
+    program: String,
+    workload: String,
+    changes: Vec<(String, String)>,
+    seed: u64,
+) -> PyResult<String> {
+    let parameter = |(target, value): (String, String)| Ok((target.parse().map_err(argument)?, value));
+    let changes = changes.into_iter().map(parameter).collect::<PyResult<_>>()?;
+    let case = Simulation { program, workload, changes, seed }.on(machine).map_err(raise)?;
+    let input = case.input().map_err(argument)?;
+    let done = without_lock(py, |signals| {
+        let mut go_on = |_| {
+            if !signals.go_on(|_| Ok(())) {
+                signals.leave();
+            }
+        };
+        run(&input, None, Some(&mut go_on)).map_err(raise)
+    })?;
+    Ok(done.json().to_string())
+}
