@@ -1,0 +1,203 @@
+"""The lab behind a network of Mininet's classes.
+
+```text
+ Host(…), Link(…), Switch(…)      recorded here as they are made
+        │ first command on a host, or start
+        ▼
+ fastpath.Topology ─▶ fastpath lab up ─▶ names, MAC and IP addresses as Mininet gives them
+        │ later nodes and links
+        ▼
+ fastpath lab apply
+```
+
+Mininet makes each namespace and veth pair at once. A lab is made as a whole, so nodes and links are
+collected until a command must run.
+"""
+
+import atexit
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import fastpath
+from fastpath.program import program
+
+from mininet.log import debug
+
+# Mininet's hosts have IPv6 with link-local addresses. Every address is announced by multicast,
+# which switches flood: the traffic grows with the square of the hosts.
+IPV6_HOSTS_MAX = 64
+
+
+class Network:
+    """The nodes and links since the last stop, and their lab."""
+
+    def __init__(self):
+        self.nodes = []
+        self.links = []
+        self.controllers = []
+        self.lab = None
+        # By node and interface: the name it has in the lab now.
+        self.named = {}
+        self.applied = 0
+        self.is_leaving = False
+        self.directory = None
+
+    @property
+    def is_up(self):
+        return self.lab is not None
+
+    def add_node(self, node):
+        self.nodes.append(node)
+
+    def add_link(self, link):
+        self.links.append(link)
+        if self.is_up:
+            self.sync()
+
+    def remove_link(self, link):
+        if link in self.links:
+            self.links.remove(link)
+            if self.is_up:
+                self.sync()
+
+    def add_programs(self):
+        """Make the directory of `programs`, once."""
+        if self.directory is None:
+            self.programs()
+
+    def programs(self):
+        """Put programs ovs-ofctl and ovs-vsctl for the switches here before those of the machine."""
+        if self.directory is None:
+            self.directory = tempfile.mkdtemp(prefix="fastpath-mn-")
+            for name in ("ovs-ofctl", "ovs-vsctl"):
+                path = os.path.join(self.directory, name)
+                with open(path, "w") as file:
+                    state = shlex.quote(os.path.join(self.directory, "switches.json"))
+                    command = f"{shlex.quote(sys.executable)} -m fastpath.mininet.ovs {state} {name}"
+                    file.write(f'#!/bin/sh\nexec {command} "$@"\n')
+                os.chmod(path, 0o755)
+            os.environ["PATH"] = os.pathsep.join([self.directory, os.environ.get("PATH", "")])
+        switches = {
+            node.name: {
+                "dpid": node.dpid,
+                "ports": {str(intf): port for port, intf in sorted(node.intfs.items())},
+                "listen": node.listen,
+                "controllers": [f"{c.protocol}:{c.ip}:{c.port}" for c in node.controllers if c],
+            }
+            for node in self.nodes
+            if hasattr(node, "dpid")
+        }
+        with open(os.path.join(self.directory, "switches.json"), "w") as file:
+            json.dump(switches, file)
+
+    def topology(self):
+        net = fastpath.Topology(family="v4")
+        links = [link for link in self.links if link.is_emulated()]
+        # Nodes without links have nothing to do with the lab, except that programs run there.
+        for node in self.nodes:
+            kind, keys = node.description()
+            if kind is not None:
+                net.node(kind, node.lab_name, **keys)
+        for link in links:
+            a, b = link.intf1, link.intf2
+            keys = {"name": link.lab_name}
+            for direction, intf in (("forward", a), ("backward", b)):
+                values = intf.values()
+                if values:
+                    keys[direction] = values
+            net.link(a.node.lab_name, b.node.lab_name, **keys)
+        return net
+
+    def sync(self):
+        """Bring the lab up, or make it what the nodes and links are now."""
+        if self.is_leaving:
+            return
+        topology = self.topology()
+        if not self.is_up:
+            lab = fastpath.Lab(topology, f"mn-{os.getpid()}-{id(self) & 0xFFFF:x}-{self.applied}")
+            topology.check()
+            self.lab = lab.up()
+        else:
+            self._apply(topology)
+        self.applied += 1
+        self._configure()
+
+    def ensure_up(self):
+        if not self.is_up:
+            self.sync()
+
+    def _apply(self, topology):
+        topology.check()
+        directory = tempfile.mkdtemp(prefix="fastpath-")
+        try:
+            path = topology.write(directory)
+            done = subprocess.run(
+                [program(), "lab", "apply", self.lab.name, str(path)], capture_output=True, check=False
+            )
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+        if done.returncode != 0:
+            why = done.stderr.decode(errors="replace").strip()
+            if "unrecognized subcommand" in why:
+                why = "this version of fastpath has no `lab apply`: add all nodes and links before start()"
+            raise Exception(f"the running network cannot be changed: {why}")
+        self.lab.topology = topology
+        for node in topology.nodes:
+            if node.keys["kind"] == "host" and node.name not in self.lab.hosts:
+                self.lab.hosts[node.name] = fastpath.LabHost(self.lab, node.name)
+
+    def _configure(self):
+        """Give interfaces the names and addresses of Mininet, in all hosts at once."""
+        running = []
+        interfaces = {node: [] for node in self.nodes}
+        for link in self.links:
+            if link.is_emulated():
+                for intf in (link.intf1, link.intf2):
+                    interfaces.setdefault(intf.node, []).append(intf)
+        for node in self.nodes:
+            if node.lab_name not in self.lab.hosts:
+                continue
+            script = node.configuration(self, interfaces[node])
+            if script:
+                command = self.lab[node.lab_name].arguments(script)
+                running.append((node, subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                )))
+            while len(running) > 32:
+                self._finish(*running.pop(0))
+        for node, process in running:
+            self._finish(node, process)
+
+    @staticmethod
+    def _finish(node, process):
+        out, _ = process.communicate()
+        if process.returncode != 0:
+            raise Exception(f"configuring {node.name}: {out.decode(errors='replace').strip()}")
+        if out:
+            debug(f"configuring {node.name}: {out.decode(errors='replace')}")
+
+    def down(self):
+        """Remove the lab and forget all nodes."""
+        lab, self.lab = self.lab, None
+        self.nodes, self.links, self.controllers, self.named = [], [], [], {}
+        if lab is not None:
+            lab.close()
+        if self.directory is not None:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            self.directory = None
+
+
+NETWORK = Network()
+
+
+def _leave():
+    NETWORK.is_leaving = True
+    NETWORK.down()
+
+
+atexit.register(_leave)

@@ -1,0 +1,769 @@
+"""Nodes: hosts, switches and controllers."""
+
+import os
+import pty
+import re
+import select
+import shlex
+import signal
+import socket
+from subprocess import PIPE, Popen
+
+from mininet.lab import IPV6_HOSTS_MAX, NETWORK
+from mininet.link import Intf
+from mininet.log import debug, error, info, warn
+from mininet.util import decode, encode, errRun, getincrementaldecoder
+
+# What a shell prints when it waits for a command.
+SENTINEL = chr(127)
+
+
+class Node:
+    """A place where programs run, reached through a shell that is started when it is needed."""
+
+    portBase = 0
+    inToNode = {}
+    outToNode = {}
+    isSetup = False
+
+    def __init__(self, name, inNamespace=True, **params):
+        self.name = params.get("name", name)
+        self.privateDirs = params.get("privateDirs", [])
+        self.inNamespace = params.get("inNamespace", inNamespace)
+        self.params = params
+        self.intfs = {}
+        self.ports = {}
+        self.nameToIntf = {}
+        self.execed = False
+        self.waiting = False
+        self.lastPid = None
+        self.lastCmd = None
+        self.readbuf = ""
+        self._shell = None
+        self._master = None
+        self._slave = None
+        self._popens = []
+        self.default_route = None
+        self.cgroup = None
+        NETWORK.add_node(self)
+
+    # The lab ---------------------------------------------------------------------------------
+
+    @property
+    def lab_name(self):
+        return self.name
+
+    def description(self):
+        """Return the kind and the keys of the node in a description; None: not part of it."""
+        if not self.inNamespace:
+            # A program of the machine with links into the network: the machine is a host of it.
+            return ("host", {"attach": f"pid:{os.getpid()}"}) if self.has_links() else (None, {})
+        keys = {}
+        private, binds = [], []
+        for entry in self.privateDirs:
+            if isinstance(entry, tuple):
+                source = entry[1] % self.__dict__
+                os.makedirs(source, exist_ok=True)
+                os.makedirs(entry[0], exist_ok=True)
+                binds.append(f"{source}:{entry[0]}")
+            else:
+                os.makedirs(entry, exist_ok=True)
+                private.append(entry)
+        if private:
+            keys["private"] = private
+        if binds:
+            keys["binds"] = binds
+        return "host", keys
+
+    def has_links(self):
+        return any(intf.link for intf in self.intfs.values())
+
+    def runs_programs(self):
+        """Return whether the interfaces of the node are interfaces of a kernel."""
+        return True
+
+    def configuration(self, network, mine):
+        """Return a script that gives interfaces their names and addresses, or an empty text."""
+        named = network.named.setdefault(self, {})
+        new = [intf for intf in mine if intf not in named]
+        if not new:
+            return ""
+        # The lab numbers the interfaces of a host in the order of its links.
+        first = len([intf for intf in named if intf in mine])
+        lines = []
+        for place, intf in enumerate(new, start=first):
+            lines.append(f"link set eth{place} down")
+            lines.append(f"link set eth{place} name fp-{place}")
+        for place, intf in enumerate(new, start=first):
+            name = intf.name
+            lines.append(f"link set fp-{place} name {name}")
+            lines.append(f"addr flush dev {name}")
+            if intf.mac:
+                lines.append(f"link set {name} address {intf.mac}")
+            lines.append(f"link set {name} {'up' if intf.is_up_ else 'down'}")
+            if intf.ip:
+                lines.append(f"addr add {intf.ip}/{intf.prefixLen} brd + dev {name}")
+            named[intf] = name
+        if self.default_route:
+            lines.append(f"route replace default {self.default_route}")
+        batch = "\n".join(lines)
+        settings = "for f in arp_ignore arp_announce arp_filter; do " \
+                   "echo 0 >/proc/sys/net/ipv4/conf/all/$f; done 2>/dev/null; "
+        if self.inNamespace and len(network.nodes) <= IPV6_HOSTS_MAX:
+            settings += "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 0 >$f; done 2>/dev/null; "
+        return f"{settings if self.inNamespace else ''}ip -batch - <<'END'\n{batch}\nEND\n"
+
+    # The shell -------------------------------------------------------------------------------
+
+    def shell_command(self):
+        words = ["env", f"PS1={SENTINEL}", "bash", "--norc", "--noediting", "-is", f"mininet:{self.name}"]
+        if not self.inNamespace and self.lab_name not in (NETWORK.lab.hosts if NETWORK.lab else {}):
+            return words
+        NETWORK.ensure_up()
+        return NETWORK.lab[self.lab_name].arguments(words)
+
+    def environment(self):
+        return {**os.environ}
+
+    def startShell(self, mnopts=None):
+        if self._shell:
+            error(f"{self.name}: shell is already running\n")
+            return
+        command = self.shell_command()
+        self._master, self._slave = pty.openpty()
+        self._shell = Popen(
+            command, stdin=self._slave, stdout=self._slave, stderr=self._slave, close_fds=True,
+            start_new_session=True, env=self.environment(),
+        )
+        self._stdin = os.fdopen(self._master, "r")
+        self._stdout = self._stdin
+        self.pollOut = select.poll()
+        self.pollOut.register(self._stdout)
+        self.decoder = getincrementaldecoder()
+        Node.outToNode[self._stdout.fileno()] = self
+        Node.inToNode[self._stdin.fileno()] = self
+        self.execed = False
+        self.readbuf = ""
+        self.waiting = False
+        while True:
+            data = self.read(1024)
+            if data[-1:] == SENTINEL:
+                break
+            self.pollOut.poll()
+        self.waiting = False
+        self.write("unset HISTFILE; stty -echo; set +m\n")
+        self.waiting = True
+        self.waitOutput()
+
+    @property
+    def shell(self):
+        self._started()
+        return self._shell
+
+    @property
+    def stdout(self):
+        self._started()
+        return self._stdout
+
+    @property
+    def stdin(self):
+        self._started()
+        return self._stdin
+
+    @property
+    def pid(self):
+        self._started()
+        return self._shell.pid
+
+    def _started(self):
+        if self._shell is None:
+            self.startShell()
+
+    def mountPrivateDirs(self):
+        """The lab mounts private directories."""
+
+    def unmountPrivateDirs(self):
+        """The lab unmounts private directories."""
+
+    def cleanup(self):
+        if self._shell:
+            self._stdin.close()
+            os.close(self._slave)
+            self._shell.wait()
+        self._shell = None
+
+    def read(self, size=1024):
+        count = len(self.readbuf)
+        if count < size:
+            try:
+                data = os.read(self.stdout.fileno(), size - count)
+            except OSError:
+                # The shell has ended: Linux reports EIO at the terminal.
+                data = b""
+            if not data:
+                raise EOFError(f"{self.name}: the shell has ended")
+            self.readbuf += self.decoder.decode(data)
+        if size >= len(self.readbuf):
+            result, self.readbuf = self.readbuf, ""
+        else:
+            result, self.readbuf = self.readbuf[:size], self.readbuf[size:]
+        return result
+
+    def readline(self):
+        self.readbuf += self.read(1024)
+        if "\n" not in self.readbuf:
+            return None
+        pos = self.readbuf.find("\n")
+        line, self.readbuf = self.readbuf[:pos], self.readbuf[pos + 1:]
+        return line
+
+    def write(self, data):
+        os.write(self.stdin.fileno(), encode(data))
+
+    def terminate(self):
+        self.unmountPrivateDirs()
+        if self._shell:
+            if self._shell.poll() is None:
+                os.killpg(self._shell.pid, signal.SIGHUP)
+            self.cleanup()
+
+    def stop(self, deleteIntfs=False):
+        if deleteIntfs:
+            self.deleteIntfs()
+        self.terminate()
+
+    def waitReadable(self, timeoutms=None):
+        if not self.readbuf:
+            return self.pollOut.poll(timeoutms)
+        return None
+
+    def sendCmd(self, *args, **kwargs):
+        """Send a command to the shell; `monitor` or `waitOutput` reads what it prints."""
+        self._started()
+        assert not self.waiting, f"{self.name} is still running {self.lastCmd!r}"
+        printPid = kwargs.get("printPid", False)
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            args = args[0]
+        cmd = " ".join(str(arg) for arg in args)
+        if not re.search(r"\w", cmd):
+            cmd = "echo -n"
+        self.lastCmd = cmd
+        if cmd and cmd[-1] == "&":
+            separator = "&"
+            cmd = cmd[:-1]
+            if printPid:
+                cmd += f" & echo '\001'$!'\n'; "
+                separator = ""
+            cmd += separator
+        self.write(cmd + "\n")
+        self.lastPid = None
+        self.waiting = True
+
+    def sendInt(self, intr=chr(3)):
+        """Interrupt the running command."""
+        debug(f"sendInt: writing chr({ord(intr)})\n")
+        self.write(intr)
+
+    def monitor(self, timeoutms=None, findPid=True):
+        """Return the next output of a command; `waiting` becomes False at its end."""
+        ready = self.waitReadable(timeoutms)
+        if ready is not None and not ready:
+            return ""
+        data = self.read(1024)
+        if findPid and chr(1) in data:
+            found = re.search(chr(1) + r"(\d+)\r?\n", data)
+            if found:
+                self.lastPid = int(found.group(1))
+                data = data[: found.start()] + data[found.end():]
+        if data and data[-1] == SENTINEL:
+            self.waiting = False
+            data = data[:-1]
+        elif SENTINEL in data:
+            self.waiting = False
+            data = data.replace(SENTINEL, "")
+        return data
+
+    def waitOutput(self, verbose=False, findPid=True):
+        """Wait until a command has ended. Returns what it printed."""
+        log = info if verbose else debug
+        output = ""
+        while self.waiting:
+            data = self.monitor(findPid=findPid)
+            output += data
+            log(data)
+        return output.replace("\r\n", "\n") if output else output
+
+    def cmd(self, *args, **kwargs):
+        """Run a command in the shell. Returns what it prints."""
+        verbose = kwargs.get("verbose", False)
+        log = info if verbose else debug
+        log(f"*** {self.name} : {args}\n")
+        self.sendCmd(*args, **kwargs)
+        return self.waitOutput(verbose)
+
+    def cmdPrint(self, *args):
+        return self.cmd(*args, verbose=True)
+
+    def popen(self, *args, **kwargs):
+        """Start a program on this node, beside its shell."""
+        defaults = {"stdout": PIPE, "stderr": PIPE}
+        defaults.update(kwargs)
+        shell = defaults.pop("shell", False)
+        if len(args) == 1:
+            if isinstance(args[0], list):
+                cmd = [str(arg) for arg in args[0]]
+            elif isinstance(args[0], str):
+                cmd = [args[0]] if shell else shlex.split(args[0])
+            else:
+                raise Exception("popen() requires a string or list")
+        else:
+            cmd = [str(arg) for arg in args]
+        if shell:
+            cmd = [os.environ.get("SHELL", "/bin/sh"), "-c", " ".join(cmd)]
+        if self.inNamespace:
+            NETWORK.ensure_up()
+        if NETWORK.lab and self.lab_name in NETWORK.lab.hosts:
+            cmd = NETWORK.lab[self.lab_name].arguments(cmd)
+        defaults.setdefault("start_new_session", True)
+        defaults.pop("preexec_fn", None)
+        defaults.setdefault("env", self.environment())
+        process = Popen(cmd, **defaults)
+        self._popens.append(process)
+        return process
+
+    def pexec(self, *args, **kwargs):
+        """Run a program. Returns its output, its errors and its exit code."""
+        process = self.popen(*args, stdin=PIPE, stdout=PIPE, stderr=PIPE, **kwargs)
+        out, err = process.communicate()
+        return decode(out), decode(err), process.wait()
+
+    # Interfaces ------------------------------------------------------------------------------
+
+    def newPort(self):
+        return max(self.ports.values()) + 1 if self.ports else self.portBase
+
+    def addIntf(self, intf, port=None, moveIntfFn=None):
+        if port is None:
+            port = self.newPort()
+        self.intfs[port] = intf
+        self.ports[intf] = port
+        self.nameToIntf[intf.name] = intf
+
+    def delIntf(self, intf):
+        port = self.ports.get(intf)
+        if port is not None:
+            del self.intfs[port]
+            del self.ports[intf]
+            del self.nameToIntf[intf.name]
+
+    def defaultIntf(self):
+        ports = self.intfs.keys()
+        if ports:
+            return self.intfs[min(ports)]
+        warn(f"*** defaultIntf: warning: {self.name} has no interfaces\n")
+        return None
+
+    def intf(self, intf=None):
+        if not intf:
+            return self.defaultIntf()
+        return self.nameToIntf[intf] if isinstance(intf, str) else intf
+
+    def connectionsTo(self, node):
+        connections = []
+        for intf in self.intfList():
+            link = intf.link
+            if link:
+                node1, node2 = link.intf1.node, link.intf2.node
+                if node1 == self and node2 == node:
+                    connections.append((intf, link.intf2))
+                elif node1 == node and node2 == self:
+                    connections.append((intf, link.intf1))
+        return connections
+
+    def deleteIntfs(self, checkName=True):
+        for intf in list(self.intfs.values()):
+            if not checkName or self.name in intf.name:
+                intf.delete()
+
+    def setARP(self, ip, mac):
+        return self.cmd("arp", "-s", ip, mac)
+
+    def setHostRoute(self, ip, intf):
+        return self.cmd("route add -host", ip, "dev", intf)
+
+    def setDefaultRoute(self, intf=None):
+        """Set the default route: by an interface, or `via ADDRESS` and the like."""
+        if isinstance(intf, str) and " " in intf:
+            params = intf
+        else:
+            params = f"dev {intf or self.intf()}"
+        self.default_route = params
+        if NETWORK.is_up:
+            self.cmd("ip route del default")
+            return self.cmd("ip route add default", params)
+        return ""
+
+    def setMAC(self, mac, intf=None):
+        return self.intf(intf).setMAC(mac)
+
+    def setIP(self, ip, prefixLen=8, intf=None, **kwargs):
+        return self.intf(intf).setIP(ip, prefixLen, **kwargs)
+
+    def IP(self, intf=None):
+        found = self.intf(intf)
+        return found.IP() if found else None
+
+    def MAC(self, intf=None):
+        found = self.intf(intf)
+        return found.MAC() if found else None
+
+    def intfIsUp(self, intf=None):
+        return self.intf(intf).isUp()
+
+    def setParam(self, results, method, **param):
+        name, value = list(param.items())[0]
+        if value is None:
+            return None
+        f = getattr(self, method, None)
+        if not f:
+            return None
+        if isinstance(value, list):
+            result = f(*value)
+        elif isinstance(value, dict):
+            result = f(**value)
+        else:
+            result = f(value)
+        results[name] = result
+        return result
+
+    def config(self, mac=None, ip=None, defaultRoute=None, lo="up", **_params):
+        r = {}
+        if self.intfs:
+            self.setParam(r, "setMAC", mac=mac)
+            self.setParam(r, "setIP", ip=ip)
+        self.setParam(r, "setDefaultRoute", defaultRoute=defaultRoute)
+        return r
+
+    def configDefault(self, **moreParams):
+        self.params.update(moreParams)
+        self.config(**self.params)
+
+    def linkTo(self, node, link=None):
+        from mininet.link import Link
+
+        return (link or Link)(self, node)
+
+    def intfList(self):
+        return [self.intfs[port] for port in sorted(self.intfs)]
+
+    def intfNames(self):
+        return [str(intf) for intf in self.intfList()]
+
+    def __repr__(self):
+        intfs = ",".join(f"{i.name}:{i.IP()}" for i in self.intfList())
+        pid = self._shell.pid if self._shell else None
+        return f"<{self.__class__.__name__} {self.name}: {intfs} pid={pid}> "
+
+    def __str__(self):
+        return self.name
+
+    @classmethod
+    def checkSetup(cls):
+        """Nothing is to be set up."""
+
+    @classmethod
+    def setup(cls):
+        """Nothing is to be set up."""
+
+
+class Host(Node):
+    """A host."""
+
+
+class CPULimitedHost(Host):
+    """A host; the share of the processor that it asks for is reported, and not enforced."""
+
+    _said = False
+
+    def __init__(self, name, sched="cfs", **kwargs):
+        Host.__init__(self, name, **kwargs)
+        self.sched = sched
+        self.period_us = kwargs.get("period_us", 100000)
+
+    @staticmethod
+    def init():
+        CPULimitedHost.inited = True
+
+    def setCPUFrac(self, f, sched=None):
+        if f and f > 0 and not CPULimitedHost._said:
+            CPULimitedHost._said = True
+            warn("*** CPULimitedHost: fastpath does not limit the processor time of hosts: cpu is ignored\n")
+
+    def setCPUs(self, cores, mems=0):
+        cores = cores if isinstance(cores, (list, tuple)) else [cores]
+        if cores:
+            self.cmd(f"taskset -cp {','.join(map(str, cores))} $$")
+
+    def config(self, cpu=-1, cores=None, **params):
+        r = Node.config(self, **params)
+        self.setParam(r, "setCPUFrac", cpu=cpu)
+        self.setParam(r, "setCPUs", cores=cores)
+        return r
+
+
+class Switch(Node):
+    """A switch of the network. Commands on it run on the machine."""
+
+    portBase = 1
+    dpidLen = 16
+    batch = False
+
+    def __init__(self, name, dpid=None, opts="", listenPort=None, **params):
+        Node.__init__(self, name, **{**params, "inNamespace": False})
+        self.dpid = self.defaultDpid(dpid)
+        self.opts = opts
+        self.listenPort = listenPort
+        self.controllers = []
+        # Where ovs-ofctl reaches the switch, if it takes rules.
+        self.listen = None
+        NETWORK.add_programs()
+
+    def defaultDpid(self, dpid=None):
+        if dpid:
+            dpid = dpid.replace(":", "")
+            assert len(dpid) <= self.dpidLen and int(dpid, 16) >= 0
+        else:
+            nums = re.findall(r"\d+", self.name)
+            if not nums:
+                self.terminate()
+                raise Exception(
+                    "Unable to derive default datapath ID - please either specify a dpid or use a "
+                    "canonical switch name such as s23."
+                )
+            dpid = hex(int(nums[0]))[2:]
+        return "0" * (self.dpidLen - len(dpid)) + dpid
+
+    def description(self):
+        return "switch", {}
+
+    def runs_programs(self):
+        return False
+
+    def configuration(self, network, mine):
+        return ""
+
+    def shell_command(self):
+        return ["env", f"PS1={SENTINEL}", "bash", "--norc", "--noediting", "-is", f"mininet:{self.name}"]
+
+    def defaultIntf(self):
+        return Node.defaultIntf(self) if self.intfs else None
+
+    def sendCmd(self, *cmd, **kwargs):
+        NETWORK.programs()
+        kwargs.setdefault("printPid", False)
+        return Node.sendCmd(self, *cmd, **kwargs)
+
+    def config(self, **_params):
+        return {}
+
+    def setIP(self, ip, prefixLen=8, intf=None, **kwargs):
+        raise Exception(f"{self.name}: a switch of fastpath has no address on the machine; add a host for it")
+
+    def start(self, controllers):
+        self.controllers = list(controllers or [])
+        NETWORK.ensure_up()
+
+    def connected(self):
+        return True
+
+    def attach(self, intf):
+        """A port takes part as soon as its link exists."""
+
+    def detach(self, intf):
+        self.delIntf(intf if isinstance(intf, Intf) else self.nameToIntf[intf])
+
+    def dpctl(self, *args):
+        return self.cmd("ovs-ofctl", args[0], self.name, *args[1:])
+
+    def vsctl(self, *args, **_kwargs):
+        return self.cmd("ovs-vsctl", *args)
+
+    def bridgeOpts(self):
+        return ""
+
+    def __repr__(self):
+        intfs = ",".join(f"{i.name}:{i.IP()}" for i in self.intfList())
+        return f"<{self.__class__.__name__} {self.name}: {intfs} pid={os.getpid()}> "
+
+
+class OVSSwitch(Switch):
+    """Open vSwitch's class: forwarding by learned addresses."""
+
+    def __init__(self, name, failMode="secure", datapath="kernel", inband=False, protocols=None,
+                 reconnectms=1000, stp=False, batch=False, **params):
+        Switch.__init__(self, name, **params)
+        self.failMode = failMode
+        self.datapath = datapath
+        self.protocols = protocols
+        self.stp = stp
+
+    def description(self):
+        """A switch with a remote controller, or with no controller at all, has OpenFlow tables."""
+        controllers = NETWORK.controllers
+        remote = [node for node in controllers if isinstance(node, RemoteController)]
+        keys = {"dpid": f"0x{int(self.dpid, 16):x}"}
+        if remote:
+            keys["fail_mode"] = self.failMode
+            keys["controller"] = [f"tcp:{node.ip}:{node.port}" for node in remote]
+            return "openflow", keys
+        if controllers or self.failMode != "secure":
+            return "switch", {}
+        # Scripts without a controller add rules by ovs-ofctl; without rules nothing passes.
+        if self.listen is None:
+            self.listen = free_port()
+        return "openflow", {**keys, "fail_mode": "secure", "listen": [f"ptcp:{self.listen}:127.0.0.1"]}
+
+    @classmethod
+    def isOldOVS(cls):
+        return False
+
+    @classmethod
+    def batchStartup(cls, switches, run=errRun):
+        return switches
+
+    @classmethod
+    def batchShutdown(cls, switches, run=errRun):
+        return switches
+
+    def controllerUUIDs(self, update=False):
+        return []
+
+
+OVSKernelSwitch = OVSSwitch
+KernelSwitch = OVSSwitch
+
+
+class OVSBridge(OVSSwitch):
+    """A learning switch without a controller."""
+
+    def __init__(self, *args, **kwargs):
+        kwargs.setdefault("failMode", "standalone")
+        OVSSwitch.__init__(self, *args, **kwargs)
+
+    def start(self, controllers):
+        OVSSwitch.start(self, controllers=[])
+
+
+class UserSwitch(Switch):
+    """The switch of the OpenFlow reference implementation: here as any other."""
+
+    def __init__(self, name, dpopts="--no-slicing", **kwargs):
+        Switch.__init__(self, name, **kwargs)
+
+
+class IVSSwitch(Switch):
+    """Indigo Virtual Switch: here as any other switch."""
+
+
+class LinuxBridge(Switch):
+    """A bridge; loops are cut when the network is built, as its spanning tree would."""
+
+    def __init__(self, name, stp=False, prio=None, **kwargs):
+        Switch.__init__(self, name, **kwargs)
+
+
+class Controller(Node):
+    """The reference controller, which makes switches learn addresses; they do that themselves."""
+
+    def __init__(self, name, inNamespace=False, command="controller", cargs="-v ptcp:%d", cdir=None,
+                 ip="127.0.0.1", port=6653, protocol="tcp", **params):
+        self.command = command
+        self.cargs = cargs
+        self.cdir = cdir
+        self.ip, self.port, self.protocol = ip, port, protocol
+        Node.__init__(self, name, inNamespace=False, **params)
+        NETWORK.controllers.append(self)
+
+    def description(self):
+        return None, {}
+
+    def start(self):
+        """The switches learn addresses themselves."""
+
+    def stop(self, *args, **kwargs):
+        self.terminate()
+
+    def checkListening(self):
+        """No port is needed."""
+
+    def IP(self, intf=None):
+        return self.ip
+
+    @classmethod
+    def isAvailable(cls):
+        return True
+
+    def __repr__(self):
+        return f"<{self.__class__.__name__} {self.name}: {self.IP()}:{self.port} pid={os.getpid()}> "
+
+
+class OVSController(Controller):
+    """Open vSwitch's test controller."""
+
+    def __init__(self, name, **kwargs):
+        Controller.__init__(self, name, **kwargs)
+
+
+class NOX(Controller):
+    def __init__(self, name, *_noxArgs, **_kwargs):
+        raise Exception(f"controller {name}: NOX is not here; start it yourself and use RemoteController")
+
+
+class Ryu(Controller):
+    def __init__(self, name, *_ryuArgs, **_kwargs):
+        raise Exception(f"controller {name}: start Ryu (os-ken) yourself and use RemoteController")
+
+
+class RemoteController(Controller):
+    """A controller that runs outside: OpenFlow switches connect to it."""
+
+    def __init__(self, name, ip="127.0.0.1", port=None, **kwargs):
+        Controller.__init__(self, name, ip=ip, port=port or 6653, **kwargs)
+
+    def isListening(self, ip, port):
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            return probe.connect_ex((ip, int(port))) == 0
+
+    def checkListening(self):
+        if not self.isListening(self.ip, self.port):
+            warn(f"Unable to contact the remote controller at {self.ip}:{self.port}\n")
+
+    def start(self):
+        """The switches connect to it."""
+        self.checkListening()
+
+
+def free_port():
+    """Return a TCP port of the machine on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+DefaultControllers = (Controller, OVSController)
+
+
+def findController(controllers=DefaultControllers):
+    return controllers[0]
+
+
+def DefaultController(name, controllers=DefaultControllers, **kwargs):
+    return controllers[0](name, **kwargs)
+
+
+def NullController(*_args, **_kwargs):
+    """No controller."""
+    return None
+
+

@@ -1,0 +1,45 @@
+"""Further nodes: a bridge and a NAT."""
+
+from mininet.node import LinuxBridge, Node
+
+__all__ = ["LinuxBridge", "NAT"]
+
+
+class NAT(Node):
+    """A node that translates addresses with iptables, between the network and what is outside."""
+
+    def __init__(self, name, subnet="10.0/8", localIntf=None, flush=False, **params):
+        super().__init__(name, **params)
+        self.subnet = subnet
+        self.localIntf = localIntf
+        self.flush = flush
+        self.forwardState = None
+
+    def setManualConfig(self, intf):
+        """No network manager touches interfaces of a lab."""
+
+    def config(self, **params):
+        localIntf = self.localIntf or self.defaultIntf()
+        super().config(**params)
+        if self.flush:
+            self.cmd("sysctl net.ipv4.ip_forward=0")
+            self.cmd("iptables -F; iptables -t nat -F")
+            self.cmd("iptables -P INPUT ACCEPT; iptables -P OUTPUT ACCEPT; iptables -P FORWARD DROP")
+        self.cmd("iptables -I FORWARD -i", localIntf, "-d", self.subnet, "-j DROP")
+        self.cmd("iptables -A FORWARD -i", localIntf, "-s", self.subnet, "-j ACCEPT")
+        self.cmd("iptables -A FORWARD -o", localIntf, "-d", self.subnet, "-j ACCEPT")
+        self.cmd("iptables -t nat -A POSTROUTING -s", self.subnet, "'!'", "-d", self.subnet, "-j MASQUERADE")
+        self.forwardState = self.cmd("sysctl -n net.ipv4.ip_forward").strip()
+        self.cmd("sysctl net.ipv4.ip_forward=1")
+
+    def terminate(self):
+        """Take back what `config` has changed on the machine; a namespace ends with the lab."""
+        if not self.inNamespace and self.forwardState is not None:
+            localIntf = self.localIntf or self.defaultIntf()
+            self.cmd("iptables -D FORWARD -i", localIntf, "-d", self.subnet, "-j DROP")
+            self.cmd("iptables -D FORWARD -i", localIntf, "-s", self.subnet, "-j ACCEPT")
+            self.cmd("iptables -D FORWARD -o", localIntf, "-d", self.subnet, "-j ACCEPT")
+            self.cmd("iptables -t nat -D POSTROUTING -s", self.subnet, "'!'", "-d", self.subnet,
+                     "-j MASQUERADE")
+            self.cmd("sysctl net.ipv4.ip_forward=" + self.forwardState)
+        super().terminate()

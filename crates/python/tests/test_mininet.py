@@ -1,0 +1,135 @@
+"""Scripts written for Mininet."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from conftest import lab_names, needs_lab
+
+
+def run(tmp_path, text, *arguments, code=0, given=""):
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "fastpath.mininet", str(script), *arguments],
+        input=given, capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+SCRIPT = """
+from mininet.topo import Topo
+from mininet.net import Mininet
+from mininet.node import Node
+from mininet.link import TCLink
+from mininet.util import dumpNodeConnections
+from mininet.log import setLogLevel
+from mininet.cli import CLI
+
+class Router(Node):
+    def config(self, **params):
+        super().config(**params)
+        self.cmd('sysctl -w net.ipv4.ip_forward=1')
+
+class Two(Topo):
+    def build(self, **_):
+        r = self.addNode('r0', cls=Router, ip='192.168.1.1/24')
+        s1, s2 = self.addSwitch('s1'), self.addSwitch('s2')
+        self.addLink(s1, r, intfName2='r0-eth1', params2={'ip': '192.168.1.1/24'})
+        self.addLink(s2, r, intfName2='r0-eth2', params2={'ip': '172.16.0.1/12'})
+        h1 = self.addHost('h1', ip='192.168.1.100/24', defaultRoute='via 192.168.1.1', mac='02:00:00:00:aa:01')
+        h2 = self.addHost('h2', ip='172.16.0.100/12', defaultRoute='via 172.16.0.1')
+        self.addLink(h1, s1, cls=TCLink, bw=10, delay='5ms', loss=0)
+        self.addLink(h2, s2)
+
+setLogLevel('info')
+net = Mininet(topo=Two(), waitConnected=True)
+net.start()
+dumpNodeConnections(net.hosts)
+h1, h2 = net.get('h1', 'h2')
+print('MAC', h1.MAC(), h1.IP(), h1.cmd('cat /sys/class/net/h1-eth0/address').strip())
+net.pingAll()
+p = h1.popen('ping -c1 %s' % h2.IP())
+print('TTL', [word for word in p.communicate()[0].decode().split() if word.startswith('ttl')])
+h1.sendCmd('echo one; echo two')
+print('SENT', repr(h1.waitOutput()))
+net.configLinkStatus('s1', 'h1', 'down')
+print('LOSS', net.ping([h1, h2], timeout=1))
+net.configLinkStatus('s1', 'h1', 'up')
+CLI(net)
+net.stop()
+"""
+
+
+@needs_lab
+def test_a_script_with_a_router_a_shaped_link_and_the_command_line(tmp_path):
+    before = lab_names()
+    said = run(tmp_path, SCRIPT, given="nodes\nh1 echo said by h2\npy 1 + 1\nexit\n")
+    assert "MAC 02:00:00:00:aa:01 192.168.1.100 02:00:00:00:aa:01" in said
+    assert "*** Results: 0% dropped (6/6 received)" in said
+    assert "TTL ['ttl=63']" in said
+    assert "SENT 'one\\ntwo\\n'" in said
+    assert "LOSS 100.0" in said
+    assert "h1 h1-eth0:s1-eth2" in said
+    assert "said by 172.16.0.100" in said and "available nodes are: \nc0 h1 h2 r0 s1 s2" in said
+    assert lab_names() <= before
+
+
+@needs_lab
+def test_the_values_of_tclink_are_those_of_the_lab(tmp_path):
+    said = run(tmp_path, """
+from mininet.net import Mininet
+from mininet.link import TCLink
+from mininet.lab import NETWORK
+net = Mininet(link=TCLink, controller=None)
+h1, h2, s1 = net.addHost('h1'), net.addHost('h2'), net.addSwitch('s1')
+net.addLink(h1, s1, bw=5000, delay='5ms', loss=1, max_queue_size=77, jitter='1ms')
+link = net.addLink(h2, s1, params2={'bw': 10})
+net.start()
+for name in ('h1-eth0-s1-eth1', 'h2-eth0-s1-eth2'):
+    for d in NETWORK.lab.link(name).state['directions']:
+        print(d['from'], d['rate'], d['delay'], d['loss'], d['queue'])
+link.intf2.config(bw=20, delay='3000')
+d = NETWORK.lab.link('h2-eth0-s1-eth2').state['directions'][1]
+print('later', d['from'], d['rate'], d['delay'])
+net.stop()
+""")
+    assert "h1 5Gbit 5ms 1% " in said and "s1 5Gbit 5ms 1% " in said
+    assert "77p" in said
+    assert "h2 unlimited 0" in said and "s1 10Mbit 0" in said
+    assert "later s1 20Mbit 3ms" in said
+
+
+@needs_lab
+def test_the_command_line_of_mininet(tmp_path):
+    code = "from fastpath.mininet.__main__ import mn; import sys; sys.argv[0] = 'fastpath-mn'; mn()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--topo", "tree,2,2", "--test", "pingall"],
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "*** Results: 0% dropped (12/12 received)" in done.stdout
+
+
+def test_python_2_is_named(tmp_path):
+    said = run(tmp_path, "from mininet.net import Mininet\nprint 'hello'\n", code=1)
+    assert "script.py:2: this is not Python 3" in said and "2to3" in said
+    assert "Traceback" not in said
+
+
+def test_our_modules_win_over_another_mininet(tmp_path):
+    other = tmp_path / "mininet"
+    other.mkdir()
+    (other / "__init__.py").write_text("raise SystemExit('the other Mininet')")
+    said = run(tmp_path, "import mininet.net; print(mininet.net.__file__)")
+    assert os.path.join("fastpath", "mininet", "modules", "mininet") in said
+
+
+@pytest.mark.parametrize(("text", "named"), [
+    ("from mininet.net import MininetWithControlNet as M\nM()", "switches of fastpath have no namespaces"),
+    ("from mininet.node import NOX\nNOX('c0')", "NOX is not here"),
+])
+def test_what_is_lacking_is_named(tmp_path, text, named):
+    assert named in run(tmp_path, text, code=1)
