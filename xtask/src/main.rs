@@ -1,7 +1,7 @@
 //! Repository chores, as `cargo xtask NAME`.
 //!
-//! `test` runs all tests on a fresh machine (see `suite.rs`). `wheel` builds the Python package (see
-//! `python.rs`). The repository rules are a test: `tests/tidy/`.
+//! `test` runs all tests on a fresh machine (see `suite.rs`). `wheel` builds the Python package
+//! (see `python.rs`). The repository rules are a test: `tests/tidy/`.
 #![forbid(unsafe_code)]
 
 mod programs;

@@ -9,8 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
 /// Installs what the tests need, runs `cargo test --workspace` with the given further arguments
-/// (without any also the tests of the Python package), and ends with a line `N passed, N failed, N skipped`. The exit code is 0 when nothing failed, 1
-/// otherwise, 2 without cargo.
+/// (without any also the tests of the Python package), and ends with a line `N passed, N failed, N
+/// skipped`. The exit code is 0 when nothing failed, 1 otherwise, 2 without cargo.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let (install, arguments) = match arguments.split_first() {
         Some((first, rest)) if first == "--no-install" => (false, rest),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -313,9 +314,14 @@ def _number(value: Any) -> str:
     return "" if value is None else str(value)
 
 
+@functools.lru_cache(maxsize=256)
+def _is_ours(file: str) -> bool:
+    return os.path.dirname(os.path.abspath(file)) == _HERE
+
+
 def _caller() -> str:
     """Return the first line outside this package that led here."""
     frame = sys._getframe(1)
-    while frame.f_back and os.path.dirname(os.path.abspath(frame.f_code.co_filename)) == _HERE:
+    while frame.f_back and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
