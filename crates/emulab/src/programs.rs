@@ -2,7 +2,7 @@
 
 use crate::commands::{add, node, usage};
 use crate::interp::{Interp, Interrupt, TclResult, mistake};
-use crate::simulator::{Action, NodeCommand, Object, Program, Simulator};
+use crate::simulator::{NodeCommand, Object, ProgramAgent, ScriptAction, Simulator};
 use crate::syntax::Value;
 use fastpath_spec::mistake::nearest;
 use fastpath_units::Time;
@@ -12,7 +12,7 @@ const OPTIONS: [&str; 5] = ["command", "dir", "timeout", "expected-exit-code", "
 
 /// `new Program $ns`.
 pub(crate) fn new(tcl: &mut Interp) -> TclResult {
-    tcl.simulator.programs.push(Program::default());
+    tcl.simulator.programs.push(ProgramAgent::default());
     add(tcl, Object::Program(tcl.simulator.programs.len() - 1))
 }
 
@@ -66,7 +66,7 @@ fn option(tcl: &mut Interp, program: usize, name: &str, value: &Value) -> Result
 
 /// `tb-set-node-startcmd $node "COMMAND"`.
 pub(crate) fn start_command(tcl: &mut Interp, node: usize, command: &Value) -> TclResult {
-    let what = Action::Run(node, command.trim().to_owned());
+    let what = ScriptAction::Run(node, command.trim().to_owned());
     tcl.simulator.commands.push(NodeCommand { at: Time::ZERO, place: tcl.at, what });
     Ok(Value::default())
 }
@@ -77,15 +77,15 @@ pub(crate) fn event(tcl: &mut Interp, at: Time, program: usize, words: &[Value])
         return usage("$ns at 10.0 \"$program start\"");
     };
     let what = match (&**verb, rest) {
-        ("start" | "run", []) => Action::Start(program, None),
+        ("start" | "run", []) => ScriptAction::Start(program, None),
         ("start" | "run", [option, command]) if matches!(&**option, "-command" | "COMMAND") => {
-            Action::Start(program, Some(command.trim().to_owned()))
+            ScriptAction::Start(program, Some(command.trim().to_owned()))
         }
-        ("stop" | "halt", _) => Action::Stop(program, "TERM".to_owned()),
+        ("stop" | "halt", _) => ScriptAction::Stop(program, "TERM".to_owned()),
         ("kill", [signal]) if signal.chars().all(|c| c.is_ascii_alphanumeric()) => {
-            Action::Stop(program, signal.trim_start_matches("SIG").to_owned())
+            ScriptAction::Stop(program, signal.trim_start_matches("SIG").to_owned())
         }
-        ("kill", []) => Action::Stop(program, "KILL".to_owned()),
+        ("kill", []) => ScriptAction::Stop(program, "KILL".to_owned()),
         (other, _) => {
             let meant = nearest(other, ["start", "run", "stop", "halt", "kill"]).unwrap_or("start");
             let what = format!("'{other}' is not an event of a program");
@@ -93,7 +93,7 @@ pub(crate) fn event(tcl: &mut Interp, at: Time, program: usize, words: &[Value])
         }
     };
     let known = &tcl.simulator.programs[program];
-    let has_command = known.command.is_some() || matches!(&what, Action::Start(_, Some(_)));
+    let has_command = known.command.is_some() || matches!(&what, ScriptAction::Start(_, Some(_)));
     let missing = match (known.node, has_command) {
         (None, _) => Some(("node", "$program set node $n0")),
         (_, false) => Some(("command", "$program set command \"COMMAND\"")),
@@ -110,15 +110,17 @@ pub(crate) fn event(tcl: &mut Interp, at: Time, program: usize, words: &[Value])
 /// Returns the line of a shell for each command, in the order of time, with its node.
 pub(crate) fn lines(tcl: &Simulator) -> Vec<(Time, usize, String)> {
     let stopped = |program: usize| {
-        tcl.commands.iter().any(|command| matches!(command.what, Action::Stop(other, _) if other == program))
+        tcl.commands
+            .iter()
+            .any(|command| matches!(command.what, ScriptAction::Stop(other, _) if other == program))
     };
     let mut sorted: Vec<&NodeCommand> = tcl.commands.iter().collect();
     sorted.sort_by_key(|command| command.at);
     let line = |command: &&NodeCommand| {
         let node = tcl.node_of(&command.what)?;
         let line = match &command.what {
-            Action::Run(_, command) => command.clone(),
-            Action::Start(program, other) => {
+            ScriptAction::Run(_, command) => command.clone(),
+            ScriptAction::Start(program, other) => {
                 let line = tcl.programs[*program].line(other.as_deref());
                 match stopped(*program) {
                     // The group of the program has the number of its first process.
@@ -126,7 +128,7 @@ pub(crate) fn lines(tcl: &Simulator) -> Vec<(Time, usize, String)> {
                     false => line,
                 }
             }
-            Action::Stop(program, signal) => {
+            ScriptAction::Stop(program, signal) => {
                 format!("kill -s {signal} -- \"-$(cat \"{}\")\"", file(*program))
             }
         };
@@ -140,7 +142,7 @@ fn file(program: usize) -> String {
     format!("$FASTPATH_STATE_DIR/$FASTPATH_LAB/program-{program}.pid")
 }
 
-impl Program {
+impl ProgramAgent {
     /// The line of a shell that runs the program.
     fn line(&self, command: Option<&str>) -> String {
         let command = command.or(self.command.as_deref()).unwrap_or_default();

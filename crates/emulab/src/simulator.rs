@@ -50,7 +50,7 @@ pub(crate) struct Simulator {
     /// By end: how many links it has, and the first of them.
     at_end: BTreeMap<LinkEnd, (usize, usize)>,
     pub(crate) events: Vec<Event>,
-    pub(crate) programs: Vec<Program>,
+    pub(crate) programs: Vec<ProgramAgent>,
     pub(crate) commands: Vec<NodeCommand>,
     pub(crate) variables: Vec<RandomVariable>,
     /// Generators of random numbers; the first is `$defaultRNG`.
@@ -62,7 +62,7 @@ pub(crate) struct Simulator {
 
 /// A program of a node, which events start and stop.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Program {
+pub(crate) struct ProgramAgent {
     pub(crate) node: Option<usize>,
     /// A command of a shell.
     pub(crate) command: Option<String>,
@@ -76,12 +76,12 @@ pub(crate) struct Program {
 pub(crate) struct NodeCommand {
     pub(crate) at: Time,
     pub(crate) place: usize,
-    pub(crate) what: Action,
+    pub(crate) what: ScriptAction,
 }
 
 /// What a command does.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Action {
+pub(crate) enum ScriptAction {
     /// Runs a command of a shell on a node.
     Run(usize, String),
     /// Starts a program, with another command if one is given.
@@ -296,10 +296,10 @@ impl Simulator {
     }
 
     /// Returns the node on which a command runs.
-    pub(crate) fn node_of(&self, action: &Action) -> Option<usize> {
+    pub(crate) fn node_of(&self, action: &ScriptAction) -> Option<usize> {
         match action {
-            Action::Run(node, _) => Some(*node),
-            Action::Start(program, _) | Action::Stop(program, _) => self.programs[*program].node,
+            ScriptAction::Run(node, _) => Some(*node),
+            ScriptAction::Start(program, _) | ScriptAction::Stop(program, _) => self.programs[*program].node,
         }
     }
 

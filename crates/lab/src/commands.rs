@@ -39,13 +39,13 @@ const SHOWN_MAX: u64 = 400;
 pub(crate) struct Commands {
     /// The thread ends when this is closed, after the commands that run.
     open: Option<PipeWriter>,
-    progress: Arc<Progress>,
+    progress: Arc<Readiness>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// How far the commands are.
 #[derive(Debug, Default)]
-struct Progress {
+struct Readiness {
     prepared: Mutex<bool>,
     /// The lab ends its programs: how they end is of no interest.
     closed: AtomicBool,
@@ -81,7 +81,7 @@ impl Commands {
         clock: Clock,
         notice: Notice,
     ) -> io::Result<Commands> {
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Readiness::default());
         let sequence = |(host, commands): (Arc<Host>, Vec<String>)| Sequence {
             host,
             waiting: commands.into(),
@@ -132,7 +132,7 @@ impl Drop for Commands {
     }
 }
 
-impl Progress {
+impl Readiness {
     fn finish(&self) {
         *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.changed.notify_all();
@@ -147,7 +147,7 @@ struct Runner {
     started: Vec<Started>,
     clock: Clock,
     notice: Notice,
-    progress: Arc<Progress>,
+    progress: Arc<Readiness>,
 }
 
 impl Runner {

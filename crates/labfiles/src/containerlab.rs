@@ -15,7 +15,7 @@ mod node;
 
 use crate::Options;
 use crate::built::Built;
-use crate::fields::Fields;
+use crate::fields::MapFields;
 use crate::yaml::{Value, Yaml};
 use fastpath_spec::mistake::{Remarks, several};
 use fastpath_spec::{LinkNames, NodeDescription, NodeRole};
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 /// What a node is here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Role {
+enum NodeUse {
     /// Programs run on it.
     Host,
     /// It forwards frames.
@@ -39,7 +39,7 @@ struct Reader<'y, 'o> {
     /// The name of the lab.
     name: &'y str,
     built: Built,
-    roles: BTreeMap<&'y str, Role>,
+    roles: BTreeMap<&'y str, NodeUse>,
     /// By key: where it stands first, and the nodes that have it.
     ignored: BTreeMap<&'static str, (usize, Vec<&'y str>)>,
     names: LinkNames,
@@ -47,7 +47,7 @@ struct Reader<'y, 'o> {
 
 /// Reads a topology file.
 pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Built {
-    let mut top = Fields::of("the file", yaml, remarks);
+    let mut top = MapFields::of("the file", yaml, remarks);
     let name = top.text("name", remarks).unwrap_or_default();
     top.know(&["prefix", "debug"]);
     let ignored = [("mgmt", "a lab has no management network"), ("settings", "a lab has no certificates")];
@@ -62,7 +62,7 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
         remarks.mistake(0, "there is no topology", "write topology: with nodes: and links: below it");
         return Built::default();
     };
-    let mut fields = Fields::of("topology", topology, remarks);
+    let mut fields = MapFields::of("topology", topology, remarks);
     let parts = ["defaults", "kinds", "groups", "nodes", "links"].map(|key| fields.get(key));
     fields.finish(remarks);
     let [defaults, kinds, groups, nodes, links] = parts;
@@ -78,7 +78,7 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
         [("defaults", defaults, false), ("kind", kinds, true), ("group", groups, true)],
         remarks,
     );
-    for entry in nodes.map_or(&[][..], |nodes| Fields::of("nodes", nodes, remarks).entries()) {
+    for entry in nodes.map_or(&[][..], |nodes| MapFields::of("nodes", nodes, remarks).entries()) {
         let layers = Layers::of(&entry.yaml, [groups, kinds, defaults]);
         node::check_keys(&format!("node {}", entry.key), &entry.yaml, remarks);
         reader.node(&entry.key, entry.key_at, &layers, remarks);
@@ -86,7 +86,7 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
     if let Some(links) = links {
         reader.links(links, remarks);
     }
-    if remarks.is_clean() && !reader.roles.values().any(|role| *role == Role::Host) {
+    if remarks.is_clean() && !reader.roles.values().any(|role| *role == NodeUse::Host) {
         let what = "no node is of kind linux, so nothing runs";
         remarks.mistake(nodes.map_or(0, |nodes| nodes.at), what, "write a node of kind: linux");
     }
@@ -103,7 +103,7 @@ impl<'y> Reader<'y, '_> {
                 node::check_keys(what, yaml, remarks);
                 continue;
             }
-            for entry in Fields::of(format!("{what}s"), yaml, remarks).entries() {
+            for entry in MapFields::of(format!("{what}s"), yaml, remarks).entries() {
                 node::check_keys(&format!("{what} {}", entry.key), &entry.yaml, remarks);
             }
         }
@@ -118,7 +118,7 @@ impl<'y> Reader<'y, '_> {
             remarks.mistake(at, format!("node {name}: {why}"), instead);
         }
         self.add_stub(name, at);
-        self.roles.insert(name, Role::Stub);
+        self.roles.insert(name, NodeUse::Stub);
     }
 
     /// Adds a router without addresses, which drops all that arrives.

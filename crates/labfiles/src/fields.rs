@@ -1,19 +1,19 @@
 //! Reads a map key by key, and collects every mistake.
 
-use crate::yaml::{Entry, Value, Yaml};
+use crate::yaml::{Value, Yaml, YamlEntry};
 use fastpath_spec::mistake::{Remarks, nearest};
 
 /// A map that is being read.
-pub(crate) struct Fields<'y> {
+pub(crate) struct MapFields<'y> {
     /// The subject of messages: `node a`.
     pub(crate) what: String,
-    entries: &'y [Entry],
+    entries: &'y [YamlEntry],
     asked: Vec<&'static str>,
 }
 
-impl<'y> Fields<'y> {
+impl<'y> MapFields<'y> {
     /// Returns the entries of a map. Nothing at all is an empty map; another value is a mistake.
-    pub(crate) fn of(what: impl Into<String>, yaml: &'y Yaml, remarks: &mut Remarks) -> Fields<'y> {
+    pub(crate) fn of(what: impl Into<String>, yaml: &'y Yaml, remarks: &mut Remarks) -> MapFields<'y> {
         let what = what.into();
         let entries = match &yaml.value {
             Value::Map(entries) => entries.as_slice(),
@@ -23,16 +23,16 @@ impl<'y> Fields<'y> {
                 &[]
             }
         };
-        Fields { what, entries, asked: Vec::new() }
+        MapFields { what, entries, asked: Vec::new() }
     }
 
     /// Returns all entries, in the order of the text.
-    pub(crate) fn entries(&self) -> &'y [Entry] {
+    pub(crate) fn entries(&self) -> &'y [YamlEntry] {
         self.entries
     }
 
     /// Returns the entry of a key that has a value, and marks the key as known.
-    pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'y Entry> {
+    pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'y YamlEntry> {
         self.asked.push(key);
         self.entries.iter().find(|entry| entry.key == key && !entry.yaml.is_null())
     }
@@ -88,9 +88,9 @@ pub(crate) fn texts<'y>(yaml: &'y Yaml, key: &str, remarks: &mut Remarks) -> Vec
 
 /// Returns the entries of a map of texts, each with its place. Nothing under a key is empty text.
 pub(crate) fn pairs<'y>(yaml: &'y Yaml, key: &str, remarks: &mut Remarks) -> Vec<(usize, &'y str, &'y str)> {
-    let fields = Fields::of(key, yaml, remarks);
+    let fields = MapFields::of(key, yaml, remarks);
     let mut pairs = Vec::new();
-    for Entry { key, key_at, yaml } in fields.entries() {
+    for YamlEntry { key, key_at, yaml } in fields.entries() {
         let value = if yaml.is_null() { Some("") } else { text(yaml, key, remarks) };
         pairs.extend(value.map(|value| (*key_at, &**key, value)));
     }

@@ -8,8 +8,8 @@
 
 use crate::Options;
 use crate::built::Built;
-use crate::fields::{Fields, text, texts};
-use crate::yaml::{Entry, Value, Yaml};
+use crate::fields::{MapFields, text, texts};
+use crate::yaml::{Value, Yaml, YamlEntry};
 use fastpath_spec::mistake::{Remarks, nearest};
 use fastpath_spec::{LinkDescription, LinkNames, NodeDescription, NodeRole, OnLink};
 use ipnet::{IpNet, Ipv4Net};
@@ -53,7 +53,7 @@ pub(crate) fn is_one(yaml: &Yaml) -> bool {
 
 /// Reads a topology.
 pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Built {
-    let mut top = Fields::of("the file", yaml, remarks);
+    let mut top = MapFields::of("the file", yaml, remarks);
     let (nodes, links, groups) = (top.get("nodes"), top.get("links"), top.get("groups"));
     let defaults = top.get("defaults").and_then(|defaults| defaults.get("device"));
     let device = top.get("defaults.device").or(defaults).and_then(Yaml::text);
@@ -92,7 +92,7 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
 fn named(nodes: &Yaml) -> Vec<(&str, usize, Option<&Yaml>)> {
     match &nodes.value {
         Value::Map(entries) => {
-            entries.iter().map(|Entry { key, key_at, yaml }| (&**key, *key_at, Some(yaml))).collect()
+            entries.iter().map(|YamlEntry { key, key_at, yaml }| (&**key, *key_at, Some(yaml))).collect()
         }
         Value::List(list) => {
             let name = |yaml: &'_ Yaml| yaml.text().is_some();
@@ -110,7 +110,7 @@ fn named(nodes: &Yaml) -> Vec<(&str, usize, Option<&Yaml>)> {
 /// The device that the groups of a node give.
 fn of_groups<'y>(groups: &'y Yaml, node: &str) -> Option<(usize, Option<&'y str>)> {
     let Value::Map(groups) = &groups.value else { return None };
-    groups.iter().find_map(|Entry { yaml, .. }| {
+    groups.iter().find_map(|YamlEntry { yaml, .. }| {
         let has = |members: &Yaml| match &members.value {
             Value::List(list) => list.iter().any(|member| member.text() == Some(node)),
             Value::Map(map) => map.iter().any(|member| member.key == node),

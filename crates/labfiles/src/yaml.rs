@@ -33,12 +33,12 @@ pub(crate) enum Value {
         is_plain: bool,
     },
     List(Vec<Yaml>),
-    Map(Vec<Entry>),
+    Map(Vec<YamlEntry>),
 }
 
 /// A key with its value.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct YamlEntry {
     pub(crate) key: String,
     /// Byte offset.
     pub(crate) key_at: usize,
@@ -118,7 +118,7 @@ fn syntax_advice(text: &str) -> &'static str {
 }
 
 /// Where, what, and what to write instead.
-type Refused = (usize, String, &'static str);
+type YamlRefusal = (usize, String, &'static str);
 
 /// A list or map that is being read.
 struct Open {
@@ -135,7 +135,7 @@ enum OpenKind {
 /// A map that is being read.
 #[derive(Default)]
 struct OpenMap {
-    entries: Vec<Entry>,
+    entries: Vec<YamlEntry>,
     /// By key: the index of its entry, and whether a merge key has added it.
     known: BTreeMap<String, (usize, bool)>,
     /// The key that has no value yet.
@@ -183,7 +183,7 @@ impl<'t> Builder<'t> {
         bytes
     }
 
-    fn take(&mut self, event: Event, span: Span) -> Result<(), Refused> {
+    fn take(&mut self, event: Event, span: Span) -> Result<(), YamlRefusal> {
         let at = self.place(span.start);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -213,7 +213,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn begin(&mut self, at: usize, anchor: usize, kind: OpenKind) -> Result<(), Refused> {
+    fn begin(&mut self, at: usize, anchor: usize, kind: OpenKind) -> Result<(), YamlRefusal> {
         if self.open.len() == DEPTH_MAX {
             let what = format!("values are nested more than {DEPTH_MAX} deep");
             return Err((at, what, "write fewer levels"));
@@ -222,7 +222,7 @@ impl<'t> Builder<'t> {
         Ok(())
     }
 
-    fn repeat(&mut self, at: usize, anchor: usize) -> Result<(), Refused> {
+    fn repeat(&mut self, at: usize, anchor: usize) -> Result<(), YamlRefusal> {
         let Some((yaml, (values, bytes))) = self.anchored.get(&anchor) else {
             return Err((at, "the alias is inside what it stands for".to_owned(), "write the value"));
         };
@@ -237,7 +237,7 @@ impl<'t> Builder<'t> {
     }
 
     /// Adds a value to what is being read.
-    fn add(&mut self, yaml: Yaml, anchor: usize) -> Result<(), Refused> {
+    fn add(&mut self, yaml: Yaml, anchor: usize) -> Result<(), YamlRefusal> {
         self.values += 1;
         if self.values > VALUES_MAX {
             let what = format!("the document has more than {VALUES_MAX} values");
@@ -250,7 +250,7 @@ impl<'t> Builder<'t> {
         self.insert(yaml)
     }
 
-    fn insert(&mut self, yaml: Yaml) -> Result<(), Refused> {
+    fn insert(&mut self, yaml: Yaml) -> Result<(), YamlRefusal> {
         match self.open.last_mut().map(|open| &mut open.kind) {
             None => self.document = Some(yaml),
             Some(OpenKind::List(list)) => list.push(yaml),
@@ -262,7 +262,7 @@ impl<'t> Builder<'t> {
 
 impl OpenMap {
     /// Takes a key, or the value of the last key.
-    fn insert(&mut self, yaml: Yaml) -> Result<(), Refused> {
+    fn insert(&mut self, yaml: Yaml) -> Result<(), YamlRefusal> {
         let Some((key, key_at)) = self.pending.take() else {
             return match yaml.value {
                 Value::Scalar { text, .. } => {
@@ -275,7 +275,7 @@ impl OpenMap {
         if key == "<<" {
             return self.merge(key_at, yaml);
         }
-        let entry = Entry { key: key.clone(), key_at, yaml };
+        let entry = YamlEntry { key: key.clone(), key_at, yaml };
         match self.known.insert(key, (self.entries.len(), false)) {
             None => self.entries.push(entry),
             // What is written here wins over what is merged.
@@ -291,7 +291,7 @@ impl OpenMap {
         Ok(())
     }
 
-    fn merge(&mut self, key_at: usize, yaml: Yaml) -> Result<(), Refused> {
+    fn merge(&mut self, key_at: usize, yaml: Yaml) -> Result<(), YamlRefusal> {
         let sources = match yaml.value {
             Value::List(list) => list,
             _ => vec![yaml],

@@ -1,7 +1,7 @@
 //! The links of a topology file: endpoints as two texts (`"a:eth1"`), or typed.
 
-use super::{Reader, Role};
-use crate::fields::{Fields, json, text};
+use super::{NodeUse, Reader};
+use crate::fields::{MapFields, json, text};
 use crate::yaml::{Value, Yaml};
 use fastpath_link::Change;
 use fastpath_spec::mistake::{Remarks, nearest};
@@ -50,7 +50,7 @@ impl<'y> Reader<'y, '_> {
     }
 
     fn link(&mut self, yaml: &'y Yaml, remarks: &mut Remarks) {
-        let mut fields = Fields::of("a link", yaml, remarks);
+        let mut fields = MapFields::of("a link", yaml, remarks);
         let kind = fields.text("type", remarks).unwrap_or("veth");
         fields.know(&["labels"]);
         if let Some(entry) = fields.entry("vars") {
@@ -156,7 +156,7 @@ impl<'y> Reader<'y, '_> {
                 return remarks.mistake(end.at, what, instead);
             }
         }
-        if a.node == b.node && self.roles.get(a.node) == Some(&Role::Stub) {
+        if a.node == b.node && self.roles.get(a.node) == Some(&NodeUse::Stub) {
             let what = format!("the link is left out: both ends are on {}, which is a stub", a.node);
             return remarks.warn(at, what);
         }
@@ -169,7 +169,7 @@ impl<'y> Reader<'y, '_> {
         let index = self.built.add_link(link, at, &mut self.names);
         let name = self.built.description.links[index].name.clone();
         for end in ends {
-            if self.roles.get(end.node) != Some(&Role::Host) {
+            if self.roles.get(end.node) != Some(&NodeUse::Host) {
                 continue;
             }
             let nodes = &mut self.built.description.nodes;
@@ -201,7 +201,7 @@ fn end<'y>(yaml: &'y Yaml, remarks: &mut Remarks) -> Option<End<'y>> {
         };
         return Some(plain(node, interface));
     }
-    let mut fields = Fields::of("an endpoint", yaml, remarks);
+    let mut fields = MapFields::of("an endpoint", yaml, remarks);
     let (node, interface) = (fields.text("node", remarks), fields.text("interface", remarks));
     let mac = fields
         .get("mac")
@@ -257,7 +257,7 @@ fn mtu(yaml: &Yaml, remarks: &mut Remarks) -> Option<u32> {
 }
 
 /// Reads the values of a link as a spec has them (`delay: 10ms`).
-fn values(fields: &mut Fields, remarks: &mut Remarks) -> Change {
+fn values(fields: &mut MapFields, remarks: &mut Remarks) -> Change {
     let mut given = Map::new();
     let mut at = None;
     for entry in fields.entries().iter().filter(|entry| is_key(&entry.key)) {

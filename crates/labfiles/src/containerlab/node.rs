@@ -1,7 +1,7 @@
 //! The nodes of a topology file.
 
-use super::{Reader, Role};
-use crate::fields::{Fields, pairs, text, texts};
+use super::{NodeUse, Reader};
+use crate::fields::{MapFields, pairs, text, texts};
 use crate::words;
 use crate::yaml::{Value, Yaml};
 use fastpath_spec::mistake::Remarks;
@@ -75,7 +75,7 @@ const STAGES: [&str; 5] = ["create", "create-links", "configure", "healthy", "ex
 
 /// Reports the keys of a map of a node that containerlab does not know.
 pub(super) fn check_keys(what: &str, yaml: &Yaml, remarks: &mut Remarks) {
-    let mut fields = Fields::of(what, yaml, remarks);
+    let mut fields = MapFields::of(what, yaml, remarks);
     fields.know(&KEYS);
     for (key, _) in IGNORED {
         fields.know(&[key]);
@@ -164,7 +164,7 @@ impl<'y> Reader<'y, '_> {
             "linux" => self.host(name, at, layers, remarks),
             "bridge" | "ovs-bridge" => {
                 self.built.add_node(NodeDescription::new(NodeRole::Switch, name), at);
-                self.roles.insert(name, Role::Switch);
+                self.roles.insert(name, NodeUse::Switch);
             }
             "ext-container" => {
                 let Ok(attach) = format!("container:{name}").parse::<Attach>() else {
@@ -175,7 +175,7 @@ impl<'y> Reader<'y, '_> {
                 let exec = self.exec(name, layers, remarks);
                 let node = NodeDescription { host, exec, assign: false, ..NodeDescription::host(name) };
                 self.built.add_node(node, at);
-                self.roles.insert(name, Role::Host);
+                self.roles.insert(name, NodeUse::Host);
             }
             "host" => {
                 self.refuse(name, kind_at, "kind host is the machine itself", "remove the node", remarks)
@@ -224,7 +224,7 @@ impl<'y> Reader<'y, '_> {
         let exec = self.exec(name, layers, remarks);
         let node = NodeDescription { host, exec, sysctls, assign: false, ..NodeDescription::host(name) };
         self.built.add_node(node, at);
-        self.roles.insert(name, Role::Host);
+        self.roles.insert(name, NodeUse::Host);
     }
 
     /// Returns a text with the variables of containerlab filled in.
@@ -313,7 +313,7 @@ impl<'y> Reader<'y, '_> {
 
     /// The commands of a stage.
     fn stage(&self, node: &str, yaml: &'y Yaml, commands: &mut Vec<(usize, &'y str)>, remarks: &mut Remarks) {
-        let mut fields = Fields::of("a stage", yaml, remarks);
+        let mut fields = MapFields::of("a stage", yaml, remarks);
         if let Some(entry) = fields.entry("wait-for") {
             remarks.warn(entry.key_at, format!("wait-for of {node} is ignored: all nodes start together"));
         }
@@ -328,7 +328,7 @@ impl<'y> Reader<'y, '_> {
         for (yaml, phase) in
             ["on-enter", "on-exit"].into_iter().flat_map(|phase| exec.iter().map(move |yaml| (yaml, phase)))
         {
-            let mut fields = Fields::of("exec of a stage", yaml, remarks);
+            let mut fields = MapFields::of("exec of a stage", yaml, remarks);
             let (command, target) = (fields.get("command"), fields.get("target").and_then(Yaml::text));
             let given = fields.get("phase").and_then(Yaml::text).unwrap_or("on-enter");
             if given != phase {
