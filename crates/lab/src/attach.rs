@@ -12,16 +12,16 @@
 //! addresses, routes, neighbours and settings of an interface end with it. Nothing else of the
 //! namespace is changed, so nothing is left to restore.
 //!
-//! When an interface was removed, a thread ([`Keeper`]) makes it again here, down, so that the
+//! When an interface was removed, a thread ([`AttachWatch`]) makes it again here, down, so that the
 //! port of the engine has one. Then it looks for the namespace until it is there: a container that
 //! restarts is attached again.
 
 mod find;
-mod keeper;
+mod watch;
 
 pub use find::NotFound;
 pub(crate) use find::find;
-pub(crate) use keeper::{DETACHED, Keeper};
+pub(crate) use watch::{AttachWatch, DETACHED};
 
 use crate::host::{HostError, failed};
 use crate::namespace::within_file;

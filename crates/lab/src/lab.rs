@@ -1,8 +1,9 @@
 //! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
-use crate::attach::Keeper;
+use crate::attach::AttachWatch;
 use crate::claim::Claim;
 use crate::commands::Commands;
+use crate::ended::EndWatch;
 use crate::enter::{EnterError, alive};
 use crate::host::{Host, HostError, HostNamespace};
 use crate::names;
@@ -39,8 +40,10 @@ pub struct Lab {
     /// `None` only on drop.
     engine: Option<Running>,
     topology: Topology,
-    /// Keeps hosts attached; `None` if none is.
-    _keeper: Option<Keeper>,
+    /// Reports hosts that end before the lab; `None` if none can.
+    _ends: Option<EndWatch>,
+    /// Attaches hosts again; `None` if none is attached.
+    _attached: Option<AttachWatch>,
     /// Ends the programs when it is dropped. `None` if there are no hosts.
     _scope: Option<Scope>,
     /// Dropped after the scope, which ends the commands that it waits for. `None` if there are no
@@ -90,7 +93,7 @@ struct LabParts {
     scope: Option<Scope>,
     hosts: Vec<Arc<Host>>,
     ports: EdgePorts,
-    keeper: Option<Keeper>,
+    attached: Option<AttachWatch>,
 }
 
 /// Why a lab did not come up. Nothing remains.
@@ -192,9 +195,14 @@ impl Lab {
                 ports.push((EdgeId(ports.len() as u32), port));
             }
         }
-        let keeper = maker.keeper();
+        let attached = maker.watch();
         let scope = Some(scope);
-        Lab::start(topology, name, options, LabParts { base, claim, privilege, scope, hosts, ports, keeper })
+        Lab::start(
+            topology,
+            name,
+            options,
+            LabParts { base, claim, privilege, scope, hosts, ports, attached },
+        )
     }
 
     /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
@@ -214,12 +222,12 @@ impl Lab {
             up_if_down(&**port, &options.notice)?;
         }
         let (privilege, hosts) = (Privilege::Own, Vec::new());
-        let place = LabParts { base, claim, privilege, scope: None, hosts, ports, keeper: None };
+        let place = LabParts { base, claim, privilege, scope: None, hosts, ports, attached: None };
         Lab::start(topology, name, options, place)
     }
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
-        let LabParts { base, claim, privilege, scope, hosts, ports, keeper } = place;
+        let LabParts { base, claim, privilege, scope, hosts, ports, attached } = place;
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
         let notice = options.notice.clone();
         let engine = fastpath_engine::start(topology.clone(), ports, options)?;
@@ -230,9 +238,12 @@ impl Lab {
             base: base.clone(),
             boundary: scope.boundary().clone(),
         });
-        let (engine, commands, _keeper, _scope) = (Some(engine), None, keeper, scope);
+        let ends = EndWatch::start(&hosts, notice.clone());
+        let _ends = ends.map_err(|source| UpError::State { name: name.to_owned(), source })?;
+        let (engine, commands, _attached, _scope) = (Some(engine), None, attached, scope);
         let name = name.to_owned();
-        let mut lab = Lab { engine, topology, _keeper, _scope, commands, programs, hosts, claim, name, base };
+        let mut lab =
+            Lab { engine, topology, _ends, _attached, _scope, commands, programs, hosts, claim, name, base };
         let failed = |source| UpError::State { name: lab.name.clone(), source };
         lab.publish(privilege).map_err(failed)?;
         lab.commands = lab.start_commands(clock, notice).transpose().map_err(failed)?;

@@ -24,6 +24,7 @@ pub mod audit;
 mod claim;
 mod commands;
 mod container;
+mod ended;
 mod enter;
 mod first;
 mod host;

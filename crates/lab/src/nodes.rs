@@ -1,6 +1,6 @@
 //! Brings the nodes of a lab up, one after the other.
 
-use crate::attach::{Attachment, Keeper, Removed};
+use crate::attach::{AttachWatch, Attachment, Removed};
 use crate::container::{self, ContainerFiles};
 use crate::first::Inside;
 use crate::host::{Host, HostError, HostNamespace};
@@ -169,10 +169,10 @@ impl<'l> NodeMaker<'l> {
         Ok(View { hostname: Some(node.name.clone()), places, keeps_proc: node.host.pid_namespace })
     }
 
-    /// Returns the thread that keeps the attached hosts attached; `None` if there are none.
-    pub(crate) fn keeper(self) -> Option<Keeper> {
+    /// Returns the thread that attaches hosts again; `None` if there are none.
+    pub(crate) fn watch(self) -> Option<AttachWatch> {
         let NodeMaker { attachments, removed, directory, notice, .. } = self;
-        (!attachments.is_empty()).then(|| Keeper::start(attachments, removed, directory, notice.clone()))
+        (!attachments.is_empty()).then(|| AttachWatch::start(attachments, removed, directory, notice.clone()))
     }
 }
 

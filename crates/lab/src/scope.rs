@@ -73,13 +73,9 @@ impl Scope {
     /// Without root it is a PID namespace: a user's process in one session may not move into a
     /// cgroup of another session.
     pub(crate) fn new(name: &str, privilege: Privilege) -> io::Result<Scope> {
-        let cgroup = if privilege == Privilege::Own { make_cgroup(name) } else { None };
+        let cgroup = if privilege == Privilege::Own { make_cgroup(name)? } else { None };
         let scope = match cgroup {
-            Some(directory) => {
-                let mut shell = Command::new("sh");
-                shell.arg("-c").arg(KEEPER).arg(&directory);
-                Scope { keeper: keeper(&mut shell)?, boundary: Boundary::Cgroup(directory) }
-            }
+            Some((directory, keeper)) => Scope { keeper, boundary: Boundary::Cgroup(directory) },
             None => {
                 let mut cat = Command::new("cat");
                 before(&mut cat, Before { ignore_children: true, ..Before::default() });
@@ -325,19 +321,35 @@ fn numbers_of(pid: i32) -> Vec<i32> {
     numbers.split_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
-/// Makes a cgroup below that of this process, so that limits of this process hold for it. Returns
+/// Makes a cgroup below that of this process, so that limits of this process hold for it, and its
+/// keeper. The keeper comes first: it removes the cgroup however early this process ends. Returns
 /// `None` if cgroups of version 2 are not mounted, not writable, or cannot be ended as a whole
 /// (before Linux 5.14).
-fn make_cgroup(name: &str) -> Option<PathBuf> {
-    let cgroups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let parent = directory_of_cgroup(own, &mountinfo)?;
+fn make_cgroup(name: &str) -> io::Result<Option<(PathBuf, Child)>> {
+    let parent = || {
+        let cgroups = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let own = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
+        let mountinfo = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        directory_of_cgroup(own, &mountinfo)
+    };
+    let Some(parent) = parent() else { return Ok(None) };
     for number in 0..NAMES {
         let directory = parent.join(format!("fastpath-{name}-{}-{number}", std::process::id()));
+        if directory.exists() {
+            continue;
+        }
+        let mut shell = Command::new("sh");
+        let mut keeper = keeper(shell.arg("-c").arg(KEEPER).arg(&directory))?;
+        // It is killed, because it would end the cgroup of another owner otherwise.
+        let mut dismiss = || keeper.kill().and_then(|()| keeper.wait());
         match fs::create_dir(&directory) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-            Err(_) => return None,
+            Err(error) => {
+                dismiss()?;
+                if error.kind() == io::ErrorKind::AlreadyExists {
+                    continue;
+                }
+                return Ok(None);
+            }
             Ok(()) => {}
         }
         // Below a threaded cgroup it cannot have processes ("domain invalid").
@@ -345,12 +357,13 @@ fn make_cgroup(name: &str) -> Option<PathBuf> {
             fs::read_to_string(directory.join("cgroup.type")).is_ok_and(|kind| kind == "domain\n");
         let can = |file| OpenOptions::new().write(true).open(directory.join(file)).is_ok();
         if is_domain && can("cgroup.kill") && can("cgroup.procs") {
-            return Some(directory);
+            return Ok(Some((directory, keeper)));
         }
+        dismiss()?;
         let _ = fs::remove_dir(&directory);
-        return None;
+        return Ok(None);
     }
-    None
+    Ok(None)
 }
 
 /// Returns the directory of the cgroup `path`, from the text of mountinfo.

@@ -8,7 +8,7 @@
 //!   hosts, resolv.conf        /etc/hosts and /etc/resolv.conf as the programs in the lab see them
 //!   private/<host>/           the directories that the host has for itself
 //!   containers/<host>/        `container.rs`: the bundle of a container
-//!   detached.json             `attach/keeper.rs`: hosts whose namespace is gone
+//!   detached.json             `attach/watch.rs`: hosts whose namespace is gone
 //!   control.sock              the engine's control socket
 //!   HOST.log                  the output of the commands that the description has for a host
 //! ```

@@ -4,11 +4,14 @@
 mod common;
 
 use common::{run, skip_test, up};
+use fastpath_engine::{Notice, Options};
 use fastpath_lab::{Lab, UpError};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// A root file system, removed on drop.
 struct RootFs(PathBuf);
@@ -118,6 +121,31 @@ fn an_image_of_podman_is_a_host_and_a_shell_waits() {
     if let Some(text) = text {
         assert_eq!(text, "b\nsh\na\n");
     }
+}
+
+#[test]
+fn a_container_that_ends_is_said_and_the_lab_goes_on() {
+    let test = "a_container_that_ends_is_said_and_the_lab_goes_on";
+    let Some(rootfs) = RootFs::make(test) else { return };
+    let keys = format!(
+        "rootfs = '{}'\ncommand = 'test -e /end; while ! test -e /end; do sleep 0.01; done'",
+        rootfs.0.display()
+    );
+    let (topology, _) = fastpath_spec::parse(&spec(&keys)).unwrap();
+    let (sender, notices) = channel();
+    let notice = Notice::new(move |text: &str| _ = sender.send(text.to_owned()));
+    let options = Options { notice, ..Options::new(fastpath_net::Options::default()) };
+    let lab = match Lab::up(topology, &format!("ends-{}", std::process::id()), options) {
+        Err(UpError::NotPermitted(_)) => return skip_test(test, "no namespaces here"),
+        lab => lab.unwrap(),
+    };
+    run(&lab, "a", &["touch", "/end"]);
+    let ended = "host a: its container has ended, and its programs with it";
+    while notices.recv_timeout(Duration::from_secs(60)).expect(ended) != ended {}
+    let mut command = Command::new("sh");
+    let error = lab.spawn(lab.host("a").unwrap(), &mut command).expect_err("it has ended");
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
+    assert!(run(&lab, "b", &["true"]).0.status.success());
 }
 
 #[test]

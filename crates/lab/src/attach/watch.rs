@@ -13,9 +13,9 @@ pub(crate) const DETACHED: &str = "detached.json";
 /// Time between two attempts to attach a host again: at first, and at most.
 const RETRY: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
-/// The thread that keeps hosts attached. It ends on drop.
+/// The thread that attaches hosts again. It ends on drop.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct AttachWatch {
     stop: Option<Sender<Removed>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -33,15 +33,15 @@ struct Kept {
     next: Instant,
 }
 
-impl Keeper {
-    /// Keeps hosts attached, in the order of their numbers. `removed` receives what their ports
+impl AttachWatch {
+    /// Watches attached hosts, in the order of their numbers. `removed` receives what their ports
     /// report to `sender`.
     pub(crate) fn start(
         attachments: Vec<Attachment>,
         (sender, removed): (Sender<Removed>, Receiver<Removed>),
         directory: &Path,
         notice: Notice,
-    ) -> Keeper {
+    ) -> AttachWatch {
         let kept = |attachment| Kept {
             attachment,
             is_detached: false,
@@ -52,11 +52,11 @@ impl Keeper {
         let hosts = attachments.into_iter().map(kept).collect();
         let mut work = Work { hosts, notice, file: directory.join(DETACHED) };
         let thread = thread::spawn(move || work.run(&removed));
-        Keeper { stop: Some(sender), thread: Some(thread) }
+        AttachWatch { stop: Some(sender), thread: Some(thread) }
     }
 }
 
-impl Drop for Keeper {
+impl Drop for AttachWatch {
     fn drop(&mut self) {
         let _ = self.stop.take().map(|stop| stop.send(STOP));
         let _ = self.thread.take().map(JoinHandle::join);
