@@ -173,7 +173,7 @@ impl Host {
             for (place, interface) in node.interfaces.iter().enumerate() {
                 taps.push(attach(node, interface, &neighbors.of(id, place), &mut netlink)?);
             }
-            for route in routes {
+            for route in routes.iter().filter(|route| is_wanted(node, route)) {
                 add_route(node, route, &node.interfaces[route.interface].name, &mut netlink)?;
             }
             for (name, value) in &node.sysctls {
@@ -243,7 +243,7 @@ fn attach(
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     let v6 = interface.addresses.iter().filter(|address| address.addr().is_ipv6()).count();
-    if v6 == 0 && !interface.addresses.is_empty() {
+    if v6 == 0 && !interface.addresses.is_empty() && !needs_link_local(node) {
         // IPv6 is not configured; its router solicitations and MLD reports would load the links.
         set(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1");
     }
@@ -320,6 +320,20 @@ impl Quiet {
         }
         tap.discard_waiting()
     }
+}
+
+/// Whether the kernel gets a route at start. The daemon of a router finds the others, and a static
+/// route would win over those that it finds.
+fn is_wanted(node: &Node, route: &Route) -> bool {
+    let daemon = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref());
+    let is_given = |via| node.routes.contains(&(route.prefix, via));
+    daemon.is_none_or(|daemon| daemon.static_routes) || route.via.is_none_or(is_given)
+}
+
+/// Whether the daemon of a router uses link-local addresses even where there are no others.
+fn needs_link_local(node: &Node) -> bool {
+    let daemon = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref());
+    daemon.is_some_and(|daemon| daemon.protocols.values().any(|settings| settings.unnumbered))
 }
 
 /// Adds a route, unless the kernel adds it itself for an address.

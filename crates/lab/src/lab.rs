@@ -12,6 +12,7 @@ use crate::netlink::{LinkParameters, Netlink};
 use crate::nodes::{self, NodeMaker};
 use crate::open_files;
 use crate::programs::Programs;
+use crate::routing;
 use crate::scope::{self, Scope};
 use crate::state::{self, ClaimError, HOSTS, HostState, NamespaceState, RESOLV_CONF, State};
 use crate::variables;
@@ -111,6 +112,9 @@ pub enum UpError {
     /// A host could not be made.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// A routing daemon does not run.
+    #[error(transparent)]
+    Daemon(#[from] routing::DaemonError),
     /// An interface could not be used.
     #[error(transparent)]
     Attach(#[from] AttachError),
@@ -161,6 +165,7 @@ impl Lab {
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let topology = topology.with_namespaces();
         let containers = nodes::check(&topology)?;
+        routing::require(&topology)?;
         // Before the process may become another user.
         let base = state::base();
         let claim = state::claim(name)?;
@@ -246,6 +251,9 @@ impl Lab {
             Lab { engine, topology, _ends, _attached, _scope, commands, programs, hosts, claim, name, base };
         let failed = |source| UpError::State { name: lab.name.clone(), source };
         lab.publish(privilege).map_err(failed)?;
+        if let Some(programs) = &lab.programs {
+            routing::start(&lab.topology, programs, &lab.hosts)?;
+        }
         lab.commands = lab.start_commands(clock, notice).transpose().map_err(failed)?;
         Ok(lab)
     }

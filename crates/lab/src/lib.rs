@@ -39,6 +39,7 @@ mod nodes;
 mod open_files;
 mod process;
 mod programs;
+mod routing;
 mod scope;
 pub mod shell;
 mod state;
@@ -52,6 +53,7 @@ pub use lab::{Lab, UpError, control_socket};
 pub use namespace::{Namespace, NotPermitted};
 pub use neighbors::KnownNeighbors;
 pub use open_files::TooManyFiles;
+pub use routing::DaemonError;
 pub use state::{ClaimError, DownError, Listed, NoLab, down, list, only_lab};
 
 /// Reports that a test could not run here, on stderr and in the file that the test command reads.

@@ -8,6 +8,7 @@ use crate::mounts::{Placed, View};
 use crate::namespace::Privilege;
 use crate::neighbors::KnownNeighbors;
 use crate::process::ProcessId;
+use crate::routing;
 use crate::scope::Scope;
 use crate::state::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF};
 use fastpath_engine::Notice;
@@ -164,6 +165,7 @@ impl<'l> NodeMaker<'l> {
             DirBuilder::new().recursive(true).mode(0o755).create(&source)?;
             places.push(placed(source, target, false));
         }
+        places.extend(routing::places(self.directory, node)?);
         let binds = node.host.binds.iter();
         places.extend(binds.map(|bind| placed((&bind.source).into(), &bind.target, bind.is_read_only)));
         Ok(View { hostname: Some(node.name.clone()), places, keeps_proc: node.host.pid_namespace })
