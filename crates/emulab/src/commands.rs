@@ -252,9 +252,10 @@ const ROUTING: [&str; 8] =
 
 fn routing(tcl: &mut Interp, protocol: &Value) -> TclResult {
     let Some(known) = ROUTING.into_iter().find(|known| known.eq_ignore_ascii_case(protocol)) else {
-        let meant = nearest(protocol, ROUTING).map_or_else(|| ROUTING.join(", "), str::to_owned);
+        let any = || format!("and one of {}", ROUTING.join(", "));
+        let meant = nearest(protocol, ROUTING).map_or_else(any, str::to_owned);
         let what = format!("there is no routing protocol '{}'", &**protocol);
-        return mistake(what, format!("write $ns rtproto and {meant}"));
+        return mistake(what, format!("write $ns rtproto {meant}"));
     };
     match known {
         "Manual" => tcl.warn("rtproto Manual is ignored: routes are computed"),

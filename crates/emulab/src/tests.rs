@@ -315,8 +315,8 @@ const MISTAKES: &[(&str, &[&str])] = &[
          new RandomVariable/Gamma\nset r [new RandomVariable/Uniform]\n$r set avg_ 3\n$r vlaue\n\
          [new RNG] gauss 1 2\n$r use-rng $l\n[new RandomVariable/Weibull] set shape_ 0",
         &[
-            "4:1: there is no routing protocol 'Sesion'; write $ns rtproto and Session",
-            "5:1: there is no routing protocol 'fast'; write $ns rtproto and Static, Static-old, Static-ddijk, Session, DV, LS, Algorithmic, Manual",
+            "4:1: there is no routing protocol 'Sesion'; write $ns rtproto Session",
+            "5:1: there is no routing protocol 'fast'; write $ns rtproto and one of Static, Static-old, Static-ddijk, Session, DV, LS, Algorithmic, Manual",
             "6:1: wrong number of arguments; write $ns rtproto Static",
             "8:1: a link or lan has no command 'quue'; write a command of ns-2 or Emulab, or remove it",
             "9:1: a node has no command 'program-agnt'; write program-agent",
