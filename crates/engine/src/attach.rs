@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 /// # Errors
 /// See [`AttachError`].
 pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachError> {
+    if let Some((_, node)) = topology.hosts().find(|(_, host)| host.uplink.is_some()) {
+        return Err(AttachError::Uplink { uplink: node.name.clone() });
+    }
     if let Some((_, host)) = topology.hosts().find(|(_, host)| port_of(host).is_none()) {
         return Err(AttachError::NoPort { host: host.name.clone() });
     }
@@ -59,6 +62,14 @@ fn port_of(host: &Node) -> Option<&PortName> {
 /// Why the hosts of a spec cannot be attached to interfaces of this machine.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
+    /// An uplink needs a lab.
+    #[error(
+        "{uplink} is an uplink, which only a lab has: use `fastpath lab up`, or write [host.{uplink}] with a port"
+    )]
+    Uplink {
+        /// Its name.
+        uplink: String,
+    },
     /// A host names no interface.
     #[error("host {host}: no port: write port = \"eth1\" (an interface of this machine) in [host.{host}]")]
     NoPort {

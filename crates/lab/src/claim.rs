@@ -9,6 +9,7 @@
 use crate::process::ProcessId;
 use crate::scope::Boundary;
 use crate::state::{CONTAINERS, PRIVATE};
+use crate::uplink;
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -149,6 +150,7 @@ impl Claim {
     /// Ends the programs and removes every file but the lock.
     fn clear(&self) -> io::Result<usize> {
         let ended = Boundary::recorded(&self.directory).map_or(0, |boundary| boundary.end());
+        uplink::clear(&self.directory);
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             if entry.file_name() == LOCK {

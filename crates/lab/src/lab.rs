@@ -15,6 +15,7 @@ use crate::programs::Programs;
 use crate::routing;
 use crate::scope::{self, Scope};
 use crate::state::{self, ClaimError, HOSTS, HostState, NamespaceState, RESOLV_CONF, State};
+use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use crate::variables;
 use fastpath_engine::port::Port;
 use fastpath_engine::{
@@ -45,6 +46,8 @@ pub struct Lab {
     _ends: Option<EndWatch>,
     /// Attaches hosts again; `None` if none is attached.
     _attached: Option<AttachWatch>,
+    /// Ends the connections of the lab to the machine when it is dropped.
+    _uplinks: Vec<Uplink>,
     /// Ends the programs when it is dropped. `None` if there are no hosts.
     _scope: Option<Scope>,
     /// Dropped after the scope, which ends the commands that it waits for. `None` if there are no
@@ -95,6 +98,7 @@ struct LabParts {
     hosts: Vec<Arc<Host>>,
     ports: EdgePorts,
     attached: Option<AttachWatch>,
+    uplinks: Vec<Uplink>,
 }
 
 /// Why a lab did not come up. Nothing remains.
@@ -115,6 +119,9 @@ pub enum UpError {
     /// A routing daemon does not run.
     #[error(transparent)]
     Daemon(#[from] routing::DaemonError),
+    /// An uplink did not come up.
+    #[error(transparent)]
+    Uplink(#[from] UplinkError),
     /// An interface could not be used.
     #[error(transparent)]
     Attach(#[from] AttachError),
@@ -166,6 +173,7 @@ impl Lab {
         let topology = topology.with_namespaces();
         let containers = nodes::check(&topology)?;
         routing::require(&topology)?;
+        let mut forwarded = ForwardedPorts::bind(&topology)?;
         // Before the process may become another user.
         let base = state::base();
         let claim = state::claim(name)?;
@@ -201,12 +209,19 @@ impl Lab {
             }
         }
         let attached = maker.watch();
+        let mut uplinks = Vec::new();
+        for host in hosts.iter().filter(|host| topology.node(host.node).uplink.is_some()) {
+            let (directory, boundary) = (claim.directory(), scope.boundary());
+            let parts =
+                UplinkParts { host, topology: &topology, directory, boundary, notice: &options.notice };
+            uplinks.push(Uplink::up(&parts, &mut forwarded)?);
+        }
         let scope = Some(scope);
         Lab::start(
             topology,
             name,
             options,
-            LabParts { base, claim, privilege, scope, hosts, ports, attached },
+            LabParts { base, claim, privilege, scope, hosts, ports, attached, uplinks },
         )
     }
 
@@ -227,12 +242,13 @@ impl Lab {
             up_if_down(&**port, &options.notice)?;
         }
         let (privilege, hosts) = (Privilege::Own, Vec::new());
-        let place = LabParts { base, claim, privilege, scope: None, hosts, ports, attached: None };
+        let (attached, uplinks) = (None, Vec::new());
+        let place = LabParts { base, claim, privilege, scope: None, hosts, ports, attached, uplinks };
         Lab::start(topology, name, options, place)
     }
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
-        let LabParts { base, claim, privilege, scope, hosts, ports, attached } = place;
+        let LabParts { base, claim, privilege, scope, hosts, ports, attached, uplinks } = place;
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
         let notice = options.notice.clone();
         let engine = fastpath_engine::start(topology.clone(), ports, options)?;
@@ -245,10 +261,22 @@ impl Lab {
         });
         let ends = EndWatch::start(&hosts, notice.clone());
         let _ends = ends.map_err(|source| UpError::State { name: name.to_owned(), source })?;
-        let (engine, commands, _attached, _scope) = (Some(engine), None, attached, scope);
+        let (engine, commands, _attached, _uplinks, _scope) = (Some(engine), None, attached, uplinks, scope);
         let name = name.to_owned();
-        let mut lab =
-            Lab { engine, topology, _ends, _attached, _scope, commands, programs, hosts, claim, name, base };
+        let mut lab = Lab {
+            engine,
+            topology,
+            _ends,
+            _attached,
+            _uplinks,
+            _scope,
+            commands,
+            programs,
+            hosts,
+            claim,
+            name,
+            base,
+        };
         let failed = |source| UpError::State { name: lab.name.clone(), source };
         lab.publish(privilege).map_err(failed)?;
         if let Some(programs) = &lab.programs {

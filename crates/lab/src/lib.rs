@@ -43,6 +43,7 @@ mod routing;
 mod scope;
 pub mod shell;
 mod state;
+mod uplink;
 mod variables;
 
 pub use attach::{AttachedNamespace, NotFound};
@@ -55,6 +56,7 @@ pub use neighbors::KnownNeighbors;
 pub use open_files::TooManyFiles;
 pub use routing::DaemonError;
 pub use state::{ClaimError, DownError, Listed, NoLab, down, list, only_lab};
+pub use uplink::UplinkError;
 
 /// Reports that a test could not run here, on stderr and in the file that the test command reads.
 #[cfg(test)]
