@@ -63,6 +63,8 @@ enum Command {
     Sim(commands::sim::Sim),
     Sweep(commands::sweep::SweepCommand),
     Evaluate(commands::evaluate::EvaluateCommand),
+    #[cfg(target_os = "linux")]
+    Complete(commands::complete::Complete),
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
 }
@@ -122,6 +124,8 @@ fn main() -> ExitCode {
         Command::Sim(command) => command.run(),
         Command::Sweep(command) => command.run(),
         Command::Evaluate(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Complete(command) => command.run(),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     };

@@ -126,7 +126,19 @@ fn a_command_that_ends_something_is_not_suggested() {
         assert_eq!(output.status.code(), Some(2));
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(!text(&["ctl", "top"]).contains("stop"));
+    // Every word that differs from one of them in one or two letters at one place.
+    for (of, end) in [("ctl", "stop"), ("lab", "down")] {
+        for start in 0..=end.len() {
+            for length in 0..=2.min(end.len() - start) {
+                for typed in ["", "x", "o", "xy"] {
+                    let word = format!("{}{typed}{}", &end[..start], &end[start + length..]);
+                    if !word.is_empty() && !["stop", "down", "top"].contains(&word.as_str()) {
+                        assert!(!text(&[of, &word]).contains(&format!("'{end}'")), "{of} {word}");
+                    }
+                }
+            }
+        }
+    }
     assert!(!text(&["lab", "own"]).contains("down"));
     assert!(text(&["ctl", "link"]).contains("links"));
 }

@@ -12,6 +12,16 @@ use std::process::{Child, Command, Output, Stdio};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\ndelay = \"2ms\"\n";
 
+/// Ends a lab that a failed test leaves.
+struct Ending<'p>(&'p Place, Child);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.run(&["down", "net"]);
+        let _ = self.1.wait();
+    }
+}
+
 /// A spec file and a state directory for one test, removed on drop.
 struct Place {
     directory: PathBuf,
@@ -487,4 +497,47 @@ fn a_signal_ends_run_and_its_command_and_leaves_nothing_behind() {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert_eq!(run.wait().unwrap().code(), Some(128 + 15));
     assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));
+}
+
+#[test]
+fn links_are_shown_by_load_and_names_are_completed() {
+    let place = Place::new("top");
+    let Some(child) = place.up("links_are_shown_by_load_and_names_are_completed") else { return };
+    let _lab = Ending(&place, child);
+    let words = |words: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(words).env("FASTPATH_STATE_DIR", place.directory.join("state"));
+        let Output { stdout, stderr, .. } = command.env_remove("FASTPATH_LAB").output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&stderr), "", "{words:?}");
+        String::from_utf8(stdout).unwrap()
+    };
+    let sample: serde_json::Value = serde_json::from_str(&words(&["ctl", "top", "--json"])).unwrap();
+    let links = sample["links"].as_array().unwrap();
+    assert_eq!(links.len(), 2, "{sample}");
+    for key in ["link", "queued_frames", "queueing_delay_us", "in_bps", "dropped", "late"] {
+        assert!(!links[0][key].is_null(), "{key}: {sample}");
+    }
+    let table = words(&["ctl", "top", "--interval", "1ms"]);
+    assert!(table.contains("a-b") && !table.contains('\u{1b}'), "{table:?}");
+    assert!(words(&["ctl", "links"]).contains("waits"));
+    for (line, expected) in [
+        ("ctl set", "a-b\n"),
+        ("ctl --lab net set", "a-b\n"),
+        ("ctl set a-b --from", "a\nb\n"),
+        ("ctl set a-b --rate", ""),
+        ("lab exec", "a\nb\n"),
+        ("lab exec net", "a\nb\n"),
+        ("lab down", "net\n"),
+    ] {
+        let typed: Vec<&str> = ["complete", "--"].into_iter().chain(line.split(' ')).collect();
+        assert_eq!(words(&typed), expected, "{line}");
+    }
+    // The script of bash puts the names among the completions.
+    let script = "PATH=\"$1:$PATH\"; source <(fastpath completions bash); COMP_WORDS=(fastpath ctl set a); \
+                  COMP_CWORD=3; _fastpath_with_names fastpath a set; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script, "bash"]).arg(PathBuf::from(PROGRAM).parent().unwrap());
+    bash.env("FASTPATH_STATE_DIR", place.directory.join("state")).env_remove("FASTPATH_LAB");
+    let said = bash.output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stdout).lines().any(|line| line == "a-b"), "{said:?}");
 }

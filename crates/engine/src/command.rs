@@ -5,7 +5,7 @@ use crate::lateness::{LatenessPolicy, Releases};
 use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
 use crate::worker_clock::InterruptionTotals;
-use fastpath_link::{Counters, Delays, PipeSpec, Volume};
+use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
 use fastpath_net::{FrameAccounting, LinkChange, ScheduleFull};
 use fastpath_sys::poll::Bell;
 use fastpath_units::{Duration, Time};
@@ -70,6 +70,7 @@ pub(crate) struct PipeState {
     pub(crate) spec: PipeSpec,
     pub(crate) counters: Counters,
     pub(crate) held: Volume,
+    pub(crate) queue: QueueState,
     /// Present where there is jitter. The receiver of the snapshot evaluates it, which takes no
     /// time of the worker.
     pub(crate) delays: Option<Delays>,

@@ -170,6 +170,16 @@ pub struct PipeReport {
     pub dropped: BTreeMap<String, u64>,
     /// Frames in its queue and in flight.
     pub held: u64,
+    /// Frames in its queue, including the frame on the wire.
+    #[serde(default)]
+    pub queued_frames: u64,
+    /// Bytes of these frames.
+    #[serde(default)]
+    pub queued_bytes: u64,
+    /// Queueing delay, in microseconds: how long the frame on the wire has been in the queue. If
+    /// frames wait while none is on the wire, it is the delay of the frame that left last.
+    #[serde(default)]
+    pub queueing_delay_us: f64,
     /// The configured and the measured delays behind the queue, where there is jitter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<DelayReport>,
@@ -360,6 +370,9 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         corrupted: counters.corrupted,
         dropped: drops.into_iter().filter(|(_, count)| *count > 0).collect(),
         held: pipe.held.packets,
+        queued_frames: pipe.queue.volume.packets,
+        queued_bytes: pipe.queue.volume.bytes,
+        queueing_delay_us: pipe.queue.delay.as_secs_f64() * 1e6,
         jitter: pipe.delays.as_ref().and_then(|delays| DelayReport::of(&pipe.spec, delays)),
         lateness: None,
     }

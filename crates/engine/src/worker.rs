@@ -23,6 +23,7 @@ use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
 use crate::worker_clock::WorkerClock;
+use fastpath_link::QueueState;
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
@@ -440,8 +441,11 @@ impl<O: Observer> Worker<O> {
         let now = self.clock.now();
         // Changes that are due have happened in a snapshot.
         self.network.advance(now);
+        let links = self.network.topology().links.len();
+        let queues: Vec<QueueState> =
+            (0..2 * links).map(|pipe| self.network.queue(LinkId((pipe / 2) as u32), pipe % 2)).collect();
         let network = &self.network;
-        let links = (0..network.topology().links.len()).map(|link| LinkId(link as u32));
+        let links = (0..links).map(|link| LinkId(link as u32));
         let pipes = links.flat_map(|link| [0, 1].map(|index| (link, index)));
         // In the order of pipes, as tracks are.
         let mut starts = network.trace_starts();
@@ -458,13 +462,15 @@ impl<O: Observer> Worker<O> {
             at: now,
             conservation: network.accounting(),
             pipes: pipes
-                .map(|(link, index)| {
+                .zip(queues)
+                .map(|((link, index), queue)| {
                     let pipe = network.pipe(link, index);
                     let traces = network.topology().tracks_of(link, index).len();
                     PipeState {
                         spec: pipe.spec(),
                         counters: pipe.counters(),
                         held: pipe.held(),
+                        queue,
                         delays: pipe.delays().cloned(),
                         trace_starts: starts.by_ref().take(traces).collect(),
                     }

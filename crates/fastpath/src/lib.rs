@@ -15,8 +15,12 @@
 #![forbid(unsafe_code)]
 
 pub mod check_text;
+#[cfg(target_os = "linux")]
+pub mod completion;
 mod error;
 pub mod evaluations;
+#[cfg(target_os = "linux")]
+pub mod link_loads;
 mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;

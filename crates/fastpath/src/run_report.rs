@@ -78,12 +78,24 @@ pub fn is_good(report: &Report) -> bool {
 
 /// Returns a table of the links of a running network: their values, and their frames by direction.
 pub fn link_table(report: &Report) -> String {
-    let mut titles =
-        vec!["link", "from → to", "rate", "delay", "loss", "queue", "in", "out", "held", "dropped"];
+    let mut titles = vec![
+        "link",
+        "from → to",
+        "rate",
+        "delay",
+        "loss",
+        "queue",
+        "in",
+        "out",
+        "held",
+        "queued",
+        "waits",
+        "dropped",
+    ];
     let beside = report.links.iter().any(|link| link.directions.iter().any(|pipe| !beside(pipe).is_empty()));
     titles.extend(beside.then_some("beside"));
     let mut table = table(titles);
-    align_left(&mut table, [10]);
+    align_left(&mut table, [12]);
     for link in &report.links {
         for pipe in &link.directions {
             let dropped: Vec<String> = pipe.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
@@ -97,6 +109,8 @@ pub fn link_table(report: &Report) -> String {
                 pipe.frames_in.to_string(),
                 pipe.frames_out.to_string(),
                 pipe.held.to_string(),
+                pipe.queued_frames.to_string(),
+                format!("{:.2} ms", pipe.queueing_delay_us / 1000.0),
                 if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
             ];
             row.extend(beside.then(|| self::beside(pipe)));

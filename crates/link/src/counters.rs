@@ -1,6 +1,7 @@
 //! Frame accounting of a pipe: packets pushed, delivered and dropped by reason.
 
 use crate::packet::DropReason;
+use fastpath_units::Duration;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
@@ -53,6 +54,17 @@ impl Sum for Volume {
     fn sum<I: Iterator<Item = Volume>>(volumes: I) -> Volume {
         volumes.fold(Volume::default(), Add::add)
     }
+}
+
+/// What is in the queue of a pipe at one instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueState {
+    /// The packets in the queue, including the packet on the wire.
+    pub volume: Volume,
+    /// How long the packet at its head has been in the queue. The head is the packet on the wire.
+    /// If packets wait while none is on the wire, this is the time that the packet which left last
+    /// has spent in the queue.
+    pub delay: Duration,
 }
 
 /// The counters of one pipe since it was created, or the sum over several pipes.

@@ -17,7 +17,7 @@
 //! needs ([`IngressState`]). Packets are in the [`Store`] and parameters in the [`ParamTable`] of
 //! the whole set.
 
-use crate::counters::{Counters, Volume};
+use crate::counters::{Counters, QueueState, Volume};
 use crate::delay_line::{DelayLine, Flight};
 use crate::fast_serialiser::{FastSerialiser, FrameTimes};
 use crate::impairment::Reorder;
@@ -27,7 +27,7 @@ use crate::pipe_state::PipeState;
 use crate::qdisc::arrival::{Admission, QueueView};
 use crate::spec::Change;
 use crate::store::{Due, PopLimit, Store, StoreIndex, Waiting};
-use fastpath_units::{Rng, Time};
+use fastpath_units::{Duration, Rng, Time};
 
 /// A fast pipe: one cache line, touched by both ends.
 #[derive(Debug)]
@@ -328,6 +328,21 @@ impl FastPipe {
     #[inline]
     pub(crate) fn queued(&self) -> Volume {
         Volume { packets: u64::from(self.queued), bytes: u64::from(self.queued_bytes) }
+    }
+
+    /// Returns the queue at `now`. No packet may be pushed at an earlier time afterwards.
+    pub(crate) fn queue<P>(
+        &mut self,
+        params: &mut PipeParams,
+        store: &mut Store<P>,
+        now: Time,
+    ) -> QueueState {
+        self.advance(params, store, now);
+        let arrived = self.on_wire.map(|head| store.get(head).time);
+        QueueState {
+            volume: self.queued(),
+            delay: arrived.map_or(Duration::ZERO, |arrived| now.since(arrived)),
+        }
     }
 
     /// Returns the state with which a general pipe continues from `now`. The pipe is then empty.

@@ -10,7 +10,7 @@
 //! pipe is slower than the fast pipe (`fast_pipe.rs`) and gives the same results where both apply:
 //! tests compare the two.
 
-use crate::counters::{Counters, Volume};
+use crate::counters::{Counters, QueueState, Volume};
 use crate::delay_line::{DelayLine, Flight};
 use crate::delays::Delays;
 use crate::fast_queue::FastQueue;
@@ -55,6 +55,8 @@ pub(crate) struct GeneralPipe<P> {
     delays: Option<MeasuredDelays>,
     /// When the transmission of the packet popped last ended.
     departed: Option<Time>,
+    /// How long the packet that departed last was in the queue.
+    last_wait: Duration,
     /// When copies of the packet popped last leave, if that is later than the packet.
     copies_at: Option<Time>,
     /// Copies put back by the caller that have not left.
@@ -366,6 +368,18 @@ impl<P> GeneralPipe<P> {
         self.queue.backlog() + self.on_wire()
     }
 
+    /// Returns the queue at `now`. No packet may be pushed at an earlier time afterwards.
+    pub(crate) fn queue(&mut self, now: Time) -> QueueState {
+        self.advance(now);
+        let volume = self.queued();
+        let delay = match &self.sending {
+            Some(head) => now.since(head.time),
+            None if volume.packets > 0 => self.last_wait,
+            None => Duration::ZERO,
+        };
+        QueueState { volume, delay }
+    }
+
     /// Runs the rate stage forward to `now`.
     fn advance(&mut self, now: Time) {
         while let Some(at) = self.next_event().filter(|at| *at <= now) {
@@ -487,6 +501,7 @@ impl<P> GeneralPipe<P> {
 
     /// Ends the transmission of `packet` at `at`.
     fn depart(&mut self, at: Time, packet: Held<P>) {
+        self.last_wait = at.since(packet.time);
         if self.egress_loss.draw_at(at, &packet, &mut self.rng) {
             self.early_exits.push_back(EarlyExit { at, packet, fate: Fate::Dropped(DropReason::Loss) });
             return;
@@ -582,6 +597,7 @@ impl<P> From<PipeState<P>> for GeneralPipe<P> {
             corrupt: old.spec.corrupt.map(Corruptor::new),
             delays: old.spec.jitter.map(|_| MeasuredDelays::from(Time::ZERO)),
             departed: None,
+            last_wait: Duration::ZERO,
             copies_at: None,
             copies: Volume::default(),
             line: old.line,

@@ -70,7 +70,7 @@ mod slots;
 mod spec;
 mod store;
 
-pub use counters::{Counters, Volume};
+pub use counters::{Counters, QueueState, Volume};
 pub use delays::Delays;
 pub use fastpath_wheel::Wheel;
 pub use framing::{Cells, Framing};

@@ -2,7 +2,7 @@
 //!
 //! A [`PipeSet`] with one pipe, so that tests of one pipe cover each of many pipes.
 
-use crate::counters::{Counters, Volume};
+use crate::counters::{Counters, QueueState, Volume};
 use crate::delays::Delays;
 use crate::packet::{Exit, Packet, Verdict};
 use crate::pipe_set::{DepartureTimes, PipeInit, PipeSet};
@@ -122,6 +122,12 @@ impl<P> Pipe<P> {
     /// Returns what is in the queue, including the packet on the wire, as of the last push.
     pub fn queued(&self) -> Volume {
         self.set.pipe(0).queued()
+    }
+
+    /// Returns what is in the queue at `now`, and its delay. No packet may be pushed or popped at
+    /// an earlier time afterwards. Results of the pipe do not depend on this call.
+    pub fn queue(&mut self, now: Time) -> QueueState {
+        self.set.queue(now, 0)
     }
 
     /// Returns true if pushed = delivered + dropped + held, in packets and bytes, without copies.
@@ -251,6 +257,25 @@ mod tests {
             assert_eq!(got, [(exits[0], 0), (exits[1], 1)], "{at} µs: {change:?}");
             assert!(pipe.conserved());
         }
+    }
+
+    #[test]
+    fn the_queue_and_its_delay_are_those_of_the_instant() {
+        // Three packets of 1 ms each, in a delay line of 10 ms behind the queue.
+        let spec = PipeSpec { rate: mbit(1), delay: Duration::from_ms(10), ..PipeSpec::default() };
+        let mut pipe = pipe(&spec);
+        for i in 0..3 {
+            let _ = pipe.push(us(100 * u64::from(i)), packet(125, i));
+        }
+        // At each instant: packets in the queue, and how long the one on the wire is there.
+        for (at, packets, delay) in
+            [(200, 3, 200), (999, 3, 999), (1_000, 2, 900), (2_500, 1, 2_300), (3_000, 0, 0)]
+        {
+            let volume = Volume { packets, bytes: 125 * packets };
+            assert_eq!(pipe.queue(us(at)), QueueState { volume, delay: Duration::from_us(delay) }, "{at}");
+        }
+        assert_eq!(pipe.held().packets, 3, "they are in the delay line");
+        assert_eq!(drain(&mut pipe).len(), 3);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! and a general pipe (`general_pipe.rs`) from the first change that needs more. The set does not
 //! know which pipe is next: [`Pipes`](crate::Pipes) adds that.
 
-use crate::counters::{Counters, Volume};
+use crate::counters::{Counters, QueueState, Volume};
 use crate::delays::Delays;
 use crate::fast_pipe::{DropCounts, DropCountsOf, FastPipe, IngressState};
 use crate::general_pipe::GeneralPipe;
@@ -255,6 +255,15 @@ impl<P> PipeSet<P> {
         let params = self.params.take(params);
         let state = fast.into_state(ingress, params, &self.drops[index], &mut self.store, now);
         self.general.push(GeneralPipe::from(state));
+    }
+
+    /// See [`Pipe::queue`](crate::Pipe::queue).
+    pub(crate) fn queue(&mut self, now: Time, id: u32) -> QueueState {
+        let fast = &mut self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.general[general].queue(now),
+            None => fast.queue(self.params.get_mut(fast.params), &mut self.store, now),
+        }
     }
 
     pub(crate) fn set_label(&mut self, id: u32, label: u32) {

@@ -13,6 +13,7 @@
 //! cache lines and nine bytes of the wheel, a pipe is [prefetched](Pipes::prefetch) some packets
 //! before a push or a pop, packets share one store, and equal parameters are stored once.
 
+use crate::counters::QueueState;
 use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::pipe_set::{DepartureTimes, PipeInit, PipeRef, PipeSet};
 use crate::spec::Change;
@@ -241,6 +242,12 @@ impl<P> Pipes<P> {
             Some(at) => self.wheel.schedule(id, at),
             None => self.wheel.cancel(id),
         }
+    }
+
+    /// See [`Pipe::queue`](crate::Pipe::queue). Every packet that leaves by `now` must have been
+    /// popped.
+    pub fn queue(&mut self, now: Time, id: u32) -> QueueState {
+        self.set.queue(now, id)
     }
 
     /// Prefetches the memory that a push to pipe `id` needs, without waiting.

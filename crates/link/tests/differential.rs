@@ -295,4 +295,35 @@ proptest! {
             }
         }
     }
+
+    /// The queue of a fast pipe is that of a general pipe at every instant, and looking at it
+    /// changes no exit.
+    #[test]
+    fn the_queue_is_known_at_every_instant(
+        spec in spec(),
+        steps in prop::collection::vec((0u64..3_000, 0u32..2000, any::<bool>()), 1..60),
+    ) {
+        let new = || Pipe::new(&spec, Rng::new(1));
+        let (mut seen, mut general, mut unseen) = (new(), new(), new());
+        generalise(&mut general, Time::ZERO);
+        let mut now = Time::ZERO;
+        for (data, (us, len, is_look)) in steps.into_iter().enumerate() {
+            now += Duration::from_us(us);
+            loop {
+                let exits = [&mut seen, &mut general, &mut unseen].map(|pipe| pipe.pop(now));
+                prop_assert_eq!(&exits[0], &exits[1]);
+                prop_assert_eq!(&exits[0], &exits[2]);
+                if exits[0].is_none() {
+                    break;
+                }
+            }
+            if is_look {
+                prop_assert_eq!(seen.queue(now), general.queue(now));
+                continue;
+            }
+            for pipe in [&mut seen, &mut general, &mut unseen] {
+                let _ = pipe.push(now, Packet { len, flow: 0, traffic_class: 0, data: data as u32 });
+            }
+        }
+    }
 }

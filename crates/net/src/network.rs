@@ -29,7 +29,8 @@ use crate::route::LiveLinks;
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
 use crate::wiring::{NodePort, NodeState, PipeEnd, RunningNode, Wiring, outgoing};
 use fastpath_link::{
-    Alteration, Change, Exit, Fate, LinkState, Packet, PipeInit, PipeRef, Pipes, PopLimit, Verdict,
+    Alteration, Change, Exit, Fate, LinkState, Packet, PipeInit, PipeRef, Pipes, PopLimit, QueueState,
+    Verdict,
 };
 use fastpath_spec::{Direction, LinkId, NodeId, Topology};
 use fastpath_units::{Duration, Rng, Time};
@@ -203,6 +204,12 @@ impl<O: Observer> Network<O> {
     /// Returns a pipe of a link. Index 0 leads from end 0 to end 1, index 1 leads back.
     pub fn pipe(&self, link: LinkId, index: usize) -> PipeRef<'_, Frame> {
         self.pipes.pipe(2 * link.0 + index as u32)
+    }
+
+    /// Returns the queue of a pipe of a link at the current time, that of the latest
+    /// [`Network::advance`].
+    pub fn queue(&mut self, link: LinkId, index: usize) -> QueueState {
+        self.pipes.queue(self.now, 2 * link.0 + index as u32)
     }
 
     /// Sends a frame from a host onto its link at `now`. Time does not run backwards: a `now`

@@ -3,13 +3,15 @@
 use crate::Answer;
 use anyhow::bail;
 use clap::{Args, Subcommand};
+use fastpath::link_loads::LinkLoads;
 use fastpath::run_report::{link_table, port_table};
 use fastpath_engine::Report;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_lab::{control_socket, only_lab};
 use serde_json::{Map, Value};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
+use std::thread;
 
 /// Show a running network and change its links.
 #[derive(Args)]
@@ -31,6 +33,17 @@ pub(crate) struct Ctl {
 enum Action {
     /// Show the links with their parameters and counters.
     Links(Show),
+    /// Show the links by load, with queueing delays, drops and lateness.
+    ///
+    /// In a terminal the table is renewed until Ctrl-C. Otherwise it is printed once.
+    Top {
+        /// Print one sample as JSON.
+        #[arg(long)]
+        json: bool,
+        /// The interval of a sample.
+        #[arg(long, value_name = "TIME", default_value = "500ms")]
+        interval: fastpath_units::Duration,
+    },
     /// Show links, ports, lateness and frame accounting.
     Report(Show),
     /// Set parameters of links, all at one instant.
@@ -135,12 +148,49 @@ impl Ctl {
                     writeln!(out, "{}", port_table(&report))?;
                 }
             }
+            Action::Top { json, interval } => {
+                let sample = || report(ask(Request::Report)?);
+                top(json, interval, sample, &mut out)?;
+            }
             Action::Set(set) => drop(ask(Request::Set(set.changes()?))?),
             Action::Start { group } => drop(ask(Request::Start { group })?),
             Action::Stop => drop(ask(Request::Stop)?),
         }
         Ok(Answer::Yes)
     }
+}
+
+/// Prints the loads of links: once, or again and again in a terminal.
+fn top(
+    json: bool,
+    interval: fastpath_units::Duration,
+    sample: impl Fn() -> anyhow::Result<Report>,
+    out: &mut io::StdoutLock<'_>,
+) -> anyhow::Result<()> {
+    let is_live = out.is_terminal() && !json;
+    let mut before = sample()?;
+    loop {
+        thread::sleep(interval.to_std());
+        let after = sample()?;
+        let loads = LinkLoads::between(&before, &after);
+        match (json, is_live) {
+            (true, _) => writeln!(out, "{}", serde_json::to_string(&loads)?)?,
+            // Clears the screen (ECMA-48: CUP, ED).
+            (_, true) => write!(out, "\x1b[H\x1b[2J{}\n", loads.table(rows()))?,
+            (..) => writeln!(out, "{}", loads.table(usize::MAX))?,
+        }
+        out.flush()?;
+        if !is_live {
+            return Ok(());
+        }
+        before = after;
+    }
+}
+
+/// The rows of the terminal that a table of links has.
+fn rows() -> usize {
+    let (height, _) = console::Term::stdout().size();
+    usize::from(height).saturating_sub(7).max(1)
 }
 
 impl Set {

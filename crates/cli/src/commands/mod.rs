@@ -1,6 +1,8 @@
 //! One command, one file.
 
 pub(crate) mod check;
+#[cfg(target_os = "linux")]
+pub(crate) mod complete;
 pub(crate) mod completions;
 #[cfg(target_os = "linux")]
 pub(crate) mod ctl;

@@ -46,6 +46,7 @@ pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
     let json = |changes: &Changes| serde_json::to_vec(changes).expect("changes are plain data");
     let (method, target, body) = match request {
         Request::Report => ("GET", "/report".to_owned(), Vec::new()),
+        Request::Groups => ("GET", "/groups".to_owned(), Vec::new()),
         Request::Set(changes) => ("POST", "/set".to_owned(), json(changes)),
         Request::Start { group } => ("POST", format!("/groups/{}/start", encode(group)), Vec::new()),
         Request::Stop => ("POST", "/stop".to_owned(), Vec::new()),
@@ -57,6 +58,7 @@ pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
     }
     Ok(match request {
         Request::Report => Response::Report(Box::new(read(&answer).map_err(bad)?)),
+        Request::Groups => Response::Groups(read(&answer).map_err(bad)?),
         _ => Response::Done(read(&answer).map_err(bad)?),
     })
 }

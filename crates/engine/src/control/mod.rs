@@ -43,6 +43,8 @@ pub const REQUEST_MAX: usize = 64 << 10;
 pub enum Request {
     /// The state of links with their parameters and counters, of ports, and the frame accounting.
     Report,
+    /// The groups of links.
+    Groups,
     /// New values for links, all at one instant.
     Set(Changes),
     /// Starts the traces of a group now.
@@ -116,6 +118,8 @@ pub struct Failure {
 pub enum Response {
     /// To [`Request::Report`].
     Report(Box<Report>),
+    /// To [`Request::Groups`].
+    Groups(Vec<GroupReport>),
     /// To all other requests.
     Done(Done),
     /// The request failed and changed nothing, for this reason.

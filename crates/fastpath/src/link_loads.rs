@@ -1,0 +1,181 @@
+//! What the links of a running network do at the moment: the difference of two reports, for
+//! `fastpath ctl top`.
+
+use fastpath_engine::{PipeReport, Report};
+use fastpath_report::text::{align_left, table};
+use fastpath_spec::mistake::printable;
+use fastpath_units::Rate;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+
+/// One direction of a link during an interval.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkLoad {
+    /// The link.
+    pub link: String,
+    /// The node it leads from.
+    pub from: String,
+    /// The node it leads to.
+    pub to: String,
+    /// `up`, `down` or `paused`.
+    pub state: String,
+    /// The used fraction of the rate; `None` without a rate.
+    pub load: Option<f64>,
+    /// Bits per second that entered, without overhead.
+    pub in_bps: f64,
+    /// Bits per second that left, without overhead.
+    pub out_bps: f64,
+    /// Frames in the queue at the end, including the frame on the wire.
+    pub queued_frames: u64,
+    /// Bytes of these frames.
+    pub queued_bytes: u64,
+    /// The queueing delay at the end, in microseconds.
+    pub queueing_delay_us: f64,
+    /// Frames dropped during the interval, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Frames released later than tolerated during the interval; `None` where the link leads to a
+    /// router or switch.
+    pub late: Option<u64>,
+    /// The 99th percentile of the lateness since the start, in microseconds.
+    pub lateness_p99_us: Option<f64>,
+}
+
+/// The links of a network during an interval.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkLoads {
+    /// Seconds since the start of the network, at the end of the interval.
+    pub uptime_s: f64,
+    /// The length of the interval in seconds.
+    pub interval_s: f64,
+    /// The directions of all links: those that drop first, then by load and rate.
+    pub links: Vec<LinkLoad>,
+}
+
+impl LinkLoads {
+    /// Returns what the links did between two reports of one network. A link that only the later
+    /// report has was idle until then.
+    pub fn between(before: &Report, after: &Report) -> LinkLoads {
+        let interval_s = (after.uptime_s - before.uptime_s).max(1e-9);
+        let earlier: HashMap<&str, &[PipeReport; 2]> =
+            before.links.iter().map(|link| (link.name.as_str(), &link.directions)).collect();
+        let mut links = Vec::new();
+        for link in &after.links {
+            for (index, pipe) in link.directions.iter().enumerate() {
+                let earlier = earlier.get(link.name.as_str()).map(|pipes| &pipes[index]);
+                links.push(LinkLoad::between(&link.name, earlier, pipe, interval_s));
+            }
+        }
+        // The order is stable: links that do nothing keep the order of the spec.
+        links.sort_by(|a, b| {
+            let key = |load: &LinkLoad| [load.load.unwrap_or(0.0), load.queueing_delay_us, load.out_bps];
+            let [a, b] = [key(a), key(b)];
+            let first = b[0].total_cmp(&a[0]);
+            first.then(b[1].total_cmp(&a[1])).then(b[2].total_cmp(&a[2]))
+        });
+        LinkLoads { uptime_s: after.uptime_s, interval_s, links }
+    }
+
+    /// Formats a table of the first `rows` directions. It has no control characters.
+    pub fn table(&self, rows: usize) -> String {
+        let titles =
+            ["link", "from → to", "load", "in", "out", "queue", "delay", "dropped", "late", "late p99"];
+        let mut table = table(titles);
+        align_left(&mut table, [7]);
+        for link in self.links.iter().take(rows) {
+            let dropped: Vec<String> = link.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
+            table.add_row([
+                printable(&link.link).into_owned(),
+                printable(&format!("{} → {}", link.from, link.to)).into_owned(),
+                match (link.state.as_str(), link.load) {
+                    ("up", Some(load)) => format!("{:.0} %", 100.0 * load),
+                    ("up", None) => "–".to_owned(),
+                    (state, _) => state.to_owned(),
+                },
+                bits(link.in_bps),
+                bits(link.out_bps),
+                format!("{} ({} B)", link.queued_frames, link.queued_bytes),
+                format!("{:.2} ms", link.queueing_delay_us / 1000.0),
+                if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
+                link.late.map_or_else(|| "–".to_owned(), |late| late.to_string()),
+                link.lateness_p99_us.map_or_else(|| "–".to_owned(), |us| format!("{us:.0} µs")),
+            ]);
+        }
+        let more = self.links.len().saturating_sub(rows);
+        let more = if more > 0 { format!("\n… and {more} more") } else { String::new() };
+        let LinkLoads { uptime_s, interval_s, .. } = self;
+        format!("{table}{more}\nafter {uptime_s:.1} s, over {interval_s:.2} s")
+    }
+}
+
+impl LinkLoad {
+    fn between(link: &str, earlier: Option<&PipeReport>, pipe: &PipeReport, seconds: f64) -> LinkLoad {
+        let growth = |counter: fn(&PipeReport) -> u64| {
+            counter(pipe).saturating_sub(earlier.map_or(0, counter)) as f64 / seconds
+        };
+        let in_bps = 8.0 * growth(|pipe| pipe.bytes_in);
+        let out_bps = 8.0 * growth(|pipe| pipe.bytes_out);
+        let on_wire = out_bps + 8.0 * f64::from(pipe.overhead) * growth(|pipe| pipe.frames_out);
+        let rate: Option<Rate> = pipe.rate.parse().ok();
+        let dropped = pipe.dropped.iter().filter_map(|(why, &count)| {
+            let before = earlier.and_then(|earlier| earlier.dropped.get(why)).copied().unwrap_or(0);
+            (count > before).then(|| (why.clone(), count - before))
+        });
+        let late_before = earlier.and_then(|pipe| pipe.lateness).map_or(0, |lateness| lateness.late);
+        LinkLoad {
+            link: link.to_owned(),
+            from: pipe.from.clone(),
+            to: pipe.to.clone(),
+            state: pipe.state.clone(),
+            load: rate.map(|rate| on_wire / rate.as_bps() as f64),
+            in_bps,
+            out_bps,
+            queued_frames: pipe.queued_frames,
+            queued_bytes: pipe.queued_bytes,
+            queueing_delay_us: pipe.queueing_delay_us,
+            dropped: dropped.collect(),
+            late: pipe.lateness.map(|lateness| lateness.late.saturating_sub(late_before)),
+            lateness_p99_us: pipe.lateness.map(|lateness| lateness.p99_us),
+        }
+    }
+}
+
+fn bits(bps: f64) -> String {
+    let units = [(1e9, "Gbit"), (1e6, "Mbit"), (1e3, "kbit")];
+    let found = units.into_iter().find(|(size, _)| bps >= *size);
+    found.map_or_else(|| format!("{bps:.0}bit"), |(size, unit)| format!("{:.2}{unit}", bps / size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report(uptime_s: f64, pipes: [(&str, u64, u64); 2]) -> Report {
+        let pipe = |(rate, bytes, drops): (&str, u64, u64)| {
+            json!({ "from": "a\u{1b}[31m", "to": "b", "rate": rate, "delay": "0s", "loss": "0%", "queue": "9p",
+                "overhead": 0, "state": "up", "frames_in": 0, "bytes_in": 0, "frames_out": 0,
+                "bytes_out": bytes, "marked": 0, "dropped": { "queue-full": drops }, "held": 0,
+                "queued_frames": 7, "queued_bytes": 700, "queueing_delay_us": 2500.0 })
+        };
+        let link = json!({ "name": "a-b", "directions": pipes.map(pipe) });
+        serde_json::from_value(json!({ "uptime_s": uptime_s, "links": [link], "ports": [],
+            "conservation": { "in": 0, "delivered": 0, "dropped": {}, "held": 0 } }))
+        .unwrap()
+    }
+
+    #[test]
+    fn loads_are_differences_over_the_interval() {
+        let before = report(10.0, [("unlimited", 0, 1), ("10Mbit", 1_000_000, 5)]);
+        let after = report(10.5, [("unlimited", 500, 1), ("10Mbit", 1_312_500, 8)]);
+        let loads = LinkLoads::between(&before, &after);
+        let [first, second] = &loads.links[..] else { panic!("two directions") };
+        assert_eq!((first.load, first.out_bps), (Some(0.5), 5_000_000.0));
+        assert_eq!(first.dropped, BTreeMap::from([("queue-full".to_owned(), 3)]));
+        assert_eq!((second.load, second.out_bps, second.dropped.len()), (None, 8000.0, 0));
+        let text = loads.table(1);
+        for part in ["50 %", "5.00Mbit", "7 (700 B)", "2.50 ms", "3 queue-full", "… and 1 more"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "a name has no terminal escape: {text:?}");
+    }
+}
