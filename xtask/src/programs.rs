@@ -14,6 +14,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("/usr/lib/frr/zebra", "frr"),
     ("/usr/share/doc/busybox-static", "busybox-static"),
     ("bird", "bird2"),
+    ("chromium", "chromium"),
     ("crun", "crun"),
     ("curl", "curl"),
     ("ip", "iproute2"),
@@ -33,6 +34,7 @@ pub(crate) fn install_missing() {
     install_packages();
     install_controller("osken", "apps/rest_router.py", "os-ken", install_os_ken);
     install_controller("faucet", "bin/faucet", "Faucet", |venv| pip(venv, &[FAUCET]));
+    install_controller("playwright", "bin/playwright", "Playwright", |venv| pip(venv, &[PLAYWRIGHT]));
 }
 
 /// The release that still contains os-ken's applications; newer releases omit them.
@@ -43,6 +45,8 @@ const OS_KEN: &str = "os-ken==3.1.1";
 const RPC: &str = "tinyrpc==1.1.7";
 /// The other controller.
 const FAUCET: &str = "faucet==1.10.12";
+/// What drives a browser that shows the dashboard.
+const PLAYWRIGHT: &str = "playwright==1.65.2";
 
 /// Installs a controller from PyPI into a virtual environment under the target directory, unless
 /// `file` exists. Without Python or network access the tests of the controller are skipped.
@@ -52,7 +56,7 @@ fn install_controller(directory: &str, file: &str, name: &str, install: fn(&Path
     if venv.join(file).exists() || !on_path("python3") {
         return;
     }
-    println!("xtask: some tests drive a controller: installing {name} into {}", venv.display());
+    println!("xtask: some tests drive {name}: installing it into {}", venv.display());
     let made = Command::new("python3").args(["-m", "venv"]).arg(&venv).status();
     if !made.is_ok_and(|status| status.success()) || !install(&venv) {
         println!("xtask: {name} is not here; its tests are skipped");

@@ -27,6 +27,10 @@ pub(crate) struct NetworkArgs {
     /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
+    /// Show the network in a browser: print the address of a page that shows and changes it; by
+    /// default on a free port of 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    dashboard: Option<HttpAddress>,
     #[command(flatten)]
     real_time: RealTimeArgs,
     #[arg(skip)]
@@ -107,6 +111,7 @@ impl NetworkArgs {
         let mut options = network.engine_options(self.seed, Notice::to_stderr())?;
         options.packet_log.clone_from(&self.ledger);
         options.http.clone_from(&self.http);
+        options.dashboard = self.dashboard.clone().map(fastpath::picture::dashboard);
         self.real_time.apply_to(&mut options);
         options.tolerance = options.tolerance.or(self.tolerance_default);
         Ok(start(network.spec.topology, &name, options)?)

@@ -4,7 +4,7 @@
 use crate::cgroup;
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
-use crate::control::{HttpAddress, HttpEndpoint, Server};
+use crate::control::{Dashboard, HttpAddress, HttpEndpoint, Server};
 use crate::lateness::{self, LatenessPolicy};
 use crate::node_switch::NodeSwitch;
 use crate::notice::Notice;
@@ -48,6 +48,8 @@ pub struct Options {
     pub control: Option<PathBuf>,
     /// A second address on which to listen for control requests.
     pub http: Option<HttpAddress>,
+    /// Where and how to show the network in a browser; `None`: not.
+    pub dashboard: Option<Dashboard>,
     /// Where to write the per-packet log (pcapng); `None` for none.
     pub packet_log: Option<PathBuf>,
     /// The switches of OpenFlow nodes with controllers.
@@ -69,6 +71,7 @@ impl Options {
             workers,
             control: None,
             http: None,
+            dashboard: None,
             packet_log: None,
             switches: Vec::new(),
             notice,
@@ -208,10 +211,13 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     let shown = Arc::new(topology);
     let addresses: Vec<HttpAddress> =
         options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
-    let server = Server::start(&addresses, Arc::clone(&shown), group.clone())
+    let server = Server::start(&addresses, options.dashboard.as_ref(), Arc::clone(&shown), group.clone())
         .map_err(|(address, source)| StartError::Control { address, source })?;
     if let Some(endpoint) = &server.tcp {
         options.notice.send(&format!("control API at {endpoint}"));
+    }
+    if let Some(endpoint) = &server.dashboard {
+        options.notice.send(&format!("dashboard at {}", endpoint.page()));
     }
     if let Some(limit) =
         cgroup::memory_limit().filter(|limit| options.network.pool_limit.get() as u64 > *limit)
@@ -363,6 +369,11 @@ impl Running {
     /// port if 0 was given.
     pub fn http(&self) -> Option<&HttpEndpoint> {
         self.server.tcp.as_ref()
+    }
+
+    /// Returns the address of the dashboard for a browser, with its token.
+    pub fn dashboard(&self) -> Option<String> {
+        self.server.dashboard.as_ref().map(HttpEndpoint::page)
     }
 
     /// Returns true once it has ended, by request or because every port has failed.

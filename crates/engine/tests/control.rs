@@ -4,7 +4,7 @@
 mod common;
 
 use common::{finish, options};
-use fastpath_engine::control::{Changes, HttpAddress, Request, Response, Setting, call, openapi};
+use fastpath_engine::control::{Changes, Dashboard, HttpAddress, Request, Response, Setting, call, openapi};
 use fastpath_engine::port::{Memory, Port};
 use fastpath_engine::{Idle, Options, Running, start};
 use fastpath_net::EdgeId;
@@ -89,6 +89,83 @@ fn links_are_shown_and_changed_together_over_tcp_and_the_socket_alike() {
         (&json!("3Mbit"), &json!("3Mbit"))
     );
     finish(running);
+}
+
+/// Reads an answer without an end until it contains `text`, and returns all of it.
+fn read_until(stream: &mut TcpStream, seen: &mut String, text: &str) {
+    let mut buffer = [0; 4096];
+    while !seen.contains(text) {
+        let count = stream.read(&mut buffer).unwrap();
+        assert!(count > 0, "the answer ended without {text}: {seen}");
+        seen.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+}
+
+/// Asks for events.
+fn events(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    stream.write_all(b"GET /events HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    stream
+}
+
+#[test]
+fn events_are_the_state_and_then_what_has_changed() {
+    let (running, address, _) = run("events");
+    // Readers that do not read disturb no other: old ones are disconnected, and nothing waits.
+    let idle: Vec<TcpStream> = (0..40).map(|_| events(address)).collect();
+    let (mut stream, mut seen) = (events(address), String::new());
+    read_until(&mut stream, &mut seen, "event: state\ndata: ");
+    read_until(&mut stream, &mut seen, "event: sample\ndata: ");
+    assert!(seen.contains(r#""fields":["frames_in","bytes_in""#), "{seen}");
+    assert!(!seen.contains(r#""delay":"7ms""#), "{seen}");
+    let change = r#"{"changes":[{"link":"a-s","from":"s","set":{"delay":"7ms"}},{"group":"cell","set":{"rate":"5Mbit"}}]}"#;
+    assert_eq!(request(address, "POST /set", change).0, 200);
+    seen.clear();
+    read_until(&mut stream, &mut seen, r#""delay":"7ms""#);
+    drop((stream, idle));
+    let listed = json(&request(address, "GET /changes", "").1);
+    assert_eq!(listed["changes"][0]["from"], "s");
+    assert_eq!(listed["changes"][0]["at"], listed["changes"][1]["at"], "one instant");
+    let (status, text) = request(address, "GET /changes.toml", "");
+    assert!(status == 200 && text.contains("direction = \"backward\"\ndelay = \"7ms\""), "{text}");
+    let repeated = spec::read(&format!("{SPEC}{text}"), &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
+    assert_eq!(repeated.events.len(), 3, "a link, and two links of a group");
+    finish(running);
+}
+
+#[test]
+fn the_dashboard_is_served_to_its_own_page_only() {
+    let topology = spec::read(SPEC, &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
+    let ports = [0, 1].map(|edge| {
+        let port: Box<dyn Port> = Box::new(Memory::new(&format!("m{edge}"), 1 << 16).0);
+        (EdgeId(edge), port)
+    });
+    let picture = |topology: &spec::Topology| json!({ "nodes": topology.nodes.len() });
+    let dashboard = Some(Dashboard { address: "127.0.0.1:0".parse().unwrap(), picture });
+    let running = start(topology, ports.into(), Options { dashboard, ..options(Idle::Save) }).unwrap();
+    let page = running.dashboard().expect("it is served");
+    let (site, token) = page.split_once("/#token=").expect("the address has the token");
+    let address: SocketAddr = site.strip_prefix("http://").unwrap().parse().unwrap();
+    let get = |path: &str, headers: &str| {
+        let text = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n");
+        raw(TcpStream::connect(address).unwrap(), text.as_bytes())
+    };
+    for path in ["/", "/dashboard.js", "/style.css", "/uplot.js"] {
+        assert_eq!(get(path, "").0, 200, "{path}");
+    }
+    for path in ["/picture", "/events", "/report", "/changes", "/nothing.js"] {
+        assert_eq!(get(path, "").0, 401, "{path}");
+    }
+    let shown = format!("authorization: Bearer {token}\r\n");
+    assert_eq!(get("/picture", &shown), (200, r#"{"nodes":3}"#.to_owned()));
+    assert_eq!(get("/picture", &format!("{shown}origin: {site}\r\n")).0, 200);
+    for origin in ["http://example.org", "null", "http://localhost:1"] {
+        assert_eq!(get("/picture", &format!("{shown}origin: {origin}\r\n")).0, 403, "{origin}");
+    }
+    let elsewhere = b"GET / HTTP/1.1\r\nhost: example.org\r\nconnection: close\r\n\r\n";
+    assert_eq!(raw(TcpStream::connect(address).unwrap(), elsewhere).0, 421, "DNS rebinding");
+    running.stop().unwrap();
 }
 
 #[test]

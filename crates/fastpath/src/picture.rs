@@ -2,10 +2,14 @@
 
 use crate::records::system_fonts;
 use crate::{Error, Result};
+#[cfg(target_os = "linux")]
+use fastpath_engine::control::{Dashboard, HttpAddress};
 use fastpath_link::PipeSpec;
 use fastpath_report::picture::{Picture, PictureLink, PictureNode, Symbol};
 use fastpath_spec::{Link, Node, NodeKind, Topology, values};
 use serde_json::Value;
+#[cfg(target_os = "linux")]
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 
@@ -31,6 +35,33 @@ pub fn picture(topology: &Topology, title: &str) -> Picture {
         nodes: topology.nodes.iter().map(node).collect(),
         links: topology.links.iter().map(link).collect(),
     }
+}
+
+/// Returns the dashboard of a network at `address`, with the layout of [`picture`].
+#[cfg(target_os = "linux")]
+pub fn dashboard(address: HttpAddress) -> Dashboard {
+    Dashboard { address, picture: places }
+}
+
+/// The places of nodes as JSON, the answer to `GET /picture`.
+#[cfg(target_os = "linux")]
+fn places(topology: &Topology) -> Value {
+    let picture = picture(topology, "");
+    let drawn = picture.draw();
+    let places = drawn.centres().iter().zip(drawn.sizes());
+    let node = |(node, ([x, y], [width, height])): (&PictureNode, (&[f64; 2], &[f64; 2]))| {
+        let kind = match node.symbol {
+            Symbol::Host => "host",
+            Symbol::Router => "router",
+            Symbol::Switch => "switch",
+            Symbol::OpenFlow => "openflow",
+            Symbol::Nat => "nat",
+            Symbol::Outside => "outside",
+        };
+        json!({ "name": node.name, "note": node.note, "kind": kind, "x": x, "y": y, "width": width,
+            "height": height })
+    };
+    json!({ "nodes": picture.nodes.iter().zip(places).map(node).collect::<Vec<_>>() })
 }
 
 fn symbol(kind: &NodeKind) -> Symbol {

@@ -5,6 +5,7 @@
 //!  ctl, curl, Prometheus ──HTTP──▶ server.rs ─▶ routes.rs ──▶ WorkerGroup ──▶ workers
 //!                                  (a thread of its own, never the data path)
 //!  GET  /report /links /links/{name} /groups /metrics /openapi.json
+//!  GET  / (the dashboard) /events /picture /changes /changes.toml
 //!  POST /set   {"changes":[{"link":"a-b","from":"a","set":{"rate":"1Mbit"}}],"at":"10s"}
 //!  POST /groups/{name}/start      POST /stop
 //! ```
@@ -18,17 +19,22 @@
 mod address;
 mod change;
 mod client;
+mod events;
+mod history;
 mod metrics;
 mod routes;
 mod samples;
 mod server;
+mod streaming;
 pub(crate) mod values;
+mod web;
 
 pub use address::{BadAddress, HttpAddress};
 pub use client::{CallError, call};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
 pub(crate) use server::Server;
+pub use web::Dashboard;
 
 use crate::report::Report;
 use serde::{Deserialize, Serialize};

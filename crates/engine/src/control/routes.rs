@@ -1,5 +1,8 @@
 //! The routes of the control interface. The OpenAPI document is made from the same declarations.
 
+use super::events::{self, Feed};
+use super::history::{History, Made};
+use super::web;
 use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics, samples};
 use crate::command::Refusal;
 use crate::report::{LinkReport, Report};
@@ -11,7 +14,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
 use fastpath_spec::Topology;
-use std::sync::Arc;
+use fastpath_units::Time;
+use std::sync::{Arc, Mutex, PoisonError};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -21,6 +25,27 @@ use utoipa_axum::routes;
 pub(super) struct Engine {
     pub(super) topology: Arc<Topology>,
     pub(super) workers: WorkerGroup,
+    /// Makes the answer to `GET /picture`.
+    pub(super) picture: Option<fn(&Topology) -> serde_json::Value>,
+    pub(super) feed: Feed,
+    pub(super) history: Arc<Mutex<History>>,
+}
+
+impl Engine {
+    pub(super) fn new(
+        topology: Arc<Topology>,
+        workers: WorkerGroup,
+        picture: Option<fn(&Topology) -> serde_json::Value>,
+    ) -> Engine {
+        let history = Arc::default();
+        Engine { topology, workers, picture, feed: Feed::new(Arc::clone(&history)), history }
+    }
+
+    /// Lists a change that was made.
+    fn record(&self, at: Time, made: impl IntoIterator<Item = Made>) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        made.into_iter().for_each(|made| history.add(at, made));
+    }
 }
 
 #[derive(OpenApi)]
@@ -45,7 +70,13 @@ type Answer<T> = Result<Json<T>, Refused>;
 pub(super) fn router(engine: Engine) -> Router {
     let router = declared().split_for_parts().0;
     let document = Json(openapi());
-    router
+    // Answers without an end and files are not in the OpenAPI document.
+    let router = router
+        .route("/events", axum::routing::get(events::events))
+        .route("/changes", axum::routing::get(events::changes))
+        .route("/changes.toml", axum::routing::get(events::changes_as_events))
+        .route("/picture", axum::routing::get(picture));
+    web::add_files(router)
         .route("/openapi.json", axum::routing::get(move || std::future::ready(document.clone())))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
@@ -123,7 +154,9 @@ async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
 async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Path<String>) -> Answer<Done> {
     is_json(&headers)?;
     let group = change::group(&engine.topology, &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
-    engine.workers.start(group).map(done).ok_or_else(ended)
+    let at = engine.workers.start(group).ok_or_else(ended)?;
+    engine.record(at, [Made::Started(name)]);
+    Ok(done(at))
 }
 
 /// Set values of links, all at one instant, all or none.
@@ -154,21 +187,36 @@ async fn set(
     let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
     let changes: Changes = serde_json::from_slice(&body)
         .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
-    let (at, changes) = change::read(&engine.topology, &changes).map_err(wrong)?;
+    let (at, found) = change::read(&engine.topology, &changes).map_err(wrong)?;
     if !engine.topology.tracks.is_empty() {
         let snapshot = engine.workers.snapshot().ok_or_else(ended)?;
         let at = at.unwrap_or(snapshot.at);
-        change::check(&engine.topology, &snapshot, at, &changes)
+        change::check(&engine.topology, &snapshot, at, &found)
             .map_err(|why| Refused(StatusCode::CONFLICT, why))?;
     }
-    match engine.workers.change(at, changes).ok_or_else(ended)? {
-        Ok(at) => Ok(done(at)),
+    match engine.workers.change(at, found).ok_or_else(ended)? {
+        Ok(at) => {
+            engine.record(at, changes.changes.into_iter().map(Made::Set));
+            Ok(done(at))
+        }
         Err(Refusal::Past { now }) => {
             let what = format!("at: that time has passed: the engine has run for {:.3}s", now.as_secs_f64());
             Err(Refused(StatusCode::CONFLICT, what))
         }
         Err(Refusal::Full(full)) => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, full.to_string())),
     }
+}
+
+/// The places of nodes on a map. The layout of a large network takes a while, so another thread
+/// computes it.
+async fn picture(State(engine): State<Engine>) -> Answer<serde_json::Value> {
+    let Some(picture) = engine.picture else {
+        let what = "there is no picture: start the network with --dashboard".to_owned();
+        return Err(Refused(StatusCode::NOT_FOUND, what));
+    };
+    let topology = Arc::clone(&engine.topology);
+    let drawn = tokio::task::spawn_blocking(move || picture(&topology)).await;
+    drawn.map(Json).map_err(|error| Refused(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 /// End the engine.
@@ -189,9 +237,13 @@ async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
 }
 
 impl Engine {
+    pub(super) fn current(&self) -> Option<Report> {
+        let snapshot = self.workers.snapshot()?;
+        Some(Report::of(&self.topology, &snapshot))
+    }
+
     fn report(&self) -> Result<Report, Refused> {
-        let snapshot = self.workers.snapshot().ok_or_else(ended)?;
-        Ok(Report::of(&self.topology, &snapshot))
+        self.current().ok_or_else(ended)
     }
 }
 

@@ -3,11 +3,13 @@
 
 use super::address::HttpAddress;
 use super::routes::{self, Engine};
+use super::streaming::Streams;
+use super::web::{self, Dashboard};
 use crate::worker_group::WorkerGroup;
-use axum::Router;
-use axum::http::{Request, StatusCode, header};
+use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use fastpath_spec::Topology;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,6 +22,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -34,7 +37,7 @@ const CLIENTS_MAX: usize = 16;
 /// Fixes the token, for scripts and Prometheus. Without it the token is random.
 const TOKEN_VARIABLE: &str = "FASTPATH_HTTP_TOKEN";
 /// A client that does not finish its request within this time, or is connected for longer, is
-/// disconnected.
+/// disconnected, unless it receives an answer without an end.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to stop accepting after the kernel refused a connection for lack of descriptors.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -45,8 +48,10 @@ pub(crate) struct Server {
     files: Vec<SocketFile>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The TCP listener.
+    /// The TCP listener of the control interface.
     pub(crate) tcp: Option<HttpEndpoint>,
+    /// The TCP listener of the dashboard.
+    pub(crate) dashboard: Option<HttpEndpoint>,
 }
 
 /// A TCP address on which the control interface listens, and how to use it.
@@ -56,6 +61,14 @@ pub struct HttpEndpoint {
     pub address: std::net::SocketAddr,
     /// What requests must show as `Authorization: Bearer TOKEN` (RFC 6750); `None`: nothing.
     pub token: Option<String>,
+}
+
+impl HttpEndpoint {
+    /// Returns the address of the dashboard for a browser, with the token.
+    pub(crate) fn page(&self) -> String {
+        let token = self.token.as_ref().map_or_else(String::new, |token| format!("#token={token}"));
+        format!("http://{}/{token}", self.address)
+    }
 }
 
 impl fmt::Display for HttpEndpoint {
@@ -78,9 +91,10 @@ struct SocketFile {
 }
 
 impl Server {
-    /// Listens on all of `addresses`.
+    /// Listens on all of `addresses`, and on that of `dashboard`.
     pub(crate) fn start(
         addresses: &[HttpAddress],
+        dashboard: Option<&Dashboard>,
         topology: Arc<Topology>,
         workers: WorkerGroup,
     ) -> Result<Server, (HttpAddress, io::Error)> {
@@ -89,9 +103,15 @@ impl Server {
             move |error| (address, error)
         };
         let (stop, stopped) = oneshot::channel();
-        let mut server = Server { files: Vec::new(), stop: Some(stop), thread: None, tcp: None };
+        let mut server =
+            Server { files: Vec::new(), stop: Some(stop), thread: None, tcp: None, dashboard: None };
         let (mut unix, mut tcp) = (Vec::new(), Vec::new());
-        for address in addresses {
+        // One token for all addresses.
+        let mut shared_token = None;
+        let own = dashboard.map(|dashboard| &dashboard.address);
+        let with_page = own.into_iter().map(|address| (address, true));
+        let all: Vec<_> = addresses.iter().map(|address| (address, false)).chain(with_page).collect();
+        for &(address, is_dashboard) in &all {
             match address {
                 HttpAddress::Unix(path) => {
                     let (listener, file) = listen(path).map_err(at(address))?;
@@ -103,16 +123,21 @@ impl Server {
                     listener.set_nonblocking(true).map_err(at(address))?;
                     let own = listener.local_addr().map_err(at(address))?;
                     let is_open = matches!(address, HttpAddress::Open(_));
-                    let token = if is_open { None } else { Some(token().map_err(at(address))?) };
+                    if !is_open && shared_token.is_none() {
+                        shared_token = Some(token().map_err(at(address))?);
+                    }
+                    let token = shared_token.clone().filter(|_| !is_open);
                     tcp.push((listener, token.clone()));
-                    server.tcp = Some(HttpEndpoint { address: own, token });
+                    let endpoint = Some(HttpEndpoint { address: own, token });
+                    *if is_dashboard { &mut server.dashboard } else { &mut server.tcp } = endpoint;
                 }
             }
         }
-        let Some(first) = addresses.first() else { return Ok(server) };
+        let Some(&(first, _)) = all.first() else { return Ok(server) };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
-        let app = routes::router(Engine { topology, workers });
+        let app =
+            routes::router(Engine::new(topology, workers, dashboard.map(|dashboard| dashboard.picture)));
         let serve = move || runtime.block_on(serve(unix, tcp, app, stopped));
         let thread = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(serve);
         server.thread = Some(thread.map_err(at(first))?);
@@ -173,6 +198,7 @@ async fn serve(
         if listener.local_addr().is_ok_and(|address| address.ip().is_loopback()) {
             app = app.layer(middleware::from_fn(require_local_host));
         }
+        app = app.layer(middleware::from_fn(require_same_origin));
         tokio::spawn(serve_tcp(listener, app));
     }
     // Its sender is dropped, never used.
@@ -223,9 +249,11 @@ impl Clients {
 async fn client(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(CLIENT_TIMEOUT);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
-    // An error concerns this client alone.
-    let _ = tokio::time::timeout(CLIENT_TIMEOUT, connection).await;
+    let streams = Streams::default();
+    let app = app.layer(Extension(streams.clone()));
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)));
+    // An answer without an end ends with its client. An error concerns this client alone.
+    while tokio::time::timeout(CLIENT_TIMEOUT, connection.as_mut()).await.is_err() && streams.is_open() {}
 }
 
 /// Returns 128 random bits as text, or the token that the environment fixes.
@@ -238,8 +266,28 @@ fn token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Refuses requests without the token.
+/// Refuses requests of pages from elsewhere: a browser names the origin of the page (RFC 6454 §7).
+async fn require_same_origin(request: Request<axum::body::Body>, next: Next) -> Response {
+    if is_of_this_site(request.headers()) {
+        return next.run(request).await;
+    }
+    let error = "pages from other origins are not served".to_owned();
+    (StatusCode::FORBIDDEN, axum::Json(super::Failure { error })).into_response()
+}
+
+/// Whether a request names no origin, or the one that it is sent to.
+fn is_of_this_site(headers: &HeaderMap) -> bool {
+    let Some(origin) = headers.get(header::ORIGIN) else { return true };
+    let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, rest)| rest);
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    authority.is_some() && authority == host
+}
+
+/// Refuses requests without the token, except for the files of the dashboard.
 async fn require_token(token: Arc<str>, request: Request<axum::body::Body>, next: Next) -> Response {
+    if web::is_file(request.uri().path()) {
+        return next.run(request).await;
+    }
     let shown = request.headers().get(header::AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
     let shown = shown.strip_prefix(b"Bearer ").unwrap_or_default();
     // The time of the comparison does not depend on where the first difference is.

@@ -1,0 +1,226 @@
+//! `GET /events`: the state of all links as server-sent events (HTML Living Standard, §9.2).
+//!
+//! ```text
+//!  workers ──snapshot, every PERIOD──▶ sampler ──one text for all──▶ broadcast ─▶ reader ─▶ socket
+//!                (while there are readers)                        (bounded)      └▶ reader ─▶ …
+//! ```
+//!
+//! A reader first receives an event `state` with all links, then events `sample` with what has
+//! changed since the sample before. A reader that falls behind receives `state` again, with the
+//! number of samples that it has missed. No worker and no other reader waits for it.
+
+use super::history::History;
+use super::routes::Engine;
+use super::streaming::{StreamBody, Streams};
+use crate::report::{LinkReport, PipeReport, Report};
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use fastpath_link::DropReason;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+/// The interval between samples.
+const PERIOD: Duration = Duration::from_millis(400);
+/// Samples that wait for a slow reader before it misses some.
+const WAITING_MAX: usize = 4;
+
+/// The counters and gauges of a direction in the order of a row, after the number of the direction:
+/// twice the number of its link in `state`, plus one for the way back. Reasons of drops follow.
+const FIELDS: [&str; 10] = [
+    "frames_in",
+    "bytes_in",
+    "frames_out",
+    "bytes_out",
+    "marked",
+    "queued_frames",
+    "queued_bytes",
+    "queueing_delay_us",
+    "late",
+    "lateness_p99_us",
+];
+
+/// The samples that all readers share.
+#[derive(Clone)]
+pub(super) struct Feed(Arc<Shared>);
+
+struct Shared {
+    samples: broadcast::Sender<Arc<Sample>>,
+    is_sampled: AtomicBool,
+    history: Arc<Mutex<History>>,
+}
+
+/// The state of the network, and the event with what is new in it.
+struct Sample {
+    report: Report,
+    changes: usize,
+    event: Bytes,
+}
+
+impl Feed {
+    pub(super) fn new(history: Arc<Mutex<History>>) -> Feed {
+        let (samples, _) = broadcast::channel(WAITING_MAX);
+        Feed(Arc::new(Shared { samples, is_sampled: AtomicBool::new(false), history }))
+    }
+
+    /// Starts to take samples, unless that is under way. It ends with the last reader.
+    fn start(&self, engine: &Engine) {
+        if self.0.is_sampled.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (shared, engine) = (Arc::clone(&self.0), engine.clone());
+        tokio::spawn(async move {
+            let mut last: Option<Arc<Sample>> = None;
+            let mut ticks = tokio::time::interval(PERIOD);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            while shared.samples.receiver_count() > 0 {
+                ticks.tick().await;
+                let Some(report) = engine.current() else { break };
+                let changes = shared.history.lock().unwrap_or_else(PoisonError::into_inner).len();
+                let event = match &last {
+                    Some(last) if has_links_of(&last.report, &report) => sample(last, &report, changes),
+                    _ => state(&report, changes, 0),
+                };
+                let now = Arc::new(Sample { report, changes, event });
+                // An error means that the last reader has gone.
+                let _ = shared.samples.send(Arc::clone(&now));
+                last = Some(now);
+            }
+            shared.is_sampled.store(false, Ordering::Relaxed);
+        });
+    }
+}
+
+/// Answers `GET /events`.
+pub(super) async fn events(State(engine): State<Engine>, Extension(streams): Extension<Streams>) -> Response {
+    let mut samples = engine.feed.0.samples.subscribe();
+    engine.feed.start(&engine);
+    let (sender, body) = StreamBody::new(streams, 1);
+    tokio::spawn(async move {
+        // Events that this reader has missed since `state` was sent last; at first it has none.
+        let (mut missed, mut needs_state) = (0, true);
+        loop {
+            let sample = match samples.recv().await {
+                Ok(sample) => sample,
+                Err(RecvError::Lagged(count)) => {
+                    missed += count;
+                    needs_state = true;
+                    continue;
+                }
+                Err(RecvError::Closed) => return,
+            };
+            let event = match needs_state {
+                true => state(&sample.report, sample.changes, missed),
+                false => sample.event.clone(),
+            };
+            needs_state = false;
+            if sender.send(event).await.is_err() {
+                return;
+            }
+        }
+    });
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    (headers, Body::new(body)).into_response()
+}
+
+/// Answers `GET /changes`: the changes of this run as JSON.
+pub(super) async fn changes(State(engine): State<Engine>) -> Json<Value> {
+    Json(engine.history.lock().unwrap_or_else(PoisonError::into_inner).to_json())
+}
+
+/// Answers `GET /changes.toml`: the changes of this run as events of a spec.
+pub(super) async fn changes_as_events(State(engine): State<Engine>) -> Response {
+    let text = engine.history.lock().unwrap_or_else(PoisonError::into_inner).to_toml(&engine.topology);
+    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+}
+
+fn has_links_of(a: &Report, b: &Report) -> bool {
+    let names = |report: &'_ Report| report.links.iter().map(|link| link.name.clone()).collect::<Vec<_>>();
+    a.links.len() == b.links.len() && names(a) == names(b)
+}
+
+fn state(report: &Report, changes: usize, missed: u64) -> Bytes {
+    let fields: Vec<String> = FIELDS
+        .iter()
+        .map(|&field| field.to_owned())
+        .chain(DropReason::ALL.map(|reason| format!("dropped.{}", reason.name())))
+        .collect();
+    let links: Vec<Value> = report.links.iter().map(link).collect();
+    let rows: Vec<Value> = directions(report).map(|(index, pipe)| row(index, pipe)).collect();
+    let failures: Vec<Value> = report
+        .ports
+        .iter()
+        .filter_map(|port| Some(json!({ "host": port.host, "failure": port.failure.as_ref()? })))
+        .collect();
+    event(
+        "state",
+        &json!({ "at_s": report.uptime_s, "missed": missed, "changes": changes, "period_ms": PERIOD.as_millis() as u64,
+            "tolerance": report.lateness.tolerance, "fields": fields, "links": links, "rows": rows,
+            "failures": failures }),
+    )
+}
+
+fn sample(last: &Sample, report: &Report, changes: usize) -> Bytes {
+    let pairs = || directions(&last.report).zip(directions(report));
+    let rows: Vec<Value> = pairs()
+        .filter_map(|((_, before), (index, pipe))| {
+            let now = row(index, pipe);
+            (now != row(index, before)).then_some(now)
+        })
+        .collect();
+    let parameters: Vec<Value> = pairs()
+        .filter(|((_, before), (_, pipe))| parameters(before) != parameters(pipe))
+        .map(|(_, (index, pipe))| json!([index, parameters(pipe)]))
+        .collect();
+    event(
+        "sample",
+        &json!({ "at_s": report.uptime_s, "changes": changes, "rows": rows, "parameters": parameters }),
+    )
+}
+
+fn directions(report: &Report) -> impl Iterator<Item = (usize, &PipeReport)> {
+    report.links.iter().flat_map(|link| &link.directions).enumerate()
+}
+
+fn link(link: &LinkReport) -> Value {
+    let ends = [&link.directions[0].from, &link.directions[0].to];
+    json!({ "name": link.name, "ends": ends, "directions": link.directions.each_ref().map(parameters) })
+}
+
+fn parameters(pipe: &PipeReport) -> Value {
+    json!({ "rate": pipe.rate, "delay": pipe.delay, "loss": pipe.loss, "queue": pipe.queue, "state": pipe.state,
+        "overhead": pipe.overhead, "values": pipe.values, "traces": pipe.traces,
+        "opportunities": pipe.opportunities })
+}
+
+fn row(index: usize, pipe: &PipeReport) -> Value {
+    let tenth = |us: f64| (10.0 * us).round() / 10.0;
+    let lateness = pipe.lateness.unwrap_or_default();
+    let mut row = vec![
+        json!(index),
+        json!(pipe.frames_in),
+        json!(pipe.bytes_in),
+        json!(pipe.frames_out),
+        json!(pipe.bytes_out),
+        json!(pipe.marked),
+        json!(pipe.queued_frames),
+        json!(pipe.queued_bytes),
+        json!(tenth(pipe.queueing_delay_us)),
+        json!(lateness.late),
+        json!(tenth(lateness.p99_us)),
+    ];
+    row.extend(
+        DropReason::ALL.map(|reason| json!(pipe.dropped.get(reason.name()).copied().unwrap_or_default())),
+    );
+    Value::Array(row)
+}
+
+fn event(name: &str, data: &Value) -> Bytes {
+    Bytes::from(format!("event: {name}\ndata: {data}\n\n"))
+}

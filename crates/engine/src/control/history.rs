@@ -1,0 +1,137 @@
+//! The changes of a run: listed, and as events of a spec that repeat them.
+
+use super::Setting;
+use fastpath_spec::{Topology, inline};
+use fastpath_units::Time;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Changes that are kept. Later ones are counted only.
+const CHANGES_MAX: usize = 10_000;
+
+/// The changes of a run, in the order in which they were made.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    changes: Vec<(Time, Made)>,
+    omitted: usize,
+}
+
+/// A change.
+#[derive(Clone, Debug)]
+pub(super) enum Made {
+    /// New values.
+    Set(Setting),
+    /// The traces of this group started.
+    Started(String),
+}
+
+impl History {
+    /// Adds a change that happens at `at`.
+    pub(super) fn add(&mut self, at: Time, made: Made) {
+        if self.changes.len() < CHANGES_MAX {
+            self.changes.push((at, made));
+        } else {
+            self.omitted += 1;
+        }
+    }
+
+    /// Returns the number of changes, including those not kept.
+    pub(super) fn len(&self) -> usize {
+        self.changes.len() + self.omitted
+    }
+
+    /// Returns the changes as the answer to `GET /changes`.
+    pub(super) fn to_json(&self) -> Value {
+        let change = |(at, made): &(Time, Made)| {
+            let at = at.since(Time::ZERO).to_string();
+            match made {
+                Made::Set(Setting { link, group, from, set }) => {
+                    json!({ "at": at, "link": link, "group": group, "from": from, "set": set })
+                }
+                Made::Started(group) => json!({ "at": at, "started": group }),
+            }
+        };
+        json!({ "changes": self.changes.iter().map(change).collect::<Vec<_>>(), "omitted": self.omitted })
+    }
+
+    /// Returns the changes as events of a spec of `topology`.
+    pub(super) fn to_toml(&self, topology: &Topology) -> String {
+        let text = |text: &str| inline(&Value::from(text));
+        let mut out = String::new();
+        for (at, made) in &self.changes {
+            let at = at.since(Time::ZERO);
+            match made {
+                Made::Started(group) => {
+                    let name = text(group);
+                    _ = writeln!(
+                        out,
+                        "# at {at}: the traces of group {name} started; a spec has [group] start = \"{at}\"\n"
+                    );
+                }
+                Made::Set(Setting { link, group, from, set }) => {
+                    _ = writeln!(out, "[[event]]\nat = \"{at}\"");
+                    for (key, name) in [("link", link), ("group", group)] {
+                        if let Some(name) = name {
+                            _ = writeln!(out, "{key} = {}", text(name));
+                        }
+                    }
+                    if let (Some(link), Some(from)) = (link, from) {
+                        let first = topology.link_named(link).map(|id| topology.link(id).ends[0].0);
+                        let is_first = first.is_some_and(|node| topology.node(node).name == *from);
+                        _ = writeln!(
+                            out,
+                            "direction = \"{}\"",
+                            if is_first { "forward" } else { "backward" }
+                        );
+                    }
+                    for (key, value) in set {
+                        _ = writeln!(out, "{key} = {}", inline(value));
+                    }
+                    out.push('\n');
+                }
+            }
+        }
+        if self.omitted > 0 {
+            _ = writeln!(out, "# {} later changes were not kept", self.omitted);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_units::Duration;
+
+    const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nname = \"<b>'\\\"\"\n";
+
+    #[test]
+    fn the_changes_are_events_that_a_spec_accepts_with_the_same_values() {
+        let topology = fastpath_spec::parse(SPEC).unwrap().0;
+        let set = |json: Value| json.as_object().unwrap().clone();
+        let change = |from: Option<&str>, values: Value| {
+            let link = Some(topology.links[0].name.clone());
+            Made::Set(Setting { link, group: None, from: from.map(str::to_owned), set: set(values) })
+        };
+        let mut history = History::default();
+        let at = Time::ZERO + Duration::from_ps(1_234_567_890_123);
+        history.add(at, change(None, json!({ "delay": "25ms", "rate": "5Mbit" })));
+        history
+            .add(at, change(Some("b"), json!({ "queue": { "kind": "codel", "ecn": true }, "loss": 0.01 })));
+        let text = history.to_toml(&topology);
+        let spec = format!("{SPEC}{text}");
+        let (with_events, _) =
+            fastpath_spec::parse(&spec).unwrap_or_else(|wrong| panic!("{wrong:?}: {spec}"));
+        assert_eq!(with_events.events.len(), 2, "{text}");
+        assert!(with_events.events.iter().all(|event| event.at == at), "{text}");
+        assert!(text.contains("direction = \"backward\""), "{text}");
+        assert_eq!(history.to_json()["changes"][0]["set"]["delay"], "25ms");
+    }
+
+    #[test]
+    fn changes_beyond_the_limit_are_counted() {
+        let mut history = History::default();
+        (0..=CHANGES_MAX).for_each(|_| history.add(Time::ZERO, Made::Started("g".to_owned())));
+        assert_eq!((history.len(), history.changes.len()), (CHANGES_MAX + 1, CHANGES_MAX));
+    }
+}

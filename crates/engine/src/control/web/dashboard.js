@@ -1,0 +1,196 @@
+// @ts-check
+// The page: connects the state of the network with the map, the list, the charts and the controls.
+
+import { Charts } from "./charts.js";
+import { Controls } from "./controls.js";
+import { BUNDLED_FROM, NetworkMap } from "./map.js";
+import { activity, bits, Network, request } from "./state.js";
+
+/** Rows of the list of links: those that do most come first. */
+const ROWS_MAX = 100;
+
+/** @template {Element} T @param {string} id @returns {T} */
+const get = (id) => /** @type {T} */ (/** @type {unknown} */ (document.getElementById(id)));
+
+const network = new Network();
+const map = new NetworkMap(get("map"), network);
+const charts = new Charts(get("charts"));
+const controls = new Controls(network);
+const search = /** @type {HTMLInputElement} */ (get("search"));
+const bundle = /** @type {HTMLInputElement} */ (get("bundle"));
+/** The canonical description, for what runs on hosts. @type {any} */
+let topology = {};
+let drawnLinks = "";
+let listed = -1;
+
+/** @param {import("./state.js").Link[]} links @param {boolean} adds */
+function choose(links, adds) {
+  const all = links.every((link) => link.chosen);
+  if (!adds) network.links.forEach((link) => { link.chosen = false; });
+  links.forEach((link) => { link.chosen = adds ? !all : true; });
+  showChosen();
+}
+
+function showChosen() {
+  const chosen = network.chosen();
+  const names = chosen.slice(0, 3).map((link) => link.name).join(", ");
+  get("chosen-title").textContent = chosen.length === 0 ? "No link is chosen" : chosen.length > 3 ? `${chosen.length} links: ${names}, …` : names;
+  get("chosen-help").toggleAttribute("hidden", chosen.length > 0);
+  controls.edited.clear();
+  controls.show();
+  charts.show(chosen);
+  map.update();
+  list();
+}
+
+/** Returns the links that the search shows. */
+function shown() {
+  const query = map.query;
+  if (query === "") return network.links;
+  return network.links.filter(({ name, ends }) => [name, ...ends].some((text) => text.toLowerCase().includes(query)));
+}
+
+function list() {
+  const body = /** @type {HTMLTableSectionElement} */ (document.querySelector("#links tbody"));
+  const rank = (/** @type {import("./state.js").Link} */ link) => {
+    const drops = link.directions[0].dropsPerS + link.directions[1].dropsPerS;
+    return (link.chosen ? 1e18 : 0) + (drops > 0 ? 1e15 : 0) + activity(link).load * 1e12 + link.directions[0].outBps + link.directions[1].outBps;
+  };
+  const found = shown();
+  // A short list keeps its order, so that rows do not move under the pointer.
+  const links = found.length <= ROWS_MAX ? found : found.map((link, i) => ({ link, i, rank: rank(link) }))
+    .sort((a, b) => b.rank - a.rank || a.i - b.i).slice(0, ROWS_MAX).map(({ link }) => link);
+  const more = found.length - links.length;
+  get("count").textContent = more > 0 ? `${links.length} with most traffic of ${found.length}` : `${found.length}`;
+  while (body.rows.length > links.length) body.deleteRow(-1);
+  links.forEach((link, i) => {
+    const row = body.rows[i] ?? newRow(body);
+    const { kind, load } = activity(link);
+    const worst = (/** @type {(direction: import("./state.js").Direction) => number} */ value) => Math.max(...link.directions.map(value));
+    const has = link.directions.some((direction) => direction.load !== null);
+    const texts = [
+      link.name, kind === "down" ? "down" : has ? `${(100 * load).toFixed(0)} %` : "–", bits(worst((direction) => direction.outBps)),
+      String(worst((direction) => direction.now.queued_frames ?? 0)), `${(worst((direction) => direction.now.queueing_delay_us ?? 0) / 1000).toFixed(2)} ms`,
+      worst((direction) => direction.dropsPerS).toFixed(0),
+    ];
+    texts.forEach((text, column) => {
+      const cell = row.cells[column + 1];
+      if (cell.textContent !== text) cell.textContent = text;
+    });
+    const box = /** @type {HTMLInputElement} */ (row.cells[0].firstChild);
+    if (box.checked !== link.chosen) box.checked = link.chosen;
+    box.setAttribute("aria-label", link.name);
+    row.dataset.link = link.name;
+    row.className = `${kind}${link.chosen ? " chosen" : ""}`;
+  });
+}
+
+/** @param {HTMLTableSectionElement} body */
+function newRow(body) {
+  const row = body.insertRow();
+  for (let i = 0; i < 7; i += 1) row.insertCell();
+  const box = document.createElement("input");
+  box.type = "checkbox";
+  row.cells[0].append(box);
+  row.addEventListener("click", (event) => {
+    const link = network.links.find(({ name }) => name === row.dataset.link);
+    if (link) choose([link], event.target === box || event.shiftKey || event.ctrlKey || event.metaKey);
+  });
+  return row;
+}
+
+/** Shows what is known about nodes. @param {string[]} names */
+function showNodes(names) {
+  const place = get("node");
+  const lines = names.slice(0, 12).map((name) => {
+    const { kind = "node", name: _, ...table } = (topology.nodes ?? []).find((/** @type {{name: string}} */ node) => node.name === name) ?? {};
+    const words = Object.entries(table).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    const links = network.links.filter(({ ends }) => ends.includes(name)).map((link) => link.name);
+    const note = map.places.find((place) => place.name === name)?.note;
+    return [`${kind} ${name}`, note ?? "", ...words, `links: ${links.slice(0, 20).join(", ")}${links.length > 20 ? ", …" : ""}`].filter(Boolean).join(" · ");
+  });
+  place.replaceChildren(...lines.map((line) => {
+    const item = document.createElement("p");
+    item.textContent = line;
+    return item;
+  }));
+  place.toggleAttribute("hidden", false);
+}
+
+network.onStatus = (text, isGood) => {
+  const status = get("status");
+  status.textContent = text;
+  status.className = isGood ? "good" : "bad";
+  if (!isGood && text.length > 20) problem(text);
+};
+
+/** @param {string} text */
+function problem(text) {
+  const place = get("problem");
+  place.textContent = text;
+  place.toggleAttribute("hidden", text === "");
+}
+
+network.onUpdate = (kind) => {
+  const pipes = network.links.flatMap((link) => link.directions);
+  get("clock").textContent = `${network.at.toFixed(1)} s`;
+  const sum = (/** @type {(direction: import("./state.js").Direction) => number} */ value) => pipes.reduce((sum, pipe) => sum + value(pipe), 0);
+  const late = sum((pipe) => pipe.now.late ?? 0);
+  get("totals").textContent = `${network.links.length} links · ${bits(sum((pipe) => pipe.outBps))}/s · ${sum((pipe) => pipe.dropsPerS).toFixed(0)} drops/s · ${late} frames more than ${network.tolerance} late${network.missed ? ` · ${network.missed} samples missed` : ""}`;
+  problem(network.failures.map(({ host, failure }) => `${host}: ${failure}`).join("; "));
+  const names = network.links.map((link) => link.name).join("\n");
+  if (kind === "state" && names !== drawnLinks) {
+    drawnLinks = names;
+    redraw();
+  }
+  if (network.changes !== listed) {
+    listed = network.changes;
+    controls.list();
+  }
+  controls.show();
+  map.update();
+  list();
+  charts.update();
+};
+
+async function redraw() {
+  const [picture, description] = await Promise.all([request("/picture"), request("/topology")]);
+  if (!picture.ok) return;
+  map.places = (await picture.json()).nodes;
+  topology = await description.json();
+  document.title = topology.name ? `${topology.name} – fastpath` : "fastpath";
+  bundle.checked = network.links.length >= BUNDLED_FROM;
+  map.isBundled = bundle.checked;
+  map.draw();
+  map.fit();
+}
+
+search.addEventListener("input", () => {
+  map.query = search.value.trim().toLowerCase();
+  map.draw();
+  list();
+});
+bundle.addEventListener("change", () => {
+  map.isBundled = bundle.checked;
+  map.draw();
+  map.fit();
+});
+get("nearer").addEventListener("click", () => map.zoom(1 / 1.4));
+get("farther").addEventListener("click", () => map.zoom(1.4));
+get("fit").addEventListener("click", () => map.fit());
+get("choose-shown").addEventListener("click", () => choose(shown(), false));
+get("choose-none").addEventListener("click", () => choose([], false));
+map.onChoose = choose;
+map.onNode = showNodes;
+addEventListener("keydown", (event) => {
+  const isTyping = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
+  if (event.key === "Escape") {
+    if (event.target === search && search.value !== "") return;
+    choose([], false);
+  } else if (event.key === "/" && !isTyping) {
+    event.preventDefault();
+    search.focus();
+  }
+});
+addEventListener("resize", () => map.show());
+network.follow();

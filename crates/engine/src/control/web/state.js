@@ -1,0 +1,212 @@
+// @ts-check
+// The state of the network, from GET /events, and requests to the engine.
+
+/** Samples that charts keep: two minutes. */
+const KEPT = 300;
+/** With at most this many links all of them keep samples; otherwise the chosen ones do. */
+const KEEP_ALL_MAX = 100;
+
+/** The token is after # in the address of the page: a browser does not send that part. */
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+
+/** @param {string} path @param {RequestInit} [options] */
+export function request(path, options = {}) {
+  const headers = { ...(token ? { authorization: `Bearer ${token}` } : {}), ...options.headers };
+  return fetch(path, { ...options, headers, cache: "no-store" });
+}
+
+/** Sends JSON. Returns the answer, or throws an error with its text. @param {string} path @param {unknown} [body] */
+export async function post(path, body) {
+  const answer = await request(path, {
+    method: "POST", headers: { "content-type": "application/json" }, body: body === undefined ? "" : JSON.stringify(body),
+  });
+  const data = await answer.json();
+  if (!answer.ok) throw new Error(data.error);
+  return data;
+}
+
+/** @typedef {{name: string, ends: [string, string], directions: Direction[], chosen: boolean}} Link */
+
+/** One direction of a link. */
+export class Direction {
+  /** @param {any} parameters @param {string} from @param {string} to */
+  constructor(parameters, from, to) {
+    this.parameters = parameters;
+    this.from = from;
+    this.to = to;
+    /** @type {Record<string, number>} */
+    this.now = {};
+    this.inBps = 0;
+    this.outBps = 0;
+    this.dropsPerS = 0;
+    /** @type {Record<string, number>} */
+    this.dropRates = {};
+    /** The used fraction of the rate. @type {number | null} */
+    this.load = null;
+    /** @type {number[][]} */
+    this.history = [];
+  }
+
+  /** Takes the counters of a sample `seconds` after the one before. @param {Record<string, number>} next @param {number} seconds */
+  update(next, seconds) {
+    const rate = (/** @type {string} */ field) => Math.max(0, (next[field] - (this.now[field] ?? next[field])) / seconds);
+    this.inBps = 8 * rate("bytes_in");
+    this.outBps = 8 * rate("bytes_out");
+    this.dropRates = {};
+    this.dropsPerS = 0;
+    for (const field of Object.keys(next)) {
+      if (!field.startsWith("dropped.")) continue;
+      const drops = rate(field);
+      this.dropsPerS += drops;
+      this.dropRates[field.slice(8)] = drops;
+    }
+    const bps = bitsOf(this.parameters.rate);
+    this.load = bps ? (this.outBps + 8 * this.parameters.overhead * rate("frames_out")) / bps : null;
+    this.now = next;
+  }
+
+  /** @param {number} at @param {boolean} isKept */
+  keep(at, isKept) {
+    if (!isKept) {
+      this.history.length = 0;
+      return;
+    }
+    const { queued_frames: queued, queueing_delay_us: delay, lateness_p99_us: late } = this.now;
+    this.history.push([at, this.inBps / 1e6, this.outBps / 1e6, queued, delay / 1000, this.dropsPerS, late / 1000]);
+    if (this.history.length > KEPT) this.history.shift();
+  }
+}
+
+/** Returns the bits per second of a rate as the engine writes it; null: unlimited. @param {string} text */
+export function bitsOf(text) {
+  const found = /^([\d.]+)([kMGT]?)bit$/.exec(text);
+  if (!found) return null;
+  return Number(found[1]) * { "": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12 }[/** @type {""} */ (found[2])];
+}
+
+/** Returns the milliseconds of a duration as the engine writes it. @param {string} text */
+export function millisOf(text) {
+  const found = /^([\d.]+)(ps|ns|us|ms|s)$/.exec(text);
+  return found ? Number(found[1]) * { ps: 1e-9, ns: 1e-6, us: 1e-3, ms: 1, s: 1000 }[/** @type {"s"} */ (found[2])] : 0;
+}
+
+/** @param {number} bps */
+export function bits(bps) {
+  for (const [size, unit] of /** @type {[number, string][]} */ ([[1e9, "Gbit"], [1e6, "Mbit"], [1e3, "kbit"]])) {
+    if (bps >= size) return `${(bps / size).toFixed(2)} ${unit}`;
+  }
+  return `${bps.toFixed(0)} bit`;
+}
+
+export class Network {
+  constructor() {
+    this.at = 0;
+    /** @type {Link[]} */
+    this.links = [];
+    /** @type {string[]} */
+    this.fields = [];
+    /** @type {{host: string, failure: string}[]} */
+    this.failures = [];
+    this.changes = -1;
+    this.missed = 0;
+    this.tolerance = "";
+    /** Called after each event. @type {(kind: "state" | "sample") => void} */
+    this.onUpdate = () => {};
+    /** Called with the state of the connection. @type {(text: string, isGood: boolean) => void} */
+    this.onStatus = () => {};
+  }
+
+  /** Follows the engine for ever. */
+  async follow() {
+    for (;;) {
+      try {
+        const answer = await request("/events");
+        if (answer.status === 401) {
+          this.onStatus("This page needs the address with the token that the engine printed.", false);
+          return;
+        }
+        if (!answer.ok || !answer.body) throw new Error();
+        await this.read(answer.body.getReader());
+      } catch {
+        // The engine has ended, or the connection broke.
+      }
+      this.onStatus("no connection", false);
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+
+  /** Reads server-sent events. @param {ReadableStreamDefaultReader<Uint8Array>} reader */
+  async read(reader) {
+    const decoder = new TextDecoder();
+    let text = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      text += decoder.decode(value, { stream: true });
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const [event, data] = text.slice(0, end).split("\n");
+        text = text.slice(end + 2);
+        this.take(event.slice("event: ".length), JSON.parse(data.slice("data: ".length)));
+      }
+    }
+  }
+
+  /** @param {string} kind @param {any} data */
+  take(kind, data) {
+    const seconds = Math.max(1e-3, data.at_s - this.at);
+    if (kind === "state") {
+      const before = new Map(this.links.map((link) => [link.name, link]));
+      this.fields = data.fields;
+      this.tolerance = data.tolerance;
+      this.failures = data.failures;
+      this.missed += data.missed;
+      this.links = data.links.map((/** @type {any} */ { name, ends, directions }) => {
+        const old = before.get(name);
+        const make = (/** @type {any} */ parameters, /** @type {number} */ i) => {
+          if (!old) return new Direction(parameters, ends[i], ends[1 - i]);
+          old.directions[i].parameters = parameters;
+          return old.directions[i];
+        };
+        return { name, ends, directions: directions.map(make), chosen: old?.chosen ?? false };
+      });
+    }
+    for (const [index, parameters] of data.parameters ?? []) this.direction(index).parameters = parameters;
+    const isNew = new Set();
+    for (const [index, ...values] of data.rows) {
+      isNew.add(index);
+      this.direction(index).update(Object.fromEntries(this.fields.map((field, i) => [field, values[i]])), seconds);
+    }
+    const keepsAll = this.links.length <= KEEP_ALL_MAX;
+    this.links.forEach((link, number) => link.directions.forEach((direction, i) => {
+      // A direction that is not in the sample has moved nothing.
+      if (!isNew.has(2 * number + i)) direction.update(direction.now, seconds);
+      direction.keep(data.at_s, keepsAll || link.chosen);
+    }));
+    this.at = data.at_s;
+    const changed = this.changes !== data.changes;
+    this.changes = data.changes;
+    this.onStatus("live", true);
+    this.onUpdate(kind === "state" || changed ? "state" : "sample");
+  }
+
+  /** @param {number} index */
+  direction(index) {
+    return this.links[index >> 1].directions[index & 1];
+  }
+
+  chosen() {
+    return this.links.filter((link) => link.chosen);
+  }
+}
+
+/** Returns how much a link does: its class for colours, and its larger load. @param {Link} link */
+export function activity({ directions }) {
+  const load = Math.max(...directions.map((direction) => direction.load ?? 0));
+  let kind = "low";
+  if (directions.some((direction) => direction.parameters.state !== "up")) kind = "down";
+  else if (directions.some((direction) => direction.dropsPerS > 0)) kind = "lossy";
+  else if (load >= 0.9) kind = "high";
+  else if (load >= 0.5) kind = "middle";
+  else if (directions.every((direction) => direction.outBps === 0)) kind = "idle";
+  return { kind, load };
+}
