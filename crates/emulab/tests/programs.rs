@@ -33,7 +33,7 @@ fn commands(topology: &Topology) -> Vec<(u64, &str, &str)> {
 fn start_commands_and_program_agents_run_at_their_times() {
     let (topology, _) = read(&chain(
         "tb-set-node-startcmd $a \"sh /share/start.sh\"\n\
-         set p [$b program-agent -command \"iperf3 -c a\" -timeout 5 -dir /tmp]\n\
+         set p [$b program-agent -command \"iperf3 -c a\" -timeout 5 -dir work]\n\
          set q [new Program $ns]\n$q set node $a\n$q set command ls\n\
          $ns at 10.0 \"$p start\"\n$ns at 3.0 \"$q run; $x down\"\n$ns at 4.0 {$q start -command \"id -u\"}",
     ));
@@ -43,7 +43,7 @@ fn start_commands_and_program_agents_run_at_their_times() {
             (0, "a", "sh /share/start.sh"),
             (3, "a", "ls"),
             (4, "a", "id -u"),
-            (10, "b", "cd '/tmp' && { timeout 5 sh -c 'iperf3 -c a'\n}"),
+            (10, "b", "cd 'work' && { timeout 5 sh -c 'iperf3 -c a'\n}"),
         ]
     );
     assert_eq!(topology.events.len(), 1);

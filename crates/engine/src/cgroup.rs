@@ -21,9 +21,9 @@ pub(crate) fn memory_limit() -> Option<u64> {
     lowest_limit(&Cgroup::own("memory")?, |file| fs::read_to_string(file).ok())
 }
 
-/// Asks for the highest share of the processors for the cgroup of this process, if only this process
-/// and its children are in it. The priority of a thread holds inside its cgroup only. Returns what to tell the user if
-/// other cgroups come before this one.
+/// Asks for the highest share of the processors for the cgroup of this process, if only this
+/// process and its children are in it. The priority of a thread holds inside its cgroup only.
+/// Returns what to tell the user if other cgroups come before this one.
 pub(crate) fn raise_weight() -> Option<String> {
     let cgroup = Cgroup::own("cpu")?;
     let read = |file: &Path| fs::read_to_string(file).ok();
@@ -47,8 +47,8 @@ impl Cgroup {
         Cgroup::of(controller, &cgroups, &mounts)
     }
 
-    /// Finds the cgroup in these texts of /proc. A controller is in a hierarchy of version 1, or else
-    /// in that of version 2.
+    /// Finds the cgroup in these texts of /proc. A controller is in a hierarchy of version 1, or
+    /// else in that of version 2.
     fn of(controller: &str, cgroups: &str, mounts: &str) -> Option<Cgroup> {
         let named = |list: &str| list.split(',').any(|name| name == controller);
         let of_version = |version: usize| {

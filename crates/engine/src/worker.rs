@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   port ──rx_burst──▶ stamp ──▶ Network::push_burst  Network::pop_burst ──▶ backlog ──tx_burst──▶ port
-//!          (close to the end of the poll: an                    (what the port does not take now waits,
-//!           earlier stamp lets frames out early)                 bounded; beyond that it is counted)
+//!          (close to the end of the poll: an                    (what the port does not take now
+//!          waits,
+//!           earlier stamp lets frames out early)                 bounded; beyond that it is
+//!           counted)
 //! ```
 //!
 //! One worker is one thread that runs each frame to completion. It owns its network, frame pool and
@@ -260,7 +262,8 @@ impl<O: Observer> Worker<O> {
         received
     }
 
-    /// Sends the frames of packet-outs by their nodes. Returns true if a switch had something to do.
+    /// Sends the frames of packet-outs by their nodes. Returns true if a switch had something to
+    /// do.
     fn inject(&mut self) -> bool {
         let mut had_work = false;
         for (node, control) in &self.switches {
@@ -483,8 +486,8 @@ impl<O: Observer> Worker<O> {
         }
     }
 
-    /// Returns memory that no frame uses to the system, on a thread of its own: this takes long where
-    /// many frames were held.
+    /// Returns memory that no frame uses to the system, on a thread of its own: this takes long
+    /// where many frames were held.
     fn release_memory(&mut self) {
         self.has_released = true;
         let unused = self.network.pool_mut().take_unused();

@@ -1,5 +1,5 @@
-//! Reports hosts whose first process ends while the lab is up: a container, or the PID namespace of a
-//! host. Their programs end with it, and the lab goes on.
+//! Reports hosts whose first process ends while the lab is up: a container, or the PID namespace of
+//! a host. Their programs end with it, and the lab goes on.
 
 use crate::first::Inside;
 use crate::host::Host;

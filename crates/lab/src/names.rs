@@ -21,9 +21,9 @@ pub(crate) fn hosts(topology: &Topology) -> String {
 
 /// Returns /etc/resolv.conf of the hosts of a lab.
 ///
-/// Hosts of a lab with an uplink ask the uplink. A lab without one has no name server. The servers of the machine cannot be reached from a
-/// host, and a program would wait for each of them. Without one the resolver asks 127.0.0.1
-/// (resolv.conf(5)), which refuses at once.
+/// Hosts of a lab with an uplink ask the uplink. A lab without one has no name server. The servers
+/// of the machine cannot be reached from a host, and a program would wait for each of them. Without
+/// one the resolver asks 127.0.0.1 (resolv.conf(5)), which refuses at once.
 pub(crate) fn resolv_conf(topology: &Topology) -> String {
     let machine = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     uplink::resolv_conf(topology, &machine).unwrap_or_else(none)

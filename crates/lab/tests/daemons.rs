@@ -143,11 +143,12 @@ fn a_stream_of_pim_reaches_the_receivers_that_joined_and_no_other() {
     let deadline = Instant::now() + Duration::from_secs(90);
     let mut counts = [0, 0];
     let payload = [7; 1000];
+    let (_open, pace) = std::sync::mpsc::channel::<()>();
     while counts.iter().any(|count| *count < 100) {
         assert!(Instant::now() < deadline, "{counts:?}");
         sender.send_to(&payload, (group, 5001)).unwrap();
-        // The pace of the stream.
-        std::thread::sleep(Duration::from_millis(5));
+        // The pace of the stream: a wait for a message that does not come.
+        let _ = pace.recv_timeout(Duration::from_millis(5));
         for (receiver, count) in receivers.iter().zip(&mut counts) {
             while receiver.recv(&mut [0; 2000]).is_ok() {
                 *count += 1;

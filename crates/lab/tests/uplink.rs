@@ -282,7 +282,8 @@ fn a_host_reaches_the_internet_by_name_as_root_and_only_one_table_is_added() {
     assert_eq!(ours.matches("table ").count(), 1, "{ours}");
     assert!(ours.contains("table inet fastpath_uplink_0_"), "{ours}");
     forwarded_ports_lead_to_hosts(&world, web);
-    // A second lab with an uplink: its ports are in use, and without them it works beside the first.
+    // A second lab with an uplink: its ports are in use, and without them it works beside the
+    // first.
     let (_, text) = world.output(&mut world.lab(&[], "other", CURL));
     assert!(text.contains("error: uplink internet: port 8080 of this machine: Address"), "{text}");
     assert!(text.contains("write another port in forward"), "{text}");
@@ -340,8 +341,10 @@ fn after_kill_9_nothing_is_left() {
         lab.kill().unwrap();
         lab.wait().unwrap();
         // The keeper works on its own.
+        let (_open, pace) = std::sync::mpsc::channel::<()>();
         let gone = (0..100).any(|_| {
-            thread::sleep(Duration::from_millis(50));
+            // A wait for a message that does not come.
+            let _ = pace.recv_timeout(Duration::from_millis(50));
             world.state() == before
         });
         assert!(gone, "round {round}: {:?} is not {before:?}", world.state());

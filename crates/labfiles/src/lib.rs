@@ -17,8 +17,8 @@
 //! The differences from containerlab:
 //!
 //! - there is no management network;
-//! - nodes of kind `linux` are hosts, and those of kind `bridge` and `ovs-bridge` are switches of the
-//!   lab, not of the machine;
+//! - nodes of kind `linux` are hosts, and those of kind `bridge` and `ovs-bridge` are switches of
+//!   the lab, not of the machine;
 //! - with [`Options::only_linux`] the other nodes are stubs: their links exist and lead nowhere.
 //!
 //! Of netlab's topologies the nodes of device `linux` run, with the addresses that netlab assigns.

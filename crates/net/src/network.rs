@@ -573,8 +573,8 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Lets the executor of an OpenFlow node take over what has changed, and sends frames by ports of
-    /// the node at `now`. A node of another kind sends none.
+    /// Lets the executor of an OpenFlow node take over what has changed, and sends frames by ports
+    /// of the node at `now`. A node of another kind sends none.
     pub fn originate(&mut self, now: Time, node: NodeId, frames: impl IntoIterator<Item = (u32, Vec<u8>)>) {
         self.advance(now);
         let running = self.nodes.iter_mut().find(|running| running.id == node);

@@ -2,8 +2,8 @@
 //! each frame.
 //!
 //! Interface `i` is port `i + 1`. The rules come from the topology. Unless the executor has a
-//! controller, frames to one are dropped. Loops of OpenFlow switches are not blocked, because the rules
-//! determine the paths.
+//! controller, frames to one are dropped. Loops of OpenFlow switches are not blocked, because the
+//! rules determine the paths.
 
 use crate::fate::{NodeAction, Reason};
 use crate::pool::{Frame, FramePool};

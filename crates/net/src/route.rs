@@ -67,8 +67,8 @@ impl Routes {
     }
 
     /// Returns the routes of a node: connected subnets first, then the others in order of distance.
-    /// With `ecmp` a router has several with one prefix. Empty for switches. A host with exactly one
-    /// adjacent router has a default route instead of the others, unless it is attached to a
+    /// With `ecmp` a router has several with one prefix. Empty for switches. A host with exactly
+    /// one adjacent router has a default route instead of the others, unless it is attached to a
     /// namespace that exists.
     pub fn of(&self, node: NodeId) -> &[Route] {
         &self.nodes[node.0 as usize]
@@ -138,8 +138,8 @@ impl LiveLinks {
         self.is_up[topology.node(node).interfaces[interface].link.0 as usize]
     }
 
-    /// Searches routers breadth-first from one node, by distance. Within a distance nodes are in the
-    /// order of the first hop that leads to them, so the first next hop of a segment wins ties.
+    /// Searches routers breadth-first from one node, by distance. Within a distance nodes are in
+    /// the order of the first hop that leads to them, so the first next hop of a segment wins ties.
     fn search(&self, topology: &Topology, from: NodeId, family: Family) -> FoundRoutes {
         let is_multipath = topology.routing.is_multipath && topology.node(from).is_router();
         let mut found = FoundRoutes { routes: Vec::new(), gateways: Vec::new() };
@@ -594,8 +594,8 @@ mod tests {
         }
     }
 
-    /// The next hops of all shortest paths from a router to the nearest segments with a prefix, a set
-    /// for each of these segments, by relaxation over all pairs of routers.
+    /// The next hops of all shortest paths from a router to the nearest segments with a prefix, a
+    /// set for each of these segments, by relaxation over all pairs of routers.
     fn all_next_hops(
         net: &Topology,
         is_up: &dyn Fn(LinkId) -> bool,
@@ -629,7 +629,8 @@ mod tests {
         let on = |node: u32, index: usize| {
             net.nodes[node as usize].interfaces[index].addresses.iter().any(|net| net.trunc() == prefix)
         };
-        // By segment: its distance, and the routers on it at that distance. Hosts make a segment have the subnet too.
+        // By segment: its distance, and the routers on it at that distance. Hosts make a segment
+        // have the subnet too.
         let mut segments: BTreeMap<(u32, usize), BTreeSet<u32>> = BTreeMap::new();
         for router in &routers {
             for index in usable(*router).filter(|_| distance.contains_key(&(from, *router))) {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! This file is the forwarding path. ARP, ND, echo replies and ICMP errors are in
-//! `router_slow_path.rs`. Multicast is not routed. There is no routing protocol: routes are static or
-//! follow the states of links (`route.rs`).
+//! `router_slow_path.rs`. Multicast is not routed. There is no routing protocol: routes are static
+//! or follow the states of links (`route.rs`).
 
 use crate::fate::{NodeAction, Reason};
 use crate::nat::Nat;

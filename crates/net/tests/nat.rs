@@ -1,5 +1,5 @@
-//! NATs in virtual time: mapping and filtering as applications see them, hole punching, hairpinning,
-//! ICMP errors, fragments, and frame accounting.
+//! NATs in virtual time: mapping and filtering as applications see them, hole punching,
+//! hairpinning, ICMP errors, fragments, and frame accounting.
 
 use fastpath_net::{EdgeId, Network, Options};
 use fastpath_units::{Duration, Time};

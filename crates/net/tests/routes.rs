@@ -78,8 +78,8 @@ fn traffic_leaves_a_link_at_the_instant_at_which_it_goes_down_and_returns_with_i
         }
         delays.extend(collect(&mut network, ms(100)));
         let arrived: Vec<u64> = delays.iter().map(|(at, _)| at.as_ns() / 1_000_000).collect();
-        // Over p a packet takes 2 ms, over q 6 ms. The packet of 9 ms enters p-t just before it goes
-        // down. What propagates then arrives.
+        // Over p a packet takes 2 ms, over q 6 ms. The packet of 9 ms enters p-t just before it
+        // goes down. What propagates then arrives.
         let over_p = (0..10).chain(20..30);
         let mut expected: Vec<u64> = over_p.map(|at| at + 2).chain((10..20).map(|at| at + 6)).collect();
         expected.sort_unstable();
@@ -128,8 +128,8 @@ fn flows_by_path(paths: usize, flows: u32, seed: u64) -> Vec<u64> {
 }
 
 /// A chi-square test of equal shares. The bounds are the quantiles at 1 − 10⁻⁶ of 1, 2, 3 and 7
-/// degrees of freedom. With 8 seeds and 4 numbers of paths a correct choice fails with a probability
-/// of 3·10⁻⁵; the seeds are fixed, so the test passes always or never.
+/// degrees of freedom. With 8 seeds and 4 numbers of paths a correct choice fails with a
+/// probability of 3·10⁻⁵; the seeds are fixed, so the test passes always or never.
 #[test]
 fn flows_spread_evenly_over_shortest_paths() {
     for (paths, bound) in [(2, 23.93), (3, 27.64), (4, 30.67), (8, 40.52)] {

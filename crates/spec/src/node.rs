@@ -298,7 +298,8 @@ fn write_by_link<T: ToString>(given: &[OnLink<T>]) -> Value {
 }
 
 impl NodeRole {
-    /// Returns the key of this kind in a spec: `host`, `router`, `nat`, `uplink`, `switch` or `openflow`.
+    /// Returns the key of this kind in a spec: `host`, `router`, `nat`, `uplink`, `switch` or
+    /// `openflow`.
     pub fn key(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(key, _)| key)
     }

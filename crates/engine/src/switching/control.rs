@@ -211,9 +211,9 @@ impl Control {
         next
     }
 
-    /// Waits until every frame that the worker had begun with has been offered to its port. No frame
-    /// leaves by an earlier state of the switch after that, except those for which a port has no
-    /// room.
+    /// Waits until every frame that the worker had begun with has been offered to its port. No
+    /// frame leaves by an earlier state of the switch after that, except those for which a port has
+    /// no room.
     pub fn wait_for_burst(&self) {
         // Pairs with the fence of `begin_turn`: the worker sees the changes, or this its turn.
         fence(Ordering::SeqCst);

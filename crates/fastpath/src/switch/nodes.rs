@@ -24,7 +24,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// The longest name of a port (OFP_MAX_PORT_NAME_LEN without its end).
 const NAME_MAX: usize = 15;
 
-/// Lets every OpenFlow node that has controllers be served by an agent of its own. Files are relative to
+/// Lets every OpenFlow node that has controllers be served by an agent of its own. Files are
+/// relative to
 /// `directory`.
 ///
 /// # Errors
@@ -124,8 +125,8 @@ fn node_switch(
     Ok((NodeSwitch { node: node.name.clone(), control: control.clone(), serve: Arc::new(serve) }, control))
 }
 
-/// Names and hardware addresses of the ports of a node, as controllers see them: a port has the name
-/// of the node at the other end of its link.
+/// Names and hardware addresses of the ports of a node, as controllers see them: a port has the
+/// name of the node at the other end of its link.
 fn ports(topology: &Topology, node: &Node) -> BTreeMap<u32, PortInfo> {
     let numbered = (1..).zip(&node.interfaces);
     let info = numbered.map(|(number, interface)| {

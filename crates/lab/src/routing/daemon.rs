@@ -232,8 +232,8 @@ pub(crate) fn places(lab: &Path, node: &Node) -> io::Result<Vec<Placed>> {
     Ok(all)
 }
 
-/// Places `source` at /run/NAME. If the machine has no such directory, /run becomes a directory with
-/// it and everything that is in /run now.
+/// Places `source` at /run/NAME. If the machine has no such directory, /run becomes a directory
+/// with it and everything that is in /run now.
 fn over_run(own: &Path, source: PathBuf, name: &str) -> io::Result<Vec<Placed>> {
     let placed = |source: PathBuf, target: PathBuf| Placed { source, target, is_read_only: false };
     let target = Path::new("/run").join(name);

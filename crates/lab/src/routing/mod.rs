@@ -5,8 +5,8 @@
 //!  author's file ──────────────────────────────┴▶ <lab>/routers/<router>/ ─▶ daemons (daemon.rs)
 //! ```
 //!
-//! A daemon sees its own /etc/frr, /run/frr and /run/bird, so that `vtysh` and `birdc` in the router
-//! reach it. Its processes are in the scope of the lab and end with it.
+//! A daemon sees its own /etc/frr, /run/frr and /run/bird, so that `vtysh` and `birdc` in the
+//! router reach it. Its processes are in the scope of the lab and end with it.
 
 mod bird;
 mod daemon;

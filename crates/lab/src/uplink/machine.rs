@@ -1,8 +1,8 @@
 //! An uplink as root: a veth pair to this machine, which masquerades and forwards.
 //!
 //! Ours on the machine are the interface, which ends with the namespace of the uplink, the nftables
-//! table `fastpath_uplink_N_PROCESS`, and settings that the machine needs to forward. The table says that an
-//! uplink is up. With the last table the settings return to what they were: the file
+//! table `fastpath_uplink_N_PROCESS`, and settings that the machine needs to forward. The table
+//! says that an uplink is up. With the last table the settings return to what they were: the file
 //! `/run/fastpath-uplink-NETNS` has them, with a lock that protects tables and settings.
 //!
 //! A keeper, as that of a scope, removes the table when this process has ended, even by `kill -9`.

@@ -7,8 +7,8 @@
 //!             ▼ host:port ◀─ relay ── forwarded ports of this machine
 //! ```
 //!
-//! The namespace translates the addresses of the lab to one of its own, so subnets of the lab may be
-//! those of networks outside. Of this machine one nftables table is ours (`machine.rs`); a user
+//! The namespace translates the addresses of the lab to one of its own, so subnets of the lab may
+//! be those of networks outside. Of this machine one nftables table is ours (`machine.rs`); a user
 //! changes nothing (`user.rs`). Names and forwarded ports go through sockets of this process
 //! (`relay.rs`): a name server such as 127.0.0.53 is reached from there only.
 

@@ -172,7 +172,8 @@ async fn serve_tcp(listener: TcpListener, to: Targets, from: Side) {
         let (to, from) = (to.now(), from.clone());
         spawn_local(async move {
             for target in to {
-                // A target that does not answer: the next one. Without any the connection is closed.
+                // A target that does not answer: the next one. Without any the connection is
+                // closed.
                 if let Ok(far) = from.connect(target).await {
                     carry(near, far).await;
                     break;

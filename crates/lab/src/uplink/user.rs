@@ -74,8 +74,8 @@ fn pasta(families: [bool; 2]) -> (Vec<String>, Transfer) {
     (words.into_iter().map(str::to_owned).collect(), Transfer { v4: None, v6: None })
 }
 
-/// slirp4netns writes to a pipe, its standard input, when it is ready. It has addresses of its own; that of IPv6
-/// would come by a router advertisement, which hosts of a lab do not take.
+/// slirp4netns writes to a pipe, its standard input, when it is ready. It has addresses of its own;
+/// that of IPv6 would come by a router advertisement, which hosts of a lab do not take.
 fn slirp4netns(families: [bool; 2]) -> (Vec<String>, Transfer) {
     let mut words = vec!["--configure", "--mtu=1500", "--disable-host-loopback", "--disable-dns"];
     words.extend(["--cidr=198.18.0.0/24", "--ready-fd=0"]);

@@ -172,8 +172,8 @@ impl Nat {
         Ok(rewrite)
     }
 
-    /// Translates an ICMP error (RFC 5508 §4.2) and returns its new destination. `None`: it is about
-    /// no session.
+    /// Translates an ICMP error (RFC 5508 §4.2) and returns its new destination. `None`: it is
+    /// about no session.
     fn error(
         &mut self,
         rx: &mut RxContext,

@@ -58,8 +58,8 @@ impl Ports {
         self.used[usize::from(port) / 64] >> (port % 64) & 1 > 0
     }
 
-    /// The first free port among those of `mask`, from `from` to the end of the range, then from its
-    /// start.
+    /// The first free port among those of `mask`, from `from` to the end of the range, then from
+    /// its start.
     fn round(&self, from: u16, range: &RangeInclusive<u16>, mask: u64) -> Option<u16> {
         self.first(from, *range.end(), mask).or_else(|| self.first(*range.start(), from, mask))
     }

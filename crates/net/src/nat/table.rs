@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A mapping lives as long as it has sessions. A session ends some time after its last packet;
-//! until the next packet comes nobody can tell, so the table needs no timer of its own. The slow
+//! it makes no difference before the next packet comes, so the table needs no timer of its own. The slow
 //! and obvious twin of this file is `oracle.rs`.
 
 use super::ports::Ports;
@@ -170,8 +170,8 @@ impl Table {
         }
     }
 
-    /// Returns the outside endpoint of a packet from `inside` to `remote`, whose mapping and session
-    /// are made if there are none.
+    /// Returns the outside endpoint of a packet from `inside` to `remote`, whose mapping and
+    /// session are made if there are none.
     pub(crate) fn outbound(
         &mut self,
         seen: Seen,

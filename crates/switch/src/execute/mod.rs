@@ -115,8 +115,8 @@ pub trait Executor: Send {
 
 /// Executes the packets of one thread, while other threads change the switch.
 pub trait Forwarder: Send {
-    /// Begins a burst at `now`. The newest state that [`Executor::update`] has published is in force
-    /// for it.
+    /// Begins a burst at `now`. The newest state that [`Executor::update`] has published is in
+    /// force for it.
     fn begin(&mut self, now: Time);
 
     /// Executes a frame of the burst, as [`Executor::execute`] does.

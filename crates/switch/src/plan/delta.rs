@@ -87,7 +87,8 @@ impl Delta {
         let behind = OnceLock::new();
         let change = Arc::new(Change { rank, rule, behind, earlier: earlier.map_or(NONE, |(_, slot)| slot) });
         if let Err(change) = self.changes.try_push(change) {
-            // Another clone was changed since: its entries must not be mixed with those of this one.
+            // Another clone was changed since: its entries must not be mixed with those of this
+            // one.
             let Change { rank, rule, .. } = &*change;
             let (rank, rule) = (rank.clone(), rule.clone());
             *self = self.copy();
