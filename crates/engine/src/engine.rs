@@ -219,20 +219,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     if let Some(endpoint) = &server.dashboard {
         options.notice.send(&format!("dashboard at {}", endpoint.page()));
     }
-    if let Some(limit) =
-        cgroup::memory_limit().filter(|limit| options.network.pool_limit.get() as u64 > *limit)
-    {
-        let pool_limit = Bytes(options.network.pool_limit.get() as u64);
-        options.notice.send(&format!(
-            "frames may take {pool_limit} of memory, more than the limit of the cgroup, {}: the run may be killed",
-            Bytes(limit)
-        ));
-    }
-    if options.idle.unwrap_or_default() == Idle::Save
-        && let Some(low) = cgroup::raise_weight()
-    {
-        options.notice.send(&low);
-    }
+    notice_of_cgroup(&options);
     let clock = Clock::start();
     let pool_limit = options.network.pool_limit.get() / parts.len();
     let network = fastpath_net::Options {
@@ -286,6 +273,24 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         running.serving.0.push(serving);
     }
     Ok(running)
+}
+
+/// Says what the cgroup does not allow: the memory of frames, and the weight of the CPU.
+fn notice_of_cgroup(options: &Options) {
+    if let Some(limit) =
+        cgroup::memory_limit().filter(|limit| options.network.pool_limit.get() as u64 > *limit)
+    {
+        let pool_limit = Bytes(options.network.pool_limit.get() as u64);
+        options.notice.send(&format!(
+            "frames may take {pool_limit} of memory, more than the limit of the cgroup, {}: the run may be killed",
+            Bytes(limit)
+        ));
+    }
+    if options.idle.unwrap_or_default() == Idle::Save
+        && let Some(low) = cgroup::raise_weight()
+    {
+        options.notice.send(&low);
+    }
 }
 
 /// Returns the policy that the options describe.

@@ -153,7 +153,7 @@ fn node(index: usize, kind: u8) -> NodeDescription {
         node.uplink.forwards.push(Forward { listen, host: "first".to_owned(), port: 80 });
     }
     if kind == 0 {
-        node.assign = index % 2 == 0;
+        node.assign = index.is_multiple_of(2);
         node.sysctls = [("net.ipv4.ip_forward".to_owned(), index.to_string())].into();
         node.exec = vec!["echo \"a\"".to_owned(), format!("sleep {index} &")];
     }
@@ -167,8 +167,8 @@ fn node(index: usize, kind: u8) -> NodeDescription {
 /// No daemon, or one with some protocols or the author's configuration.
 fn daemon(index: usize) -> Option<RoutingDaemon> {
     let settings = ProtocolSettings {
-        hello: (index % 2 == 0).then_some(1),
-        dead: (index % 3 == 0).then_some(4),
+        hello: index.is_multiple_of(2).then_some(1),
+        dead: index.is_multiple_of(3).then_some(4),
         area: Some("0.0.0.7".to_owned()),
         ..ProtocolSettings::default()
     };
@@ -178,7 +178,7 @@ fn daemon(index: usize) -> Option<RoutingDaemon> {
         ..ProtocolSettings::default()
     };
     let program = [DaemonProgram::Frr, DaemonProgram::Bird][index % 2];
-    (index % 4 > 0).then(|| RoutingDaemon {
+    (!index.is_multiple_of(4)).then(|| RoutingDaemon {
         program,
         router_id: (index % 3 == 1).then(|| "1.2.3.4".parse().expect("an address")),
         protocols: [(ProtocolKind::Ospf, settings), (ProtocolKind::Bgp, bgp)]
@@ -186,7 +186,7 @@ fn daemon(index: usize) -> Option<RoutingDaemon> {
             .take(index % 4)
             .collect(),
         config: (index % 4 == 3).then(|| "router ospf\nexit\n".to_owned()),
-        static_routes: index % 3 == 0,
+        static_routes: index.is_multiple_of(3),
     })
 }
 
@@ -200,7 +200,7 @@ fn host(index: usize, kind: u8) -> HostSettings {
         _ => return HostSettings::default(),
     };
     let command = if origin.is_container() { vec!["sleep".to_owned(), "1 h".to_owned()] } else { Vec::new() };
-    let env = [("A".to_owned(), index.to_string())].into_iter().filter(|_| index % 2 == 0).collect();
+    let env = [("A".to_owned(), index.to_string())].into_iter().filter(|_| index.is_multiple_of(2)).collect();
     let binds = ["/p:/q:ro", "r:/s"].iter().take(index % 3).map(|bind| bind.parse().expect("a bind"));
     let private = ["/var/run"].iter().take(index % 2).map(|&directory| directory.to_owned()).collect();
     let binds = binds.collect();

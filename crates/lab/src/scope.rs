@@ -342,15 +342,12 @@ fn make_cgroup(name: &str) -> io::Result<Option<(PathBuf, Child)>> {
         let mut keeper = keeper(shell.arg("-c").arg(KEEPER).arg(&directory))?;
         // It is killed, because it would end the cgroup of another owner otherwise.
         let mut dismiss = || keeper.kill().and_then(|()| keeper.wait());
-        match fs::create_dir(&directory) {
-            Err(error) => {
-                dismiss()?;
-                if error.kind() == io::ErrorKind::AlreadyExists {
-                    continue;
-                }
-                return Ok(None);
+        if let Err(error) = fs::create_dir(&directory) {
+            dismiss()?;
+            if error.kind() == io::ErrorKind::AlreadyExists {
+                continue;
             }
-            Ok(()) => {}
+            return Ok(None);
         }
         // Below a threaded cgroup it cannot have processes ("domain invalid").
         let is_domain =

@@ -688,7 +688,7 @@ mod tests {
             let routing = format!("routes = 'dynamic'\necmp = {is_multipath}");
             let net = network(&random_text(routers, &ends, &routing));
             // A third of the links are down.
-            let is_up = |link: LinkId| !(down[link.0 as usize % 24] && link.0 % 3 != 0);
+            let is_up = |link: LinkId| !down[link.0 as usize % 24] || link.0.is_multiple_of(3);
             let live = LiveLinks::new(&net, &is_up);
             let prefixes: BTreeSet<IpNet> = net.nodes.iter().flat_map(|node| &node.interfaces)
                 .flat_map(|interface| interface.addresses.iter().map(IpNet::trunc)).collect();

@@ -367,7 +367,7 @@ fn icmp_errors_reach_the_sender_as_if_there_were_no_nat() {
     let received = ip(server, host).udp(9, 5000, b"hi");
     let from = (MacAddr::from_index(5), (*host.ip()).into());
     let error = fastpath_wire::icmp::error(&received, &Headers::parse(&received), problem, from).unwrap();
-    let arrived = lab.send_all(A, &[error.clone()]);
+    let arrived = lab.send_all(A, std::slice::from_ref(&error));
     let [(S, bytes)] = &arrived[..] else { panic!("{arrived:?}") };
     let headers = Headers::parse(bytes);
     assert_eq!(headers.addresses().unwrap().0, std::net::IpAddr::from(*outside.ip()));

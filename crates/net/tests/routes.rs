@@ -195,7 +195,7 @@ proptest! {
             if is_probed {
                 probe(&mut changed, at);
             }
-            at = at + Duration::from_secs(10);
+            at += Duration::from_secs(10);
         }
         let mut fresh = Network::new(topology, Options::with_seed(7));
         prop_assert_eq!(probe(&mut changed, at), probe(&mut fresh, Time::ZERO));

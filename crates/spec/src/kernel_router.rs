@@ -395,7 +395,7 @@ mod tests {
         is(
             frr("config = 'none.conf'")
                 .into_iter()
-                .map(|text| text.split(';').last().unwrap_or_default().to_owned())
+                .map(|text| text.rsplit(';').next().unwrap_or_default().to_owned())
                 .collect(),
             " write the path of a configuration, relative to this file, or its lines",
         );

@@ -176,7 +176,7 @@ fn top(
         match (json, is_live) {
             (true, _) => writeln!(out, "{}", serde_json::to_string(&loads)?)?,
             // Clears the screen (ECMA-48: CUP, ED).
-            (_, true) => write!(out, "\x1b[H\x1b[2J{}\n", loads.table(rows()))?,
+            (_, true) => writeln!(out, "\x1b[H\x1b[2J{}", loads.table(rows()))?,
             (..) => writeln!(out, "{}", loads.table(usize::MAX))?,
         }
         out.flush()?;

@@ -41,7 +41,7 @@ impl Ports {
         } else {
             let count = u64::from(range.end() - range.start()) + 1;
             let from = range.start() + rng.below(count) as u16;
-            let parity = if wanted % 2 == 0 { EVEN } else { !EVEN };
+            let parity = if wanted.is_multiple_of(2) { EVEN } else { !EVEN };
             let same = if settings.port_parity && !is_icmp { self.round(from, &range, parity) } else { None };
             same.or_else(|| self.round(from, &range, u64::MAX))?
         };

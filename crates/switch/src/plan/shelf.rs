@@ -9,12 +9,15 @@ const ROWS: usize = 22;
 
 type Block<T> = Box<[OnceLock<T>]>;
 
+/// Blocks, each made when it is first needed.
+type Row<T> = Box<[OnceLock<Block<T>>]>;
+
 /// A list whose clones share their items. To add an item copies nothing: earlier clones do not see
 /// it, because they are shorter. Only the first of several clones of a length that adds an item
 /// shares it; the others copy the list then.
 #[derive(Clone, Debug)]
 pub struct Shelf<T> {
-    rows: Arc<[OnceLock<Box<[OnceLock<Block<T>>]>>; ROWS]>,
+    rows: Arc<[OnceLock<Row<T>>; ROWS]>,
     len: usize,
 }
 
@@ -125,6 +128,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test is of two threads")]
     fn a_reader_sees_whole_items_while_the_list_grows() {
         let mut shelf = Shelf::default();
         let (sender, receiver) = std::sync::mpsc::channel::<Shelf<Vec<usize>>>();
