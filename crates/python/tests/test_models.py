@@ -34,7 +34,7 @@ def test_a_table_that_does_not_fit_is_refused():
 
 
 def test_a_simulation_is_repeatable():
-    workload = "line-rate,size=64,ports=4,duration=100us"
+    workload = "line-rate,size=64,ports=4,duration=1ms"
     first, second = (fp.simulate("ixp1200", "linkem", workload) for _ in range(2))
     assert first.forwarded_pps == second.forwarded_pps > 0
     with pytest.raises(fp.Error):

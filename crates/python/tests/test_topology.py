@@ -12,7 +12,8 @@ def test_a_topology_is_resolved_with_its_defaults(net):
     checked = net.check()
     link = checked.description["links"][0]
     assert link["name"] == "a-b"
-    assert (link["rate"], link["delay"]) == ("10Mbit", "25ms")
+    for direction in ("forward", "backward"):
+        assert (link[direction]["rate"], link[direction]["delay"]) == ("10Mbit", "25ms")
     assert [node["kind"] for node in checked.description["nodes"]] == ["host", "host"]
 
 
@@ -42,7 +43,7 @@ def test_values_of_another_type_are_refused(value):
 
 def test_the_word_of_a_queue_is_a_queue(net):
     net.links[0].keys["queue"] = "codel"
-    assert net.check().description["links"][0]["queue"]["kind"] == "codel"
+    assert net.check().description["links"][0]["forward"]["queue"]["kind"] == "codel"
 
 
 def test_a_topology_survives_a_file(net, tmp_path):

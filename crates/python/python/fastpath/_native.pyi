@@ -6,14 +6,20 @@ __version__: str
 class Error(Exception): ...
 
 class Files(Protocol):
-    texts: Mapping[str, str]
-    directory: str
+    @property
+    def texts(self) -> Mapping[str, str]: ...
+    @property
+    def directory(self) -> str: ...
 
 class Options(Protocol):
-    inputs: Sequence[str]
-    outputs: Sequence[str]
-    packet_log: str | None
-    seed: int | None
+    @property
+    def inputs(self) -> Sequence[str]: ...
+    @property
+    def outputs(self) -> Sequence[str]: ...
+    @property
+    def packet_log(self) -> str | None: ...
+    @property
+    def seed(self) -> int | None: ...
 
 class CaptureFile:
     def __init__(self, path: str | PathLike[str]) -> None: ...

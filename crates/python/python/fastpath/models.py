@@ -72,7 +72,7 @@ def simulate(
     Parameters
     ----------
     machine, program
-        Shipped names (``fastpath sim list``) or files.
+        Shipped names (``fastpath sim --list``) or files.
     workload
         The arriving packets: ``"line-rate,size=64,ports=4,duration=1ms"``.
     set
@@ -82,7 +82,7 @@ def simulate(
 
     Examples
     --------
-    >>> out = simulate("ixp1200", "linkem", "line-rate,size=64,ports=4,duration=100us")
+    >>> out = simulate("ixp1200", "linkem", "line-rate,size=64,ports=4,duration=1ms")
     >>> out.forwarded_pps > 0
     True
     """

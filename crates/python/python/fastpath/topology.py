@@ -176,10 +176,11 @@ class Topology:
         -------
         The value of the key ``trace``.
         """
+        times = list(times_s)
         columns = {key: list(values) for key, values in columns.items()}
-        rows = list(zip(list(times_s), *columns.values()))
+        rows = list(zip(times, *columns.values()))
         lengths = {len(column) for column in columns.values()}
-        if lengths - {len(rows)}:
+        if lengths - {len(times)}:
             raise Error(f"trace {name}: the columns have different lengths; give a value per time")
         header = ",".join(["time_s", *columns])
         lines = [header, *(",".join(_number(value) for value in row) for row in rows)]
