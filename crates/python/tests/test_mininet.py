@@ -129,6 +129,11 @@ def test_our_modules_win_over_another_mininet(tmp_path):
 
 @pytest.mark.parametrize(("text", "named"), [
     ("from mininet.net import MininetWithControlNet as M\nM()", "switches of fastpath have no namespaces"),
+    ("from mininet.net import Mininet\nnet = Mininet(controller=None)\nnet.addSwitch('s1')\nnet.addNAT()",
+     "nat0: inNamespace=False joins the network to the machine itself"),
+    ("from mininet.node import Node, OVSSwitch\nfrom mininet.link import Link\n"
+     "Link(Node('root', inNamespace=False), OVSSwitch('s1'))", "root: inNamespace=False"),
+    ("from mininet.nodelib import NAT\nNAT('nat0', inNamespace=False).configDefault()", "nat0: inNamespace=False"),
     ("from mininet.node import NOX\nNOX('c0')", "NOX is not here"),
 ])
 def test_what_is_lacking_is_named(tmp_path, text, named):

@@ -56,8 +56,7 @@ class Node:
     def description(self):
         """Return the kind and the keys of the node in a description; None: not part of it."""
         if not self.inNamespace:
-            # A program of the machine with links into the network: the machine is a host of it.
-            return ("host", {"attach": f"pid:{os.getpid()}"}) if self.has_links() else (None, {})
+            return None, {}
         keys = {}
         private, binds = [], []
         for entry in self.privateDirs:
@@ -75,8 +74,13 @@ class Node:
             keys["binds"] = binds
         return "host", keys
 
-    def has_links(self):
-        return any(intf.link for intf in self.intfs.values())
+    def check_linkable(self):
+        """Refuse a link to the machine itself: its interfaces and rules are never changed."""
+        if self.description()[0] is None:
+            raise Exception(
+                f"{self.name}: inNamespace=False joins the network to the machine itself, which fastpath does "
+                "not do for Mininet scripts; leave it out, or write a spec with an [uplink]"
+            )
 
     def runs_programs(self):
         """Return whether the interfaces of the node are interfaces of a kernel."""
@@ -84,6 +88,8 @@ class Node:
 
     def configuration(self, network, mine):
         """Return a script that gives interfaces their names and addresses, or an empty text."""
+        if not self.inNamespace:
+            return ""
         named = network.named.setdefault(self, {})
         new = [intf for intf in mine if intf not in named]
         if not new:
@@ -109,9 +115,9 @@ class Node:
         batch = "\n".join(lines)
         settings = "for f in arp_ignore arp_announce arp_filter; do " \
                    "echo 0 >/proc/sys/net/ipv4/conf/all/$f; done 2>/dev/null; "
-        if self.inNamespace and len(network.nodes) <= IPV6_HOSTS_MAX:
+        if len(network.nodes) <= IPV6_HOSTS_MAX:
             settings += "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 0 >$f; done 2>/dev/null; "
-        return f"{settings if self.inNamespace else ''}ip -batch - <<'END'\n{batch}\nEND\n"
+        return f"{settings}ip -batch - <<'END'\n{batch}\nEND\n"
 
     # The shell -------------------------------------------------------------------------------
 

@@ -13,12 +13,12 @@ class NAT(Node):
         self.subnet = subnet
         self.localIntf = localIntf
         self.flush = flush
-        self.forwardState = None
 
     def setManualConfig(self, intf):
         """No network manager touches interfaces of a lab."""
 
     def config(self, **params):
+        self.check_linkable()
         localIntf = self.localIntf or self.defaultIntf()
         super().config(**params)
         if self.flush:
@@ -29,17 +29,4 @@ class NAT(Node):
         self.cmd("iptables -A FORWARD -i", localIntf, "-s", self.subnet, "-j ACCEPT")
         self.cmd("iptables -A FORWARD -o", localIntf, "-d", self.subnet, "-j ACCEPT")
         self.cmd("iptables -t nat -A POSTROUTING -s", self.subnet, "'!'", "-d", self.subnet, "-j MASQUERADE")
-        self.forwardState = self.cmd("sysctl -n net.ipv4.ip_forward").strip()
         self.cmd("sysctl net.ipv4.ip_forward=1")
-
-    def terminate(self):
-        """Take back what `config` has changed on the machine; a namespace ends with the lab."""
-        if not self.inNamespace and self.forwardState is not None:
-            localIntf = self.localIntf or self.defaultIntf()
-            self.cmd("iptables -D FORWARD -i", localIntf, "-d", self.subnet, "-j DROP")
-            self.cmd("iptables -D FORWARD -i", localIntf, "-s", self.subnet, "-j ACCEPT")
-            self.cmd("iptables -D FORWARD -o", localIntf, "-d", self.subnet, "-j ACCEPT")
-            self.cmd("iptables -t nat -D POSTROUTING -s", self.subnet, "'!'", "-d", self.subnet,
-                     "-j MASQUERADE")
-            self.cmd("sysctl net.ipv4.ip_forward=" + self.forwardState)
-        super().terminate()
