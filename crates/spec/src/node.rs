@@ -307,7 +307,15 @@ impl NodeRole {
 
 /// The schema of the table of a node of one kind.
 pub(crate) fn schema(kind: NodeRole) -> Value {
-    schema::table(properties(kind), &[])
+    let mut table = schema::table(properties(kind), &[]);
+    if kind == NodeRole::Router {
+        // A router in the engine runs no programs.
+        let keys = host::properties().into_iter().map(|(key, _)| key);
+        let keys = keys.chain(["exec", "sysctls"].map(str::to_owned));
+        let needs: Map<String, Value> = keys.map(|key| (key, json!(["kind"]))).collect();
+        table["dependentRequired"] = Value::Object(needs);
+    }
+    table
 }
 
 /// The schema of a node in the canonical form.

@@ -262,8 +262,7 @@ mod tests {
             let keys = schema["properties"].as_object().expect("properties").keys().cloned();
             keys.filter(|key| !besides.contains(&key.as_str())).collect::<Vec<String>>()
         };
-        let nodes =
-            "[host.a]\nzzzzzzzzzzzz = 1\n[router.r]\nzzzzzzzzzzzz = 1\n[openflow.o]\nzzzzzzzzzzzz = 1\n";
+        let nodes = "[host.a]\nzzzzzzzzzzzz = 1\n[router.r]\nkind = 'kernel'\nzzzzzzzzzzzz = 1\n[openflow.o]\nzzzzzzzzzzzz = 1\n";
         let text = format!(
             "{nodes}[[link]]\nbetween = ['a', 'r']\nzzzzzzzzzzzz = 1\nr_to_a = {{ zzzzzzzzzzzz = 1 }}\n\
              [[event]]\nzzzzzzzzzzzz = 1\n[engine]\nzzzzzzzzzzzz = 1\n"

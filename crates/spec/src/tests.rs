@@ -444,7 +444,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:11: the link joins a node to itself; write between = [\"a\", \"b\"]",
             "8:11: between is not a list of two nodes; write between = [\"a\", \"b\"]",
             "11:9: '-5ms' is not a duration: it cannot be negative; write delay = \"25ms\"",
-            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state, preset, group, trace, a_to_b, b_to_a",
+            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state, preset, group, trace, interfaces, a_to_b, b_to_a",
             "13:1: link has no key 'b_to_c'; write b_to_a",
             "17:8: there is already a link 'l'; write another name",
         ],
