@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use fastpath_units::Duration;
 
-    const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nname = \"<b>'\\\"\"\n";
+    const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nname = \"access.1\"\n";
 
     #[test]
     fn the_changes_are_events_that_a_spec_accepts_with_the_same_values() {
