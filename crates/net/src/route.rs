@@ -566,14 +566,14 @@ mod tests {
     }
 
     /// What joins the interfaces of a network, from its links and nothing else.
-    struct Joined {
+    struct Connected {
         leader: BTreeMap<(u32, usize), (u32, usize)>,
     }
 
-    impl Joined {
-        fn of(net: &Topology, is_up: &dyn Fn(LinkId) -> bool) -> Joined {
+    impl Connected {
+        fn of(net: &Topology, is_up: &dyn Fn(LinkId) -> bool) -> Connected {
             let ends = || net.links.iter().flat_map(|link| link.ends.map(|(node, index)| (node.0, index)));
-            let mut joined = Joined { leader: ends().map(|end| (end, end)).collect() };
+            let mut joined = Connected { leader: ends().map(|end| (end, end)).collect() };
             let forwarding = segment::forwarding(net);
             for (number, link) in net.links.iter().enumerate() {
                 let [a, b] = link.ends.map(|(node, index)| (node.0, index));
@@ -602,7 +602,7 @@ mod tests {
         from: u32,
         prefix: IpNet,
     ) -> Vec<BTreeSet<(usize, Option<IpAddr>)>> {
-        let joined = Joined::of(net, is_up);
+        let joined = Connected::of(net, is_up);
         let usable = |node: u32| {
             let interfaces = net.nodes[node as usize].interfaces.iter().enumerate();
             interfaces.filter(|(_, interface)| is_up(interface.link)).map(|(index, _)| index)

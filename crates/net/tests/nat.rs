@@ -4,7 +4,7 @@
 use fastpath_net::{EdgeId, Network, Options};
 use fastpath_units::{Duration, Time};
 use fastpath_wire::build::{Ip, Tcp, tcp_flags};
-use fastpath_wire::translate::{Content, Flow, Quoted};
+use fastpath_wire::translate::{Content, FlowAddresses, Quoted};
 use fastpath_wire::{Headers, MacAddr, NetworkLayer, ipv4};
 use proptest::prelude::*;
 use std::net::SocketAddrV4;
@@ -62,7 +62,7 @@ struct Lab {
 }
 
 /// A packet that a host received.
-type Got = (EdgeId, Flow);
+type Got = (EdgeId, FlowAddresses);
 
 fn end(text: &str) -> SocketAddrV4 {
     text.parse().unwrap()
@@ -122,7 +122,7 @@ impl Lab {
                 fastpath_wire::checksum::check_transport(bytes, &headers),
                 fastpath_wire::checksum::ChecksumStatus::Good
             );
-            Flow::of(bytes, &headers).expect("a packet with ports")
+            FlowAddresses::of(bytes, &headers).expect("a packet with ports")
         };
         self.send_all(from, &[frame]).iter().map(|(edge, bytes)| (*edge, flow(bytes))).collect()
     }
@@ -316,7 +316,7 @@ fn hosts_inside_reach_each_other_by_outside_endpoints() {
     let got = lab.send(A2, udp("10.0.3.2:6000", a));
     assert_eq!(
         got,
-        [(A, Flow { content: Content::Udp, src: b, dst: end("10.0.1.2:5000") })],
+        [(A, FlowAddresses { content: Content::Udp, src: b, dst: end("10.0.1.2:5000") })],
         "RFC 4787 REQ-9a"
     );
     let direct = lab.send(A, udp("10.0.1.2:5000", end("10.0.3.2:6000")));

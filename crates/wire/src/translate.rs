@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 /// The endpoints of an IPv4 packet that has ports, or an identifier in place of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Flow {
+pub struct FlowAddresses {
     /// What the packet is.
     pub content: Content,
     /// The source. The port is 0 in ICMP errors and replies.
@@ -52,7 +52,7 @@ pub struct Rewrite {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quoted {
     /// Its endpoints.
-    pub flow: Flow,
+    pub flow: FlowAddresses,
     packet: Packet,
 }
 
@@ -78,11 +78,15 @@ impl Packet {
         }
     }
 
-    fn flow(&self, frame: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Option<Flow> {
+    fn flow(&self, frame: &[u8], src: Ipv4Addr, dst: Ipv4Addr) -> Option<FlowAddresses> {
         let bytes = frame.get(self.payload..self.end.min(frame.len())).filter(|_| self.is_first)?;
         let ports = |content| {
             let (from, to) = (be16(bytes, 0)?, be16(bytes, 2)?);
-            Some(Flow { content, src: SocketAddrV4::new(src, from), dst: SocketAddrV4::new(dst, to) })
+            Some(FlowAddresses {
+                content,
+                src: SocketAddrV4::new(src, from),
+                dst: SocketAddrV4::new(dst, to),
+            })
         };
         match self.protocol {
             protocol::UDP => ports(Content::Udp),
@@ -92,7 +96,11 @@ impl Packet {
                 let content = Content::of_icmp(*bytes.first()?)?;
                 let id = if content == Content::IcmpError { 0 } else { be16(bytes, 4)? };
                 let [from, to] = if content == Content::IcmpRequest { [id, 0] } else { [0, id] };
-                Some(Flow { content, src: SocketAddrV4::new(src, from), dst: SocketAddrV4::new(dst, to) })
+                Some(FlowAddresses {
+                    content,
+                    src: SocketAddrV4::new(src, from),
+                    dst: SocketAddrV4::new(dst, to),
+                })
             }
             _ => None,
         }
@@ -154,10 +162,10 @@ impl Content {
     }
 }
 
-impl Flow {
+impl FlowAddresses {
     /// Returns the endpoints of a packet. `None` if it is not IPv4, a later fragment, too short, or
     /// of another protocol than TCP, UDP and ICMP.
-    pub fn of(frame: &[u8], headers: &Headers) -> Option<Flow> {
+    pub fn of(frame: &[u8], headers: &Headers) -> Option<FlowAddresses> {
         let NetworkLayer::Ipv4(ip) = headers.network else { return None };
         let flow = Packet::of(&ip).flow(frame, ip.src, ip.dst)?;
         let has_flags = ip.end() >= ip.payload_offset() + 14;
@@ -258,7 +266,7 @@ mod tests {
             let built = packet(kind, rewrite.src.unwrap_or(old_src), rewrite.dst.unwrap_or(old_dst), &payload);
             let (now, wanted) = (Headers::parse(&frame), Headers::parse(&built));
             prop_assert_eq!(now.addresses(), wanted.addresses());
-            prop_assert_eq!(Flow::of(&frame, &now), Flow::of(&built, &wanted));
+            prop_assert_eq!(FlowAddresses::of(&frame, &now), FlowAddresses::of(&built, &wanted));
             prop_assert_eq!(now.ipv4_checksum_ok(&frame), Some(true));
             prop_assert_eq!(check_transport(&frame, &now), check_transport(&built, &wanted));
             // The two zeros of ones-complement arithmetic are equal; all other bytes are too.
@@ -283,7 +291,7 @@ mod tests {
             if let Some(quoted) = Quoted::of(&frame, &headers) {
                 quoted.rewrite(&mut frame, &headers, &both, &both);
             }
-            let _ = Flow::of(&frame, &headers);
+            let _ = FlowAddresses::of(&frame, &headers);
             both.apply(&mut frame, &headers);
         }
     }
@@ -318,7 +326,7 @@ mod tests {
         let fragments = crate::ipv4::fragment(&whole, 1500).unwrap();
         let mut later = fragments[1].clone();
         let headers = Headers::parse(&later);
-        assert_eq!(Flow::of(&later, &headers), None);
+        assert_eq!(FlowAddresses::of(&later, &headers), None);
         Rewrite { src: Some(c), dst: None }.apply(&mut later, &headers);
         assert_eq!(later[34..], fragments[1][34..]);
         assert_eq!(Headers::parse(&later).ipv4_checksum_ok(&later), Some(true));

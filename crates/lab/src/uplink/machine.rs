@@ -22,7 +22,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The file of a lab's state with the [`Changes`] of its uplinks.
+/// The file of a lab's state with the [`MachineChanges`] of its uplinks.
 const RECORD: &str = "uplinks.json";
 /// The names of our tables.
 const TABLE: &str = "fastpath_uplink_";
@@ -48,18 +48,18 @@ read -r _
 
 /// What an uplink changed on this machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Changes {
+struct MachineChanges {
     table: String,
     settings: PathBuf,
 }
 
 /// An uplink joined to this machine.
 #[derive(Debug)]
-pub(super) struct Joined {
+pub(super) struct UplinkKeeper {
     keeper: Child,
 }
 
-impl Drop for Joined {
+impl Drop for UplinkKeeper {
     fn drop(&mut self) {
         drop(self.keeper.stdin.take());
         // It ends with its input.
@@ -70,13 +70,13 @@ impl Drop for Joined {
 /// Removes what the uplinks of the lab with this state directory have left on this machine.
 pub(crate) fn clear(directory: &Path) {
     let recorded = fs::read(directory.join(RECORD)).ok();
-    let recorded: Option<Vec<Changes>> = recorded.and_then(|text| serde_json::from_slice(&text).ok());
+    let recorded: Option<Vec<MachineChanges>> = recorded.and_then(|text| serde_json::from_slice(&text).ok());
     for changes in recorded.into_iter().flatten() {
         let _ = keeper_of(&changes).stdin(Stdio::null()).stdout(Stdio::null()).status();
     }
 }
 
-fn keeper_of(changes: &Changes) -> Command {
+fn keeper_of(changes: &MachineChanges) -> Command {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(KEEPER).arg(&changes.table).arg(&changes.settings);
     shell
@@ -100,7 +100,10 @@ fn tables() -> io::Result<Vec<String>> {
 
 /// Joins the namespace of an uplink to this machine. `families`: whether the machine has default
 /// routes.
-pub(super) fn join(parts: &UplinkParts, families: [bool; 2]) -> Result<(Joined, Transfer), UplinkError> {
+pub(super) fn join(
+    parts: &UplinkParts,
+    families: [bool; 2],
+) -> Result<(UplinkKeeper, Transfer), UplinkError> {
     let name = &parts.host.name;
     let step = |step| failed(name, step);
     let path = settings_path().map_err(step("naming its settings"))?;
@@ -109,10 +112,10 @@ pub(super) fn join(parts: &UplinkParts, families: [bool; 2]) -> Result<(Joined, 
     // Unique: the table of a lab that is removed must not be that of another.
     let process = ProcessId::own().map_err(step("naming its table"))?;
     let table = format!("{}{}_{}", table_prefix(number), process.pid, process.started);
-    let changes = Changes { table, settings: path };
+    let changes = MachineChanges { table, settings: path };
     record(parts.directory, &changes).map_err(step("recording its table"))?;
     let keeper = scope::keeper(&mut keeper_of(&changes)).map_err(step("starting its keeper"))?;
-    let joined = Joined { keeper };
+    let joined = UplinkKeeper { keeper };
     let ([near4, far4], [near6, far6]) = addresses(number);
     let rules = format!(
         "table inet {} {{
@@ -167,9 +170,9 @@ fn table_prefix(number: u32) -> String {
     format!("{TABLE}{number}_")
 }
 
-fn record(directory: &Path, changes: &Changes) -> io::Result<()> {
+fn record(directory: &Path, changes: &MachineChanges) -> io::Result<()> {
     let path = directory.join(RECORD);
-    let mut all: Vec<Changes> =
+    let mut all: Vec<MachineChanges> =
         fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
     all.push(changes.clone());
     fs::write(path, serde_json::to_vec(&all)?)

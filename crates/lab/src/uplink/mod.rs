@@ -104,7 +104,7 @@ pub(crate) struct ForwardedPorts {
 pub(crate) struct Uplink {
     _relay: Relay,
     /// `None` for a user: what is outside ends with the scope.
-    _machine: Option<machine::Joined>,
+    _machine: Option<machine::UplinkKeeper>,
 }
 
 /// What an uplink is brought up with.

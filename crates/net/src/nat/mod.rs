@@ -26,13 +26,13 @@ use crate::router::{Router, RxContext};
 use fastpath_spec::{NatSettings, Node};
 use fastpath_units::{Rng, Time};
 use fastpath_wire::icmp::IcmpError;
-use fastpath_wire::translate::{Content, Flow, Quoted, Rewrite};
+use fastpath_wire::translate::{Content, FlowAddresses, Quoted, Rewrite};
 use fastpath_wire::{Headers, Ipv4};
 use fragments::{Fragments, PacketKey};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 pub use table::{NatCounters, NatProtocol, NatSession};
-use table::{Seen, Table};
+use table::{NatTable, Seen};
 
 /// The state of a NAT.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) struct Nat {
     inside: Vec<bool>,
     pool: Vec<Ipv4Addr>,
     hairpinning: bool,
-    table: Table,
+    table: NatTable,
     fragments: Fragments<Translation>,
 }
 
@@ -81,7 +81,7 @@ impl Nat {
             pool: pool.clone(),
             hairpinning: settings.hairpinning,
             fragments: Fragments::new(settings.timeouts.fragments),
-            table: Table::new(settings, pool, Rng::stream(seed, stream)),
+            table: NatTable::new(settings, pool, Rng::stream(seed, stream)),
         })
     }
 
@@ -124,7 +124,7 @@ impl Nat {
                 None => Decision::Wait,
             };
         }
-        let Some(flow) = Flow::of(rx.pool.bytes(frame), headers) else {
+        let Some(flow) = FlowAddresses::of(rx.pool.bytes(frame), headers) else {
             return Decision::Drop(Reason::NatProtocol);
         };
         if flow.content == Content::IcmpError {
@@ -159,7 +159,7 @@ impl Nat {
         seen: Seen,
         from_inside: bool,
         to_pool: bool,
-        flow: &Flow,
+        flow: &FlowAddresses,
     ) -> Result<Rewrite, Reason> {
         let mut rewrite = Rewrite::default();
         if from_inside {
@@ -188,7 +188,7 @@ impl Nat {
             Content::IcmpRequest | Content::IcmpReply => NatProtocol::Icmp,
             Content::IcmpError => return None,
         };
-        let Flow { src: sender, dst: receiver, .. } = quoted.flow;
+        let FlowAddresses { src: sender, dst: receiver, .. } = quoted.flow;
         let (mut inner, mut outer) = (Rewrite::default(), Rewrite::default());
         let portless = |address: &Ipv4Addr| Some(SocketAddrV4::new(*address, 0));
         if self.inside[rx.interface] {
@@ -259,7 +259,7 @@ impl Router {
 
     /// Whether a packet is an ICMP query, which the NAT answers itself.
     fn is_local_query(&self, rx: &RxContext, frame: &Frame, headers: &Headers) -> bool {
-        let flow = Flow::of(rx.pool.bytes(frame), headers);
+        let flow = FlowAddresses::of(rx.pool.bytes(frame), headers);
         flow.is_some_and(|flow| flow.content == Content::IcmpRequest)
     }
 

@@ -1,7 +1,7 @@
 //! The slow and obvious twin of `table.rs`: one list of sessions, each with all packets that it has
 //! seen. The differential test is here.
 
-use super::table::{NatProtocol, NatSession, Seen, Table};
+use super::table::{NatProtocol, NatSession, NatTable, Seen};
 use crate::fate::Reason;
 use fastpath_spec::{Dependence, NatSettings, NatTimeouts, Pooling};
 use fastpath_units::{Duration, Rng, Time};
@@ -253,7 +253,7 @@ proptest! {
         settings in settings(), steps in steps(), addresses in 1usize..4, seed: u64,
     ) {
         let pool: Vec<Ipv4Addr> = (1..=addresses as u8).map(|last| Ipv4Addr::new(192, 0, 2, last)).collect();
-        let mut fast = Table::new(settings.clone(), pool.clone(), Rng::new(seed));
+        let mut fast = NatTable::new(settings.clone(), pool.clone(), Rng::new(seed));
         let mut slow = Slow { settings: settings.clone(), pool, rng: Rng::new(seed), sessions: Vec::new(), mappings: 0 };
         let mut at = Time::ZERO;
         for step in steps {

@@ -6,9 +6,9 @@
 //!                                   └─▶ sessions, one per remote endpoint: filter, timer, TCP state
 //! ```
 //!
-//! A mapping lives as long as it has sessions. A session ends some time after its last packet;
-//! it makes no difference before the next packet comes, so the table needs no timer of its own. The slow
-//! and obvious twin of this file is `oracle.rs`.
+//! A mapping lives as long as it has sessions. A session ends some time after its last packet; it
+//! makes no difference before the next packet comes, so the table needs no timer of its own. The
+//! slow and obvious twin of this file is `oracle.rs`.
 
 use super::ports::Ports;
 use crate::fate::Reason;
@@ -78,7 +78,7 @@ struct Mapping {
 #[derive(Debug)]
 struct Session {
     expires: Time,
-    /// Its entry in [`Table::deadlines`], at or before `expires`.
+    /// Its entry in [`NatTable::deadlines`], at or before `expires`.
     scheduled: Time,
     tcp: TcpState,
 }
@@ -132,7 +132,7 @@ impl TcpState {
 }
 
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct NatTable {
     settings: NatSettings,
     pool: Vec<Ipv4Addr>,
     rng: Rng,
@@ -150,11 +150,11 @@ pub(crate) struct Table {
     ports: BTreeMap<(NatProtocol, Ipv4Addr), Ports>,
 }
 
-impl Table {
+impl NatTable {
     /// Creates an empty table that translates to the addresses of `pool`, of which there is one at
     /// least.
-    pub(crate) fn new(settings: NatSettings, pool: Vec<Ipv4Addr>, rng: Rng) -> Table {
-        Table {
+    pub(crate) fn new(settings: NatSettings, pool: Vec<Ipv4Addr>, rng: Rng) -> NatTable {
+        NatTable {
             settings,
             pool,
             rng,

@@ -10,14 +10,14 @@ const ROWS: usize = 22;
 type Block<T> = Box<[OnceLock<T>]>;
 
 /// Blocks, each made when it is first needed.
-type Row<T> = Box<[OnceLock<Block<T>>]>;
+type BlockRow<T> = Box<[OnceLock<Block<T>>]>;
 
 /// A list whose clones share their items. To add an item copies nothing: earlier clones do not see
 /// it, because they are shorter. Only the first of several clones of a length that adds an item
 /// shares it; the others copy the list then.
 #[derive(Clone, Debug)]
 pub struct Shelf<T> {
-    rows: Arc<[OnceLock<Row<T>>; ROWS]>,
+    rows: Arc<[OnceLock<BlockRow<T>>; ROWS]>,
     len: usize,
 }
 
