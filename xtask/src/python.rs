@@ -78,8 +78,8 @@ fn build_wheel(python: &Path) -> io::Result<()> {
 
 /// Copies the sources and a debug build of the native module to one directory. Returns it.
 fn stage() -> io::Result<PathBuf> {
-    // The whole workspace: the tests have built it with the same features.
-    cargo(&["build", "--quiet", "--workspace"])?;
+    // All targets of the workspace: the tests have built them with the same features.
+    cargo(&["build", "--quiet", "--workspace", "--all-targets"])?;
     let site = target().join("python-site");
     if site.exists() {
         fs::remove_dir_all(&site)?;
