@@ -426,21 +426,7 @@ class Node:
     def intfIsUp(self, intf=None):
         return self.intf(intf).isUp()
 
-    def setParam(self, results, method, **param):
-        name, value = list(param.items())[0]
-        if value is None:
-            return None
-        f = getattr(self, method, None)
-        if not f:
-            return None
-        if isinstance(value, list):
-            result = f(*value)
-        elif isinstance(value, dict):
-            result = f(**value)
-        else:
-            result = f(value)
-        results[name] = result
-        return result
+    setParam = Intf.setParam
 
     def config(self, mac=None, ip=None, defaultRoute=None, lo="up", **_params):
         r = {}
