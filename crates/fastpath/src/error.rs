@@ -27,8 +27,8 @@ pub enum Error {
         source: ReadError,
     },
     /// A network description or a rule file has mistakes. One line per mistake, each with its place
-    /// (`FILE:LINE:COLUMN`).
-    #[error("{}", .0.join("\n"))]
+    /// (`FILE:LINE:COLUMN`). Prints as the first 40 and the number of the others.
+    #[error("{}", shortened(.0))]
     Mistakes(Vec<String>),
     /// An argument is outside its range, names something that does not exist, or contradicts
     /// another.
@@ -51,6 +51,19 @@ pub enum Error {
 /// The result of an operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// The mistakes that an error prints. A list of thousands hides the first one.
+const SHOWN: usize = 40;
+
+fn shortened(lines: &[String]) -> String {
+    match lines.len() {
+        count if count <= SHOWN => lines.join("\n"),
+        count => {
+            let others = count - SHOWN;
+            format!("{}\nand {others} more mistakes; `fastpath check` prints all", lines[..SHOWN].join("\n"))
+        }
+    }
+}
+
 impl Error {
     /// An [`Error::Argument`] with this text.
     pub(crate) fn argument(text: impl Into<String>) -> Error {
@@ -60,5 +73,19 @@ impl Error {
     /// Makes an [`Error::File`] of an error of the operating system.
     pub(crate) fn file(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
         move |source| Error::File { path: path.to_owned(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_of_mistakes_prints_its_first_lines_and_the_number_of_the_others() {
+        let mistakes = |count: usize| Error::Mistakes((1..=count).map(|line| line.to_string()).collect());
+        assert_eq!(mistakes(40).to_string().lines().count(), 40);
+        let long = mistakes(2_000).to_string();
+        assert_eq!(long.lines().count(), 41);
+        assert!(long.ends_with("40\nand 1960 more mistakes; `fastpath check` prints all"), "{long}");
     }
 }

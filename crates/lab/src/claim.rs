@@ -8,7 +8,7 @@
 
 use crate::process::ProcessId;
 use crate::scope::Boundary;
-use crate::state::{CONTAINERS, PRIVATE};
+use crate::state::{CONTAINERS, PRIVATE, ROUTERS};
 use crate::uplink;
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
@@ -154,7 +154,7 @@ impl Claim {
         for entry in fs::read_dir(&self.directory)? {
             let entry = entry?;
             if entry.file_name() == LOCK {
-            } else if [PRIVATE, CONTAINERS].iter().any(|name| entry.file_name() == *name) {
+            } else if [PRIVATE, CONTAINERS, ROUTERS].iter().any(|name| entry.file_name() == *name) {
                 fs::remove_dir_all(entry.path())?;
             } else if entry.file_type()?.is_dir() {
                 // Empty, or a mount point of this mount namespace.

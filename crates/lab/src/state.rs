@@ -42,6 +42,8 @@ pub(crate) const RESOLV_CONF: &str = "resolv.conf";
 pub(crate) const CONTAINERS: &str = "containers";
 /// The directory with the directories that hosts have for themselves.
 pub(crate) const PRIVATE: &str = "private";
+/// The directory of the files of all routing daemons.
+pub(crate) const ROUTERS: &str = "routers";
 /// The directory where programs in a PID namespace see the machine's /proc.
 pub(crate) const PROC: &str = "proc";
 /// Time for an engine to clean up after SIGTERM, before SIGKILL.

@@ -65,6 +65,14 @@ fn traffic_moves(test: &str, program: &str, spec: &str) -> Option<Lab> {
     Some(lab)
 }
 
+/// Ends a lab. The files of its daemons go with its directory.
+fn ends_without_a_trace(lab: Lab) {
+    let directory = control_socket(lab.name()).unwrap().parent().unwrap().to_owned();
+    assert!(directory.exists());
+    lab.down().unwrap();
+    assert!(!directory.exists(), "{directory:?}");
+}
+
 /// The IPv4 subnet of a link.
 fn subnet(lab: &Lab, link: &str) -> String {
     let (node, interface) = lab.topology().link(lab.topology().link_named(link).unwrap()).ends[0];
@@ -85,6 +93,7 @@ fn traffic_over_ospf_of_frr_moves_when_a_link_loses_its_carrier() {
         !std::path::Path::new("/run/frr/zebra.vty").exists()
             && !std::path::Path::new("/etc/frr/zebra.conf").exists()
     );
+    ends_without_a_trace(lab);
 }
 
 #[test]
@@ -93,6 +102,7 @@ fn traffic_over_ospf_of_bird_moves_when_a_link_loses_its_carrier() {
     let Some(lab) = traffic_moves("OSPF of BIRD", "bird", &spec) else { return };
     let (_, text) = run(&lab, "r", &["birdc", "show", "ospf", "neighbors", "ospf_ipv4"]);
     assert!(text.contains("Full"), "{text}");
+    ends_without_a_trace(lab);
 }
 
 #[test]

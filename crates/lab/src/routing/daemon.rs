@@ -4,6 +4,7 @@ use super::Speaker;
 use crate::host::Host;
 use crate::mounts::Placed;
 use crate::programs::Programs;
+use crate::state::ROUTERS;
 use fastpath_spec::segment::Segments;
 use fastpath_spec::{DaemonProgram, Node, NodeId, RoutingDaemon, Topology};
 use std::fs::{self, DirBuilder, File};
@@ -13,8 +14,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-/// The directory of the files of all routers, in that of the lab.
-const ROUTERS: &str = "routers";
 /// Where distributions put the daemons of FRR.
 const FRR_PLACES: [&str; 4] = ["/usr/lib/frr", "/usr/libexec/frr", "/usr/lib64/frr", "/usr/local/sbin"];
 /// Where programs may be that are not in the search path of every user.
