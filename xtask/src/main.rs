@@ -1,11 +1,14 @@
 //! Repository chores, as `cargo xtask NAME`.
 //!
-//! `test` runs all tests on a fresh machine (see `suite.rs`). `wheel` builds the Python package
-//! (see `python.rs`). The repository rules are a test: `tests/tidy/`.
+//! Each chore is a module. The repository rules are a test: `tests/tidy/`.
 #![forbid(unsafe_code)]
 
+mod book;
+mod dist;
+mod process;
 mod programs;
 mod python;
+mod release;
 mod suite;
 mod tally;
 
@@ -13,17 +16,26 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
+       cargo xtask book
        cargo xtask wheel
+       cargo xtask dist [--check] [--profile NAME] [deb|archive|image|wheel]…
+       cargo xtask release --dry-run
 
   test           run every test of the workspace and end with a line 'N passed, N failed, N skipped'
   --no-install   do not install missing distribution programs; their tests are skipped, and listed
-  wheel          build the Python package as dist/*.whl, with the program fastpath";
+  book           build the documentation as a book (mdBook) in target/book/html, and check its links
+  wheel          build the Python package as dist/*.whl, with the program fastpath
+  dist           make what users install, in dist/; --check installs it in a fresh Debian root and runs a lab
+  release        make and check everything that a release consists of, and publish nothing";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((chore, rest)) if chore == "test" => suite::run(rest),
+        Some((chore, [])) if chore == "book" => book::run(),
         Some((chore, [])) if chore == "wheel" => python::wheel(),
+        Some((chore, rest)) if chore == "dist" => dist::run(rest),
+        Some((chore, rest)) if chore == "release" => release::run(rest),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

@@ -31,10 +31,12 @@ const PROGRAMS: &[(&str, &str)] = &[
 
 /// Installs missing programs where that is possible, and prints what it does.
 pub(crate) fn install_missing() {
-    install_packages();
-    install_controller("osken", "apps/rest_router.py", "os-ken", install_os_ken);
-    install_controller("faucet", "bin/faucet", "Faucet", |venv| pip(venv, &[FAUCET]));
-    install_controller("playwright", "bin/playwright", "Playwright", |venv| pip(venv, &[PLAYWRIGHT]));
+    install(PROGRAMS);
+    install_controller("osken", "apps/rest_router.py", "os-ken (160 MB)", install_os_ken);
+    install_controller("faucet", "bin/faucet", "Faucet (160 MB)", |venv| pip(venv, &[FAUCET]));
+    install_controller("playwright", "bin/playwright", "Playwright (200 MB)", |venv| {
+        pip(venv, &[PLAYWRIGHT])
+    });
 }
 
 /// The release that still contains os-ken's applications; newer releases omit them.
@@ -56,7 +58,7 @@ fn install_controller(directory: &str, file: &str, name: &str, install: fn(&Path
     if venv.join(file).exists() || !on_path("python3") {
         return;
     }
-    println!("xtask: some tests drive {name}: installing it into {}", venv.display());
+    println!("xtask: some tests drive {name}: installing it from PyPI into {}", venv.display());
     let made = Command::new("python3").args(["-m", "venv"]).arg(&venv).status();
     if !made.is_ok_and(|status| status.success()) || !install(&venv) {
         println!("xtask: {name} is not here; its tests are skipped");
@@ -86,28 +88,27 @@ fn packages_of(venv: &Path) -> Option<PathBuf> {
     versions.map(|version| version.path().join("site-packages")).find(|packages| packages.is_dir())
 }
 
-/// Installs the missing Debian packages; needs root.
-fn install_packages() {
-    let missing = missing();
+/// Installs the Debian packages of missing programs; needs root.
+pub(crate) fn install(programs: &[(&'static str, &'static str)]) {
+    let missing: Vec<_> = programs.iter().copied().filter(|(program, _)| !on_path(program)).collect();
     if missing.is_empty() || !cfg!(target_os = "linux") {
         return;
     }
     let packages: Vec<&str> = missing.iter().map(|&(_, package)| package).collect();
     if !is_root() || !on_path("apt-get") {
         println!(
-            "xtask: not here: {}; their tests are skipped (install them to run all)",
+            "xtask: not here: {}; what needs them is skipped (install them to run all)",
             packages.join(" ")
         );
         return;
     }
-    println!("xtask: some tests drive programs of the distribution: apt-get install {}", packages.join(" "));
+    println!(
+        "xtask: some tests or tasks run programs of the distribution: apt-get install {}",
+        packages.join(" ")
+    );
     if !apt_get(&["update", "-qq"]) || !apt_get(&[&["install", "-y", "-qq"], &packages[..]].concat()) {
-        println!("xtask: apt-get failed; the tests of these programs are skipped");
+        println!("xtask: apt-get failed; what needs these programs is skipped");
     }
-}
-
-fn missing() -> Vec<(&'static str, &'static str)> {
-    PROGRAMS.iter().copied().filter(|(program, _)| !on_path(program)).collect()
 }
 
 fn on_path(program: &str) -> bool {

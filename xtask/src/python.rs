@@ -3,8 +3,8 @@
 //! The tests run on the sources of `crates/python/python` and a debug build of the native module,
 //! copied to one directory below the target directory. The wheel is built by maturin, in release.
 
+use crate::process::{cargo, copy_tree, succeed, target};
 use crate::tally::Tally;
-use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -90,20 +90,6 @@ fn stage() -> io::Result<PathBuf> {
     Ok(site)
 }
 
-fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_tree(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
-}
-
 /// Returns the interpreter of a virtual environment with [`PACKAGES`], made if it is missing.
 fn environment(install: bool) -> Option<PathBuf> {
     let venv = target().join("python");
@@ -116,28 +102,14 @@ fn environment(install: bool) -> Option<PathBuf> {
     if !install {
         return None;
     }
-    println!("xtask: the Python package needs pytest, numpy and maturin: installing into {}", venv.display());
+    println!(
+        "xtask: the Python package needs pytest, numpy and maturin (150 MB): installing them from PyPI into {}",
+        venv.display()
+    );
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "--quiet", "--disable-pip-version-check", "install"]).args(PACKAGES);
     succeed(Command::new("python3").args(["-m", "venv"]).arg(&venv)).ok()?;
     succeed(&mut pip).ok()?;
     fs::write(complete, "").ok()?;
     Some(python)
-}
-
-fn target() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
-}
-
-fn cargo(arguments: &[&str]) -> io::Result<()> {
-    succeed(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).args(arguments))
-}
-
-fn succeed(command: &mut Command) -> io::Result<()> {
-    let status = command.status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(io::Error::other(format!("{command:?}: {status}"))),
-        Err(error) => Err(io::Error::new(error.kind(), format!("{command:?}: {error}"))),
-    }
 }

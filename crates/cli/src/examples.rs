@@ -85,6 +85,26 @@ mod tests {
         }
     }
 
+    /// Blocks that are only shown: the other blocks run (`tests/documentation`).
+    #[test]
+    fn commands_that_the_documentation_only_shows_are_accepted() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let pages = ["README.md", "docs/start/install.md", "docs/start/first-lab.md", "docs/accuracy.md"];
+        let guides = ["netem", "mininet", "measure"].map(|name| format!("docs/guides/{name}.md"));
+        for page in pages.into_iter().map(str::to_owned).chain(guides) {
+            let text = std::fs::read_to_string(root.join(&page)).unwrap();
+            let blocks = text.split("```sh,no-run\n").skip(1);
+            let blocks: Vec<&str> =
+                blocks.map(|block| block.split("```").next().unwrap_or_default()).collect();
+            assert!(!blocks.is_empty(), "{page}");
+            for words in blocks.into_iter().flat_map(invocations) {
+                let words: Vec<String> = words.into_iter().take_while(|word| word != "#").collect();
+                let parsed = crate::command().try_get_matches_from(&words);
+                assert!(parsed.is_ok(), "{page}: {}: {}", words.join(" "), parsed.unwrap_err());
+            }
+        }
+    }
+
     #[test]
     fn example_files_of_the_repository_exist() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -12,6 +12,7 @@
 mod banned;
 mod commands;
 mod crates;
+mod documents;
 mod extension_points;
 mod language;
 mod names;
@@ -91,4 +92,34 @@ fn an_extension_is_its_files_and_a_line() {
 #[test]
 fn the_test_command_of_the_readme_is_the_one_that_ci_runs() {
     assert_none("README.md and .ci/run agree", &commands::rule(&Repository::here()));
+}
+
+#[test]
+fn links_of_documents_lead_somewhere() {
+    assert_none("no dead links", &documents::links(&Repository::here()));
+}
+
+#[test]
+fn every_page_is_in_the_contents_of_the_book() {
+    assert_none("docs/SUMMARY.md lists every page", &documents::contents(&Repository::here()));
+}
+
+#[test]
+fn the_readme_is_read_in_a_minute() {
+    assert_none("a short README with a picture and a table", &documents::readme(&Repository::here()));
+}
+
+#[test]
+fn files_that_documents_name_exist() {
+    assert_none("documents name files that exist", &documents::places(&Repository::here()));
+}
+
+#[test]
+fn the_tables_of_the_readme_are_those_of_their_data() {
+    assert_none("README.md shows the data", &documents::tables(&Repository::here()));
+}
+
+#[test]
+fn every_dependency_comes_from_the_registry() {
+    assert_none("dependencies from crates.io", &documents::sources(&Repository::here()));
 }
