@@ -13,6 +13,7 @@
 use crate::case::{Case, CaseError, Parameter};
 use crate::outcome::Outcome;
 use fastpath_units::Rng;
+use std::fmt;
 use std::str::FromStr;
 
 /// The most points of a sweep.
@@ -173,6 +174,29 @@ impl FromStr for Axis {
             return Err(bad());
         }
         Ok(Axis { name: name.to_owned(), parameter, values })
+    }
+}
+
+impl fmt::Display for Axis {
+    /// Writes a text that is parsed as the same axis.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.values {
+            Values::List(list) => write!(f, "{}={}", self.name, list.join(",")),
+            Values::Range(Span { low, high, is_whole, unit }) => {
+                // Without a decimal point a number is whole.
+                let number = |x: &f64| match x.to_string() {
+                    text if *is_whole || text.contains('.') => text,
+                    text => format!("{text}.0"),
+                };
+                write!(f, "{}={}{unit}..{}{unit}", self.name, number(low), number(high))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.i, self.n)
     }
 }
 
@@ -413,6 +437,25 @@ mod tests {
 
     fn all(sweep: &Sweep) -> Vec<String> {
         (0..sweep.points()).map(|point| sweep.values(point).join(" ")).collect()
+    }
+
+    #[test]
+    fn an_axis_is_written_as_it_can_be_read() {
+        for text in [
+            "machine=ixp1200,cn6880",
+            "workload.size=64..1518",
+            "machine.cpu.clock=1.0GHz..3.25GHz",
+            "program.h=0.0000001..0.5",
+            "program.h=-3.0..9000000000000000.0",
+            "machine.cpu.clock=1.0GHz..3.0GHz/5",
+            "seed=1..3/2",
+        ] {
+            let axis: Axis = text.parse().unwrap();
+            assert_eq!(axis.to_string().parse::<Axis>().unwrap(), axis, "{axis}");
+        }
+        let shard: Shard = "2/7".parse().unwrap();
+        assert_eq!(shard.to_string().parse::<Shard>().unwrap(), shard);
+        assert_eq!(Shard::default().to_string().parse::<Shard>().unwrap(), Shard::default());
     }
 
     #[test]

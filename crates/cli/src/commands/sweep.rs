@@ -4,7 +4,7 @@ use super::sim::plot::{Plot, Row};
 use super::sim::question::Question;
 use crate::{Answer, progress};
 use clap::Args;
-use fastpath::sweep::{self, Axis, Design, Front, Goals, Results, Shard, Sweep, SweepOptions};
+use fastpath::sweep::{self, Axis, Design, Front, Goals, Results, Shard, Sweep, SweepOptions, by_dask};
 use fastpath_units::Probability;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -43,6 +43,10 @@ pub(crate) struct SweepCommand {
     /// Number of threads; by default one per core.
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+    /// Compute the points on the Dask cluster of this scheduler (tcp://HOST:PORT), by the Python
+    /// package.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "threads", requires = "output")]
+    dask: Option<String>,
     /// Write the results to this file (CSV) and skip points that it already holds. By default the
     /// results are printed.
     #[arg(short, long, value_name = "FILE")]
@@ -71,10 +75,15 @@ impl SweepCommand {
         let goals = self.pareto.as_ref().map(|goals| goals.columns(&sweep.columns())).transpose()?;
         let options = SweepOptions { shard: self.shard, threads: self.threads, output: self.output.clone() };
         let bar = progress::bar(0, "{pos}/{len} points ({elapsed}, {eta} left)");
-        let results = sweep::run(&sweep, &options, &|done, all| {
+        let show = |done, all| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
-        });
+        };
+        let simulation = self.question.simulation()?;
+        let question =
+            sweep::Question { simulation: &simulation, machine: &self.machine, axes: &self.vary, design };
+        let elsewhere = self.dask.as_ref().map_or(Ok(()), |dask| by_dask(&question, dask, &options, &show));
+        let results = elsewhere.and_then(|()| sweep::run(&sweep, &options, &show));
         bar.finish_and_clear();
         let results = results?;
         let rows = results.rows().map(|row| sweep::split_row(&sweep, row, self.vary.len()));

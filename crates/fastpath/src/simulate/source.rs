@@ -43,6 +43,14 @@ impl Simulation {
     /// # Errors
     /// Unknown names, files that cannot be read, changes that do not fit.
     pub fn on(&self, machine: &str) -> Result<Case> {
+        self.with_texts(machine_text(machine)?, program_text(&self.program)?)
+    }
+
+    /// Puts the simulation on a machine whose file has been read, as that of the program has.
+    ///
+    /// # Errors
+    /// A capture that cannot be read, changes that do not fit.
+    pub fn with_texts(&self, machine: Text, program: Text) -> Result<Case> {
         let capture = match self.workload.strip_prefix("pcap=") {
             None => None,
             Some(rest) => {
@@ -51,8 +59,8 @@ impl Simulation {
             }
         };
         let mut case = Case {
-            machine: machine_text(machine)?,
-            program: program_text(&self.program)?,
+            machine,
+            program,
             workload: self.workload.clone(),
             capture,
             seed: self.seed,

@@ -8,17 +8,21 @@
 //! Which points exist and what a row says is decided in `fastpath_sim::sweep`, without threads and
 //! files. This module runs the points and keeps the rows.
 
+mod dask;
 mod pareto;
 mod results;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::simulate::{Simulation, machine_text, program_text};
+pub use dask::{Question, by_dask};
 use fastpath_sim::case::Parameter;
+use fastpath_sim::parameter::Text;
 use fastpath_sim::sweep::SweepError;
 pub use fastpath_sim::sweep::{Axis, Design, Shard, Sweep};
 pub use pareto::{CARRIES, Front, FrontColumns, FrontRow, Goals};
 pub use results::Results;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -41,23 +45,73 @@ pub struct SweepOptions {
     pub output: Option<PathBuf>,
 }
 
+/// The machine and program files that a sweep reads, by the names that select them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Texts {
+    /// Machines.
+    pub machines: BTreeMap<String, Text>,
+    /// Programs.
+    pub programs: BTreeMap<String, Text>,
+}
+
+impl Texts {
+    /// Reads the files that a sweep of `program` on `machine` along `axes` names.
+    ///
+    /// # Errors
+    /// Unknown names, files that cannot be read.
+    pub fn read(machine: &str, program: &str, axes: &[Axis]) -> Result<Texts> {
+        let mut texts = Texts::default();
+        let names = |of: &Parameter| -> Vec<String> {
+            axes.iter().flat_map(|axis| axis.names(of).iter().cloned()).collect()
+        };
+        for name in std::iter::once(machine.to_owned()).chain(names(&Parameter::Machine)) {
+            let text = machine_text(&name)?;
+            texts.machines.insert(name, text);
+        }
+        for name in std::iter::once(program.to_owned()).chain(names(&Parameter::Program)) {
+            let text = program_text(&name)?;
+            texts.programs.insert(name, text);
+        }
+        Ok(texts)
+    }
+}
+
 /// Describes a sweep of `simulation` on `machine` along `axes`.
 ///
 /// # Errors
 /// Unknown names, files that cannot be read, axes that do not fit the design.
 pub fn sweep(simulation: &Simulation, machine: &str, axes: Vec<Axis>, design: Design) -> Result<Sweep> {
-    let mut case = simulation.on(machine)?;
+    let texts = Texts::read(machine, &simulation.program, &axes)?;
+    sweep_of_texts(simulation, machine, axes, design, &texts)
+}
+
+/// Describes a sweep whose files have been read, on this computer or another one.
+///
+/// # Errors
+/// A name that `texts` lacks, a capture that cannot be read, axes that do not fit the design.
+pub fn sweep_of_texts(
+    simulation: &Simulation,
+    machine: &str,
+    axes: Vec<Axis>,
+    design: Design,
+    texts: &Texts,
+) -> Result<Sweep> {
+    let find = |texts: &BTreeMap<String, Text>, name: &str| {
+        texts.get(name).cloned().ok_or_else(|| Error::Argument(format!("{name}: its text is missing")))
+    };
+    let (first, program) = (find(&texts.machines, machine)?, find(&texts.programs, &simulation.program)?);
+    let mut case = simulation.with_texts(first, program)?;
     for axis in &axes {
         for name in axis.names(&Parameter::Machine) {
-            case.files.insert(name.clone(), machine_text(name)?);
+            case.files.insert(name.clone(), find(&texts.machines, name)?);
         }
         for name in axis.names(&Parameter::Program) {
-            case.files.insert(name.clone(), program_text(name)?);
+            case.files.insert(name.clone(), find(&texts.programs, name)?);
         }
     }
     Sweep::new(case, axes, design).map_err(|error| match error {
         SweepError::Case(error) => error.into(),
-        other => crate::Error::Argument(other.to_string()),
+        other => Error::Argument(other.to_string()),
     })
 }
 
@@ -71,14 +125,23 @@ pub fn sweep(simulation: &Simulation, machine: &str, axes: Vec<Axis>, design: De
 /// A file of another sweep, arguments with which no point can be read, a disk that is full.
 pub fn run(sweep: &Sweep, options: &SweepOptions, progress: &dyn Fn(usize, usize)) -> Result<Results> {
     let mut results = Results::open(sweep, options.output.as_deref())?;
-    let is_missing = |&point: &u64| options.shard.has(point) && !results.has(point);
-    let todo: Vec<u64> = (0..sweep.points()).filter(is_missing).collect();
-    refuse_nonsense(sweep, &todo)?;
+    let todo = missing(sweep, &results, options.shard)?;
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = options.threads.map_or(cores, NonZeroUsize::get).min(todo.len());
     work(sweep, &todo, threads, &mut results, progress)?;
     results.finish()?;
     Ok(results)
+}
+
+/// Returns the points of a shard that have no row yet.
+///
+/// # Errors
+/// Arguments with which no point can be read.
+pub fn missing(sweep: &Sweep, results: &Results, shard: Shard) -> Result<Vec<u64>> {
+    let is_missing = |&point: &u64| shard.has(point) && !results.has(point);
+    let todo: Vec<u64> = (0..sweep.points()).filter(is_missing).collect();
+    refuse_nonsense(sweep, &todo)?;
+    Ok(todo)
 }
 
 /// The number of points that could not be run to their end.

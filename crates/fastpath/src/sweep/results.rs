@@ -31,8 +31,11 @@ struct Journal {
 }
 
 impl Results {
-    /// Starts without rows, or with those that the file holds. Refuses a file of another sweep.
-    pub(crate) fn open(sweep: &Sweep, path: Option<&Path>) -> Result<Results> {
+    /// Starts without rows, or with those that the file holds.
+    ///
+    /// # Errors
+    /// A file of another sweep, one that another sweep writes, or one that cannot be read.
+    pub fn open(sweep: &Sweep, path: Option<&Path>) -> Result<Results> {
         let mut results = Results { columns: sweep.columns(), rows: BTreeMap::new(), file: None };
         if let Some(path) = path {
             results.file = Some(Journal::open(path)?);
@@ -42,7 +45,7 @@ impl Results {
     }
 
     /// Whether the point has been done.
-    pub(crate) fn has(&self, point: u64) -> bool {
+    pub fn has(&self, point: u64) -> bool {
         self.rows.contains_key(&point)
     }
 
@@ -52,7 +55,10 @@ impl Results {
     }
 
     /// Adds a finished point, in the file too.
-    pub(crate) fn add(&mut self, point: u64, row: Vec<String>) -> Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn add(&mut self, point: u64, row: Vec<String>) -> Result<()> {
         if let Some(journal) = &mut self.file {
             // One write, so that no kill leaves half a row behind on a local disk.
             journal.file.write_all(&checked(&row)).map_err(Error::file(&journal.path))?;
@@ -62,7 +68,10 @@ impl Results {
     }
 
     /// Rewrites the file in the order of the points.
-    pub(crate) fn finish(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn finish(&self) -> Result<()> {
         let Some(Journal { path, .. }) = &self.file else { return Ok(()) };
         let sorted = self.csv();
         if fs::read(path).map_err(Error::file(path))? == sorted {

@@ -1,8 +1,9 @@
-//! OpenFlow switches: rule files, captures through tables offline, a switch between real ports, and
-//! the structures made from tables.
+//! OpenFlow switches: rule files, captures and frames through tables offline, a switch between real
+//! ports, and the structures made from tables.
 
 mod executor;
 mod explain;
+mod frames;
 #[cfg(target_os = "linux")]
 mod nodes;
 mod offline;
@@ -12,6 +13,7 @@ mod server;
 
 pub use executor::{compiled, executor};
 pub use explain::{Explanation, explain};
+pub use frames::{FrameFate, FrameSwitch};
 #[cfg(target_os = "linux")]
 pub(crate) use nodes::attach_controllers;
 pub use offline::{CaptureAtPort, OfflineAccounting, OfflineSummary, TableCounters, switch_captures};
