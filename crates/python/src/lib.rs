@@ -1,6 +1,6 @@
-//! The native module `fastpath._native` of the Python package: descriptions, replay, simulation and
-//! fits. The Python sources beside it give these functions their public form; what is real (labs)
-//! is in the program `fastpath`, which the package starts.
+//! The native module `fastpath._native` of the Python package: descriptions, replay, tables,
+//! simulation, sweeps and fits. The Python sources beside it give these functions their public
+//! form; what is real (labs) is in the program `fastpath`, which the package starts.
 //!
 //! ```text
 //!  numpy arrays ─▶ borrowed ─▶ fastpath::Replay ─▶ Vec ─▶ numpy arrays (moved, not copied)
@@ -17,6 +17,8 @@ mod fit;
 mod network;
 mod replay;
 mod simulate;
+mod sweep;
+mod switch;
 
 use pyo3::prelude::*;
 
@@ -25,10 +27,16 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("Error", module.py().get_type::<failure::Error>())?;
     module.add_class::<capture::CaptureFile>()?;
+    module.add_class::<switch::FlowTables>()?;
+    module.add_class::<sweep::Sweep>()?;
+    module.add_class::<sweep::SweepTable>()?;
     module.add_function(wrap_pyfunction!(network::check, module)?)?;
     module.add_function(wrap_pyfunction!(network::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(network::draw, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate::shipped, module)?)?;
+    module.add_function(wrap_pyfunction!(simulate::machine_text, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep::sweep_texts, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)
 }

@@ -1,6 +1,7 @@
 //! Simulations of machines.
 
 use crate::failure::{argument, raise, without_lock};
+use fastpath::sim::shipped::{MACHINES, PROGRAMS};
 use fastpath::simulate::{Simulation, run};
 use pyo3::prelude::*;
 
@@ -27,4 +28,17 @@ pub(crate) fn simulate(
         run(&input, None, Some(&mut go_on)).map_err(raise)
     })?;
     Ok(done.json().to_string())
+}
+
+/// Returns the names of the shipped machines and programs.
+#[pyfunction]
+pub(crate) fn shipped() -> (Vec<&'static str>, Vec<&'static str>) {
+    let names = |all: &[(&'static str, &'static str)]| all.iter().map(|(name, _)| *name).collect();
+    (names(&MACHINES), names(&PROGRAMS))
+}
+
+/// Returns the text (TOML) of a shipped machine, a machine file, or a measured host.
+#[pyfunction]
+pub(crate) fn machine_text(name: &str) -> PyResult<String> {
+    fastpath::simulate::machine_text(name).map(|text| text.text).map_err(raise)
 }

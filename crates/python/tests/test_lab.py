@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 from conftest import lab_names, needs_lab
@@ -47,6 +48,36 @@ def test_a_lab_that_dies_is_reported(net):
     with pytest.raises(fp.LabError, match="has ended"):
         lab["a"].cmd("true")
     lab.close()
+
+
+def test_a_call_that_waits_ends_with_the_lab(net):
+    lab = net.lab().up()
+    threading.Timer(0.3, os.kill, (lab.engine_pid, signal.SIGKILL)).start()
+    with pytest.raises(fp.LabError, match="has ended"):
+        lab["a"].cmd("sleep 1000")
+    lab.close()
+    lab = net.lab().up()
+    # A stopped engine takes connections and does not answer.
+    os.kill(lab.engine_pid, signal.SIGSTOP)
+    threading.Timer(0.3, os.kill, (lab.engine_pid, signal.SIGKILL)).start()
+    with pytest.raises(fp.LabError, match="does not answer|has ended"):
+        lab.links()
+    lab.close()
+
+
+def test_links_are_records_and_are_shown_while_the_lab_runs(net, capsys):
+    with net.lab() as lab:
+        lab["a"].cmd("ping -c 1 b")
+        forward, backward = lab.directions()
+        assert (forward.link, forward.from_, forward.to, backward["from"]) == ("a-b", "a", "b", "b")
+        assert forward.frames_out >= 1 and lab.link("a-b").state.directions[0].rate == "10Mbit"
+        with pytest.raises(AttributeError, match="no speed .have: link, from"):
+            forward.speed
+        lab.watch(seconds=0.1, every=0.05)
+        said = capsys.readouterr().out
+        assert "a → b" in said and "25ms" in said and "Mbit/s" in said
+        assert "<td>a → b</td>" in lab._repr_html_()
+    assert lab._repr_html_() == "<table><tr></tr></table>"
 
 
 def test_nothing_stays_when_the_interpreter_is_killed():

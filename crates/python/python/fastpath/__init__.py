@@ -14,10 +14,13 @@ in the program ``fastpath``, which the wheel brings: ``python -m fastpath``.
 from __future__ import annotations
 
 from ._native import CaptureFile, Error, __version__
+from ._record import Record
 from .errors import LabError, Mistake, Mistakes
 from .lab import Lab, LabHost, LabLink
-from .models import Fit, Simulation, fit, simulate
+from .models import Fit, Machine, Simulation, fit, programs, simulate
 from .replay import Capture, Packet, Replayed
+from .sweeps import Swept, sweep
+from .switch import Switch, Switched
 from .topology import Link, Node, Topology
 
 __all__ = [
@@ -30,14 +33,21 @@ __all__ = [
     "LabHost",
     "LabLink",
     "Link",
+    "Machine",
     "Mistake",
     "Mistakes",
     "Node",
     "Packet",
+    "Record",
     "Replayed",
     "Simulation",
+    "Swept",
+    "Switch",
+    "Switched",
     "Topology",
     "__version__",
     "fit",
+    "programs",
     "simulate",
+    "sweep",
 ]

@@ -17,9 +17,12 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
 from urllib.parse import quote
 
+from ._progress import Display
+from ._record import Record
 from .errors import Error, LabError
 from .program import program
 
@@ -75,7 +78,10 @@ class LabHost:
     ) -> subprocess.CompletedProcess[Any]:
         """Run a program on this host to its end. Options are those of :func:`subprocess.run`."""
         self.lab._alive()
-        return subprocess.run(self.arguments(command), **options)
+        done = subprocess.run(self.arguments(command), **options)
+        if done.returncode < 0 or done.returncode > 128:
+            self.lab._ended(1.0)
+        return done
 
     def cmd(self, command: Union[str, Sequence[str]]) -> str:
         """Run a command on this host and return what it prints, errors included."""
@@ -120,9 +126,9 @@ class LabLink:
         return float(answer["at_s"])
 
     @property
-    def state(self) -> dict[str, Any]:
-        """The parameters and counters of the link now."""
-        found: dict[str, Any] = self.lab.request("GET", f"/links/{quote(self.name, safe='')}")
+    def state(self) -> Record:
+        """The parameters and counters of the link now: ``state.directions[0].frames_in``."""
+        found: Record = self.lab.request("GET", f"/links/{quote(self.name, safe='')}")
         return found
 
     def __repr__(self) -> str:
@@ -240,17 +246,45 @@ class Lab:
             raise LabError(f"lab {self.name} has no link {name} (have: {', '.join(have)})")
         return LabLink(self, str(name))
 
-    def links(self) -> list[dict[str, Any]]:
+    def links(self) -> list[Record]:
         """Return all links with their parameters and counters."""
-        found: list[dict[str, Any]] = self.request("GET", "/links")
+        found: list[Record] = self.request("GET", "/links")
         return found
 
-    def report(self) -> dict[str, Any]:
+    def directions(self) -> list[Record]:
+        """Return a record for each direction of each link, for ``pandas.DataFrame``."""
+        return [
+            Record({"link": link.name, **direction}) for link in self.links() for direction in link.directions
+        ]
+
+    def report(self) -> Record:
         """Return links, ports, lateness and frame accounting."""
-        found: dict[str, Any] = self.request("GET", "/report")
+        found: Record = self.request("GET", "/report")
         return found
 
-    def audit(self) -> dict[str, Any]:
+    def watch(self, seconds: Optional[float] = None, *, every: float = 0.5) -> None:
+        """Show the links while the lab runs, on the terminal or in a notebook.
+
+        Parameters
+        ----------
+        seconds
+            How long; without it until Ctrl-C, or until the lab ends.
+        every
+            The time between two updates, seconds.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        shown = Display()
+        before, before_at = self.directions(), time.monotonic()
+        try:
+            while end is None or time.monotonic() < end:
+                time.sleep(every if end is None else max(0.0, min(every, end - time.monotonic())))
+                now, now_at = self.directions(), time.monotonic()
+                shown.show(_Table(_rows(before, now, now_at - before_at)))
+                before, before_at = now, now_at
+        except KeyboardInterrupt:
+            return
+
+    def audit(self) -> Record:
         """Measure RTT, rate, loss and TCP goodput of every pair of hosts, and compare with the spec.
 
         The measurement is in a second lab with the same values, those set by
@@ -280,7 +314,7 @@ class Lab:
         finally:
             shutil.rmtree(directory, ignore_errors=True)
         try:
-            found: dict[str, Any] = json.loads(done.stdout)
+            found: Record = json.loads(done.stdout, object_hook=Record)
         except ValueError:
             raise LabError(f"the audit of {self.name} failed: {_text(done.stderr)}") from None
         return found
@@ -298,7 +332,7 @@ class Lab:
             raise LabError(f"lab {self.name} does not answer: {self._why() or error}") from error
         finally:
             connection.close()
-        found = json.loads(answered) if answered else None
+        found = json.loads(answered, object_hook=Record) if answered else None
         if status != 200:
             why = found.get("error", found) if isinstance(found, dict) else found
             raise Error(f"lab {self.name}: {why}")
@@ -319,6 +353,17 @@ class Lab:
         if self._owner == os.getpid() and self._engine.poll() is not None:
             raise LabError(f"lab {self.name} has ended: {self._why() or 'its engine was killed'}")
 
+    def _ended(self, wait_s: float) -> None:
+        """Raise if the lab has ended, which ends its programs too."""
+        engine = self._engine
+        if engine is None or self._owner != os.getpid():
+            return
+        try:
+            engine.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            return
+        self._alive()
+
     def _collect(self, engine: subprocess.Popen[bytes]) -> None:
         assert engine.stderr is not None
         for line in engine.stderr:
@@ -333,19 +378,51 @@ class Lab:
         return "\n".join(line.removeprefix("fastpath: ") for line in self._errors if line)
 
     def _repr_html_(self) -> str:
-        keys = ("rate", "delay", "loss", "queue", "state")
-        rows = ""
-        for link in self.links():
-            for pipe in link.get("directions", [link]):
-                values = pipe.get("values", {})
-                cells = [link["name"], *(values.get(key, "") for key in keys)]
-                rows += "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
-        heads = "".join(f"<th>{key}</th>" for key in ("link", *keys))
-        return f"<table><tr>{heads}</tr>{rows}</table>"
+        directions = self.directions() if self._engine is not None else []
+        return _Table(_rows(directions, directions, 1.0))._repr_html_()
 
     def __repr__(self) -> str:
         state = "up" if self._engine is not None else "down"
         return f"<lab {self.name}: {len(self.topology.nodes)} nodes, {state}>"
+
+
+class _Table:
+    """Rows with equal keys, as text and as HTML."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        self._rows = rows
+
+    def __str__(self) -> str:
+        rows = [list(self._rows[0]), *(list(row.values()) for row in self._rows)] if self._rows else []
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heads = "".join(f"<th>{html.escape(key)}</th>" for key in (self._rows or [{}])[0])
+        cells = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row.values()) for row in self._rows)
+        return f"<table><tr>{heads}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+
+
+def _rows(before: Sequence[Record], now: Sequence[Record], seconds: float) -> list[dict[str, str]]:
+    rows = []
+    for then, direction in zip(before, now):
+        passed = 8 * (direction.bytes_out - then.bytes_out) / max(seconds, 1e-9)
+        dropped = sum(direction.get("dropped", {}).values())
+        rows.append({
+            "link": str(direction.link),
+            "direction": f"{direction.from_} → {direction.to}",
+            "rate": str(direction.rate),
+            "delay": str(direction.delay),
+            "loss": str(direction.loss),
+            "queue": str(direction.queue),
+            "state": str(direction.get("state") or "up"),
+            "Mbit/s": f"{passed / 1e6:.3f}",
+            "frames": str(direction.frames_out),
+            "dropped": str(dropped),
+        })
+    return rows
 
 
 def _has_programs(keys: Mapping[str, Any]) -> bool:

@@ -3,39 +3,19 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from typing import Any, Mapping, Optional
 
 from . import _native
+from ._record import Record
 from .errors import Error
 
-__all__ = ["Fit", "Simulation", "fit", "simulate"]
+__all__ = ["Fit", "Machine", "Simulation", "fit", "programs", "simulate"]
 
 
-class _Record(Mapping[str, Any]):
-    """A result as a mapping, with its keys as attributes too."""
-
-    def __init__(self, record: dict[str, Any]) -> None:
-        self._record = record
-
-    def __getitem__(self, key: str) -> Any:
-        return self._record[key]
-
-    def __getattr__(self, key: str) -> Any:
-        try:
-            return self.__dict__["_record"][key]
-        except KeyError:
-            raise AttributeError(key) from None
-
-    def __iter__(self) -> Any:
-        return iter(self._record)
-
-    def __len__(self) -> int:
-        return len(self._record)
-
-
-class Simulation(_Record):
+class Simulation(Record):
     """The outcome of a simulation: ``forwarded_pps``, ``bottleneck``, ``utilisation``, …"""
 
     def __repr__(self) -> str:
@@ -43,8 +23,14 @@ class Simulation(_Record):
         rates = f"{self['forwarded_pps']:.0f} of {self['offered_pps']:.0f} packets/s forwarded"
         return f"<Simulation of {program} on {machine}: {rates}>"
 
+    def _repr_html_(self) -> str:
+        plain = {key: value for key, value in self.items() if isinstance(value, (str, int, float))}
+        rows = "".join(f"<tr><th>{html.escape(key)}</th><td>{_cell(value)}</td></tr>"
+                       for key, value in plain.items())
+        return f"<table>{rows}</table>"
 
-class Fit(_Record):
+
+class Fit(Record):
     """A fitted cost model: ``coefficients`` by term, each with ``value``, ``low`` and ``high``."""
 
     def __repr__(self) -> str:
@@ -57,6 +43,57 @@ class Fit(_Record):
             for term, c in self["coefficients"].items()
         )
         return f"<table><tr><th>term</th><th>value</th><th>interval</th></tr>{rows}</table>"
+
+
+class Machine:
+    """A simulated packet processor.
+
+    Parameters
+    ----------
+    name
+        A shipped machine, a machine file (TOML), or ``this-host=RECORDS``.
+    set
+        Values to change: ``{"cpu.cores": 8}``. A name is the path of a value in ``text``.
+
+    Examples
+    --------
+    >>> ixp = Machine("ixp1200")
+    >>> out = ixp.simulate("linkem", "line-rate,size=64,ports=4,duration=1ms")
+    >>> out.machine
+    'ixp1200'
+    """
+
+    def __init__(self, name: str, *, set: Optional[Mapping[str, Any]] = None) -> None:
+        self.name = str(name)
+        self.set = dict(set or {})
+        self.text = _native.machine_text(self.name)
+        """The description (TOML), without the changes of ``set``."""
+
+    @staticmethod
+    def shipped() -> list[str]:
+        """Return the names of the machines that the package brings."""
+        return list(_native.shipped()[0])
+
+    def simulate(
+        self,
+        program: str,
+        workload: str,
+        *,
+        set: Optional[Mapping[str, Any]] = None,
+        seed: int = 1,
+    ) -> Simulation:
+        """Simulate a program on this machine. See :func:`fastpath.simulate`."""
+        ours = {f"machine.{path}": value for path, value in self.set.items()}
+        return simulate(self.name, program, workload, set={**ours, **(set or {})}, seed=seed)
+
+    def __repr__(self) -> str:
+        changes = "".join(f", {path} = {value}" for path, value in self.set.items())
+        return f"<Machine {self.name}{changes}>"
+
+
+def programs() -> list[str]:
+    """Return the names of the simulated programs that the package brings."""
+    return list(_native.shipped()[1])
 
 
 def simulate(
@@ -72,7 +109,7 @@ def simulate(
     Parameters
     ----------
     machine, program
-        Shipped names (``fastpath sim --list``) or files.
+        Shipped names (:meth:`Machine.shipped`, :func:`programs`) or files.
     workload
         The arriving packets: ``"line-rate,size=64,ports=4,duration=1ms"``.
     set
@@ -135,6 +172,10 @@ def _table(data: Any) -> str:
     for row in zip(*columns):
         writer.writerow([_text(value) for value in row])
     return out.getvalue()
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else html.escape(str(value))
 
 
 def _text(value: Any) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _native
+from ._arrays import frames_of, times_of
+from ._progress import Bar
 from .errors import Error
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class Replayed:
         return f"<Replayed: {len(self)} frames, {int(self.delivered.sum())} delivered{drops}>"
 
     def _repr_html_(self) -> str:
-        rows = [("frames", len(self)), ("delivered", int(self.delivered.sum()))]
+        rows: list[tuple[str, object]] = [("frames", len(self)), ("delivered", int(self.delivered.sum()))]
         rows += [(f"dropped: {reason}", count) for reason, count in self.drops.items()]
         if self.delivered.any():
             delays = self.delay_ps() / 1e9
@@ -184,69 +185,20 @@ def run(
         None if seed is None else int(seed),
     )
     frames = [_frames(at, given) for at, given in arrays.items()]
-    bar = _bar if progress is True else progress or None
-    found = _native.replay(net._text(), net._files(), frames, options, bar)
-    if progress is True:
-        sys.stderr.write("\r\x1b[K")
+    with Bar(progress) as bar:
+        found = _native.replay(net._text(), net._files(), frames, options, bar if bar.is_shown else None)
     return Replayed(found, [*captures, *arrays])
 
 
-def _frames(at: str, given: Any) -> tuple[str, Any, Any, Any]:
+def _frames(host: str, given: Any) -> tuple[str, Any, Any, Any]:
     import numpy as np
 
+    at = f"input {host}"
     if not (isinstance(given, tuple) and len(given) == 2):
-        raise Error(f"input {at}: write a file name, or (times_ps, frames)")
-    times, frames = given
-    times = _times(at, np.asarray(times))
-    if isinstance(frames, np.ndarray):
-        if frames.ndim != 2 or frames.dtype != np.uint8:
-            what = f"an array of {frames.ndim} dimensions and type {frames.dtype}"
-            raise Error(f"input {at}: frames are {what}; write n × length bytes (uint8), or a list of bytes")
-        if frames.shape[0] != times.shape[0]:
-            count = f"{times.shape[0]} times and {frames.shape[0]} frames"
-            raise Error(f"input {at}: {count}; give one time per frame")
-        whole = np.ascontiguousarray(frames).reshape(-1)
-        # One length stands for all frames; that of a single frame is its own.
-        return at, times, whole, np.asarray([frames.shape[1]], np.uint32)
-    frames = list(frames)
-    for index, frame in enumerate(frames):
-        if not isinstance(frame, (bytes, bytearray, memoryview)):
-            raise Error(f"input {at}: frames[{index}] is {type(frame).__name__}; write bytes")
-    if len(frames) != times.shape[0]:
-        raise Error(f"input {at}: {times.shape[0]} times and {len(frames)} frames; give one time per frame")
-    if len(frames) == 0:
-        return at, times, np.zeros(0, np.uint8), np.zeros(0, np.uint32)
-    lengths = np.fromiter((len(frame) for frame in frames), np.uint32, len(frames))
-    whole = np.frombuffer(b"".join(frames), np.uint8)
-    if len(frames) > 1 and (lengths == lengths[0]).all():
-        lengths = lengths[:1].copy()
-    return at, times, whole, lengths
+        raise Error(f"{at}: write a file name, or (times_ps, frames)")
+    times = times_of(at, np.asarray(given[0]))
+    whole, lengths, count = frames_of(at, given[1])
+    if count != len(times):
+        raise Error(f"{at}: {len(times)} times and {count} frames; give one time per frame")
+    return host, times, whole, lengths
 
-
-def _times(at: str, times: Any) -> Any:
-    import numpy as np
-
-    if times.ndim != 1:
-        raise Error(f"input {at}: times have {times.ndim} dimensions; write one time per frame")
-    if times.size == 0:
-        return np.zeros(0, np.uint64)
-    if times.dtype.kind == "f":
-        odd = ~np.isfinite(times)
-        if odd.any():
-            index = int(odd.argmax())
-            raise Error(f"input {at}: times[{index}] is {times[index]}; write picoseconds")
-        if (times != np.floor(times)).any():
-            index = int((times != np.floor(times)).argmax())
-            raise Error(f"input {at}: times[{index}] = {times[index]} is not a whole number of picoseconds")
-    elif times.dtype.kind not in "iu":
-        raise Error(f"input {at}: times are {times.dtype}; write integers, picoseconds")
-    if times.dtype.kind != "u" and (times < 0).any():
-        index = int((times < 0).argmax())
-        raise Error(f"input {at}: times[{index}] = {times[index]} ps is before time zero; write times from 0")
-    return np.ascontiguousarray(times, dtype=np.uint64)
-
-
-def _bar(done: int, total: int) -> None:
-    if total and sys.stderr.isatty():
-        filled = 40 * done // total
-        sys.stderr.write(f"\r[{'#' * filled}{'.' * (40 - filled)}] {100 * done // total:3} %")

@@ -177,12 +177,12 @@ class Topology:
         The value of the key ``trace``.
         """
         times = list(times_s)
-        columns = {key: list(values) for key, values in columns.items()}
-        rows = list(zip(times, *columns.values()))
-        lengths = {len(column) for column in columns.values()}
+        listed = {key: list(values) for key, values in columns.items()}
+        rows = list(zip(times, *listed.values()))
+        lengths = {len(column) for column in listed.values()}
         if lengths - {len(times)}:
             raise Error(f"trace {name}: the columns have different lengths; give a value per time")
-        header = ",".join(["time_s", *columns])
+        header = ",".join(["time_s", *listed])
         lines = [header, *(",".join(_number(value) for value in row) for row in rows)]
         file = name if name.endswith(".csv") else name + ".csv"
         self._texts[file] = "\n".join(lines) + "\n"
