@@ -12,7 +12,7 @@ def run(tmp_path, text, *arguments, code=0, given=""):
     script = tmp_path / "script.py"
     script.write_text(text)
     done = subprocess.run(
-        [sys.executable, "-m", "fastpath.mininet", str(script), *arguments],
+        [sys.executable, "-m", "fastpath.mininet", str(script), *arguments], cwd=tmp_path,
         input=given, capture_output=True, text=True, check=False,
     )
     assert done.returncode == code, done.stdout + done.stderr
@@ -129,12 +129,132 @@ def test_our_modules_win_over_another_mininet(tmp_path):
 
 @pytest.mark.parametrize(("text", "named"), [
     ("from mininet.net import MininetWithControlNet as M\nM()", "switches of fastpath have no namespaces"),
-    ("from mininet.net import Mininet\nnet = Mininet(controller=None)\nnet.addSwitch('s1')\nnet.addNAT()",
-     "nat0: inNamespace=False joins the network to the machine itself"),
     ("from mininet.node import Node, OVSSwitch\nfrom mininet.link import Link\n"
-     "Link(Node('root', inNamespace=False), OVSSwitch('s1'))", "root: inNamespace=False"),
-    ("from mininet.nodelib import NAT\nNAT('nat0', inNamespace=False).configDefault()", "nat0: inNamespace=False"),
+     "root = Node('root', inNamespace=False)\nLink(root, OVSSwitch('s1'))\nroot.setIP('10.0.0.1/8')",
+     "root: inNamespace=False"),
+    ("from mininet.net import Mininet\nfrom mininet.node import Node\nnet = Mininet(controller=None)\n"
+     "net.addLink(Node('root', inNamespace=False), net.addHost('h1'))\nnet.start()", "root: inNamespace=False"),
+    ("from mininet.node import CPULimitedHost\nCPULimitedHost('h1', sched='fair')", "write 'cfs' or 'rt'"),
     ("from mininet.node import NOX\nNOX('c0')", "NOX is not here"),
 ])
 def test_what_is_lacking_is_named(tmp_path, text, named):
     assert named in run(tmp_path, text, code=1)
+
+
+@needs_lab
+def test_a_command_before_the_links_runs_on_the_same_host(tmp_path):
+    said = run(tmp_path, """
+from mininet.net import Mininet
+from mininet.node import Host
+class Quiet(Host):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.cmd('sysctl -w net.ipv4.ip_default_ttl=33')
+        print('EARLY', self.popen('cat /proc/sys/net/ipv4/ip_default_ttl').communicate()[0].decode().strip())
+net = Mininet(host=Quiet, controller=None)
+h1, h2 = net.addHost('h1'), net.addHost('h2')
+net.addLink(h1, h2)
+net.start()
+print('SENT', h1.cmd('ping -c1', h2.IP()))
+net.stop()
+""")
+    assert said.count("EARLY 33") == 2
+    assert "ttl=33" in said and "1 received" in said
+
+
+@needs_lab
+def test_a_bridge_made_by_ovs_vsctl_is_a_switch_with_its_controller(tmp_path):
+    said = run(tmp_path, """
+from mininet.node import Node
+from mininet.link import Link
+from mininet.util import quietRun
+import time
+c0, s0 = Node('c0', inNamespace=False), Node('s0', inNamespace=False)
+h0, h1 = Node('h0'), Node('h1')
+Link(h0, s0)
+Link(h1, s0)
+h0.setIP('192.168.123.1/24')
+h1.setIP('192.168.123.2/24')
+c0.cmd('controller -v ptcp:26633 &')
+s0.cmd('ovs-vsctl add-br dp0')
+for intf in s0.intfs.values():
+    s0.cmd('ovs-vsctl add-port dp0 %s\\n' % intf)
+print('ODD', s0.cmd('ovs-vsctl add-port dp9 s0-eth0'))
+s0.cmd('ovs-vsctl set-controller dp0 tcp:127.0.0.1:26633')
+while 'is_connected' not in quietRun('ovs-vsctl show'):
+    time.sleep(0.1)
+print('SENT', h0.cmd('ping -c1 ' + h1.IP()))
+c0.cmd('kill %controller')
+s0.cmd('ovs-vsctl del-br dp0')
+s0.deleteIntfs()
+""")
+    assert "ODD ovs-vsctl: no bridge named dp9 (have: dp0)" in said and "1 received" in said
+
+
+@needs_lab
+def test_the_user_datapath_of_the_reference_implementation(tmp_path):
+    said = run(tmp_path, """
+from mininet.node import Node
+from mininet.link import Link
+c0, s0, h0, h1 = Node('c0'), Node('s0'), Node('h0'), Node('h1')
+Link(c0, s0), Link(h0, s0), Link(h1, s0)
+c0.setIP('10.0.123.1/24')
+s0.setIP('10.0.123.2/24')
+h0.setIP('192.168.123.1/24')
+h1.setIP('192.168.123.2/24')
+c0.cmd('controller ptcp: &')
+s0.cmd('ofdatapath -i s0-eth1,s0-eth2 ptcp: &')
+s0.cmd('ofprotocol tcp:10.0.123.1 tcp:localhost &')
+print('SENT', h0.cmd('ping -c3 ' + h1.IP()))
+""")
+    assert "received" in said and "100% packet loss" not in said
+
+
+@needs_lab
+def test_hosts_have_a_share_of_the_processors(tmp_path):
+    if not os.path.exists("/sys/fs/cgroup/cpuacct/tasks"):
+        pytest.skip("no cgroups of version 1")
+    said = run(tmp_path, """
+from mininet.net import Mininet
+from mininet.node import CPULimitedHost
+from mininet.topolib import TreeTopo
+from mininet.util import custom
+net = Mininet(topo=TreeTopo(1, 2), host=custom(CPULimitedHost, sched='cfs', cpu=.1))
+net.start()
+print('SHARES', max(net.runCpuLimitTest(cpu=.1, duration=2)))
+net.stop()
+import glob
+print('LEFT', glob.glob('/sys/fs/cgroup/cpu/fastpath-mn-*'))
+""")
+    share = float(said.split("SHARES ")[1].split()[0])
+    # A processor that others need too has less for them, never more.
+    assert 0 < share < 12, said
+    assert "LEFT []" in said
+
+
+@needs_lab
+def test_a_vlan_interface_needs_no_kernel_module(tmp_path):
+    said = run(tmp_path, """
+from functools import partial
+from mininet.net import Mininet
+from mininet.node import Host
+from mininet.topo import SingleSwitchTopo
+class Tagged(Host):
+    def config(self, vlan=100, **params):
+        super().config(**params)
+        intf = self.defaultIntf()
+        self.cmd('ifconfig %s inet 0' % intf)
+        print('ADDED', repr(self.cmd('vconfig add %s %d' % (intf, vlan))))
+        self.cmd('ifconfig %s.%d inet %s' % (intf, vlan, params['ip']))
+        intf.name = '%s.%d' % (intf, vlan)
+        self.nameToIntf[intf.name] = intf
+net = Mininet(host=partial(Tagged, vlan=7), topo=SingleSwitchTopo(2))
+net.start()
+net.pingAll()
+net['h1'].cmd('tcpdump -i h1-eth0 -c1 -e -nn vlan 7 >seen 2>/dev/null &')
+print('SEEN', net['h1'].cmd('ping -c3 -i 0.3 %s >/dev/null; wait; cat seen; rm seen' % net['h2'].IP()))
+net.stop()
+""")
+    assert said.count("ADDED ''") == 2, said
+    assert "0% dropped (2/2 received)" in said
+    assert "vlan 7" in said

@@ -309,7 +309,8 @@ class CLI(Cmd):
 
     def address(self, word):
         """Return the address of a node, or the word itself."""
-        if word not in self.mn or not self.mn[word].intfs:
+        # A switch is named in commands such as ovs-ofctl.
+        if word not in self.mn or not self.mn[word].intfs or hasattr(self.mn[word], "dpid"):
             return word
         node = self.mn[word]
         # A node whose shell is busy is not asked.

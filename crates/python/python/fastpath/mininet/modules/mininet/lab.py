@@ -28,6 +28,9 @@ from fastpath.program import program
 
 from mininet.log import debug
 
+# The programs that scripts call beside those of hosts; see `fastpath.mininet.programs`.
+PROGRAMS = ("ovs-ofctl", "ovs-vsctl", "controller", "ofdatapath", "ofprotocol", "vconfig")
+
 # Mininet's hosts have IPv6 with link-local addresses. Every address is announced by multicast,
 # which switches flood: the traffic grows with the square of the hosts.
 IPV6_HOSTS_MAX = 64
@@ -46,6 +49,10 @@ class Network:
         self.applied = 0
         self.is_leaving = False
         self.directory = None
+        # Links by their ends in the lab: a link whose end has moved is another one there.
+        self.ends = {}
+        self.is_stale = False
+        self.bridges_at = 0
 
     @property
     def is_up(self):
@@ -60,32 +67,36 @@ class Network:
             self.sync()
 
     def remove_link(self, link):
-        if link in self.links:
-            self.links.remove(link)
-            if self.is_up:
-                self.sync()
+        if link not in self.links:
+            return
+        self.links.remove(link)
+        if self.is_up:
+            # The lab follows with the next command on a host, if there is one.
+            self.is_stale = True
+            if link in self.ends:
+                self.lab.link(link.lab_name).set(state="down")
 
-    def add_programs(self):
-        """Make the directory of `programs`, once."""
-        if self.directory is None:
-            self.programs()
+    def make_programs(self):
+        """Put our programs before those of the machine on the path."""
+        if self.directory is not None:
+            return
+        self.directory = tempfile.mkdtemp(prefix="fastpath-mn-")
+        for name in PROGRAMS:
+            path = os.path.join(self.directory, name)
+            with open(path, "w") as file:
+                command = f"{shlex.quote(sys.executable)} -m fastpath.mininet.programs"
+                words = f"{command} {shlex.quote(self.directory)} {name}"
+                file.write(f'#!/bin/sh\nexec {words} "$@"\n')
+            os.chmod(path, 0o755)
+        os.environ["PATH"] = os.pathsep.join([self.directory, os.environ.get("PATH", "")])
 
     def programs(self):
-        """Put programs ovs-ofctl and ovs-vsctl for the switches here before those of the machine."""
-        if self.directory is None:
-            self.directory = tempfile.mkdtemp(prefix="fastpath-mn-")
-            for name in ("ovs-ofctl", "ovs-vsctl"):
-                path = os.path.join(self.directory, name)
-                with open(path, "w") as file:
-                    state = shlex.quote(os.path.join(self.directory, "switches.json"))
-                    command = f"{shlex.quote(sys.executable)} -m fastpath.mininet.ovs {state} {name}"
-                    file.write(f'#!/bin/sh\nexec {command} "$@"\n')
-                os.chmod(path, 0o755)
-            os.environ["PATH"] = os.pathsep.join([self.directory, os.environ.get("PATH", "")])
+        """Write down the switches for the programs ovs-ofctl and ovs-vsctl."""
+        self.make_programs()
         switches = {
             node.name: {
                 "dpid": node.dpid,
-                "ports": {str(intf): port for port, intf in sorted(node.intfs.items())},
+                "ports": {str(intf): port for port, intf in sorted(node.intfs.items()) if intf.name != "lo"},
                 "listen": node.listen,
                 "controllers": [f"{c.protocol}:{c.ip}:{c.port}" for c in node.controllers if c],
             }
@@ -95,8 +106,31 @@ class Network:
         with open(os.path.join(self.directory, "switches.json"), "w") as file:
             json.dump(switches, file)
 
+    def bridges(self):
+        """Return the bridges that a script has made by ovs-vsctl: ports and controller by name."""
+        if self.directory is None:
+            return {}
+        try:
+            with open(os.path.join(self.directory, "bridges.json")) as file:
+                return json.load(file)
+        except FileNotFoundError:
+            return {}
+
+    def look_at_bridges(self):
+        """Bring the lab up, or change it, when a script has given a bridge its controller or ports."""
+        path = os.path.join(self.directory or "", "bridges.json")
+        changed_at = os.stat(path).st_mtime_ns if os.path.exists(path) else 0
+        if changed_at == self.bridges_at:
+            return
+        self.bridges_at = changed_at
+        if self.is_up:
+            self.is_stale = True
+        elif any(bridge["controllers"] for bridge in self.bridges().values()):
+            self.sync()
+
     def topology(self):
         net = fastpath.Topology(family="v4")
+        self._find_bridges()
         links = [link for link in self.links if link.is_emulated()]
         # Nodes without links have nothing to do with the lab, except that programs run there.
         for node in self.nodes:
@@ -113,11 +147,26 @@ class Network:
             net.link(a.node.lab_name, b.node.lab_name, **keys)
         return net
 
+    def _find_bridges(self):
+        """A node on the machine whose interfaces are all ports of a bridge of ovs-vsctl is a switch."""
+        bridges = self.bridges()
+        linked = {intf.node for link in self.links for intf in (link.intf1, link.intf2) if intf}
+        for node in linked:
+            if node.inNamespace or hasattr(node, "dpid"):
+                continue
+            names = {intf.name for intf in node.intfs.values() if intf.name != "lo"}
+            found = [bridge for bridge in bridges.values() if names <= set(bridge["ports"])]
+            # A bridge that is deleted at the end of a script stays until the lab ends.
+            node.bridge = found[0] if found else node.bridge
+            node.check_linked()
+
     def sync(self):
         """Bring the lab up, or make it what the nodes and links are now."""
         if self.is_leaving:
             return
+        self.is_stale = False
         topology = self.topology()
+        self._forget_moved()
         if not self.is_up:
             lab = fastpath.Lab(topology, f"mn-{os.getpid()}-{id(self) & 0xFFFF:x}-{self.applied}")
             topology.check()
@@ -126,10 +175,24 @@ class Network:
             self._apply(topology)
         self.applied += 1
         self._configure()
+        self.programs()
 
     def ensure_up(self):
-        if not self.is_up:
+        if not self.is_up or self.is_stale:
             self.sync()
+
+    def _forget_moved(self):
+        """An interface whose link leads elsewhere now is a new one, with the address it had."""
+        ends = {link: (link.intf1.node, link.intf2.node) for link in self.links if link.is_emulated()}
+        for link, now in ends.items():
+            before = self.ends.get(link)
+            if before is None or before == now:
+                continue
+            for intf, node in zip((link.intf1, link.intf2), before):
+                if intf.mac is None and node.runs_programs():
+                    intf.updateMAC()
+                self.named.get(node, {}).pop(intf, None)
+        self.ends = ends
 
     def _apply(self, topology):
         topology.check()
@@ -185,19 +248,27 @@ class Network:
         """Remove the lab and forget all nodes."""
         lab, self.lab = self.lab, None
         self.nodes, self.links, self.controllers, self.named = [], [], [], {}
+        self.ends, self.is_stale = {}, False
         if lab is not None:
             lab.close()
         if self.directory is not None:
-            shutil.rmtree(self.directory, ignore_errors=True)
-            self.directory = None
+            for name in ("switches.json", "bridges.json"):
+                if os.path.exists(os.path.join(self.directory, name)):
+                    os.remove(os.path.join(self.directory, name))
+        self.bridges_at = 0
 
 
 NETWORK = Network()
+NETWORK.make_programs()
+_OWNER = os.getpid()
 
 
 def _leave():
+    if os.getpid() != _OWNER:
+        return
     NETWORK.is_leaving = True
     NETWORK.down()
+    shutil.rmtree(NETWORK.directory, ignore_errors=True)
 
 
 atexit.register(_leave)

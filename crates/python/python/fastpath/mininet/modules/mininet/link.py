@@ -257,8 +257,6 @@ class Link:
         fast=True,
         **params,
     ):
-        for node in (node1, node2):
-            node.check_linkable()
         params1 = dict(params1) if params1 else {}
         params2 = params1 if params2 is params1 else dict(params2) if params2 else {}
         for end in (params1, params2):

@@ -1,11 +1,13 @@
 """The network: nodes, links, and tests between hosts."""
 
+import math
 import os
 import random
 import re
 import select
 import shutil
 import signal
+import time
 from itertools import chain
 
 from mininet.cli import CLI
@@ -496,7 +498,25 @@ class Mininet:
         return result
 
     def runCpuLimitTest(self, cpu, duration=5):
-        raise Exception("runCpuLimitTest: fastpath does not limit the processor time of hosts")
+        """Keep the processors of all hosts busy. Returns the percentage that each had, per second."""
+        info(f"*** Testing CPU {cpu * 100:.0f}% bandwidth limit\n")
+        count = math.ceil(self.numCores * cpu)
+        for host in self.hosts:
+            for _ in range(count):
+                host.cmd("while true; do a=1; done &")
+        results = []
+        before = {host: (time.monotonic_ns(), host.cpu_time_ns()) for host in self.hosts}
+        for _ in range(duration):
+            time.sleep(1)
+            for host in self.hosts:
+                now, used = time.monotonic_ns(), host.cpu_time_ns()
+                then, had = before[host]
+                before[host] = (now, used)
+                results.append(round(100 * (used - had) / (now - then) / self.numCores, 3))
+        for host in self.hosts:
+            host.cmd("kill -9 $(jobs -p)")
+        output(f"*** Results: {results}\n")
+        return results
 
     def configLinkStatus(self, src, dst, status):
         """Take the links between two nodes up or down."""

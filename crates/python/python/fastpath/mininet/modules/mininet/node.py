@@ -9,6 +9,7 @@ import signal
 import socket
 from subprocess import PIPE, Popen
 
+from mininet.cpulimit import CpuLimit
 from mininet.lab import IPV6_HOSTS_MAX, NETWORK
 from mininet.link import Intf
 from mininet.log import debug, error, info, warn
@@ -44,7 +45,10 @@ class Node:
         self._slave = None
         self._popens = []
         self.default_route = None
-        self.cgroup = None
+        # The process whose network namespace is that of the node, if a command came before its links.
+        self.early_pid = None
+        # The bridge of ovs-vsctl that the interfaces of a node on the machine are ports of.
+        self.bridge = None
         NETWORK.add_node(self)
 
     # The lab ---------------------------------------------------------------------------------
@@ -56,8 +60,10 @@ class Node:
     def description(self):
         """Return the kind and the keys of the node in a description; None: not part of it."""
         if not self.inNamespace:
-            return None, {}
+            return self.bridge_description()
         keys = {}
+        if self.early_pid is not None:
+            return "host", {"attach": f"netns:/proc/{self.early_pid}/ns/net"}
         private, binds = [], []
         for entry in self.privateDirs:
             if isinstance(entry, tuple):
@@ -74,8 +80,16 @@ class Node:
             keys["binds"] = binds
         return "host", keys
 
-    def check_linkable(self):
-        """Refuse a link to the machine itself: its interfaces and rules are never changed."""
+    def bridge_description(self):
+        """Return the description of a node on the machine: a switch if it is one by ovs-vsctl."""
+        if self.bridge is None:
+            return None, {}
+        if not self.bridge["controllers"]:
+            return "switch", {}
+        return "openflow", {"controller": self.bridge["controllers"], "fail_mode": "standalone"}
+
+    def check_linked(self):
+        """Refuse links to the machine itself: its interfaces and rules are never changed."""
         if self.description()[0] is None:
             raise Exception(
                 f"{self.name}: inNamespace=False joins the network to the machine itself, which fastpath does "
@@ -84,7 +98,7 @@ class Node:
 
     def runs_programs(self):
         """Return whether the interfaces of the node are interfaces of a kernel."""
-        return True
+        return self.inNamespace
 
     def configuration(self, network, mine):
         """Return a script that gives interfaces their names and addresses, or an empty text."""
@@ -125,8 +139,21 @@ class Node:
         words = ["env", f"PS1={SENTINEL}", "bash", "--norc", "--noediting", "-is", f"mininet:{self.name}"]
         if not self.inNamespace and self.lab_name not in (NETWORK.lab.hosts if NETWORK.lab else {}):
             return words
+        if self.is_early():
+            return ["unshare", "--net", "--", *words]
         NETWORK.ensure_up()
-        return NETWORK.lab[self.lab_name].arguments(words)
+        return NETWORK.lab[self.lab_name].arguments(self.wrapped(words))
+
+    def is_early(self):
+        """Return whether a command comes before the node has links, such as in its constructor.
+
+        The lab is not made yet. The command runs in a network namespace that the lab takes over.
+        """
+        return self.inNamespace and not NETWORK.is_up and not self.intfs and not self.privateDirs
+
+    def wrapped(self, words):
+        """Return the command line with what limits programs of this node."""
+        return words
 
     def environment(self):
         return {**os.environ}
@@ -136,6 +163,7 @@ class Node:
             error(f"{self.name}: shell is already running\n")
             return
         command = self.shell_command()
+        early = self.is_early()
         self._master, self._slave = pty.openpty()
         self._shell = Popen(
             command, stdin=self._slave, stdout=self._slave, stderr=self._slave, close_fds=True,
@@ -157,7 +185,9 @@ class Node:
                 break
             self.pollOut.poll()
         self.waiting = False
-        self.write("unset HISTFILE; stty -echo; set +m\n")
+        if early:
+            self.early_pid = self._shell.pid
+        self.write("unset HISTFILE; stty -echo; set +m" + ("; ip link set lo up\n" if early else "\n"))
         self.waiting = True
         self.waitOutput()
 
@@ -246,11 +276,14 @@ class Node:
     def sendCmd(self, *args, **kwargs):
         """Send a command to the shell; `monitor` or `waitOutput` reads what it prints."""
         self._started()
+        if NETWORK.is_stale and self.inNamespace:
+            NETWORK.ensure_up()
         assert not self.waiting, f"{self.name} is still running {self.lastCmd!r}"
         printPid = kwargs.get("printPid", False)
         if len(args) == 1 and isinstance(args[0], (list, tuple)):
             args = args[0]
-        cmd = " ".join(str(arg) for arg in args)
+        # A line end would be a second, empty command.
+        cmd = " ".join(str(arg) for arg in args).rstrip("\n")
         if not re.search(r"\w", cmd):
             cmd = "echo -n"
         self.lastCmd = cmd
@@ -297,6 +330,8 @@ class Node:
             data = self.monitor(findPid=findPid)
             output += data
             log(data)
+        if not self.inNamespace:
+            NETWORK.look_at_bridges()
         return output.replace("\r\n", "\n") if output else output
 
     def cmd(self, *args, **kwargs):
@@ -326,10 +361,13 @@ class Node:
             cmd = [str(arg) for arg in args]
         if shell:
             cmd = [os.environ.get("SHELL", "/bin/sh"), "-c", " ".join(cmd)]
-        if self.inNamespace:
+        if self.is_early():
+            self._started()
+            cmd = ["nsenter", f"--net=/proc/{self.early_pid}/ns/net", "--", *cmd]
+        elif self.inNamespace:
             NETWORK.ensure_up()
         if NETWORK.lab and self.lab_name in NETWORK.lab.hosts:
-            cmd = NETWORK.lab[self.lab_name].arguments(cmd)
+            cmd = NETWORK.lab[self.lab_name].arguments(self.wrapped(cmd))
         defaults.setdefault("start_new_session", True)
         defaults.pop("preexec_fn", None)
         defaults.setdefault("env", self.environment())
@@ -354,6 +392,8 @@ class Node:
         self.intfs[port] = intf
         self.ports[intf] = port
         self.nameToIntf[intf.name] = intf
+        if NETWORK.is_up and intf.link is not None:
+            NETWORK.is_stale = True
 
     def delIntf(self, intf):
         port = self.ports.get(intf)
@@ -413,6 +453,8 @@ class Node:
         return self.intf(intf).setMAC(mac)
 
     def setIP(self, ip, prefixLen=8, intf=None, **kwargs):
+        if not self.inNamespace:
+            self.check_linked()
         return self.intf(intf).setIP(ip, prefixLen, **kwargs)
 
     def IP(self, intf=None):
@@ -473,34 +515,51 @@ class Host(Node):
 
 
 class CPULimitedHost(Host):
-    """A host; the share of the processor that it asks for is reported, and not enforced."""
-
-    _said = False
+    """A host whose programs have a share of the processors (cgroups(7))."""
 
     def __init__(self, name, sched="cfs", **kwargs):
         Host.__init__(self, name, **kwargs)
+        if sched not in ("cfs", "rt", "none"):
+            raise Exception(f"{name}: sched={sched!r} is not a scheduler; write 'cfs' or 'rt'")
         self.sched = sched
         self.period_us = kwargs.get("period_us", 100000)
+        self.limit = CpuLimit(name, sched)
 
-    @staticmethod
-    def init():
-        CPULimitedHost.inited = True
+    inited = False
+
+    @classmethod
+    def init(cls):
+        cls.inited = True
+
+    def wrapped(self, words):
+        return self.limit.wrapped(words)
+
+    def cpu_time_ns(self):
+        """Return the processor time that its programs have used."""
+        return self.limit.used_ns()
 
     def setCPUFrac(self, f, sched=None):
-        if f and f > 0 and not CPULimitedHost._said:
-            CPULimitedHost._said = True
-            warn("*** CPULimitedHost: fastpath does not limit the processor time of hosts: cpu is ignored\n")
+        """Limit the programs to a fraction of all processors; -1 is no limit."""
+        if f is None or f == 0:
+            return
+        self.limit.set_fraction(f, self.period_us)
 
     def setCPUs(self, cores, mems=0):
         cores = cores if isinstance(cores, (list, tuple)) else [cores]
         if cores:
-            self.cmd(f"taskset -cp {','.join(map(str, cores))} $$")
+            self.limit.cores = ",".join(map(str, cores))
+            if self._shell:
+                self.cmd(f"taskset -cp {self.limit.cores} $$")
 
     def config(self, cpu=-1, cores=None, **params):
         r = Node.config(self, **params)
         self.setParam(r, "setCPUFrac", cpu=cpu)
         self.setParam(r, "setCPUs", cores=cores)
         return r
+
+    def cleanup(self):
+        Host.cleanup(self)
+        self.limit.remove()
 
 
 class Switch(Node):
@@ -518,7 +577,7 @@ class Switch(Node):
         self.controllers = []
         # Where ovs-ofctl reaches the switch, if it takes rules.
         self.listen = None
-        NETWORK.add_programs()
+        self.controlIntf = Intf("lo", self, port=0)
 
     def defaultDpid(self, dpid=None):
         if dpid:
@@ -548,7 +607,7 @@ class Switch(Node):
         return ["env", f"PS1={SENTINEL}", "bash", "--norc", "--noediting", "-is", f"mininet:{self.name}"]
 
     def defaultIntf(self):
-        return Node.defaultIntf(self) if self.intfs else None
+        return self.controlIntf
 
     def sendCmd(self, *cmd, **kwargs):
         NETWORK.programs()
@@ -562,8 +621,10 @@ class Switch(Node):
         raise Exception(f"{self.name}: a switch of fastpath has no address on the machine; add a host for it")
 
     def start(self, controllers):
+        """Take controllers. The lab comes up with the first command on a host, or with the network."""
         self.controllers = list(controllers or [])
-        NETWORK.ensure_up()
+        if NETWORK.is_up:
+            NETWORK.programs()
 
     def connected(self):
         return True
@@ -572,7 +633,7 @@ class Switch(Node):
         """A port takes part as soon as its link exists."""
 
     def detach(self, intf):
-        self.delIntf(intf if isinstance(intf, Intf) else self.nameToIntf[intf])
+        """A port leaves with its link."""
 
     def dpctl(self, *args):
         return self.cmd("ovs-ofctl", args[0], self.name, *args[1:])
@@ -601,8 +662,11 @@ class OVSSwitch(Switch):
 
     def description(self):
         """A switch with a remote controller, or with no controller at all, has OpenFlow tables."""
-        controllers = NETWORK.controllers
-        remote = [node for node in controllers if isinstance(node, RemoteController)]
+        controllers = self.controllers or NETWORK.controllers
+        # A remote controller at the address of one that makes switches learn is that one.
+        known = [(node.ip, node.port) for node in NETWORK.controllers if not isinstance(node, RemoteController)]
+        remote = [node for node in controllers if isinstance(node, RemoteController)
+                  and (node.ip, node.port) not in known]
         keys = {"dpid": f"0x{int(self.dpid, 16):x}"}
         if remote:
             keys["fail_mode"] = self.failMode

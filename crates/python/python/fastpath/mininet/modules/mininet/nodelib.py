@@ -6,7 +6,11 @@ __all__ = ["LinuxBridge", "NAT"]
 
 
 class NAT(Node):
-    """A node that translates addresses with iptables, between the network and what is outside."""
+    """A node that translates addresses.
+
+    In a namespace it does so by iptables. With ``inNamespace=False`` it leads to the network of the
+    machine: it is an uplink of the lab, whose rules are its own.
+    """
 
     def __init__(self, name, subnet="10.0/8", localIntf=None, flush=False, **params):
         super().__init__(name, **params)
@@ -17,8 +21,17 @@ class NAT(Node):
     def setManualConfig(self, intf):
         """No network manager touches interfaces of a lab."""
 
+    def description(self):
+        if self.inNamespace:
+            return super().description()
+        intf = self.defaultIntf()
+        address = f"{intf.ip}/{intf.prefixLen}" if intf and intf.ip else self.params.get("ip")
+        return "uplink", {"address": address} if address else {}
+
     def config(self, **params):
-        self.check_linkable()
+        if not self.inNamespace:
+            super().config(**params)
+            return
         localIntf = self.localIntf or self.defaultIntf()
         super().config(**params)
         if self.flush:
