@@ -17,14 +17,17 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
        cargo xtask book
-       cargo xtask wheel
+       cargo xtask notebooks
+       cargo xtask wheel [--debug] [--check]
        cargo xtask dist [--check] [--profile NAME] [deb|archive|image|wheel]…
        cargo xtask release --dry-run
 
   test           run every test of the workspace and end with a line 'N passed, N failed, N skipped'
   --no-install   do not install missing distribution programs; their tests are skipped, and listed
   book           build the documentation as a book (mdBook) in target/book/html, and check its links
-  wheel          build the Python package as dist/*.whl, with the program fastpath
+  notebooks      run the notebooks of the documentation and keep their results
+  wheel          build the Python package as dist/*.whl, with the program fastpath; --debug is quick and for a
+                 trial, --check installs it in a fresh virtual environment and tries it there
   dist           make what users install, in dist/; --check installs it in a fresh Debian root and runs a lab
   release        make and check everything that a release consists of, and publish nothing";
 
@@ -33,12 +36,18 @@ fn main() -> ExitCode {
     match arguments.split_first() {
         Some((chore, rest)) if chore == "test" => suite::run(rest),
         Some((chore, [])) if chore == "book" => book::run(),
-        Some((chore, [])) if chore == "wheel" => python::wheel(),
+        Some((chore, [])) if chore == "notebooks" => python::notebooks(),
+        Some((chore, rest)) if chore == "wheel" => match python::WheelOptions::parse(rest) {
+            Some(options) => python::wheel(&options),
+            None => usage(),
+        },
         Some((chore, rest)) if chore == "dist" => dist::run(rest),
         Some((chore, rest)) if chore == "release" => release::run(rest),
-        _ => {
-            eprintln!("{USAGE}");
-            ExitCode::from(2)
-        }
+        _ => usage(),
     }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("{USAGE}");
+    ExitCode::from(2)
 }

@@ -89,7 +89,7 @@ fn make(plan: &Plan) -> io::Result<()> {
     if wants("archive") {
         archive(&build(plan, Some(MUSL))?)?;
     }
-    if wants("wheel") && python::wheel() != ExitCode::SUCCESS {
+    if wants("wheel") && python::wheel(&WheelOptions::default()) != ExitCode::SUCCESS {
         return Err(io::Error::other("the wheel is not made"));
     }
     checksums()?;
