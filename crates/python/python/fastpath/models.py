@@ -24,7 +24,10 @@ class Simulation(Record):
         return f"<Simulation of {program} on {machine}: {rates}>"
 
     def _repr_html_(self) -> str:
-        plain = {key: value for key, value in self.items() if isinstance(value, (str, int, float))}
+        # Without the time that the simulation took: equal runs look equal.
+        hidden = ("elapsed_s", "events_per_second")
+        plain = {key: value for key, value in self.items()
+                 if isinstance(value, (str, int, float)) and key not in hidden}
         rows = "".join(f"<tr><th>{html.escape(key)}</th><td>{_cell(value)}</td></tr>"
                        for key, value in plain.items())
         return f"<table>{rows}</table>"

@@ -325,4 +325,12 @@ def _caller() -> str:
     frame = sys._getframe(1)
     while frame.f_back and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    return f"{_shown(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _shown(file: str) -> str:
+    """Return the name of a file as a reader knows it: that of a cell of a notebook is `In[3]`."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    cell = shell.compile.format_code_name(file) if shell is not None else None
+    return str(cell[1]) if cell else os.path.basename(file)
