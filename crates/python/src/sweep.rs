@@ -97,8 +97,8 @@ impl SweepTable {
         opened.map(|results| SweepTable(Mutex::new(results))).map_err(raise)
     }
 
-    /// Returns the points of a shard (`I/N`) that have no row yet. Refuses a sweep of which no point
-    /// can be read.
+    /// Returns the points of a shard (`I/N`) that have no row yet. Refuses a sweep of which no
+    /// point can be read.
     fn missing(&self, of: &Sweep, shard: &str) -> PyResult<Vec<u64>> {
         let shard: Shard = shard.parse().map_err(argument)?;
         sweep::missing(&of.0, &self.lock(), shard).map_err(raise)

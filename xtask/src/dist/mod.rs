@@ -15,7 +15,8 @@ mod deb;
 mod image;
 
 use crate::process::{cargo, copy_tree, succeed, target};
-use crate::{programs, python};
+use crate::programs;
+use crate::python::{self, WheelOptions};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
