@@ -66,6 +66,7 @@ impl ReplayCommand {
 }
 
 /// Sends a capture into the first host of a network whose warnings have been printed.
+#[cfg(target_os = "linux")]
 pub(crate) fn at_first_host(
     (spec, reading): (&Path, &Reading),
     capture: &Path,

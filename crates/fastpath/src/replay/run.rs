@@ -6,10 +6,13 @@ use super::captures::{BytesRead, Captures};
 use super::follow::Follower;
 use super::rows::{Rows, TimeColumns};
 use crate::error::{Error, Result};
+#[cfg(target_os = "linux")]
 use fastpath_engine::DelayReport;
 use fastpath_net::packet_log::{self, PacketLog};
 use fastpath_net::{Delivery, EdgeId, FRAME_MAX, FrameAccounting, Network, Options, Reason};
-use fastpath_spec::{LinkId, Topology};
+#[cfg(target_os = "linux")]
+use fastpath_spec::LinkId;
+use fastpath_spec::Topology;
 use fastpath_units::Time;
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
 use serde::Serialize;
@@ -54,8 +57,13 @@ pub struct RealisedDelays {
     /// The node at which it ends.
     pub to: String,
     /// The delays.
+    #[cfg(target_os = "linux")]
     #[serde(flatten)]
     pub delays: DelayReport,
+    /// No value of this type exists: the report of delays is for Linux.
+    #[cfg(not(target_os = "linux"))]
+    #[serde(skip)]
+    pub delays: std::convert::Infallible,
 }
 
 struct OutputCapture {
@@ -184,7 +192,15 @@ impl ReplayRun {
         Ok(())
     }
 
+    /// Configured and realised delays of each direction of a link that has jitter at the end. None
+    /// on other systems than Linux: the crate that compares the two is for Linux.
+    #[cfg(not(target_os = "linux"))]
+    pub(super) fn realised_delays(&self) -> Vec<RealisedDelays> {
+        Vec::new()
+    }
+
     /// Configured and realised delays of each direction of a link that has jitter at the end.
+    #[cfg(target_os = "linux")]
     pub(super) fn realised_delays(&self) -> Vec<RealisedDelays> {
         let topology = self.network.topology();
         let directions = (0..topology.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
