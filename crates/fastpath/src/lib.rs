@@ -25,6 +25,7 @@ mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;
 pub mod model_text;
+mod output;
 pub mod picture;
 pub mod records;
 pub mod replay;
@@ -40,6 +41,7 @@ pub use error::{Error, Result};
 #[cfg(target_os = "linux")]
 pub use load::engine_options;
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
+pub use output::{Render, print};
 pub use replay::{Replay, ReplaySummary};
 
 pub use fastpath_link as link;

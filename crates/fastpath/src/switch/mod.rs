@@ -8,6 +8,7 @@ mod frames;
 mod nodes;
 mod offline;
 mod ports;
+mod render;
 #[cfg(target_os = "linux")]
 mod server;
 
@@ -16,7 +17,13 @@ pub use explain::{Explanation, explain};
 pub use frames::{FrameFate, FrameSwitch};
 #[cfg(target_os = "linux")]
 pub(crate) use nodes::attach_controllers;
-pub use offline::{CaptureAtPort, OfflineAccounting, OfflineSummary, TableCounters, switch_captures};
+pub use offline::{
+    CaptureAtPort, NamedCapture, OfflineAccounting, OfflineCaptures, OfflineSummary, TableCounters,
+    switch_captures,
+};
 pub use ports::{load_rules, number_ports};
 #[cfg(target_os = "linux")]
-pub use server::{FailMode, Listen, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles};
+pub use server::{
+    FailMode, Listen, NamedPort, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles,
+    parse_datapath_id,
+};

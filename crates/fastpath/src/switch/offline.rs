@@ -1,10 +1,12 @@
 //! Captures through a switch in virtual time. A packet leaves at the time at which it arrived.
 
 use super::executor::executor;
+use super::ports::number_ports;
 use crate::error::{Error, Result};
 use crate::replay::{BytesRead, Captures};
 use fastpath_switch::execute::OutboxEntry;
-use fastpath_switch::{Executor, Outbox, PortCounters, Switch, Verdict};
+use fastpath_switch::ofctl::PortNames;
+use fastpath_switch::{Executor, Outbox, Port, PortCounters, Switch, Verdict};
 use fastpath_units::{Duration, Time};
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
 use serde::Serialize;
@@ -12,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// A capture at a port, by the number of the port.
 #[derive(Clone, Debug)]
@@ -20,6 +23,81 @@ pub struct CaptureAtPort {
     pub port: u32,
     /// The capture.
     pub file: PathBuf,
+}
+
+/// A capture at a port, by the name of the port: `PORT=FILE`.
+#[derive(Clone, Debug)]
+pub struct NamedCapture {
+    /// The port.
+    pub port: String,
+    /// The capture.
+    pub file: PathBuf,
+}
+
+impl FromStr for NamedCapture {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> std::result::Result<NamedCapture, &'static str> {
+        match text.split_once('=') {
+            Some((port, file)) if !port.is_empty() && !file.is_empty() => {
+                Ok(NamedCapture { port: port.to_owned(), file: file.into() })
+            }
+            _ => Err("write PORT=FILE"),
+        }
+    }
+}
+
+/// The captures of a run, at ports with names.
+#[derive(Clone, Debug)]
+pub struct OfflineCaptures {
+    ports: Vec<(u32, String)>,
+    inputs: Vec<CaptureAtPort>,
+    outputs: Vec<CaptureAtPort>,
+}
+
+impl OfflineCaptures {
+    /// Numbers the ports in the order in which they are named first.
+    ///
+    /// # Errors
+    /// As [`number_ports`].
+    pub fn new(inputs: &[NamedCapture], outputs: &[NamedCapture]) -> Result<OfflineCaptures> {
+        let mut names: Vec<&str> = Vec::new();
+        for capture in inputs.iter().chain(outputs) {
+            if !names.contains(&capture.port.as_str()) {
+                names.push(&capture.port);
+            }
+        }
+        let numbers = number_ports(names)?;
+        let at_port = |NamedCapture { port, file }: &NamedCapture| {
+            let number = numbers.iter().find(|(_, name)| name == port).map_or(0, |(number, _)| *number);
+            CaptureAtPort { port: number, file: file.clone() }
+        };
+        Ok(OfflineCaptures {
+            inputs: inputs.iter().map(at_port).collect(),
+            outputs: outputs.iter().map(at_port).collect(),
+            ports: numbers.into_iter().map(|(number, name)| (number, name.to_owned())).collect(),
+        })
+    }
+
+    /// Adds the ports to a switch. Returns their numbers by name.
+    pub fn add_ports(&self, switch: &mut Switch) -> PortNames {
+        self.ports.iter().for_each(|(number, _)| switch.set_port(*number, Port::up()));
+        self.ports.iter().map(|(number, name)| (name.clone(), *number)).collect()
+    }
+
+    /// Sends the captures through a switch that has the ports.
+    ///
+    /// # Errors
+    /// As [`switch_captures`].
+    pub fn run(
+        &self,
+        switch: Switch,
+        notice: &dyn Fn(&str),
+        progress: &mut dyn FnMut(BytesRead),
+    ) -> Result<OfflineSummary> {
+        let summary = switch_captures(switch, &self.inputs, &self.outputs, notice, progress)?;
+        Ok(OfflineSummary { ports: self.ports.clone(), ..summary })
+    }
 }
 
 /// The fates of the packets of a run.
@@ -61,6 +139,8 @@ pub struct TableCounters {
 pub struct OfflineSummary {
     /// Where all packets went.
     pub packets: OfflineAccounting,
+    /// Number and name of the ports of [`OfflineCaptures`].
+    pub ports: Vec<(u32, String)>,
     /// Counters of tables that have flows or were looked up.
     pub tables: Vec<TableCounters>,
     /// The switch after the run, with its counters.
@@ -180,7 +260,7 @@ impl OfflineRun {
         };
         let tables = (0..).zip(switch.tables()).map(counters);
         let tables = tables.filter(|table| table.flows > 0 || table.lookups > 0).collect();
-        Ok(OfflineSummary { packets, tables, switch, problems })
+        Ok(OfflineSummary { packets, ports: Vec::new(), tables, switch, problems })
     }
 }
 

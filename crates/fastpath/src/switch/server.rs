@@ -14,13 +14,14 @@ use fastpath_engine::switching::{
 };
 use fastpath_openflow::agent::{self, Agent, Doorbell, PortInfo};
 pub use fastpath_openflow::agent::{FailMode, Listen, Target, TlsFiles};
-use fastpath_spec::PortName;
+use fastpath_spec::{ParsePortNameError, PortName};
 use fastpath_switch::{PortCounters, Switch};
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// Memory for frames that wait for ports.
@@ -53,6 +54,37 @@ pub struct ServerOptions {
     pub backoff_max: Duration,
     /// Receives notices of events: controllers that connect, ports that fail.
     pub notice: Notice,
+}
+
+/// A port of the switch and what it attaches to: `NAME=KIND`, or an interface.
+#[derive(Clone, Debug)]
+pub struct NamedPort {
+    /// The name.
+    pub name: String,
+    /// What it attaches to.
+    pub port: PortName,
+}
+
+impl FromStr for NamedPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<NamedPort, String> {
+        let (name, port) = text.split_once('=').map_or((None, text), |(name, port)| (Some(name), port));
+        let port: PortName = port.parse().map_err(|error: ParsePortNameError| {
+            format!("{error}: {}, each with NAME= before it", error.instead())
+        })?;
+        let name = name.or(port.interface()).unwrap_or(port.kind()).to_owned();
+        Ok(NamedPort { name, port })
+    }
+}
+
+/// Parses a datapath id: up to 16 hexadecimal digits, with colons or not.
+///
+/// # Errors
+/// What to write instead.
+pub fn parse_datapath_id(text: &str) -> std::result::Result<u64, &'static str> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).replace(':', "");
+    u64::from_str_radix(&digits, 16).map_err(|_| "write up to 16 hexadecimal digits")
 }
 
 /// A switch that is being served. Dropping it ends it.
@@ -90,6 +122,25 @@ impl Default for ServerOptions {
             backoff_max: Duration::from_secs(8),
             notice: Notice::to_stderr(),
         }
+    }
+}
+
+impl ServerOptions {
+    /// Returns warnings of addresses that other hosts reach without a certificate.
+    pub fn warnings(&self) -> Vec<String> {
+        let control = self.listen.iter().filter(|listen| listen.is_exposed()).map(|listen| {
+            format!(
+                "{listen}: every host that reaches it may control the switch: write \
+                 ptcp:{port}:127.0.0.1, or ptls:{port}:{ip} with certificates",
+                port = listen.at.port(),
+                ip = listen.at.ip()
+            )
+        });
+        let snoop =
+            self.snoop.iter().filter(|snoop| snoop.is_exposed()).map(|snoop| {
+                format!("{snoop}: every host that reaches it may read all messages of the switch")
+            });
+        control.chain(snoop).collect()
     }
 }
 

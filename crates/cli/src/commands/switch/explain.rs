@@ -6,7 +6,6 @@ use anyhow::ensure;
 use clap::Args;
 use fastpath::switch::{explain, number_ports};
 use fastpath::tables::ofctl::PortNames;
-use std::io::{self, Write};
 
 /// Show each table's shape and machine code, and one packet's path.
 #[derive(Args)]
@@ -39,12 +38,7 @@ impl Explain {
         let names: PortNames = numbers.into_iter().map(|(number, name)| (name.to_owned(), number)).collect();
         self.switch.load(&mut switch, &names)?;
         let explanation = explain(&mut switch, &names, self.trace.as_deref(), self.in_port)?;
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", explanation.json())?;
-        } else {
-            write!(out, "{explanation}")?;
-        }
+        fastpath::print(&explanation, self.json)?;
         Ok(Answer::Yes)
     }
 }
