@@ -112,8 +112,8 @@ pub fn open_records(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// The system's reason.
-pub fn append_records(file: &mut File, records: &[Record]) -> io::Result<()> {
-    records.iter().try_for_each(|record| writeln!(file, "{}", serde_json::to_string(record)?))
+pub fn append_records<'r>(file: &mut File, records: impl IntoIterator<Item = &'r Record>) -> io::Result<()> {
+    records.into_iter().try_for_each(|record| writeln!(file, "{}", serde_json::to_string(record)?))
 }
 
 /// Reads a table from a CSV file, or from records of `fastpath measure pipeline`.

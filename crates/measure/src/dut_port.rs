@@ -74,6 +74,16 @@ impl FromStr for DutAttachment {
     }
 }
 
+impl DutAttachment {
+    /// Parses an attachment; none for `memory`.
+    ///
+    /// # Errors
+    /// [`ParseAttachmentError`] for other text.
+    pub fn parse_or_memory(text: &str) -> Result<Option<DutAttachment>, ParseAttachmentError> {
+        if text == "memory" { Ok(None) } else { text.parse().map(Some) }
+    }
+}
+
 /// The reason why the DUT cannot be attached.
 #[derive(Debug, thiserror::Error)]
 pub enum DutPortError {

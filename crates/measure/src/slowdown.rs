@@ -4,6 +4,7 @@
 
 use super::pipeline::Device;
 use std::hint::black_box;
+use std::str::FromStr;
 use std::time::Instant;
 
 /// The factor by which the core appears slower.
@@ -42,6 +43,15 @@ impl Slowdown {
         while Instant::now() < until {
             work = black_box(work.wrapping_mul(0x0000_0100_0000_01b3));
         }
+    }
+}
+
+impl FromStr for Slowdown {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Slowdown, String> {
+        let factor: f64 = text.parse().map_err(|_| "write a number from 1 to 100".to_owned())?;
+        Slowdown::new(factor).map_err(|error| error.to_string())
     }
 }
 

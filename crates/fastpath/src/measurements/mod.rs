@@ -2,7 +2,10 @@
 //! switch, and the simulator's kernel. `fastpath_measure` measures; this module sets what a record
 //! says.
 
+mod render;
 pub mod text;
+
+pub use render::{Measured, PipelinePoints, UnitLatencies};
 
 use crate::error::{Error, Result};
 use fastpath_measure::{
@@ -45,6 +48,19 @@ pub enum UnitsBetween {
     Simulator,
 }
 
+/// Which latencies to measure.
+#[derive(Clone, Debug)]
+pub struct LatencyQuestion {
+    /// The ports between the units.
+    pub between: Vec<UnitsBetween>,
+    /// Frame lengths in bytes. If there are none: [`fastpath_measure::LATENCY_SIZES`].
+    pub sizes: Vec<u32>,
+    /// Packets per size.
+    pub packets: u32,
+    /// Whether to measure the costs of operations too.
+    pub operations: bool,
+}
+
 /// A textbook model on which simulators are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TextbookModel {
@@ -57,6 +73,8 @@ pub enum TextbookModel {
 /// The speed of the simulator's kernel on a textbook model.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRate {
+    /// The model.
+    pub model: TextbookModel,
     /// Counts of the run.
     pub counts: RunCounts,
     /// Duration of the run.
@@ -197,7 +215,7 @@ pub fn events(
         let counts = run(customers, seed);
         (counts, start.elapsed().as_secs_f64().max(1e-9))
     });
-    let found = EventRate { counts, seconds };
+    let found = EventRate { model, counts, seconds };
     let parameters =
         Map::from_iter([("model".to_owned(), json!(model.name())), ("seed".to_owned(), json!(seed))]);
     let provenance = watch.provenance(tool, seed, found.counts.events);
@@ -217,7 +235,7 @@ impl TextbookModel {
 
 impl EventRate {
     fn results(&self) -> Map<String, Value> {
-        let EventRate { counts, seconds } = self;
+        let EventRate { counts, seconds, .. } = self;
         let per_second = |count: u64| json!(count as f64 / seconds);
         Map::from_iter([
             ("events".to_owned(), json!(counts.events)),

@@ -1,12 +1,9 @@
 //! `fastpath measure latency`: the time of a packet in a unit, and the cost of each operation.
 
-use super::{Output, bar, show, tool, warn};
+use super::Output;
 use crate::Answer;
 use clap::{Args, ValueEnum};
-use fastpath::measurements::{UnitsBetween, latency, operations, text};
-use fastpath_measure::LATENCY_SIZES;
-use fastpath_report::Record;
-use std::io::{self, Write};
+use fastpath::measurements::{LatencyQuestion, UnitsBetween};
 
 /// Measure the latency of a unit by packet size, and operation costs.
 ///
@@ -53,47 +50,12 @@ impl Place {
 
 impl LatencyCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let file = self.output.open()?;
-        let bar = bar();
-        let sizes: Vec<usize> = match self.size.len() {
-            0 => LATENCY_SIZES.to_vec(),
-            _ => self.size.iter().map(|&size| size as usize).collect(),
+        let question = LatencyQuestion {
+            between: self.between.iter().map(|place| place.between()).collect(),
+            sizes: self.size,
+            packets: self.packets,
+            operations: !self.no_operations,
         };
-        let mut latencies = Vec::new();
-        for (place, &size) in
-            self.between.iter().flat_map(|place| sizes.iter().map(move |size| (place, size)))
-        {
-            latencies.push(latency(place.between(), size, self.packets, &tool(), &show(&bar))?);
-        }
-        let costs = match self.no_operations {
-            true => Vec::new(),
-            false => operations(u64::from(self.packets), &tool(), &show(&bar))?,
-        };
-        bar.finish_and_clear();
-        let records: Vec<Record> = latencies
-            .iter()
-            .map(|latency| latency.record.clone())
-            .chain(costs.iter().map(|cost| cost.record.clone()))
-            .collect();
-        self.output.write(file, &records)?;
-        let mut out = io::stdout().lock();
-        if self.output.json {
-            for record in &records {
-                writeln!(out, "{}", serde_json::to_string(record)?)?;
-            }
-        } else {
-            text::latency(&mut out, &latencies, &costs)?;
-        }
-        let lost = latencies.iter().filter(|latency| latency.found.lost > 0);
-        let lost: Vec<String> =
-            lost.map(|l| format!("{} of {} bytes", l.found.lost, l.record.parameters["size"])).collect();
-        if !lost.is_empty() {
-            let lost = lost.join(", ");
-            eprintln!("fastpath: note: packets that did not return within a second are left out: {lost}");
-        }
-        if let Some(worst) = records.iter().find(|r| r.provenance.disturbance.disturbed).or(records.first()) {
-            warn(worst);
-        }
-        Ok(Answer::Yes)
+        self.output.record(|tool, progress| Ok(question.measure(tool, progress)?))
     }
 }

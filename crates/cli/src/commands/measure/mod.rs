@@ -7,14 +7,12 @@ mod pipeline;
 mod switch;
 
 use crate::Answer;
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use fastpath_measure::{Effort, Slowdown};
-use fastpath_report::{Record, Tool};
+use fastpath::measurements::Measured;
+use fastpath::records::{append_records, open_records};
+use fastpath_measure::{Effort, Progress};
+use fastpath_report::Tool;
 use indicatif::ProgressBar;
-use serde_json::Value;
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Measure this machine and packet pipelines on it; print or append records.
@@ -57,37 +55,29 @@ impl MeasureCommand {
 }
 
 impl Output {
-    /// Opens the file, if one is named, before anything is measured.
-    fn open(&self) -> anyhow::Result<Option<std::fs::File>> {
-        let open = |path: &PathBuf| {
-            OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(path)
-                .with_context(|| path.display().to_string())
-        };
-        self.output.as_ref().map(open).transpose()
-    }
-
-    /// Appends the records to the file.
-    fn write(&self, file: Option<std::fs::File>, records: &[Record]) -> anyhow::Result<()> {
-        let Some(mut file) = file else { return Ok(()) };
-        for record in records {
-            writeln!(file, "{}", serde_json::to_string(record)?)?;
+    /// Measures with a progress bar; appends and prints the records. The file is opened before
+    /// anything is measured.
+    fn record<M: Measured>(
+        &self,
+        measure: impl FnOnce(&Tool, Progress<'_>) -> anyhow::Result<M>,
+    ) -> anyhow::Result<Answer> {
+        let mut file = self.output.as_deref().map(open_records).transpose()?;
+        let bar = bar();
+        let measured = measure(&tool(), &show(&bar));
+        bar.finish_and_clear();
+        let measured = measured?;
+        if let Some(file) = &mut file {
+            append_records(file, measured.records())?;
         }
-        Ok(())
+        fastpath::print(&measured, self.json)?;
+        measured.notes().iter().for_each(|note| eprintln!("fastpath: note: {note}"));
+        Ok(Answer::Yes)
     }
 }
 
 /// This program.
 pub(super) fn tool() -> Tool {
     Tool::new(env!("CARGO_PKG_VERSION"), option_env!("FASTPATH_COMMIT"))
-}
-
-/// A factor from 1 to 100.
-fn slowdown(text: &str) -> Result<Slowdown, String> {
-    let factor: f64 = text.parse().map_err(|_| "write a number from 1 to 100".to_owned())?;
-    Slowdown::new(factor).map_err(|error| error.to_string())
 }
 
 pub(super) fn effort(quick: bool) -> Effort {
@@ -108,31 +98,5 @@ pub(super) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
         }
         bar.set_length(total.max(done) as u64);
         bar.set_position(done as u64);
-    }
-}
-
-/// Returns a record as JSON whose results are also at the top level, for scripts.
-fn with_results_on_top(record: &Record) -> anyhow::Result<Value> {
-    let mut value = serde_json::to_value(record)?;
-    if let Value::Object(top) = &mut value {
-        record.results.iter().for_each(|(name, found)| drop(top.insert(name.clone(), found.clone())));
-    }
-    Ok(value)
-}
-
-/// Prints what limits the validity of the numbers: a development build, other load.
-fn warn(record: &Record) {
-    use fastpath_report::Optimised;
-    let provenance = &record.provenance;
-    if provenance.tool.optimised == Optimised::Development {
-        eprintln!("fastpath: note: this is a development build; its speed is not representative");
-    }
-    let disturbance = provenance.disturbance;
-    if disturbance.disturbed {
-        eprintln!(
-            "fastpath: note: the machine was not quiet: {:.1} % of its time stolen by the hypervisor, {:.1} % spent on other programs",
-            100.0 * disturbance.stolen_share,
-            100.0 * disturbance.others_share
-        );
     }
 }

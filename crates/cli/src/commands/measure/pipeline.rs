@@ -1,17 +1,11 @@
 //! `fastpath measure pipeline`: cost of a packet by length, steps, cores, links, bursts and flows;
 //! and the highest rate without loss.
 
-use super::{Output, bar, show, slowdown, tool, warn, with_results_on_top};
+use super::Output;
 use crate::Answer;
 use clap::{Args, ValueEnum};
-use fastpath::measurements::text;
-use fastpath_measure::{DutAttachment, ParseAttachmentError, PipelineGrid, PipelineProgram, Rules, Slowdown};
-use fastpath_report::Record;
-use serde_json::Value;
-use std::io::{self, Write};
-
-/// A point whose odd passes differ from its even passes by more than this is reported as noisy.
-const NOISY_PCT: f64 = 2.0;
+use fastpath::measurements::PipelinePoints;
+use fastpath_measure::{DutAttachment, PipelineGrid, PipelineProgram, Rules, Slowdown};
 
 /// Measure the cost of a packet in a pipeline, over a grid.
 ///
@@ -50,7 +44,7 @@ pub(super) struct PipelineCommand {
     packets: u64,
     /// The device's port: memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
     /// DEVICE+SOURCE, two interfaces of this machine that a cable connects.
-    #[arg(long, value_name = "PORT", default_value = "memory", value_parser = attachment)]
+    #[arg(long, value_name = "PORT", default_value = "memory", value_parser = DutAttachment::parse_or_memory)]
     port: Attachment,
     /// Also search for the highest rate of a core at which at most this share of packets is lost. 0
     /// is the throughput of RFC 2544. Emulated links have no random loss in the search. The search
@@ -59,7 +53,7 @@ pub(super) struct PipelineCommand {
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
     /// Emulate a core FACTOR times slower by adding work (netcope, forward on memory ports).
-    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = slowdown)]
+    #[arg(long, value_name = "FACTOR", default_value = "1")]
     slowdown: Slowdown,
     /// The seed of random losses.
     #[arg(long, default_value_t = 1)]
@@ -81,16 +75,7 @@ enum ProgramArg {
 }
 
 /// The attachment of the device; none: memory ports.
-#[derive(Clone)]
-struct Attachment(Option<DutAttachment>);
-
-fn attachment(text: &str) -> Result<Attachment, String> {
-    if text == "memory" {
-        return Ok(Attachment(None));
-    }
-    let parsed = text.parse().map_err(|error: ParseAttachmentError| error.to_string())?;
-    Ok(Attachment(Some(parsed)))
-}
+type Attachment = Option<DutAttachment>;
 
 impl From<ProgramArg> for PipelineProgram {
     fn from(program: ProgramArg) -> PipelineProgram {
@@ -107,48 +92,19 @@ impl PipelineCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let grid = PipelineGrid {
             program: self.program.into(),
-            sizes: self.size.clone(),
-            steps: self.h.clone(),
-            cores: self.cores.clone(),
-            bursts: self.burst.clone(),
-            flows: self.flows.clone(),
-            links: self.links.clone(),
-            rules: self.table.clone(),
+            sizes: self.size,
+            steps: self.h,
+            cores: self.cores,
+            bursts: self.burst,
+            flows: self.flows,
+            links: self.links,
+            rules: self.table,
             packets: self.packets,
-            attachment: self.port.0.clone(),
-            loss_ratios: self.loss_ratio.clone(),
+            attachment: self.port,
+            loss_ratios: self.loss_ratio,
             slowdown: self.slowdown,
             seed: self.seed,
         };
-        let file = self.output.open()?;
-        let bar = bar();
-        let records = grid.measure(&tool(), &show(&bar))?;
-        bar.finish_and_clear();
-        self.output.write(file, &records)?;
-        self.print(&records)?;
-        if let Some(record) = records.first() {
-            warn(record);
-        }
-        let is_noisy = |r: &&Record| r.results.get("spread_pct").and_then(Value::as_f64) > Some(NOISY_PCT);
-        let noisy = records.iter().filter(is_noisy).count();
-        if noisy > 0 {
-            eprintln!(
-                "fastpath: note: {noisy} of {} points differed by more than {NOISY_PCT} % between their odd and even passes: \
-                 the machine was too noisy; measure again, or with more --packets",
-                records.len()
-            );
-        }
-        Ok(Answer::Yes)
-    }
-
-    fn print(&self, records: &[Record]) -> anyhow::Result<()> {
-        let mut out = io::stdout().lock();
-        if !self.output.json {
-            return Ok(text::pipeline(&mut out, records)?);
-        }
-        for record in records {
-            writeln!(out, "{}", with_results_on_top(record)?)?;
-        }
-        Ok(())
+        self.output.record(|tool, progress| Ok(PipelinePoints(grid.measure(tool, progress)?)))
     }
 }

@@ -1,11 +1,10 @@
 //! `fastpath measure switch`: cost of lookups, packets and rule changes of a switch.
 
-use super::{Output, bar, effort, show, tool, warn, with_results_on_top};
+use super::{Output, effort};
 use crate::Answer;
 use clap::Args;
-use fastpath::measurements::{Recorded, switch, text};
+use fastpath::measurements::switch;
 use fastpath_measure::Rules;
-use std::io::{self, Write};
 
 /// Measure lookups, forwarding rate and rule changes of a switch.
 ///
@@ -34,20 +33,7 @@ pub(super) struct SwitchCommand {
 
 impl SwitchCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let file = self.output.open()?;
-        let bar = bar();
         let (flows, effort) = (self.flows as usize, effort(self.quick));
-        let measured = switch(self.table, flows, effort, self.seed, &tool(), &show(&bar));
-        bar.finish_and_clear();
-        let Recorded { found: cost, record } = measured?;
-        self.output.write(file, std::slice::from_ref(&record))?;
-        let mut out = io::stdout().lock();
-        if self.output.json {
-            writeln!(out, "{}", with_results_on_top(&record)?)?;
-        } else {
-            text::switch(&mut out, &cost)?;
-        }
-        warn(&record);
-        Ok(Answer::Yes)
+        self.output.record(|tool, progress| Ok(switch(self.table, flows, effort, self.seed, tool, progress)?))
     }
 }
