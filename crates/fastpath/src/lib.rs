@@ -25,6 +25,7 @@ mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;
 pub mod model_text;
+pub mod models;
 mod output;
 pub mod picture;
 pub mod records;

@@ -54,8 +54,18 @@ impl CoresQuery {
         }
     }
 
-    /// Refuses a model with a column that has no value here.
+    /// Refuses numbers out of range, and a model with a column that has no value here.
     fn check(&self, model: &Model) -> Result<(), CoresError> {
+        for (what, values, least) in
+            [("--frames", &self.frames_bytes, f64::MIN_POSITIVE), ("--steps", &self.steps, 0.0)]
+        {
+            if let Some(&value) = values.iter().find(|value| !(value.is_finite() && **value >= least)) {
+                return Err(CoresError::Range { what, value });
+            }
+        }
+        if !(self.framing_bytes.is_finite() && self.framing_bytes >= 0.0) {
+            return Err(CoresError::Framing { bytes: self.framing_bytes });
+        }
         let columns = model.terms.columns();
         if let Some((name, _)) = self.at.iter().find(|(name, _)| !columns.contains(name.as_str())) {
             let have = columns.into_iter().collect::<Vec<_>>().join(", ");
@@ -84,6 +94,20 @@ pub enum CoresError {
     Unclear {
         /// The columns.
         columns: String,
+    },
+    /// A frame size or number of steps that cannot be.
+    #[error("{what} {value}: must be a finite number, not negative")]
+    Range {
+        /// The option.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// Bytes on the wire that cannot be.
+    #[error("--framing {bytes}: must not be negative")]
+    Framing {
+        /// The bytes.
+        bytes: f64,
     },
     /// A value for a column that the model does not have.
     #[error("--at {name}: the model has no such column (have: {have})")]

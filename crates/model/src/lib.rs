@@ -50,6 +50,7 @@
 //! and no clock and draws no random number. Read first: `estimate.rs`, then `fit/mod.rs`.
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod assign;
 pub mod budget;
 mod cell;

@@ -28,6 +28,19 @@ pub enum Weighting {
     Column(String),
 }
 
+impl Weighting {
+    /// Returns the weighting named `equal` or `relative`, or that by the column `name`. Without a
+    /// name it is equal, or relative for terms that are chosen (`auto:`).
+    pub fn named(name: Option<&str>, terms: &str) -> Weighting {
+        match name {
+            None if terms.trim_start().starts_with("auto:") => Weighting::Relative,
+            None | Some("equal") => Weighting::Equal,
+            Some("relative") => Weighting::Relative,
+            Some(column) => Weighting::Column(column.to_owned()),
+        }
+    }
+}
+
 /// Which quantile widens the intervals.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

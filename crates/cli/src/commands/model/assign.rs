@@ -2,12 +2,9 @@
 
 use crate::Answer;
 use clap::Args;
-use fastpath::records::read_tasks;
-use fastpath_model::assign::{Assignment, NetworkProcessor, best};
+use fastpath::models::Assignments;
+use fastpath_model::assign::NetworkProcessor;
 use fastpath_model::publications::linkem;
-use fastpath_report::text as print;
-use serde_json::json;
-use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Find the best assignment of tasks to engines with limited code space.
@@ -49,60 +46,7 @@ impl AssignCommand {
             clock_hz: self.clock.unwrap_or(default.clock_hz),
             ..default
         };
-        let mut out = io::stdout().lock();
-        let (value, named, gain) = match &self.file {
-            Some(path) => {
-                let found = best(&read_tasks(path)?, &processor)?;
-                (json!({ "best": found }), vec![("best", found)], None)
-            }
-            None if processor == linkem::ixp1200() => {
-                let found = linkem::comparison();
-                let gain = found.gain;
-                (
-                    json!(found),
-                    vec![
-                        ("thesis", found.thesis),
-                        ("best", found.best),
-                        ("best on two engines", found.best_on_two),
-                    ],
-                    Some(gain),
-                )
-            }
-            None => {
-                let found = best(&linkem::tasks(), &processor)?;
-                (json!({ "best": found }), vec![("best", found)], None)
-            }
-        };
-        if self.json {
-            writeln!(out, "{value}")?;
-            return Ok(Answer::Yes);
-        }
-        for (name, assignment) in &named {
-            show(&mut out, name, assignment)?;
-        }
-        if let Some(gain) = gain {
-            writeln!(
-                out,
-                "the best mapping carries {} times the packets of the mapping of Joglekar 2004",
-                print::estimate(gain)
-            )?;
-        }
-        for caveat in value["caveats"].as_array().into_iter().flatten() {
-            writeln!(out, "note: {}", caveat.as_str().unwrap_or_default())?;
-        }
+        fastpath::print(&Assignments::find(self.file.as_deref(), &processor)?, self.json)?;
         Ok(Answer::Yes)
     }
-}
-
-fn show(out: &mut impl Write, name: &str, assignment: &Assignment) -> io::Result<()> {
-    let mut table = print::table(["tasks", "engines", "instructions", "cycles between packets"]);
-    for group in &assignment.groups {
-        table.add_row([
-            group.tasks.join(" + "),
-            group.engines.to_string(),
-            group.code.to_string(),
-            print::number(group.arrival_cycles),
-        ]);
-    }
-    writeln!(out, "{name}: {} packets/s\n{table}", print::estimate(assignment.packets_per_s))
 }

@@ -1,23 +1,19 @@
 //! `fastpath model budget`: the packet rate that threads on engines sustain.
 
 use crate::Answer;
-use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use fastpath::model_text as text;
-use fastpath_model::Estimate;
 use fastpath_model::budget::{BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
 use fastpath_model::output::BudgetOutput;
-use std::io::{self, Write as _};
 
 /// Compute the packets/s that threads and engines sustain.
 #[derive(Args)]
 pub(super) struct BudgetCommand {
     /// Compute and memory cycles per packet of each pipeline stage, one engine each. Compute may be
     /// a range.
-    #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', value_parser = work, required_unless_present = "work")]
+    #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', required_unless_present = "work")]
     stages: Vec<PacketCycles>,
     /// Compute and memory cycles of the whole work, for --engines.
-    #[arg(long, value_name = "COMPUTE:MEMORY", value_parser = work, conflicts_with = "stages", requires = "engines")]
+    #[arg(long, value_name = "COMPUTE:MEMORY", conflicts_with = "stages", requires = "engines")]
     work: Option<PacketCycles>,
     /// Number of engines that share the work evenly.
     #[arg(long, requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
@@ -51,30 +47,6 @@ enum FormulaArg {
     PerThread,
 }
 
-/// `290:470` or `135..165:515`
-fn work(text: &str) -> Result<PacketCycles, String> {
-    let parse = || -> anyhow::Result<PacketCycles> {
-        let (compute, memory) = text.split_once(':').context("write COMPUTE:MEMORY, such as 290:470")?;
-        let number = |text: &str| -> anyhow::Result<f64> {
-            let value: f64 = text.trim().parse().with_context(|| format!("`{text}` is not a number"))?;
-            ensure!(value.is_finite() && value >= 0.0, "`{text}`: cycles are finite and not negative");
-            Ok(value)
-        };
-        let compute = match compute.split_once("..") {
-            None => Estimate::exact(number(compute)?),
-            Some((low, high)) => {
-                let (low, high) = (number(low)?, number(high)?);
-                if low > high {
-                    bail!("`{compute}`: write the smaller number first");
-                }
-                Estimate { value: f64::midpoint(low, high), low, high }
-            }
-        };
-        Ok(PacketCycles { compute, memory: number(memory)? })
-    };
-    parse().map_err(|error| format!("{error:#}"))
-}
-
 impl BudgetCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let layout = match (self.work, self.engines) {
@@ -94,12 +66,7 @@ impl BudgetCommand {
             },
         };
         let output = BudgetOutput { budget: budget(&question)?, question };
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_value(&output)?)?;
-        } else {
-            text::budget(&mut out, &output.budget)?;
-        }
+        fastpath::print(&output, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,17 +1,13 @@
 //! `fastpath model cores`: how many cores a link needs (the chart of Netcope 2017).
 
-use super::options::point_text;
 use super::source::Source;
 use crate::Answer;
 use clap::Args;
-use fastpath::model_text as text;
+use fastpath::models::{LinkCores, SourcedModel};
+use fastpath_model::arguments::point;
 use fastpath_model::cores::{CoresQuery, FRAMES_BYTES, SPEEDS_GBIT};
 use fastpath_model::fcs::FRAMING_BYTES;
-use fastpath_model::model::Model;
-use fastpath_model::output::CoresOutput;
-use fastpath_model::publications::netcope;
 use fastpath_units::Rate;
-use std::io::{self, Write as _};
 
 /// Count the cores a link needs by speed, frame size and steps.
 ///
@@ -32,7 +28,7 @@ pub(super) struct CoresCommand {
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
     steps: Vec<f64>,
     /// Values of the model's other columns, such as cores=1.
-    #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point_text)]
+    #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point)]
     at: Vec<Vec<(String, f64)>>,
     /// Bytes on the wire in addition to each frame (preamble and inter-frame gap).
     #[arg(long, value_name = "BYTES", default_value_t = FRAMING_BYTES)]
@@ -55,24 +51,7 @@ fn speed(text: &str) -> Result<f64, String> {
 
 impl CoresCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let (model, description) = match self.source.load()? {
-            Some(sourced) => (sourced.model, sourced.description),
-            None => (netcope::model(), "Netcope 2017: 38.6 + 0.101·p + 4.07·h ns".to_owned()),
-        };
-        for (what, values) in [("--frames", &self.frames), ("--steps", &self.steps)] {
-            for value in values {
-                let least = if what == "--frames" { f64::MIN_POSITIVE } else { 0.0 };
-                anyhow::ensure!(
-                    value.is_finite() && *value >= least,
-                    "{what} {value}: must be a finite number, not negative"
-                );
-            }
-        }
-        anyhow::ensure!(
-            self.framing.is_finite() && self.framing >= 0.0,
-            "--framing {}: must not be negative",
-            self.framing
-        );
+        let model = self.source.load()?.unwrap_or_else(SourcedModel::netcope);
         let or = |given: Vec<f64>, default: &[f64]| if given.is_empty() { default.to_vec() } else { given };
         let question = CoresQuery {
             speeds_gbit: or(self.speeds, &SPEEDS_GBIT),
@@ -81,29 +60,7 @@ impl CoresCommand {
             at: self.at.concat(),
             framing_bytes: self.framing,
         };
-        let output = CoresOutput::new(description, &model, &question)?;
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_value(&output)?)?;
-        } else {
-            let at: String = question.at.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
-            text::cores(
-                &mut out,
-                &[format!("{}{at}", output.model), frames(&model, self.framing)],
-                &output.rows,
-            )?;
-            output.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))?;
-        }
+        fastpath::print(&LinkCores::new(model, question)?, self.json)?;
         Ok(Answer::Yes)
     }
-}
-
-/// Describes how frame sizes are counted in the query and in the model.
-fn frames(model: &Model, framing: f64) -> String {
-    let size = model.frame(0.0);
-    let why = if size.assumed { " (assumed; if not, give --fcs without)" } else { "" };
-    format!(
-        "frame sizes include the FCS; line time adds {framing} bytes per frame; sizes in the model are {} FCS{why}",
-        size.fcs
-    )
 }

@@ -2,14 +2,10 @@
 
 use super::options::Fitting;
 use crate::Answer;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use fastpath::model_text as text;
-use fastpath::records::read_table;
-use fastpath_model::check::{Check, CheckVerdict, check, half};
-use fastpath_model::fit::fit;
-use fastpath_model::output::FitOutput;
-use std::io::{self, Write as _};
+use fastpath::models::{TestPoints, fit_table};
+use fastpath_model::check::{Check, CheckVerdict};
 use std::path::PathBuf;
 
 /// Fit a cost model to a table of measurements.
@@ -45,25 +41,13 @@ pub(super) struct FitCommand {
 impl FitCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let options = self.fitting.options(&self.terms)?;
-        let whole = read_table(&self.file)?;
-        let place = || self.file.display().to_string();
-        let (found, checked) = if self.half {
-            let (found, checked) = half(&whole, &self.y, &self.terms, &options).with_context(place)?;
-            (found, Some(checked))
-        } else {
-            let found = fit(&whole, &self.y, &self.terms, &options).with_context(place)?;
-            let checked = self.test.as_deref().map(|path| {
-                check(&found, &read_table(path)?, &options).with_context(|| path.display().to_string())
-            });
-            (found, checked.transpose()?)
+        let test = match (&self.test, self.half) {
+            (_, true) => TestPoints::Half,
+            (Some(path), false) => TestPoints::File(path),
+            (None, false) => TestPoints::None,
         };
-        let output = FitOutput { fit: found, check: checked };
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_value(&output)?)?;
-        } else {
-            text::fit(&mut out, &output.fit, output.check.as_ref())?;
-        }
+        let output = fit_table(&self.file, &self.y, &self.terms, &options, test)?;
+        fastpath::print(&output, self.json)?;
         answer(output.check.as_ref())
     }
 }

@@ -1,7 +1,8 @@
 //! Arguments that control a fit, shared by all commands that fit a table.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::{Args, ValueEnum};
+use fastpath_model::arguments::{bytes, clock_hz, column_text};
 use fastpath_model::column_unit::ColumnUnit;
 use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{FitOptions, Method, Quantile, Regimes, Weighting};
@@ -16,7 +17,7 @@ pub(super) struct Fitting {
     #[arg(long, value_name = "WEIGHTS")]
     weights: Option<String>,
     /// Use only rows where COLUMN equals TEXT. May be repeated: all must hold.
-    #[arg(long, value_name = "COLUMN=TEXT", value_parser = pair)]
+    #[arg(long, value_name = "COLUMN=TEXT", value_parser = column_text)]
     only: Vec<(String, String)>,
     /// Estimator of the coefficients.
     #[arg(long, default_value = "least-squares")]
@@ -34,7 +35,7 @@ pub(super) struct Fitting {
     #[arg(long, value_name = "UNIT")]
     y_unit: Option<String>,
     /// Clock of the processor, to convert cycles to time, such as 2.5GHz.
-    #[arg(long, value_name = "HZ", value_parser = clock)]
+    #[arg(long, value_name = "HZ", value_parser = clock_hz)]
     clock: Option<f64>,
     /// Column of frame sizes [default: found by name].
     #[arg(long, value_name = "COLUMN")]
@@ -89,24 +90,17 @@ impl Fitting {
     }
 
     pub(super) fn options(&self, terms: &str) -> anyhow::Result<FitOptions> {
-        let y_unit = match &self.y_unit {
-            None => None,
-            Some(text) => match ColumnUnit::parse(text) {
-                None => bail!("--y-unit {text}: unknown unit: use ns, us, ms, s, cycles, pps, kpps or Mpps"),
-                known => known,
-            },
+        let unit = |text: &String| {
+            ColumnUnit::parse(text).with_context(|| {
+                format!("--y-unit {text}: unknown unit: use ns, us, ms, s, cycles, pps, kpps or Mpps")
+            })
         };
         Ok(FitOptions {
             method: match self.method {
                 MethodArg::LeastSquares => Method::LeastSquares,
                 MethodArg::Huber => Method::Huber,
             },
-            weighting: match self.weights.as_deref() {
-                None if terms.trim_start().starts_with("auto:") => Weighting::Relative,
-                None | Some("equal") => Weighting::Equal,
-                Some("relative") => Weighting::Relative,
-                Some(column) => Weighting::Column(column.to_owned()),
-            },
+            weighting: Weighting::named(self.weights.as_deref(), terms),
             quantile: match self.quantile {
                 QuantileArg::T => Quantile::StudentT,
                 QuantileArg::Normal => Quantile::Normal,
@@ -125,53 +119,12 @@ impl Fitting {
                 overhead_bytes: self.overhead,
                 line_bps: self.line_rate.iter().map(|rate| rate.as_bps() as f64).collect(),
             },
-            y_unit,
+            y_unit: self.y_unit.as_ref().map(unit).transpose()?,
             clock_hz: self.clock,
         })
     }
 }
 
-/// Parses `2.5GHz`, `2500 MHz` or `2500000000`, as Hz.
-fn clock(text: &str) -> Result<f64, String> {
-    let lower = text.trim().to_lowercase();
-    let (number, scale) = [("ghz", 1e9), ("mhz", 1e6), ("khz", 1e3), ("hz", 1.0)]
-        .into_iter()
-        .find_map(|(unit, scale)| Some((lower.strip_suffix(unit)?, scale)))
-        .unwrap_or((&lower, 1.0));
-    let hz = number.trim().parse().map(|x: f64| x * scale).ok();
-    hz.filter(|hz| hz.is_finite() && *hz > 0.0).ok_or_else(|| "write a frequency such as 2.5GHz".to_owned())
-}
-
-fn bytes(text: &str) -> Result<f64, String> {
-    let bytes = text.parse().ok().filter(|bytes: &f64| bytes.is_finite() && *bytes >= 0.0);
-    bytes.ok_or_else(|| "write a number of bytes, 0 or more".to_owned())
-}
-
-fn fcs(text: &str) -> Result<Fcs, String> {
-    text.parse().map_err(|()| "write with or without".to_owned())
-}
-
-/// `COLUMN=TEXT`
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (column, value) = text.split_once('=').ok_or("write COLUMN=TEXT")?;
-    Ok((column.trim().to_owned(), value.trim().to_owned()))
-}
-
-/// Parses the values of columns at one point: `p=64,h=10`.
-pub(super) fn point(text: &str) -> anyhow::Result<Vec<(String, f64)>> {
-    let values = text.split(',').map(|part| {
-        let (name, value) = part
-            .split_once('=')
-            .with_context(|| format!("`{part}`: write COLUMN=VALUE,…, such as p=64,h=10"))?;
-        let number: f64 =
-            value.trim().parse().with_context(|| format!("`{part}`: `{value}` is not a number"))?;
-        anyhow::ensure!(number.is_finite(), "`{part}`: give a finite number");
-        Ok((name.trim().to_owned(), number))
-    });
-    values.collect()
-}
-
-/// Parses a point for clap.
-pub(super) fn point_text(text: &str) -> Result<Vec<(String, f64)>, String> {
-    point(text).map_err(|error| format!("{error:#}"))
+fn fcs(text: &str) -> Result<Fcs, &'static str> {
+    text.parse().map_err(|()| "write with or without")
 }

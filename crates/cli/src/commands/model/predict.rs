@@ -1,18 +1,16 @@
 //! `fastpath model predict`: predictions of a fitted model, on this machine or another.
 
 use super::fit::answer;
-use super::options::point_text;
 use super::source::Source;
 use crate::Answer;
 use anyhow::Context;
 use clap::Args;
-use fastpath::model_text as text;
+use fastpath::models::check_against;
 use fastpath::records::read_platform;
-use fastpath_model::check::{check, elsewhere};
+use fastpath_model::arguments::point;
 use fastpath_model::output::PredictionOutput;
 use fastpath_model::predict::{PredictionQuery, RECORD_SD, TRANSFER_SD, Transfer, predict_point};
 use fastpath_units::Rate;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 /// Predict costs and throughput from a fitted model.
@@ -24,7 +22,7 @@ pub(super) struct PredictCommand {
     #[command(flatten)]
     source: Source,
     /// A point to predict: a value for each column of the model. May be repeated.
-    #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point_text, required_unless_present = "test")]
+    #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point, required_unless_present = "test")]
     at: Vec<Vec<(String, f64)>>,
     /// Predict every row of this table and compare with its measurements (with --to, on that
     /// platform).
@@ -72,27 +70,11 @@ impl PredictCommand {
             None => None,
             Some(path) => {
                 let fit = sourced.fit.as_ref().context("--test needs a fit, not constants")?;
-                let (table, place) = (fastpath::records::read_table(path)?, || path.display().to_string());
-                let options = self.source.options()?;
-                Some(match &transfer {
-                    None => check(fit, &table, &options).with_context(place)?,
-                    Some(transfer) => elsewhere(fit, &table, &options, transfer).with_context(place)?,
-                })
+                Some(check_against(fit, path, &self.source.options()?, transfer.as_ref())?)
             }
         };
         let output = PredictionOutput { model: sourced.description, predictions, check: checked };
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_value(&output)?)?;
-            return answer(output.check.as_ref());
-        }
-        writeln!(out, "{}", output.model)?;
-        for prediction in &output.predictions {
-            text::prediction(&mut out, prediction)?;
-        }
-        if let Some(check) = &output.check {
-            text::check(&mut out, check)?;
-        }
+        fastpath::print(&output, self.json)?;
         answer(output.check.as_ref())
     }
 

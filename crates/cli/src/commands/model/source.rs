@@ -1,13 +1,9 @@
 //! Where a model comes from: a saved fit, a table fitted on the spot, or published constants.
 
-use super::options::{Fitting, point};
-use anyhow::Context;
+use super::options::Fitting;
 use clap::Args;
-use fastpath::records::{read_fit, read_table};
-use fastpath_model::Terms;
-use fastpath_model::fcs::Fcs;
-use fastpath_model::fit::{Fit, FitOptions, fit};
-use fastpath_model::model::Model;
+use fastpath::models::SourcedModel;
+use fastpath_model::fit::FitOptions;
 use std::path::PathBuf;
 
 /// Where the model comes from.
@@ -29,13 +25,6 @@ pub(super) struct Source {
     fitting: Fitting,
 }
 
-/// A model and its origin.
-pub(super) struct Sourced {
-    pub(super) model: Model,
-    pub(super) fit: Option<Fit>,
-    pub(super) description: String,
-}
-
 impl Source {
     /// Returns the options on rows, caps and units; they apply to a saved fit too.
     pub(super) fn options(&self) -> anyhow::Result<FitOptions> {
@@ -43,40 +32,15 @@ impl Source {
     }
 
     /// Loads the model; `None` when the arguments name none.
-    pub(super) fn load(&self) -> anyhow::Result<Option<Sourced>> {
+    pub(super) fn load(&self) -> anyhow::Result<Option<SourcedModel>> {
         if let Some(text) = &self.constants {
-            return constants(text, self.fitting.fcs()).map(Some);
+            return Ok(Some(SourcedModel::constants(text, self.fitting.fcs())?));
         }
         let Some(path) = &self.file else { return Ok(None) };
-        let found = match (&self.y, &self.terms) {
-            (Some(y), Some(terms)) => {
-                let options = self.fitting.options(terms)?;
-                fit(&read_table(path)?, y, terms, &options).with_context(|| path.display().to_string())?
-            }
-            _ => {
-                let mut found = read_fit(path)?;
-                let options = self.options()?;
-                if let Some(unit) = options.y_unit {
-                    let with = found.with_unit(unit, options.clock_hz);
-                    found = with.with_context(|| path.display().to_string())?;
-                } else if let Some(clock_hz) = options.clock_hz {
-                    found = found.with_clock(clock_hz);
-                }
-                found.fcs = Fcs::agreed(found.fcs, self.fitting.fcs())
-                    .with_context(|| format!("{}: --fcs", path.display()))?;
-                found
-            }
-        };
-        let description = format!("{} by {}, fitted to {} points", found.y, found.terms, found.n);
-        Ok(Some(Sourced { model: found.model(), fit: Some(found), description }))
+        let options = self.options()?;
+        Ok(Some(match (&self.y, &self.terms) {
+            (Some(y), Some(terms)) => SourcedModel::fitted(path, y, terms, &options)?,
+            _ => SourcedModel::saved(path, &options)?,
+        }))
     }
-}
-
-fn constants(text: &str, fcs: Option<Fcs>) -> anyhow::Result<Sourced> {
-    let given = point(text).context("--constants")?;
-    let terms = given.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
-    let values: Vec<f64> = given.iter().map(|(_, value)| *value).collect();
-    let terms: Terms = terms.parse().context("--constants")?;
-    let model = Model { fcs, ..Model::from_constants(terms, &values, 1e-9)? };
-    Ok(Sourced { model, fit: None, description: format!("constants given, ns: {text}") })
 }

@@ -1,0 +1,342 @@
+//! Models of files: fits of tables, saved fits, published constants, indices of platforms; and what
+//! `fastpath model` prints of them.
+
+use crate::error::{Error, Result};
+use crate::model_text as text;
+use crate::output::{Render, json_line};
+use crate::records::{at, read_fit, read_platform, read_platforms, read_table, read_tasks};
+use fastpath_model::assign::{Assignment, NetworkProcessor, best};
+use fastpath_model::check::{Check, check, elsewhere, half};
+use fastpath_model::cores::CoresQuery;
+use fastpath_model::fcs::Fcs;
+use fastpath_model::fit::{Fit, FitOptions, fit};
+use fastpath_model::index::{Variant, common_length, index, predict_rate};
+use fastpath_model::model::Model;
+use fastpath_model::output::{BudgetOutput, CoresOutput, FitOutput, IndexOutput, PredictionOutput};
+use fastpath_model::predict::Transfer;
+use fastpath_model::publications::{linkem, netcope, scion};
+use fastpath_model::{Estimate, Terms, arguments};
+use fastpath_report::text as print;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A model and its origin.
+pub struct SourcedModel {
+    /// The model.
+    pub model: Model,
+    /// The fit that it was made of, if any.
+    pub fit: Option<Fit>,
+    /// Where it comes from.
+    pub description: String,
+}
+
+fn refuse(error: impl Display) -> Error {
+    Error::Argument(error.to_string())
+}
+
+impl SourcedModel {
+    /// The constants of Netcope 2017.
+    pub fn netcope() -> SourcedModel {
+        let description = "Netcope 2017: 38.6 + 0.101·p + 4.07·h ns".to_owned();
+        SourcedModel { model: netcope::model(), fit: None, description }
+    }
+
+    /// A model of constants in ns by term: `const=38.6,p=0.101,h=4.07`.
+    ///
+    /// # Errors
+    /// What is wrong in the text.
+    pub fn constants(text: &str, fcs: Option<Fcs>) -> Result<SourcedModel> {
+        let wrong = |error: &dyn Display| refuse(format!("--constants: {error}"));
+        let given = arguments::point(text).map_err(|error| wrong(&error))?;
+        let terms = given.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",");
+        let values: Vec<f64> = given.iter().map(|(_, value)| *value).collect();
+        let terms: Terms = terms.parse().map_err(|error| wrong(&error))?;
+        let model = Model { fcs, ..Model::from_constants(terms, &values, 1e-9).map_err(refuse)? };
+        Ok(SourcedModel { model, fit: None, description: format!("constants given, ns: {text}") })
+    }
+
+    /// Fits `y` of a table by `terms`.
+    ///
+    /// # Errors
+    /// A table that cannot be read or fitted.
+    pub fn fitted(path: &Path, y: &str, terms: &str, options: &FitOptions) -> Result<SourcedModel> {
+        Ok(SourcedModel::of(fit(&read_table(path)?, y, terms, options).map_err(at(path))?))
+    }
+
+    /// Reads a fit saved from `fastpath model fit --json`. Units and FCS of `options` apply to it.
+    ///
+    /// # Errors
+    /// A file that holds no fit, and options that contradict it.
+    pub fn saved(path: &Path, options: &FitOptions) -> Result<SourcedModel> {
+        let mut found = read_fit(path)?;
+        if let Some(unit) = options.y_unit {
+            found = found.with_unit(unit, options.clock_hz).map_err(at(path))?;
+        } else if let Some(clock_hz) = options.clock_hz {
+            found = found.with_clock(clock_hz);
+        }
+        let agreed = Fcs::agreed(found.fcs, options.hints.fcs);
+        found.fcs = agreed.map_err(|error| at(path)(format!("--fcs: {error}")))?;
+        Ok(SourcedModel::of(found))
+    }
+
+    fn of(fit: Fit) -> SourcedModel {
+        let description = format!("{} by {}, fitted to {} points", fit.y, fit.terms, fit.n);
+        SourcedModel { model: fit.model(), fit: Some(fit), description }
+    }
+}
+
+/// The points that a fit is checked against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TestPoints<'p> {
+    /// None.
+    None,
+    /// Half of the rows of the table. The other half is fitted.
+    Half,
+    /// The rows of another table.
+    File(&'p Path),
+}
+
+/// Fits `y` of a table by `terms`, and checks the fit.
+///
+/// # Errors
+/// Tables that cannot be read, fitted or compared.
+pub fn fit_table(
+    path: &Path,
+    y: &str,
+    terms: &str,
+    options: &FitOptions,
+    test: TestPoints<'_>,
+) -> Result<FitOutput> {
+    let whole = read_table(path)?;
+    if test == TestPoints::Half {
+        let (fit, check) = half(&whole, y, terms, options).map_err(at(path))?;
+        return Ok(FitOutput { fit, check: Some(check) });
+    }
+    let fit = fit(&whole, y, terms, options).map_err(at(path))?;
+    let check = match test {
+        TestPoints::File(other) => Some(check_against(&fit, other, options, None)?),
+        _ => None,
+    };
+    Ok(FitOutput { fit, check })
+}
+
+/// Checks a fit against the rows of a table, measured on another platform if there is a `transfer`.
+///
+/// # Errors
+/// A table that cannot be read or compared.
+pub fn check_against(
+    fit: &Fit,
+    path: &Path,
+    options: &FitOptions,
+    transfer: Option<&Transfer>,
+) -> Result<Check> {
+    let table = read_table(path)?;
+    match transfer {
+        None => check(fit, &table, options).map_err(at(path)),
+        Some(transfer) => elsewhere(fit, &table, options, transfer).map_err(at(path)),
+    }
+}
+
+impl Render for FitOutput {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        text::fit(&mut out, &self.fit, self.check.as_ref())
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        sorted_line(out, self)
+    }
+}
+
+impl Render for PredictionOutput {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", self.model)?;
+        self.predictions.iter().try_for_each(|prediction| text::prediction(&mut out, prediction))?;
+        self.check.as_ref().map_or(Ok(()), |check| text::check(&mut out, check))
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        sorted_line(out, self)
+    }
+}
+
+impl Render for BudgetOutput {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        text::budget(&mut out, &self.budget)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        sorted_line(out, self)
+    }
+}
+
+/// The cores that links need, and the values of columns that were given.
+pub struct LinkCores {
+    output: CoresOutput,
+    at: Vec<(String, f64)>,
+}
+
+impl LinkCores {
+    /// Computes the cores that `query` needs by a model.
+    ///
+    /// # Errors
+    /// Numbers out of range, and a model that does not fit the query.
+    pub fn new(source: SourcedModel, query: CoresQuery) -> Result<LinkCores> {
+        let output = CoresOutput::new(source.description, &source.model, &query).map_err(refuse)?;
+        Ok(LinkCores { output, at: query.at })
+    }
+}
+
+impl Render for LinkCores {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        let LinkCores { output, at } = self;
+        let at: String = at.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
+        let why = if output.model_fcs_assumed { " (assumed; if not, give --fcs without)" } else { "" };
+        let frames = format!(
+            "frame sizes include the FCS; line time adds {} bytes per frame; sizes in the model are {} FCS{why}",
+            output.framing_bytes, output.model_fcs
+        );
+        text::cores(&mut out, &[format!("{}{at}", output.model), frames], &output.rows)?;
+        output.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        sorted_line(out, &self.output)
+    }
+}
+
+/// Which index to compute.
+#[derive(Clone, Debug)]
+pub struct IndexQuestion {
+    /// Files of platforms. If there are none: the platforms of Hugly 2024.
+    pub files: Vec<PathBuf>,
+    /// Choice of M and N.
+    pub variant: Variant,
+    /// Packet length in bytes, if the platforms do not state it.
+    pub length: Option<f64>,
+    /// The platform to predict the rate on: `FILE` or `FILE:NAME`.
+    pub to: Option<String>,
+}
+
+/// SCION's index of platforms.
+pub struct PlatformIndex {
+    output: IndexOutput,
+    /// The platform of the predicted rate.
+    platform: Option<String>,
+}
+
+impl IndexQuestion {
+    /// Computes the index.
+    ///
+    /// # Errors
+    /// Files that cannot be read, platforms that cannot be compared.
+    pub fn answer(&self) -> Result<PlatformIndex> {
+        if let Some(length) = self.length.filter(|length| !(length.is_finite() && *length > 0.0)) {
+            return Err(refuse(format!("--length {length}: must be above 0")));
+        }
+        let (platforms, source) = match self.files.is_empty() {
+            true => (scion::platforms().to_vec(), "the platforms of Hugly 2024".to_owned()),
+            false => {
+                let all = self.files.iter().map(|path| read_platforms(path)).collect::<Result<Vec<_>>>()?;
+                let names: Vec<String> = self.files.iter().map(|f| f.display().to_string()).collect();
+                (all.concat(), names.join(", "))
+            }
+        };
+        let wrong = |error: &dyn Display| refuse(format!("{source}: {error}"));
+        let length = common_length(&platforms, self.length).map_err(|error| wrong(&error))?;
+        let index = index(&platforms, length, self.variant).map_err(|error| wrong(&error))?;
+        let mut answer =
+            PlatformIndex { output: IndexOutput { index, source, predicted_pps: None }, platform: None };
+        if let Some(text) = &self.to {
+            let platform = read_platform(text)?;
+            if platform.score_kind != platforms[0].score_kind {
+                return Err(refuse(format!(
+                    "`{}` carries a score of another kind: measure both with the same benchmark",
+                    platform.name
+                )));
+            }
+            let rate = predict_rate(&platforms, length, self.variant, &platform).map_err(refuse)?;
+            (answer.output.predicted_pps, answer.platform) = (Some(rate), Some(platform.name));
+        }
+        Ok(answer)
+    }
+}
+
+impl Render for PlatformIndex {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        let IndexOutput { index, source, predicted_pps } = &self.output;
+        text::index(&mut out, source, index, self.platform.clone().zip(*predicted_pps))
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        sorted_line(out, &self.output)
+    }
+}
+
+/// Assignments of tasks to engines.
+pub struct Assignments {
+    value: Value,
+    named: Vec<(&'static str, Assignment)>,
+    /// What the best carries over the published one.
+    gain: Option<Estimate>,
+}
+
+impl Assignments {
+    /// Finds the best assignment of the tasks of a table (see [`read_tasks`]), or of those of
+    /// Joglekar 2004. On the published processor the published assignment is shown too.
+    ///
+    /// # Errors
+    /// A table that cannot be read, numbers out of range, code that fits nowhere.
+    pub fn find(tasks: Option<&Path>, processor: &NetworkProcessor) -> Result<Assignments> {
+        if tasks.is_none() && *processor == linkem::ixp1200() {
+            let found = linkem::comparison();
+            let value = json!(found);
+            let named = vec![
+                ("thesis", found.thesis),
+                ("best", found.best),
+                ("best on two engines", found.best_on_two),
+            ];
+            return Ok(Assignments { value, named, gain: Some(found.gain) });
+        }
+        let tasks = tasks.map_or_else(|| Ok(linkem::tasks()), read_tasks)?;
+        let found = best(&tasks, processor).map_err(refuse)?;
+        Ok(Assignments { value: json!({ "best": found }), named: vec![("best", found)], gain: None })
+    }
+}
+
+impl Render for Assignments {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (name, assignment) in &self.named {
+            let mut table = print::table(["tasks", "engines", "instructions", "cycles between packets"]);
+            for group in &assignment.groups {
+                table.add_row([
+                    group.tasks.join(" + "),
+                    group.engines.to_string(),
+                    group.code.to_string(),
+                    print::number(group.arrival_cycles),
+                ]);
+            }
+            writeln!(out, "{name}: {} packets/s\n{table}", print::estimate(assignment.packets_per_s))?;
+        }
+        if let Some(gain) = self.gain {
+            writeln!(
+                out,
+                "the best mapping carries {} times the packets of the mapping of Joglekar 2004",
+                print::estimate(gain)
+            )?;
+        }
+        let caveats = self.value["caveats"].as_array().into_iter().flatten();
+        caveats.map(|caveat| caveat.as_str().unwrap_or_default()).try_for_each(|c| writeln!(out, "note: {c}"))
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, &self.value)
+    }
+}
+
+/// Writes a value as one line of JSON whose keys are sorted.
+fn sorted_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    json_line(out, &serde_json::to_value(value)?)
+}
