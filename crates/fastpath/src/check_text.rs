@@ -1,7 +1,37 @@
 //! What `fastpath check` prints of a description, as text and as JSON.
 
+use crate::load::at;
+use crate::output::{Render, json_line};
+use fastpath_spec::mistake::printable;
 use fastpath_spec::{Checked, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe};
 use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A checked description and its file.
+pub struct CheckedFile<'c> {
+    /// The file.
+    pub path: &'c Path,
+    /// What was found in it.
+    pub checked: &'c Checked<NetworkSpec>,
+}
+
+impl Render for CheckedFile<'_> {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let CheckedFile { path, checked } = self;
+        checked.mistakes.iter().try_for_each(|mistake| writeln!(out, "{}", at(path, mistake)))?;
+        let Some(NetworkSpec { topology, .. }) = &checked.value else { return Ok(()) };
+        checked.warnings.iter().try_for_each(|warning| writeln!(out, "{}", at(path, warning)))?;
+        let name = path.display().to_string();
+        writeln!(out, "{}: ok: {}", printable(&name), summary(topology))?;
+        let mut tracks = topology.tracks.iter().map(|track| track_line(topology, track));
+        tracks.try_for_each(|line| writeln!(out, "{}", printable(&line)))
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, &json(self.checked))
+    }
+}
 
 /// Summarises a topology: `4 hosts, 2 routers and switches, 1 link, 0 scheduled changes`.
 pub fn summary(topology: &Topology) -> String {

@@ -1,5 +1,6 @@
 //! Evaluations as text for terminals: a table of the figures, and remarks on them.
 
+use crate::output::{Render, json_line};
 #[cfg(target_os = "linux")]
 use fastpath_evaluate::{PredictionFigure, prediction_remarks};
 #[cfg(target_os = "linux")]
@@ -9,6 +10,9 @@ use fastpath_model::publications::{Ours, PublishedFigure};
 use fastpath_report::Evaluation;
 use fastpath_report::text as print;
 use fastpath_sim::validation::{Basis, Kind, ValidationCheck};
+use serde::Serialize;
+use serde_json::json;
+use std::io::{self, Write};
 
 /// An evaluation as text.
 pub struct EvaluationText {
@@ -16,6 +20,79 @@ pub struct EvaluationText {
     pub table: String,
     /// Remarks on them, a line each.
     pub remarks: Vec<String>,
+}
+
+/// A figure of an evaluation.
+pub trait Figure: Serialize {
+    /// Whether it meets its criterion.
+    fn pass(&self) -> bool;
+}
+
+impl Figure for PublishedFigure {
+    fn pass(&self) -> bool {
+        self.pass
+    }
+}
+
+impl Figure for ValidationCheck {
+    fn pass(&self) -> bool {
+        self.pass
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Figure for PredictionFigure {
+    fn pass(&self) -> bool {
+        self.pass
+    }
+}
+
+/// The figures of an evaluation and their text.
+pub struct Figures<'f, F> {
+    /// The figures.
+    pub figures: &'f [F],
+    /// Their text.
+    pub text: EvaluationText,
+}
+
+impl<F: Figure> Figures<'_, F> {
+    /// Returns the number of figures that pass.
+    pub fn passed(&self) -> usize {
+        self.figures.iter().filter(|figure| figure.pass()).count()
+    }
+}
+
+impl<F: Figure> Render for Figures<'_, F> {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.text.write(out, self.passed(), self.figures.len())
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let (passed, total) = (self.passed(), self.figures.len());
+        json_line(out, &json!({ "results": self.figures, "passed": passed, "total": total }))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Render for Evaluation {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        emulator(self).write(out, self.passed, self.total)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, self)
+    }
+}
+
+impl EvaluationText {
+    /// Writes the table, the remarks, and how many figures pass.
+    fn write(&self, out: &mut dyn Write, passed: usize, total: usize) -> io::Result<()> {
+        writeln!(out, "{}", self.table)?;
+        if !self.remarks.is_empty() {
+            writeln!(out, "\n{}", self.remarks.join("\n"))?;
+        }
+        writeln!(out, "{passed} of {total} figures pass")
+    }
 }
 
 fn verdict(pass: bool) -> String {

@@ -28,6 +28,7 @@ pub mod model_text;
 pub mod models;
 mod output;
 pub mod picture;
+pub mod presets;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]

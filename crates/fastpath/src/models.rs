@@ -221,7 +221,7 @@ pub struct IndexQuestion {
 }
 
 /// SCION's index of platforms.
-pub struct PlatformIndex {
+pub struct IndexAnswer {
     output: IndexOutput,
     /// The platform of the predicted rate.
     platform: Option<String>,
@@ -232,7 +232,7 @@ impl IndexQuestion {
     ///
     /// # Errors
     /// Files that cannot be read, platforms that cannot be compared.
-    pub fn answer(&self) -> Result<PlatformIndex> {
+    pub fn answer(&self) -> Result<IndexAnswer> {
         if let Some(length) = self.length.filter(|length| !(length.is_finite() && *length > 0.0)) {
             return Err(refuse(format!("--length {length}: must be above 0")));
         }
@@ -248,7 +248,7 @@ impl IndexQuestion {
         let length = common_length(&platforms, self.length).map_err(|error| wrong(&error))?;
         let index = index(&platforms, length, self.variant).map_err(|error| wrong(&error))?;
         let mut answer =
-            PlatformIndex { output: IndexOutput { index, source, predicted_pps: None }, platform: None };
+            IndexAnswer { output: IndexOutput { index, source, predicted_pps: None }, platform: None };
         if let Some(text) = &self.to {
             let platform = read_platform(text)?;
             if platform.score_kind != platforms[0].score_kind {
@@ -264,7 +264,7 @@ impl IndexQuestion {
     }
 }
 
-impl Render for PlatformIndex {
+impl Render for IndexAnswer {
     fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
         let IndexOutput { index, source, predicted_pps } = &self.output;
         text::index(&mut out, source, index, self.platform.clone().zip(*predicted_pps))

@@ -4,9 +4,8 @@
 use crate::Answer;
 use crate::network_file::ReadingArgs;
 use clap::Args;
-use fastpath::check_text::{json, summary, track_line};
-use fastpath_spec::mistake::printable;
-use fastpath_spec::{NetworkSpec, json_schema};
+use fastpath::check_text::CheckedFile;
+use fastpath_spec::json_schema;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -28,30 +27,12 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let mut out = io::stdout().lock();
         let Some(path) = &self.spec else {
-            writeln!(out, "{:#}", json_schema())?;
+            writeln!(io::stdout(), "{:#}", json_schema())?;
             return Ok(Answer::Yes);
         };
         let checked = fastpath::check_with(path, &self.reading.reading())?;
-        let answer = if checked.value.is_some() { Answer::Yes } else { Answer::No };
-        if self.json {
-            writeln!(out, "{}", json(&checked))?;
-            return Ok(answer);
-        }
-        for mistake in &checked.mistakes {
-            writeln!(out, "{}", fastpath::at(path, mistake))?;
-        }
-        if let Some(NetworkSpec { topology, .. }) = &checked.value {
-            for warning in &checked.warnings {
-                writeln!(out, "{}", fastpath::at(path, warning))?;
-            }
-            let name = path.display().to_string();
-            writeln!(out, "{}: ok: {}", printable(&name), summary(topology))?;
-            for track in &topology.tracks {
-                writeln!(out, "{}", printable(&track_line(topology, track)))?;
-            }
-        }
-        Ok(answer)
+        fastpath::print(&CheckedFile { path, checked: &checked }, self.json)?;
+        Ok(if checked.value.is_some() { Answer::Yes } else { Answer::No })
     }
 }

@@ -1,13 +1,11 @@
 //! `fastpath sweep`: many simulations on all cores, resumable and in shards.
 
-use super::sim::plot::{Plot, Row};
+use super::sim::plot::Plot;
 use super::sim::question::Question;
 use crate::{Answer, progress};
 use clap::Args;
-use fastpath::sweep::{self, Axis, Design, Front, Goals, Results, Shard, Sweep, SweepOptions, by_dask};
+use fastpath::sweep::{self, Axis, Design, Front, Goals, Shard, SweepOptions, SweepTable, by_dask};
 use fastpath_units::Probability;
-use serde_json::{Map, Value, json};
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -90,36 +88,19 @@ impl SweepCommand {
         let tolerance = self.pareto_tolerance.get();
         let front = goals.as_ref().map(|goals| goals.front(results.rows(), tolerance)).transpose()?;
         let section = front.as_ref().map(Front::section);
-        self.plot.write(self.question.seed(), rows.collect::<Vec<Row>>(), section)?;
-        self.print(&sweep, &results, front)?;
+        self.plot.write(self.question.seed(), rows.collect(), section)?;
+        let table = SweepTable {
+            sweep: &sweep,
+            results: &results,
+            front: front.as_ref(),
+            axes: self.vary.len(),
+            file: self.output.as_deref(),
+        };
+        fastpath::print(&table, self.json)?;
         let failed = sweep::failed(&sweep, &results);
         if failed > 0 {
             eprintln!("fastpath: {failed} points could not be run to their end; see the column problem");
         }
         Ok(if failed > 0 { Answer::No } else { Answer::Yes })
-    }
-
-    fn print(&self, sweep: &Sweep, results: &Results, front: Option<Front>) -> anyhow::Result<()> {
-        let (mut out, columns) = (io::stdout().lock(), sweep.columns());
-        if self.json {
-            let object = |row: &[String]| -> Map<String, Value> {
-                let cells = columns.iter().zip(row);
-                cells.map(|(name, cell)| (name.clone(), sweep::cell_value(name, cell))).collect()
-            };
-            let rows: Vec<_> = results.rows().map(object).collect();
-            let pareto = front.map(|front| front.rows.iter().map(|f| object(f.row)).collect::<Vec<_>>());
-            let value = json!({ "configuration": sweep.configuration(), "rows": rows, "pareto": pareto });
-            writeln!(out, "{value}")?;
-            return Ok(());
-        }
-        match (front, &self.output) {
-            (Some(front), _) => writeln!(out, "{}", front.text(&columns, self.vary.len()))?,
-            (None, Some(path)) => {
-                let (done, all) = (results.rows().count(), sweep.points());
-                writeln!(out, "{}: {done} of {all} points", path.display())?;
-            }
-            (None, None) => out.write_all(&results.csv())?,
-        }
-        Ok(())
     }
 }

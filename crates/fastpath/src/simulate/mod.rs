@@ -7,10 +7,14 @@
 //! workload, changes, seed                     ─┘
 //! ```
 
+mod files;
 mod measured;
 mod run;
+mod shipped;
 mod source;
 pub mod text;
 
+pub use files::{PointFiles, PointRow};
 pub use run::{SimulationRun, run};
-pub use source::{Simulation, machine_text, program_text};
+pub use shipped::{ExperimentResults, Experiments, Shipped};
+pub use source::{Simulation, machine_text, parse_change, program_text};

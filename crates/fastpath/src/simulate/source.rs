@@ -8,6 +8,7 @@ use fastpath_sim::parameter::Text;
 use fastpath_sim::shipped;
 use fastpath_units::{Duration, Time};
 use fastpath_wire::pcap::CaptureReader;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -36,7 +37,27 @@ pub struct Simulation {
     pub seed: u64,
 }
 
+/// Parses a change of a value: `NAME=VALUE`.
+///
+/// # Errors
+/// What to write.
+pub fn parse_change(text: &str) -> std::result::Result<(Parameter, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.parse().map_err(|error| format!("{error}"))?, value.to_owned()))
+}
+
 impl Simulation {
+    /// Returns the parameters of records: program, changes, and the fields of the workload.
+    pub fn parameters(&self) -> Map<String, Value> {
+        let value = |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
+        let mut parameters = Map::from_iter([("program".to_owned(), json!(self.program))]);
+        let mut fields = self.workload.split(',');
+        parameters.insert("workload".to_owned(), json!(fields.next().unwrap_or_default()));
+        parameters.extend(fields.filter_map(|f| f.split_once('=')).map(|(k, v)| (k.to_owned(), value(v))));
+        parameters.extend(self.changes.iter().map(|(target, v)| (target.to_string(), value(v))));
+        parameters
+    }
+
     /// Puts the simulation on `machine`: a shipped machine, a machine file (TOML), or
     /// `this-host=RECORDS`.
     ///

@@ -1,8 +1,31 @@
 //! Outcomes as text, for terminals.
 
 use super::SimulationRun;
+use crate::output::{Render, json_line};
 use fastpath_report::text as print;
+use serde_json::{Value, json};
 use std::io::{self, Write};
+
+impl Render for SimulationRun {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        one(&mut out, self)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, &self.json())
+    }
+}
+
+impl Render for [SimulationRun] {
+    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
+        several(&mut out, self)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let results: Vec<Value> = self.iter().map(SimulationRun::json).collect();
+        json_line(out, &json!({ "results": results }))
+    }
+}
 
 /// Writes one run in full.
 ///

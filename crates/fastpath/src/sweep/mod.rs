@@ -11,6 +11,7 @@
 mod dask;
 mod pareto;
 mod results;
+mod table;
 
 use crate::error::{Error, Result};
 use crate::simulate::{Simulation, machine_text, program_text};
@@ -28,6 +29,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+pub use table::SweepTable;
 
 /// Points that are tried before the arguments themselves are refused.
 const TRIED_FIRST: usize = 100;

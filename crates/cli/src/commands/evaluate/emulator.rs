@@ -1,15 +1,12 @@
 //! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
 
-use super::tell_people;
 use crate::Answer;
 use crate::commands::measure::{effort, tool};
 use crate::signals::stop_on_signals;
 use clap::Args;
-use fastpath::evaluations;
 use fastpath::records::EvaluationFiles;
 use fastpath_evaluate::{Options, Progress, estimate_s, evaluate};
 use indicatif::ProgressBar;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -51,13 +48,7 @@ impl EmulatorCommand {
         if let Some(output) = output {
             output.write(&evaluation)?;
         }
-        let mut out = io::stdout().lock();
-        if json {
-            writeln!(out, "{}", serde_json::to_string(&evaluation)?)?;
-        } else {
-            let counts = (evaluation.passed, evaluation.total);
-            tell_people(&mut out, &evaluations::emulator(&evaluation), counts)?;
-        }
+        fastpath::print(&evaluation, json)?;
         Ok(if evaluation.passed == evaluation.total { Answer::Yes } else { Answer::No })
     }
 }

@@ -9,10 +9,7 @@ mod simulator;
 
 use crate::Answer;
 use clap::{Args, Subcommand};
-use fastpath::evaluations::EvaluationText;
-use serde::Serialize;
-use serde_json::json;
-use std::io::{self, Write};
+use fastpath::evaluations::{EvaluationText, Figure, Figures};
 
 /// Re-run published evaluations and compare with the original figures.
 #[derive(Args)]
@@ -44,32 +41,9 @@ impl EvaluateCommand {
     }
 }
 
-/// A figure of an evaluation.
-trait Figure: Serialize {
-    fn pass(&self) -> bool;
-}
-
-/// Prints one JSON object, or a table followed by remarks. The answer is yes if every figure
-/// passes.
-fn tell<F: Figure>(figures: &[F], as_json: bool, text: &EvaluationText) -> anyhow::Result<Answer> {
-    let passed = figures.iter().filter(|figure| figure.pass()).count();
-    let mut out = io::stdout().lock();
-    if as_json {
-        writeln!(out, "{}", json!({ "results": figures, "passed": passed, "total": figures.len() }))?;
-    } else {
-        tell_people(&mut out, text, (passed, figures.len()))?;
-    }
-    Ok(if passed == figures.len() { Answer::Yes } else { Answer::No })
-}
-
-fn tell_people(
-    out: &mut impl Write,
-    text: &EvaluationText,
-    (passed, total): (usize, usize),
-) -> io::Result<()> {
-    writeln!(out, "{}", text.table)?;
-    if !text.remarks.is_empty() {
-        writeln!(out, "\n{}", text.remarks.join("\n"))?;
-    }
-    writeln!(out, "{passed} of {total} figures pass")
+/// Prints the figures. The answer is yes if every figure passes.
+fn tell<F: Figure>(figures: &[F], as_json: bool, text: EvaluationText) -> anyhow::Result<Answer> {
+    let figures = Figures { figures, text };
+    fastpath::print(&figures, as_json)?;
+    Ok(if figures.passed() == figures.figures.len() { Answer::Yes } else { Answer::No })
 }

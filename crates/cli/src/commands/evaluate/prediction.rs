@@ -1,14 +1,12 @@
 //! `fastpath evaluate prediction`: the accuracy of fitted models on this machine.
 
-use super::{Figure, tell};
+use super::tell;
 use crate::Answer;
 use crate::commands::measure::{bar, effort, show};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use fastpath::evaluations;
-use fastpath_evaluate::{
-    PredictionFigure, PredictionOptions, RestrictedPlatform, predict, predict_from_records,
-};
+use fastpath_evaluate::{PredictionOptions, RestrictedPlatform, predict, predict_from_records};
 use fastpath_measure::Slowdown;
 use std::path::PathBuf;
 
@@ -51,12 +49,6 @@ enum Restriction {
     NarrowCopies,
 }
 
-impl Figure for PredictionFigure {
-    fn pass(&self) -> bool {
-        self.pass
-    }
-}
-
 impl PredictionCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let slowdown = Slowdown::new(self.slowdown)?;
@@ -80,7 +72,7 @@ impl PredictionCommand {
                 figures
             }
         };
-        let answer = tell(&figures, self.json, &evaluations::prediction(&figures))?;
+        let answer = tell(&figures, self.json, evaluations::prediction(&figures))?;
         let missed = figures.iter().any(|f| !f.pass && !f.noisy);
         let noisy = figures.iter().any(|f| f.noisy);
         ensure!(missed || !noisy, "the machine was too noisy to tell: measure again on a quieter machine");

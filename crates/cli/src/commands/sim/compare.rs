@@ -6,9 +6,7 @@ use super::simulate;
 use crate::Answer;
 use anyhow::Context;
 use clap::Args;
-use fastpath::simulate::{SimulationRun, text};
-use serde_json::{Value, json};
-use std::io::{self, Write};
+use fastpath::simulate::SimulationRun;
 
 /// Run the same program and workload on several machines, a row each.
 #[derive(Args)]
@@ -36,18 +34,10 @@ impl Compare {
             })
         };
         let all = self.machines.iter().map(run).collect::<anyhow::Result<Vec<_>>>()?;
-        self.plot.write(
-            self.question.seed(),
-            all.iter().map(|run| run.row(self.question.parameters())).collect(),
-            None,
-        )?;
-        let mut out = io::stdout().lock();
-        if self.json {
-            let results: Vec<Value> = all.iter().map(SimulationRun::json).collect();
-            writeln!(out, "{}", json!({ "results": results }))?;
-        } else {
-            text::several(&mut out, &all)?;
-        }
+        let parameters = self.question.simulation()?.parameters();
+        let rows = all.iter().map(|run| run.row(parameters.clone())).collect();
+        self.plot.write(self.question.seed(), rows, None)?;
+        fastpath::print(all.as_slice(), self.json)?;
         Ok(if all.iter().any(|f| f.outcome.deadlock.is_some()) { Answer::No } else { Answer::Yes })
     }
 }

@@ -10,7 +10,6 @@
 
 mod compare;
 mod experiment;
-mod list;
 pub(super) mod plot;
 pub(super) mod question;
 
@@ -18,12 +17,11 @@ use crate::Answer;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use fastpath::sim::case::Input;
-use fastpath::simulate::{SimulationRun, text};
+use fastpath::simulate::{Shipped, SimulationRun};
 use fastpath::units::Time;
 use fastpath_report::text as print;
 use indicatif::{ProgressBar, ProgressStyle};
 use question::Question;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -79,9 +77,8 @@ impl Sim {
             Some(Action::Experiment(command)) => return command.run(),
             None => {}
         }
-        let mut out = io::stdout().lock();
         if self.list {
-            list::show(&mut out, self.json)?;
+            fastpath::print(&Shipped, self.json)?;
             return Ok(Answer::Yes);
         }
         let machine = self.machine.as_deref().context("name a machine, or --list")?;
@@ -91,12 +88,8 @@ impl Sim {
         if (self.remedy || is_short) && run.outcome.deadlock.is_none() {
             run.find_remedy(&input)?;
         }
-        self.plot.write(input.seed, vec![run.row(self.question.parameters())], None)?;
-        if self.json {
-            writeln!(out, "{}", run.json())?;
-        } else {
-            text::one(&mut out, &run)?;
-        }
+        self.plot.write(input.seed, vec![run.row(self.question.simulation()?.parameters())], None)?;
+        fastpath::print(&run, self.json)?;
         Ok(answer(&run))
     }
 }

@@ -4,8 +4,7 @@ use anyhow::bail;
 use clap::Args;
 use fastpath::sim::case::{Case, Parameter};
 use fastpath::sim::shipped;
-use fastpath::simulate::Simulation;
-use serde_json::{Map, Value, json};
+use fastpath::simulate::{Simulation, parse_change};
 
 /// Program, workload, seed and changes.
 #[derive(Args)]
@@ -21,30 +20,14 @@ pub(in crate::commands) struct Question {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Change a value: machine.UNIT.FIELD, program.PARAMETER or workload.FIELD (may be repeated).
-    #[arg(long, value_name = "NAME=VALUE", value_parser = change)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_change)]
     set: Vec<(Parameter, String)>,
-}
-
-fn change(text: &str) -> Result<(Parameter, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-    Ok((name.parse().map_err(|error| format!("{error}"))?, value.to_owned()))
 }
 
 impl Question {
     /// The seed.
     pub(in crate::commands) fn seed(&self) -> u64 {
         self.seed
-    }
-
-    /// The arguments as parameters of a record: program, changes, and the fields of the workload.
-    pub(in crate::commands) fn parameters(&self) -> Map<String, Value> {
-        let value = |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
-        let mut parameters = Map::from_iter([("program".to_owned(), json!(self.program))]);
-        let mut fields = self.workload.split(',');
-        parameters.insert("workload".to_owned(), json!(fields.next().unwrap_or_default()));
-        parameters.extend(fields.filter_map(|f| f.split_once('=')).map(|(k, v)| (k.to_owned(), value(v))));
-        parameters.extend(self.set.iter().map(|(target, v)| (target.to_string(), value(v))));
-        parameters
     }
 
     /// The simulation that the arguments describe.
