@@ -1,7 +1,6 @@
 //! Starts and stops an engine: a topology and its ports become threads, and at the end a
 //! [`Report`].
 
-use crate::cgroup;
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
 use crate::control::{Dashboard, HttpAddress, HttpEndpoint, Server};
@@ -14,9 +13,9 @@ use crate::report::Report;
 use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::WorkerGroup;
 use fastpath_net::packet_log::PacketLog;
-use fastpath_net::{EdgeId, Network, Observer, Part};
+use fastpath_net::{EdgeId, FramePool, Network, Observer, Part};
 use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeId, Topology, Workers};
-use fastpath_sys::thread;
+use fastpath_sys::{cgroup, thread};
 use fastpath_units::{Bytes, Duration};
 use std::any::Any;
 use std::io;
@@ -291,6 +290,13 @@ fn notice_of_cgroup(options: &Options) {
     {
         options.notice.send(&low);
     }
+}
+
+/// Returns the most memory for frames by default: 1 GiB, but at most half of the memory that the
+/// cgroup of this process may use.
+pub fn memory_default() -> NonZeroUsize {
+    let share = cgroup::memory_limit().and_then(|limit| NonZeroUsize::new(usize::try_from(limit / 2).ok()?));
+    share.map_or(FramePool::LIMIT_DEFAULT, |share| share.min(FramePool::LIMIT_DEFAULT))
 }
 
 /// Returns the policy that the options describe.

@@ -40,7 +40,6 @@
 #![forbid(unsafe_code)]
 
 mod attach;
-mod cgroup;
 mod clock;
 mod command;
 pub mod control;
@@ -61,10 +60,9 @@ mod worker_clock;
 mod worker_group;
 
 pub use attach::{AttachError, attach, attach_named};
-pub use cgroup::memory_default;
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
-pub use engine::{EdgePorts, Options, Panicked, Running, StartError, Stopper, start};
+pub use engine::{EdgePorts, Options, Panicked, Running, StartError, Stopper, memory_default, start};
 pub use fastpath_spec::{Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;

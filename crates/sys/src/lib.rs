@@ -1,5 +1,5 @@
 //! System calls of Linux behind types that are safe to use: packet sockets, AF_XDP, TAP devices,
-//! interfaces, epoll, threads, child processes and memory.
+//! interfaces, epoll, threads, child processes, cgroups and memory.
 //!
 //! Each file wraps one kernel facility. An `unsafe` block holds one operation and the reason why it
 //! is sound. Frames, links and emulated time are unknown here; the ports and workers of crate
@@ -9,6 +9,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod bpf;
+pub mod cgroup;
 pub mod child;
 pub mod epoll;
 pub mod heap;

@@ -1,30 +1,21 @@
 //! The cgroup of this process (cgroups(7)): the memory and the share of the processors that it has.
 
-use fastpath_net::FramePool;
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// The default and the highest weight in version 2, and the same in version 1 (`cpu.shares`).
 const WEIGHTS: [(u64, u64); 2] = [(100, 10_000), (1024, 262_144)];
 
-/// Returns the most memory for frames by default: 1 GiB, but at most half of the memory that the
-/// cgroup of this process may use.
-pub fn memory_default() -> NonZeroUsize {
-    let share = memory_limit().and_then(|limit| NonZeroUsize::new(usize::try_from(limit / 2).ok()?));
-    share.map_or(FramePool::LIMIT_DEFAULT, |share| share.min(FramePool::LIMIT_DEFAULT))
-}
-
 /// Returns the lowest memory limit of the cgroup of this process and of those above it, in bytes;
 /// `None` without a limit.
-pub(crate) fn memory_limit() -> Option<u64> {
+pub fn memory_limit() -> Option<u64> {
     lowest_limit(&Cgroup::own("memory")?, |file| fs::read_to_string(file).ok())
 }
 
 /// Asks for the highest share of the processors for the cgroup of this process, if only this
 /// process and its children are in it. The priority of a thread holds inside its cgroup only.
 /// Returns what to tell the user if other cgroups come before this one.
-pub(crate) fn raise_weight() -> Option<String> {
+pub fn raise_weight() -> Option<String> {
     let cgroup = Cgroup::own("cpu")?;
     let read = |file: &Path| fs::read_to_string(file).ok();
     let write = |file: &Path, text: &str| fs::write(file, text).is_ok();
