@@ -48,6 +48,11 @@ enum Command {
     #[cfg(target_os = "linux")]
     Ctl(commands::ctl::Ctl),
     #[cfg(target_os = "linux")]
+    Capture(commands::capture::Capture),
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Extcap(commands::capture::Extcap),
+    #[cfg(target_os = "linux")]
     Shell(commands::shell::ShellArgs),
     #[cfg(target_os = "linux")]
     Netem(commands::netem::NetemCommand),
@@ -91,7 +96,7 @@ fn suggest_no_end(error: &mut clap::Error) {
 
 fn main() -> ExitCode {
     let mut root = command();
-    let words = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|mut error| {
+    let words = root.try_get_matches_from_mut(words_given()).unwrap_or_else(|mut error| {
         let words: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         if let Some(instead) = separator::missing(&error, &root, &words) {
@@ -108,6 +113,10 @@ fn main() -> ExitCode {
         Command::Run(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Ctl(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Capture(command) => command.run(),
+        #[cfg(target_os = "linux")]
+        Command::Extcap(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Shell(command) => command.run(),
         #[cfg(target_os = "linux")]
@@ -140,6 +149,14 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The words of the command line.
+fn words_given() -> Vec<std::ffi::OsString> {
+    #[cfg(target_os = "linux")]
+    return fastpath::extcap::arguments(std::env::args_os());
+    #[cfg(not(target_os = "linux"))]
+    return std::env::args_os().collect();
 }
 
 /// Returns the definition of the command line, with the examples of every help page.

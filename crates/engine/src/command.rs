@@ -6,6 +6,7 @@ use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
+use fastpath_net::capture::CaptureOrder;
 use fastpath_net::{FrameAccounting, LinkChange, ScheduleFull};
 use fastpath_sys::poll::Bell;
 use fastpath_units::{Duration, Time};
@@ -26,6 +27,10 @@ pub(crate) enum Command {
     Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
     /// Starts the traces of a group when the worker reads the command.
     Start { group: usize, answer: SyncSender<Time> },
+    /// Starts a capture when the worker reads the command. The answer is that instant.
+    StartCapture { order: CaptureOrder, answer: SyncSender<Time> },
+    /// Ends a capture.
+    EndCapture { id: u64, answer: SyncSender<()> },
 }
 
 /// The instant at which links are changed.
@@ -139,6 +144,16 @@ impl CommandSender {
     /// Starts the traces of a group; `None` if the worker has ended.
     pub(crate) fn start(&self, group: usize) -> Option<Time> {
         self.ask(|answer| Command::Start { group, answer })
+    }
+
+    /// Starts a capture; `None` if the worker has ended.
+    pub(crate) fn start_capture(&self, order: CaptureOrder) -> Option<Time> {
+        self.ask(|answer| Command::StartCapture { order, answer })
+    }
+
+    /// Ends a capture after all frames up to now; `None` if the worker has ended.
+    pub(crate) fn end_capture(&self, id: u64) -> Option<()> {
+        self.ask(|answer| Command::EndCapture { id, answer })
     }
 
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Option<T> {

@@ -12,6 +12,7 @@ use crate::port::Port;
 use crate::report::Report;
 use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::WorkerGroup;
+use fastpath_net::capture::CaptureTap;
 use fastpath_net::packet_log::PacketLog;
 use fastpath_net::{EdgeId, FramePool, Network, Observer, Part};
 use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeId, Topology, Workers};
@@ -261,10 +262,8 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         };
         // An error drops `running`, which ends the workers that run already.
         running.workers.push(match queue.take() {
-            None => work(Network::new(part.topology, network.clone()), config, group.clone()),
-            Some(ledger) => {
-                work(Network::observed(part.topology, network.clone(), ledger), config, group.clone())
-            }
+            None => work((part.topology, network.clone()), (), config, group.clone()),
+            Some(ledger) => work((part.topology, network.clone()), ledger, config, group.clone()),
         }?);
     }
     for NodeSwitch { node, serve, .. } in options.switches {
@@ -328,15 +327,17 @@ fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> 
     })
 }
 
-/// Starts the thread that runs `network`. If it panics, the others end too.
-fn work<O>(
-    network: Network<O>,
+/// Starts the thread that runs a network with this log. If it panics, the others end too.
+fn work<L>(
+    (topology, options): (Topology, fastpath_net::Options),
+    log: L,
     config: WorkerConfig,
     group: WorkerGroup,
 ) -> io::Result<JoinHandle<Result<Snapshot, Panicked>>>
 where
-    O: Observer + Send + 'static,
+    L: Observer + Send + 'static,
 {
+    let network = Network::observed(topology, options, (log, CaptureTap::default()));
     let run = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
             if let Some(core) = config.core {

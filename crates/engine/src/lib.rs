@@ -40,6 +40,7 @@
 #![forbid(unsafe_code)]
 
 mod attach;
+mod capture;
 mod clock;
 mod command;
 pub mod control;

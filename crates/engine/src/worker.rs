@@ -26,6 +26,7 @@ use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
 use crate::worker_clock::WorkerClock;
 use fastpath_link::QueueState;
+use fastpath_net::capture::CaptureTap;
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
@@ -80,10 +81,10 @@ pub(crate) struct WorkerConfig {
     pub(crate) switches: Vec<WorkerSwitch>,
 }
 
-/// See the head of this file.
-pub(crate) struct Worker<O> {
+/// See the head of this file. `L` is the log of the network.
+pub(crate) struct Worker<L> {
     clock: WorkerClock,
-    network: Network<O>,
+    network: Network<(L, CaptureTap)>,
     /// By [`EdgeId`].
     edges: Vec<EdgePort>,
     /// Ports of all workers that have not failed.
@@ -141,10 +142,10 @@ struct Backlog {
     due: VecDeque<Time>,
 }
 
-impl<O: Observer> Worker<O> {
+impl<L: Observer> Worker<L> {
     /// Creates a worker for a network with a port for every edge. The thread that runs the worker
     /// must create it.
-    pub(crate) fn new(network: Network<O>, config: WorkerConfig) -> io::Result<Worker<O>> {
+    pub(crate) fn new(network: Network<(L, CaptureTap)>, config: WorkerConfig) -> io::Result<Worker<L>> {
         let WorkerConfig { clock: time, ports, idle, policy, commands, notice, core, open_ports, switches } =
             config;
         for (_, control) in &switches {
@@ -154,7 +155,7 @@ impl<O: Observer> Worker<O> {
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
         let ready = Ready::new(&fds, commands.bell(), idle)?;
         let count = ports.len();
-        let edges = ports.into_iter().map(|port| EdgePort::new(port, count, O::ENABLED)).collect();
+        let edges = ports.into_iter().map(|port| EdgePort::new(port, count, L::TRACKS_FRAMES)).collect();
         let now = time.now();
         let mut worker = Worker {
             clock,
@@ -204,11 +205,18 @@ impl<O: Observer> Worker<O> {
         while !self.commands.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
             self.iterate();
         }
+        let now = self.clock.now();
+        self.tap().flush(now, true);
+    }
+
+    fn tap(&mut self) -> &mut CaptureTap {
+        &mut self.network.observer_mut().1
     }
 
     /// Polls everything once, and waits if nothing moved.
     fn iterate(&mut self) {
         let start = self.clock.now();
+        self.tap().set_now(start);
         let received = self.receive(start);
         let injected = self.inject();
         let released = self.release(RELEASE.max(2 * received));
@@ -218,6 +226,7 @@ impl<O: Observer> Worker<O> {
             false => self.clock.now(),
         };
         let has_moved = received > 0 || injected || released;
+        self.tap().flush(now, !has_moved);
         self.clock.expect(has_moved);
         if has_moved {
             self.busy = self.busy.saturating_add(now.since(start));
@@ -250,6 +259,7 @@ impl<O: Observer> Worker<O> {
                 let stamp = stamp(polled_at, self.clock.now(), self.burst.len());
                 received += self.burst.len();
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
+                self.network.observer_mut().1.set_now(stamp);
                 self.network.push_burst(stamp, &mut self.arrived);
                 place += 1;
             } else if !self.ready.found_nothing(place) {
@@ -281,6 +291,7 @@ impl<O: Observer> Worker<O> {
         while released < most {
             let now = self.clock.now();
             let mut due = std::mem::take(&mut self.due);
+            self.tap().set_now(now);
             self.network.pop_burst(now, RELEASE, &mut due);
             let count = due.len();
             due.drain(..).for_each(|delivery| self.queue(delivery));
@@ -417,6 +428,17 @@ impl<O: Observer> Worker<O> {
                     self.network.start_group(now, group);
                     let _ = answer.try_send(now);
                 }
+                Command::StartCapture { order, answer } => {
+                    self.tap().start(order);
+                    let _ = answer.try_send(self.clock.now());
+                }
+                Command::EndCapture { id, answer } => {
+                    let now = self.clock.now();
+                    self.tap().set_now(now);
+                    self.network.advance(now);
+                    self.tap().end(id);
+                    let _ = answer.try_send(());
+                }
             }
         }
         true
@@ -443,6 +465,7 @@ impl<O: Observer> Worker<O> {
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         let now = self.clock.now();
         // Changes that are due have happened in a snapshot.
+        self.tap().set_now(now);
         self.network.advance(now);
         let links = self.network.topology().links.len();
         let queues: Vec<QueueState> =
@@ -659,7 +682,8 @@ mod tests {
             open_ports,
             switches: Vec::new(),
         };
-        (Worker::new(Network::new(topology, options), config).unwrap(), ends)
+        let network = Network::observed(topology, options, ((), CaptureTap::default()));
+        (Worker::new(network, config).unwrap(), ends)
     }
 
     #[test]

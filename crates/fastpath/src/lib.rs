@@ -14,11 +14,15 @@
 //! lines for each operation.
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+pub mod capture;
 pub mod check_text;
 #[cfg(target_os = "linux")]
 pub mod completion;
 mod error;
 pub mod evaluations;
+#[cfg(target_os = "linux")]
+pub mod extcap;
 #[cfg(target_os = "linux")]
 pub mod link_loads;
 mod load;

@@ -33,6 +33,7 @@
 
 mod accounting;
 mod bridge;
+pub mod capture;
 mod fate;
 mod id;
 mod nat;

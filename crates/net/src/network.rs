@@ -213,13 +213,13 @@ impl<O: Observer> Network<O> {
     }
 
     /// Sends a frame from a host onto its link at `now`. Time does not run backwards: a `now`
-    /// before the latest one counts as the latest one. With an observer, each frame must have its
-    /// own bytes ([`Frame::has_own_bytes`]), because observers read the bytes and identify frames
-    /// by their slots.
+    /// before the latest one counts as the latest one. With an observer that
+    /// [tracks frames](Observer::TRACKS_FRAMES), each frame must have its own bytes
+    /// ([`Frame::has_own_bytes`]).
     pub fn push(&mut self, now: Time, edge: EdgeId, frame: Frame) {
         self.advance(now);
         self.counters.entered += 1;
-        self.observer.entered(self.now, edge, &frame);
+        self.observer.entered(self.now, edge, &frame, &self.pool);
         self.enter(self.now, self.first_pipes[edge.0 as usize], frame);
     }
 
@@ -245,7 +245,7 @@ impl<O: Observer> Network<O> {
                 self.pipes.prefetch(self.first_pipes[later.0 as usize]);
             }
             let id = self.first_pipes[edge.0 as usize];
-            if !O::ENABLED && !self.schedule.awaits_packet() && self.pipes.takes_runs(id) {
+            if !self.observer.is_active() && !self.schedule.awaits_packet() && self.pipes.takes_runs(id) {
                 let run = frames.as_slice().iter().take_while(|(next, _)| *next == edge).count();
                 self.push_run(id, frames.by_ref().take(run).map(|(_, frame)| frame));
             } else if let Some((edge, frame)) = frames.next() {
@@ -296,7 +296,7 @@ impl<O: Observer> Network<O> {
     /// number. It is 0 if another event comes first.
     #[inline]
     fn pop_run(&mut self, now: Time, len_max: usize, out: &mut Vec<Delivery>) -> usize {
-        if O::ENABLED || !self.due.is_empty() || now < self.now || self.has_event_by(now) {
+        if self.observer.is_active() || !self.due.is_empty() || now < self.now || self.has_event_by(now) {
             return 0;
         }
         let left = len_max - out.len();
@@ -318,7 +318,7 @@ impl<O: Observer> Network<O> {
     /// network of hosts. `None` if another event comes first.
     #[inline]
     fn pop_direct(&mut self, now: Time) -> Option<Delivery> {
-        if O::ENABLED || now < self.now {
+        if self.observer.is_active() || now < self.now {
             return None;
         }
         while self.due.is_empty() && !self.has_event_by(now) {
@@ -516,26 +516,24 @@ impl<O: Observer> Network<O> {
     fn exit(&mut self, id: u32, exit: Exit<Frame>) {
         let end = PipeEnd::of_label(self.pipes.label(id));
         let Exit { at, packet: Packet { len, flow, traffic_class, data: mut frame }, fate } = exit;
-        if !O::ENABLED && matches!(fate, Fate::Delivered { marked: false }) {
+        let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
+        let is_watched = self.observer.watches(pipe);
+        if !is_watched && matches!(fate, Fate::Delivered { marked: false }) {
             return self.arrive(at, end, frame);
         }
-        let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         let departed = self.pipes.departed(id);
         let alteration = match fate {
             Fate::Dropped(reason) => {
-                // A dropped frame needs its own bytes for an observer only.
-                if O::ENABLED {
-                    let bytes = self.pool.bytes(&frame);
-                    self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
-                }
+                let pool = &self.pool;
+                self.observer.left(Passage { at, departed, pipe, frame: &frame, pool, fate });
                 return self.discard(at, frame, Reason::Link(reason));
             }
             Fate::Delivered { marked } => Alteration { marked, ..Alteration::default() },
             Fate::Altered(alteration) => alteration,
         };
-        // The bytes are changed or shown to the observer.
-        if !self.pool.copy_out(&mut frame) {
-            return self.discard(at, frame, Reason::PoolFull);
+        // The bytes are changed or copied.
+        if alteration != Alteration::default() && !self.pool.copy_out(&mut frame) {
+            return self.refuse(at, Location::Pipe(pipe), frame, Reason::PoolFull);
         }
         if alteration.marked {
             let bytes = self.pool.bytes_mut(&mut frame);
@@ -545,12 +543,16 @@ impl<O: Observer> Network<O> {
         if let Some(corruption) = alteration.corruption {
             corruption.apply(self.pool.bytes_mut(&mut frame));
         }
-        let bytes = self.pool.bytes(&frame);
-        self.observer.left(Passage { at, departed, pipe, frame: &frame, bytes, fate });
+        let pool = &self.pool;
+        self.observer.left(Passage { at, departed, pipe, frame: &frame, pool, fate });
         for _ in 0..alteration.copies {
             self.counters.generated += 1;
             match (self.pool.duplicate(&frame), self.pipes.copies_at(id)) {
-                (Some(copy), None) => self.arrive(at, end, copy),
+                (Some(copy), None) => {
+                    let pool = &self.pool;
+                    self.observer.copied(Passage { at, departed, pipe, frame: &copy, pool, fate });
+                    self.arrive(at, end, copy);
+                }
                 (Some(copy), Some(later)) => {
                     self.observer.arrived(at, pipe, &copy);
                     self.pipes.put_copy(id, later, Packet { len, flow, traffic_class, data: copy });
@@ -566,7 +568,7 @@ impl<O: Observer> Network<O> {
     fn arrive(&mut self, at: Time, end: PipeEnd, frame: Frame) {
         match end {
             PipeEnd::Edge(edge) => {
-                self.observer.delivered(at, edge, &frame);
+                self.observer.delivered(at, edge, &frame, &self.pool);
                 self.due.push_back(Delivery { at, edge, frame });
             }
             PipeEnd::Node(port) => self.forward(at, self.node_ports[port], frame),
@@ -651,10 +653,7 @@ impl<O: Observer> Network<O> {
     /// Drops a frame that a pipe or node did not accept.
     #[cold]
     fn refuse(&mut self, at: Time, location: Location, frame: Frame, reason: Reason) {
-        // A dropped frame needs its own bytes for an observer only.
-        if O::ENABLED {
-            self.observer.refused(at, location, &frame, self.pool.bytes(&frame), reason);
-        }
+        self.observer.refused(at, location, &frame, &self.pool, reason);
         self.discard(at, frame, reason);
     }
 

@@ -1,9 +1,10 @@
 //! Observation of single frames in a network. Unused observation has no cost: all methods of
-//! [`Observer`] are empty by default and are removed by the compiler.
+//! [`Observer`] are empty by default and are removed by the compiler. An observer that can be idle
+//! costs the network a test while it is.
 
 use crate::fate::Reason;
 use crate::id::{EdgeId, Location, PipeId};
-use crate::pool::Frame;
+use crate::pool::{Frame, FramePool};
 use fastpath_link::Fate;
 use fastpath_units::Time;
 
@@ -19,8 +20,8 @@ pub struct Passage<'n> {
     pub pipe: PipeId,
     /// The frame.
     pub frame: &'n Frame,
-    /// The bytes of the frame.
-    pub bytes: &'n [u8],
+    /// The pool with the bytes of the frame.
+    pub pool: &'n FramePool,
     /// The fate of the frame in the pipe.
     pub fate: Fate,
 }
@@ -28,41 +29,71 @@ pub struct Passage<'n> {
 /// An observer of single frames, for example `--times` or a per-packet log. All methods do nothing
 /// by default. The observer `()` has no cost.
 pub trait Observer {
-    /// False for an observer that ignores all calls: the network then skips their preparation.
-    const ENABLED: bool = true;
+    /// Whether the observer identifies frames by their slots. Each frame must then have its own
+    /// bytes ([`Frame::has_own_bytes`]) when it enters.
+    const TRACKS_FRAMES: bool = true;
 
+    /// Returns whether the observer wants calls at the moment. If not, the network skips their
+    /// preparation and moves frames in runs.
+    fn is_active(&self) -> bool {
+        true
+    }
+    /// Returns whether an active observer wants the frames that leave a pipe or are dropped there.
+    fn watches(&self, _pipe: PipeId) -> bool {
+        self.is_active()
+    }
     /// Returns whether the network records when frames leave queues. This slows down all pipes.
     fn records_departures(&self) -> bool {
         false
     }
     /// A frame entered at an edge.
-    fn entered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
+    fn entered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame, _pool: &FramePool) {}
     /// A frame arrived at a pipe.
     fn arrived(&mut self, _at: Time, _pipe: PipeId, _frame: &Frame) {}
     /// A frame left a pipe. [`Observer::ended`] follows if the pipe dropped it.
     fn left(&mut self, _passage: Passage<'_>) {}
+    /// A copy of the frame that has just left a pipe leaves with it.
+    fn copied(&mut self, _passage: Passage<'_>) {}
     /// A pipe did not accept a frame, or a node dropped it. [`Observer::ended`] follows.
-    fn refused(&mut self, _at: Time, _location: Location, _frame: &Frame, _bytes: &[u8], _reason: Reason) {}
+    fn refused(
+        &mut self,
+        _at: Time,
+        _location: Location,
+        _frame: &Frame,
+        _pool: &FramePool,
+        _reason: Reason,
+    ) {
+    }
     /// A frame reached an edge.
-    fn delivered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame) {}
+    fn delivered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame, _pool: &FramePool) {}
     /// A frame was dropped, or consumed by the router to which it was addressed (no reason).
     fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
 }
 
 impl Observer for () {
-    const ENABLED: bool = false;
+    const TRACKS_FRAMES: bool = false;
+
+    fn is_active(&self) -> bool {
+        false
+    }
 }
 
 /// Calls both observers in order.
 impl<A: Observer, B: Observer> Observer for (A, B) {
-    const ENABLED: bool = A::ENABLED || B::ENABLED;
+    const TRACKS_FRAMES: bool = A::TRACKS_FRAMES || B::TRACKS_FRAMES;
 
+    fn is_active(&self) -> bool {
+        self.0.is_active() || self.1.is_active()
+    }
+    fn watches(&self, pipe: PipeId) -> bool {
+        self.0.watches(pipe) || self.1.watches(pipe)
+    }
     fn records_departures(&self) -> bool {
         self.0.records_departures() || self.1.records_departures()
     }
-    fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
-        self.0.entered(at, edge, frame);
-        self.1.entered(at, edge, frame);
+    fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame, pool: &FramePool) {
+        self.0.entered(at, edge, frame, pool);
+        self.1.entered(at, edge, frame, pool);
     }
     fn arrived(&mut self, at: Time, pipe: PipeId, frame: &Frame) {
         self.0.arrived(at, pipe, frame);
@@ -72,13 +103,17 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.left(passage);
         self.1.left(passage);
     }
-    fn refused(&mut self, at: Time, location: Location, frame: &Frame, bytes: &[u8], reason: Reason) {
-        self.0.refused(at, location, frame, bytes, reason);
-        self.1.refused(at, location, frame, bytes, reason);
+    fn copied(&mut self, passage: Passage<'_>) {
+        self.0.copied(passage);
+        self.1.copied(passage);
     }
-    fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
-        self.0.delivered(at, edge, frame);
-        self.1.delivered(at, edge, frame);
+    fn refused(&mut self, at: Time, location: Location, frame: &Frame, pool: &FramePool, reason: Reason) {
+        self.0.refused(at, location, frame, pool, reason);
+        self.1.refused(at, location, frame, pool, reason);
+    }
+    fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame, pool: &FramePool) {
+        self.0.delivered(at, edge, frame, pool);
+        self.1.delivered(at, edge, frame, pool);
     }
     fn ended(&mut self, at: Time, frame: &Frame, reason: Option<Reason>) {
         self.0.ended(at, frame, reason);
@@ -88,13 +123,19 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 
 /// Calls the observer if there is one.
 impl<O: Observer> Observer for Option<O> {
-    const ENABLED: bool = O::ENABLED;
+    const TRACKS_FRAMES: bool = O::TRACKS_FRAMES;
 
+    fn is_active(&self) -> bool {
+        self.as_ref().is_some_and(O::is_active)
+    }
+    fn watches(&self, pipe: PipeId) -> bool {
+        self.as_ref().is_some_and(|observer| observer.watches(pipe))
+    }
     fn records_departures(&self) -> bool {
         self.as_ref().is_some_and(O::records_departures)
     }
-    fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
-        self.iter_mut().for_each(|observer| observer.entered(at, edge, frame));
+    fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame, pool: &FramePool) {
+        self.iter_mut().for_each(|observer| observer.entered(at, edge, frame, pool));
     }
     fn arrived(&mut self, at: Time, pipe: PipeId, frame: &Frame) {
         self.iter_mut().for_each(|observer| observer.arrived(at, pipe, frame));
@@ -102,11 +143,14 @@ impl<O: Observer> Observer for Option<O> {
     fn left(&mut self, passage: Passage<'_>) {
         self.iter_mut().for_each(|observer| observer.left(passage));
     }
-    fn refused(&mut self, at: Time, location: Location, frame: &Frame, bytes: &[u8], reason: Reason) {
-        self.iter_mut().for_each(|observer| observer.refused(at, location, frame, bytes, reason));
+    fn copied(&mut self, passage: Passage<'_>) {
+        self.iter_mut().for_each(|observer| observer.copied(passage));
     }
-    fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
-        self.iter_mut().for_each(|observer| observer.delivered(at, edge, frame));
+    fn refused(&mut self, at: Time, location: Location, frame: &Frame, pool: &FramePool, reason: Reason) {
+        self.iter_mut().for_each(|observer| observer.refused(at, location, frame, pool, reason));
+    }
+    fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame, pool: &FramePool) {
+        self.iter_mut().for_each(|observer| observer.delivered(at, edge, frame, pool));
     }
     fn ended(&mut self, at: Time, frame: &Frame, reason: Option<Reason>) {
         self.iter_mut().for_each(|observer| observer.ended(at, frame, reason));

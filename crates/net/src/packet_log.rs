@@ -22,9 +22,9 @@
 use crate::fate::Reason;
 use crate::id::{EdgeId, Location, PipeId};
 use crate::observer::{Observer, Passage};
-use crate::pool::Frame;
+use crate::pool::{Frame, FramePool};
 use fastpath_link::{Alteration, Fate};
-use fastpath_spec::{NodeKind, Topology};
+use fastpath_spec::{LinkId, NodeKind, Topology};
 use fastpath_units::Time;
 use fastpath_wire::pcap::{Interface, LINKTYPE_ETHERNET, NgWriter};
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl<S: Sink> Observer for PacketLog<S> {
         true
     }
 
-    fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame) {
+    fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame, _pool: &FramePool) {
         self.inside.remove(&frame.slot());
         self.known(frame, at);
     }
@@ -122,7 +122,7 @@ impl<S: Sink> Observer for PacketLog<S> {
     }
 
     fn left(&mut self, passage: Passage<'_>) {
-        let Passage { at, departed: dequeued, pipe, frame, bytes, fate } = passage;
+        let Passage { at, departed: dequeued, pipe, frame, pool, fate } = passage;
         let (number, arrived) = self.known(frame, at);
         let entry = LogEntry {
             location: Location::Pipe(pipe),
@@ -133,10 +133,11 @@ impl<S: Sink> Observer for PacketLog<S> {
             outcome: PacketOutcome::Left(fate),
             len: frame.len() as u32,
         };
+        let bytes = pool.bytes(frame);
         self.sink.take(entry, &bytes[..bytes.len().min(SNAP_LEN)]);
     }
 
-    fn refused(&mut self, at: Time, location: Location, frame: &Frame, bytes: &[u8], reason: Reason) {
+    fn refused(&mut self, at: Time, location: Location, frame: &Frame, pool: &FramePool, reason: Reason) {
         let (number, _) = self.known(frame, at);
         let entry = LogEntry {
             location,
@@ -147,10 +148,11 @@ impl<S: Sink> Observer for PacketLog<S> {
             outcome: PacketOutcome::Refused(reason),
             len: frame.len() as u32,
         };
+        let bytes = pool.bytes(frame);
         self.sink.take(entry, &bytes[..bytes.len().min(SNAP_LEN)]);
     }
 
-    fn delivered(&mut self, _at: Time, _edge: EdgeId, frame: &Frame) {
+    fn delivered(&mut self, _at: Time, _edge: EdgeId, frame: &Frame, _pool: &FramePool) {
         self.inside.remove(&frame.slot());
     }
 
@@ -204,7 +206,7 @@ impl LogEntry {
 }
 
 /// A time in seconds, printed with picosecond resolution.
-struct Seconds(Time);
+pub(crate) struct Seconds(pub(crate) Time);
 
 impl fmt::Display for Seconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -212,6 +214,13 @@ impl fmt::Display for Seconds {
         let ps = self.0.as_ps();
         write!(f, "{}.{:012}", ps / PS_PER_S, ps % PS_PER_S)
     }
+}
+
+/// Returns the name and the description of the interface of a pipe in a capture.
+pub(crate) fn interface_of(topology: &Topology, pipe: PipeId) -> (String, String) {
+    let link = topology.link(pipe.link);
+    let [from, to] = [pipe.index, 1 - pipe.index].map(|end| &topology.node(link.ends[end].0).name);
+    (format!("{}/{from}_to_{to}", link.name), format!("link {} from {from} to {to}", link.name))
 }
 
 /// A writer of log entries to a pcapng file.
@@ -233,13 +242,10 @@ impl<W: Write> Writer<W> {
         let mut add = |name: &str, description: &str| {
             out.add_interface(&Interface { link_type: LINKTYPE_ETHERNET, name, description })
         };
-        for link in &topology.links {
-            let [a, b] = link.ends.map(|(node, _)| topology.node(node).name.as_str());
-            for (from, to) in [(a, b), (b, a)] {
-                add(
-                    &format!("{}/{from}_to_{to}", link.name),
-                    &format!("link {} from {from} to {to}", link.name),
-                )?;
+        for link in (0..topology.links.len() as u32).map(LinkId) {
+            for index in 0..2 {
+                let (name, description) = interface_of(topology, PipeId { link, index });
+                add(&name, &description)?;
             }
         }
         let mut nodes = Vec::new();

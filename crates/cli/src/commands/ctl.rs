@@ -19,14 +19,31 @@ use std::thread;
 The same over HTTP, with curl on the control socket or on --http of the network:
   curl --unix-socket PATH http://localhost/openapi.json")]
 pub(crate) struct Ctl {
+    #[command(flatten)]
+    network: RunningNetwork,
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// A network that runs.
+#[derive(Args)]
+pub(super) struct RunningNetwork {
     /// Name of the network; optional if only one is up.
     #[arg(long, global = true, value_name = "NAME")]
     lab: Option<String>,
     /// Path of the control socket, instead of a name.
     #[arg(long, global = true, value_name = "PATH", conflicts_with = "lab")]
     socket: Option<PathBuf>,
-    #[command(subcommand)]
-    action: Action,
+}
+
+impl RunningNetwork {
+    pub(super) fn socket(self) -> anyhow::Result<PathBuf> {
+        Ok(match (self.socket, self.lab) {
+            (Some(path), _) => path,
+            (None, Some(name)) => control_socket(&name)?,
+            (None, None) => control_socket(&only_lab(|lab| lab.alive)?)?,
+        })
+    }
 }
 
 #[derive(Subcommand)]
@@ -120,11 +137,7 @@ struct Set {
 
 impl Ctl {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let socket = match (self.socket, self.lab) {
-            (Some(path), _) => path,
-            (None, Some(name)) => control_socket(&name)?,
-            (None, None) => control_socket(&only_lab(|lab| lab.alive)?)?,
-        };
+        let socket = self.network.socket()?;
         let ask = |request| match call(&socket, &request)? {
             Response::Error(why) => bail!(why),
             answer => Ok(answer),

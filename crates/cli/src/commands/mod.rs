@@ -1,5 +1,7 @@
 //! One command, one file.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod capture;
 pub(crate) mod check;
 #[cfg(target_os = "linux")]
 pub(crate) mod complete;

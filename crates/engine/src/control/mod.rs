@@ -6,6 +6,7 @@
 //!                                  (a thread of its own, never the data path)
 //!  GET  /report /links /links/{name} /groups /metrics /openapi.json
 //!  GET  / (the dashboard) /events /picture /changes /changes.toml
+//!  GET  /capture?link=a-b&drops=true   (pcapng, until the client ends its request or disconnects)
 //!  POST /set   {"changes":[{"link":"a-b","from":"a","set":{"rate":"1Mbit"}}],"at":"10s"}
 //!  POST /groups/{name}/start      POST /stop
 //! ```
@@ -17,6 +18,7 @@
 //! changes, and `client.rs` sends requests.
 
 mod address;
+mod capture;
 mod change;
 mod client;
 mod events;
@@ -30,7 +32,7 @@ pub(crate) mod values;
 mod web;
 
 pub use address::{BadAddress, HttpAddress};
-pub use client::{CallError, call};
+pub use client::{CallError, CaptureStream, call, capture};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
 pub(crate) use server::Server;

@@ -1,5 +1,6 @@
 //! The routes of the control interface. The OpenAPI document is made from the same declarations.
 
+use super::capture;
 use super::events::{self, Feed};
 use super::history::{History, Made};
 use super::web;
@@ -29,6 +30,7 @@ pub(super) struct Engine {
     pub(super) picture: Option<fn(&Topology) -> serde_json::Value>,
     pub(super) feed: Feed,
     pub(super) history: Arc<Mutex<History>>,
+    pub(super) captures: capture::OpenCaptures,
 }
 
 impl Engine {
@@ -38,7 +40,8 @@ impl Engine {
         picture: Option<fn(&Topology) -> serde_json::Value>,
     ) -> Engine {
         let history = Arc::default();
-        Engine { topology, workers, picture, feed: Feed::new(Arc::clone(&history)), history }
+        let feed = Feed::new(Arc::clone(&history));
+        Engine { topology, workers, picture, feed, history, captures: capture::OpenCaptures::default() }
     }
 
     /// Lists a change that was made.
@@ -56,7 +59,7 @@ impl Engine {
 struct Document;
 
 /// A request that fails.
-struct Refused(StatusCode, String);
+pub(super) struct Refused(pub(super) StatusCode, pub(super) String);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
@@ -75,7 +78,8 @@ pub(super) fn router(engine: Engine) -> Router {
         .route("/events", axum::routing::get(events::events))
         .route("/changes", axum::routing::get(events::changes))
         .route("/changes.toml", axum::routing::get(events::changes_as_events))
-        .route("/picture", axum::routing::get(picture));
+        .route("/picture", axum::routing::get(picture))
+        .route("/capture", axum::routing::get(capture::capture).post(capture::capture));
     web::add_files(router)
         .route("/openapi.json", axum::routing::get(move || std::future::ready(document.clone())))
         .fallback(nothing_here)
@@ -262,6 +266,6 @@ fn done(at: fastpath_units::Time) -> Json<Done> {
     Json(Done { at_s: at.as_secs_f64() })
 }
 
-fn ended() -> Refused {
+pub(super) fn ended() -> Refused {
     Refused(StatusCode::SERVICE_UNAVAILABLE, "the engine has ended".to_owned())
 }

@@ -136,9 +136,15 @@ impl Server {
         let Some(&(first, _)) = all.first() else { return Ok(server) };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
-        let app =
-            routes::router(Engine::new(topology, workers, dashboard.map(|dashboard| dashboard.picture)));
-        let serve = move || runtime.block_on(serve(unix, tcp, app, stopped));
+        let engine = Engine::new(topology, workers, dashboard.map(|dashboard| dashboard.picture));
+        let captures = engine.captures.clone();
+        let app = routes::router(engine);
+        let serve = move || {
+            runtime.block_on(async {
+                serve(unix, tcp, app, stopped).await;
+                captures.finish().await;
+            });
+        };
         let thread = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(serve);
         server.thread = Some(thread.map_err(at(first))?);
         Ok(server)

@@ -6,7 +6,7 @@
 
 use super::rows::Rows;
 use crate::error::Result;
-use fastpath_net::{EdgeId, Frame, Observer, Reason};
+use fastpath_net::{EdgeId, Frame, FramePool, Observer, Reason};
 use fastpath_units::Time;
 use std::collections::{HashMap, VecDeque};
 
@@ -81,12 +81,12 @@ impl Follower {
 }
 
 impl Observer for Follower {
-    fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame) {
+    fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame, _pool: &FramePool) {
         self.inside.insert(frame.slot(), self.first + self.rows.len() as u64);
         self.rows.push_back(FrameRow { entered: at, end: None });
     }
 
-    fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame) {
+    fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame, _pool: &FramePool) {
         self.close(frame, FrameEnd::Delivered(at, edge));
     }
 

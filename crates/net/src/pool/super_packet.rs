@@ -185,6 +185,19 @@ impl FramePool {
         true
     }
 
+    /// Appends the first `len_max` bytes of a frame to `out`, with correct checksums. A segment stays
+    /// in its super-packet.
+    pub fn append_to(&self, frame: &Frame, len_max: usize, out: &mut Vec<u8>) {
+        let (from, len) = (out.len(), frame.len().min(len_max));
+        if frame.has_own_bytes() {
+            return out.extend_from_slice(&self.bytes(frame)[..len]);
+        }
+        let (number, i) = frame.numbers();
+        out.resize(from + frame.len(), 0);
+        self.super_packet(number).write(i, &mut out[from..]);
+        out.truncate(from + len);
+    }
+
     /// Returns bytes that start with the addresses and ports of a frame: the bytes of the frame, or
     /// those of its super-packet.
     pub fn headers(&self, frame: &Frame) -> &[u8] {
@@ -333,7 +346,10 @@ mod tests {
                     }
                     _ if alive.is_empty() => {}
                     3 => {
-                        let (frame, _) = index.get_mut(&mut alive);
+                        let (frame, bytes) = index.get_mut(&mut alive);
+                        let mut copied = vec![1, 2];
+                        pool.append_to(frame, len % 3000, &mut copied);
+                        prop_assert_eq!(&copied[2..], &bytes[..bytes.len().min(len % 3000)]);
                         prop_assert_eq!(pool.copy_out(frame), frame.has_own_bytes());
                     }
                     4 => {

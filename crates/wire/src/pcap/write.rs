@@ -108,6 +108,25 @@ impl<W: Write> NgWriter<W> {
         self.end(ENHANCED_PACKET)
     }
 
+    /// Appends the statistics of an interface (draft-ietf-opsawg-pcapng §4.6): `received` frames
+    /// were to be captured by `ns` nanoseconds after 1970, and `missed` of them are not in the file.
+    /// Panics if the interface was not added.
+    pub fn write_statistics(&mut self, interface: u32, ns: u64, received: u64, missed: u64) -> Result<()> {
+        const INTERFACE_STATISTICS: u32 = 5;
+        const OPTION_RECEIVED: u16 = 4;
+        const OPTION_MISSED: u16 = 5;
+        assert!(interface < self.interfaces, "interface {interface} of {} was not added", self.interfaces);
+        self.start(&[interface, (ns >> 32) as u32, ns as u32]);
+        self.option(OPTION_RECEIVED, &received.to_le_bytes());
+        self.option(OPTION_MISSED, &missed.to_le_bytes());
+        self.end(INTERFACE_STATISTICS)
+    }
+
+    /// Returns the output, for example to take what has been written.
+    pub fn output_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Flushes the output and returns it.
     pub fn finish(mut self) -> Result<W> {
         self.out.flush()?;

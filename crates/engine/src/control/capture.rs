@@ -1,0 +1,266 @@
+//! `GET /capture`: frames of links as pcapng (`fastpath_net::capture`), while the network runs.
+//!
+//! ```text
+//!  workers ──chunks──▶ queue (bounded) ──▶ task: CaptureWriter ──▶ socket
+//! ```
+//!
+//! The capture ends when the client disconnects. A client that sends a body ends the capture with
+//! its body, and receives all frames up to that instant and the statistics of the interfaces. A
+//! reader that is too slow misses frames; statistics say how many.
+
+use super::change;
+use super::routes::{Engine, Refused, ended};
+use super::streaming::{StreamBody, Streams};
+use crate::capture::{CaptureQueue, CaptureRequest};
+use crate::worker_group::WorkerGroup;
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::{RawQuery, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use fastpath_net::PipeId;
+use fastpath_net::capture::{CaptureChunk, CaptureWriter};
+use fastpath_spec::{LinkId, Topology};
+use fastpath_units::{Duration, Time};
+use hyper::body::Body as _;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
+
+/// Captures at a time, which bounds their memory.
+const CAPTURES_MAX: usize = 8;
+/// Frames of several workers are put in order once they are this old. Workers pass them on sooner.
+const MERGE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+/// How long readers have to receive the rest after the network has ended.
+const FINISH_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The number of captures that are running.
+#[derive(Clone, Default)]
+pub(super) struct OpenCaptures(Arc<AtomicUsize>);
+
+impl OpenCaptures {
+    /// Waits until readers have received the rest of their captures, for a limited time.
+    pub(super) async fn finish(&self) {
+        let start = Instant::now();
+        while self.0.load(Ordering::Relaxed) > 0 && start.elapsed() < FINISH_MAX {
+            sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// A running capture. The workers end it when this is dropped.
+struct RunningCapture {
+    queue: CaptureQueue,
+    workers: WorkerGroup,
+    open: OpenCaptures,
+}
+
+impl Drop for RunningCapture {
+    fn drop(&mut self) {
+        self.workers.end_capture(self.queue.id);
+        self.open.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Answers `GET /capture` and `POST /capture`.
+pub(super) async fn capture(
+    State(engine): State<Engine>,
+    Extension(streams): Extension<Streams>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Result<Response, Refused> {
+    let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
+    let wanted = read(&engine.topology, query.as_deref().unwrap_or_default()).map_err(wrong)?;
+    if engine.captures.0.fetch_add(1, Ordering::Relaxed) >= CAPTURES_MAX {
+        engine.captures.0.fetch_sub(1, Ordering::Relaxed);
+        let what = format!("{CAPTURES_MAX} captures are running: end one, or capture more links in one");
+        return Err(Refused(StatusCode::SERVICE_UNAVAILABLE, what));
+    }
+    let Some(queue) = engine.workers.capture(&wanted) else {
+        engine.captures.0.fetch_sub(1, Ordering::Relaxed);
+        return Err(ended());
+    };
+    let clock = RunClock { started: queue.started, at: Instant::now() };
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let start_ns =
+        u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queue.started.as_ns());
+    let writer = CaptureWriter::new(&engine.topology, &wanted.pipes, start_ns);
+    let running = RunningCapture { queue, workers: engine.workers.clone(), open: engine.captures.clone() };
+    let (sender, body) = StreamBody::new(streams, 1);
+    tokio::spawn(send(running, writer, clock, request.into_body(), sender));
+    let headers = [(header::CONTENT_TYPE, "application/x-pcapng"), (header::CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::new(body)).into_response())
+}
+
+/// The time of the run.
+#[derive(Clone, Copy)]
+struct RunClock {
+    started: Time,
+    at: Instant,
+}
+
+impl RunClock {
+    fn now(&self) -> Time {
+        self.started.saturating_add(Duration::from(self.at.elapsed()))
+    }
+}
+
+/// What a capture waits for.
+enum Happened {
+    Chunk(Option<CaptureChunk>),
+    Tick,
+    /// The client wants no more frames.
+    BodyEnded,
+    ReaderGone,
+}
+
+async fn send(
+    mut running: RunningCapture,
+    mut writer: CaptureWriter,
+    clock: RunClock,
+    mut body: Body,
+    sender: tokio::sync::mpsc::Sender<Bytes>,
+) {
+    let mut is_ended = body.is_end_stream();
+    let is_merged = running.queue.is_merged;
+    let mut ticks = interval(MERGE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // Frames before the second last tick are written: those of all workers have come.
+    let (mut last_tick, mut waiting) = (Time::ZERO, Vec::new());
+    loop {
+        let written = writer.take();
+        if !written.is_empty() && sender.send(Bytes::from(written)).await.is_err() {
+            return;
+        }
+        let happened = {
+            let mut gone = pin!(sender.closed());
+            let ticks = is_merged.then_some(&mut ticks);
+            let mut happened =
+                Happening { running: &mut running, ticks, body: (!is_ended).then_some(&mut body) };
+            poll_fn(|context| match gone.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(Happened::ReaderGone),
+                Poll::Pending => happened.poll(context),
+            })
+            .await
+        };
+        match happened {
+            Happened::ReaderGone => return,
+            Happened::Chunk(Some(chunk)) => {
+                waiting.push(chunk);
+                if !is_merged {
+                    writer.write_until(&mut waiting, Time::MAX);
+                }
+            }
+            Happened::Tick => {
+                writer.write_until(&mut waiting, last_tick);
+                last_tick = clock.now();
+            }
+            Happened::BodyEnded => {
+                is_ended = true;
+                running.workers.end_capture(running.queue.id);
+            }
+            Happened::Chunk(None) => break,
+        }
+        writer.write_statistics(clock.now(), missed(&running.queue), false);
+    }
+    writer.write_until(&mut waiting, Time::MAX);
+    writer.write_statistics(clock.now(), missed(&running.queue), true);
+    // The reader may have gone.
+    let _ = sender.send(Bytes::from(writer.take())).await;
+    // The body of the answer has the rest in its queue until the connection has taken it.
+    sender.closed().await;
+}
+
+fn missed(queue: &CaptureQueue) -> impl Iterator<Item = u64> {
+    queue.missed.iter().map(|missed| missed.load(Ordering::Relaxed))
+}
+
+/// The sources of [`Happened`].
+struct Happening<'a> {
+    running: &'a mut RunningCapture,
+    ticks: Option<&'a mut Interval>,
+    body: Option<&'a mut Body>,
+}
+
+impl Happening<'_> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Happened> {
+        if let Poll::Ready(chunk) = self.running.queue.chunks.poll_recv(context) {
+            return Poll::Ready(Happened::Chunk(chunk));
+        }
+        if self.ticks.as_mut().is_some_and(|ticks| ticks.poll_tick(context).is_ready()) {
+            return Poll::Ready(Happened::Tick);
+        }
+        let Some(body) = &mut self.body else { return Poll::Pending };
+        // The bytes of the body mean nothing; its end does.
+        while let Poll::Ready(part) = Pin::new(&mut **body).poll_frame(context) {
+            if !matches!(part, Some(Ok(_))) {
+                return Poll::Ready(Happened::BodyEnded);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// Reads the query: `link=NAME` for each link (without any: all links), `from=NODE` for the
+/// directions from a node only, `drops=true`, `snap=BYTES`.
+fn read(topology: &Topology, query: &str) -> Result<CaptureRequest, String> {
+    let (mut links, mut from) = (Vec::new(), None);
+    let mut request = CaptureRequest { pipes: Vec::new(), has_drops: false, snap_len: usize::MAX };
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = decoded(value).ok_or_else(|| format!("{key}: not percent-encoded UTF-8"))?;
+        match key {
+            "link" => links.push(change::link(topology, &value)?),
+            "from" => from = Some(value),
+            "drops" => {
+                request.has_drops =
+                    value.parse().map_err(|_| format!("drops '{value}': write true or false"))?;
+            }
+            "snap" => {
+                let wrong = || format!("snap '{value}': write a number of bytes from 1, such as 128");
+                request.snap_len = value.parse().ok().filter(|len| *len > 0).ok_or_else(wrong)?;
+            }
+            other => {
+                return Err(format!(
+                    "'{}' is not a key of a capture: write link, from, drops or snap",
+                    other.escape_debug()
+                ));
+            }
+        }
+    }
+    if links.is_empty() {
+        links = (0..topology.links.len() as u32).map(LinkId).collect();
+    }
+    links.sort_unstable();
+    links.dedup();
+    let pipes = links.into_iter().flat_map(|link| [0, 1].map(|index| PipeId { link, index }));
+    let begins = |pipe: &PipeId| {
+        let (node, _) = topology.link(pipe.link).ends[pipe.index];
+        from.as_ref().is_none_or(|from| topology.node(node).name == *from)
+    };
+    request.pipes = pipes.filter(begins).collect();
+    if let (true, Some(from)) = (request.pipes.is_empty(), from) {
+        return Err(format!("none of these links starts at '{}'", from.escape_debug()));
+    }
+    Ok(request)
+}
+
+/// Decodes a value of a query (URL Standard, §5.1).
+fn decoded(text: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), text.bytes());
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let mut digit = || char::from(rest.next()?).to_digit(16);
+                (digit()? << 4 | digit()?) as u8
+            }
+            other => other,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}

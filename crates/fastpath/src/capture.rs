@@ -1,0 +1,228 @@
+//! Captures links of a running network into a pcapng file: the client of the engine's
+//! `GET /capture`.
+
+use crate::{Error, Result};
+use fastpath_engine::control::{self, CaptureStream};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long the engine has to send the rest of a capture.
+const REST_MAX: Duration = Duration::from_secs(5);
+
+/// Which frames to capture.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CaptureOptions {
+    /// The links; all links if empty.
+    pub links: Vec<String>,
+    /// Only directions that start at this node.
+    pub from: Option<String>,
+    /// Also frames that a link drops.
+    pub drops: bool,
+    /// The most bytes of each frame; by default all.
+    pub snap: Option<u32>,
+    /// End after this number of frames.
+    pub frames_max: Option<u64>,
+}
+
+/// The end of a capture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Captured {
+    /// Frames in the file.
+    pub frames: u64,
+    /// Frames that are missing, because the output was too slow.
+    pub missed: u64,
+    /// Whether it ended because the network did.
+    pub network_ended: bool,
+}
+
+impl CaptureOptions {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let links = self.links.iter().map(|link| ("link", link.clone()));
+        let from = self.from.iter().map(|from| ("from", from.clone()));
+        let snap = self.snap.iter().map(|snap| ("snap", snap.to_string()));
+        let drops = self.drops.then(|| ("drops", "true".to_owned()));
+        links.chain(from).chain(snap).chain(drops).collect()
+    }
+}
+
+/// Captures frames of the network whose control socket is `socket` until `stop` is set, the network
+/// ends, or enough frames have come. The file has whole blocks at any time. A file that exists is
+/// replaced once the engine has accepted the request.
+///
+/// # Errors
+/// [`Error::Argument`] if the engine refuses, [`Error::File`] if the output cannot be written. The
+/// network goes on in any case.
+pub fn capture_to_file(
+    socket: &Path,
+    options: &CaptureOptions,
+    path: &Path,
+    stop: &AtomicBool,
+) -> Result<Captured> {
+    let stream = start(socket, options)?;
+    let mut file = File::create(path).map_err(Error::file(path))?;
+    let mut written = Written { out: &mut file, bytes: 0 };
+    let result = copy(stream, options, &mut written, stop);
+    let bytes = written.bytes;
+    result.map_err(|(error, frames)| {
+        // The part of a block that was written is removed. A pipe has no length.
+        let _ = file.set_len(bytes);
+        Error::file(path)(ended_early(&error, frames))
+    })
+}
+
+/// As [`capture_to_file`], into any output.
+///
+/// # Errors
+/// As for [`capture_to_file`].
+pub fn capture_to(
+    socket: &Path,
+    options: &CaptureOptions,
+    out: &mut dyn Write,
+    stop: &AtomicBool,
+) -> Result<Captured> {
+    let stream = start(socket, options)?;
+    let result = copy(stream, options, &mut Written { out, bytes: 0 }, stop);
+    result.map_err(|(error, frames)| Error::file(Path::new("output"))(ended_early(&error, frames)))
+}
+
+fn start(socket: &Path, options: &CaptureOptions) -> Result<CaptureStream> {
+    let started =
+        control::capture(socket, &options.query()).map_err(|error| Error::argument(error.to_string()))?;
+    started.map_err(Error::Argument)
+}
+
+fn ended_early(error: &io::Error, frames: u64) -> io::Error {
+    let text = format!("{error}: the capture ends after {frames} frames, the network goes on");
+    io::Error::new(error.kind(), text)
+}
+
+/// An output, with the bytes of the blocks that it has taken.
+struct Written<'a> {
+    out: &'a mut dyn Write,
+    bytes: u64,
+}
+
+/// Copies blocks. The error has the number of frames written before it.
+fn copy(
+    mut stream: CaptureStream,
+    options: &CaptureOptions,
+    written: &mut Written<'_>,
+    stop: &AtomicBool,
+) -> Result<Captured, (io::Error, u64)> {
+    let mut captured = Captured::default();
+    let mut missed = BTreeMap::new();
+    let (mut part, mut waiting) = (vec![0; 1 << 16], Vec::new());
+    let mut ended_at: Option<Instant> = None;
+    let frames_max = options.frames_max.unwrap_or(u64::MAX);
+    loop {
+        let is_enough = captured.frames >= frames_max;
+        if ended_at.is_none() && (is_enough || stop.load(Ordering::Relaxed)) {
+            ended_at = Some(Instant::now());
+            // A network that has ended has sent everything.
+            let _ = stream.end();
+        }
+        match stream.read(&mut part) {
+            Ok(0) => {
+                captured.network_ended = ended_at.is_none();
+                break;
+            }
+            Ok(count) => waiting.extend_from_slice(&part[..count]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if ended_at.is_some_and(|at| at.elapsed() > REST_MAX) {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // The process of the engine has ended.
+            Err(_) => {
+                captured.network_ended = ended_at.is_none();
+                break;
+            }
+        }
+        let mut whole = Vec::new();
+        let mut frames = captured.frames;
+        let mut taken = 0;
+        while let Some(block) = Block::first(&waiting[taken..]) {
+            match block.kind {
+                Block::PACKET if frames >= frames_max => {}
+                Block::PACKET => {
+                    frames += 1;
+                    whole.extend_from_slice(&waiting[taken..taken + block.len]);
+                }
+                kind => {
+                    whole.extend_from_slice(&waiting[taken..taken + block.len]);
+                    if kind == Block::STATISTICS {
+                        let (interface, count) = statistics(&waiting[taken..]);
+                        missed.insert(interface, count);
+                    }
+                }
+            }
+            taken += block.len;
+        }
+        waiting.drain(..taken);
+        let result = written.out.write_all(&whole).and_then(|()| written.out.flush());
+        result.map_err(|error| (error, captured.frames))?;
+        written.bytes += whole.len() as u64;
+        captured.frames = frames;
+    }
+    captured.missed = missed.values().sum();
+    Ok(captured)
+}
+
+/// A block of pcapng in the byte order of the engine's answer.
+struct Block {
+    kind: u32,
+    len: usize,
+}
+
+impl Block {
+    const STATISTICS: u32 = 5;
+    const PACKET: u32 = 6;
+
+    /// Returns the block at the start of `bytes` if all of it is there.
+    fn first(bytes: &[u8]) -> Option<Block> {
+        let len = word(bytes, 4)? as usize;
+        (len >= 12 && len <= bytes.len()).then_some(Block { kind: word(bytes, 0)?, len })
+    }
+}
+
+/// Returns the interface of a block of statistics, and the frames that are missing there.
+fn statistics(block: &[u8]) -> (u32, u64) {
+    // The fields of `NgWriter::write_statistics`: the second option is isb_ifdrop.
+    let [interface, low, high] = [8, 36, 40].map(|at| word(block, at).unwrap_or_default());
+    (interface, u64::from(high) << 32 | u64::from(low))
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_wire::pcap::{Interface, LINKTYPE_ETHERNET, NgWriter};
+
+    #[test]
+    fn blocks_and_the_missing_frames_of_statistics_are_read() {
+        let mut writer = NgWriter::new(Vec::new(), "x").unwrap();
+        let interface = Interface { link_type: LINKTYPE_ETHERNET, name: "a", description: "" };
+        for _ in 0..2 {
+            writer.add_interface(&interface).unwrap();
+        }
+        writer.output_mut().clear();
+        writer.write_packet(1, 5, 3, &[1, 2, 3], "late").unwrap();
+        let packet = writer.output_mut().len();
+        writer.write_statistics(1, 5, 1 << 40, 7 << 33).unwrap();
+        let bytes = writer.finish().unwrap();
+        let first = Block::first(&bytes).unwrap();
+        assert_eq!((first.kind, first.len), (Block::PACKET, packet));
+        assert!(Block::first(&bytes[..packet - 1]).is_none() && Block::first(&bytes[..3]).is_none());
+        let second = Block::first(&bytes[packet..]).unwrap();
+        assert_eq!((second.kind, second.len), (Block::STATISTICS, bytes.len() - packet));
+        assert_eq!(statistics(&bytes[packet..]), (1, 7 << 33));
+    }
+}
