@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
-const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nname = 'up link'\nbetween = ['a', 'b']\ndelay = '2ms'\n";
+const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nname = 'access.1'\nbetween = ['a', 'b']\ndelay = '2ms'\n";
 
 /// A lab that is up until this is dropped.
 struct Place {
@@ -48,7 +48,7 @@ impl Place {
     }
 
     fn ping(&self) -> bool {
-        self.run(&["lab", "exec", "a", "--", "ping", "-c", "2", "-i", "0.2", "b"]).0 == Some(0)
+        self.run(&["lab", "exec", "a", "--", "ping", "-4", "-c", "2", "-i", "0.2", "b"]).0 == Some(0)
     }
 }
 
@@ -87,7 +87,7 @@ fn links_of_a_lab_are_captured_by_hand_and_by_wireshark() {
     let Some(place) = Place::up("lab") else { return skip(test, "cannot bring a lab up") };
     let file = place.directory.join("a.pcapng");
     let child = place
-        .command(&["capture", "up link", "--drops", "-w", "a.pcapng"])
+        .command(&["capture", "access.1", "--drops", "-w", "a.pcapng"])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
@@ -104,9 +104,9 @@ fn links_of_a_lab_are_captured_by_hand_and_by_wireshark() {
 
     let (status, listed) = place.run(&["extcap", "--extcap-interfaces", "--extcap-version=4.4"]);
     assert_eq!(status, Some(0));
-    let name = "fastpath-capnet:up%20link";
+    let name = "fastpath-capnet:access.1";
     assert!(
-        listed.contains(&format!("interface {{value={name}}}{{display=fastpath capnet: up link (a - b)}}")),
+        listed.contains(&format!("interface {{value={name}}}{{display=fastpath capnet: access.1 (a - b)}}")),
         "{listed}"
     );
     let fifo = place.directory.join("fifo.pcapng");
@@ -121,7 +121,7 @@ fn links_of_a_lab_are_captured_by_hand_and_by_wireshark() {
 
     for (words, code, text) in [
         (&["capture", "nowhere", "-w", "x.pcapng"][..], 2, "no link"),
-        (&["capture", "up link", "-w", "/dev/full"], 2, "the network goes on"),
+        (&["capture", "access.1", "-w", "/dev/full"], 2, "the network goes on"),
         (&["extcap", "--capture", "--extcap-interface", "x", "--fifo", "f"], 2, "'x' is gone"),
     ] {
         let (status, said) = place.run(words);

@@ -343,3 +343,8 @@ fn a_panic_of_the_worker_is_reported_and_ends_the_run() {
     let error = running.join().unwrap_err();
     assert!(error.to_string().contains("a defect of the port"), "{error}");
 }
+
+#[test]
+fn the_memory_for_frames_is_at_most_the_default_of_the_pool() {
+    assert!(fastpath_engine::memory_default() <= FramePool::LIMIT_DEFAULT);
+}

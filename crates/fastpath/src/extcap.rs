@@ -95,7 +95,7 @@ pub fn answer(words: &[String], stop: &AtomicBool) -> Result<String> {
 
 /// The options of an interface in Wireshark.
 const CONFIG: &str = "\
-arg {number=0}{call=--drops}{display=Dropped frames}{type=boolflag}{default=true}{tooltip=Also capture frames that the link drops; the packet comment has the reason}
+arg {number=0}{call=--drops}{display=Dropped frames}{type=boolflag}{default=false}{tooltip=Also capture frames that the link drops; the packet comment has the reason}
 arg {number=1}{call=--snap}{display=Bytes of each frame}{type=unsigned}{range=0,65535}{default=0}{tooltip=The most bytes of each frame; 0 for all}
 ";
 

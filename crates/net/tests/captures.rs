@@ -149,7 +149,7 @@ proptest! {
             399 => tap.end(1),
             _ => {}
         });
-        let mut counts = vec![(0, 0); 6];
+        let mut counts = [(0, 0); 6];
         let mut to_hosts = Vec::new();
         let mut writer = CaptureWriter::new(
             network.topology(),
@@ -171,7 +171,7 @@ proptest! {
             }
         }
         prop_assert!(to_hosts == arrived);
-        let mut in_file = vec![0; 6];
+        let mut in_file = [0; 6];
         // In the order of time, whatever the order of chunks.
         chunks.reverse();
         writer.write_until(&mut chunks, Time::ZERO + Duration::from_ms(100));

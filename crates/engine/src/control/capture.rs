@@ -4,8 +4,8 @@
 //!  workers ──chunks──▶ queue (bounded) ──▶ task: CaptureWriter ──▶ socket
 //! ```
 //!
-//! The capture ends when the client disconnects. A client that sends a body ends the capture with
-//! its body, and receives all frames up to that instant and the statistics of the interfaces. A
+//! The capture ends when the client disconnects. A client that sends a body (POST) ends the capture
+//! with its body, and receives all frames up to that instant and the statistics of the interfaces. A
 //! reader that is too slow misses frames; statistics say how many.
 
 use super::change;
@@ -16,7 +16,7 @@ use crate::worker_group::WorkerGroup;
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fastpath_net::PipeId;
 use fastpath_net::capture::{CaptureChunk, CaptureWriter};
@@ -90,10 +90,11 @@ pub(super) async fn capture(
         u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queue.started.as_ns());
     let writer = CaptureWriter::new(&engine.topology, &wanted.pipes, start_ns);
     let running = RunningCapture { queue, workers: engine.workers.clone(), open: engine.captures.clone() };
-    let (sender, body) = StreamBody::new(streams, 1);
-    tokio::spawn(send(running, writer, clock, request.into_body(), sender));
+    let (sender, answer) = StreamBody::new(streams, 1);
+    let body = (request.method() == Method::POST).then(|| request.into_body());
+    tokio::spawn(send(running, writer, clock, body, sender));
     let headers = [(header::CONTENT_TYPE, "application/x-pcapng"), (header::CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::new(body)).into_response())
+    Ok((headers, Body::new(answer)).into_response())
 }
 
 /// The time of the run.
@@ -122,10 +123,9 @@ async fn send(
     mut running: RunningCapture,
     mut writer: CaptureWriter,
     clock: RunClock,
-    mut body: Body,
+    mut body: Option<Body>,
     sender: tokio::sync::mpsc::Sender<Bytes>,
 ) {
-    let mut is_ended = body.is_end_stream();
     let is_merged = running.queue.is_merged;
     let mut ticks = interval(MERGE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -139,8 +139,7 @@ async fn send(
         let happened = {
             let mut gone = pin!(sender.closed());
             let ticks = is_merged.then_some(&mut ticks);
-            let mut happened =
-                Happening { running: &mut running, ticks, body: (!is_ended).then_some(&mut body) };
+            let mut happened = Happening { running: &mut running, ticks, body: body.as_mut() };
             poll_fn(|context| match gone.as_mut().poll(context) {
                 Poll::Ready(()) => Poll::Ready(Happened::ReaderGone),
                 Poll::Pending => happened.poll(context),
@@ -160,7 +159,7 @@ async fn send(
                 last_tick = clock.now();
             }
             Happened::BodyEnded => {
-                is_ended = true;
+                body = None;
                 running.workers.end_capture(running.queue.id);
             }
             Happened::Chunk(None) => break,
