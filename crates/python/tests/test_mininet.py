@@ -258,3 +258,23 @@ net.stop()
     assert said.count("ADDED ''") == 2, said
     assert "0% dropped (2/2 received)" in said
     assert "vlan 7" in said
+
+
+@needs_lab
+def test_only_a_server_of_iperf_is_greeted(tmp_path):
+    said = run(tmp_path, """
+import sys
+from mininet.net import Mininet
+from mininet.util import waitListening
+net = Mininet(controller=None)
+h1, h2 = net.addHost('h1'), net.addHost('h2')
+net.addLink(h1, h2)
+net.start()
+code = "import socket, sys; print(socket.create_server(('', int(sys.argv[1]))).accept()[0].recv(99))"
+for port in (5001, 5002):
+    server = h2.popen([sys.executable, '-c', code, str(port)])
+    print('UP', waitListening(h1, h2, port, timeout=10))
+    print('GOT', port, server.communicate()[0].decode().strip())
+net.stop()
+""")
+    assert "GOT 5001 b'-----'" in said and "GOT 5002 b''" in said

@@ -182,7 +182,7 @@ class Network:
             self.sync()
 
     def _forget_moved(self):
-        """An interface whose link leads elsewhere now is a new one, with the address it had."""
+        """An interface whose link leads elsewhere now may be a new one, with the address it had."""
         ends = {link: (link.intf1.node, link.intf2.node) for link in self.links if link.is_emulated()}
         for link, now in ends.items():
             before = self.ends.get(link)
@@ -200,7 +200,7 @@ class Network:
         try:
             path = topology.write(directory)
             done = subprocess.run(
-                [program(), "lab", "apply", self.lab.name, str(path)], capture_output=True, check=False
+                [program(), "lab", "apply", str(path), "--name", self.lab.name], capture_output=True, check=False
             )
         finally:
             shutil.rmtree(directory, ignore_errors=True)

@@ -17,7 +17,7 @@ from mininet.log import debug, error, info, output
 from mininet.node import Controller, DefaultController, Host, Node, OVSKernelSwitch
 from mininet.nodelib import NAT
 from mininet.term import cleanUpScreens, makeTerms
-from mininet.util import ipAdd, macColonHex, netParse, waitListening
+from mininet.util import ipAdd, macColonHex, netParse, waitAccepted
 
 VERSION = "2.3.0"
 
@@ -449,7 +449,7 @@ class Mininet:
         if fmt:
             args += f"-f {fmt} "
         listening = server.popen(f"{args} -s", stderr=-2)
-        if l4Type == "TCP" and not waitListening(client, server.IP(), port, timeout=10):
+        if l4Type == "TCP" and not waitAccepted(client, server.IP(), port, timeout=10):
             raise Exception(f"Could not connect to iperf on port {port}")
         if l4Type == "UDP":
             server.cmd(f"while ! ss -Hlun | grep -q ':{port} '; do read -rt 0.05 <> <(:) || :; done")
@@ -477,7 +477,7 @@ class Mininet:
 
     def _iperf3(self, client, server, l4Type, udpBw, fmt, seconds, port):
         listening = server.popen(f"iperf3 -s -1 --forceflush -p {port}")
-        if not waitListening(server, server.IP(), port, timeout=10):
+        if not waitAccepted(server, server.IP(), port, timeout=10):
             raise Exception(f"Could not connect to iperf3 on port {port}")
         listening.wait() if listening.poll() is not None else None
         listening.terminate()

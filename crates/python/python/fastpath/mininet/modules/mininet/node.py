@@ -124,6 +124,11 @@ class Node:
             if intf.ip:
                 lines.append(f"addr add {intf.ip}/{intf.prefixLen} brd + dev {name}")
             named[intf] = name
+        if network.applied > 1:
+            # An interface whose link was moved keeps its name and its addresses.
+            kept = " && ".join(f"[ -e /sys/class/net/{intf.name} ]" for intf in new)
+        else:
+            kept = "false"
         if self.default_route:
             lines.append(f"route replace default {self.default_route}")
         batch = "\n".join(lines)
@@ -131,7 +136,7 @@ class Node:
                    "echo 0 >/proc/sys/net/ipv4/conf/all/$f; done 2>/dev/null; "
         if len(network.nodes) <= IPV6_HOSTS_MAX:
             settings += "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 0 >$f; done 2>/dev/null; "
-        return f"{settings}ip -batch - <<'END'\n{batch}\nEND\n"
+        return f"{kept} || {{ {settings}ip -batch - <<'END'\n{batch}\nEND\n}}\n"
 
     # The shell -------------------------------------------------------------------------------
 

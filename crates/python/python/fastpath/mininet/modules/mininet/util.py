@@ -14,6 +14,7 @@ from mininet.log import debug, error, info, output
 Python3 = True
 BaseString = str
 Encoding = "utf-8"
+IPERF_PORT = 5001
 isShellBuiltinNames = (
     "alias bg bind break builtin caller case cd command compgen continue declare dirs disown echo "
     "enable eval exec exit export false fc fg for getopts hash help history if jobs kill let local "
@@ -282,10 +283,18 @@ def pmonitor(popens, timeoutms=500, readline=True, readmax=1024):
 
 def waitListening(client=None, server="127.0.0.1", port=80, timeout=None):
     """Wait until a server accepts connections. Returns whether it does."""
+    # Scripts such as Mininet's cpu.py read what iperf 2 reports on this connection. Newer versions
+    # report one that has sent something.
+    return waitAccepted(client, server, port, timeout, greeting="-----" if port == IPERF_PORT else "")
+
+
+def waitAccepted(client, server, port, timeout, greeting=""):
+    """Connect until a server accepts, and send a greeting. Returns whether it does."""
     runCmd = client.cmd if client else partial(quietRun, shell=True)
     host = server if isinstance(server, str) else server.IP()
     passed = 0.0
-    test = f"timeout 1 bash -c 'exec 3<>/dev/tcp/{host}/{port}' 2>/dev/null && echo accepted"
+    opened = f"exec 3<>/dev/tcp/{host}/{port}" + (f"; printf -- {greeting} >&3" if greeting else "")
+    test = f"timeout 1 bash -c '{opened}' 2>/dev/null && echo accepted"
     while "accepted" not in runCmd(test):
         if timeout is not None and passed >= timeout:
             error(f"could not connect to {server} on port {port}\n")
