@@ -101,6 +101,12 @@ impl NetworkArgs {
         self.tolerance_default = Some(tolerance);
     }
 
+    /// Returns where a result of this network comes from.
+    pub(crate) fn origin(&self) -> anyhow::Result<serde_json::Value> {
+        let network = fastpath::load_with(&self.spec, &self.reading.reading())?;
+        Ok(fastpath::run_record::origin(&network, self.seed))
+    }
+
     /// Starts the network with `start`: [`Lab::up`] or [`Lab::attach`].
     pub(crate) fn start(
         &self,

@@ -188,6 +188,13 @@ fn run_prints_frame_accounting_as_json_after_the_command() {
     let books: serde_json::Value = serde_json::from_str(books).expect("one JSON object");
     assert_eq!((said, status.code()), ("hello", Some(0)));
     assert!(books["conservation"]["in"].is_u64() && books["links"].is_array(), "{books}");
+    // The result can be reproduced from itself alone.
+    let run = &books["run"];
+    assert_eq!((run["seed"].as_u64(), run["version"].as_str()), (Some(1), Some(env!("CARGO_PKG_VERSION"))));
+    assert!(run["machine"]["kernel"].is_string(), "{run}");
+    fs::write(place.directory.join("again.json"), run["spec"].to_string()).unwrap();
+    let again = Command::new(PROGRAM).arg("check").arg(place.directory.join("again.json")).output().unwrap();
+    assert!(again.status.success(), "{again:?}");
 }
 
 #[test]

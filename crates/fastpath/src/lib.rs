@@ -36,6 +36,8 @@ pub mod presets;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]
+pub mod run_record;
+#[cfg(target_os = "linux")]
 pub mod run_report;
 #[cfg(target_os = "linux")]
 pub mod shell;

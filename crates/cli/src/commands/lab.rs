@@ -8,12 +8,13 @@ use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
+use fastpath::run_record::{junit, with_origin};
 use fastpath_lab::audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -59,9 +60,12 @@ struct Run {
     #[arg(long)]
     audit: bool,
     /// Print one JSON object: the audit, or without an audit the report of the run (as `fastpath
-    /// ctl report --json`).
+    /// ctl report --json`). `run` has the version, seed, network and machine.
     #[arg(long)]
     json: bool,
+    /// Also write the judgements of the audit as JUnit XML, for continuous integration.
+    #[arg(long, value_name = "FILE.xml", requires = "audit")]
+    junit: Option<PathBuf>,
     /// Run the command on this host. By default it runs outside the hosts and may use `fastpath lab
     /// exec`.
     #[arg(long, value_name = "HOST", requires = "command")]
@@ -152,6 +156,10 @@ impl Run {
         let mut answer = Answer::Yes;
         if self.audit {
             let found = audit_with_progress(&lab, &stop)?;
+            if let Some(file) = &self.junit {
+                let at = || format!("{}: cannot write the audit", file.display());
+                std::fs::write(file, junit(&found)).with_context(at)?;
+            }
             self.print(&found)?;
             answer = if found.verdict == AuditVerdict::Pass { Answer::Yes } else { Answer::No };
         }
@@ -169,7 +177,7 @@ impl Run {
         }
         let report = lab.down()?;
         if self.json {
-            writeln!(io::stdout(), "{}", serde_json::to_string(&report)?)?;
+            writeln!(io::stdout(), "{}", with_origin(&report, &self.network.origin()?))?;
         }
         match (print_report(&report), answer) {
             (Answer::No, Answer::Yes) => Ok(Answer::No),
@@ -197,7 +205,7 @@ impl Run {
     fn print(&self, found: &Audit) -> anyhow::Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", serde_json::to_string(found)?)?;
+            writeln!(out, "{}", with_origin(found, &self.network.origin()?))?;
         } else {
             writeln!(out, "{found}")?;
         }
