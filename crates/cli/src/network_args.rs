@@ -35,6 +35,9 @@ pub(crate) struct NetworkArgs {
     real_time: RealTimeArgs,
     #[arg(skip)]
     tolerance_default: Option<fastpath_units::Duration>,
+    /// Whether the run is recorded.
+    #[arg(skip)]
+    pub(crate) records_flows: bool,
 }
 
 /// How the engine keeps time. The [engine] table of a spec has the same settings.
@@ -116,6 +119,7 @@ impl NetworkArgs {
         let name = self.name.clone().unwrap_or_else(|| fastpath::name_of(&self.spec));
         let mut options = network.engine_options(self.seed, Notice::to_stderr())?;
         options.packet_log.clone_from(&self.ledger);
+        options.records_flows = self.records_flows;
         options.http.clone_from(&self.http);
         options.dashboard = self.dashboard.clone().map(fastpath::picture::dashboard);
         self.real_time.apply_to(&mut options);

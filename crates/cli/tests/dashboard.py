@@ -2,6 +2,7 @@
 path of Chromium, and the names of all nodes."""
 
 import json
+import re
 import sys
 import urllib.parse
 
@@ -47,6 +48,8 @@ def three_links_at_one_instant(page):
         link = request(page, "/links/" + urllib.parse.quote(name, safe=""))
         assert [pipe["delay"] for pipe in link["directions"]] == ["50ms"] * 2, link
     expect(page.locator("#changes li")).to_have_count(3)
+    expect(page.locator("#changes li").first).to_have_text(re.compile(r"^\d+\.\d{3} s  .*delay = 50ms$"))
+    expect(page.locator("#losses")).to_contain_text("Since the start: ")
     expect(page.locator("#charts .uplot")).to_have_count(5)
     with page.expect_download() as saved:
         page.click("#export")

@@ -7,6 +7,7 @@ use crate::port::PortCounters;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
 use fastpath_net::capture::CaptureOrder;
+use fastpath_net::sample::Sample;
 use fastpath_net::{FrameAccounting, LinkChange, ScheduleFull};
 use fastpath_sys::poll::Bell;
 use fastpath_units::{Duration, Time};
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
     /// Starts the traces of a group when the worker reads the command.
     Start { group: usize, answer: SyncSender<Time> },
+    /// Copies counters, queues and flows.
+    Sample { answer: SyncSender<Sample> },
     /// Starts a capture when the worker reads the command. The answer is that instant.
     StartCapture { order: CaptureOrder, answer: SyncSender<Time> },
     /// Ends a capture.
@@ -144,6 +147,11 @@ impl CommandSender {
     /// Starts the traces of a group; `None` if the worker has ended.
     pub(crate) fn start(&self, group: usize) -> Option<Time> {
         self.ask(|answer| Command::Start { group, answer })
+    }
+
+    /// Returns a sample; `None` if the worker has ended.
+    pub(crate) fn sample(&self) -> Option<Sample> {
+        self.ask(|answer| Command::Sample { answer })
     }
 
     /// Starts a capture; `None` if the worker has ended.

@@ -13,7 +13,9 @@ use crate::report::Report;
 use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::WorkerGroup;
 use fastpath_net::capture::CaptureTap;
+use fastpath_net::flows::FlowTable;
 use fastpath_net::packet_log::PacketLog;
+use fastpath_net::sample::Sample;
 use fastpath_net::{EdgeId, FramePool, Network, Observer, Part};
 use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeId, Topology, Workers};
 use fastpath_sys::{cgroup, thread};
@@ -52,6 +54,8 @@ pub struct Options {
     pub dashboard: Option<Dashboard>,
     /// Where to write the per-packet log (pcapng); `None` for none.
     pub packet_log: Option<PathBuf>,
+    /// Whether samples have flows. This costs a look-up per packet.
+    pub records_flows: bool,
     /// The switches of OpenFlow nodes with controllers.
     pub switches: Vec<NodeSwitch>,
     /// Receives events of the run, for example a port that fails.
@@ -73,6 +77,7 @@ impl Options {
             http: None,
             dashboard: None,
             packet_log: None,
+            records_flows: false,
             switches: Vec::new(),
             notice,
         }
@@ -176,6 +181,26 @@ impl std::fmt::Debug for Serving {
 #[derive(Clone)]
 pub struct Stopper(WorkerGroup);
 
+/// Takes samples of a [`Running`] engine.
+#[derive(Clone)]
+pub struct Sampler {
+    workers: WorkerGroup,
+    topology: Arc<Topology>,
+}
+
+impl Sampler {
+    /// Returns the counters, queues and flows; `None` if the engine has ended. The largest lateness
+    /// and the flows are those since the last sample, so that one thread takes them.
+    pub fn sample(&self) -> Option<Sample> {
+        self.workers.sample()
+    }
+
+    /// Returns the topology.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+}
+
 /// Starts running `topology` between `ports`, one for each edge.
 ///
 /// # Errors
@@ -260,10 +285,12 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
             open_ports: Arc::clone(&open_ports),
             switches,
         };
+        let flows = options.records_flows.then(FlowTable::default);
+        let network = (part.topology, network.clone());
         // An error drops `running`, which ends the workers that run already.
         running.workers.push(match queue.take() {
-            None => work((part.topology, network.clone()), (), config, group.clone()),
-            Some(ledger) => work((part.topology, network.clone()), ledger, config, group.clone()),
+            None => work(network, ((), flows), config, group.clone()),
+            Some(ledger) => work(network, (ledger, flows), config, group.clone()),
         }?);
     }
     for NodeSwitch { node, serve, .. } in options.switches {
@@ -330,14 +357,14 @@ fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> 
 /// Starts the thread that runs a network with this log. If it panics, the others end too.
 fn work<L>(
     (topology, options): (Topology, fastpath_net::Options),
-    log: L,
+    (log, flows): (L, Option<FlowTable>),
     config: WorkerConfig,
     group: WorkerGroup,
 ) -> io::Result<JoinHandle<Result<Snapshot, Panicked>>>
 where
     L: Observer + Send + 'static,
 {
-    let network = Network::observed(topology, options, (log, CaptureTap::default()));
+    let network = Network::observed(topology, options, (log, (CaptureTap::default(), flows)));
     let run = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
             if let Some(core) = config.core {
@@ -375,6 +402,16 @@ impl Running {
     /// Returns its clock, by which events happen.
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// Returns what takes samples of this engine from another thread.
+    pub fn sampler(&self) -> Sampler {
+        Sampler { workers: self.stopper.0.clone(), topology: Arc::clone(&self.topology) }
+    }
+
+    /// Returns the changes of links up to now, as `GET /changes` has them.
+    pub fn changes(&self) -> serde_json::Value {
+        self.server.changes()
     }
 
     /// Returns the TCP address of the control interface, and its token. The kernel has chosen the

@@ -48,6 +48,8 @@ pub(crate) struct Releases {
     /// lateness counts as 10 s.
     histogram: Histogram<u32>,
     sum: Duration,
+    /// The largest lateness since [`Releases::take_max`].
+    recent_max: Duration,
     /// Frames later than tolerated, whether dropped or not.
     pub(crate) late: u64,
     /// Late frames that would have been in time without an interruption of the worker.
@@ -59,7 +61,7 @@ impl Releases {
     pub(crate) fn new(edges: usize) -> Releases {
         let digits = if edges <= EXACT_EDGES { 2 } else { 1 };
         let histogram = Histogram::new_with_bounds(1, 10_000_000_000, digits).expect("bounds in order");
-        Releases { histogram, sum: Duration::ZERO, late: 0, late_interrupted: 0 }
+        Releases { histogram, sum: Duration::ZERO, recent_max: Duration::ZERO, late: 0, late_interrupted: 0 }
     }
 
     /// Records that a frame due at `due` was released at `released`.
@@ -68,6 +70,7 @@ impl Releases {
         let lateness = released.since(due);
         self.histogram.saturating_record(lateness.as_ns());
         self.sum = self.sum.saturating_add(lateness);
+        self.recent_max = self.recent_max.max(lateness);
         if lateness > policy.tolerance {
             self.count_late(due, released, policy, clock);
         }
@@ -85,6 +88,11 @@ impl Releases {
         self.late += 1;
         let own = released.since(due).saturating_sub(clock.interrupted_within(due, released));
         self.late_interrupted += u64::from(own <= policy.tolerance);
+    }
+
+    /// Returns the largest lateness since the last call.
+    pub(crate) fn take_max(&mut self) -> Duration {
+        std::mem::take(&mut self.recent_max)
     }
 
     /// Returns the number of frames measured.

@@ -63,7 +63,9 @@ mod worker_group;
 pub use attach::{AttachError, attach, attach_named};
 pub use clock::Clock;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
-pub use engine::{EdgePorts, Options, Panicked, Running, StartError, Stopper, memory_default, start};
+pub use engine::{
+    EdgePorts, Options, Panicked, Running, Sampler, StartError, Stopper, memory_default, start,
+};
 pub use fastpath_spec::{Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;

@@ -27,6 +27,8 @@ use crate::sleep_margin::SleepMargin;
 use crate::worker_clock::WorkerClock;
 use fastpath_link::QueueState;
 use fastpath_net::capture::CaptureTap;
+use fastpath_net::flows::FlowTable;
+use fastpath_net::sample::{self, Sample};
 use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
@@ -64,6 +66,10 @@ const RELEASED_AFTER: Duration = Duration::from_secs(10);
 /// Silent ports polled per heartbeat.
 const HEARTBEAT_PORTS: usize = 64;
 
+/// The observers of a network besides its log: the tap of captures, and the flows if they are
+/// recorded.
+pub(crate) type Watchers = (CaptureTap, Option<FlowTable>);
+
 /// What a worker runs, and how.
 pub(crate) struct WorkerConfig {
     pub(crate) clock: Clock,
@@ -84,7 +90,7 @@ pub(crate) struct WorkerConfig {
 /// See the head of this file. `L` is the log of the network.
 pub(crate) struct Worker<L> {
     clock: WorkerClock,
-    network: Network<(L, CaptureTap)>,
+    network: Network<(L, Watchers)>,
     /// By [`EdgeId`].
     edges: Vec<EdgePort>,
     /// Ports of all workers that have not failed.
@@ -145,7 +151,7 @@ struct Backlog {
 impl<L: Observer> Worker<L> {
     /// Creates a worker for a network with a port for every edge. The thread that runs the worker
     /// must create it.
-    pub(crate) fn new(network: Network<(L, CaptureTap)>, config: WorkerConfig) -> io::Result<Worker<L>> {
+    pub(crate) fn new(network: Network<(L, Watchers)>, config: WorkerConfig) -> io::Result<Worker<L>> {
         let WorkerConfig { clock: time, ports, idle, policy, commands, notice, core, open_ports, switches } =
             config;
         for (_, control) in &switches {
@@ -210,7 +216,7 @@ impl<L: Observer> Worker<L> {
     }
 
     fn tap(&mut self) -> &mut CaptureTap {
-        &mut self.network.observer_mut().1
+        &mut self.network.observer_mut().1.0
     }
 
     /// Polls everything once, and waits if nothing moved.
@@ -259,7 +265,7 @@ impl<L: Observer> Worker<L> {
                 let stamp = stamp(polled_at, self.clock.now(), self.burst.len());
                 received += self.burst.len();
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
-                self.network.observer_mut().1.set_now(stamp);
+                self.network.observer_mut().1.0.set_now(stamp);
                 self.network.push_burst(stamp, &mut self.arrived);
                 place += 1;
             } else if !self.ready.found_nothing(place) {
@@ -428,6 +434,9 @@ impl<L: Observer> Worker<L> {
                     self.network.start_group(now, group);
                     let _ = answer.try_send(now);
                 }
+                Command::Sample { answer } => {
+                    let _ = answer.try_send(self.sample());
+                }
                 Command::StartCapture { order, answer } => {
                     self.tap().start(order);
                     let _ = answer.try_send(self.clock.now());
@@ -442,6 +451,20 @@ impl<L: Observer> Worker<L> {
             }
         }
         true
+    }
+
+    fn sample(&mut self) -> Sample {
+        let at = self.clock.now();
+        self.tap().set_now(at);
+        let mut pipes = sample::pipes(&mut self.network, at);
+        let interfaces = self.network.topology().hosts().flat_map(|(_, host)| &host.interfaces);
+        for (interface, edge) in interfaces.zip(&mut self.edges) {
+            // The pipe that leads to end 1 is the first of the two.
+            let pipe = &mut pipes[2 * interface.link.0 as usize + 1 - interface.end];
+            (pipe.late, pipe.lateness_max) = (edge.releases.late, edge.releases.take_max());
+        }
+        let flows = self.network.observer_mut().1.1.as_mut().map(FlowTable::sample);
+        Sample { at, pipes, flows: flows.unwrap_or_default() }
     }
 
     fn change(&mut self, when: When, changes: Vec<LinkChange>) -> Result<Time, Refusal> {
@@ -682,7 +705,7 @@ mod tests {
             open_ports,
             switches: Vec::new(),
         };
-        let network = Network::observed(topology, options, ((), CaptureTap::default()));
+        let network = Network::observed(topology, options, ((), Watchers::default()));
         (Worker::new(network, config).unwrap(), ends)
     }
 

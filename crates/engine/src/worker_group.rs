@@ -5,6 +5,7 @@ use crate::capture::{CaptureQueue, CaptureRequest, ChunkSender};
 use crate::command::{CommandSender, EdgeState, PipeState, Refusal, Snapshot, When};
 use crate::packet_log::LogStatus;
 use fastpath_net::capture::CaptureOrder;
+use fastpath_net::sample::{PipeSample, Sample};
 use fastpath_net::{EdgeId, LinkChange, Part};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
@@ -87,6 +88,21 @@ impl WorkerGroup {
     /// worker.
     pub(crate) fn start(&self, group: usize) -> Option<Time> {
         self.members[0].commands.start(group)
+    }
+
+    /// Returns the combined sample; `None` if a worker has ended.
+    pub(crate) fn sample(&self) -> Option<Sample> {
+        let links = self.members.iter().map(|member| member.links.len()).sum::<usize>();
+        let mut whole = Sample { pipes: vec![PipeSample::default(); 2 * links], ..Sample::default() };
+        for member in self.members.iter() {
+            let part = member.commands.sample()?;
+            whole.at = whole.at.max(part.at);
+            for (number, pipe) in part.pipes.into_iter().enumerate() {
+                whole.pipes[2 * member.links[number / 2].0 as usize + number % 2] = pipe;
+            }
+            whole.flows.extend(part.flows);
+        }
+        Some(whole)
     }
 
     /// Starts a capture; `None` if a worker has ended.

@@ -6,6 +6,7 @@
 //! `--extcap-interface` and `--fifo`.
 
 use crate::capture::{CaptureOptions, capture_to_file};
+use crate::capture_stream::percent_encoded;
 use crate::{Error, Result};
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{control_socket, list};
@@ -170,7 +171,7 @@ fn interfaces_of(lab: &str, links: Vec<(String, String, String)>) -> Vec<ExtcapI
         link: None,
     };
     let links = links.into_iter().take(LINKS_MAX).map(|(name, from, to)| ExtcapInterface {
-        value: format!("fastpath-{lab}:{}", encoded(&name)),
+        value: format!("fastpath-{lab}:{}", percent_encoded(&name)),
         display: format!("fastpath {lab}: {name} ({from} - {to})"),
         lab: lab.to_owned(),
         link: Some(name),
@@ -187,19 +188,6 @@ fn interfaces_text(interfaces: &[ExtcapInterface]) -> String {
         _ = writeln!(text, "interface {{value={value}}}{{display={display}}}");
     }
     text
-}
-
-/// Encodes a name with letters, digits, '-', '_', '.' and '%' only.
-fn encoded(name: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    name.bytes().fold(String::new(), |mut text, byte| {
-        if is_plain(byte) {
-            text.push(byte.into());
-        } else {
-            _ = write!(text, "%{byte:02x}");
-        }
-        text
-    })
 }
 
 #[cfg(test)]

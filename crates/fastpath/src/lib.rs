@@ -16,6 +16,8 @@
 
 #[cfg(target_os = "linux")]
 pub mod capture;
+#[cfg(target_os = "linux")]
+mod capture_stream;
 pub mod check_text;
 #[cfg(target_os = "linux")]
 pub mod completion;
@@ -33,6 +35,7 @@ pub mod models;
 mod output;
 pub mod picture;
 pub mod presets;
+pub mod record;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! Files of records and tables: what was measured, read for models and reports, and the reports.
 
 use crate::error::{Error, Result};
+use crate::record::{RunRecord, report_of_runs};
 use fastpath_model::Table;
 use fastpath_model::assign::{State, Task};
 use fastpath_model::fit::Fit;
@@ -19,10 +20,13 @@ pub struct RecordFiles {
     pub records: Vec<Record>,
     /// Outputs of other commands.
     pub outputs: Vec<CommandOutput>,
+    /// Records of runs of labs, each a directory.
+    pub runs: Vec<RunRecord>,
 }
 
 impl RecordFiles {
-    /// Reads files of JSON lines: records and outputs, in any order.
+    /// Reads files of JSON lines (records and outputs), and directories with records of runs, in
+    /// any order.
     ///
     /// # Errors
     /// A file that cannot be read, a line that is neither, or nothing in the files.
@@ -30,6 +34,10 @@ impl RecordFiles {
         let mut files = RecordFiles::default();
         for path in paths {
             let path = path.as_ref();
+            if path.is_dir() {
+                files.runs.push(RunRecord::read(path)?);
+                continue;
+            }
             let text = fs::read_to_string(path).map_err(Error::file(path))?;
             let refuse = |place: &str, error: &dyn Display| {
                 Error::Argument(format!("{}: {place}: {error}", path.display()))
@@ -38,7 +46,7 @@ impl RecordFiles {
                 files.add(value).map_err(|error| refuse(&place, &error))?;
             }
         }
-        if files.records.is_empty() && files.outputs.is_empty() {
+        if files.records.is_empty() && files.outputs.is_empty() && files.runs.is_empty() {
             return Err(Error::argument(
                 "no records in these files: measure with `fastpath measure … -o FILE`",
             ));
@@ -57,7 +65,11 @@ impl RecordFiles {
 
     /// Makes the report.
     pub fn report(&self) -> Report {
-        self.outputs.iter().fold(Report::new(&self.records), Report::with_output)
+        let report = self.outputs.iter().fold(Report::new(&self.records), Report::with_output);
+        match self.runs.is_empty() {
+            true => report,
+            false => report.with_sections(report_of_runs(&self.runs)),
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use crate::variables;
 use fastpath_engine::port::Port;
 use fastpath_engine::{
-    AttachError, Clock, EdgePorts, Notice, Options, Panicked, Report, Running, StartError,
+    AttachError, Clock, EdgePorts, Notice, Options, Panicked, Report, Running, Sampler, StartError,
 };
 use fastpath_net::EdgeId;
 use fastpath_spec::mistake::several;
@@ -338,6 +338,16 @@ impl Lab {
     /// Returns the current report; `None` if the engine has ended.
     pub fn report(&self) -> Option<Report> {
         self.engine.as_ref()?.report()
+    }
+
+    /// Returns what takes samples of the engine from another thread; `None` if it has ended.
+    pub fn sampler(&self) -> Option<Sampler> {
+        Some(self.engine.as_ref()?.sampler())
+    }
+
+    /// Returns the changes of links up to now, as `GET /changes` has them.
+    pub fn changes(&self) -> serde_json::Value {
+        self.engine.as_ref().map(Running::changes).unwrap_or_default()
     }
 
     /// Whether the engine has ended, by request over its control socket or by failure.

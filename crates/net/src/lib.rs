@@ -35,6 +35,7 @@ mod accounting;
 mod bridge;
 pub mod capture;
 mod fate;
+pub mod flows;
 mod id;
 mod nat;
 mod neighbor;
@@ -47,6 +48,7 @@ mod pool;
 mod route;
 mod router;
 mod router_slow_path;
+pub mod sample;
 mod schedule;
 mod wiring;
 

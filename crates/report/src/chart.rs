@@ -25,6 +25,9 @@ const STROKE: f64 = 1.6;
 const STROKE_STEP: f64 = 2.2;
 const STROKE_MAX: f64 = 8.2;
 const RADIUS: f64 = 3.0;
+/// Pixels of the text of an instant, and the most letters of it.
+const MARK_FONT: f64 = 10.0;
+const MARK_LETTERS_MAX: usize = 44;
 
 /// The scale of an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -72,8 +75,19 @@ pub struct Boxed {
     pub outliers: Vec<f64>,
 }
 
+/// An instant to which a chart over time points.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mark {
+    /// Its place on the horizontal axis.
+    pub x: f64,
+    /// What happened.
+    pub text: String,
+}
+
 /// The content of the chart.
 pub enum Drawing {
+    /// Lines over time without marks at their points, and instants as vertical lines.
+    Timeline(Vec<Series>, Vec<Mark>),
     /// Lines with a mark at each point.
     Lines(Vec<Series>),
     /// Points, and lines to compare them with.
@@ -182,6 +196,10 @@ impl Chart {
         text(&mut svg, (LEFT, 18.0), "start", &self.title, " font-weight=\"bold\" font-size=\"13\"");
         self.axes(&mut svg, &x, &y);
         match &self.drawing {
+            Drawing::Timeline(series, instants) => {
+                marks(&mut svg, instants, (&x, &y));
+                lines(&mut svg, &all(series, Style::Line), (&x, &y));
+            }
             Drawing::Lines(series) => lines(&mut svg, &all(series, Style::Joined), (&x, &y)),
             Drawing::Points(points, references) => {
                 let series = [all(points, Style::Marks), all(references, Style::Line)].concat();
@@ -204,7 +222,10 @@ impl Chart {
 
     fn values(&self) -> (Vec<f64>, Vec<f64>) {
         match &self.drawing {
-            Drawing::Lines(series) => series.iter().flat_map(|s| s.points.iter().copied()).unzip(),
+            // An axis over time is that of the whole run.
+            Drawing::Timeline(series, _) | Drawing::Lines(series) => {
+                series.iter().flat_map(|s| s.points.iter().copied()).unzip()
+            }
             Drawing::Points(points, references) => {
                 points.iter().chain(references).flat_map(|s| s.points.iter().copied()).unzip()
             }
@@ -266,6 +287,37 @@ enum Style {
 
 fn all(series: &[Series], style: Style) -> Vec<(&Series, Style)> {
     series.iter().map(|one| (one, style)).collect()
+}
+
+/// Draws instants as dashed lines with their texts, which do not overlap.
+fn marks(svg: &mut String, instants: &[Mark], (x, y): (&Range, &Range)) {
+    let inside: Vec<&Mark> = instants.iter().filter(|mark| (x.from..=x.to).contains(&mark.x)).collect();
+    let mut free_from = f64::NEG_INFINITY;
+    for mark in inside {
+        let (at, (top, foot)) = (x.at(mark.x), (y.end, y.start));
+        push(
+            svg,
+            format_args!(
+                "<line class=\"p\" x1=\"{at:.1}\" y1=\"{top:.1}\" x2=\"{at:.1}\" y2=\"{foot:.1}\" stroke=\"#888888\" stroke-dasharray=\"4 3\"><title>{} s: {}</title></line>",
+                short(mark.x),
+                escape(&mark.text)
+            ),
+        );
+        if at < free_from {
+            continue;
+        }
+        free_from = at + MARK_FONT + 2.0;
+        let letters: Vec<char> = mark.text.chars().collect();
+        let words: String = match letters.len() > MARK_LETTERS_MAX {
+            true => letters[..MARK_LETTERS_MAX - 1].iter().chain(&['…']).collect(),
+            false => mark.text.clone(),
+        };
+        let (left, middle) = (at - 3.0, top + 2.0);
+        let turned = format!(
+            " fill=\"#666666\" font-size=\"{MARK_FONT}\" transform=\"rotate(-90 {left:.1} {middle:.1})\""
+        );
+        text(svg, (left, middle), "end", &words, &turned);
+    }
 }
 
 /// Draws the series, and the legend of those that have a name.
@@ -448,6 +500,28 @@ mod tests {
         assert_eq!(log.ticks(), [1.0, 10.0, 100.0, 1000.0]);
         let short = Range::new(Scale::Log10, [3.0, 40.0].into_iter(), (0.0, 100.0));
         assert_eq!(short.ticks(), [5.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn instants_are_lines_with_their_texts_and_texts_do_not_overlap() {
+        let mark = |x: f64, text: &str| Mark { x, text: text.to_owned() };
+        let marks = vec![mark(1.0, "<a>"), mark(1.01, "b"), mark(5.0, &"x".repeat(60)), mark(99.0, "later")];
+        let points = (0..10).map(|i| (f64::from(i), 2.0)).collect();
+        let chart = Chart {
+            title: "t".to_owned(),
+            x: Axis::new("time, s", Scale::Linear),
+            y: Axis::new("y", Scale::Linear),
+            drawing: Drawing::Timeline(vec![Series { name: "run".to_owned(), points }], marks),
+        };
+        let svg = chart.svg(0.0);
+        assert_eq!(
+            (svg.matches("stroke-dasharray").count(), svg.matches("<circle").count()),
+            (3, 0),
+            "{svg}"
+        );
+        assert!(svg.contains(">&lt;a&gt;</text>") && !svg.contains(">b</text>"), "{svg}");
+        assert!(svg.contains(&format!(">{}…</text>", "x".repeat(43))), "{svg}");
+        assert!(svg.contains("<title>1.01 s: b</title>"), "{svg}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod values;
 pub use evaluation::{Criterion, EvaluatedFigure, Evaluation, FigureGroup, SkippedFigure};
 pub use image::ImageError;
 
-pub use chart::{Axis, Boxed, Chart, Drawing, Scale, Series};
+pub use chart::{Axis, Boxed, Chart, Drawing, Mark, Scale, Series};
 pub use image::Fonts;
 pub use measurement::{MachineName, Measurement, MeasurementError};
 pub use outputs::{CommandOutput, OutputError};
@@ -108,6 +108,13 @@ impl Report {
     /// Whether there is a chart in it. Images show nothing else.
     pub fn has_charts(&self) -> bool {
         self.sections.iter().any(|section| !section.charts.is_empty())
+    }
+
+    /// Adds sections after the others.
+    #[must_use]
+    pub fn with_sections(mut self, sections: impl IntoIterator<Item = Section>) -> Report {
+        self.sections.extend(sections);
+        self
     }
 
     /// Makes a report of these sections.

@@ -8,6 +8,7 @@ use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
+use fastpath::record::Recorder;
 use fastpath::run_record::{junit, with_origin};
 use fastpath_lab::audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
@@ -66,6 +67,12 @@ struct Run {
     /// Also write the judgements of the audit as JUnit XML, for continuous integration.
     #[arg(long, value_name = "FILE.xml", requires = "audit")]
     junit: Option<PathBuf>,
+    /// Record time series of links and flows into a new directory, for `fastpath report DIR`.
+    #[arg(long, value_name = "DIR")]
+    record: Option<PathBuf>,
+    /// The interval of the time series.
+    #[arg(long, value_name = "TIME", default_value = "10ms", requires = "record")]
+    record_interval: fastpath_units::Duration,
     /// Run the command on this host. By default it runs outside the hosts and may use `fastpath lab
     /// exec`.
     #[arg(long, value_name = "HOST", requires = "command")]
@@ -148,10 +155,15 @@ impl Run {
             self.network.default_tolerance(AUDIT_TOLERANCE);
         }
         let stop = stop_on_signals()?;
+        self.network.records_flows = self.record.is_some();
         let lab = match self.network.start(Lab::up) {
             Err(error) if self.audit && is_not_permitted(&error) => return self.replay_instead(&error),
             lab => lab?,
         };
+        let record = |directory: &PathBuf| -> anyhow::Result<Recorder> {
+            Ok(Recorder::start(directory, &self.network.origin()?, &lab, self.record_interval)?)
+        };
+        let recorder = self.record.as_ref().map(record).transpose()?;
         lab.wait_for_exec(&stop);
         let mut answer = Answer::Yes;
         if self.audit {
@@ -165,6 +177,9 @@ impl Run {
         }
         if let Some(code) = self.command(&lab, &stop)?.filter(|&code| code != 0) {
             answer = Answer::Exit(code);
+        }
+        if let Some(recorder) = recorder {
+            recorder.finish(&lab, &self.command)?;
         }
         if self.audit {
             // The audit has printed the frame accounting already.

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 /// Make a report (HTML, Markdown, SVG or PNG) from records.
 ///
-/// The input is records, or the --json output of `model` and `evaluate`. An HTML report is one file
-/// that loads nothing else.
+/// The input is records, directories of `lab run --record`, or the --json output of `model` and
+/// `evaluate`. Several runs are drawn over one another. An HTML report is one file that loads
+/// nothing else.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
-    /// Records as `fastpath measure` writes them, or the --json of `fastpath model
-    /// fit|predict|cores|index|budget` and of `fastpath evaluate models|simulator|prediction`.
+    /// Records as `fastpath measure` or `lab run --record` writes them, or the --json of `fastpath
+    /// model fit|predict|cores|index|budget` and of `fastpath evaluate models|simulator|prediction`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
     /// The file to write; its name ends in .html, .md, .svg or .png.

@@ -2,7 +2,6 @@
 
 use super::{Changes, Failure, Request, Response};
 use serde::de::DeserializeOwned;
-use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -62,102 +61,6 @@ pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
         Request::Groups => Response::Groups(read(&answer).map_err(bad)?),
         _ => Response::Done(read(&answer).map_err(bad)?),
     })
-}
-
-/// A capture under way: pcapng, of which each read returns what has come. A read without bytes for
-/// [`CaptureStream::PATIENCE`] fails with [`io::ErrorKind::WouldBlock`].
-pub struct CaptureStream {
-    stream: UnixStream,
-    /// Bytes that have come and have not been returned.
-    received: VecDeque<u8>,
-    /// Bytes left in the current part (RFC 9112 §7.1).
-    left: usize,
-    has_ended: bool,
-}
-
-/// Starts a capture at the engine that listens at `path`. `query` is that of `GET /capture`, as
-/// names and values.
-///
-/// # Errors
-/// Without an answer, [`CallError`]; if the engine refuses, its reason as the inner error.
-pub fn capture(path: &Path, query: &[(&str, String)]) -> Result<Result<CaptureStream, String>, CallError> {
-    let no_answer = |source| CallError::NoAnswer { path: path.to_owned(), source };
-    let query: Vec<String> = query.iter().map(|(key, value)| format!("{key}={}", encode(value))).collect();
-    let mut stream = connect(path)?;
-    // The end of the body ends the capture.
-    let head = format!(
-        "POST /capture?{} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n",
-        query.join("&")
-    );
-    stream.write_all(head.as_bytes()).map_err(no_answer)?;
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let mut byte = [0];
-        stream.read_exact(&mut byte).map_err(no_answer)?;
-        head.push(byte[0]);
-    }
-    let bad = |what: &str| CallError::BadAnswer { path: path.to_owned(), what: what.to_owned() };
-    let (status, _) = parse(&head).ok_or_else(|| bad("not HTTP"))?;
-    if status != 200 {
-        let mut answer = Vec::new();
-        stream.take(RESPONSE_MAX).read_to_end(&mut answer).map_err(no_answer)?;
-        let failure = read::<Failure>(&answer).map_err(|what| bad(&what))?;
-        return Ok(Err(failure.error));
-    }
-    stream.set_read_timeout(Some(CaptureStream::PATIENCE)).map_err(no_answer)?;
-    Ok(Ok(CaptureStream { stream, received: VecDeque::new(), left: 0, has_ended: false }))
-}
-
-impl CaptureStream {
-    /// The longest wait of a read.
-    pub const PATIENCE: Duration = Duration::from_millis(50);
-
-    /// Asks the engine to end the capture. What has been captured up to now follows.
-    ///
-    /// # Errors
-    /// The connection broke.
-    pub fn end(&mut self) -> io::Result<()> {
-        self.stream.write_all(b"0\r\n\r\n")
-    }
-
-    /// Returns the length of the next part, when its line has come.
-    fn next_part(&mut self) -> io::Result<Option<usize>> {
-        let Some(end) = self.received.iter().skip(2).position(|byte| *byte == b'\n') else { return Ok(None) };
-        // The line of a part follows the end of the line of the part before.
-        let line: Vec<u8> = self.received.drain(..end + 3).collect();
-        let digits = std::str::from_utf8(&line).ok().map(str::trim);
-        let len = digits.and_then(|digits| usize::from_str_radix(digits, 16).ok());
-        len.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
-    }
-}
-
-impl Read for CaptureStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if self.has_ended {
-                return Ok(0);
-            }
-            if self.left > 0 && !self.received.is_empty() {
-                let wanted = buffer.len().min(self.left);
-                let count = self.received.read(&mut buffer[..wanted])?;
-                self.left -= count;
-                return Ok(count);
-            }
-            if self.left == 0
-                && let Some(len) = self.next_part()?
-            {
-                self.left = len;
-                self.has_ended = len == 0;
-                continue;
-            }
-            let mut part = vec![0; 1 << 16];
-            let count = self.stream.read(&mut part)?;
-            if count == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            self.received.extend(&part[..count]);
-        }
-    }
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {

@@ -43,12 +43,12 @@ impl History {
     /// Returns the changes as the answer to `GET /changes`.
     pub(super) fn to_json(&self) -> Value {
         let change = |(at, made): &(Time, Made)| {
-            let at = at.since(Time::ZERO).to_string();
+            let (at_s, at) = (at.as_secs_f64(), at.since(Time::ZERO).to_string());
             match made {
                 Made::Set(Setting { link, group, from, set }) => {
-                    json!({ "at": at, "link": link, "group": group, "from": from, "set": set })
+                    json!({ "at": at, "at_s": at_s, "link": link, "group": group, "from": from, "set": set })
                 }
-                Made::Started(group) => json!({ "at": at, "started": group }),
+                Made::Started(group) => json!({ "at": at, "at_s": at_s, "started": group }),
             }
         };
         json!({ "changes": self.changes.iter().map(change).collect::<Vec<_>>(), "omitted": self.omitted })

@@ -32,7 +32,7 @@ pub(crate) mod values;
 mod web;
 
 pub use address::{BadAddress, HttpAddress};
-pub use client::{CallError, CaptureStream, call, capture};
+pub use client::{CallError, call};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
 pub(crate) use server::Server;

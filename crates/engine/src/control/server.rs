@@ -2,6 +2,7 @@
 //! time.
 
 use super::address::HttpAddress;
+use super::history::History;
 use super::routes::{self, Engine};
 use super::streaming::Streams;
 use super::web::{self, Dashboard};
@@ -23,7 +24,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -48,6 +49,7 @@ pub(crate) struct Server {
     files: Vec<SocketFile>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    history: Arc<Mutex<History>>,
     /// The TCP listener of the control interface.
     pub(crate) tcp: Option<HttpEndpoint>,
     /// The TCP listener of the dashboard.
@@ -103,8 +105,14 @@ impl Server {
             move |error| (address, error)
         };
         let (stop, stopped) = oneshot::channel();
-        let mut server =
-            Server { files: Vec::new(), stop: Some(stop), thread: None, tcp: None, dashboard: None };
+        let mut server = Server {
+            files: Vec::new(),
+            stop: Some(stop),
+            thread: None,
+            history: Arc::default(),
+            tcp: None,
+            dashboard: None,
+        };
         let (mut unix, mut tcp) = (Vec::new(), Vec::new());
         // One token for all addresses.
         let mut shared_token = None;
@@ -138,6 +146,7 @@ impl Server {
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
         let engine = Engine::new(topology, workers, dashboard.map(|dashboard| dashboard.picture));
         let captures = engine.captures.clone();
+        server.history = Arc::clone(&engine.history);
         let app = routes::router(engine);
         let serve = move || {
             runtime.block_on(async {
@@ -148,6 +157,13 @@ impl Server {
         let thread = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(serve);
         server.thread = Some(thread.map_err(at(first))?);
         Ok(server)
+    }
+}
+
+impl Server {
+    /// Returns the changes made up to now, as `GET /changes` has them.
+    pub(crate) fn changes(&self) -> serde_json::Value {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).to_json()
     }
 }
 

@@ -12,7 +12,7 @@ const CHARTS = [
   { title: "rate", unit: "Mbit/s", series: [{ column: 2, name: "out", dash: [] }, { column: 1, name: "in", dash: [4, 3] }] },
   { title: "queue", unit: "frames", series: [{ column: 3, name: "", dash: [] }] },
   { title: "queueing delay", unit: "ms", series: [{ column: 4, name: "", dash: [] }] },
-  { title: "drops", unit: "frames/s", series: [{ column: 5, name: "", dash: [] }] },
+  { title: "drops and marks", unit: "frames/s", series: [{ column: 5, name: "dropped", dash: [] }, { column: 7, name: "marked", dash: [4, 3] }] },
   { title: "lateness p99", unit: "ms", series: [{ column: 6, name: "", dash: [] }] },
 ];
 
@@ -22,6 +22,8 @@ export class Charts {
     this.place = place;
     /** @type {{chart: any, sources: {direction: import("./state.js").Direction, column: number}[]}[]} */
     this.charts = [];
+    /** The drops by reason. @type {HTMLElement | null} */
+    this.losses = null;
     new ResizeObserver(() => this.charts.forEach(({ chart }) => chart.setSize(this.size()))).observe(place);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.show(this.links ?? []));
   }
@@ -36,6 +38,7 @@ export class Charts {
     this.charts.forEach(({ chart }) => chart.destroy());
     this.place.replaceChildren();
     this.charts = [];
+    this.losses = null;
     const shown = links.slice(0, CHARTED_MAX);
     if (shown.length === 0) return;
     const colour = getComputedStyle(document.documentElement).getPropertyValue("--text").trim();
@@ -62,6 +65,11 @@ export class Charts {
         }))],
       }, [[]], this.place);
       this.charts.push({ chart, sources });
+      if (title.startsWith("drops")) {
+        this.losses = document.createElement("p");
+        this.losses.id = "losses";
+        this.place.append(this.losses);
+      }
     }
     if (links.length > CHARTED_MAX) {
       const note = document.createElement("p");
@@ -73,6 +81,10 @@ export class Charts {
 
   /** Draws what is new. */
   update() {
+    const directions = (this.links ?? []).slice(0, CHARTED_MAX).flatMap((link) => link.directions);
+    const lossy = directions.filter((direction) => direction.losses() !== "");
+    const texts = lossy.map((direction) => `${direction.from} → ${direction.to}: ${direction.losses()}`);
+    if (this.losses) this.losses.textContent = `Since the start: ${texts.join("; ") || "no frame dropped or marked"}`;
     for (const { chart, sources } of this.charts) {
       // Directions of one network have the same times from the first that all keep.
       const length = Math.min(...sources.map(({ direction }) => direction.history.length));

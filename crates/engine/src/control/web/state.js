@@ -39,8 +39,7 @@ export class Direction {
     this.inBps = 0;
     this.outBps = 0;
     this.dropsPerS = 0;
-    /** @type {Record<string, number>} */
-    this.dropRates = {};
+    this.marksPerS = 0;
     /** The used fraction of the rate. @type {number | null} */
     this.load = null;
     /** @type {number[][]} */
@@ -52,17 +51,20 @@ export class Direction {
     const rate = (/** @type {string} */ field) => Math.max(0, (next[field] - (this.now[field] ?? next[field])) / seconds);
     this.inBps = 8 * rate("bytes_in");
     this.outBps = 8 * rate("bytes_out");
-    this.dropRates = {};
+    this.marksPerS = rate("marked");
     this.dropsPerS = 0;
     for (const field of Object.keys(next)) {
-      if (!field.startsWith("dropped.")) continue;
-      const drops = rate(field);
-      this.dropsPerS += drops;
-      this.dropRates[field.slice(8)] = drops;
+      if (field.startsWith("dropped.")) this.dropsPerS += rate(field);
     }
     const bps = bitsOf(this.parameters.rate);
     this.load = bps ? (this.outBps + 8 * this.parameters.overhead * rate("frames_out")) / bps : null;
     this.now = next;
+  }
+
+  /** Returns the frames dropped and marked since the start: `3 queue-full, 1 loss, 2 marked`; empty if there are none. */
+  losses() {
+    const counts = Object.entries(this.now).filter(([field, count]) => count > 0 && (field === "marked" || field.startsWith("dropped.")));
+    return counts.map(([field, count]) => `${count} ${field.replace("dropped.", "")}`).join(", ");
   }
 
   /** @param {number} at @param {boolean} isKept */
@@ -72,7 +74,7 @@ export class Direction {
       return;
     }
     const { queued_frames: queued, queueing_delay_us: delay, lateness_p99_us: late } = this.now;
-    this.history.push([at, this.inBps / 1e6, this.outBps / 1e6, queued, delay / 1000, this.dropsPerS, late / 1000]);
+    this.history.push([at, this.inBps / 1e6, this.outBps / 1e6, queued, delay / 1000, this.dropsPerS, late / 1000, this.marksPerS]);
     if (this.history.length > KEPT) this.history.shift();
   }
 }

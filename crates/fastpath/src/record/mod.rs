@@ -1,0 +1,53 @@
+//! The record of a run: a directory with time series of links and flows, and with what is needed to
+//! repeat the run. `docs/run-records.md` describes the files; this module alone reads and writes
+//! them.
+//!
+//! ```text
+//!  lab ──Sample, every interval──▶ Recorder (a thread) ──▶ DIR ──▶ RunRecord ──▶ plot.rs: a report
+//! ```
+
+mod events;
+mod plot;
+mod read;
+#[cfg(target_os = "linux")]
+mod recorder;
+mod write;
+
+pub use plot::report_of_runs;
+pub use read::{FlowSeries, LinkSeries, RunRecord, TimedText};
+#[cfg(target_os = "linux")]
+pub use recorder::Recorder;
+pub use write::RecordWriter;
+
+/// The version of the format. It changes when a reader of the older one would misread the files.
+const FORMAT: u64 = 1;
+/// The file that makes a directory a record.
+const RUN: &str = "run.json";
+const LINKS: &str = "links.csv";
+const FLOWS: &str = "flows.csv";
+const EVENTS: &str = "events.csv";
+
+/// The columns of `links.csv` before the drops by reason. Counts are of the interval that ends at
+/// `time_s`; the queue is that at `time_s`.
+const LINK_COLUMNS: [&str; 13] = [
+    "time_s",
+    "link",
+    "from",
+    "bytes_in",
+    "bytes_out",
+    "frames_in",
+    "frames_out",
+    "marked",
+    "queue_frames",
+    "queue_bytes",
+    "queue_delay_s",
+    "late",
+    "lateness_max_s",
+];
+/// What the columns of drops begin with.
+const DROPPED: &str = "dropped.";
+/// The columns of `flows.csv`.
+const FLOW_COLUMNS: [&str; 8] =
+    ["time_s", "flow", "bytes_in", "bytes_out", "rtt_count", "rtt_mean_s", "rtt_min_s", "rtt_max_s"];
+/// The columns of `events.csv`.
+const EVENT_COLUMNS: [&str; 2] = ["time_s", "event"];
