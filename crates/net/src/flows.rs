@@ -10,7 +10,7 @@
 //! timestamp is delivered at the same edge. The RTT contains what the network and the receiver
 //! take, and nothing of the sender.
 
-use crate::id::EdgeId;
+use crate::id::{EdgeId, PipeId};
 use crate::observer::Observer;
 use crate::pool::{Frame, FramePool};
 use fastpath_units::{Duration, Time};
@@ -129,6 +129,10 @@ impl FlowTable {
 
 impl Observer for FlowTable {
     const TRACKS_FRAMES: bool = false;
+
+    fn watches(&self, _pipe: PipeId) -> bool {
+        false
+    }
 
     fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame, pool: &FramePool) {
         let Some(packet) = parse(frame, pool) else { return };
