@@ -12,8 +12,9 @@ use std::path::PathBuf;
 /// nothing else.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
-    /// Records as `fastpath measure` or `lab run --record` writes them, or the --json of `fastpath
-    /// model fit|predict|cores|index|budget` and of `fastpath evaluate models|simulator|prediction`.
+    /// Records as `fastpath measure` or `lab run --record` writes them, or the --json of
+    /// `fastpath model fit|predict|cores|index|budget` and of `fastpath evaluate
+    /// models|simulator|prediction`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
     /// The file to write; its name ends in .html, .md, .svg or .png.

@@ -4,9 +4,9 @@
 //!  workers ──chunks──▶ queue (bounded) ──▶ task: CaptureWriter ──▶ socket
 //! ```
 //!
-//! The capture ends when the client disconnects. A client that sends a body (POST) ends the capture
-//! with its body, and receives all frames up to that instant and the statistics of the interfaces. A
-//! reader that is too slow misses frames; statistics say how many.
+//! The capture ends when the client disconnects. A client that sends a body (POST) ends the
+//! capture with its body, and receives all frames up to that instant and the statistics of the
+//! interfaces. A reader that is too slow misses frames; statistics say how many.
 
 use super::change;
 use super::routes::{Engine, Refused, ended};
@@ -35,6 +35,8 @@ use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 const CAPTURES_MAX: usize = 8;
 /// Frames of several workers are put in order once they are this old. Workers pass them on sooner.
 const MERGE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+/// How long a connection takes to write the last part.
+const WRITE_TIME: std::time::Duration = std::time::Duration::from_millis(10);
 /// How long readers have to receive the rest after the network has ended.
 const FINISH_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -46,8 +48,13 @@ impl OpenCaptures {
     /// Waits until readers have received the rest of their captures, for a limited time.
     pub(super) async fn finish(&self) {
         let start = Instant::now();
+        let has_any = self.0.load(Ordering::Relaxed) > 0;
         while self.0.load(Ordering::Relaxed) > 0 && start.elapsed() < FINISH_MAX {
-            sleep(std::time::Duration::from_millis(5)).await;
+            sleep(WRITE_TIME).await;
+        }
+        if has_any {
+            // Connections write what they have taken.
+            sleep(WRITE_TIME).await;
         }
     }
 }
@@ -170,8 +177,8 @@ async fn send(
     writer.write_statistics(clock.now(), missed(&running.queue), true);
     // The reader may have gone.
     let _ = sender.send(Bytes::from(writer.take())).await;
-    // The body of the answer has the rest in its queue until the connection has taken it.
-    sender.closed().await;
+    // There is room again when the connection has taken the last part.
+    let _ = sender.reserve().await;
 }
 
 fn missed(queue: &CaptureQueue) -> impl Iterator<Item = u64> {

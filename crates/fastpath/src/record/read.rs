@@ -139,10 +139,10 @@ fn name_of(directory: &Path) -> String {
         .map_or_else(|| directory.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-type Series = (Vec<String>, Vec<f64>, BTreeMap<String, Vec<f64>>);
+type KeyedRows = (Vec<String>, Vec<f64>, BTreeMap<String, Vec<f64>>);
 
 /// Reads a table, and splits its rows by the columns `keys`. A last row that was cut is left out.
-fn series(path: &Path, keys: &[&str]) -> Result<Vec<Series>> {
+fn series(path: &Path, keys: &[&str]) -> Result<Vec<KeyedRows>> {
     let wrong = |what: String| Error::Argument(format!("{}: {what}", path.display()));
     let file = File::open(path).map_err(Error::file(path))?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
@@ -153,7 +153,7 @@ fn series(path: &Path, keys: &[&str]) -> Result<Vec<Series>> {
     let time = place("time_s")?;
     let key_places = keys.iter().map(|key| place(key)).collect::<Result<Vec<_>>>()?;
     let mut numbers: BTreeMap<Vec<String>, usize> = BTreeMap::new();
-    let mut all: Vec<Series> = Vec::new();
+    let mut all: Vec<KeyedRows> = Vec::new();
     for row in reader.records() {
         let row = row.map_err(|error| wrong(error.to_string()))?;
         if row.len() < titles.len() {

@@ -185,8 +185,8 @@ impl FramePool {
         true
     }
 
-    /// Appends the first `len_max` bytes of a frame to `out`, with correct checksums. A segment stays
-    /// in its super-packet.
+    /// Appends the first `len_max` bytes of a frame to `out`, with correct checksums. A segment
+    /// stays in its super-packet.
     pub fn append_to(&self, frame: &Frame, len_max: usize, out: &mut Vec<u8>) {
         let (from, len) = (out.len(), frame.len().min(len_max));
         if frame.has_own_bytes() {

@@ -109,8 +109,8 @@ impl<W: Write> NgWriter<W> {
     }
 
     /// Appends the statistics of an interface (draft-ietf-opsawg-pcapng §4.6): `received` frames
-    /// were to be captured by `ns` nanoseconds after 1970, and `missed` of them are not in the file.
-    /// Panics if the interface was not added.
+    /// were to be captured by `ns` nanoseconds after 1970, and `missed` of them are not in the
+    /// file. Panics if the interface was not added.
     pub fn write_statistics(&mut self, interface: u32, ns: u64, received: u64, missed: u64) -> Result<()> {
         const INTERFACE_STATISTICS: u32 = 5;
         const OPTION_RECEIVED: u16 = 4;
