@@ -67,6 +67,7 @@ enum Command {
     Model(Box<commands::model::ModelCommand>),
     Sim(commands::sim::Sim),
     Sweep(commands::sweep::SweepCommand),
+    Experiment(commands::experiment::Experiment),
     Evaluate(commands::evaluate::EvaluateCommand),
     #[cfg(target_os = "linux")]
     Complete(commands::complete::Complete),
@@ -132,6 +133,7 @@ fn main() -> ExitCode {
         Command::Model(command) => command.run(),
         Command::Sim(command) => command.run(),
         Command::Sweep(command) => command.run(),
+        Command::Experiment(command) => command.run(),
         Command::Evaluate(command) => command.run(),
         #[cfg(target_os = "linux")]
         Command::Complete(command) => command.run(),

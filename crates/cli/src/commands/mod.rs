@@ -10,6 +10,7 @@ pub(crate) mod completions;
 pub(crate) mod ctl;
 pub(crate) mod draw;
 pub(crate) mod evaluate;
+pub(crate) mod experiment;
 #[cfg(target_os = "linux")]
 pub(crate) mod lab;
 pub(crate) mod man;

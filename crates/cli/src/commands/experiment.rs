@@ -1,0 +1,78 @@
+//! `fastpath experiment`: a matrix of runs, resumable, judged, kept.
+
+use crate::signals::stop_on_signals;
+use crate::{Answer, progress};
+use clap::Args;
+use fastpath::experiment::{self, ExperimentOptions};
+use fastpath::sweep::Shard;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Run a matrix of conditions with repetitions, in labs or in virtual time.
+///
+/// The file says what varies, what is done, what is measured and what is expected. Every finished
+/// run is kept: run the same command again after an interruption to do only what is missing.
+/// Several processes may work on one directory. A run that the machine disturbs is repeated, and
+/// marked and left out of the tables if it does not succeed. The exit code is 1 if an expectation
+/// is broken or a run is left out.
+#[derive(Args)]
+pub(crate) struct Experiment {
+    /// The experiment (TOML).
+    file: PathBuf,
+    /// The directory of results; by default the name of the file without its extension, with
+    /// `.results`.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Do only part I of N of the runs.
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    shard: Shard,
+    /// Number of runs at a time in virtual time; by default one per core.
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Do the runs again that were left out.
+    #[arg(long)]
+    retry: bool,
+    /// Check the file and print the number of runs, but run nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the expectations as JUnit XML to this file.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Experiment {
+    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+        let plan = experiment::load(&self.file)?;
+        if self.dry_run {
+            writeln!(io::stdout(), "{}: {} runs", plan.name, plan.runs())?;
+            return Ok(Answer::Yes);
+        }
+        let directory =
+            self.out.unwrap_or_else(|| self.file.with_extension("").with_added_extension("results"));
+        let options =
+            ExperimentOptions { directory, shard: self.shard, threads: self.threads, retry: self.retry };
+        let stop = stop_on_signals()?;
+        let bar = progress::bar(0, "{pos}/{len} runs ({elapsed}, {eta} left)");
+        let findings = experiment::run(&plan, &options, &stop, &|done, all| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        });
+        bar.finish_and_clear();
+        let findings = findings?;
+        if let Some(path) = &self.junit {
+            std::fs::write(path, experiment::junit(&plan, &findings))?;
+        }
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", findings.json(&plan))?;
+        } else {
+            writeln!(out, "{}", findings.text(&plan))?;
+            writeln!(out, "{}: results.csv, results.parquet, report.html", options.directory.display())?;
+        }
+        Ok(if findings.is_good() { Answer::Yes } else { Answer::No })
+    }
+}

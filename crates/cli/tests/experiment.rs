@@ -1,0 +1,290 @@
+//! Tests `fastpath experiment` as users run it: a matrix in virtual time and in labs.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::skip;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// An empty directory for one test.
+struct Bench(PathBuf);
+
+impl Bench {
+    fn new(test: &str) -> Bench {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("experiment").join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Bench(path)
+    }
+
+    fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.0.join(name), content).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        command.arg("experiment").args(arguments).current_dir(&self.0).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> (Output, String) {
+        let output = self.command(arguments).output().unwrap();
+        let text = [&output.stdout[..], &output.stderr].concat();
+        (output, String::from_utf8(text).unwrap())
+    }
+}
+
+/// A capture of 200 frames of 1000 bytes, one every 500 µs: 16 Mbit/s.
+fn capture() -> Vec<u8> {
+    let mut writer = fastpath_wire::pcap::Writer::new(Vec::new(), 1).unwrap();
+    let mut frame = vec![0; 1000];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+    for number in 0..200 {
+        writer.write_packet(number * 500_000, 1000, &frame).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '8Mbit'\ndelay = '1ms'\n";
+
+/// Three rates, two losses and four seeds.
+const VIRTUAL: &str = "
+spec  = 'net.toml'
+seeds = 4
+[matrix]
+'link.a-b.rate' = ['8Mbit', '16Mbit', '32Mbit']
+'link.a-b.a_to_b.loss' = ['none', '20%']
+[replay]
+in  = { a = 'in.pcap' }
+out = ['b']
+[metric.delay]
+delay  = true
+unit   = 'ms'
+reduce = 'max'
+[metric.arrived]
+frames = 'delivered'
+[[expect]]
+metric   = 'p50(delay)'
+at_least = '2ms'
+where    = { 'link.a-b.rate' = '8Mbit' }
+[[expect]]
+metric  = 'delay'
+at_most = '0.0016s'
+where   = { 'link.a-b.rate' = '16Mbit' }
+";
+
+fn virtual_bench(test: &str) -> Bench {
+    let bench = Bench::new(test);
+    bench.write("net.toml", SPEC);
+    bench.write("in.pcap", capture());
+    bench.write("rates.toml", VIRTUAL);
+    bench
+}
+
+#[test]
+fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
+    let bench = virtual_bench("virtual");
+    let (output, text) = bench.run(&["rates.toml", "--json"]);
+    assert!(output.status.success(), "{text}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((found["finished"].as_u64(), found["of"].as_u64()), (Some(24), Some(24)));
+    // Without loss and at 16 Mbit/s no frame waits: 0.5 ms on the wire and 1 ms to the far end.
+    let of = |rate: &str, loss: &str, metric: &str| -> Vec<f64> {
+        let runs = found["runs"].as_array().unwrap().iter();
+        let place = |run: &&Value| {
+            run["place"]["link.a-b.rate"] == rate && run["place"]["link.a-b.a_to_b.loss"] == loss
+        };
+        runs.filter(place).map(|run| run["values"][metric].as_f64().unwrap()).collect()
+    };
+    assert_eq!(of("16Mbit", "none", "delay"), [1.5; 4]);
+    assert_eq!(of("32Mbit", "none", "delay"), [1.25; 4]);
+    assert_eq!(of("16Mbit", "none", "arrived"), [200.0; 4]);
+    // The seeds differ, so the losses do.
+    let mut lost = of("32Mbit", "20%", "arrived");
+    assert!(lost.iter().all(|arrived| (100.0..195.0).contains(arrived)), "{lost:?}");
+    lost.dedup();
+    assert!(lost.len() > 1, "{lost:?}");
+    // A run is a replay of its own description.
+    let replay = Command::new(env!("CARGO_BIN_EXE_fastpath"))
+        .args(["replay", "rates.results/runs/0023/spec.json", "--in", "a=in.pcap", "--out", "b=again.pcap"])
+        .args(["--seed", "4"])
+        .current_dir(&bench.0)
+        .output()
+        .unwrap();
+    assert!(replay.status.success(), "{}", String::from_utf8_lossy(&replay.stderr));
+    let kept = fs::read(bench.0.join("rates.results/runs/0023/b.pcap")).unwrap();
+    assert_eq!(fs::read(bench.0.join("again.pcap")).unwrap(), kept);
+
+    let whole = bench.text("rates.results/results.csv");
+    assert_eq!(whole.lines().count(), 25);
+    assert!(
+        whole.starts_with("run,seed,link.a-b.a_to_b.loss,link.a-b.rate,arrived,delay_ms,attempts,"),
+        "{whole}"
+    );
+    let parquet = fs::read(bench.0.join("rates.results/results.parquet")).unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    assert!(bench.text("rates.results/report.html").contains("delay, ms"));
+
+    // Parts in one directory, and a run that is lost: only what is missing is done.
+    for part in ["1/2", "2/2"] {
+        let (output, text) = bench.run(&["rates.toml", "--out", "parts", "--shard", part, "--threads", "1"]);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
+    }
+    assert_eq!(bench.text("parts/results.csv"), whole);
+    let untouched = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
+    fs::remove_file(bench.0.join("parts/runs/0007/run.json")).unwrap();
+    assert!(bench.run(&["rates.toml", "--out", "parts"]).0.status.success());
+    assert_eq!(bench.text("parts/results.csv"), whole);
+    let after = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
+    assert_eq!(after, untouched);
+
+    // Another experiment does not mix with these results.
+    bench.write("rates.toml", VIRTUAL.replace("seeds = 4", "seeds = 5"));
+    let (output, text) = bench.run(&["rates.toml", "--out", "parts"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.contains("results of another experiment"), "{text}");
+}
+
+#[test]
+fn a_broken_expectation_is_exit_code_1_and_a_failure_of_junit() {
+    let bench = virtual_bench("expect");
+    bench.write("rates.toml", VIRTUAL.replace("0.0016s", "1.4ms"));
+    let (output, text) = bench.run(&["rates.toml", "--junit", "out.xml"]);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    // Of the 8 runs at 16 Mbit/s, all have frames that took 1.5 ms.
+    assert!(
+        text.contains("expected delay at most 1.4 ms, link.a-b.rate = 16Mbit: BROKEN in 8 of 8 runs"),
+        "{text}"
+    );
+    let junit = bench.text("out.xml");
+    assert!(junit.contains("tests=\"2\" failures=\"1\""), "{junit}");
+}
+
+#[test]
+fn all_mistakes_are_named_before_anything_starts() {
+    let bench = virtual_bench("mistakes");
+    for (from, to, said) in [
+        ("seeds = 4", "seeds = 1000000000", "runs; the limit is 1000000"),
+        ("'link.a-b.rate'", "'link.a-c.rate'", "there is no such link (have: a-b)"),
+        ("'32Mbit'", "'32Mbut'", "32Mbut"),
+        ("a_to_b", "b_to_c", "there is no such direction; write a_to_b or b_to_a"),
+        ("a = 'in.pcap'", "c = 'in.pcap'", "replay: c is unknown (have: a, b)"),
+        ("in.pcap", "absent.pcap", "absent.pcap is no file"),
+        ("net.toml", "absent.toml", "absent.toml"),
+        ("p50(delay)", "p50(delays)", "metric delays is unknown (have: arrived, delay)"),
+        ("p50(", "p500(", "p500 is unknown"),
+        ("'2ms'", "'2Mbit'", "is not in ms"),
+        ("= '16Mbit' }", "= '17Mbit' }", "is never 17Mbit (have: 8Mbit, 16Mbit, 32Mbit)"),
+        ("delay  = true", "delay  = true\nframes = 'delivered'", "write exactly one of frames"),
+        ("seeds = 4", "seed = 4", "unknown field `seed`"),
+        ("['8Mbit', '16Mbit', '32Mbit']", "[]", "has no value"),
+    ] {
+        let file = VIRTUAL.replace(from, to);
+        assert_ne!(file, VIRTUAL, "{from}");
+        bench.write("rates.toml", file);
+        let (output, text) = bench.run(&["rates.toml"]);
+        assert_eq!(output.status.code(), Some(2), "{to}: {text}");
+        assert!(text.contains(said), "{to}: {text}");
+        assert!(!bench.0.join("rates.results").exists(), "{to}");
+    }
+}
+
+const LIVE: &str = "
+spec     = 'net.toml'
+attempts = 1
+late_share = 1.0
+[matrix]
+'link.a-b.delay' = ['5ms', '20ms']
+count = [3]
+[[step]]
+name = 'ping'
+run  = ['ping', '-n', '-i', '0.05', '-c', '{count}', 'b']
+on   = 'a'
+[[step]]
+set = { 'a-b.delay' = '40ms' }
+[[step]]
+name = 'slow'
+run  = 'ping -n -c 1 b | tee said-{seed}.txt >&2; pwd; ping -n -c 1 b'
+on   = 'a'
+[[step]]
+name    = 'hosts'
+collect = '/etc/hosts'
+on      = 'a'
+[metric.rtt]
+of      = 'ping'
+pattern = 'time=([0-9.]+)'
+reduce  = 'min'
+unit    = 'ms'
+[metric.slow]
+of      = 'slow'
+pattern = 'time=([0-9.]+)'
+unit    = 'ms'
+[metric.sent]
+link  = 'a-b'
+from  = 'a'
+value = 'frames_in'
+[[expect]]
+metric   = 'slow'
+at_least = '80ms'
+";
+
+#[test]
+fn steps_run_on_hosts_and_their_outputs_become_numbers() {
+    let test = "steps_run_on_hosts_and_their_outputs_become_numbers";
+    let bench = Bench::new("live");
+    bench.write("net.toml", SPEC);
+    bench.write("live.toml", LIVE);
+    let (output, text) = bench.run(&["live.toml", "--json"]);
+    if text.contains("not permitted") {
+        return skip(test, "network namespaces are not permitted");
+    }
+    assert!(output.status.success(), "{text}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (run, least) in [(0, 10.0), (1, 40.0)] {
+        let values = &found["runs"][run]["values"];
+        let (rtt, slow) = (values["rtt"].as_f64().unwrap(), values["slow"].as_f64().unwrap());
+        assert!(rtt >= least && slow >= 80.0, "{values}");
+        assert!(values["sent"].as_f64().unwrap() >= 5.0, "{values}");
+        assert_eq!(found["runs"][run]["samples"]["rtt"].as_array().unwrap().len(), 3);
+    }
+    assert!(bench.text("live.results/runs/0000/hosts-hosts").contains("b"));
+    assert!(!found["runs"][0]["origin"]["machine"].is_null());
+}
+
+#[test]
+fn a_command_that_hangs_or_fails_ends_its_run_and_keeps_its_output() {
+    let test = "a_command_that_hangs_or_fails_ends_its_run_and_keeps_its_output";
+    let bench = Bench::new("hangs");
+    bench.write("net.toml", SPEC);
+    bench.write(
+        "hangs.toml",
+        "spec = 'net.toml'\nattempts = 1\nlate_share = 1.0\n[matrix]\ndoes = ['sleep 600', 'exit 3', 'true']\n[[step]]\nname = 'it'\n\
+         run = 'echo begun; echo why >&2; {does}'\non = 'b'\nlimit = '300ms'\n",
+    );
+    let (output, text) = bench.run(&["hangs.toml"]);
+    if text.contains("not permitted") {
+        return skip(test, "network namespaces are not permitted");
+    }
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("run 0 (does=sleep 600) is left out: step it: it did not end within 0.3 s"),
+        "{text}"
+    );
+    assert!(text.contains("run 1 (does=exit 3) is left out: step it: sh: exit status: 3: why"), "{text}");
+    assert!(!text.contains("run 2"), "{text}");
+    // What was left out is done again, and only that.
+    let kept = |run: &str| fs::metadata(bench.0.join(format!("hangs.results/runs/{run}/run.json"))).unwrap();
+    let before = ["0000", "0002"].map(|run| kept(run).modified().unwrap());
+    assert_eq!(bench.run(&["hangs.toml", "--retry"]).0.status.code(), Some(1));
+    assert!(kept("0000").modified().unwrap() > before[0] && kept("0002").modified().unwrap() == before[1]);
+    for run in ["0000", "0001", "0002"] {
+        assert_eq!(bench.text(&format!("hangs.results/runs/{run}/it.out")), "begun\n");
+    }
+}

@@ -1,0 +1,302 @@
+//! A run in a lab: the steps, one after another, with real programs.
+
+use super::evidence::{Counter, Evidence};
+use super::files::SPEC;
+use super::metric::GAUGES;
+use super::plan::{Experiment, RunStep, StepAction};
+use crate::error::{Error, Result};
+use crate::run_report::lost_under_load;
+use fastpath_engine::control::{Changes, Request, Response, Setting, call};
+use fastpath_engine::{Notice, Report};
+use fastpath_lab::{Lab, control_socket};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use serde_json::Map;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Interval between two samples of the links.
+const SAMPLE: Duration = Duration::from_millis(100);
+/// How soon a signal to this process is noticed.
+const ATTENTION: Duration = Duration::from_millis(200);
+/// Time from SIGTERM to SIGKILL for a command that reached its limit.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Does a run. What the steps left behind is in the evidence also if one of them fails.
+pub(super) fn run(
+    plan: &Experiment,
+    steps: &[RunStep],
+    number: u64,
+    directory: &Path,
+    stop: &AtomicBool,
+) -> Result<Evidence> {
+    let (spec, path, _) = plan.network(number)?;
+    let kept = directory.join(SPEC);
+    let description = fastpath_spec::describe(&spec.topology).to_json();
+    fs::write(&kept, format!("{description:#}\n")).map_err(Error::file(&kept))?;
+    let mut options = crate::engine_options(plan.seed(number), Notice::to_stderr());
+    options.fill_from(&spec.engine);
+    options.tolerance = options.tolerance.or(Some(plan.tolerance));
+    let base = path.parent().unwrap_or(Path::new(""));
+    crate::switch::attach_controllers(&spec.topology, base, &mut options)?;
+    let name = format!("experiment-{}-{number}", std::process::id());
+    let lab = Lab::up(spec.topology, &name, options).map_err(|error| Error::Argument(error.to_string()))?;
+    lab.wait_for_exec(stop);
+    let mut evidence = Evidence::default();
+    let is_sampled = plan.metrics.iter().any(super::metric::Metric::is_sampled);
+    let (end, ended) = channel::<()>();
+    let samples = std::thread::scope(|scope| {
+        let sampled = &lab;
+        let sampler = is_sampled.then(|| scope.spawn(move || sample(sampled, &ended)));
+        let run = LabRun { plan, number, directory, lab: &lab, stop };
+        evidence.problem = run.steps(steps, &mut evidence.outputs).err();
+        drop(end);
+        sampler.map(|sampler| sampler.join().expect("the sampler does not panic")).unwrap_or_default()
+    });
+    evidence.samples = samples;
+    let report = lab.down().map_err(|error| Error::Argument(error.to_string()))?;
+    if !report.conservation.balances() {
+        return Err(Error::Accounting(format!("run {number}")));
+    }
+    evidence.counters = counters(&report);
+    evidence.disturbed = disturbed(plan, &report);
+    Ok(evidence)
+}
+
+/// Why the machine did not carry a run, if so.
+fn disturbed(plan: &Experiment, report: &Report) -> Option<String> {
+    let lost = lost_under_load(report);
+    if lost > 0 {
+        return Some(format!("{lost} frames were lost between hosts and links: the machine was too slow"));
+    }
+    let failed = report.ports.iter().find_map(|port| port.failure.clone());
+    if failed.is_some() {
+        return failed;
+    }
+    let sent: u64 = report.ports.iter().map(|port| port.lateness.frames).sum();
+    let late = report.lateness.late;
+    let share = late as f64 / sent.max(1) as f64;
+    (share > plan.late_share).then(|| {
+        format!("{late} of {sent} frames were released more than {} late", report.lateness.tolerance)
+    })
+}
+
+/// Samples the links until `ended` is closed.
+fn sample(lab: &Lab, ended: &Receiver<()>) -> Vec<Counter> {
+    let mut samples = Vec::new();
+    while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SAMPLE) {
+        let Some(report) = lab.report() else { break };
+        for link in &report.links {
+            for pipe in &link.directions {
+                let values =
+                    [pipe.queueing_delay_us / 1000.0, pipe.queued_frames as f64, pipe.queued_bytes as f64];
+                samples.extend(GAUGES.iter().zip(values).map(|(name, value)| Counter {
+                    link: link.name.clone(),
+                    from: pipe.from.clone(),
+                    name: (*name).to_owned(),
+                    value,
+                }));
+            }
+        }
+    }
+    samples
+}
+
+/// The counters of all links at the end of a run.
+fn counters(report: &Report) -> Vec<Counter> {
+    let mut counters = Vec::new();
+    for link in &report.links {
+        for pipe in &link.directions {
+            let dropped: u64 = pipe.dropped.values().sum();
+            let named = [
+                ("frames_in", pipe.frames_in),
+                ("frames_out", pipe.frames_out),
+                ("bytes_in", pipe.bytes_in),
+                ("bytes_out", pipe.bytes_out),
+                ("dropped", dropped),
+                ("marked", pipe.marked),
+                ("duplicated", pipe.duplicated),
+                ("corrupted", pipe.corrupted),
+            ];
+            let named = named.map(|(name, value)| (name.to_owned(), value)).into_iter();
+            let reasons = pipe.dropped.iter().map(|(why, count)| (why.clone(), *count));
+            counters.extend(named.chain(reasons).map(|(name, value)| Counter {
+                link: link.name.clone(),
+                from: pipe.from.clone(),
+                name,
+                value: value as f64,
+            }));
+        }
+    }
+    counters
+}
+
+struct LabRun<'a> {
+    plan: &'a Experiment,
+    number: u64,
+    directory: &'a Path,
+    lab: &'a Lab,
+    stop: &'a AtomicBool,
+}
+
+impl LabRun<'_> {
+    /// Carries the steps out. The error is why one failed. Commands in the background end with the
+    /// lab, in which they are.
+    fn steps(
+        &self,
+        steps: &[RunStep],
+        outputs: &mut BTreeMap<String, std::path::PathBuf>,
+    ) -> Result<(), String> {
+        let mut background: Vec<(String, Child)> = Vec::new();
+        for step in steps {
+            let failed = |what: String| format!("step {}: {what}", step.name);
+            match &step.action {
+                StepAction::Run { command, on, background: stays, limit, may_fail } => {
+                    let words: Vec<String> =
+                        command.iter().map(|word| self.plan.fill(word, self.number)).collect();
+                    let output = self.directory.join(format!("{}.out", step.name));
+                    let mut child = self.start(&words, on.as_deref(), &step.name, &output).map_err(failed)?;
+                    outputs.insert(step.name.clone(), output);
+                    if *stays {
+                        background.push((step.name.clone(), child));
+                        continue;
+                    }
+                    let status = self.wait(&mut child, *limit).map_err(failed)?;
+                    if !status.success() && !may_fail {
+                        return Err(failed(format!("{}: {status}{}", words[0], self.last_words(&step.name))));
+                    }
+                }
+                StepAction::Wait(time) => self.pause(*time).map_err(failed)?,
+                StepAction::Set(values) => self.ask(Request::Set(changes(values))).map_err(failed)?,
+                StepAction::Start(group) => {
+                    self.ask(Request::Start { group: group.clone() }).map_err(failed)?
+                }
+                StepAction::Collect { file, on } => {
+                    self.collect(file, on.as_deref(), &step.name).map_err(failed)?
+                }
+            }
+        }
+        for (_, mut child) in background {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        Ok(())
+    }
+
+    /// Starts a command on a host, or outside the hosts.
+    fn start(&self, words: &[String], on: Option<&str>, name: &str, output: &Path) -> Result<Child, String> {
+        let file = |path: &Path| File::create(path).map_err(|error| format!("{}: {error}", path.display()));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(file(output)?);
+        command.stderr(file(&self.directory.join(format!("{name}.err")))?);
+        let started = match on {
+            Some(host) => {
+                let host = self.lab.host(host).ok_or_else(|| format!("programs cannot run on {host}"))?;
+                self.lab.spawn(host, &mut command)
+            }
+            None => self.lab.prepare(&mut command).spawn(),
+        };
+        started.map_err(|error| format!("{}: {error}", words[0]))
+    }
+
+    /// Waits for a command. After its limit it is ended; what it has printed is kept.
+    fn wait(&self, child: &mut Child, limit: Duration) -> Result<ExitStatus, String> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if ended(child, left.min(ATTENTION))? {
+                return child.wait().map_err(|error| error.to_string());
+            }
+            if self.stop.load(Ordering::Relaxed) || left.is_zero() {
+                terminate(child)?;
+                return Err(match left.is_zero() {
+                    true => format!(
+                        "it did not end within {} s and was ended; its output is kept",
+                        limit.as_secs_f64()
+                    ),
+                    false => "interrupted".to_owned(),
+                });
+            }
+        }
+    }
+
+    fn pause(&self, time: Duration) -> Result<(), String> {
+        let deadline = Instant::now() + time;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                return Err("interrupted".to_owned());
+            }
+            std::thread::sleep(left.min(ATTENTION));
+        }
+    }
+
+    fn ask(&self, request: Request) -> Result<(), String> {
+        let socket = control_socket(self.lab.name()).map_err(|error| error.to_string())?;
+        match call(&socket, &request).map_err(|error| error.to_string())? {
+            Response::Error(why) => Err(why),
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies a file as a host sees it.
+    fn collect(&self, file: &str, on: Option<&str>, name: &str) -> Result<(), String> {
+        let file = self.plan.fill(file, self.number);
+        let own = Path::new(&file).file_name().map_or("file".into(), |name| name.to_string_lossy());
+        let output = self.directory.join(format!("{name}-{own}"));
+        let words = ["cat", "--", &file].map(str::to_owned);
+        let mut child = self.start(&words, on, name, &output)?;
+        match self.wait(&mut child, Duration::from_secs(60))?.success() {
+            true => Ok(()),
+            false => Err(format!("{file} cannot be read{}", self.last_words(name))),
+        }
+    }
+
+    /// The last line that a command wrote to its standard error, or nothing.
+    fn last_words(&self, name: &str) -> String {
+        let text = fs::read(self.directory.join(format!("{name}.err"))).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let last = text.lines().rev().find(|line| !line.trim().is_empty());
+        last.map_or_else(String::new, |line| format!(": {}", line.trim()))
+    }
+}
+
+/// Whether a child ends within a time.
+fn ended(child: &Child, within: Duration) -> Result<bool, String> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a child has a number");
+    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| error.to_string())?;
+    let timeout = Timespec { tv_sec: within.as_secs() as i64, tv_nsec: within.subsec_nanos().into() };
+    match poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn terminate(child: &mut Child) -> Result<(), String> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a child has a number");
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    if !ended(child, GRACE)? {
+        let _ = child.kill();
+    }
+    child.wait().map(drop).map_err(|error| error.to_string())
+}
+
+/// `"a-b.delay" = "50ms"` as changes of links, all at one instant.
+fn changes(values: &BTreeMap<String, serde_json::Value>) -> Changes {
+    let mut by_link: BTreeMap<&str, Map<String, serde_json::Value>> = BTreeMap::new();
+    for (name, value) in values {
+        let (link, key) = name.rsplit_once('.').expect("checked by the reader");
+        by_link.entry(link).or_default().insert(key.to_owned(), value.clone());
+    }
+    let setting = |(link, set): (&str, _)| Setting { link: Some(link.to_owned()), set, ..Setting::default() };
+    Changes { changes: by_link.into_iter().map(setting).collect(), at: None }
+}

@@ -1,0 +1,209 @@
+//! Experiments: a matrix of conditions, repeated with seeds, run in labs or in virtual time,
+//! measured, judged and kept.
+//!
+//! ```text
+//!  FILE.toml ─▶ plan.rs ─▶ Experiment { axes, seeds, steps, metrics, expectations }
+//!                 │ vary.rs: condition → description            (every one before anything starts)
+//!                 ▼
+//!  run n ─▶ live.rs (lab) or replay.rs ─▶ Evidence ─▶ metric.rs ─▶ samples ─▶ DIR/runs/n/run.json
+//!                                                                    │
+//!  DIR/results.csv, results.parquet, report.html ◀─ table.rs ◀─ summary.rs ◀─┘
+//! ```
+//!
+//! A run is done when its `run.json` exists, which is renamed into place as the last step. A killed
+//! experiment therefore continues where it stopped.
+
+mod evidence;
+mod expect;
+mod files;
+#[cfg(target_os = "linux")]
+mod live;
+mod metric;
+mod page;
+mod plan;
+mod replay;
+mod summary;
+mod table;
+mod vary;
+
+use crate::error::{Error, Result};
+pub use expect::{Judged, junit};
+use fastpath_sim::sweep::Shard;
+use files::Directory;
+pub use files::RunRecord;
+pub use plan::Experiment;
+use plan::RunKind;
+use serde_json::{Value, json};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+pub use summary::{Comparison, Summary};
+
+/// How an experiment is carried out.
+#[derive(Debug, Default)]
+pub struct ExperimentOptions {
+    /// The directory of results.
+    pub directory: PathBuf,
+    /// The part of the runs to do.
+    pub shard: Shard,
+    /// Number of runs at a time in virtual time; one per core by default. Labs run one at a time.
+    pub threads: Option<NonZeroUsize>,
+    /// Do the runs again that were left out: disturbed, or not come to their end.
+    pub retry: bool,
+}
+
+/// What an experiment has found.
+#[derive(Debug)]
+pub struct Findings {
+    /// The finished runs, by number.
+    pub runs: Vec<RunRecord>,
+    /// The number of runs of the whole experiment.
+    pub all: u64,
+    /// The medians of the metrics by condition.
+    pub summaries: Vec<Summary>,
+    /// The differences between conditions that differ in one value.
+    pub comparisons: Vec<Comparison>,
+    /// The expectations, judged on the finished runs.
+    pub judged: Vec<Judged>,
+}
+
+impl Findings {
+    /// Whether every expectation holds, and every finished run came to its end undisturbed.
+    pub fn is_good(&self) -> bool {
+        self.judged.iter().all(|judged| judged.holds()) && self.runs.iter().all(RunRecord::is_usable)
+    }
+
+    /// Returns all findings as JSON.
+    pub fn json(&self, plan: &Experiment) -> Value {
+        json!({
+            "experiment": plan.name,
+            "configuration": plan.configuration(),
+            "finished": self.runs.len(),
+            "of": self.all,
+            "runs": self.runs,
+            "summary": self.summaries,
+            "comparisons": self.comparisons,
+            "expectations": self.judged,
+        })
+    }
+
+    /// Returns the tables of a terminal.
+    pub fn text(&self, plan: &Experiment) -> String {
+        table::text(plan, self)
+    }
+}
+
+/// Carries an experiment out: does the runs that are missing and writes the tables. `progress` is
+/// called with the number of finished runs and of all runs to do; `stop` ends the experiment after
+/// the steps in progress.
+///
+/// # Errors
+/// A directory of another experiment, a disk that is full, [`Error::Interrupted`] after `stop`. A
+/// run that fails is not an error: its record has the reason.
+pub fn run(
+    plan: &Experiment,
+    options: &ExperimentOptions,
+    stop: &AtomicBool,
+    progress: &dyn Fn(usize, usize),
+) -> Result<Findings> {
+    let directory = Directory::open(&options.directory, plan)?;
+    if options.retry {
+        directory
+            .records()?
+            .iter()
+            .filter(|run| !run.is_usable())
+            .try_for_each(|run| directory.forget(run.run))?;
+    }
+    let is_missing = |&number: &u64| options.shard.has(number) && !directory.has(number);
+    let todo: Vec<u64> = (0..plan.runs()).filter(is_missing).collect();
+    progress(0, todo.len());
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = match plan.mode {
+        // The runs share one clock: that of the machine.
+        RunKind::Lab(_) => 1,
+        RunKind::Replay(_) => options.threads.map_or(cores, NonZeroUsize::get),
+    };
+    work(plan, &directory, &todo, threads.min(todo.len()), stop, progress)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    let findings = find(plan, directory.records()?);
+    directory.write_tables(plan, &findings)?;
+    Ok(findings)
+}
+
+/// Judges and summarises finished runs.
+pub fn find(plan: &Experiment, runs: Vec<RunRecord>) -> Findings {
+    let judged = plan.expectations.iter().map(|expectation| expectation.judge(plan, &runs)).collect();
+    let summaries = summary::summaries(plan, &runs);
+    let comparisons = summary::comparisons(plan, &runs);
+    Findings { runs, all: plan.runs(), summaries, comparisons, judged }
+}
+
+fn work(
+    plan: &Experiment,
+    directory: &Directory,
+    todo: &[u64],
+    threads: usize,
+    stop: &AtomicBool,
+    progress: &dyn Fn(usize, usize),
+) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let (to_writer, from_threads) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (to_writer, next) = (to_writer.clone(), &next);
+            scope.spawn(move || {
+                while let Some(&number) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let done = one(plan, directory, number, stop);
+                    // The receiver has met an error and is gone, or the experiment is stopped.
+                    if stop.load(Ordering::Relaxed) || to_writer.send(done).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(to_writer);
+        for (done, result) in (1..).zip(from_threads) {
+            result?;
+            progress(done, todo.len());
+        }
+        Ok(())
+    })
+}
+
+/// Does one run, again if the machine disturbed it, and keeps its record.
+fn one(plan: &Experiment, directory: &Directory, number: u64, stop: &AtomicBool) -> Result<()> {
+    let Some(place) = directory.claim(number)? else { return Ok(()) };
+    for attempt in 1.. {
+        let evidence = match &plan.mode {
+            #[cfg(target_os = "linux")]
+            RunKind::Lab(steps) => live::run(plan, steps, number, &place.path, stop),
+            #[cfg(not(target_os = "linux"))]
+            RunKind::Lab(_) => {
+                Err(Error::argument("labs need Linux; write a [replay] table instead of steps"))
+            }
+            RunKind::Replay(inputs) => replay::run(plan, inputs, number, &place.path),
+        };
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let record = RunRecord::new(plan, number, attempt, evidence)?;
+        if record.disturbed.is_none() || attempt >= plan.attempts {
+            return directory.keep(number, &record);
+        }
+    }
+    unreachable!("attempts end")
+}
+
+/// Reads the file of an experiment and checks all it says: every description of the matrix is
+/// resolved, every file that is named is there.
+///
+/// # Errors
+/// [`Error::Mistakes`] with every mistake; [`Error::File`] if a file cannot be read.
+pub fn load(path: &Path) -> Result<Experiment> {
+    let plan = Experiment::read(path)?;
+    plan.check()?;
+    Ok(plan)
+}

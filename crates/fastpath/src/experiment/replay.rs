@@ -1,0 +1,53 @@
+//! A run in virtual time.
+
+use super::evidence::Evidence;
+use super::files::SPEC;
+use super::plan::{Experiment, ReplayInputs};
+use crate::error::{Error, Result};
+use crate::replay::{CaptureAt, Replay};
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// Does a run. The same experiment gives the same numbers on every machine.
+pub(super) fn run(
+    plan: &Experiment,
+    inputs: &ReplayInputs,
+    number: u64,
+    directory: &Path,
+) -> Result<Evidence> {
+    let (spec, ..) = plan.network(number)?;
+    let kept = directory.join(SPEC);
+    let description = fastpath_spec::describe(&spec.topology).to_json();
+    fs::write(&kept, format!("{description:#}\n")).map_err(Error::file(&kept))?;
+    let captures: Vec<CaptureAt> =
+        inputs.inputs.iter().map(|(at, file)| capture(at, &plan.base.join(file))).collect::<Result<_>>()?;
+    let arrivals: Vec<CaptureAt> = inputs
+        .outputs
+        .iter()
+        .map(|at| capture(at, &directory.join(format!("{}.pcap", at.replace(':', "-")))))
+        .collect::<Result<_>>()?;
+    let replay = Replay::through(spec.topology).inputs(captures).outputs(arrivals).seed(plan.seed(number));
+    let (summary, columns) = replay.run_columns(&[], &mut |_| ControlFlow::Continue(()))?;
+    if let Some(problem) = summary.problems.first() {
+        return Err(Error::argument(problem.to_string()));
+    }
+    let mut frames = summary
+        .frames
+        .dropped
+        .iter()
+        .map(|(why, n)| (why.to_string(), *n))
+        .collect::<std::collections::BTreeMap<_, _>>();
+    frames.insert("delivered".to_owned(), summary.frames.delivered);
+    let times = columns
+        .in_ps
+        .iter()
+        .zip(&columns.out_ps)
+        .filter(|(_, out)| **out != crate::replay::TimeColumns::NEVER);
+    let delays_ms = times.map(|(entered, left)| (left - entered) as f64 / 1e9).collect();
+    Ok(Evidence { frames, delays_ms, ..Evidence::default() })
+}
+
+fn capture(at: &str, file: &Path) -> Result<CaptureAt> {
+    format!("{at}={}", file.display()).parse().map_err(Error::Argument)
+}

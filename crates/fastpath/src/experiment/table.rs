@@ -1,0 +1,180 @@
+//! The table of all runs, as CSV and Parquet; the tables of a terminal.
+
+use super::Findings;
+use super::files::RunRecord;
+use super::plan::Experiment;
+use super::vary::label;
+use fastpath_report::text::{align_left, number, table};
+use parquet::basic::{LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+use std::sync::Arc;
+
+/// A column of the table.
+enum Column {
+    Whole(String, Vec<i64>),
+    /// Empty for none.
+    Text(String, Vec<String>),
+    Real(String, Vec<Option<f64>>),
+}
+
+/// The columns: run, seed and attempts; the axes; the metrics; what disturbed or ended a run.
+fn columns(plan: &Experiment, runs: &[RunRecord]) -> Vec<Column> {
+    let whole = |name: &str, of: &dyn Fn(&RunRecord) -> u64| {
+        Column::Whole(name.to_owned(), runs.iter().map(|run| of(run) as i64).collect())
+    };
+    let text = |name: &str, of: &dyn Fn(&RunRecord) -> Option<String>| {
+        Column::Text(name.to_owned(), runs.iter().map(|run| of(run).unwrap_or_default()).collect())
+    };
+    let mut columns = vec![whole("run", &|run| run.run), whole("seed", &|run| run.seed)];
+    columns
+        .extend(plan.axes.iter().map(|axis| text(&axis.name, &|run| run.place.get(&axis.name).map(label))));
+    columns.extend(plan.metrics.iter().map(|metric| {
+        let name = if metric.unit.is_empty() {
+            metric.name.clone()
+        } else {
+            format!("{}_{}", metric.name, metric.unit)
+        };
+        Column::Real(name, runs.iter().map(|run| run.values.get(&metric.name).copied()).collect())
+    }));
+    columns.push(whole("attempts", &|run| run.attempts.into()));
+    columns.push(text("disturbed", &|run| run.disturbed.clone()));
+    columns.push(text("problem", &|run| run.problem.clone()));
+    columns
+}
+
+/// The table as CSV (RFC 4180).
+pub(super) fn csv(plan: &Experiment, runs: &[RunRecord]) -> Vec<u8> {
+    let columns = columns(plan, runs);
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let titles = columns.iter().map(|column| match column {
+        Column::Whole(name, _) | Column::Text(name, _) | Column::Real(name, _) => name.as_str(),
+    });
+    writer.write_record(titles).expect("memory takes all");
+    for row in 0..runs.len() {
+        let cells = columns.iter().map(|column| match column {
+            Column::Whole(_, values) => values[row].to_string(),
+            Column::Text(_, values) => values[row].clone(),
+            Column::Real(_, values) => values[row].map(|value| value.to_string()).unwrap_or_default(),
+        });
+        writer.write_record(cells).expect("memory takes all");
+    }
+    writer.into_inner().expect("memory takes all")
+}
+
+/// The table as Apache Parquet, without compression.
+pub(super) fn parquet(plan: &Experiment, runs: &[RunRecord]) -> Result<Vec<u8>, ParquetError> {
+    let columns = columns(plan, runs);
+    let field = |column: &Column| -> Result<Arc<Type>, ParquetError> {
+        let builder = match column {
+            Column::Whole(name, _) => {
+                Type::primitive_type_builder(name, Physical::INT64).with_repetition(Repetition::REQUIRED)
+            }
+            Column::Text(name, _) => Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
+                .with_repetition(Repetition::REQUIRED)
+                .with_logical_type(Some(LogicalType::String)),
+            Column::Real(name, _) => {
+                Type::primitive_type_builder(name, Physical::DOUBLE).with_repetition(Repetition::OPTIONAL)
+            }
+        };
+        Ok(Arc::new(builder.build()?))
+    };
+    let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+    let schema = Arc::new(Type::group_type_builder("runs").with_fields(fields).build()?);
+    let mut bytes = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::new(WriterProperties::new()))?;
+    let mut group = writer.next_row_group()?;
+    for column in &columns {
+        let mut out = group.next_column()?.expect("a column of the schema");
+        match column {
+            Column::Whole(_, values) => out.typed::<Int64Type>().write_batch(values, None, None)?,
+            Column::Text(_, values) => {
+                let values: Vec<ByteArray> = values.iter().map(|value| value.as_str().into()).collect();
+                out.typed::<ByteArrayType>().write_batch(&values, None, None)?
+            }
+            Column::Real(_, values) => {
+                let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+                let present: Vec<f64> = values.iter().flatten().copied().collect();
+                out.typed::<DoubleType>().write_batch(&present, Some(&levels), None)?
+            }
+        };
+        out.close()?;
+    }
+    group.close()?;
+    writer.close()?;
+    Ok(bytes)
+}
+
+/// The tables of a terminal: medians, differences, expectations, and the runs that were left out.
+pub(super) fn text(plan: &Experiment, findings: &Findings) -> String {
+    let mut parts =
+        vec![format!("{}: {} of {} runs are finished", plan.name, findings.runs.len(), findings.all)];
+    if !plan.metrics.is_empty() {
+        parts.push(medians(plan, findings));
+    }
+    if !findings.comparisons.is_empty() {
+        parts.push(differences(findings));
+    }
+    for run in findings.runs.iter().filter(|run| !run.is_usable()) {
+        let why = run.problem.as_ref().or(run.disturbed.as_ref()).map_or("", String::as_str);
+        parts.push(format!("run {} ({}) is left out: {why}", run.run, run.condition()));
+    }
+    for judged in &findings.judged {
+        let verdict = match (judged.runs, judged.broken.len()) {
+            (0, _) => "NOT COMPARED: no usable run".to_owned(),
+            (runs, 0) => format!("holds in {runs} runs"),
+            (runs, broken) => format!("BROKEN in {broken} of {runs} runs:\n  {}", judged.broken.join("\n  ")),
+        };
+        parts.push(format!("expected {}: {verdict}", judged.expectation));
+    }
+    parts.join("\n")
+}
+
+/// A number with its interval: `9.41 [9.38, 9.44]`.
+pub(super) fn with_interval(value: f64, interval: Option<[f64; 2]>) -> String {
+    match interval {
+        Some([low, high]) => format!("{} [{}, {}]", number(value), number(low), number(high)),
+        None => number(value),
+    }
+}
+
+fn medians(plan: &Experiment, findings: &Findings) -> String {
+    let metrics = plan.metrics.iter().map(|metric| titled(&metric.name, &metric.unit));
+    let titles: Vec<String> =
+        plan.axes.iter().map(|axis| axis.name.clone()).chain(["runs".to_owned()]).chain(metrics).collect();
+    let mut table = table(titles.iter().map(String::as_str));
+    align_left(&mut table, 0..plan.axes.len());
+    for condition in findings.summaries.chunks(plan.metrics.len()) {
+        let place = condition[0].place.values().map(label);
+        let runs = condition.iter().map(|summary| summary.runs).min().unwrap_or_default().to_string();
+        let values = condition.iter().map(|summary| {
+            summary.median.map_or_else(|| "–".to_owned(), |median| with_interval(median, summary.interval))
+        });
+        table.add_row(place.chain([runs]).chain(values));
+    }
+    format!("medians [95 % intervals]\n{table}")
+}
+
+fn differences(findings: &Findings) -> String {
+    let mut table = table(["value", "with", "metric", "pairs", "difference", "effect"]);
+    align_left(&mut table, 0..3);
+    for comparison in &findings.comparisons {
+        table.add_row([
+            format!("{} = {}", comparison.axis, label(&comparison.value)),
+            label(&comparison.with),
+            titled(&comparison.metric, &comparison.unit),
+            comparison.pairs.to_string(),
+            with_interval(comparison.difference, comparison.interval),
+            comparison.effect.map_or_else(|| "–".to_owned(), number),
+        ]);
+    }
+    format!("medians of the differences of pairs [95 % intervals], mean over standard deviation\n{table}")
+}
+
+/// `goodput, Mbit/s`
+pub(super) fn titled(name: &str, unit: &str) -> String {
+    if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") }
+}
