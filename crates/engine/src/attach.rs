@@ -1,7 +1,7 @@
 //! Opening the ports that a spec names for its hosts.
 
+use crate::Notice;
 use crate::engine::EdgePorts;
-use crate::notice::Notice;
 use crate::port::{self, OpenContext, OpenError, Port};
 use fastpath_net::EdgeId;
 use fastpath_spec::{Node, NodeId, NodeKind, PortName, Topology};

@@ -1,12 +1,12 @@
 //! Starts and stops an engine: a topology and its ports become threads, and at the end a
 //! [`Report`].
 
+use crate::Notice;
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
 use crate::control::{Dashboard, HttpAddress, HttpEndpoint, Server};
 use crate::lateness::{self, LatenessPolicy};
 use crate::node_switch::NodeSwitch;
-use crate::notice::Notice;
 use crate::packet_log::{self, LogThread};
 use crate::port::Port;
 use crate::report::Report;

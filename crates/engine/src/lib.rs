@@ -35,7 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Read first: `worker.rs` (the loop), then `port/mod.rs`; `engine.rs` starts and stops everything.
+//! Read first: `worker.rs` (the loop), then the crate `fastpath-port`; `engine.rs` starts and stops
+//! everything.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
@@ -48,9 +49,7 @@ mod delays;
 mod engine;
 mod lateness;
 mod node_switch;
-mod notice;
 mod packet_log;
-pub mod port;
 pub mod priority;
 mod ready;
 mod report;
@@ -66,11 +65,11 @@ pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{
     EdgePorts, Options, Panicked, Running, Sampler, StartError, Stopper, memory_default, start,
 };
+pub use fastpath_port::{self as port, Notice};
 pub use fastpath_spec::{Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;
 pub use node_switch::{NodeSwitch, StartServing};
-pub use notice::Notice;
 pub use packet_log::PacketLogReport;
 pub use report::{
     FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,

@@ -2,7 +2,7 @@
 //! bounded queue connects both. When the disk is too slow the queue fills, and entries without room
 //! are counted. The network never waits.
 
-use crate::notice::Notice;
+use crate::Notice;
 use fastpath_net::packet_log::{LogEntry, SNAP_LEN, Sink, Writer};
 use fastpath_spec::Topology;
 use serde::{Deserialize, Serialize};

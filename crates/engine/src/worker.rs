@@ -16,11 +16,11 @@
 //! See also `ready.rs` (which ports are polled), `lateness.rs` (how late frames are) and
 //! `worker_clock.rs` (when the thread did not run).
 
+use crate::Notice;
 use crate::clock::Clock;
 use crate::command::{Command, CommandReceiver, EdgeState, PipeState, Refusal, Snapshot, When, WorkerState};
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::node_switch::WorkerSwitch;
-use crate::notice::Notice;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;

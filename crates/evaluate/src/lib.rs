@@ -26,9 +26,9 @@ pub use prediction::{
     prediction_remarks,
 };
 
+use fastpath_audit::{AuditError, Stop};
 use fastpath_engine::{AttachError, Panicked, StartError};
 use fastpath_lab::HostError;
-use fastpath_lab::audit::{AuditError, Stop};
 use fastpath_lab::namespace::{NotPermitted, gain_privilege};
 use fastpath_measure::Watch;
 use fastpath_report::{Evaluation, SkippedFigure, Tool};

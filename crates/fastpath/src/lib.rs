@@ -67,6 +67,8 @@ pub use fastpath_units as units;
 pub use fastpath_wire as wire;
 
 #[cfg(target_os = "linux")]
+pub use fastpath_audit as audit;
+#[cfg(target_os = "linux")]
 pub use fastpath_engine as engine;
 #[cfg(target_os = "linux")]
 pub use fastpath_evaluate as evaluate;

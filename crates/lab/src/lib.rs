@@ -1,6 +1,5 @@
 //! Labs: every host of a topology is a network namespace. Its interfaces are TAPs that the engine
-//! holds. Real programs run in the hosts. The audit measures whether the network does what its spec
-//! implies.
+//! holds. Real programs run in the hosts.
 //!
 //! ```text
 //!  namespace a                 this process                 namespace b
@@ -14,13 +13,11 @@
 //! `kill -9`. Programs in the hosts are in one cgroup or PID namespace, and end with that process
 //! too (`scope.rs`). The state directory may remain; [`down`] removes it.
 //!
-//! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`; for the
-//! audit `audit/mod.rs`.
+//! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
 mod attach;
-pub mod audit;
 mod claim;
 mod commands;
 mod container;

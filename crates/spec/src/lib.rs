@@ -36,11 +36,8 @@ mod description;
 mod effects;
 mod engine_settings;
 mod event;
-mod fields;
 mod group;
-mod hints;
 mod host;
-mod json;
 mod kernel_router;
 mod link;
 mod loss;
@@ -60,10 +57,9 @@ mod slots;
 mod topology;
 mod trace_source;
 mod traced;
-mod tree;
 mod uplink;
-mod write;
 
+use fastpath_document::{fields, hints, json, tree, write};
 pub use fastpath_trace as trace;
 pub use fastpath_trace::mistake;
 

@@ -22,6 +22,7 @@
 //! ```
 
 use crate::fields::{Field, Fields};
+use crate::hints::IN_A_ROW;
 use crate::mistake::{Remarks, nearest};
 use crate::schema;
 use crate::tree::Tree;
@@ -33,10 +34,6 @@ use serde_json::{Map, Value, json};
 const KINDS: [&str; 7] = ["uniform", "gilbert-elliott", "four-state", "runs", "outage", "packets", "bytes"];
 /// Names of other tools for losses that follow each other.
 const OTHER_KINDS: [&str; 4] = ["burst", "bursts", "consecutive", "burst-loss"];
-/// What to write for a number of losses in a row.
-pub(crate) const IN_A_ROW: &str = "write kind = \"runs\", passed = [97], lost = [3] for three losses in a row \
-                                   after 97 packets; or kind = \"gilbert-elliott\", to_bad = \"1%\", \
-                                   to_good = \"33%\" for three on average";
 const PLACES: [&str; 2] = ["ingress", "egress"];
 
 /// Reads a loss into a change: before the queue, and after the bottleneck.

@@ -15,7 +15,7 @@ use std::str::FromStr;
 
 /// Passes the list of port kinds to the macro `$then`.
 ///
-/// To add a kind: one line here and the file `crates/engine/src/port/FILE.rs`. A line is `FILE:
+/// To add a kind: one line here and the file `crates/port/src/FILE.rs`. A line is `FILE:
 /// ["KIND:INTERFACE"]`, or `["KIND"]` for a kind without an interface. One file may implement
 /// several kinds.
 #[doc(hidden)]

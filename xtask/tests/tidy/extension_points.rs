@@ -60,9 +60,9 @@ const EXTENSION_POINTS: &[ExtensionPoint] = &[
         member: "kind of port",
         list: "crates/spec/src/port_name.rs",
         opens: "$then! {",
-        files: &["crates/engine/src/port/NAME.rs"],
+        files: &["crates/port/src/NAME.rs"],
         words: &["port::NAME"],
-        home: &["crates/engine/src/port"],
+        home: &["crates/port/src"],
         defaults: &[],
     },
     ExtensionPoint {

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
 use fastpath::record::Recorder;
 use fastpath::run_record::{junit, with_origin};
-use fastpath_lab::audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
+use fastpath_audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
 use std::env;
 use std::ffi::OsString;

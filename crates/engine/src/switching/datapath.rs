@@ -8,7 +8,7 @@
 //! does not accept wait, up to a bound; beyond it they are counted as dropped.
 
 use super::control::Control;
-use crate::notice::Notice;
+use crate::Notice;
 use crate::port::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
 use fastpath_switch::execute::Forwarder;

@@ -10,7 +10,7 @@ use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Shaper, ShaperKind, Testbed};
 use crate::{MeasurementError, RunContext, SEED};
 use fastpath_engine::priority::with_high_priority;
-use fastpath_lab::audit::flood::{self, LatePolicy, Stream};
+use fastpath_audit::flood::{self, LatePolicy, Stream};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::publications::linkem::TABLE_5_1;

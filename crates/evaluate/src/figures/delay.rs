@@ -10,7 +10,7 @@ use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Testbed};
 use crate::{MeasurementError, RunContext};
 use fastpath_engine::priority::with_high_priority;
-use fastpath_lab::audit::echo::{self, Echo};
+use fastpath_audit::echo::{self, Echo};
 use fastpath_link::PipeSpec;
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::latency::summarise;

@@ -19,7 +19,7 @@ use crate::testbed::{Between, Testbed, interface, received};
 use crate::{MeasurementError, RunContext, SEED};
 use fastpath_engine::port::{AfPacket, AfXdp, BURST, Port};
 use fastpath_lab::Host;
-use fastpath_lab::audit::{AuditError, SocketError};
+use fastpath_audit::{AuditError, SocketError, open_in};
 use fastpath_link::PipeSpec;
 use fastpath_measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
 use fastpath_net::{Frame, FramePool};
@@ -375,7 +375,7 @@ impl Source {
                 Err(_) => Ok(Box::new(AfPacket::open(&interface).map_err(io::Error::other)?)),
             }
         };
-        let port = host.open("a socket to send from", open)?;
+        let port = open_in(host, "a socket to send from", open)?;
         let mut frame = vec![0; (size - FCS) as usize];
         // Unused locally administered addresses, and the EtherType of local experiments (IEEE 802).
         frame[..14].copy_from_slice(&[2, 9, 9, 9, 9, 1, 2, 9, 9, 9, 9, 2, 0x88, 0xb5]);

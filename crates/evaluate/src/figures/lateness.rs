@@ -84,7 +84,7 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
 fn median(rounds: &[Round], of: &dyn Fn(&Round) -> f64) -> f64 {
     let mut values: Vec<f64> = rounds.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
-    fastpath_lab::audit::judge::quantile(&values, 0.5).unwrap_or(f64::NAN)
+    fastpath_audit::judge::quantile(&values, 0.5).unwrap_or(f64::NAN)
 }
 
 /// The rounds at one rate.
@@ -185,7 +185,7 @@ fn spin(pace: OfferedPace) -> Round {
         }
     }
     late_us.sort_by(f64::total_cmp);
-    let at = |p| fastpath_lab::audit::judge::quantile(&late_us, p).unwrap_or(f64::NAN);
+    let at = |p| fastpath_audit::judge::quantile(&late_us, p).unwrap_or(f64::NAN);
     let quantiles_us = QUANTILES.map(|(_, p)| at(p));
     Round { quantiles_us, max_us: at(1.0), released: late_us.len() as u64, load: 1.0, ..round }
 }

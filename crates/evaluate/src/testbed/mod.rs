@@ -17,6 +17,7 @@ pub(crate) mod testpmd;
 
 use crate::MeasurementError;
 use copier::Copier;
+use fastpath_audit::open_in;
 use fastpath_engine::port::{Port, TapPort};
 use fastpath_engine::{EdgePorts, Idle, Notice, Options, Report, Running};
 use fastpath_lab::Namespace;
@@ -197,7 +198,7 @@ impl Testbed {
             for (end, namespace) in [left, right].into_iter().enumerate() {
                 let host = Host::bare(name(pair, end), vec![address.into()], namespace);
                 let work = || -> io::Result<()> { interface().map(|interface| quieten(&interface)) };
-                host.open("the interface's name", work)?;
+                open_in(&host, "the interface's name", work)?;
                 testbed.hosts.push(host);
             }
         }
@@ -260,7 +261,7 @@ impl Testbed {
     fn wait_until_frames_pass(&mut self) -> Result<(), MeasurementError> {
         for pair in 0..self.pairs() {
             let (from, _, address) = self.pair(pair);
-            let socket = from.open("UDP", || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
+            let socket = open_in(from, "UDP", || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?;
             let (before, began) = (received(self.pair(pair).1)?, Instant::now());
             while received(self.pair(pair).1)? == before && began.elapsed() < WAIT_MAX {
                 if self.testpmd.as_mut().is_some_and(|testpmd| !testpmd.is_running()) {
@@ -350,7 +351,7 @@ pub(crate) fn interface() -> io::Result<String> {
 /// in /proc/net/dev.
 pub(crate) fn received(host: &Host) -> Result<u64, MeasurementError> {
     let read = || std::fs::read_to_string("/proc/thread-self/net/dev");
-    Ok(packets_received(&host.open("the interface's counters", read)?))
+    Ok(packets_received(&open_in(host, "the interface's counters", read)?))
 }
 
 fn packets_received(text: &str) -> u64 {

@@ -7,9 +7,9 @@
 use super::rules::{IN, OUT};
 use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
 use crate::{Effort, median, on_core, pin};
+use fastpath_audit::judge::quantile;
 use fastpath_engine::priority::set_low_priority;
 use fastpath_jit::{CompileError, Fate, Job, JobResult, Live};
-use fastpath_lab::audit::judge::quantile;
 use fastpath_switch::flow::FlowCommand;
 use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};

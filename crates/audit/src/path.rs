@@ -82,7 +82,7 @@ fn owner(topology: &Topology, node: NodeId, address: IpAddr) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::fixture::dumbbell;
+    use crate::fixture::dumbbell;
 
     fn path(from: &str, to: &str) -> Vec<(String, usize)> {
         let topology = dumbbell();

@@ -1,9 +1,10 @@
 //! The audit of a small lab: its results agree with what the spec implies.
 #![cfg(target_os = "linux")]
 
+#[path = "../../lab/tests/common/mod.rs"]
 mod common;
 
-use fastpath_lab::audit::{Audit, AuditError, Judgement, Options, audit};
+use fastpath_audit::{Audit, AuditError, Judgement, Options, audit};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// the thread that reports the event.
 ///
 /// ```
-/// use fastpath_engine::Notice;
+/// use fastpath_port::Notice;
 /// use std::sync::{Arc, Mutex};
 ///
 /// let log = Arc::new(Mutex::new(Vec::new()));

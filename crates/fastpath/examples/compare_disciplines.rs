@@ -1,8 +1,8 @@
 //! The longest delay of a link at 1.5 times its rate, under drop-tail, CoDel and PIE.
-//! Run with `cargo run -p fastpath-link --example compare_disciplines`.
+//! Run with `cargo run -p fastpath --example compare_disciplines`.
 
-use fastpath_link::{CodelSpec, DropReason, Fate, Limit, Packet, PieSpec, Pipe, PipeSpec, QueueSpec};
-use fastpath_units::{Duration, Rate, Rng, Time};
+use fastpath::link::{CodelSpec, DropReason, Fate, Limit, Packet, PieSpec, Pipe, PipeSpec, QueueSpec};
+use fastpath::units::{Duration, Rate, Rng, Time};
 
 fn main() {
     for queue in [

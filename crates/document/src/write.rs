@@ -21,20 +21,23 @@ pub fn inline(value: &Value) -> String {
     }
 }
 
-pub(crate) fn text(quantity: impl Display) -> Value {
+/// Returns a quantity as text.
+pub fn text(quantity: impl Display) -> Value {
     Value::String(quantity.to_string())
 }
 
-/// `"1%"`, or a number where that would not be exact.
-pub(crate) fn of_probability(p: Probability) -> Value {
+/// Returns `"1%"`, or a number where that would not be exact.
+pub fn of_probability(p: Probability) -> Value {
     let text = p.to_string();
     if text.parse() == Ok(p) { Value::String(text) } else { json!(p.get()) }
 }
 
-pub(crate) fn table<'k>(entries: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
+/// Returns a table.
+pub fn table<'k>(entries: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
     Value::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
 }
 
-pub(crate) fn of_kind<'k>(kind: &str, entries: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
+/// Returns a table whose first key is `kind`.
+pub fn of_kind<'k>(kind: &str, entries: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
     table(std::iter::once(("kind", json!(kind))).chain(entries))
 }

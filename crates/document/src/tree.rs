@@ -8,54 +8,69 @@ use toml::de::{DeTable, DeValue};
 
 /// A value.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Tree<'t> {
+pub enum Tree<'t> {
+    /// Text.
     Text(Cow<'t, str>),
+    /// A whole number.
     Integer(Integer<'t>),
     /// As written, without underscores.
     Float(Cow<'t, str>),
+    /// True or false.
     Boolean(bool),
+    /// A date or a time of TOML.
     Date,
     /// Of JSON: as if the key were not there.
     Null,
+    /// Values in a row.
     Array(Vec<Placed<'t>>),
+    /// Keys and values.
     Table(TreeTable<'t>),
 }
 
 /// A whole number as written: digits in a radix, without a prefix.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Integer<'t> {
-    pub(crate) digits: Cow<'t, str>,
-    pub(crate) radix: u32,
+pub struct Integer<'t> {
+    /// Its digits, with a sign.
+    pub digits: Cow<'t, str>,
+    /// Their radix: 2, 8, 10 or 16.
+    pub radix: u32,
 }
 
 /// A value at a byte offset of the text.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Placed<'t> {
-    pub(crate) at: usize,
-    pub(crate) value: Tree<'t>,
+pub struct Placed<'t> {
+    /// The offset.
+    pub at: usize,
+    /// The value.
+    pub value: Tree<'t>,
 }
 
 /// Keys and values in the order of the text; every key occurs once.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct TreeTable<'t> {
-    pub(crate) entries: Vec<TreeEntry<'t>>,
+pub struct TreeTable<'t> {
+    /// Both, in this order.
+    pub entries: Vec<TreeEntry<'t>>,
 }
 
 /// A key of a table and its value.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct TreeEntry<'t> {
-    pub(crate) key: Cow<'t, str>,
+pub struct TreeEntry<'t> {
+    /// The key.
+    pub key: Cow<'t, str>,
     /// Byte offset of the key.
-    pub(crate) key_at: usize,
-    pub(crate) placed: Placed<'t>,
+    pub key_at: usize,
+    /// The value.
+    pub placed: Placed<'t>,
 }
 
 impl<'t> TreeTable<'t> {
-    pub(crate) fn get(&self, key: &str) -> Option<&Placed<'t>> {
+    /// Returns the value under a key.
+    pub fn get(&self, key: &str) -> Option<&Placed<'t>> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.placed)
     }
 
-    pub(crate) fn of_json(table: &'t Map<String, Value>) -> TreeTable<'t> {
+    /// Returns a table of JSON that was parsed without places: all are at offset 0.
+    pub fn of_json(table: &'t Map<String, Value>) -> TreeTable<'t> {
         let entry = |(key, value): (&'t String, &'t Value)| TreeEntry {
             key_at: 0,
             key: Cow::Borrowed(key),
@@ -64,7 +79,8 @@ impl<'t> TreeTable<'t> {
         TreeTable { entries: table.iter().map(entry).collect() }
     }
 
-    pub(crate) fn of_toml(table: DeTable<'t>) -> TreeTable<'t> {
+    /// Returns a table of TOML.
+    pub fn of_toml(table: DeTable<'t>) -> TreeTable<'t> {
         let entry = |(key, value): (toml::Spanned<Cow<'t, str>>, toml::Spanned<DeValue<'t>>)| TreeEntry {
             key_at: key.span().start,
             key: key.into_inner(),
@@ -78,7 +94,7 @@ impl<'t> TreeTable<'t> {
 
 impl<'t> Placed<'t> {
     /// Returns a value of JSON that was parsed without places: all are at offset 0.
-    pub(crate) fn of_json(value: &'t Value) -> Placed<'t> {
+    pub fn of_json(value: &'t Value) -> Placed<'t> {
         let value = match value {
             Value::Null => Tree::Null,
             Value::Bool(value) => Tree::Boolean(*value),

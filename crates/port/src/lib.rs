@@ -15,12 +15,17 @@
 //!
 //! To add a kind that a [`PortName`] selects: a file here with a type that implements [`Port`] and
 //! a constant `KINDS`, and one line in `port_kinds!` of `crates/spec/src/port_name.rs`.
+//!
+//! Linux only; the crate is empty elsewhere.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 mod base;
 mod claim;
 mod injector;
 mod memory;
 mod merging;
+mod notice;
 mod offload;
 mod pcap;
 
@@ -38,11 +43,11 @@ pub use af_packet::AfPacket;
 pub use af_xdp::{AfXdp, XdpMemory, XdpMode};
 pub use injector::Injector;
 pub use memory::{Memory, MemoryEnd};
+pub use notice::Notice;
 pub use null::NullPort;
 pub use pcap::Pcap;
 pub use tap::{TapInterface, TapPort};
 
-use crate::notice::Notice;
 use fastpath_net::{Frame, FramePool};
 use fastpath_spec::PortName;
 use fastpath_sys::interface;

@@ -1,8 +1,8 @@
 //! One pipe in virtual time: eight packets arrive at once on a slow link with a short queue.
-//! Run with `cargo run -p fastpath-link --example one_pipe`.
+//! Run with `cargo run -p fastpath --example one_pipe`.
 
-use fastpath_link::{Limit, Packet, Pipe, PipeSpec, QueueSpec, Verdict};
-use fastpath_units::{Duration, Rate, Rng, Time};
+use fastpath::link::{Limit, Packet, Pipe, PipeSpec, QueueSpec, Verdict};
+use fastpath::units::{Duration, Rate, Rng, Time};
 
 fn main() {
     let spec = PipeSpec {

@@ -1,8 +1,8 @@
 //! 10⁴ pipes on one wheel: every pipe carries a packet each 10 ms for one second of virtual time.
-//! Run with `cargo run --release -p fastpath-link --example ten_thousand_pipes`.
+//! Run with `cargo run --release -p fastpath --example ten_thousand_pipes`.
 
-use fastpath_link::{LossSpec, Packet, PipeInit, PipeSpec, Pipes, Verdict};
-use fastpath_units::{Duration, Probability, Rate, Rng, Time};
+use fastpath::link::{LossSpec, Packet, PipeInit, PipeSpec, Pipes, Verdict};
+use fastpath::units::{Duration, Probability, Rate, Rng, Time};
 
 const PIPES: u32 = 10_000;
 

@@ -10,6 +10,10 @@
 //!
 //! Saturations and connections run at the same time only if they share no pipe. The network drains
 //! between measurements. Read first: this file, then `implied.rs` and `judge.rs`.
+//!
+//! Linux only; the crate is empty elsewhere.
+#![cfg(target_os = "linux")]
+#![forbid(unsafe_code)]
 
 pub mod bulk;
 pub mod echo;
@@ -21,9 +25,9 @@ pub mod judge;
 mod path;
 mod report;
 
-use crate::{Host, Lab};
 use echo::Echo;
 use fastpath_engine::priority::with_high_priority;
+use fastpath_lab::{Host, Lab};
 use fastpath_net::Routes;
 use flood::{LatePolicy, Stream, StreamResult};
 use implied::{ECHO_PAYLOAD, Implied, frames_per_second};
@@ -499,17 +503,15 @@ impl Stop<'_> {
     }
 }
 
-impl Host {
-    /// Opens a file or socket in the host's namespace. It can then be used from any thread.
-    ///
-    /// # Errors
-    /// [`SocketError`], with `what` in its text.
-    pub fn open<T: Send>(
-        &self,
-        what: &'static str,
-        open: impl FnOnce() -> io::Result<T> + Send,
-    ) -> Result<T, AuditError> {
-        let opened = self.namespace.within(open).and_then(|result| result);
-        opened.map_err(|source| SocketError { what, source }.into())
-    }
+/// Opens a file or socket in the namespace of a host. It can then be used from any thread.
+///
+/// # Errors
+/// [`SocketError`], with `what` in its text.
+pub fn open_in<T: Send>(
+    host: &Host,
+    what: &'static str,
+    open: impl FnOnce() -> io::Result<T> + Send,
+) -> Result<T, AuditError> {
+    let opened = host.namespace.within(open).and_then(|result| result);
+    opened.map_err(|source| SocketError { what, source }.into())
 }

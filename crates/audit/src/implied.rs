@@ -162,7 +162,7 @@ fn saturation(pipes: &[&PipeSpec], len: u32) -> Option<Saturation> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::fixture::{between, dumbbell, pipe};
+    use crate::fixture::{between, dumbbell, pipe};
     use fastpath_link::{JitterLaw, Reorder};
     use fastpath_net::Routes;
 

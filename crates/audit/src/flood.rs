@@ -4,8 +4,8 @@
 //! So it reports what reached the host, not what this process was able to read.
 
 use super::echo::arrival;
-use super::{AuditError, SocketError, Stop};
-use crate::Host;
+use super::{AuditError, SocketError, Stop, open_in};
+use fastpath_lab::Host;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -95,9 +95,9 @@ pub fn run(
     stream: Stream,
     stop: &Stop,
 ) -> Result<StreamResult, AuditError> {
-    let sink = to.open("UDP", || open_sink(address))?;
+    let sink = open_in(to, "UDP", || open_sink(address))?;
     let target = sink.local_addr().map_err(|source| SocketError { what: "the sink's address", source })?;
-    let source = from.open("UDP", || open_source(target))?;
+    let source = open_in(from, "UDP", || open_source(target))?;
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let receiver = scope.spawn(|| receive(&sink, stream, &done));

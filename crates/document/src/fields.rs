@@ -2,48 +2,52 @@
 //! not known is a mistake.
 
 use crate::hints::hint;
-use crate::mistake::{Remarks, nearest};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
+use fastpath_trace::mistake::{Remarks, nearest};
 use fastpath_units::{ParseError, Probability};
 use std::str::FromStr;
 
 /// A table being read.
-pub(crate) struct Fields<'d> {
+#[derive(Debug)]
+pub struct Fields<'d> {
     /// The subject of messages: `link a-b`.
-    pub(crate) what: String,
+    pub what: String,
     /// Byte offset of mistakes about missing keys.
-    pub(crate) at: usize,
+    pub at: usize,
     table: &'d TreeTable<'d>,
     asked: Vec<String>,
 }
 
 /// A value, by the key it was found under.
-#[derive(Clone)]
-pub(crate) struct Field<'d> {
-    pub(crate) key: String,
+#[derive(Clone, Debug)]
+pub struct Field<'d> {
+    /// The key.
+    pub key: String,
     /// Byte offset of the value.
-    pub(crate) at: usize,
-    pub(crate) value: &'d Tree<'d>,
+    pub at: usize,
+    /// The value.
+    pub value: &'d Tree<'d>,
 }
 
 impl<'d> Fields<'d> {
-    pub(crate) fn new(what: impl Into<String>, at: usize, table: &'d TreeTable<'d>) -> Fields<'d> {
+    /// Begins to read `table`. Missing keys are mistakes at byte offset `at`.
+    pub fn new(what: impl Into<String>, at: usize, table: &'d TreeTable<'d>) -> Fields<'d> {
         Fields { what: what.into(), at, table, asked: Vec::new() }
     }
 
     /// Returns the table itself.
-    pub(crate) fn source(&self) -> &'d TreeTable<'d> {
+    pub fn source(&self) -> &'d TreeTable<'d> {
         self.table
     }
 
     /// Returns the value under `key` and marks the key as known.
-    pub(crate) fn get(&mut self, key: &str) -> Option<Field<'d>> {
+    pub fn get(&mut self, key: &str) -> Option<Field<'d>> {
         self.asked.push(key.to_owned());
         self.given(key).map(|placed| field(key, placed))
     }
 
     /// Returns the value under `key` without marking the key as known.
-    pub(crate) fn peek(&self, key: &str) -> Option<&'d Tree<'d>> {
+    pub fn peek(&self, key: &str) -> Option<&'d Tree<'d>> {
         self.given(key).map(|placed| &placed.value)
     }
 
@@ -52,14 +56,14 @@ impl<'d> Fields<'d> {
     }
 
     /// Marks the keys that `known` accepts as known.
-    pub(crate) fn allow(&mut self, known: fn(&str) -> bool) {
+    pub fn allow(&mut self, known: fn(&str) -> bool) {
         let keys = self.table.entries.iter().filter(|entry| known(&entry.key));
         self.asked.extend(keys.map(|entry| entry.key.clone().into_owned()));
     }
 
     /// Returns every key with its byte offset and value, in the order of the text, and marks all as
     /// known.
-    pub(crate) fn all(&mut self) -> Vec<(usize, Field<'d>)> {
+    pub fn all(&mut self) -> Vec<(usize, Field<'d>)> {
         let of_entry = |entry: &'d TreeEntry<'d>| (entry.key_at, field(&entry.key, &entry.placed));
         let all: Vec<_> = self.table.entries.iter().map(of_entry).collect();
         self.asked.extend(all.iter().map(|(_, field)| field.key.clone()));
@@ -67,7 +71,7 @@ impl<'d> Fields<'d> {
     }
 
     /// Reports the keys that are not known.
-    pub(crate) fn finish(self, remarks: &mut Remarks) {
+    pub fn finish(self, remarks: &mut Remarks) {
         let is_known = |entry: &&TreeEntry| self.asked.iter().any(|asked| *asked == entry.key);
         for TreeEntry { key, key_at, .. } in self.table.entries.iter().filter(|entry| !is_known(entry)) {
             let instead = hint(key, &self.asked).unwrap_or_else(|| {
@@ -87,11 +91,7 @@ fn field<'d>(key: &str, placed: &'d Placed<'d>) -> Field<'d> {
 
 impl<'d> Field<'d> {
     /// Reads text as a quantity. `example` is shown in a mistake.
-    pub(crate) fn quantity<T: FromStr<Err = ParseError>>(
-        &self,
-        example: &str,
-        remarks: &mut Remarks,
-    ) -> Option<T> {
+    pub fn quantity<T: FromStr<Err = ParseError>>(&self, example: &str, remarks: &mut Remarks) -> Option<T> {
         match self.text(example, remarks)?.parse() {
             Ok(quantity) => Some(quantity),
             Err(error) => {
@@ -103,13 +103,13 @@ impl<'d> Field<'d> {
     }
 
     /// Returns whether the value is `"none"` or `"0"`, which clears it.
-    pub(crate) fn is_none(&self) -> bool {
+    pub fn is_none(&self) -> bool {
         matches!(self.value, Tree::Text(text) if matches!(&**text, "none" | "0"))
     }
 
     /// Reads text such as `"1%"` or `"none"`, or a number below 1. A number of 1 or more is
     /// refused: it might be meant as a percentage.
-    pub(crate) fn probability(&self, remarks: &mut Remarks) -> Option<Probability> {
+    pub fn probability(&self, remarks: &mut Remarks) -> Option<Probability> {
         let number = match self.value {
             Tree::Float(number) => number.parse::<f64>().ok(),
             Tree::Integer(number) if number.digits == "0" => Some(0.0),
@@ -128,7 +128,8 @@ impl<'d> Field<'d> {
         probability
     }
 
-    pub(crate) fn text(&self, example: &str, remarks: &mut Remarks) -> Option<&'d str> {
+    /// Reads text.
+    pub fn text(&self, example: &str, remarks: &mut Remarks) -> Option<&'d str> {
         let Tree::Text(text) = self.value else {
             self.wrong_kind("text", &format!("\"{example}\""), remarks);
             return None;
@@ -136,7 +137,8 @@ impl<'d> Field<'d> {
         Some(text)
     }
 
-    pub(crate) fn switch(&self, remarks: &mut Remarks) -> Option<bool> {
+    /// Reads true or false.
+    pub fn switch(&self, remarks: &mut Remarks) -> Option<bool> {
         let Tree::Boolean(value) = self.value else {
             self.wrong_kind("true or false", "true", remarks);
             return None;
@@ -145,7 +147,7 @@ impl<'d> Field<'d> {
     }
 
     /// Reads a number, whole or not.
-    pub(crate) fn number(&self, example: &str, remarks: &mut Remarks) -> Option<f64> {
+    pub fn number(&self, example: &str, remarks: &mut Remarks) -> Option<f64> {
         let text = match self.value {
             Tree::Float(number) => number,
             Tree::Integer(number) => &number.digits,
@@ -164,7 +166,7 @@ impl<'d> Field<'d> {
     }
 
     /// Reads a whole number in `range`.
-    pub(crate) fn whole(&self, range: std::ops::RangeInclusive<u64>, remarks: &mut Remarks) -> Option<u64> {
+    pub fn whole(&self, range: std::ops::RangeInclusive<u64>, remarks: &mut Remarks) -> Option<u64> {
         let Tree::Integer(number) = self.value else {
             self.wrong_kind("a whole number", &range.start().to_string(), remarks);
             return None;
@@ -178,7 +180,7 @@ impl<'d> Field<'d> {
     }
 
     /// Reads a whole number in `range`, which may be negative.
-    pub(crate) fn integer(&self, range: std::ops::RangeInclusive<i64>, remarks: &mut Remarks) -> Option<i64> {
+    pub fn integer(&self, range: std::ops::RangeInclusive<i64>, remarks: &mut Remarks) -> Option<i64> {
         let Tree::Integer(number) = self.value else {
             self.wrong_kind("a whole number", &range.start().to_string(), remarks);
             return None;
@@ -191,12 +193,8 @@ impl<'d> Field<'d> {
         value
     }
 
-    pub(crate) fn table(
-        &self,
-        what: impl Into<String>,
-        example: &str,
-        remarks: &mut Remarks,
-    ) -> Option<Fields<'d>> {
+    /// Begins to read a table.
+    pub fn table(&self, what: impl Into<String>, example: &str, remarks: &mut Remarks) -> Option<Fields<'d>> {
         let Tree::Table(table) = self.value else {
             self.wrong_kind("a table", example, remarks);
             return None;
@@ -205,18 +203,19 @@ impl<'d> Field<'d> {
     }
 
     /// Returns the elements of an array, under the same key.
-    pub(crate) fn elements(&self) -> Option<Vec<Field<'d>>> {
+    pub fn elements(&self) -> Option<Vec<Field<'d>>> {
         let Tree::Array(array) = self.value else { return None };
         Some(array.iter().map(|value| field(&self.key, value)).collect())
     }
 
     /// Reads one text, or an array of texts, each with its byte offset.
-    pub(crate) fn texts(&self, example: &str, remarks: &mut Remarks) -> Vec<(usize, &'d str)> {
+    pub fn texts(&self, example: &str, remarks: &mut Remarks) -> Vec<(usize, &'d str)> {
         let elements = self.elements().unwrap_or_else(|| vec![self.clone()]);
         elements.iter().filter_map(|field| Some((field.at, field.text(example, remarks)?))).collect()
     }
 
-    pub(crate) fn wrong_kind(&self, wanted: &str, example: &str, remarks: &mut Remarks) {
+    /// Reports a value of another kind than is wanted.
+    pub fn wrong_kind(&self, wanted: &str, example: &str, remarks: &mut Remarks) {
         let found = match self.value {
             Tree::Text(_) => "text",
             Tree::Integer(_) => "a whole number",

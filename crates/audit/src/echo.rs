@@ -4,8 +4,8 @@
 //! behind those of another. Replies carry the kernel's arrival time, so the wake-up time of this
 //! thread does not matter.
 
-use super::{AuditError, SocketError, Stop};
-use crate::Host;
+use super::{AuditError, SocketError, Stop, open_in};
+use fastpath_lab::Host;
 use fastpath_wire::checksum;
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -62,7 +62,7 @@ impl Echo {
             nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(to, 0)))?;
             Ok(socket)
         };
-        let socket = host.open("ICMP", open)?;
+        let socket = open_in(host, "ICMP", open)?;
         let packet = vec![0; HEADER + payload];
         Ok(Echo { socket, v4: to.is_ipv4(), id, packet, sent_at: Vec::new(), rtts_ms: Vec::new(), implied })
     }

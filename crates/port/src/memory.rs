@@ -23,22 +23,22 @@ const SPINS_MAX: u32 = 1000;
 /// The engine's end.
 pub struct Memory {
     name: String,
-    incoming: Arc<Shared>,
-    outgoing: Arc<Shared>,
+    incoming: Arc<MemoryQueues>,
+    outgoing: Arc<MemoryQueues>,
     counters: PortCounters,
 }
 
 /// The far end of a [`Memory`] port.
 #[derive(Clone)]
 pub struct MemoryEnd {
-    incoming: Arc<Shared>,
-    outgoing: Arc<Shared>,
+    incoming: Arc<MemoryQueues>,
+    outgoing: Arc<MemoryQueues>,
 }
 
 impl Memory {
     /// Creates a port and its far end, joined by a ring of `capacity` bytes in each direction.
     pub fn new(name: &str, capacity: usize) -> (Memory, MemoryEnd) {
-        let ring = || Arc::new(Shared::new(capacity));
+        let ring = || Arc::new(MemoryQueues::new(capacity));
         let (incoming, outgoing) = (ring(), ring());
         let end = MemoryEnd { incoming: Arc::clone(&incoming), outgoing: Arc::clone(&outgoing) };
         (Memory { name: name.to_owned(), incoming, outgoing, counters: PortCounters::default() }, end)
@@ -112,15 +112,15 @@ impl Port for Memory {
 }
 
 /// A ring between two threads.
-struct Shared {
+struct MemoryQueues {
     ring: Mutex<Ring>,
     /// Whether the ring held entries after its last use.
     is_filled: AtomicBool,
 }
 
-impl Shared {
-    fn new(capacity: usize) -> Shared {
-        Shared { ring: Mutex::new(Ring::new(capacity)), is_filled: AtomicBool::new(false) }
+impl MemoryQueues {
+    fn new(capacity: usize) -> MemoryQueues {
+        MemoryQueues { ring: Mutex::new(Ring::new(capacity)), is_filled: AtomicBool::new(false) }
     }
 
     fn put<R>(&self, work: impl FnOnce(&mut Ring) -> R) -> R {

@@ -10,15 +10,20 @@ const DEPTH_MAX: usize = 64;
 
 /// What is wrong with JSON text.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct JsonError {
+pub struct JsonError {
     /// Byte offset.
-    pub(crate) at: usize,
-    pub(crate) what: &'static str,
-    pub(crate) instead: &'static str,
+    pub at: usize,
+    /// What is wrong.
+    pub what: &'static str,
+    /// What to write.
+    pub instead: &'static str,
 }
 
 /// Parses a text that is one JSON value.
-pub(crate) fn parse(text: &str) -> Result<Placed<'_>, JsonError> {
+///
+/// # Errors
+/// The first mistake.
+pub fn parse(text: &str) -> Result<Placed<'_>, JsonError> {
     let mut parser = Parser { text, at: 0 };
     let value = parser.value(0)?;
     parser.skip_space();

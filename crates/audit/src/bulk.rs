@@ -4,8 +4,8 @@
 //! drop-tail queue filled, while BBR drains the path at times to probe its RTT. Where BBR is the
 //! default, the connection keeps BBR's pacing.
 
-use super::{AuditError, SocketError, Stop};
-use crate::Host;
+use super::{AuditError, SocketError, Stop, open_in};
+use fastpath_lab::Host;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Linger, TcpCongestion};
 use std::io::{self, Read, Write};
@@ -27,10 +27,10 @@ pub fn run(
     (settle, duration): (Duration, Duration),
     stop: &Stop,
 ) -> Result<Option<f64>, AuditError> {
-    let listener = to.open("TCP", || TcpListener::bind(SocketAddr::new(address, 0)))?;
+    let listener = open_in(to, "TCP", || TcpListener::bind(SocketAddr::new(address, 0)))?;
     let target =
         listener.local_addr().map_err(|source| SocketError { what: "the listener's address", source })?;
-    let Some(source) = from.open("TCP", || connect(target))? else { return Ok(None) };
+    let Some(source) = open_in(from, "TCP", || connect(target))? else { return Ok(None) };
     let (sink, _) = listener.accept().map_err(|source| SocketError { what: "accepting", source })?;
     for socket in [&source, &sink] {
         let set = || {
