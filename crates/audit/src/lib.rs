@@ -309,7 +309,7 @@ fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
             ));
             continue;
         }
-        let directed = |from: &Host, to: &Host| Path::find(topology, &routes, from.node, to.address()?);
+        let directed = |from: &Host, to: &Host| Path::find(topology, &routes, from.node(), to.address()?);
         let (Some(there), Some(back)) = (directed(a, b), directed(b, a)) else {
             notes.push(format!("{} and {} cannot reach each other by IP: not measured", a.name, b.name));
             continue;
@@ -319,7 +319,7 @@ fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
             let to: &Host = to;
             let Some(address) = to.address() else { return };
             let implied = Implied::new(topology, address, there, back);
-            subjects.push((from, to.node, address, there.clone(), back.clone(), implied));
+            subjects.push((from, to.node(), address, there.clone(), back.clone(), implied));
         };
         add(a, b, &there, &back);
         if !symmetric {
@@ -327,7 +327,7 @@ fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
         }
     }
     let subjects = subjects.into_iter().map(|(from, to, address, there, back, implied)| {
-        let to = hosts.iter().find(|host| host.node == to).expect("it came from there");
+        let to = hosts.iter().find(|host| host.node() == to).expect("it came from there");
         Subject { from, to, address, there, back, implied }
     });
     (subjects.collect(), notes)

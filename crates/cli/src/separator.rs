@@ -26,10 +26,6 @@ pub(crate) fn missing(error: &Error, root: &Command, words: &[String]) -> Option
         Some(ContextValue::String(word)) if !word.starts_with('-') => {
             rest.iter().position(|other| other == word)
         }
-        // What stands before the command may be one word or two: `lab exec [LAB] HOST`.
-        _ if command.get_name() == "exec" => {
-            rest.iter().position(|word| !word.starts_with('-')).map(|host| host + 1)
-        }
         _ => None,
     };
     let (before, after) = words.split_at_checked(depth + unknown?).filter(|(_, after)| !after.is_empty())?;
@@ -49,14 +45,10 @@ mod tests {
     #[test]
     fn a_command_without_its_separator_is_answered_with_the_line_to_write() {
         for (line, expected) in [
-            ("lab exec a true", Some("lab exec a -- true")),
-            ("lab exec net a true", Some("lab exec net a -- true")),
-            ("lab exec a ping -c1 b", Some("lab exec a -- ping -c1 b")),
             ("lab run net.toml ping b", Some("lab run net.toml -- ping b")),
             ("lab run net.toml --on a ping -c1 b", Some("lab run net.toml --on a -- ping -c1 b")),
             ("shell --delay 5ms curl x", Some("shell --delay 5ms -- curl x")),
             ("lab run net.toml", None),
-            ("lab exec a", None),
             ("lab run net.toml --audti", None),
             ("lab up net.toml ping", None),
             ("chekc", None),

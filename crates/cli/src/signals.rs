@@ -29,8 +29,12 @@ pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 /// Waits for a command. Once `stop` is set, the command gets time to end by itself (a terminal has
-/// sent it the signal too), then SIGTERM, then SIGKILL.
-pub(crate) fn wait(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitStatus> {
+/// sent it the signal too), then SIGTERM, then SIGKILL. `pause` passes the time between two checks.
+pub(crate) fn wait(
+    mut child: Child,
+    stop: &AtomicBool,
+    mut pause: impl FnMut(),
+) -> anyhow::Result<ExitStatus> {
     let pid = Pid::from_raw(i32::try_from(child.id()).context("process number")?);
     let mut signals = [None, Some(Signal::SIGTERM), Some(Signal::SIGKILL)].into_iter();
     let mut deadline: Option<Instant> = None;
@@ -46,7 +50,7 @@ pub(crate) fn wait(mut child: Child, stop: &AtomicBool) -> anyhow::Result<ExitSt
             }
             deadline = Some(Instant::now() + GRACE);
         }
-        thread::sleep(POLL);
+        pause();
     }
 }
 

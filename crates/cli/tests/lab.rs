@@ -5,7 +5,7 @@ mod common;
 
 use common::{as_ordinary_user, skip, without_namespaces};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -342,8 +342,6 @@ fn exec_errors_list_the_existing_labs_and_hosts() {
     assert!(code == 2 && text.contains("no lab is up"), "{code}: {text}");
     let (code, text) = place.run(&["list"]);
     assert!(code == 0 && text.contains("no lab is up; start one with"), "{code}: {text}");
-    let (code, text) = place.run(&["exec", "a", "true"]);
-    assert!(code == 2 && text.contains("fastpath lab exec a -- true"), "{code}: {text}");
     let (code, text) = place.run(&["run", "net.toml", "ping", "b"]);
     assert!(code == 2 && text.contains("fastpath lab run net.toml -- ping b"), "{code}: {text}");
     let Some(mut up) = place.up("lab exec") else { return };
@@ -547,4 +545,59 @@ fn links_are_shown_by_load_and_names_are_completed() {
     bash.env("FASTPATH_STATE_DIR", place.directory.join("state")).env_remove("FASTPATH_LAB");
     let said = bash.output().unwrap();
     assert!(String::from_utf8_lossy(&said.stdout).lines().any(|line| line == "a-b"), "{said:?}");
+}
+
+#[test]
+fn exec_opens_a_shell_and_needs_no_separator() {
+    let place = Place::new("shell");
+    let Some(mut up) = place.up("a shell on a host") else { return };
+    let mut command = place.command(&["exec", "a"]);
+    command.env("SHELL", "/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = command.spawn().unwrap();
+    shell.stdin.take().unwrap().write_all(b"echo $FASTPATH_HOST $PS1\nexit 3\n").unwrap();
+    let output = shell.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "a (a) $\n");
+    assert_eq!(output.status.code(), Some(3));
+    let words = ["exec", "b", "sh", "-c", "echo $FASTPATH_HOST -- $0", "x"];
+    assert_eq!(place.run(&words), (0, "b -- x\n".to_owned()));
+    assert_eq!(place.run(&["exec", "net", "b", "echo", "--", "-x"]), (0, "-- -x\n".to_owned()));
+    assert_eq!(place.run(&["exec", "net", "b", "--", "echo", "y"]), (0, "y\n".to_owned()));
+    let (code, text) = place.run(&["down", "net"]);
+    assert_eq!(code, 0, "{text}");
+    up.wait().unwrap();
+}
+
+#[test]
+fn a_lab_changes_to_another_spec_and_shows_its_nodes() {
+    let place = Place::new("apply");
+    let Some(mut up) = place.up("lab apply") else { return };
+    let next = "[host.c]\n[host.a]\n[host.b]\n[router.r]\n[[link]]\nbetween = ['a', 'b']\ndelay = '3ms'\n\
+                [[link]]\nbetween = ['c', 'r']\n[[link]]\nbetween = ['r', 'b']\n";
+    fs::write(place.directory.join("next.toml"), next).unwrap();
+    let (code, text) = place.run(&["apply", "next.toml", "--dry-run"]);
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("+ host     c") && text.contains("delay: 2ms → 3ms"), "{text}");
+    assert!(text.ends_with("lab net would change: 4 added, 2 changed, 0 removed\n"), "{text}");
+    let (code, text) = place.run(&["apply", "next.toml", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert!(code == 0 && json["changes"][0]["name"] == "c", "{text}");
+    assert!(place.run(&["apply", "next.toml"]).1.ends_with("lab net: no difference\n"));
+    let (_, text) = place.run(&["inspect", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let nodes = json["nodes"].as_array().unwrap();
+    let states: Vec<_> = nodes.iter().map(|node| (node["name"].clone(), node["state"].clone())).collect();
+    let expected = [("c", "running"), ("a", "running"), ("b", "running"), ("r", "emulated")];
+    assert_eq!(states, expected.map(|(name, state)| (name.into(), state.into())));
+    let namespace = fs::metadata(nodes[0]["namespace"].as_str().unwrap());
+    assert!(namespace.is_ok(), "{text}");
+    // A mistake changes nothing, and says where it is.
+    fs::write(place.directory.join("bad.toml"), next.replace("'c', 'r'", "'c', 'q'")).unwrap();
+    let (code, text) = place.run(&["apply", "bad.toml"]);
+    assert!(
+        code == 2 && text.contains("bad.toml:9:") && text.contains("there is no node 'q'"),
+        "{code}: {text}"
+    );
+    assert!(place.run(&["apply", "next.toml"]).1.ends_with("lab net: no difference\n"));
+    assert_eq!(place.run(&["down"]).0, 0);
+    up.wait().unwrap();
 }

@@ -4,6 +4,7 @@
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
+use crate::worker_change::WorkerChange;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
 use fastpath_net::capture::CaptureOrder;
@@ -26,6 +27,8 @@ pub(crate) enum Command {
     Snapshot { answer: SyncSender<Snapshot> },
     /// Changes links, all at one instant. The answer is that instant.
     Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
+    /// Changes the topology. The answer is what is left of the change, to be freed.
+    Rearrange { change: Box<WorkerChange>, answer: SyncSender<Box<WorkerChange>> },
     /// Starts the traces of a group when the worker reads the command.
     Start { group: usize, answer: SyncSender<Time> },
     /// Copies counters, queues and flows.
@@ -68,6 +71,8 @@ pub(crate) struct Snapshot {
     pub(crate) pipes: Vec<PipeState>,
     /// One per edge.
     pub(crate) edges: Vec<EdgeState>,
+    /// The counters of ports that were removed with their edges.
+    pub(crate) removed_ports: PortCounters,
     pub(crate) workers: Vec<WorkerState>,
     /// The group adds it.
     pub(crate) packet_log: Option<PacketLogReport>,
@@ -142,6 +147,11 @@ impl CommandSender {
     /// Changes links, all at one instant; `None` if the worker has ended.
     pub(crate) fn change(&self, when: When, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
         self.ask(|answer| Command::Change { when, changes, answer })
+    }
+
+    /// Changes the topology; `None` if the worker has ended.
+    pub(crate) fn rearrange(&self, change: Box<WorkerChange>) -> Option<Box<WorkerChange>> {
+        self.ask(|answer| Command::Rearrange { change, answer })
     }
 
     /// Starts the traces of a group; `None` if the worker has ended.

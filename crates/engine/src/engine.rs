@@ -4,14 +4,14 @@
 use crate::Notice;
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
-use crate::control::{Dashboard, HttpAddress, HttpEndpoint, Server};
+use crate::control::{ApplyQueue, Dashboard, HttpAddress, HttpEndpoint, Server};
 use crate::lateness::{self, LatenessPolicy};
 use crate::node_switch::NodeSwitch;
 use crate::packet_log::{self, LogThread};
 use crate::port::Port;
 use crate::report::Report;
 use crate::worker::{Worker, WorkerConfig};
-use crate::worker_group::WorkerGroup;
+use crate::worker_group::{RearrangeError, WorkerGroup};
 use fastpath_net::capture::CaptureTap;
 use fastpath_net::flows::FlowTable;
 use fastpath_net::packet_log::PacketLog;
@@ -58,6 +58,8 @@ pub struct Options {
     pub records_flows: bool,
     /// The switches of OpenFlow nodes with controllers.
     pub switches: Vec<NodeSwitch>,
+    /// Receives requests to change nodes and links; `None`: they are refused.
+    pub apply: Option<ApplyQueue>,
     /// Receives events of the run, for example a port that fails.
     pub notice: Notice,
 }
@@ -79,6 +81,7 @@ impl Options {
             packet_log: None,
             records_flows: false,
             switches: Vec::new(),
+            apply: None,
             notice,
         }
     }
@@ -161,7 +164,8 @@ pub struct Running {
     notice: Notice,
     /// Closes its sockets when it is dropped.
     server: Server,
-    topology: Arc<Topology>,
+    /// The options of each worker's network.
+    network: fastpath_net::Options,
     stopper: Stopper,
     clock: Clock,
     /// What serves the controllers of OpenFlow nodes.
@@ -183,21 +187,18 @@ pub struct Stopper(WorkerGroup);
 
 /// Takes samples of a [`Running`] engine.
 #[derive(Clone)]
-pub struct Sampler {
-    workers: WorkerGroup,
-    topology: Arc<Topology>,
-}
+pub struct Sampler(WorkerGroup);
 
 impl Sampler {
     /// Returns the counters, queues and flows; `None` if the engine has ended. The largest lateness
     /// and the flows are those since the last sample, so that one thread takes them.
     pub fn sample(&self) -> Option<Sample> {
-        self.workers.sample()
+        self.0.current().sample()
     }
 
-    /// Returns the topology.
-    pub fn topology(&self) -> &Topology {
-        &self.topology
+    /// Returns the topology that runs now.
+    pub fn topology(&self) -> Topology {
+        self.0.current().topology().clone()
     }
 }
 
@@ -229,14 +230,12 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     }
     let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
-    let group = WorkerGroup::new(
-        senders.into_iter().zip(parts.iter().cloned()),
-        ledger.as_ref().map(|(_, thread)| Arc::clone(&thread.status)),
-    );
-    let shown = Arc::new(topology);
+    let log = ledger.as_ref().map(|(_, thread)| Arc::clone(&thread.status));
+    let group = WorkerGroup::new(senders, topology, parts.clone(), log);
     let addresses: Vec<HttpAddress> =
         options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
-    let server = Server::start(&addresses, options.dashboard.as_ref(), Arc::clone(&shown), group.clone())
+    let dashboard = options.dashboard.as_ref();
+    let server = Server::start(&addresses, dashboard, group.clone(), options.apply.clone())
         .map_err(|(address, source)| StartError::Control { address, source })?;
     if let Some(endpoint) = &server.tcp {
         options.notice.send(&format!("control API at {endpoint}"));
@@ -257,7 +256,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         log_thread: None,
         notice,
         server,
-        topology: Arc::clone(&shown),
+        network: network.clone(),
         stopper,
         clock,
         serving: Serving(Vec::new()),
@@ -406,7 +405,7 @@ impl Running {
 
     /// Returns what takes samples of this engine from another thread.
     pub fn sampler(&self) -> Sampler {
-        Sampler { workers: self.stopper.0.clone(), topology: Arc::clone(&self.topology) }
+        Sampler(self.stopper.0.clone())
     }
 
     /// Returns the changes of links up to now, as `GET /changes` has them.
@@ -446,7 +445,8 @@ impl Running {
             self.notice.send(&missing);
         }
         let snapshots = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(Report::of(&self.topology, &self.stopper.0.join(snapshots)))
+        let current = self.stopper.0.current();
+        Ok(Report::of(current.topology(), &current.join(snapshots)))
     }
 
     /// Ends it now. Frames still inside count as held.
@@ -460,7 +460,25 @@ impl Running {
 
     /// Returns the current state; `None` if it has ended.
     pub fn report(&self) -> Option<Report> {
-        self.stopper.0.snapshot().map(|snapshot| Report::of(&self.topology, &snapshot))
+        self.stopper.0.report()
+    }
+
+    /// Changes the topology. What stays keeps its frames, clocks, queues, random numbers, learned
+    /// addresses and ports. `ports` has a port for each edge of the new topology that is new or
+    /// gets another port; ports that are no longer used are closed.
+    ///
+    /// # Errors
+    /// See [`RearrangeError`]; nothing has changed.
+    pub fn rearrange(&mut self, topology: Topology, ports: EdgePorts) -> Result<(), RearrangeError> {
+        self.stopper.0.rearrange(topology, ports, &self.network)
+    }
+
+    /// Returns whether the topology can change to `topology`.
+    ///
+    /// # Errors
+    /// See [`RearrangeError`].
+    pub fn check_rearrange(&self, topology: &Topology) -> Result<(), RearrangeError> {
+        self.stopper.0.followed(topology).map(drop)
     }
 }
 

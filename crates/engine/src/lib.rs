@@ -46,6 +46,7 @@ mod clock;
 mod command;
 pub mod control;
 mod delays;
+mod edge_port;
 mod engine;
 mod lateness;
 mod node_switch;
@@ -56,6 +57,7 @@ mod report;
 mod sleep_margin;
 pub mod switching;
 mod worker;
+mod worker_change;
 mod worker_clock;
 mod worker_group;
 
@@ -75,3 +77,4 @@ pub use report::{
     FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,
     WorkerReport,
 };
+pub use worker_group::RearrangeError;

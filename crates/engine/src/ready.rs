@@ -27,6 +27,12 @@ pub(crate) struct Ready {
     watched: usize,
     /// The next port that [`Ready::suspect`] names.
     next_suspect: usize,
+    /// By port: its number in `epoll`, which stays when ports are renumbered. `None`: not in it.
+    tokens: Vec<Option<u32>>,
+    /// By number in `epoll`: the port, if it is in use.
+    ports: Vec<Option<u32>>,
+    /// The kernel refused to watch a port, which is polled instead.
+    has_refused: bool,
 }
 
 impl Ready {
@@ -38,31 +44,90 @@ impl Ready {
         bell: BorrowedFd<'_>,
         idle: Idle,
     ) -> io::Result<Ready> {
-        let is_asked = ports.len() > FEW;
         let mut ready = Ready {
             epoll: Epoll::new()?,
             always: Vec::new(),
-            hot: Vec::with_capacity(ports.len()),
-            is_hot: vec![false; ports.len()],
-            is_watched: vec![false; ports.len()],
+            hot: Vec::new(),
+            is_hot: Vec::new(),
+            is_watched: Vec::new(),
             watched: 0,
             next_suspect: 0,
+            tokens: Vec::new(),
+            ports: Vec::new(),
+            has_refused: false,
         };
         ready.epoll.add(bell, BELL)?;
-        for (number, port) in ports.iter().enumerate() {
-            if let Some(fd) = port
-                && (is_asked || idle == Idle::Save)
-            {
-                ready.epoll.add(*fd, number as u64)?;
-            }
-            if port.is_some() && is_asked {
-                ready.is_watched[number] = true;
-                ready.watched += 1;
-            } else {
-                ready.always.push(number as u32);
-            }
+        ready.rearrange(&vec![None; ports.len()], ports, &[], idle);
+        if ready.has_refused {
+            return Err(io::Error::last_os_error());
         }
         Ok(ready)
+    }
+
+    /// Renumbers the ports: port `number` is the one that had the number `from[number]`, or a new
+    /// one. `removed` has the descriptors, still open, of those that are not there any more, by
+    /// their former number.
+    pub(crate) fn rearrange(
+        &mut self,
+        from: &[Option<usize>],
+        ports: &[Option<BorrowedFd<'_>>],
+        removed: &[Option<BorrowedFd<'_>>],
+        idle: Idle,
+    ) {
+        let mut former = std::mem::take(&mut self.tokens);
+        for (number, fd) in removed.iter().enumerate() {
+            if let (Some(fd), Some(token)) = (fd, former[number].take()) {
+                self.epoll.remove(*fd);
+                self.ports[token as usize] = None;
+            }
+        }
+        let was_hot = std::mem::replace(&mut self.is_hot, vec![false; ports.len()]);
+        let was_watched = std::mem::replace(&mut self.is_watched, vec![false; ports.len()]);
+        self.always.clear();
+        self.hot.clear();
+        self.hot.reserve(ports.len());
+        (self.watched, self.next_suspect, self.has_refused) = (0, 0, false);
+        let is_asked = ports.len() > FEW;
+        let tokens = self.ports.iter().enumerate();
+        let mut unused: Vec<usize> =
+            tokens.filter(|(_, port)| port.is_none()).map(|(token, _)| token).collect();
+        for (number, fd) in ports.iter().enumerate() {
+            let mut token = from[number].and_then(|former_number| former[former_number]);
+            if let Some(fd) = fd.filter(|_| token.is_none() && (is_asked || idle == Idle::Save)) {
+                let free = unused.pop().unwrap_or_else(|| {
+                    self.ports.push(None);
+                    self.ports.len() - 1
+                });
+                match self.epoll.add(fd, free as u64) {
+                    Ok(()) => token = Some(free as u32),
+                    Err(_) => {
+                        self.has_refused = true;
+                        unused.push(free);
+                    }
+                }
+            }
+            if let Some(token) = token {
+                self.ports[token as usize] = Some(number as u32);
+            }
+            self.tokens.push(token);
+            if token.is_some() && is_asked {
+                self.is_watched[number] = true;
+                self.watched += 1;
+                // What was polled always may have frames.
+                let was = from[number].map(|former| was_hot[former] || !was_watched[former]);
+                if was.unwrap_or(false) {
+                    self.is_hot[number] = true;
+                    self.hot.push(number as u32);
+                }
+            } else {
+                self.always.push(number as u32);
+            }
+        }
+    }
+
+    /// Returns whether the kernel refused to watch a port.
+    pub(crate) fn has_refused(&self) -> bool {
+        self.has_refused
     }
 
     /// Returns the ports that are polled every iteration.
@@ -91,11 +156,14 @@ impl Ready {
             return false;
         }
         let mut is_ringing = false;
-        for number in self.epoll.ready() {
-            is_ringing |= number == BELL;
-            let Some(true) = self.is_watched.get(number as usize) else { continue };
+        for token in self.epoll.ready() {
+            is_ringing |= token == BELL;
+            let Some(number) = self.ports.get(token as usize).copied().flatten() else { continue };
+            if !self.is_watched[number as usize] {
+                continue;
+            }
             if !std::mem::replace(&mut self.is_hot[number as usize], true) {
-                self.hot.push(number as u32);
+                self.hot.push(number);
             }
         }
         is_ringing
@@ -122,8 +190,9 @@ impl Ready {
 
     /// Removes a port. Its descriptor must still be open.
     pub(crate) fn remove(&mut self, number: usize, fd: Option<BorrowedFd<'_>>) {
-        if let Some(fd) = fd {
+        if let (Some(fd), Some(token)) = (fd, self.tokens[number].take()) {
             self.epoll.remove(fd);
+            self.ports[token as usize] = None;
         }
         self.always.retain(|&port| port as usize != number);
         self.hot.retain(|&port| port as usize != number);

@@ -310,8 +310,8 @@ fn accounting(snapshot: &Snapshot) -> FrameAccounting {
     let mut dropped: BTreeMap<String, u64> =
         network.dropped.iter().map(|(&reason, &count)| (reason.to_owned(), count)).collect();
     let (mut lost, mut waiting) = (0, 0);
-    for edge in &snapshot.edges {
-        let counters = &edge.counters;
+    let of_edges = snapshot.edges.iter().map(|edge| (&edge.counters, edge.waiting));
+    for (counters, held) in of_edges.chain([(&snapshot.removed_ports, 0)]) {
         let reasons = [
             ("port-refused", counters.tx_refused),
             ("port-down", counters.tx_down),
@@ -323,7 +323,7 @@ fn accounting(snapshot: &Snapshot) -> FrameAccounting {
             *dropped.entry(reason.to_owned()).or_default() += count;
         }
         lost += counters.tx_dropped();
-        waiting += edge.waiting as u64;
+        waiting += held as u64;
     }
     FrameAccounting {
         total_in: network.total_in(),

@@ -18,28 +18,27 @@
 
 use crate::Notice;
 use crate::clock::Clock;
-use crate::command::{Command, CommandReceiver, EdgeState, PipeState, Refusal, Snapshot, When, WorkerState};
-use crate::lateness::{LatenessPolicy, Releases};
+use crate::command::{Command, CommandReceiver, PipeState, Refusal, Snapshot, When, WorkerState};
+use crate::edge_port::{BACKLOG_MAX, Backlog, EdgePort};
+use crate::lateness::LatenessPolicy;
 use crate::node_switch::WorkerSwitch;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
+use crate::worker_change::WorkerChange;
 use crate::worker_clock::WorkerClock;
 use fastpath_link::QueueState;
 use fastpath_net::capture::CaptureTap;
 use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
-use fastpath_net::{Delivery, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
+use fastpath_net::{Delivery, Edge, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
 use fastpath_units::{Duration, Time};
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Frames that wait at an edge while its port pushes back.
-const BACKLOG_MAX: usize = 1024;
 /// Backlogs allocated at the start. That many edges can have frames waiting at once without an
 /// allocation.
 const BACKLOGS: usize = BURST;
@@ -121,31 +120,11 @@ pub(crate) struct Worker<L> {
     heartbeat_at: Time,
     busy: Duration,
     sleeps: u64,
+    /// The counters of ports that were removed with their edges.
+    removed_ports: PortCounters,
     notice: Notice,
     /// The notice was sent that a port keeps its carrier.
     keeps_carrier: bool,
-}
-
-/// An edge of the network and its port.
-struct EdgePort {
-    /// `None` once it has failed.
-    port: Option<Box<dyn Port>>,
-    /// The port sends segments without bytes of their own.
-    takes_whole: bool,
-    name: String,
-    kind: String,
-    failure: Option<String>,
-    /// The counters of a port that has failed, and of frames that the worker itself drops.
-    counters: PortCounters,
-    /// `None` while no frame waits.
-    backlog: Option<Backlog>,
-    releases: Releases,
-}
-
-/// Frames on their way into a port, and when each was due.
-struct Backlog {
-    frames: VecDeque<Frame>,
-    due: VecDeque<Time>,
 }
 
 impl<L: Observer> Worker<L> {
@@ -186,6 +165,7 @@ impl<L: Observer> Worker<L> {
             heartbeat_at: now,
             busy: Duration::ZERO,
             sleeps: 0,
+            removed_ports: PortCounters::default(),
             notice,
             keeps_carrier: false,
         };
@@ -429,6 +409,9 @@ impl<L: Observer> Worker<L> {
                 Command::Change { when, changes, answer } => {
                     let _ = answer.try_send(self.change(when, changes));
                 }
+                Command::Rearrange { change, answer } => {
+                    let _ = answer.try_send(self.rearrange(change));
+                }
                 Command::Start { group, answer } => {
                     let now = self.clock.now();
                     self.network.start_group(now, group);
@@ -484,6 +467,69 @@ impl<L: Observer> Worker<L> {
         }
     }
 
+    /// Changes the topology: moves what stays, and returns the rest.
+    fn rearrange(&mut self, mut change: Box<WorkerChange>) -> Box<WorkerChange> {
+        let network = change.network.take().expect("a change has a network");
+        // The former number of each edge that keeps its port.
+        let stays = |(port, former): (&Option<_>, &Option<EdgeId>)| match port {
+            Some(_) => None,
+            None => former.map(|former| former.0 as usize),
+        };
+        let from: Vec<Option<usize>> = change.ports.iter().zip(network.edges_from()).map(stays).collect();
+        let now = self.clock.now();
+        let pipes = network.pipes_from().to_vec();
+        change.network = Some(self.network.rearrange(now, network));
+        self.tap().rearrange(&pipes);
+        change.former.extend(self.edges.drain(..).map(Some));
+        let count = from.len();
+        for (port, former) in change.ports.drain(..).zip(&from) {
+            let edge = match (port, former) {
+                (Some(port), _) => EdgePort::new(port, count, L::TRACKS_FRAMES),
+                (None, Some(former)) => change.former[*former].take().expect("an edge stays once"),
+                (None, None) => unreachable!("a new edge has a port"),
+            };
+            change.edges.push(edge);
+        }
+        std::mem::swap(&mut self.edges, &mut change.edges);
+        let opened = from.iter().filter(|former| former.is_none()).count();
+        self.open_ports.fetch_add(opened, Ordering::Relaxed);
+        for edge in change.former.iter_mut().flatten() {
+            self.retire(edge);
+        }
+        let edges = self.edges.iter().enumerate();
+        self.waiting.clear();
+        self.waiting.extend(edges.filter(|(_, edge)| edge.backlog.is_some()).map(|(index, _)| index));
+        let fds: Vec<_> = self.edges.iter().map(EdgePort::fd).collect();
+        let removed: Vec<_> = change.former.iter().map(|edge| edge.as_ref().and_then(EdgePort::fd)).collect();
+        self.ready.rearrange(&from, &fds, &removed, self.idle);
+        self.update_must_poll();
+        let opened = self.network.edges().zip(&from).filter(|(_, former)| former.is_none());
+        let topology = self.network.topology();
+        let link = |Edge { node, interface }: Edge| topology.node(node).interfaces[interface].link;
+        let links: Vec<LinkId> = opened.map(|(edge, _)| link(edge)).collect();
+        for link in links {
+            if !self.network.has_carrier(link) {
+                self.show_carrier(link);
+            }
+        }
+        change
+    }
+
+    /// Counts what a port that is removed has done, and drops what waits for it.
+    fn retire(&mut self, edge: &mut EdgePort) {
+        if let Some(mut backlog) = edge.backlog.take() {
+            edge.counters.tx_down += backlog.frames.len() as u64;
+            backlog.due.clear();
+            backlog.frames.drain(..).for_each(|frame| self.network.pool_mut().free(frame));
+            self.spare.push(backlog);
+        }
+        if let Some(port) = &mut edge.port {
+            edge.counters += port.counters();
+            self.open_ports.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.removed_ports += edge.counters;
+    }
+
     /// Copies the state of the network and of this worker.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
         let now = self.clock.now();
@@ -526,6 +572,7 @@ impl<L: Observer> Worker<L> {
                 })
                 .collect(),
             edges: self.edges.iter_mut().map(EdgePort::snapshot).collect(),
+            removed_ports: self.removed_ports,
             workers: vec![worker],
             packet_log: None,
             policy: self.policy,
@@ -586,63 +633,7 @@ impl<L: Observer> Worker<L> {
 
     fn update_must_poll(&mut self) {
         let has_no_fd = |edge: &EdgePort| edge.port.as_ref().is_some_and(|port| port.fd().is_none());
-        self.must_poll = self.edges.iter().any(has_no_fd);
-    }
-}
-
-impl Backlog {
-    fn new() -> Backlog {
-        Backlog { frames: VecDeque::with_capacity(BACKLOG_MAX), due: VecDeque::with_capacity(BACKLOG_MAX) }
-    }
-
-    /// Frees the frames at the front that are too late, and returns their number. Later frames are
-    /// due no earlier.
-    fn drop_late(
-        &mut self,
-        now: Time,
-        policy: &LatenessPolicy,
-        releases: &mut Releases,
-        clock: &WorkerClock,
-        pool: &mut FramePool,
-    ) -> u64 {
-        let mut dropped = 0;
-        while let Some(due) = self.due.pop_front_if(|due| now.since(*due) > policy.tolerance) {
-            releases.count_late(due, now, policy, clock);
-            pool.free(self.frames.pop_front().expect("a frame for each due time"));
-            dropped += 1;
-        }
-        dropped
-    }
-}
-
-impl EdgePort {
-    /// One of `edges` edges.
-    fn new(mut port: Box<dyn Port>, edges: usize, is_watched: bool) -> EdgePort {
-        EdgePort {
-            takes_whole: !is_watched && port.allow_whole(),
-            name: port.name().to_owned(),
-            kind: port.kind(),
-            port: Some(port),
-            failure: None,
-            counters: PortCounters::default(),
-            backlog: None,
-            releases: Releases::new(edges),
-        }
-    }
-
-    fn snapshot(&mut self) -> EdgeState {
-        let mut counters = self.counters;
-        if let Some(port) = &mut self.port {
-            counters += port.counters();
-        }
-        EdgeState {
-            name: self.name.clone(),
-            kind: self.kind.clone(),
-            counters,
-            waiting: self.backlog.as_ref().map_or(0, |backlog| backlog.frames.len()),
-            releases: self.releases.clone(),
-            failure: self.failure.clone(),
-        }
+        self.must_poll = self.edges.iter().any(has_no_fd) || self.ready.has_refused();
     }
 }
 

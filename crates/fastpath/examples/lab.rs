@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         lab => lab?,
     };
     let [a, b] = [&lab.hosts()[0], &lab.hosts()[1]];
-    let to = b.addresses[0].addr().to_string();
+    let to = b.addresses()[0].addr().to_string();
     let status = lab.spawn(a, Command::new("ping").args(["-c3", "-i0.2", &to]))?.wait()?;
     println!("ping from {} to {}: {status}", a.name, b.name);
     let report = lab.down()?;

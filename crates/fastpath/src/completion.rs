@@ -14,7 +14,7 @@ pub fn names(words: &[String]) -> Vec<String> {
     }
     let labs = || list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
     match (&words[..], words.last()) {
-        (_, Some(&"--lab")) | (["lab", "down"], _) => labs(),
+        (_, Some(&"--lab")) | (["lab", "down" | "inspect"], _) => labs(),
         (["lab", "exec"], _) => list().into_iter().filter(|lab| lab.alive).flat_map(hosts).collect(),
         (["lab", "exec", name], _) => {
             list().into_iter().filter(|lab| lab.alive && lab.name == *name).flat_map(hosts).collect()

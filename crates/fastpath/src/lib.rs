@@ -27,6 +27,8 @@ pub mod experiment;
 #[cfg(target_os = "linux")]
 pub mod extcap;
 #[cfg(target_os = "linux")]
+mod lab_text;
+#[cfg(target_os = "linux")]
 pub mod link_loads;
 mod load;
 #[cfg(target_os = "linux")]
@@ -51,8 +53,10 @@ pub mod switch;
 
 pub use error::{Error, Result};
 #[cfg(target_os = "linux")]
-pub use load::engine_options;
+pub use lab_text::{ExecWords, applied_table, exec_words, inspected_table, lab_of};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
+#[cfg(target_os = "linux")]
+pub use load::{apply_request, engine_options};
 pub use output::{Render, print};
 pub use replay::{Replay, ReplaySummary};
 

@@ -5,7 +5,9 @@ use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
 use fastpath_spec::mistake::printable;
-use fastpath_spec::{Checked, Files, NetworkSpec, Warning};
+use fastpath_spec::{Checked, Files, Mistake, NetworkSpec, Warning, describe};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Read};
@@ -84,10 +86,32 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
 /// # Errors
 /// Those of [`load`], and those of [`check_with`].
 pub fn load_with(path: &Path, reading: &Reading) -> Result<Loaded> {
-    match check_with(path, reading)?.into_result() {
-        Ok((spec, warnings)) => Ok(Loaded { spec, warnings, path: path.to_owned() }),
-        Err(mistakes) => Err(Error::Mistakes(mistakes.iter().map(|mistake| at(path, mistake)).collect())),
-    }
+    let (spec, warnings) = checked(path, check_with(path, reading)?)?;
+    Ok(Loaded { spec, warnings, path: path.to_owned() })
+}
+
+fn checked(path: &Path, checked: Checked<NetworkSpec>) -> Result<(NetworkSpec, Vec<Warning>)> {
+    let in_file = |mistakes: Vec<Mistake>| mistakes.iter().map(|mistake| at(path, mistake)).collect();
+    checked.into_result().map_err(|mistakes| Error::Mistakes(in_file(mistakes)))
+}
+
+/// Returns the request to make the description in a file the network of a running lab, with the
+/// texts of the files that it names, and its warnings.
+///
+/// # Errors
+/// As [`load_with`].
+#[cfg(target_os = "linux")]
+pub fn apply_request(
+    path: &Path,
+    reading: &Reading,
+) -> Result<(fastpath_engine::control::Apply, Vec<Warning>)> {
+    let files = RefCell::new(BTreeMap::new());
+    let (spec, warnings) = checked(path, check_recording(path, reading, &files)?)?;
+    // A reader that keeps no description has nothing that was assigned.
+    let is_kept = !spec.description.nodes.is_empty();
+    let description = if is_kept { spec.description } else { describe(&spec.topology) }.to_json();
+    let apply = fastpath_engine::control::Apply { description, files: files.into_inner(), dry_run: false };
+    Ok((apply, warnings))
 }
 
 /// Reads a spec file; the canonical form of a description if the name ends in `.json`; an Emulab
@@ -106,10 +130,21 @@ pub fn check(path: &Path) -> Result<Checked<NetworkSpec>> {
 /// [`Error::File`] if the description or the file of values cannot be read; [`Error::Argument`] if
 /// the file is not one of another lab tool, and `reading` is not the default.
 pub fn check_with(path: &Path, reading: &Reading) -> Result<Checked<NetworkSpec>> {
+    check_recording(path, reading, &RefCell::default())
+}
+
+/// As [`check_with`]; the texts of the files that the description names go to `read`.
+fn check_recording(
+    path: &Path,
+    reading: &Reading,
+    read: &RefCell<BTreeMap<String, String>>,
+) -> Result<Checked<NetworkSpec>> {
     let text = text(path).map_err(Error::file(path))?;
-    let files = |file: &str| {
-        let file = path.parent().unwrap_or(Path::new("")).join(file);
-        self::text(&file).map_err(|error| error.to_string())
+    let files = |name: &str| {
+        let file = path.parent().unwrap_or(Path::new("")).join(name);
+        let text = self::text(&file).map_err(|error| error.to_string())?;
+        read.borrow_mut().insert(name.to_owned(), text.clone());
+        Ok(text)
     };
     let extension = path.extension().and_then(|extension| extension.to_str());
     if *reading != Reading::default() && !matches!(extension, Some("yml" | "yaml")) {
@@ -120,7 +155,13 @@ pub fn check_with(path: &Path, reading: &Reading) -> Result<Checked<NetworkSpec>
         Some("yml" | "yaml") => check_labfile(&text, reading, &files)?,
         Some("json") => fastpath_spec::check_json(&text, &files),
         Some("ns") => {
-            fastpath_emulab::check(&text).map(|topology| NetworkSpec { topology, ..NetworkSpec::default() })
+            let description = fastpath_emulab::describe(&text).map(|(description, _)| description);
+            let description = description.unwrap_or_default();
+            fastpath_emulab::check(&text).map(|topology| NetworkSpec {
+                topology,
+                description,
+                ..NetworkSpec::default()
+            })
         }
         _ => fastpath_spec::check(&text, &files),
     };
@@ -129,6 +170,7 @@ pub fn check_with(path: &Path, reading: &Reading) -> Result<Checked<NetworkSpec>
     let directory = directory.parent().unwrap_or(Path::new("/"));
     Ok(checked.map(|mut spec| {
         spec.topology.nodes.iter_mut().for_each(|node| node.host.below(directory));
+        spec.description.nodes.iter_mut().for_each(|node| node.host.below(directory));
         spec
     }))
 }

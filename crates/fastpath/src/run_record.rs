@@ -2,7 +2,7 @@
 //! network and the machine; and audits as JUnit XML, for continuous integration.
 
 use crate::{DEFAULT_SEED, Loaded};
-use fastpath_lab::audit::{Audit, Judgement, Pair};
+use fastpath_audit::{Audit, Judgement, Pair};
 use fastpath_measure::this_machine;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -116,7 +116,7 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
     use fastpath_engine::FrameAccounting;
-    use fastpath_lab::audit::{AuditVerdict, LossFigures, RateFigures, Rtt};
+    use fastpath_audit::{AuditVerdict, LossFigures, RateFigures, Rtt};
 
     #[test]
     fn each_figure_is_a_test_case_and_names_are_escaped() {

@@ -286,7 +286,12 @@ proptest! {
         let text = description.to_json().to_string();
         prop_assert_eq!(&Description::from_json(&text, NO_FILES).unwrap(), &description);
         match resolve(&description, NO_FILES) {
-            Ok((topology, _)) => prop_assert_eq!(again(&topology, NO_FILES), topology),
+            Ok((topology, _)) => {
+                prop_assert_eq!(&again(&topology, NO_FILES), &topology);
+                // In its own place it has the same topology.
+                let resolved = fastpath_spec::resolve_in_place_of(&description, NO_FILES, &topology);
+                prop_assert_eq!(resolved.map(|(topology, _)| topology), Ok(topology));
+            }
             // A random trace and the rate of a link contradict each other.
             Err(mistakes) => prop_assert!(
                 mistakes.iter().all(|mistake| mistake.what.contains("a trace says when")),
@@ -294,4 +299,45 @@ proptest! {
             ),
         }
     }
+}
+
+/// What was assigned stays when the description changes, wherever the new lines are.
+#[test]
+fn a_description_in_place_of_another_keeps_what_was_assigned() {
+    let (first, _) = fastpath_spec::parse(
+        "[host.a]\n[host.b]\n[switch.s]\n[host.c]\n[host.d]\n[[link]]\nbetween = ['a', 's']\n\
+         [[link]]\nbetween = ['b', 's']\n[[link]]\nbetween = ['c', 'd']\n[[link]]\nbetween = ['c', 's']",
+    )
+    .expect("a valid spec");
+    // A host and a link come first, b and its link go, and c's first link goes too.
+    let text = "[host.new]\n[host.a]\n[switch.s]\n[host.c]\n[host.d]\n[[link]]\nbetween = ['new', 's']\n\
+                [[link]]\nbetween = ['d', 'new']\n[[link]]\nbetween = ['a', 's']\n\
+                [[link]]\nbetween = ['c', 's']";
+    let description = read(text, NO_FILES).expect("a valid spec").0.description;
+    let (second, _) = fastpath_spec::resolve_in_place_of(&description, NO_FILES, &first).expect("valid");
+    let own = |topology: &Topology, node: &str, link: &str| {
+        let node = topology.node(topology.node_named(node).unwrap());
+        let id = topology.link_named(link).unwrap();
+        let interface = node.interfaces.iter().find(|interface| interface.link == id).unwrap();
+        (interface.name.clone(), interface.mac, interface.addresses.clone(), topology.link(id).stream)
+    };
+    for (node, link) in [("a", "a-s"), ("c", "c-s")] {
+        assert_eq!(own(&first, node, link), own(&second, node, link));
+    }
+    assert_eq!(own(&second, "c", "c-s").0, "eth1", "an interface is not renamed");
+    let shown = |node: &str, link: &str| {
+        let (name, mac, addresses, stream) = own(&second, node, link);
+        format!("{name} {} {} {stream}", mac.unwrap(), addresses[0])
+    };
+    // The lowest numbers that are free, not those of interfaces that go: an address in the subnet
+    // of the switch, a subnet, a stream.
+    assert_eq!(shown("new", "new-s"), "eth0 02:00:00:00:00:08 10.1.1.3/24 1");
+    assert_eq!(shown("d", "d-new"), "eth1 02:00:00:00:00:02 10.1.2.2/24 2");
+    // A given address comes first, and the others of its segment follow.
+    let given = text.replace("[host.a]", "[host.a]\naddress = '10.9.0.7/16'");
+    let description = read(&given, NO_FILES).expect("a valid spec").0.description;
+    let (third, _) = fastpath_spec::resolve_in_place_of(&description, NO_FILES, &second).expect("valid");
+    let subnet = third.nodes.iter().filter(|node| ["a", "c"].contains(&node.name.as_str()));
+    let subnet: Vec<String> = subnet.map(|node| node.interfaces[0].addresses[0].to_string()).collect();
+    assert_eq!(subnet, ["10.9.0.7/16", "10.9.0.3/16"]);
 }

@@ -14,7 +14,7 @@ use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -133,6 +133,15 @@ impl Claim {
         let partial = self.directory.join(format!(".{file}"));
         fs::write(&partial, content)?;
         fs::rename(partial, self.directory.join(file))
+    }
+
+    /// Writes a file of the directory in place: programs that see it elsewhere (a bind mount) see
+    /// the new content.
+    pub(crate) fn overwrite(&self, file: &str, content: &[u8]) -> io::Result<()> {
+        let mut open = File::options();
+        let file = open.write(true).create(true).truncate(false).open(self.directory.join(file))?;
+        file.write_all_at(content, 0)?;
+        file.set_len(content.len() as u64)
     }
 
     /// Ends the programs of the lab and removes its directory. Returns the number of programs.

@@ -83,13 +83,34 @@ pub enum EnterError {
 /// process cannot move into, the program becomes a child, which ends with this thread. The process
 /// must be single-threaded; after a failure it may be inside the host's namespaces.
 pub fn exec(lab: &str, host: &str, argv: &[OsString]) -> Result<Child, EnterError> {
-    let (directory, state) = alive(lab)?;
     let (program, arguments) = argv.split_first().ok_or(EnterError::NoProgram)?;
-    let base = state::base();
-    let host_state = host_of(lab, host, &state)?;
     let mut command = Command::new(program);
-    command.args(arguments).envs(&host_state.env).envs(environment(lab, host, &base));
-    let failed = |source| EnterError::Program { program: program.to_string_lossy().into_owned(), source };
+    command.args(arguments);
+    start(lab, host, command)
+}
+
+/// Replaces this process by a shell in a host, as [`exec`] does: $SHELL, or sh. Its prompt names
+/// the host.
+///
+/// # Errors
+/// See [`EnterError`].
+pub fn exec_shell(lab: &str, host: &str) -> Result<Child, EnterError> {
+    let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
+    let mut command = Command::new(shell.unwrap_or_else(|| "sh".into()));
+    // A shell without start-up files takes PS1. bash sets its own there, and runs PROMPT_COMMAND
+    // before each prompt.
+    command.env("PS1", format!("({host}) $ "));
+    let named = format!("case $PS1 in '({host}) '*) ;; *) PS1=\"({host}) $PS1\" ;; esac");
+    command.env("PROMPT_COMMAND", named);
+    start(lab, host, command)
+}
+
+fn start(lab: &str, host: &str, mut command: Command) -> Result<Child, EnterError> {
+    let (directory, state) = alive(lab)?;
+    let host_state = host_of(lab, host, &state)?;
+    command.envs(&host_state.env).envs(environment(lab, host, &state::base()));
+    let program = command.get_program().to_string_lossy().into_owned();
+    let failed = |source| EnterError::Program { program: program.clone(), source };
     match enter(host, host_state, &directory, &state)? {
         (Boundary::Cgroup(_), Inside::View(_)) => Err(failed(command.exec())),
         // A process cannot move into a PID namespace; its children can.
@@ -109,6 +130,11 @@ fn host_of<'s>(lab: &str, host: &str, state: &'s State) -> Result<&'s HostState,
         let have = state.hosts.keys().cloned().collect();
         EnterError::NoSuchHost { lab: lab.to_owned(), host: host.to_owned(), have }
     })
+}
+
+/// Returns whether a lab of that name is up and has that host.
+pub fn is_host(lab: &str, host: &str) -> bool {
+    state::alive(lab).ok().flatten().is_some_and(|(_, state)| state.hosts.contains_key(host))
 }
 
 /// Returns the directory and state of a lab that is up.

@@ -17,18 +17,17 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::process::{Child, ChildStdin};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// A host of a running lab.
 #[derive(Debug)]
 pub struct Host {
-    /// Its node in the topology.
-    pub node: NodeId,
     /// Its name in the topology.
     pub name: String,
-    /// Addresses with prefix lengths, in the order of the interfaces.
-    pub addresses: Vec<IpNet>,
+    /// What another topology changes while programs run.
+    placement: Mutex<Placement>,
     /// The namespace in which its programs run.
     pub namespace: HostNamespace,
     /// Where its programs run besides.
@@ -39,6 +38,21 @@ pub struct Host {
     pub(crate) first: Option<Child>,
     /// The standard input of the first process of its container, which waits for its end.
     pub(crate) _input: Option<ChildStdin>,
+}
+
+/// A host in the topology.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Placement {
+    node: NodeId,
+    addresses: Vec<IpNet>,
+}
+
+/// What the programs of a host are given.
+#[derive(Debug)]
+pub(crate) struct HostParts {
+    pub(crate) namespace: HostNamespace,
+    pub(crate) inside: Inside,
+    pub(crate) env: BTreeMap<String, String>,
 }
 
 /// The network namespace of a host.
@@ -171,9 +185,9 @@ impl Host {
             bring_up_loopback(&mut netlink).map_err(failed(node, "lo", || "bringing it up".into()))?;
             let mut taps = Vec::new();
             for (place, interface) in node.interfaces.iter().enumerate() {
-                taps.push(attach(node, interface, &neighbors.of(id, place), &mut netlink)?);
+                taps.push(add_interface(node, interface, &neighbors.of(id, place), &mut netlink)?);
             }
-            for route in routes.iter().filter(|route| is_wanted(node, route)) {
+            for route in routes {
                 add_route(node, route, &node.interfaces[route.interface].name, &mut netlink)?;
             }
             for (name, value) in &node.sysctls {
@@ -183,25 +197,41 @@ impl Host {
         };
         let taps =
             namespace.within(work).map_err(failed(node, "lo", || "joining the namespace".into()))??;
-        let addresses = node.interfaces.iter().flat_map(|i| i.addresses.clone()).collect();
-        let mut host = Host::bare(node.name.clone(), addresses, namespace);
-        host.node = id;
+        let host = Host::bare(node.name.clone(), Vec::new(), namespace);
+        host.place(id, node);
         Ok((host, taps))
     }
 
     /// Returns a host of no topology, whose programs see the files of the machine. Its interfaces
     /// are those that the namespace has.
     pub fn bare(name: String, addresses: Vec<IpNet>, namespace: Namespace) -> Host {
-        Host {
-            node: NodeId(0),
-            name,
-            addresses,
-            namespace: HostNamespace::Own(namespace),
-            inside: Inside::View(View::default()),
-            env: BTreeMap::new(),
-            first: None,
-            _input: None,
-        }
+        let (inside, env) = (Inside::View(View::default()), BTreeMap::new());
+        let host = Host::of(name, HostParts { namespace: HostNamespace::Own(namespace), inside, env });
+        host.placement.lock().unwrap_or_else(PoisonError::into_inner).addresses = addresses;
+        host
+    }
+
+    /// Returns a host that has no place in a topology yet.
+    pub(crate) fn of(name: String, parts: HostParts) -> Host {
+        let HostParts { namespace, inside, env } = parts;
+        let placement = Mutex::new(Placement { node: NodeId(0), addresses: Vec::new() });
+        Host { name, placement, namespace, inside, env, first: None, _input: None }
+    }
+
+    /// Gives it the number and the addresses of `node`.
+    pub(crate) fn place(&self, id: NodeId, node: &Node) {
+        let addresses = node.interfaces.iter().flat_map(|interface| interface.addresses.clone()).collect();
+        *self.placement.lock().unwrap_or_else(PoisonError::into_inner) = Placement { node: id, addresses };
+    }
+
+    /// Returns its node in the topology.
+    pub fn node(&self) -> NodeId {
+        self.placement.lock().unwrap_or_else(PoisonError::into_inner).node
+    }
+
+    /// Returns its addresses with prefix lengths, in the order of the interfaces.
+    pub fn addresses(&self) -> Vec<IpNet> {
+        self.placement.lock().unwrap_or_else(PoisonError::into_inner).addresses.clone()
     }
 
     /// Returns whether its namespace is there. That of a host with `attach` may have ended.
@@ -214,8 +244,8 @@ impl Host {
 
     /// Returns its first address, IPv4 before IPv6, by which others reach it.
     pub fn address(&self) -> Option<IpAddr> {
-        let addresses = || self.addresses.iter().map(IpNet::addr);
-        addresses().find(IpAddr::is_ipv4).or_else(|| addresses().next())
+        let all: Vec<IpAddr> = self.addresses().iter().map(IpNet::addr).collect();
+        all.iter().find(|address| address.is_ipv4()).or(all.first()).copied()
     }
 }
 
@@ -230,7 +260,8 @@ impl Drop for Host {
     }
 }
 
-fn attach(
+/// Adds an interface of `node` to the namespace of the thread, with its addresses and neighbours.
+pub(crate) fn add_interface(
     node: &Node,
     interface: &Interface,
     neighbors: &[(IpAddr, [u8; 6])],
@@ -322,7 +353,7 @@ impl Quiet {
     }
 }
 
-/// Whether the kernel gets a route at start. The daemon of a router finds the others, and a static
+/// Whether the kernel gets a route. The daemon of a router finds the others, and a static
 /// route would win over those that it finds.
 fn is_wanted(node: &Node, route: &Route) -> bool {
     let daemon = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref());
@@ -336,16 +367,22 @@ fn needs_link_local(node: &Node) -> bool {
     daemon.is_some_and(|daemon| daemon.protocols.values().any(|settings| settings.unnumbered))
 }
 
-/// Adds a route, unless the kernel adds it itself for an address.
+/// Returns the interface of a route that the kernel gets; `None` if it adds the route itself for an
+/// address, or if a daemon finds it.
+pub(crate) fn interface_route<'n>(node: &'n Node, route: &Route) -> Option<&'n Interface> {
+    let interface = &node.interfaces[route.interface];
+    let own = interface.addresses.iter().any(|address| address.trunc() == route.prefix);
+    (is_wanted(node, route) && (route.via.is_some() || !own)).then_some(interface)
+}
+
+/// Adds a route that the kernel gets: see [`interface_route`].
 pub(crate) fn add_route(
     node: &Node,
     route: &Route,
     name: &str,
     netlink: &mut Netlink,
 ) -> Result<(), HostError> {
-    let interface = &node.interfaces[route.interface];
-    let own = interface.addresses.iter().any(|address| address.trunc() == route.prefix);
-    if route.via.is_none() && own {
+    if interface_route(node, route).is_none() {
         return Ok(());
     }
     let what = || match route.via {
@@ -373,11 +410,14 @@ fn quieten(node: &Node) {
     if node.is_router() {
         forward();
     }
-    if node.interfaces.len() > 1 {
-        // RFC 1812 §2.2.8.1: hosts are not routers. Each interface answers ARP only for its own
-        // addresses.
-        set("net/ipv4/conf/all/arp_ignore", "1");
-    }
+    answer_arp(node);
+}
+
+/// Sets for which addresses the interfaces of the thread's namespace answer ARP.
+pub(crate) fn answer_arp(node: &Node) {
+    // RFC 1812 §2.2.8.1: hosts are not routers. Where there are several interfaces, each answers
+    // only for its own addresses.
+    set("net/ipv4/conf/all/arp_ignore", if node.interfaces.len() > 1 { "1" } else { "0" });
 }
 
 /// Makes the namespace a router, with what the routers of the engine do where the kernel leaves a

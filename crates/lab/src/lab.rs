@@ -6,6 +6,7 @@ use crate::commands::Commands;
 use crate::ended::EndWatch;
 use crate::enter::{EnterError, alive};
 use crate::host::{Host, HostError, HostNamespace};
+use crate::limits::{self, NotEnough};
 use crate::names;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::netlink::{LinkParameters, Netlink};
@@ -17,6 +18,7 @@ use crate::scope::{self, Scope};
 use crate::state::{self, ClaimError, HOSTS, HostState, NamespaceState, RESOLV_CONF, State};
 use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use crate::variables;
+use fastpath_engine::control::{ApplyRequests, apply_requests};
 use fastpath_engine::port::Port;
 use fastpath_engine::{
     AttachError, Clock, EdgePorts, Notice, Options, Panicked, Report, Running, Sampler, StartError,
@@ -40,24 +42,30 @@ const CONTROL_SOCKET: &str = "control.sock";
 #[derive(Debug)]
 pub struct Lab {
     /// `None` only on drop.
-    engine: Option<Running>,
-    topology: Topology,
+    pub(crate) engine: Option<Running>,
+    pub(crate) topology: Topology,
+    /// Requests to change it; `None` if there are no hosts.
+    pub(crate) requests: Option<ApplyRequests>,
+    pub(crate) privilege: Privilege,
+    pub(crate) notice: Notice,
     /// Reports hosts that end before the lab; `None` if none can.
-    _ends: Option<EndWatch>,
+    pub(crate) ends: Option<EndWatch>,
     /// Attaches hosts again; `None` if none is attached.
     _attached: Option<AttachWatch>,
     /// Ends the connections of the lab to the machine when it is dropped.
     _uplinks: Vec<Uplink>,
     /// Ends the programs when it is dropped. `None` if there are no hosts.
-    _scope: Option<Scope>,
+    pub(crate) _scope: Option<Scope>,
     /// Dropped after the scope, which ends the commands that it waits for. `None` if there are no
     /// hosts.
     commands: Option<Commands>,
+    /// The commands of hosts that were added later.
+    pub(crate) added_commands: Vec<Commands>,
     /// `None` if there are no hosts.
-    programs: Option<Programs>,
-    hosts: Vec<Arc<Host>>,
+    pub(crate) programs: Option<Programs>,
+    pub(crate) hosts: Vec<Arc<Host>>,
     /// Dropped last: the name is free when nothing is left.
-    claim: Claim,
+    pub(crate) claim: Claim,
     name: String,
     base: PathBuf,
 }
@@ -113,6 +121,9 @@ pub enum UpError {
     /// The limit of open files is too low.
     #[error(transparent)]
     TooManyFiles(#[from] open_files::TooManyFiles),
+    /// The machine has too few namespaces or too little memory.
+    #[error(transparent)]
+    NotEnough(#[from] NotEnough),
     /// A host could not be made.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -171,7 +182,8 @@ impl Lab {
     /// `options.control` says.
     pub fn up(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let topology = topology.with_namespaces();
-        let containers = nodes::check(&topology)?;
+        let containers = nodes::check(&topology, |_| true)?;
+        limits::check(topology.hosts().count() as u64)?;
         routing::require(&topology)?;
         let mut forwarded = ForwardedPorts::bind(&topology)?;
         // Before the process may become another user.
@@ -210,7 +222,7 @@ impl Lab {
         }
         let attached = maker.watch();
         let mut uplinks = Vec::new();
-        for host in hosts.iter().filter(|host| topology.node(host.node).uplink.is_some()) {
+        for host in hosts.iter().filter(|host| topology.node(host.node()).uplink.is_some()) {
             let (directory, boundary) = (claim.directory(), scope.boundary());
             let parts =
                 UplinkParts { host, topology: &topology, directory, boundary, notice: &options.notice };
@@ -249,7 +261,9 @@ impl Lab {
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
         let LabParts { base, claim, privilege, scope, hosts, ports, attached, uplinks } = place;
-        let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), ..options };
+        let (apply, requests) = apply_requests();
+        let (apply, requests) = (scope.is_some().then_some(apply), scope.is_some().then_some(requests));
+        let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), apply, ..options };
         let notice = options.notice.clone();
         let engine = fastpath_engine::start(topology.clone(), ports, options)?;
         let clock = engine.clock();
@@ -260,17 +274,21 @@ impl Lab {
             boundary: scope.boundary().clone(),
         });
         let ends = EndWatch::start(&hosts, notice.clone());
-        let _ends = ends.map_err(|source| UpError::State { name: name.to_owned(), source })?;
+        let ends = ends.map_err(|source| UpError::State { name: name.to_owned(), source })?;
         let (engine, commands, _attached, _uplinks, _scope) = (Some(engine), None, attached, uplinks, scope);
         let name = name.to_owned();
         let mut lab = Lab {
             engine,
             topology,
-            _ends,
+            requests,
+            privilege,
+            notice: notice.clone(),
+            ends,
             _attached,
             _uplinks,
             _scope,
             commands,
+            added_commands: Vec::new(),
             programs,
             hosts,
             claim,
@@ -278,7 +296,7 @@ impl Lab {
             base,
         };
         let failed = |source| UpError::State { name: lab.name.clone(), source };
-        lab.publish(privilege).map_err(failed)?;
+        lab.publish().map_err(failed)?;
         if let Some(programs) = &lab.programs {
             routing::start(&lab.topology, programs, &lab.hosts)?;
         }
@@ -321,9 +339,9 @@ impl Lab {
 
     /// Starts the commands of the description. `None` if there are no hosts.
     fn start_commands(&self, clock: Clock, notice: Notice) -> Option<io::Result<Commands>> {
-        let host = |id: NodeId| self.hosts.iter().find(|host| host.node == id).map(Arc::clone);
+        let host = |id: NodeId| self.hosts.iter().find(|host| host.node() == id).map(Arc::clone);
         let first =
-            self.hosts.iter().map(|host| (Arc::clone(host), self.topology.node(host.node).exec.clone()));
+            self.hosts.iter().map(|host| (Arc::clone(host), self.topology.node(host.node()).exec.clone()));
         let timed = self.topology.commands.iter();
         let timed = timed.filter_map(|command| Some((host(command.host)?, command.clone())));
         let programs = self.programs.clone()?;
@@ -360,7 +378,9 @@ impl Lab {
         self.engine.take().expect("only this and drop take it").stop()
     }
 
-    fn publish(&self, privilege: Privilege) -> io::Result<()> {
+    /// Writes how other processes find the hosts, and their names.
+    pub(crate) fn publish(&self) -> io::Result<()> {
+        self.claim.overwrite(HOSTS, names::hosts(&self.topology).as_bytes())?;
         let namespace = |host: &Host| match &host.namespace {
             HostNamespace::Own(own) => NamespaceState::Held { fd: own.raw_fd(), inode: own.inode() },
             HostNamespace::Attached(there) => NamespaceState::Attached(there.name().to_string()),
@@ -369,11 +389,11 @@ impl Lab {
             namespace: namespace(host),
             inside: host.inside.clone(),
             env: host.env.clone(),
-            addresses: host.addresses.iter().map(ToString::to_string).collect(),
+            addresses: host.addresses().iter().map(ToString::to_string).collect(),
         };
         let state = State {
             pid: std::process::id() as i32,
-            user_namespace: privilege == Privilege::UserNamespace,
+            user_namespace: self.privilege == Privilege::UserNamespace,
             hosts: self.hosts.iter().map(|host| (host.name.clone(), place(host))).collect(),
         };
         self.claim.write(state::FILE, &serde_json::to_vec_pretty(&state)?)
@@ -382,7 +402,7 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        let _ = self.commands.as_mut().map(Commands::close);
+        self.commands.iter_mut().chain(&mut self.added_commands).for_each(Commands::close);
         // `down` returns the result; a drop only ends the engine.
         let _ = self.engine.take().map(Running::stop);
     }

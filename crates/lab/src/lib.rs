@@ -17,16 +17,21 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+mod adjust;
+mod apply;
 mod attach;
 mod claim;
 mod commands;
 mod container;
+mod differences;
 mod ended;
 mod enter;
 mod first;
 mod host;
+mod inspect;
 pub mod interpose;
 mod lab;
+mod limits;
 mod mounts;
 mod names;
 pub mod namespace;
@@ -43,11 +48,14 @@ mod state;
 mod uplink;
 mod variables;
 
+pub use apply::{ApplyError, ApplyMode};
 pub use attach::{AttachedNamespace, NotFound};
 pub use claim::ForeignDirectory;
-pub use enter::{EnterError, NO_PROGRAMS, exec};
+pub use enter::{EnterError, NO_PROGRAMS, exec, exec_shell, is_host};
 pub use host::{Host, HostError, HostNamespace};
+pub use inspect::{InspectedLab, InspectedNode, inspect};
 pub use lab::{Lab, UpError, control_socket};
+pub use limits::NotEnough;
 pub use namespace::{Namespace, NotPermitted};
 pub use neighbors::KnownNeighbors;
 pub use open_files::TooManyFiles;

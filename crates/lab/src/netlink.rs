@@ -137,19 +137,41 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
     }
 
+    /// Removes an address.
+    pub fn remove_address(&mut self, index: u32, address: IpNet) -> io::Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = family(address.addr());
+        message.header.prefix_len = address.prefix_len();
+        message.header.index = index;
+        message.attributes.push(AddressAttribute::Address(address.addr()));
+        message.attributes.push(AddressAttribute::Local(address.addr()));
+        self.request(RouteNetlinkMessage::DelAddress(message), 0)
+    }
+
     /// Sends packets for `to` out of the interface, to `via` if there is one.
     pub fn add_route(&mut self, index: u32, to: IpNet, via: Option<IpAddr>) -> io::Result<()> {
-        let mut message = RouteMessage::default();
-        message.header.address_family = family(to.addr());
-        message.header.destination_prefix_length = to.prefix_len();
-        message.header.table = RouteHeader::RT_TABLE_MAIN;
-        message.header.protocol = RouteProtocol::Static;
-        message.header.scope = if via.is_some() { RouteScope::Universe } else { RouteScope::Link };
-        message.header.kind = RouteType::Unicast;
-        message.attributes.push(RouteAttribute::Destination(RouteAddress::from(to.network())));
-        message.attributes.push(RouteAttribute::Oif(index));
-        message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
-        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_EXCL)
+        self.request(RouteNetlinkMessage::NewRoute(route(index, to, via)), NLM_F_CREATE | NLM_F_EXCL)
+    }
+
+    /// As [`Netlink::add_route`], in place of another route to `to`.
+    pub fn replace_route(&mut self, index: u32, to: IpNet, via: Option<IpAddr>) -> io::Result<()> {
+        self.request(RouteNetlinkMessage::NewRoute(route(index, to, via)), NLM_F_CREATE | NLM_F_REPLACE)
+    }
+
+    /// Removes a route.
+    pub fn remove_route(&mut self, index: u32, to: IpNet, via: Option<IpAddr>) -> io::Result<()> {
+        self.request(RouteNetlinkMessage::DelRoute(route(index, to, via)), 0)
+    }
+
+    /// Forgets neighbours. Those that are not known are ignored.
+    pub fn remove_neighbors(&mut self, index: u32, addresses: &[IpAddr]) {
+        for &address in addresses {
+            let mut message = NeighbourMessage::default();
+            message.header.family = family(address);
+            message.header.ifindex = index;
+            message.attributes.push(NeighbourAttribute::Destination(destination(address)));
+            let _ = self.request(RouteNetlinkMessage::DelNeighbour(message), 0);
+        }
     }
 
     /// Fills the neighbour table of an interface. The entries are as the kernel learns them (stale,
@@ -163,10 +185,7 @@ impl Netlink {
                 message.header.ifindex = index;
                 message.header.state = NeighbourState::Stale;
                 message.header.flags = NeighbourFlags::ExtLearned;
-                message.attributes.push(NeighbourAttribute::Destination(match address {
-                    IpAddr::V4(address) => NeighbourAddress::Inet(address),
-                    IpAddr::V6(address) => NeighbourAddress::Inet6(address),
-                }));
+                message.attributes.push(NeighbourAttribute::Destination(destination(address)));
                 message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
                 // The kernel works through a call in order and always reports errors, so the last
                 // acknowledgement says that all is done.
@@ -276,6 +295,28 @@ impl AddressMonitor {
             }
         }
         Ok(true)
+    }
+}
+
+/// Returns the message about a static route.
+fn route(index: u32, to: IpNet, via: Option<IpAddr>) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(to.addr());
+    message.header.destination_prefix_length = to.prefix_len();
+    message.header.table = RouteHeader::RT_TABLE_MAIN;
+    message.header.protocol = RouteProtocol::Static;
+    message.header.scope = if via.is_some() { RouteScope::Universe } else { RouteScope::Link };
+    message.header.kind = RouteType::Unicast;
+    message.attributes.push(RouteAttribute::Destination(RouteAddress::from(to.network())));
+    message.attributes.push(RouteAttribute::Oif(index));
+    message.attributes.extend(via.map(|via| RouteAttribute::Gateway(RouteAddress::from(via))));
+    message
+}
+
+fn destination(address: IpAddr) -> NeighbourAddress {
+    match address {
+        IpAddr::V4(address) => NeighbourAddress::Inet(address),
+        IpAddr::V6(address) => NeighbourAddress::Inet6(address),
     }
 }
 

@@ -3,14 +3,14 @@
 use crate::attach::{AttachWatch, Attachment, Removed};
 use crate::container::{self, ContainerFiles};
 use crate::first::Inside;
-use crate::host::{Host, HostError, HostNamespace};
+use crate::host::{Host, HostError, HostNamespace, HostParts};
 use crate::mounts::{Placed, View};
 use crate::namespace::Privilege;
 use crate::neighbors::KnownNeighbors;
 use crate::process::ProcessId;
 use crate::routing;
 use crate::scope::Scope;
-use crate::state::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF};
+use crate::state::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF, ROUTERS};
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
 use fastpath_net::Routes;
@@ -33,8 +33,8 @@ pub(crate) struct NodeMaker<'l> {
     pub(crate) notice: &'l Notice,
     /// The files of the hosts that are containers.
     containers: BTreeMap<NodeId, ContainerFiles>,
-    routes: Routes,
-    neighbors: KnownNeighbors<'l>,
+    pub(crate) routes: Routes,
+    pub(crate) neighbors: KnownNeighbors<'l>,
     attachments: Vec<Attachment>,
     /// The attached host of each namespace, by its inode.
     attached: BTreeMap<u64, String>,
@@ -83,8 +83,13 @@ impl<'l> NodeMaker<'l> {
                 let log = self.directory.join(format!("{}.log", node.name));
                 container::start(node, files, &view, (&directory, &log), self.privilege, prepare)
             };
-            let started = self.scope.within(&host.namespace, work).map_err(failed)?;
-            host.inside = Inside::Container(self.scope.first_process(started.pid).map_err(failed)?);
+            let started = self.scope.within(&host.namespace, work).and_then(|started| {
+                let first = self.scope.first_process(started.pid)?;
+                Ok((started, first))
+            });
+            // A lab that goes on without the host has none of its processes.
+            let (started, first) = started.inspect_err(|_| self.end(&host)).map_err(failed)?;
+            host.inside = Inside::Container(first);
             host.env = files.variables();
             host._input = started.input;
             return Ok((host, taps.into_iter().map(|tap| Box::new(tap) as Box<dyn Port>).collect()));
@@ -128,20 +133,20 @@ impl<'l> NodeMaker<'l> {
             self.notice
                 .send(&format!("host {host}: {attach} has an {wanted}: the interface is {name} there"));
         }
-        let host = Host {
-            node: id,
-            name: name(),
-            addresses: node.interfaces.iter().flat_map(|interface| interface.addresses.clone()).collect(),
-            namespace: HostNamespace::Attached(attachment.namespace.clone()),
-            inside: Inside::View(
-                self.view(node).map_err(|source| HostError::Files { host: name(), source })?,
-            ),
-            env: node.host.env.clone(),
-            first: None,
-            _input: None,
-        };
+        let view = self.view(node).map_err(|source| HostError::Files { host: name(), source })?;
+        let namespace = HostNamespace::Attached(attachment.namespace.clone());
+        let parts = HostParts { namespace, inside: Inside::View(view), env: node.host.env.clone() };
+        let host = Host::of(name(), parts);
+        host.place(id, node);
         self.attachments.push(attachment);
         Ok((host, ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()))
+    }
+
+    /// Ends the processes of a host.
+    fn end(&self, host: &Host) {
+        if let Some(namespace) = host.namespace.own() {
+            self.scope.boundary().end_in(namespace.inode());
+        }
     }
 
     /// Returns what the programs of a host see, and makes its directories.
@@ -178,14 +183,22 @@ impl<'l> NodeMaker<'l> {
     }
 }
 
-/// Checks what the hosts of a lab need of this machine, before anything is made. Returns the files
-/// of those that are containers.
+/// Returns the directories of a host below that of the lab.
+pub(crate) fn directories<'h>(directory: &'h Path, host: &'h str) -> impl Iterator<Item = PathBuf> + 'h {
+    [CONTAINERS, PRIVATE, ROUTERS].into_iter().map(move |kind| directory.join(kind).join(host))
+}
+
+/// Checks what the hosts that are `wanted` need of this machine, before anything is made. Returns
+/// the files of those that are containers.
 ///
 /// # Errors
 /// The first thing that is missing.
-pub(crate) fn check(topology: &Topology) -> Result<BTreeMap<NodeId, ContainerFiles>, HostError> {
+pub(crate) fn check(
+    topology: &Topology,
+    wanted: impl Fn(NodeId) -> bool,
+) -> Result<BTreeMap<NodeId, ContainerFiles>, HostError> {
     let mut containers = BTreeMap::new();
-    for (id, node) in topology.hosts() {
+    for (id, node) in topology.hosts().filter(|(id, _)| wanted(*id)) {
         let settings = &node.host;
         let missing = |key, what: String, instead| {
             Err(HostError::Missing { host: node.name.clone(), key, what, instead })

@@ -249,6 +249,26 @@ impl Boundary {
         found
     }
 
+    /// Ends the processes in the network namespace with this inode: SIGTERM, then SIGKILL.
+    pub(crate) fn end_in(&self, namespace: u64) {
+        let inode = |pid: &i32| Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino());
+        let there = || {
+            let all = self.processes();
+            all.into_iter().filter(|pid| inode(pid) == Some(namespace)).collect::<BTreeSet<i32>>()
+        };
+        let deadline = Instant::now() + GRACE;
+        let mut left = there();
+        self.terminate(left.iter());
+        let waits = |left: &BTreeSet<i32>| !left.iter().all(|pid| ignores_terminate(*pid));
+        while waits(&left) && Instant::now() < deadline {
+            thread::sleep(POLL);
+            left = there();
+        }
+        for process in left.iter().filter_map(|&pid| ProcessId::of(pid).ok()?.open().ok()?) {
+            let _ = process.signal(Signal::KILL);
+        }
+    }
+
     /// Sends SIGTERM to these processes of the scope.
     fn terminate<'p>(&self, pids: impl Iterator<Item = &'p i32>) {
         let open = |&pid: &i32| Some((pid, ProcessId::of(pid).ok()?.open().ok()??));

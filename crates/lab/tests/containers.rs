@@ -5,7 +5,8 @@ mod common;
 
 use common::{run, skip_test, up};
 use fastpath_engine::{Notice, Options};
-use fastpath_lab::{Lab, UpError};
+use fastpath_lab::{ApplyMode, Lab, UpError};
+use fastpath_spec::{NO_FILES, read};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -93,6 +94,36 @@ fn a_directory_of_files_is_a_host() {
     let (_, text) = run(&lab, "a", &["sh", "-c", look]);
     assert!(text.starts_with("b /bin\nx\n") && text.contains("protected"), "{text}");
     assert!(left(&mark).contains(&mark));
+    drop(lab);
+    assert_eq!(left(&mark), before);
+}
+
+#[test]
+fn a_container_comes_and_goes_while_the_lab_runs() {
+    let test = "a_container_comes_and_goes_while_the_lab_runs";
+    let Some(rootfs) = RootFs::make(test) else { return };
+    let mark = format!("96{}", std::process::id());
+    let before = left(&mark);
+    let base = "[host.b]\n[switch.s]\n[[link]]\nbetween = ['b', 's']\n";
+    let Some(mut lab) = up(test, base) else { return };
+    let with = format!(
+        "{base}[host.a]\nrootfs = '{}'\ncommand = ['sleep', '{mark}']\nprivate = '/mnt'\n\
+         [[link]]\nbetween = ['a', 's']\n",
+        rootfs.0.display()
+    );
+    let mut apply = |text: &str| {
+        let description = read(text, NO_FILES).unwrap().0.description;
+        lab.apply(&description, NO_FILES, ApplyMode::Change).unwrap_or_else(|error| panic!("{error}"));
+        left(&mark)
+    };
+    // Twice: nothing of the first is in the way of the second.
+    for _ in 0..2 {
+        assert!(apply(&with).contains(&mark));
+        assert_eq!(apply(base), before);
+    }
+    apply(&with);
+    let (output, text) = run(&lab, "a", &["ping", "-c1", "-W20", "b"]);
+    assert!(output.status.success(), "{text}");
     drop(lab);
     assert_eq!(left(&mark), before);
 }

@@ -27,7 +27,7 @@ fn await_success(lab: &Lab, node: &str, script: &str) {
 }
 
 fn v4(lab: &Lab, host: &str) -> IpAddr {
-    let addresses = lab.host(host).unwrap().addresses.iter().map(|net| net.addr());
+    let addresses = lab.host(host).unwrap().addresses().into_iter().map(|net| net.addr());
     addresses.into_iter().find(IpAddr::is_ipv4).expect("an IPv4 address")
 }
 
@@ -87,7 +87,8 @@ fn traffic_over_ospf_of_frr_moves_when_a_link_loses_its_carrier() {
     let (_, text) = run(&lab, "r", &["vtysh", "-c", "show ip ospf neighbor"]);
     assert!(text.contains("Full"), "{text}");
     // IPv6 converges too, and the machine has no files of the lab.
-    let b = lab.host("b").unwrap().addresses.iter().map(|net| net.addr()).find(IpAddr::is_ipv6).unwrap();
+    let b =
+        lab.host("b").unwrap().addresses().into_iter().map(|net| net.addr()).find(IpAddr::is_ipv6).unwrap();
     await_success(&lab, "a", &format!("ping -n -c1 -W1 {b}"));
     assert!(
         !std::path::Path::new("/run/frr/zebra.vty").exists()

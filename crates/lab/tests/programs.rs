@@ -32,7 +32,7 @@ const CHAIN: &str = r#"
 "#;
 
 fn address(lab: &Lab, host: &str, wanted: fn(&IpAddr) -> bool) -> IpAddr {
-    let addresses = lab.host(host).unwrap().addresses.iter().map(|net| net.addr());
+    let addresses = lab.host(host).unwrap().addresses().into_iter().map(|net| net.addr());
     addresses.into_iter().find(wanted).expect("an address of that family")
 }
 

@@ -35,7 +35,7 @@ fn kernel_routers_forward_beside_routers_of_the_engine() {
     let Some(lab) = up_with("kernel routers", "ping", MIXED) else { return };
     for wanted in [IpAddr::is_ipv4, IpAddr::is_ipv6] {
         let b = lab.host("b").unwrap();
-        let target = b.addresses.iter().map(|net| net.addr()).find(wanted).unwrap();
+        let target = b.addresses().iter().map(|net| net.addr()).find(wanted).unwrap();
         // Three routers decrement it.
         for (ttl, arrives) in [("4", true), ("3", false)] {
             let (output, text) =

@@ -61,7 +61,7 @@ pub fn check(text: &str, options: &Options) -> Checked<NetworkSpec> {
     if remarks.is_clean() {
         topology = resolve_into(&built.description, options.files, &mut remarks, &|path| built.offset(path));
     }
-    remarks.check(NetworkSpec { topology, ..NetworkSpec::default() })
+    remarks.check(NetworkSpec { topology, description: built.description, ..NetworkSpec::default() })
 }
 
 /// Reads a file as a description, without resolving it.

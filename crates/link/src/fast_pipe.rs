@@ -387,6 +387,15 @@ impl FastPipe {
         }
     }
 
+    /// Removes all packets.
+    pub(crate) fn drain<P>(&mut self, store: &mut Store<P>, mut lost: impl FnMut(P)) {
+        while let Some((_, packet)) = self.remove_first(store) {
+            lost(packet.into_packet().data);
+        }
+        (self.last, self.on_wire) = (None, None);
+        (self.queued, self.queued_bytes) = (0, 0);
+    }
+
     /// Removes the first packet of the list, due or not, and returns it with its time.
     fn remove_first<P>(&mut self, store: &mut Store<P>) -> Option<(Time, Held<P>)> {
         let first = self.first?;

@@ -8,7 +8,7 @@ use crate::fast_pipe::{DropCounts, DropCountsOf, FastPipe, IngressState};
 use crate::general_pipe::GeneralPipe;
 use crate::packet::{DropReason, Exit, Packet, Verdict};
 use crate::pipe_params::ParamTable;
-use crate::spec::{Change, PipeSpec};
+use crate::spec::{Change, LinkState, PipeSpec};
 use crate::store::{PopLimit, Store};
 use fastpath_units::{Rng, Time};
 use prefetch_index::prefetch_index;
@@ -42,6 +42,8 @@ pub(crate) struct PipeSet<P> {
     params: ParamTable,
     store: Store<P>,
     general: Vec<GeneralPipe<P>>,
+    /// Unused places in `general`.
+    free: Vec<u32>,
 }
 
 impl<P> PipeSet<P> {
@@ -49,6 +51,15 @@ impl<P> PipeSet<P> {
     /// so that it does not move.
     pub(crate) fn new<'s>(
         pipes: impl ExactSizeIterator<Item = PipeInit<'s>>,
+        packets_max: usize,
+        departures: DepartureTimes,
+    ) -> PipeSet<P> {
+        PipeSet::prepared(pipes.map(Some), packets_max, departures)
+    }
+
+    /// As [`PipeSet::new`], with pipes that [`PipeSet::rearrange`] will replace: `None`.
+    pub(crate) fn prepared<'s>(
+        pipes: impl ExactSizeIterator<Item = Option<PipeInit<'s>>>,
         packets_max: usize,
         departures: DepartureTimes,
     ) -> PipeSet<P> {
@@ -61,8 +72,14 @@ impl<P> PipeSet<P> {
             params: ParamTable::default(),
             store: Store::new(packets_max),
             general: Vec::new(),
+            free: Vec::new(),
         };
-        for PipeInit { spec, rng } in pipes {
+        for pipe in pipes {
+            let Some(PipeInit { spec, rng }) = pipe else {
+                set.fast.push(FastPipe::new(u32::MAX, 0));
+                set.ingress.push(IngressState::new(Rng::new(0)));
+                continue;
+            };
             let params = if departures == DepartureTimes::Recorded || GeneralPipe::<P>::needed_for(spec) {
                 set.general.push(GeneralPipe::new(spec, rng.clone()));
                 GENERAL | (set.general.len() as u32 - 1)
@@ -77,6 +94,68 @@ impl<P> PipeSet<P> {
 
     pub(crate) fn len(&self) -> usize {
         self.fast.len()
+    }
+
+    /// Takes the pipes of `prepared` in place of its own, except that pipe `id` stays the one that
+    /// had the number `from[id]`, if that is a number. The pipes of `removed` end: their packets go
+    /// to `lost`, with the former number. Labels are those of `prepared`, which is left with the
+    /// memory that is no longer needed.
+    pub(crate) fn rearrange(
+        &mut self,
+        now: Time,
+        prepared: &mut PipeSet<P>,
+        from: &[Option<u32>],
+        removed: &[u32],
+        mut lost: impl FnMut(u32, P),
+    ) {
+        for &id in removed {
+            self.drain(now, id, &mut lost);
+        }
+        for (id, from) in from.iter().enumerate() {
+            let Some(from) = *from else {
+                self.admit(prepared, id);
+                continue;
+            };
+            let (label, from) = (prepared.fast[id].label, from as usize);
+            std::mem::swap(&mut prepared.fast[id], &mut self.fast[from]);
+            std::mem::swap(&mut prepared.ingress[id], &mut self.ingress[from]);
+            prepared.drops[id] = self.drops[from];
+            prepared.fast[id].label = label;
+        }
+        std::mem::swap(&mut self.fast, &mut prepared.fast);
+        std::mem::swap(&mut self.ingress, &mut prepared.ingress);
+        std::mem::swap(&mut self.drops, &mut prepared.drops);
+    }
+
+    /// Empties a pipe and releases its parameters.
+    fn drain(&mut self, now: Time, id: u32, lost: &mut impl FnMut(u32, P)) {
+        let fast = &mut self.fast[id as usize];
+        let Some(general) = fast.general() else {
+            fast.drain(&mut self.store, |packet| lost(id, packet));
+            return self.params.leave(fast.params);
+        };
+        let pipe = &mut self.general[general];
+        // What is not in the delay line leaves at once, and the rest at the end of time.
+        pipe.change(now, &Change { state: Some(LinkState::Down), ..Change::default() });
+        while let Some(exit) = pipe.pop(Time::MAX) {
+            lost(id, exit.packet.data);
+        }
+        self.free.push(general as u32);
+    }
+
+    /// Moves the parameters of a new pipe from `prepared` to this set.
+    fn admit(&mut self, prepared: &mut PipeSet<P>, id: usize) {
+        let fast = &mut prepared.fast[id];
+        let Some(general) = fast.general() else {
+            fast.params = self.params.join(&prepared.params.get(fast.params).spec());
+            return;
+        };
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.general.push(GeneralPipe::new(&PipeSpec::default(), Rng::new(0)));
+            self.general.len() as u32 - 1
+        });
+        std::mem::swap(&mut self.general[place as usize], &mut prepared.general[general]);
+        fast.params = GENERAL | place;
     }
 
     #[inline]
@@ -248,13 +327,17 @@ impl<P> PipeSet<P> {
 
     /// Turns a fast pipe into a general pipe.
     fn generalise(&mut self, now: Time, index: usize) {
-        let general = GENERAL | self.general.len() as u32;
+        let place = self.free.pop().unwrap_or(self.general.len() as u32);
+        let general = GENERAL | place;
         let FastPipe { params, label, .. } = self.fast[index];
         let fast = std::mem::replace(&mut self.fast[index], FastPipe::new(general, label));
         let ingress = std::mem::replace(&mut self.ingress[index], IngressState::new(Rng::new(0)));
         let params = self.params.take(params);
         let state = fast.into_state(ingress, params, &self.drops[index], &mut self.store, now);
-        self.general.push(GeneralPipe::from(state));
+        match self.general.get_mut(place as usize) {
+            Some(unused) => *unused = GeneralPipe::from(state),
+            None => self.general.push(GeneralPipe::from(state)),
+        }
     }
 
     /// See [`Pipe::queue`](crate::Pipe::queue).

@@ -70,6 +70,40 @@ impl<P> Pipes<P> {
         Pipes::of(PipeSet::new(pipes, packets_max, DepartureTimes::Recorded))
     }
 
+    /// Creates pipes beside running ones, for [`Pipes::rearrange`]: new ones, and `None` for those
+    /// that run already.
+    pub fn prepared<'s>(
+        pipes: impl ExactSizeIterator<Item = Option<PipeInit<'s>>>,
+        records_departures: bool,
+    ) -> Pipes<P> {
+        let departures = if records_departures { DepartureTimes::Recorded } else { DepartureTimes::Ignored };
+        Pipes::of(PipeSet::prepared(pipes, 0, departures))
+    }
+
+    /// Takes the pipes and labels of `prepared` in place of its own at `now`. Pipe `id` stays the
+    /// one that had the number `from[id]`, with its packets, counters and random numbers, if that
+    /// is a number. The pipes of `removed` end: their packets go to `lost`, with the former number
+    /// of the pipe. `prepared` is left with the memory that is no longer needed.
+    ///
+    /// Takes time in proportion to the number of pipes.
+    pub fn rearrange(
+        &mut self,
+        now: Time,
+        prepared: &mut Pipes<P>,
+        from: &[Option<u32>],
+        removed: &[u32],
+        lost: impl FnMut(u32, P),
+    ) {
+        self.set.rearrange(now, &mut prepared.set, from, removed, lost);
+        self.active = None;
+        std::mem::swap(&mut self.wheel, &mut prepared.wheel);
+        for id in 0..self.set.len() as u32 {
+            if let Some(at) = self.set.next_at(id) {
+                self.wheel.schedule(id, at);
+            }
+        }
+    }
+
     fn of(set: PipeSet<P>) -> Pipes<P> {
         Pipes { wheel: Wheel::new(set.len()), set, active: None }
     }

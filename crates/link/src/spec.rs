@@ -56,6 +56,11 @@ macro_rules! parameters {
                 )*
             }
 
+            /// Returns the change of the parameters that differ, to their values in `to`.
+            pub fn between(from: &PipeSpec, to: &PipeSpec) -> Change {
+                Change { $($name: (from.$name != to.$name).then(|| to.$name.clone()),)* }
+            }
+
             /// Writes the new values into `spec`.
             pub fn apply_to(&self, spec: &mut PipeSpec) {
                 $(

@@ -8,7 +8,7 @@ use crate::fate::{NodeAction, Reason};
 use crate::pool::{Frame, FramePool};
 use fastpath_units::{Duration, Time};
 use fastpath_wire::MacAddr;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of learned addresses. With a full table, frames to new addresses are flooded.
 const TABLE_MAX: usize = 16_384;
@@ -31,6 +31,23 @@ struct Learned {
 impl Bridge {
     pub(crate) fn new(forwarding: Vec<bool>) -> Bridge {
         Bridge { forwarding, table: BTreeMap::new() }
+    }
+
+    /// Takes over the addresses that `old`, the same switch before a change of the topology, has
+    /// learned. `place` returns the number of a former interface. The addresses in `moved` are not
+    /// where they were.
+    pub(crate) fn take_over(
+        &mut self,
+        old: &mut Bridge,
+        place: impl Fn(usize) -> Option<usize>,
+        moved: &BTreeSet<MacAddr>,
+    ) {
+        self.table = std::mem::take(&mut old.table);
+        self.table.retain(|mac, learned| {
+            let interface = place(learned.interface).filter(|_| !moved.contains(mac));
+            learned.interface = interface.unwrap_or_default();
+            interface.is_some()
+        });
     }
 
     pub(crate) fn receive(

@@ -129,6 +129,15 @@ impl CaptureTap {
         self.running.push(RunningCapture { order, chunk: CaptureChunk::new() });
     }
 
+    /// Follows a change of the topology: `from` has by pipe its former number, if it stays. Pipes
+    /// that are new are in no capture.
+    pub fn rearrange(&mut self, from: &[Option<u32>]) {
+        for capture in &mut self.running {
+            let former = &capture.order.interfaces;
+            capture.order.interfaces = from.iter().map(|pipe| former[(*pipe)? as usize]).collect();
+        }
+    }
+
     /// Ends a capture: passes on what it has and drops its sink.
     pub fn end(&mut self, id: u64) {
         self.running.retain_mut(|capture| {

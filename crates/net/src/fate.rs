@@ -37,6 +37,8 @@ pub enum Reason {
     NatFragment,
     /// An OpenFlow switch did not output the frame.
     Switch(fastpath_switch::outcome::DropReason),
+    /// The link or router that held the frame was removed.
+    Removed,
     /// An OpenFlow switch without a controller sent the frame to its controller.
     NoController,
 }
@@ -61,6 +63,7 @@ impl Reason {
             Reason::NatFragment => "nat-fragment",
             Reason::Switch(reason) => reason.name(),
             Reason::NoController => "no-controller",
+            Reason::Removed => "removed",
         }
     }
 }

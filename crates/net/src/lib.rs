@@ -34,6 +34,8 @@
 mod accounting;
 mod bridge;
 pub mod capture;
+mod change;
+mod difference;
 mod fate;
 pub mod flows;
 mod id;
@@ -53,13 +55,15 @@ mod schedule;
 mod wiring;
 
 pub use accounting::FrameAccounting;
+pub use change::TopologyChange;
+pub use difference::Difference;
 pub use fate::Reason;
 pub use id::{Edge, EdgeId, Location, PipeId};
 pub use nat::{NatCounters, NatProtocol, NatSession};
 pub use network::{Delivery, Network, Options};
 pub use observer::{Observer, Passage};
 pub use openflow::{Executors, MakeExecutor};
-pub use part::Part;
+pub use part::{Part, PartsError};
 pub use pool::{FRAME_MAX, Frame, FramePool, SegmentFrames, SegmentRun, UnusedMemory};
 pub use route::{Fib, NextHop, Route, Routes};
 pub use schedule::{LinkChange, ScheduleFull};

@@ -24,6 +24,9 @@ pub(crate) type NeighborKey = (usize, IpAddr);
 
 #[derive(Debug, Default)]
 pub(crate) struct Neighbors {
+    /// The stations of the topology.
+    known: BTreeMap<NeighborKey, MacAddr>,
+    /// What stations have said since, which comes first.
     resolved: BTreeMap<NeighborKey, MacAddr>,
     /// The time of the latest request for each unresolved address.
     requested: BTreeMap<NeighborKey, Time>,
@@ -55,8 +58,44 @@ pub(crate) enum RequestState {
 }
 
 impl Neighbors {
+    /// Creates the table of a router that knows these stations of the topology.
+    pub(crate) fn knowing(known: BTreeMap<NeighborKey, MacAddr>) -> Neighbors {
+        Neighbors { known, ..Neighbors::default() }
+    }
+
     pub(crate) fn resolve(&self, neighbor: NeighborKey) -> Option<MacAddr> {
-        self.resolved.get(&neighbor).copied()
+        self.resolved.get(&neighbor).or_else(|| self.known.get(&neighbor)).copied()
+    }
+
+    /// Takes over what `old` has learned and the frames that wait in it. `place` returns the number
+    /// of a former interface; frames without one go to `lost`.
+    pub(crate) fn take_over(
+        &mut self,
+        old: &mut Neighbors,
+        place: impl Fn(usize) -> Option<usize>,
+        mut lost: impl FnMut(Frame),
+    ) {
+        let key = |(interface, ip): NeighborKey| Some((place(interface)?, ip));
+        for (neighbor, mac) in std::mem::take(&mut old.resolved) {
+            let Some(now) = key(neighbor) else { continue };
+            // What the topology says about a station is newer than what was heard before.
+            if !self.known.contains_key(&now) {
+                self.resolved.insert(now, mac);
+            }
+        }
+        self.requested = std::mem::take(&mut old.requested)
+            .into_iter()
+            .filter_map(|(k, at)| Some((key(k)?, at)))
+            .collect();
+        for Waiting { since, neighbor, frame } in std::mem::take(&mut old.waiting) {
+            match (key(neighbor), place(frame.received_on)) {
+                (Some(neighbor), Some(received_on)) => {
+                    let frame = UnresolvedFrame { received_on, ..frame };
+                    self.waiting.push_back(Waiting { since, neighbor, frame });
+                }
+                _ => lost(frame.frame),
+            }
+        }
     }
 
     /// Learns an address and passes the frames that waited for it to `release`.
@@ -65,7 +104,11 @@ impl Neighbors {
         if mac.is_multicast() || (is_full && !self.resolved.contains_key(&neighbor)) {
             return;
         }
-        self.resolved.insert(neighbor, mac);
+        if self.known.get(&neighbor) == Some(&mac) {
+            self.resolved.remove(&neighbor);
+        } else {
+            self.resolved.insert(neighbor, mac);
+        }
         if self.requested.remove(&neighbor).is_none() {
             return;
         }
@@ -113,6 +156,11 @@ impl Neighbors {
     pub(crate) fn pop_expired(&mut self, at: Time) -> Option<UnresolvedFrame> {
         self.expires_at().filter(|end| *end <= at)?;
         self.waiting.pop_front().map(|oldest| oldest.frame)
+    }
+
+    /// Takes out all waiting frames.
+    pub(crate) fn empty(&mut self, take: impl FnMut(Frame)) {
+        self.waiting.drain(..).map(|waiting| waiting.frame.frame).for_each(take);
     }
 
     /// Returns the number of waiting frames.

@@ -69,28 +69,28 @@ pub struct Delivery {
 /// A running network. See the head of this file.
 #[derive(Debug)]
 pub struct Network<O = ()> {
-    topology: Topology,
+    pub(crate) topology: Topology,
     pool: FramePool,
     observer: O,
     /// Two per link: forward at `2 × link`, backward at `2 × link + 1`. The label of a pipe is its
     /// [`PipeEnd`].
-    pipes: Pipes<Frame>,
-    nodes: Vec<RunningNode>,
-    node_ports: Vec<NodePort>,
+    pub(crate) pipes: Pipes<Frame>,
+    pub(crate) nodes: Vec<RunningNode>,
+    pub(crate) node_ports: Vec<NodePort>,
     /// By edge: the pipe that leads away from it.
-    first_pipes: Vec<u32>,
-    schedule: Schedule,
+    pub(crate) first_pipes: Vec<u32>,
+    pub(crate) schedule: Schedule,
     /// Links whose state has been set since [`Network::take_state_changes`].
-    state_changes: BTreeSet<LinkId>,
+    pub(crate) state_changes: BTreeSet<LinkId>,
     /// How often link states have changed. The routes of routers follow if they are dynamic.
-    state_version: u64,
+    pub(crate) state_version: u64,
     /// What the links join in their current states; `None` until a router needs it.
-    live_links: Option<LiveLinks>,
+    pub(crate) live_links: Option<LiveLinks>,
     /// A lower bound of the time at which the next frame expires that waits for a neighbor of a
     /// router.
-    expires_at: Option<Time>,
-    now: Time,
-    due: VecDeque<Delivery>,
+    pub(crate) expires_at: Option<Time>,
+    pub(crate) now: Time,
+    pub(crate) due: VecDeque<Delivery>,
     /// The actions of the current node; empty between frames, kept to reuse the memory.
     actions: Vec<NodeAction>,
     counters: FrameCounters,
@@ -459,7 +459,7 @@ impl<O: Observer> Network<O> {
     }
 
     /// Applies all scheduled changes due at `at`.
-    fn apply_scheduled(&mut self, at: Time) {
+    pub(crate) fn apply_scheduled(&mut self, at: Time) {
         while let Some((link, direction, change)) = self.schedule.pop(at, &self.topology) {
             self.change(at, link, direction, &change);
         }
@@ -472,7 +472,7 @@ impl<O: Observer> Network<O> {
         self.apply_scheduled(at);
     }
 
-    fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
+    pub(crate) fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
         for index in direction.pipes() {
             self.pipes.change(at, 2 * link.0 + index as u32, change);
         }
@@ -657,7 +657,7 @@ impl<O: Observer> Network<O> {
         self.discard(at, frame, reason);
     }
 
-    fn discard(&mut self, at: Time, frame: Frame, reason: Reason) {
+    pub(crate) fn discard(&mut self, at: Time, frame: Frame, reason: Reason) {
         self.counters.count_drop(reason);
         self.observer.ended(at, &frame, Some(reason));
         self.pool.free(frame);

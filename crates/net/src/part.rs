@@ -20,6 +20,23 @@ pub struct Part {
     pub edges: Vec<EdgeId>,
 }
 
+/// Why a topology cannot take the place of another one that runs in several parts.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PartsError {
+    /// Links of several parts exchange frames in the new topology. One of each is named.
+    #[error(
+        "links {0} and {1} run on different workers and cannot be joined while they run: write \
+         workers = 1 in [engine], or --workers 1, and start the network again"
+    )]
+    Joined(String, String),
+    /// The new topology has groups, which need one part.
+    #[error(
+        "groups need one worker, and the network runs on several: write workers = 1 in [engine], or \
+         --workers 1, and start the network again"
+    )]
+    Groups,
+}
+
 impl Part {
     /// Splits a topology into at most `count` parts with similar numbers of links. A topology with
     /// groups stays in one part.
@@ -41,6 +58,44 @@ impl Part {
         groups.iter_mut().for_each(|links| links.sort_unstable());
         groups.sort();
         groups.iter().map(|links| Part::of(topology, links)).collect()
+    }
+
+    /// Splits a topology that takes the place of another one, of which `part` returns the part of a
+    /// link by its name. Each link stays in its part, and components without such a link go to
+    /// the part with the fewest links. Some of the `count` parts may be empty.
+    ///
+    /// # Errors
+    /// See [`PartsError`].
+    pub fn follow(
+        topology: &Topology,
+        count: usize,
+        part: impl Fn(&str) -> Option<usize>,
+    ) -> Result<Vec<Part>, PartsError> {
+        if count == 1 {
+            return Ok(vec![Part::whole(topology)]);
+        }
+        if !topology.groups.is_empty() {
+            return Err(PartsError::Groups);
+        }
+        let mut groups: Vec<Vec<usize>> = vec![Vec::new(); count];
+        let mut new = Vec::new();
+        for links in components(topology) {
+            let name = |link: usize| topology.links[link].name.as_str();
+            let mut kept = links.iter().filter_map(|&link| Some((link, part(name(link))?)));
+            let Some((first, place)) = kept.next() else {
+                new.push(links);
+                continue;
+            };
+            if let Some((other, _)) = kept.find(|(_, other)| *other != place) {
+                return Err(PartsError::Joined(name(first).to_owned(), name(other).to_owned()));
+            }
+            groups[place].extend(links);
+        }
+        for links in new {
+            groups.iter_mut().min_by_key(|group| group.len()).expect("at least one").extend(links);
+        }
+        groups.iter_mut().for_each(|links| links.sort_unstable());
+        Ok(groups.iter().map(|links| Part::of(topology, links)).collect())
     }
 
     fn whole(topology: &Topology) -> Part {

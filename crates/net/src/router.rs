@@ -22,7 +22,7 @@ use fastpath_wire::icmp::IcmpError;
 use fastpath_wire::translate::Rewrite;
 use fastpath_wire::{Headers, MacAddr, NetworkLayer, build, ipv4, ipv6};
 use ipnet::IpNet;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// The first of the random streams that choose the hash functions of routers. Those of links are
@@ -99,13 +99,13 @@ impl Router {
             ports.iter_mut().for_each(|port| port.add_address(address.into()));
         }
         let own = ports.iter().flat_map(|port| port.addresses.iter().map(IpNet::addr)).collect();
-        let mut neighbors = Neighbors::default();
+        let mut known = BTreeMap::new();
         for index in 0..interfaces.len() {
             for (node, far) in segment::stations(topology, id, index) {
                 let station = &topology.node(node).interfaces[far];
                 for address in station.addresses.iter().filter(|_| node != id) {
-                    if let Some(mac) = station.mac {
-                        neighbors.learn((index, address.addr()), mac, |_| unreachable!("no frame waits"));
+                    if let Some(mac) = station.mac.filter(|mac| !mac.is_multicast()) {
+                        known.insert((index, address.addr()), mac);
                     }
                 }
             }
@@ -117,7 +117,7 @@ impl Router {
             fib_version: fib.is_none().then_some(u64::MAX),
             fib: fib.unwrap_or_default(),
             hash_seed: Rng::stream(seed, HASH_STREAM | stream).next_u64(),
-            neighbors,
+            neighbors: Neighbors::knowing(known),
             nat,
         }
     }
@@ -129,6 +129,31 @@ impl Router {
             self.fib = compute();
             self.fib_version = Some(version);
         }
+    }
+
+    /// Takes over what `old`, the same router before a change of the topology, has learned and
+    /// holds. `place` returns the number of a former interface. Frames whose interface is gone go
+    /// to `lost`.
+    pub(crate) fn take_over(
+        &mut self,
+        old: &mut Router,
+        place: impl Fn(usize) -> Option<usize>,
+        lost: impl FnMut(Frame),
+    ) {
+        if let (Some(new), Some(old)) = (&mut self.nat, &mut old.nat) {
+            new.take_over(old, &place);
+        }
+        // Flows keep their paths.
+        self.hash_seed = old.hash_seed;
+        self.neighbors.take_over(&mut old.neighbors, place, lost);
+    }
+
+    /// Takes out the frames that wait for a neighbor or a fragment.
+    pub(crate) fn empty(&mut self, mut take: impl FnMut(Frame)) {
+        while let Some(frame) = self.nat.as_mut().and_then(|nat| nat.pop_expired(Time::MAX)) {
+            take(frame);
+        }
+        self.neighbors.empty(take);
     }
 
     /// Returns when the next frame expires that waits for a neighbor.

@@ -81,6 +81,48 @@ impl Schedule {
         schedule
     }
 
+    /// Takes over the state of `old` at `now`, after all changes that are due by then. `tracks` and
+    /// `groups` have the former number of each track and group that stays, `place` that of a link.
+    /// A track that is new starts now if its group has started, and events in the past do not
+    /// happen.
+    pub(crate) fn take_over(
+        &mut self,
+        old: &mut Schedule,
+        now: Time,
+        (topology, tracks, groups): (&Topology, &[Option<usize>], &[Option<usize>]),
+        place: impl Fn(LinkId) -> Option<LinkId>,
+    ) {
+        self.next_event = topology.events.partition_point(|event| event.at <= now);
+        self.requested = std::mem::take(&mut old.requested)
+            .into_iter()
+            .filter_map(|(key, (link, direction, change))| Some((key, (place(link)?, direction, change))))
+            .collect();
+        self.requested_count = old.requested_count;
+        for (awaiting, group) in self.awaiting.iter_mut().zip(groups) {
+            *awaiting &= group.is_none_or(|group| old.awaiting[group]);
+        }
+        self.awaits_packet = self.awaiting.contains(&true);
+        self.steps.clear();
+        for (index, track) in topology.tracks.iter().enumerate() {
+            if let Some(former) = tracks[index] {
+                self.players[index] = old.players[former];
+                self.steps.extend(self.players[index].step_at.map(|at| Reverse((at, index))));
+                continue;
+            }
+            let start = match track.group.map_or(Start::At(Time::ZERO), |group| topology.groups[group].start)
+            {
+                Start::At(at) => Some(at.max(now)),
+                Start::FirstPacket => track.group.filter(|&group| !self.awaiting[group]).map(|_| now),
+                Start::Command => None,
+            };
+            match start {
+                Some(at) => self.start_track(index, at),
+                None => self.players[index].step_at = None,
+            }
+        }
+        self.update_next_at(topology);
+    }
+
     /// Returns the time of the next change.
     #[inline]
     pub(crate) fn next_at(&self) -> Option<Time> {

@@ -145,3 +145,32 @@ fn parts_have_similar_sizes() {
         Part::split(&topology, NonZeroUsize::new(3).unwrap()).iter().map(|part| part.links.len()).collect();
     assert_eq!(sizes, [34, 33, 33]);
 }
+
+#[test]
+fn parts_of_a_new_topology_stay_where_they_run() {
+    let old = "[host.a]\n[host.b]\n[host.c]\n[host.d]\n[[link]]\nbetween = ['a', 'b']\n\
+               [[link]]\nbetween = ['c', 'd']\n";
+    let whole = |text: &str| spec::parse(text).expect("a valid spec").0;
+    let parts = Part::split(&whole(old), NonZeroUsize::new(2).unwrap());
+    let part_of = |name: &str| parts.iter().position(|part| part.topology.link_named(name).is_some());
+    let follow = |more: &str| Part::follow(&whole(&format!("{more}{old}")), 2, part_of);
+    let names = |part: &Part| part.topology.links.iter().map(|link| link.name.clone()).collect::<Vec<_>>();
+    // A new component goes to the part with fewer links, and one that a part has stays there.
+    let more = "[host.e]\n[switch.s]\n[[link]]\nbetween = ['e', 's']\n[[link]]\nbetween = ['a', 's']\n\
+                [[link]]\nname = 'a-b-2'\nbetween = ['a', 'b']\n";
+    let followed = follow(more).unwrap();
+    assert_eq!(
+        followed.iter().map(names).collect::<Vec<_>>(),
+        [vec!["e-s", "a-s", "a-b"], vec!["a-b-2", "c-d"]]
+    );
+    let followed =
+        Part::follow(&whole("[host.c]\n[host.d]\n[[link]]\nbetween = ['c', 'd']"), 2, part_of).unwrap();
+    assert_eq!(followed.iter().map(names).collect::<Vec<_>>(), [vec![], vec!["c-d".to_owned()]]);
+    let joined = whole(
+        "[host.a]\n[host.d]\n[router.b]\n[router.c]\n[[link]]\nbetween = ['a', 'b']\n\
+                        [[link]]\nbetween = ['c', 'd']\n[[link]]\nbetween = ['b', 'c']",
+    );
+    let why = Part::follow(&joined, 2, part_of).unwrap_err().to_string();
+    assert!(why.starts_with("links a-b and c-d run on different workers"), "{why}");
+    assert!(why.contains("write workers = 1"), "{why}");
+}

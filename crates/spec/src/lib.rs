@@ -82,7 +82,7 @@ pub use reader::{
     Files, NO_FILES, NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change,
     parse_changes, read, read_json, resolve_into,
 };
-pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve};
+pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,

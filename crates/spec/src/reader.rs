@@ -74,6 +74,8 @@ pub struct NetworkSpec {
     pub topology: Topology,
     /// The settings of a run in real time.
     pub engine: EngineSettings,
+    /// What the topology was resolved from.
+    pub description: Description,
 }
 
 /// Reads the topology of a spec file that names no other files. The error is every mistake in the
@@ -119,7 +121,7 @@ fn check_document(document: Option<TreeTable>, mut remarks: Remarks, files: &Fil
     let Some(document) = document else { return remarks.check(NetworkSpec::default()) };
     let (description, places) = read_table(&document, files, &mut remarks);
     let topology = resolve_into(&description, files, &mut remarks, &|path| places.offset(path));
-    remarks.check(NetworkSpec { topology, engine: description.engine })
+    remarks.check(NetworkSpec { topology, engine: description.engine.clone(), description })
 }
 
 /// Resolves a description that was read from a text: the resolver's mistakes and warnings go to

@@ -4,6 +4,7 @@
 use super::replay;
 use crate::accounting::{print_lateness, print_report};
 use crate::network_args::NetworkArgs;
+use crate::network_file::ReadingArgs;
 use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
@@ -11,6 +12,7 @@ use clap::{Args, Subcommand};
 use fastpath::record::Recorder;
 use fastpath::run_record::{junit, with_origin};
 use fastpath_audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
+use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
 use std::env;
 use std::ffi::OsString;
@@ -18,7 +20,6 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 /// The tolerance of an audit if none is given. A network whose frames are later is not the one that
@@ -39,6 +40,8 @@ pub(crate) struct LabCommand {
 enum Action {
     Up(Up),
     Exec(Exec),
+    Apply(Apply),
+    Inspect(Inspect),
     Down(Down),
     List(List),
     Run(Run),
@@ -82,15 +85,47 @@ struct Run {
     command: Vec<OsString>,
 }
 
-/// Run a command on a host of a running lab.
+/// Run a command on a host of a running lab, or open a shell there.
+///
+/// Without a command $SHELL starts, or sh.
 #[derive(Args)]
 struct Exec {
-    /// The host, preceded by the lab if several are up.
-    #[arg(value_names = ["LAB", "HOST"], num_args = 1..=2, required = true)]
-    place: Vec<String>,
-    /// The command and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<OsString>,
+    /// The host, preceded by the lab if several are up; then the command and its arguments. `--`
+    /// may stand before the command.
+    #[arg(value_names = ["LAB", "HOST", "COMMAND"], required = true, trailing_var_arg = true)]
+    words: Vec<OsString>,
+}
+
+/// Change the nodes and links of a running lab to those of another spec.
+///
+/// What is in both keeps its frames, queues, addresses, programs and connections. Either everything
+/// changes or nothing.
+#[derive(Args)]
+struct Apply {
+    /// The new network: a spec file (TOML or JSON), an Emulab script (.ns), or a topology of
+    /// containerlab (.clab.yml).
+    spec: PathBuf,
+    #[command(flatten)]
+    reading: ReadingArgs,
+    /// The lab; by default the lab with the name of the spec file, or the only one that is up.
+    #[arg(long, value_name = "LAB")]
+    name: Option<String>,
+    /// Only show what would change.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the nodes of a running lab: namespaces, programs, addresses, state.
+#[derive(Args)]
+struct Inspect {
+    /// The lab; optional if only one lab is up.
+    lab: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Remove a lab, also after its engine was killed.
@@ -116,6 +151,8 @@ impl LabCommand {
         match self.action {
             Action::Up(up) => up.run(),
             Action::Exec(exec) => exec.run(),
+            Action::Apply(apply) => apply.run(),
+            Action::Inspect(inspect) => inspect.run(),
             Action::Down(down) => down.run(),
             Action::List(list) => list.run(),
             Action::Run(run) => run.run(),
@@ -142,9 +179,9 @@ impl Up {
 }
 
 /// Waits for a signal or the end of the engine, then removes the lab.
-pub(super) fn stay(lab: Lab, stop: &AtomicBool) -> anyhow::Result<Answer> {
+pub(super) fn stay(mut lab: Lab, stop: &AtomicBool) -> anyhow::Result<Answer> {
     while !stop.load(Ordering::Relaxed) && !lab.has_ended() {
-        thread::sleep(POLL);
+        lab.serve(POLL);
     }
     Ok(print_report(&lab.down()?))
 }
@@ -156,7 +193,7 @@ impl Run {
         }
         let stop = stop_on_signals()?;
         self.network.records_flows = self.record.is_some();
-        let lab = match self.network.start(Lab::up) {
+        let mut lab = match self.network.start(Lab::up) {
             Err(error) if self.audit && is_not_permitted(&error) => return self.replay_instead(&error),
             lab => lab?,
         };
@@ -175,7 +212,7 @@ impl Run {
             self.print(&found)?;
             answer = if found.verdict == AuditVerdict::Pass { Answer::Yes } else { Answer::No };
         }
-        if let Some(code) = self.command(&lab, &stop)?.filter(|&code| code != 0) {
+        if let Some(code) = self.command(&mut lab, &stop)?.filter(|&code| code != 0) {
             answer = Answer::Exit(code);
         }
         if let Some(recorder) = recorder {
@@ -228,7 +265,7 @@ impl Run {
     }
 
     /// Runs the command, if there is one. Returns its exit code as a shell reports it.
-    fn command(&self, lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Option<u8>> {
+    fn command(&self, lab: &mut Lab, stop: &AtomicBool) -> anyhow::Result<Option<u8>> {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let mut command = Command::new(program);
         command.args(arguments);
@@ -244,18 +281,18 @@ impl Run {
             None => lab.prepare(&mut command).spawn(),
         };
         let child = started.with_context(|| program.to_string_lossy().into_owned())?;
-        Ok(Some(exit_code(wait(child, stop)?)))
+        Ok(Some(exit_code(wait(child, stop, || lab.serve(POLL))?)))
     }
 }
 
 impl Exec {
     fn run(self) -> anyhow::Result<Answer> {
-        let (lab, host) = match &self.place[..] {
-            [lab, host] => (lab.clone(), host),
-            [host] => (fastpath_lab::only_lab(|lab| lab.alive)?, host),
-            _ => bail!("write HOST or LAB HOST before --"),
+        let fastpath::ExecWords { lab, host, command } = fastpath::exec_words(self.words)?;
+        let started = match command.is_empty() {
+            true => fastpath_lab::exec_shell(&lab, &host),
+            false => fastpath_lab::exec(&lab, &host, &command),
         };
-        match fastpath_lab::exec(&lab, host, &self.command) {
+        match started {
             // The program is a child if it cannot take the place of this process.
             Ok(child) => Ok(Answer::Exit(exit_code(stand_in(child)?))),
             // The exit codes of env(1) and sh(1).
@@ -267,6 +304,41 @@ impl Exec {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Apply {
+    fn run(self) -> anyhow::Result<Answer> {
+        let (mut apply, warnings) = fastpath::apply_request(&self.spec, &self.reading.reading())?;
+        warnings.iter().for_each(|warning| eprintln!("{}", fastpath::at(&self.spec, warning)));
+        apply.dry_run = self.dry_run;
+        let lab = self.name.map_or_else(|| fastpath::lab_of(&self.spec), Ok)?;
+        let applied = match call(&fastpath_lab::control_socket(&lab)?, &Request::Apply(Box::new(apply)))? {
+            Response::Applied(applied) => applied,
+            Response::Error(why) => bail!("lab {lab} is unchanged: {why}"),
+            _ => bail!("unexpected answer of lab {lab} (another version of fastpath?)"),
+        };
+        if self.json {
+            writeln!(io::stdout(), "{}", serde_json::to_string(&applied)?)?;
+            return Ok(Answer::Yes);
+        }
+        // The warnings of the description have been printed with their places.
+        let known = |notice: &&String| warnings.iter().all(|warning| warning.what != **notice);
+        applied.notices.iter().filter(known).for_each(|notice| eprintln!("fastpath: {notice}"));
+        write!(io::stdout(), "{}", fastpath::applied_table(&lab, &applied, self.dry_run))?;
+        Ok(Answer::Yes)
+    }
+}
+
+impl Inspect {
+    fn run(self) -> anyhow::Result<Answer> {
+        let name = self.lab.map_or_else(|| fastpath_lab::only_lab(|lab| lab.alive), Ok)?;
+        let lab = fastpath_lab::inspect(&name)?;
+        match self.json {
+            true => writeln!(io::stdout(), "{}", serde_json::to_string(&lab)?)?,
+            false => write!(io::stdout(), "{}", fastpath::inspected_table(&lab))?,
+        }
+        Ok(Answer::Yes)
     }
 }
 
@@ -334,7 +406,7 @@ impl List {
 }
 
 fn host_line(host: &fastpath_lab::Host) -> String {
-    let addresses: Vec<String> = host.addresses.iter().map(ToString::to_string).collect();
+    let addresses: Vec<String> = host.addresses().iter().map(ToString::to_string).collect();
     format!("  {:<12} {}", host.name, addresses.join(" "))
 }
 

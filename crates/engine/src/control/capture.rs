@@ -81,13 +81,14 @@ pub(super) async fn capture(
     request: Request,
 ) -> Result<Response, Refused> {
     let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
-    let wanted = read(&engine.topology, query.as_deref().unwrap_or_default()).map_err(wrong)?;
+    let current = engine.workers.current();
+    let wanted = read(current.topology(), query.as_deref().unwrap_or_default()).map_err(wrong)?;
     if engine.captures.0.fetch_add(1, Ordering::Relaxed) >= CAPTURES_MAX {
         engine.captures.0.fetch_sub(1, Ordering::Relaxed);
         let what = format!("{CAPTURES_MAX} captures are running: end one, or capture more links in one");
         return Err(Refused(StatusCode::SERVICE_UNAVAILABLE, what));
     }
-    let Some(queue) = engine.workers.capture(&wanted) else {
+    let Some(queue) = current.capture(&wanted) else {
         engine.captures.0.fetch_sub(1, Ordering::Relaxed);
         return Err(ended());
     };
@@ -95,7 +96,7 @@ pub(super) async fn capture(
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start_ns =
         u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queue.started.as_ns());
-    let writer = CaptureWriter::new(&engine.topology, &wanted.pipes, start_ns);
+    let writer = CaptureWriter::new(current.topology(), &wanted.pipes, start_ns);
     let running = RunningCapture { queue, workers: engine.workers.clone(), open: engine.captures.clone() };
     let (sender, answer) = StreamBody::new(streams, 1);
     let body = (request.method() == Method::POST).then(|| request.into_body());

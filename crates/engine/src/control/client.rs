@@ -11,6 +11,8 @@ use std::time::Duration;
 const RESPONSE_MAX: u64 = 256 << 20;
 /// How long to wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for a lab with other hosts.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -44,14 +46,20 @@ pub enum CallError {
 /// Sends a request to the engine that listens at `path`.
 pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
     let json = |changes: &Changes| serde_json::to_vec(changes).expect("changes are plain data");
+    let mut timeout = TIMEOUT;
     let (method, target, body) = match request {
         Request::Report => ("GET", "/report".to_owned(), Vec::new()),
         Request::Groups => ("GET", "/groups".to_owned(), Vec::new()),
+        Request::Topology => ("GET", "/topology".to_owned(), Vec::new()),
         Request::Set(changes) => ("POST", "/set".to_owned(), json(changes)),
         Request::Start { group } => ("POST", format!("/groups/{}/start", encode(group)), Vec::new()),
+        Request::Apply(apply) => {
+            timeout = APPLY_TIMEOUT;
+            ("POST", "/apply".to_owned(), serde_json::to_vec(apply).expect("a request is plain data"))
+        }
         Request::Stop => ("POST", "/stop".to_owned(), Vec::new()),
     };
-    let (status, answer) = exchange(path, method, &target, &body)?;
+    let (status, answer) = exchange(path, (method, &target, &body), timeout)?;
     let bad = |what: String| CallError::BadAnswer { path: path.to_owned(), what };
     if status != 200 {
         return Ok(Response::Error(read::<Failure>(&answer).map_err(bad)?.error));
@@ -59,6 +67,8 @@ pub fn call(path: &Path, request: &Request) -> Result<Response, CallError> {
     Ok(match request {
         Request::Report => Response::Report(Box::new(read(&answer).map_err(bad)?)),
         Request::Groups => Response::Groups(read(&answer).map_err(bad)?),
+        Request::Topology => Response::Topology(read(&answer).map_err(bad)?),
+        Request::Apply(_) => Response::Applied(read(&answer).map_err(bad)?),
         _ => Response::Done(read(&answer).map_err(bad)?),
     })
 }
@@ -68,9 +78,15 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
 }
 
 /// Returns the status and the body of the answer.
-fn exchange(path: &Path, method: &str, target: &str, body: &[u8]) -> Result<(u16, Vec<u8>), CallError> {
+fn exchange(
+    path: &Path,
+    (method, target, body): (&str, &str, &[u8]),
+    timeout: Duration,
+) -> Result<(u16, Vec<u8>), CallError> {
     let no_answer = |source| CallError::NoAnswer { path: path.to_owned(), source };
     let mut stream = connect(path)?;
+    stream.set_read_timeout(Some(timeout)).map_err(no_answer)?;
+    stream.set_write_timeout(Some(timeout)).map_err(no_answer)?;
     let head = format!(
         "{method} {target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
          content-length: {}\r\n\r\n",

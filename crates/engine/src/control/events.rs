@@ -136,13 +136,17 @@ pub(super) async fn changes(State(engine): State<Engine>) -> Json<Value> {
 
 /// Answers `GET /changes.toml`: the changes of this run as events of a spec.
 pub(super) async fn changes_as_events(State(engine): State<Engine>) -> Response {
-    let text = engine.history.lock().unwrap_or_else(PoisonError::into_inner).to_toml(&engine.topology);
+    let current = engine.workers.current();
+    let text = engine.history.lock().unwrap_or_else(PoisonError::into_inner).to_toml(current.topology());
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 
 fn has_links_of(a: &Report, b: &Report) -> bool {
-    let names = |report: &'_ Report| report.links.iter().map(|link| link.name.clone()).collect::<Vec<_>>();
-    a.links.len() == b.links.len() && names(a) == names(b)
+    let is_same = |(a, b): (&LinkReport, &LinkReport)| {
+        let [a, b] = [a, b].map(|link| (&link.name, link.directions.each_ref().map(|pipe| &pipe.from)));
+        a == b
+    };
+    a.links.len() == b.links.len() && a.links.iter().zip(&b.links).all(is_same)
 }
 
 fn state(report: &Report, changes: usize, missed: u64) -> Bytes {

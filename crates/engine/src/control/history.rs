@@ -23,6 +23,8 @@ pub(super) enum Made {
     Set(Setting),
     /// The traces of this group started.
     Started(String),
+    /// The network became that of another description: the number of differences.
+    Applied(usize),
 }
 
 impl History {
@@ -49,12 +51,14 @@ impl History {
                     json!({ "at": at, "at_s": at_s, "link": link, "group": group, "from": from, "set": set })
                 }
                 Made::Started(group) => json!({ "at": at, "at_s": at_s, "started": group }),
+                Made::Applied(differences) => json!({ "at": at, "at_s": at_s, "applied": differences }),
             }
         };
         json!({ "changes": self.changes.iter().map(change).collect::<Vec<_>>(), "omitted": self.omitted })
     }
 
-    /// Returns the changes as events of a spec of `topology`.
+    /// Returns the changes as events of a spec of `topology`, the one that runs now. Changes of
+    /// what it does not have are comments.
     pub(super) fn to_toml(&self, topology: &Topology) -> String {
         let text = |text: &str| inline(&Value::from(text));
         let mut out = String::new();
@@ -67,6 +71,18 @@ impl History {
                         out,
                         "# at {at}: the traces of group {name} started; a spec has [group] start = \"{at}\"\n"
                     );
+                }
+                Made::Applied(differences) => {
+                    _ = writeln!(
+                        out,
+                        "# at {at}: another description was applied, {differences} differences\n"
+                    );
+                }
+                Made::Set(Setting { link: Some(link), .. }) if topology.link_named(link).is_none() => {
+                    _ = writeln!(out, "# at {at}: link {} changed, which was removed later\n", text(link));
+                }
+                Made::Set(Setting { group: Some(group), .. }) if topology.group_named(group).is_none() => {
+                    _ = writeln!(out, "# at {at}: group {} changed, which was removed later\n", text(group));
                 }
                 Made::Set(Setting { link, group, from, set }) => {
                     _ = writeln!(out, "[[event]]\nat = \"{at}\"");
@@ -118,6 +134,15 @@ mod tests {
         history.add(at, change(None, json!({ "delay": "25ms", "rate": "5Mbit" })));
         history
             .add(at, change(Some("b"), json!({ "queue": { "kind": "codel", "ecn": true }, "loss": 0.01 })));
+        // What another description has removed is no event.
+        history.add(at, Made::Applied(1));
+        let gone = Setting {
+            link: Some("gone".to_owned()),
+            group: None,
+            from: None,
+            set: set(json!({ "loss": 1 })),
+        };
+        history.add(at, Made::Set(gone));
         let text = history.to_toml(&topology);
         let spec = format!("{SPEC}{text}");
         let (with_events, _) =
@@ -125,7 +150,8 @@ mod tests {
         assert_eq!(with_events.events.len(), 2, "{text}");
         assert!(with_events.events.iter().all(|event| event.at == at), "{text}");
         assert!(text.contains("direction = \"backward\""), "{text}");
-        assert_eq!(history.to_json()["changes"][0]["set"]["delay"], "25ms");
+        let changes = history.to_json()["changes"].clone();
+        assert_eq!((&changes[0]["set"]["delay"], &changes[2]["applied"]), (&json!("25ms"), &json!(1)));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!  GET  / (the dashboard) /events /picture /changes /changes.toml
 //!  GET  /capture?link=a-b&drops=true   (pcapng, until the client ends its request or disconnects)
 //!  POST /set   {"changes":[{"link":"a-b","from":"a","set":{"rate":"1Mbit"}}],"at":"10s"}
+//!  POST /apply {"description":{…},"dry_run":true}     the network that is to run (labs)
 //!  POST /groups/{name}/start      POST /stop
 //! ```
 //!
@@ -18,6 +19,7 @@
 //! changes, and `client.rs` sends requests.
 
 mod address;
+mod apply;
 mod capture;
 mod change;
 mod client;
@@ -32,6 +34,7 @@ pub(crate) mod values;
 mod web;
 
 pub use address::{BadAddress, HttpAddress};
+pub use apply::{Applied, AppliedChange, Apply, ApplyQueue, ApplyRequest, ApplyRequests, apply_requests};
 pub use client::{CallError, call};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
@@ -45,6 +48,8 @@ use utoipa::ToSchema;
 
 /// The longest request body, bytes.
 pub const REQUEST_MAX: usize = 64 << 10;
+/// The longest body of a request to change nodes and links, bytes.
+pub const APPLY_MAX: usize = 64 << 20;
 
 /// A request to a running engine.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +58,8 @@ pub enum Request {
     Report,
     /// The groups of links.
     Groups,
+    /// The topology that runs.
+    Topology,
     /// New values for links, all at one instant.
     Set(Changes),
     /// Starts the traces of a group now.
@@ -60,6 +67,8 @@ pub enum Request {
         /// The group.
         group: String,
     },
+    /// Changes the nodes and links of a lab.
+    Apply(Box<Apply>),
     /// Ends the engine.
     Stop,
 }
@@ -128,6 +137,10 @@ pub enum Response {
     Report(Box<Report>),
     /// To [`Request::Groups`].
     Groups(Vec<GroupReport>),
+    /// To [`Request::Topology`]: a description in the canonical form.
+    Topology(Value),
+    /// To [`Request::Apply`].
+    Applied(Applied),
     /// To all other requests.
     Done(Done),
     /// The request failed and changed nothing, for this reason.

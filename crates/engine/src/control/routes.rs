@@ -4,11 +4,14 @@ use super::capture;
 use super::events::{self, Feed};
 use super::history::{History, Made};
 use super::web;
-use super::{Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics, samples};
+use super::{
+    APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics,
+    samples,
+};
 use crate::command::Refusal;
 use crate::report::{LinkReport, Report};
 use crate::worker_group::WorkerGroup;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -24,8 +27,8 @@ use utoipa_axum::routes;
 /// The state shared by the handlers.
 #[derive(Clone)]
 pub(super) struct Engine {
-    pub(super) topology: Arc<Topology>,
     pub(super) workers: WorkerGroup,
+    pub(super) apply: Option<ApplyQueue>,
     /// Makes the answer to `GET /picture`.
     pub(super) picture: Option<fn(&Topology) -> serde_json::Value>,
     pub(super) feed: Feed,
@@ -35,13 +38,13 @@ pub(super) struct Engine {
 
 impl Engine {
     pub(super) fn new(
-        topology: Arc<Topology>,
         workers: WorkerGroup,
+        apply: Option<ApplyQueue>,
         picture: Option<fn(&Topology) -> serde_json::Value>,
     ) -> Engine {
         let history = Arc::default();
         let feed = Feed::new(Arc::clone(&history));
-        Engine { topology, workers, picture, feed, history, captures: capture::OpenCaptures::default() }
+        Engine { workers, apply, picture, feed, history, captures: capture::OpenCaptures::default() }
     }
 
     /// Lists a change that was made.
@@ -113,6 +116,7 @@ fn declared() -> OpenApiRouter<Engine> {
         .routes(routes!(groups))
         .routes(routes!(start))
         .routes(routes!(set))
+        .routes(routes!(apply))
         .routes(routes!(stop))
         .routes(routes!(prometheus))
 }
@@ -125,10 +129,10 @@ async fn report(State(engine): State<Engine>) -> Answer<Report> {
 
 /// Return the resolved topology in the canonical form of a description.
 ///
-/// It is the topology at the start: changes since then are in /report.
+/// Values of links that have changed since it started or was applied are in /report.
 #[utoipa::path(get, path = "/topology", responses((status = 200, body = serde_json::Value)))]
 async fn topology(State(engine): State<Engine>) -> Json<serde_json::Value> {
-    Json(fastpath_spec::describe(&engine.topology).to_json())
+    Json(fastpath_spec::describe(engine.workers.current().topology()).to_json())
 }
 
 /// List the links with their parameters and counters.
@@ -141,14 +145,16 @@ async fn links(State(engine): State<Engine>) -> Answer<Vec<LinkReport>> {
 #[utoipa::path(get, path = "/links/{name}", params(("name" = String, Path, description = "The link.", example = "a-b")),
     responses((status = 200, body = LinkReport), (status = 404, body = Failure), (status = 503, body = Failure)))]
 async fn link(State(engine): State<Engine>, Path(name): Path<String>) -> Answer<LinkReport> {
-    let id = change::link(&engine.topology, &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
-    Ok(Json(engine.report()?.links.swap_remove(id.0 as usize)))
+    let current = engine.workers.current();
+    let id = change::link(current.topology(), &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
+    let snapshot = current.snapshot().ok_or_else(ended)?;
+    Ok(Json(Report::of(current.topology(), &snapshot).links.swap_remove(id.0 as usize)))
 }
 
 /// List the groups of links that are changed together.
 #[utoipa::path(get, path = "/groups", responses((status = 200, body = Vec<GroupReport>)))]
 async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
-    Json(change::groups(&engine.topology))
+    Json(change::groups(engine.workers.current().topology()))
 }
 
 /// Start the traces of a group, from their beginning if they have run before.
@@ -157,8 +163,10 @@ async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
     responses((status = 200, body = Done), (status = 404, body = Failure), (status = 503, body = Failure)))]
 async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Path<String>) -> Answer<Done> {
     is_json(&headers)?;
-    let group = change::group(&engine.topology, &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
-    let at = engine.workers.start(group).ok_or_else(ended)?;
+    let current = engine.workers.current();
+    let group =
+        change::group(current.topology(), &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
+    let at = current.start(group).ok_or_else(ended)?;
     engine.record(at, [Made::Started(name)]);
     Ok(done(at))
 }
@@ -191,14 +199,15 @@ async fn set(
     let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
     let changes: Changes = serde_json::from_slice(&body)
         .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
-    let (at, found) = change::read(&engine.topology, &changes).map_err(wrong)?;
-    if !engine.topology.tracks.is_empty() {
-        let snapshot = engine.workers.snapshot().ok_or_else(ended)?;
+    let current = engine.workers.current();
+    let topology = current.topology();
+    let (at, found) = change::read(topology, &changes).map_err(wrong)?;
+    if !topology.tracks.is_empty() {
+        let snapshot = current.snapshot().ok_or_else(ended)?;
         let at = at.unwrap_or(snapshot.at);
-        change::check(&engine.topology, &snapshot, at, &found)
-            .map_err(|why| Refused(StatusCode::CONFLICT, why))?;
+        change::check(topology, &snapshot, at, &found).map_err(|why| Refused(StatusCode::CONFLICT, why))?;
     }
-    match engine.workers.change(at, found).ok_or_else(ended)? {
+    match current.change(at, found).ok_or_else(ended)? {
         Ok(at) => {
             engine.record(at, changes.changes.into_iter().map(Made::Set));
             Ok(done(at))
@@ -218,16 +227,53 @@ async fn picture(State(engine): State<Engine>) -> Answer<serde_json::Value> {
         let what = "there is no picture: start the network with --dashboard".to_owned();
         return Err(Refused(StatusCode::NOT_FOUND, what));
     };
-    let topology = Arc::clone(&engine.topology);
+    let topology = engine.workers.current().topology().clone();
     let drawn = tokio::task::spawn_blocking(move || picture(&topology)).await;
     drawn.map(Json).map_err(|error| Refused(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+/// Make another description the network of a lab: add and remove nodes and links by difference.
+///
+/// What is in both keeps its frames, clocks, queues, random numbers, traces and connections. Either
+/// everything changes or nothing. Only labs can change their nodes and links.
+#[utoipa::path(post, path = "/apply", request_body(content = Apply, examples(
+    ("1" = (summary = "Show what would change in a lab of two hosts", value = json!({"description": {"nodes": [
+        {"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}],
+        "links": [{"between": ["a", "b"], "delay": "20ms"}]}, "dry_run": true}))),
+    )), responses((status = 200, body = Applied),
+    (status = 400, body = Failure), (status = 409, body = Failure), (status = 413, body = Failure),
+    (status = 415, body = Failure), (status = 503, body = Failure)))]
+async fn apply(State(engine): State<Engine>, headers: HeaderMap, body: Body) -> Answer<Applied> {
+    is_json(&headers)?;
+    let Some(queue) = &engine.apply else {
+        let what = "only a lab (fastpath lab up) can change its nodes and links";
+        return Err(Refused(StatusCode::CONFLICT, what.to_owned()));
+    };
+    let too_long = |_| {
+        let what = format!("a description and its files are at most {APPLY_MAX} bytes");
+        Refused(StatusCode::PAYLOAD_TOO_LARGE, what)
+    };
+    let body = axum::body::to_bytes(body, APPLY_MAX).await.map_err(too_long)?;
+    let wrong =
+        |error| Refused(StatusCode::BAD_REQUEST, format!("not a request: {error}: see /openapi.json"));
+    let apply: Apply = serde_json::from_slice(&body).map_err(wrong)?;
+    let is_change = !apply.dry_run;
+    let answered =
+        queue.send(apply).map_err(|why| Refused(StatusCode::SERVICE_UNAVAILABLE, why.to_owned()))?;
+    let applied = answered.await.map_err(|_| ended())?;
+    let applied = applied.map_err(|why| Refused(StatusCode::CONFLICT, why))?;
+    if is_change && !applied.changes.is_empty() {
+        let at = engine.workers.current().snapshot().ok_or_else(ended)?.at;
+        engine.record(at, [Made::Applied(applied.changes.len())]);
+    }
+    Ok(Json(applied))
 }
 
 /// End the engine.
 #[utoipa::path(post, path = "/stop", responses((status = 200, body = Done), (status = 415, body = Failure)))]
 async fn stop(State(engine): State<Engine>, headers: HeaderMap) -> Answer<Done> {
     is_json(&headers)?;
-    let at = engine.workers.snapshot().map(|snapshot| snapshot.at).ok_or_else(ended)?;
+    let at = engine.workers.current().snapshot().map(|snapshot| snapshot.at).ok_or_else(ended)?;
     engine.workers.stop();
     Ok(done(at))
 }
@@ -242,8 +288,7 @@ async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
 
 impl Engine {
     pub(super) fn current(&self) -> Option<Report> {
-        let snapshot = self.workers.snapshot()?;
-        Some(Report::of(&self.topology, &snapshot))
+        self.workers.report()
     }
 
     fn report(&self) -> Result<Report, Refused> {

@@ -2,6 +2,7 @@
 //! time.
 
 use super::address::HttpAddress;
+use super::apply::ApplyQueue;
 use super::history::History;
 use super::routes::{self, Engine};
 use super::streaming::Streams;
@@ -11,7 +12,6 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
-use fastpath_spec::Topology;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -97,8 +97,8 @@ impl Server {
     pub(crate) fn start(
         addresses: &[HttpAddress],
         dashboard: Option<&Dashboard>,
-        topology: Arc<Topology>,
         workers: WorkerGroup,
+        apply: Option<ApplyQueue>,
     ) -> Result<Server, (HttpAddress, io::Error)> {
         let at = |address: &HttpAddress| {
             let address = address.clone();
@@ -144,7 +144,8 @@ impl Server {
         let Some(&(first, _)) = all.first() else { return Ok(server) };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
-        let engine = Engine::new(topology, workers, dashboard.map(|dashboard| dashboard.picture));
+        let picture = dashboard.map(|dashboard| dashboard.picture);
+        let engine = Engine::new(workers, apply, picture);
         let captures = engine.captures.clone();
         server.history = Arc::clone(&engine.history);
         let app = routes::router(engine);

@@ -139,7 +139,7 @@ impl Testbed {
     /// Returns the two hosts of a pair, and the address of the second.
     pub(crate) fn pair(&self, index: usize) -> (&Host, &Host, IpAddr) {
         let (a, b) = (&self.hosts[2 * index], &self.hosts[2 * index + 1]);
-        (a, b, b.addresses[0].addr())
+        (a, b, b.address().expect("a host of a pair has an address"))
     }
 
     /// Returns the number of pairs.
@@ -284,7 +284,7 @@ impl Testbed {
                 quieten(INTERFACE);
                 let index = if_nametoindex(INTERFACE)?;
                 netlink.bring_up(index, LinkParameters::default())?;
-                netlink.add_address(index, host.addresses[0])
+                netlink.add_address(index, host.addresses()[0])
             };
             let failed = |source| HostError::Configure {
                 host: host.name.clone(),

@@ -285,10 +285,10 @@ pub(crate) fn start(
     let segments = Segments::of(topology);
     let mut started: Vec<(&Node, DaemonProgram, PathBuf, Child)> = Vec::new();
     for host in hosts {
-        let node = topology.node(host.node);
+        let node = topology.node(host.node());
         let Some(daemon) = daemon_of(node) else { continue };
         let files = |source| DaemonError::Files { router: node.name.clone(), source };
-        let speaker = Speaker::of(topology, &segments, host.node).expect("it has a daemon");
+        let speaker = Speaker::of(topology, &segments, host.node()).expect("it has a daemon");
         let own = programs.directory.join(ROUTERS).join(&node.name);
         let said = own.join("said");
         let child = start_one(programs, host, daemon.program, &speaker.config(), &own).map_err(files)?;

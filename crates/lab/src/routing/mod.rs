@@ -130,6 +130,11 @@ impl SpeakerLink<'_> {
     }
 }
 
+/// Returns the configuration of the daemon of a router, if it has one.
+pub(crate) fn config(topology: &Topology, segments: &Segments, id: NodeId) -> Option<String> {
+    Speaker::of(topology, segments, id).map(|speaker| speaker.config())
+}
+
 fn daemon_of(topology: &Topology, id: NodeId) -> Option<&RoutingDaemon> {
     topology.node(id).kernel.as_ref()?.daemon.as_deref()
 }

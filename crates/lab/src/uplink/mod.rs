@@ -207,7 +207,7 @@ impl Uplink {
             .map_err(step("its outer interface"))?;
         let nft = namespace.within(|| nft(MASQUERADE)).map_err(step("joining its namespace"))?;
         nft.map_err(|text| UplinkError::Program { uplink: name.clone(), program: "nft", text })?;
-        let node = parts.topology.node(parts.host.node);
+        let node = parts.topology.node(parts.host.node());
         let rules = rules(parts, node, ports).map_err(step("its ports"))?;
         let relay = Relay::start(rules).map_err(step("starting its relay"))?;
         Ok(Uplink { _relay: relay, _machine: machine })

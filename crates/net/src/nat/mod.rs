@@ -85,6 +85,17 @@ impl Nat {
         })
     }
 
+    /// Takes over the mappings and waiting fragments of `old`, the same NAT before a change of the
+    /// topology, unless its addresses or interfaces have changed. `place` returns the number of a
+    /// former interface.
+    pub(crate) fn take_over(&mut self, old: &mut Nat, place: impl Fn(usize) -> Option<usize>) {
+        let stays = |(index, inside)| place(index) == Some(index) && self.inside.get(index) == Some(inside);
+        if self.pool == old.pool && old.inside.iter().enumerate().all(stays) {
+            std::mem::swap(&mut self.table, &mut old.table);
+            std::mem::swap(&mut self.fragments, &mut old.fragments);
+        }
+    }
+
     /// Returns the outside addresses.
     pub(crate) fn pool(&self) -> &[Ipv4Addr] {
         &self.pool

@@ -12,6 +12,7 @@
 //! ```
 
 mod event;
+mod keep;
 mod link;
 mod link_names;
 mod node;
@@ -70,12 +71,23 @@ pub fn resolve(
     description: &Description,
     files: &Files,
 ) -> Result<(Topology, Vec<Notice>), Vec<InvalidValue>> {
-    let resolved = resolve_as_read(description, files, true);
-    if resolved.mistakes.is_empty() {
-        Ok((resolved.topology, resolved.notices))
-    } else {
-        Err(resolved.mistakes)
-    }
+    resolve_as_read(description, files, true).into_result()
+}
+
+/// Resolves a description that takes the place of `running`, as [`resolve`] does. What is in both
+/// keeps what was assigned to it: addresses, hardware addresses, names of interfaces, and random
+/// streams. With these given, a fresh start of the description has the same topology.
+///
+/// # Errors
+/// Every mistake.
+pub fn resolve_in_place_of(
+    description: &Description,
+    files: &Files,
+    running: &Topology,
+) -> Result<(Topology, Vec<Notice>), Vec<InvalidValue>> {
+    let mut resolver = Resolver::new(description, files);
+    resolver.running = Some(running);
+    resolver.resolve(true).into_result()
 }
 
 /// The result of resolving a description.
@@ -85,29 +97,24 @@ pub(crate) struct Resolved {
     pub(crate) mistakes: Vec<InvalidValue>,
 }
 
+impl Resolved {
+    fn into_result(self) -> Result<(Topology, Vec<Notice>), Vec<InvalidValue>> {
+        if self.mistakes.is_empty() { Ok((self.topology, self.notices)) } else { Err(self.mistakes) }
+    }
+}
+
 /// Resolves a description. If the reader found mistakes, checks that need the whole description are
 /// skipped.
 pub(crate) fn resolve_as_read(description: &Description, files: &Files, is_clean: bool) -> Resolved {
-    let mut resolver = Resolver::new(description, files);
-    resolver.nodes();
-    resolver.groups();
-    resolver.links();
-    resolver.name_interfaces();
-    resolver.attach();
-    resolver.controllers();
-    resolver.events();
-    if is_clean && resolver.mistakes.is_empty() {
-        resolver.check();
-    }
-    resolver.queues();
-    let Resolver { topology, notices, mistakes, .. } = resolver;
-    Resolved { topology, notices, mistakes }
+    Resolver::new(description, files).resolve(is_clean)
 }
 
 /// A description being resolved.
 struct Resolver<'d> {
     description: &'d Description,
     files: &'d Files<'d>,
+    /// The topology whose place the new one takes.
+    running: Option<&'d Topology>,
     topology: Topology,
     mistakes: Vec<InvalidValue>,
     notices: Vec<Notice>,
@@ -129,6 +136,7 @@ impl<'d> Resolver<'d> {
         Resolver {
             description,
             files,
+            running: None,
             topology: Topology {
                 seed: description.seed,
                 family: description.family,
@@ -145,6 +153,22 @@ impl<'d> Resolver<'d> {
             placements: Vec::new(),
             unqueued: BTreeSet::new(),
         }
+    }
+
+    fn resolve(mut self, is_clean: bool) -> Resolved {
+        self.nodes();
+        self.groups();
+        self.links();
+        self.name_interfaces();
+        self.attach();
+        self.controllers();
+        self.events();
+        if is_clean && self.mistakes.is_empty() {
+            self.check();
+        }
+        self.queues();
+        let Resolver { topology, notices, mistakes, .. } = self;
+        Resolved { topology, notices, mistakes }
     }
 
     fn mistake(&mut self, path: SpecPath, what: impl Into<String>, instead: impl Into<String>) {
@@ -214,11 +238,21 @@ impl<'d> Resolver<'d> {
             let what = "there is no host, so nothing can enter or leave";
             return self.mistake(SpecPath::default(), what, "write [host.a]");
         };
-        let given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
+        let mut given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
+        let taken = self.running.map(|running| {
+            let named = |link: LinkId, end: usize| {
+                self.description.links[self.described[link.0 as usize]].interfaces[end].is_some()
+            };
+            let is_fixed = |node: NodeId| !self.description.nodes[node.0 as usize].assign;
+            keep::take_over(&mut self.topology, &mut given, running, (&named, &is_fixed))
+        });
         let mut problems = address::settle_macs(&mut self.topology, &given);
         let nodes = self.description.nodes.iter().zip((0..).map(NodeId));
         let fixed = nodes.filter(|(node, _)| !node.assign).map(|(_, id)| id).collect();
         problems.extend(address::assign(&mut self.topology, &fixed));
+        if let Some(taken) = taken {
+            taken.sort(&mut self.topology);
+        }
         self.check_pools();
         for (node, interface, error) in problems {
             let given = self.placements[node.0 as usize].path(interface, &error);

@@ -141,8 +141,8 @@ export class Controls {
     const { changes } = await answer.json();
     const items = changes.slice(-200).reverse().map((/** @type {any} */ change) => {
       const item = document.createElement("li");
-      const { at_s: at, link, group, from, set, started } = change;
-      const what = started ? `traces of ${started} start` : Object.entries(set ?? {})
+      const { at_s: at, link, group, from, set, started, applied } = change;
+      const what = started ? `traces of ${started} start` : applied ? `${applied} nodes, links and settings applied` : Object.entries(set ?? {})
         .map(([key, value]) => `${key} = ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
       item.textContent = `${at.toFixed(3)} s  ${link ?? group ?? ""}${from ? ` from ${from}` : ""}  ${what}`;
       return item;

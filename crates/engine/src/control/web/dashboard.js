@@ -138,7 +138,7 @@ network.onUpdate = (kind) => {
   const late = sum((pipe) => pipe.now.late ?? 0);
   get("totals").textContent = `${network.links.length} links · ${bits(sum((pipe) => pipe.outBps))}/s · ${sum((pipe) => pipe.dropsPerS).toFixed(0)} drops/s · ${late} frames more than ${network.tolerance} late${network.missed ? ` · ${network.missed} samples missed` : ""}`;
   problem(network.failures.map(({ host, failure }) => `${host}: ${failure}`).join("; "));
-  const names = network.links.map((link) => link.name).join("\n");
+  const names = network.links.map((link) => `${link.name} ${link.ends}`).join("\n");
   if (kind === "state" && names !== drawnLinks) {
     drawnLinks = names;
     redraw();

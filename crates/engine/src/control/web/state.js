@@ -163,7 +163,8 @@ export class Network {
       this.failures = data.failures;
       this.missed += data.missed;
       this.links = data.links.map((/** @type {any} */ { name, ends, directions }) => {
-        const old = before.get(name);
+        let old = before.get(name);
+        if (old && `${old.ends}` !== `${ends}`) old = undefined;
         const make = (/** @type {any} */ parameters, /** @type {number} */ i) => {
           if (!old) return new Direction(parameters, ends[i], ends[1 - i]);
           old.directions[i].parameters = parameters;
