@@ -1,0 +1,122 @@
+//! Times of a constant rate are exact; random models have their mean rate, gaps and periods. Each
+//! statistical test has a fixed seed, and its bound is five standard errors.
+
+use super::*;
+use proptest::{prop_assert, prop_assert_eq, proptest};
+
+const END: Time = Time::from_ps(u64::MAX);
+
+fn mbit(x: u64) -> Rate {
+    Rate::from_bps(x * 1_000_000).unwrap()
+}
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+proptest! {
+    /// The k-th packet leaves at k·size·8/rate, rounded down.
+    #[test]
+    fn a_constant_rate_never_drifts(bps in 1u64..20_000_000_000, size in 1u32..10_000, count in 1usize..300) {
+        let model = Model { arrivals: Arrivals::Constant(Rate::from_bps(bps).unwrap()), size };
+        let exact = |k: usize| k as u128 * u128::from(size) * 8 * 1_000_000_000_000 / u128::from(bps);
+        let times = model.packets(Time::ZERO, END, Rng::new(1)).take(count);
+        for (k, (at, bytes)) in times.enumerate() {
+            prop_assert_eq!(u128::from(at.as_ps()), exact(k));
+            prop_assert_eq!(bytes, size);
+        }
+    }
+
+    /// Whatever the model, times do not run back, lie in the interval, and repeat with the seed.
+    #[test]
+    fn packets_are_in_order_and_repeat(
+        kind in 0..4, seed: u64, bps in 1_000u64..1_000_000_000, size in 1u32..2000,
+        on_us in 0u64..100_000, off_us in 0u64..100_000, start_ms in 0u64..50,
+    ) {
+        let rate = Rate::from_bps(bps).unwrap();
+        let (on, off) = (Duration::from_us(on_us), Duration::from_us(off_us));
+        let arrivals = match kind {
+            0 => Arrivals::Constant(rate),
+            1 => Arrivals::Poisson(rate),
+            2 => Arrivals::OnOff { rate, on: Law::Exponential(on), off: Law::Pareto { mean: off, shape: 1.5 } },
+            _ => Arrivals::OnOff { rate, on: Law::Constant(on), off: Law::Constant(off) },
+        };
+        let start = Time::ZERO + Duration::from_ms(start_ms);
+        let stop = start + Duration::from_ms(40);
+        let model = Model { arrivals, size };
+        let packets: Vec<_> = model.packets(start, stop, Rng::new(seed)).take(2000).collect();
+        prop_assert!(packets.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+        prop_assert!(packets.iter().all(|(at, _)| (start..stop).contains(at)));
+        prop_assert_eq!(packets, model.packets(start, stop, Rng::new(seed)).take(2000).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn poisson_gaps_have_the_mean_and_the_variance_of_the_exponential_law() {
+    let model = Model { arrivals: Arrivals::Poisson(mbit(8)), size: 1000 };
+    let count = 200_000;
+    let times: Vec<f64> = model
+        .packets(Time::ZERO, END, Rng::new(3))
+        .take(count)
+        .map(|(at, _)| at.as_secs_f64() * 1e3)
+        .collect();
+    let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let n = gaps.len() as f64;
+    let mean = gaps.iter().sum::<f64>() / n;
+    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n;
+    // The mean is 1 ms; the standard errors of mean and variance are 1/√n and √8/√n.
+    assert!((mean - 1.0).abs() < 5.0 / n.sqrt(), "{mean}");
+    assert!((variance - 1.0).abs() < 5.0 * (8.0 / n).sqrt(), "{variance}");
+    // Gaps are independent of their predecessors.
+    let correlation = gaps.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / n;
+    assert!(correlation.abs() < 5.0 / n.sqrt(), "{correlation}");
+}
+
+#[test]
+fn on_off_sources_have_their_mean_rate() {
+    let ms = Duration::from_ms;
+    let laws = [
+        (Law::Constant(ms(10)), Law::Constant(ms(30))),
+        (Law::Exponential(ms(20)), Law::Exponential(ms(5))),
+        (Law::Pareto { mean: ms(20), shape: 2.5 }, Law::Exponential(ms(60))),
+        (Law::Exponential(Duration::from_us(1)), Law::Exponential(ms(2))),
+    ];
+    for (on, off) in laws {
+        let model = Model { arrivals: Arrivals::OnOff { rate: mbit(10), on, off }, size: 500 };
+        let seconds = 2000;
+        let packets = model.packets(Time::ZERO, at(seconds), Rng::new(11)).count() as f64;
+        let found = packets * 4000.0 / seconds as f64;
+        // Tens of thousands of periods: the standard error is below 1 %, five are 5 %.
+        assert!((found / model.mean_bps() - 1.0).abs() < 0.05, "{on:?}: {found} and {}", model.mean_bps());
+    }
+}
+
+#[test]
+fn periods_have_the_tail_of_their_law() {
+    let mean = Duration::from_secs(3);
+    let share_above = |law: Law, seconds: u64| {
+        let mut rng = Rng::new(5);
+        let above = (0..100_000).filter(|_| law.draw(&mut rng) > Duration::from_secs(seconds)).count();
+        above as f64 / 100_000.0
+    };
+    // P(T > t) is exp(−t/3), and (1/t)^1.5 for a Pareto law with mean 3 and shape 1.5; the
+    // standard error is at most 0.0016.
+    for t in [2, 4, 9] {
+        let x = t as f64;
+        assert!((share_above(Law::Exponential(mean), t) - (-x / 3.0).exp()).abs() < 0.008, "{t}");
+        let pareto = share_above(Law::Pareto { mean, shape: 1.5 }, t);
+        assert!((pareto - x.powf(-1.5)).abs() < 0.008, "{t}: {pareto}");
+    }
+    assert_eq!(share_above(Law::Constant(mean), 3), 0.0);
+}
+
+#[test]
+fn a_call_sends_fifty_packets_a_second_while_somebody_talks() {
+    let packets: Vec<_> = VOICE.packets(Time::ZERO, at(600), Rng::new(2)).collect();
+    assert!(packets.iter().all(|(_, bytes)| *bytes == 172));
+    let gaps = packets.windows(2).map(|pair| pair[1].0.since(pair[0].0));
+    let even = gaps.filter(|gap| *gap == Duration::from_ms(20)).count();
+    assert!(even * 10 > packets.len() * 8, "{even} of {}", packets.len());
+    let rate = packets.len() as f64 * 172.0 * 8.0 / 600.0;
+    assert!((rate / VOICE.mean_bps() - 1.0).abs() < 0.25, "{rate} and {}", VOICE.mean_bps());
+}
