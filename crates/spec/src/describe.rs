@@ -3,16 +3,17 @@
 
 use crate::description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
-    NodeRole, OnLink, RuleSource, TraceDescription,
+    NodeRole, OnLink, RuleSource, TraceDescription, TrafficDescription, TrafficKind,
 };
 use crate::engine_settings::EngineSettings;
 use crate::nat::NatDescription;
 use crate::pipe;
 use crate::topology::{
-    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, TraceEnd, Track,
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, TraceEnd, Track, Traffic,
 };
 use crate::trace::Timeline;
 use fastpath_link::PipeSpec;
+use fastpath_traffic::Arrivals;
 use fastpath_units::Time;
 
 /// Returns the description of a topology, with nothing left out.
@@ -40,10 +41,30 @@ pub fn describe(topology: &Topology) -> Description {
             .map(|event| describe_event(topology, event))
             .chain(topology.commands.iter().map(|command| describe_command(topology, command)))
             .collect(),
+        traffic: topology.traffic.iter().map(|traffic| describe_traffic(topology, traffic)).collect(),
         groups: groups
             .map(|group| GroupDescription { name: group.name.clone(), start: group.start })
             .collect(),
         engine: EngineSettings::default(),
+    }
+}
+
+fn describe_traffic(topology: &Topology, traffic: &Traffic) -> TrafficDescription {
+    let (kind, rate) = match traffic.model.arrivals {
+        Arrivals::Constant(rate) => (TrafficKind::Constant, rate),
+        Arrivals::Poisson(rate) => (TrafficKind::Poisson, rate),
+        Arrivals::OnOff { rate, on, off } => (TrafficKind::OnOff { on, off }, rate),
+    };
+    let [from, to] = [traffic.from, traffic.to].map(|host| &topology.node(host).name);
+    TrafficDescription {
+        name: Some(traffic.name.clone()),
+        rate: Some(rate),
+        size: Some(traffic.model.size),
+        start: traffic.start.since(Time::ZERO),
+        stop: traffic.stop.map(|stop| stop.since(Time::ZERO)),
+        port: Some(traffic.port),
+        dscp: traffic.dscp,
+        ..TrafficDescription::new(from, to, kind)
     }
 }
 

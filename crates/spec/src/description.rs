@@ -35,9 +35,10 @@ use crate::port_name::PortName;
 use crate::topology::{Family, Routing, Start, TraceEnd};
 use crate::trace::Format;
 use crate::uplink::Uplink;
-use crate::{Files, event, group, link, node, reader};
+use crate::{Files, event, group, link, node, reader, traffic};
 use fastpath_link::Change;
-use fastpath_units::{Duration, Rate};
+use fastpath_traffic::Law;
+use fastpath_units::{Duration, Probability, Rate};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use serde::de::Error;
@@ -61,6 +62,8 @@ pub struct Description {
     pub links: Vec<LinkDescription>,
     /// Changes at times of the run.
     pub events: Vec<EventDescription>,
+    /// What hosts send to each other without programs.
+    pub traffic: Vec<TrafficDescription>,
     /// Links whose traces start together. A group that only links name starts with the run.
     pub groups: Vec<GroupDescription>,
     /// The settings of a run in real time.
@@ -223,6 +226,70 @@ pub struct EventDescription {
     pub exec: Option<String>,
 }
 
+/// What one host sends to another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TrafficDescription {
+    /// Unique among traffic; `None`: `a-b`, `a-b-2`, …
+    pub name: Option<String>,
+    /// The name of the host that sends.
+    pub from: String,
+    /// The name of the host that receives.
+    pub to: String,
+    /// When packets are sent.
+    pub kind: TrafficKind,
+    /// Bits of UDP payload per second; of on-off traffic, in on periods.
+    pub rate: Option<Rate>,
+    /// In place of the rate: the share of a link on the way, and its name.
+    pub load: Option<(Probability, String)>,
+    /// The UDP payload of a packet, bytes.
+    pub size: Option<u32>,
+    /// When it starts, from the start of the run.
+    pub start: Duration,
+    /// When it stops; `None`: with the run.
+    pub stop: Option<Duration>,
+    /// The UDP port at the receiver.
+    pub port: Option<u16>,
+    /// The differentiated services code point (RFC 2474).
+    pub dscp: u8,
+}
+
+/// When packets of traffic are sent.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum TrafficKind {
+    /// At a constant rate.
+    Constant,
+    /// At the times of a Poisson process.
+    Poisson,
+    /// At a constant rate in on periods.
+    OnOff {
+        /// The lengths of on periods.
+        on: Law,
+        /// The lengths of off periods.
+        off: Law,
+    },
+    /// As a G.711 call.
+    Voice,
+}
+
+impl TrafficDescription {
+    /// Returns traffic with nothing given but its hosts and kind.
+    pub fn new(from: impl Into<String>, to: impl Into<String>, kind: TrafficKind) -> TrafficDescription {
+        TrafficDescription {
+            name: None,
+            from: from.into(),
+            to: to.into(),
+            kind,
+            rate: None,
+            load: None,
+            size: None,
+            start: Duration::ZERO,
+            stop: None,
+            port: None,
+            dscp: 0,
+        }
+    }
+}
+
 /// Links whose traces start together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupDescription {
@@ -261,6 +328,9 @@ impl Description {
         all.insert("nodes".to_owned(), self.nodes.iter().map(node::write).collect());
         all.insert("links".to_owned(), self.links.iter().map(link::write).collect());
         all.insert("events".to_owned(), self.events.iter().map(event::write).collect());
+        if !self.traffic.is_empty() {
+            all.insert("traffic".to_owned(), self.traffic.iter().map(traffic::write).collect());
+        }
         all.insert("groups".to_owned(), self.groups.iter().map(group::write).collect());
         if self.engine != EngineSettings::default() {
             all.insert("engine".to_owned(), self.engine.write());

@@ -57,6 +57,7 @@ mod slots;
 mod topology;
 mod trace_source;
 mod traced;
+mod traffic;
 mod uplink;
 
 use fastpath_document::{fields, hints, json, tree, write};
@@ -68,7 +69,7 @@ pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use describe::describe;
 pub use description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
-    NodeRole, OnLink, RuleSource, TraceDescription, TraceSource,
+    NodeRole, OnLink, RuleSource, TraceDescription, TraceSource, TrafficDescription, TrafficKind,
 };
 pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};

@@ -35,6 +35,11 @@
 //! link      = "access"
 //! delay     = "50ms"
 //!
+//! [[traffic]]                      # what hosts send without programs: `traffic.rs`
+//! from      = "a"
+//! to        = "b"
+//! rate      = "2Mbit"
+//!
 //! [engine]                         # a run in real time: `engine_settings.rs`
 //! tolerance = "1ms"                # a frame released later breaks the run
 //! ```
@@ -55,7 +60,7 @@ use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::{Family, Routing, Topology};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
-use crate::{event, group, json, link, node, pipe};
+use crate::{event, group, json, link, node, pipe, traffic};
 use fastpath_link::Change;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -216,6 +221,7 @@ struct Places<'d> {
     nodes: Vec<(usize, &'d TreeTable<'d>)>,
     links: Vec<(usize, &'d TreeTable<'d>)>,
     events: Vec<(usize, &'d TreeTable<'d>)>,
+    traffic: Vec<(usize, &'d TreeTable<'d>)>,
     groups: Vec<(usize, &'d TreeTable<'d>)>,
 }
 
@@ -227,6 +233,7 @@ impl Places<'_> {
             "nodes" => &self.nodes,
             "links" => &self.links,
             "events" => &self.events,
+            "traffic" => &self.traffic,
             _ => &self.groups,
         };
         let Some(&(mut at, table)) = elements.get(*index) else { return 0 };
@@ -315,6 +322,10 @@ fn read_table<'d>(
     for fields in tables(top.get(events), events, remarks) {
         places.events.push((fields.at, fields.source()));
         description.events.push(event::read(fields, files, remarks));
+    }
+    for fields in tables(top.get("traffic"), "traffic", remarks) {
+        places.traffic.push((fields.at, fields.source()));
+        description.traffic.push(traffic::read(fields, remarks));
     }
     top.finish(remarks);
     (description, places)

@@ -3,7 +3,7 @@
 
 use crate::description::NodeRole;
 use crate::topology::{Family, Routing};
-use crate::{engine_settings, event, group, link, node, pipe};
+use crate::{engine_settings, event, group, link, node, pipe, traffic};
 use serde_json::{Map, Value, json};
 
 /// Where the schema is published.
@@ -18,6 +18,7 @@ pub fn json_schema() -> Value {
     define("link", link::schema());
     define("direction", link::direction_schema());
     define("event", event::schema());
+    define("traffic", traffic::schema());
     define("engine", engine_settings::schema());
     for (key, kind) in node::KINDS {
         define(key, node::schema(kind));
@@ -47,6 +48,7 @@ fn file() -> Value {
         ("engine", "The settings of a run in real time.", reference("engine")),
         ("link", "Links between nodes.", list("link")),
         ("event", "Changes at times of the run.", list("event")),
+        ("traffic", "What hosts send to each other without programs.", list("traffic")),
         ("group", "Links whose traces start together, by name.", by_name(table(group_properties(), &[]))),
     ]);
     let what = |kind: NodeRole| match kind {
@@ -79,6 +81,7 @@ fn canonical() -> Value {
         ("nodes", "Hosts, routers and switches.", list(reference("node"))),
         ("links", "Links between nodes.", list(reference("link"))),
         ("events", "Changes at times of the run.", list(reference("event"))),
+        ("traffic", "What hosts send to each other without programs.", list(reference("traffic"))),
         ("groups", "Links whose traces start together.", list(table(group, &["name"]))),
     ]);
     table(all, &["nodes"])
@@ -265,13 +268,14 @@ mod tests {
         let nodes = "[host.a]\nzzzzzzzzzzzz = 1\n[router.r]\nkind = 'kernel'\nzzzzzzzzzzzz = 1\n[openflow.o]\nzzzzzzzzzzzz = 1\n";
         let text = format!(
             "{nodes}[[link]]\nbetween = ['a', 'r']\nzzzzzzzzzzzz = 1\nr_to_a = {{ zzzzzzzzzzzz = 1 }}\n\
-             [[event]]\nzzzzzzzzzzzz = 1\n[engine]\nzzzzzzzzzzzz = 1\n"
+             [[event]]\nzzzzzzzzzzzz = 1\n[[traffic]]\nkind = 'on-off'\nzzzzzzzzzzzz = 1\n[engine]\nzzzzzzzzzzzz = 1\n"
         );
         assert_eq!(keys_of(&text, "host a"), known("host", &[]));
         assert_eq!(keys_of(&text, "router r"), known("router", &[]));
         assert_eq!(keys_of(&text, "link"), known("link", &["forward", "backward"]));
         assert_eq!(keys_of(&text, "r_to_a"), known("direction", &[]));
         assert_eq!(keys_of(&text, "event"), known("event", &[]));
+        assert_eq!(keys_of(&text, "traffic"), known("traffic", &[]));
         assert_eq!(keys_of(&text, "[engine]"), known("engine", &[]));
         assert_eq!(keys_of("zzzzzzzzzzzz = 1", "the spec"), known("file", &[]));
     }

@@ -16,6 +16,7 @@ use crate::trace::Timeline;
 use crate::uplink::Uplink;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_switch::ofctl::RuleLine;
+use fastpath_traffic::Model;
 use fastpath_units::{Duration, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -50,6 +51,8 @@ pub struct Topology {
     pub events: Vec<Event>,
     /// Commands that a lab starts on hosts, in the order of time.
     pub commands: Vec<HostCommand>,
+    /// What hosts send to each other without programs, in the order of the spec.
+    pub traffic: Vec<Traffic>,
     /// The traces that pipes follow, in the order of links, then of pipes.
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
@@ -229,6 +232,27 @@ pub struct HostCommand {
     pub host: NodeId,
     /// The command (sh(1)).
     pub command: String,
+}
+
+/// What one host sends to another: UDP datagrams.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Traffic {
+    /// Unique among traffic.
+    pub name: String,
+    /// The host that sends.
+    pub from: NodeId,
+    /// The host that receives.
+    pub to: NodeId,
+    /// When packets are sent, and their size.
+    pub model: Model,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops; `None`: with the run.
+    pub stop: Option<Time>,
+    /// The UDP port at the receiver, and at the sender.
+    pub port: u16,
+    /// The differentiated services code point (RFC 2474).
+    pub dscp: u8,
 }
 
 /// A trace that a pipe follows.

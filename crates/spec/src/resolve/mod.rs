@@ -5,7 +5,7 @@
 //! reader knows where that stands in the author's file.
 //!
 //! ```text
-//!  nodes ─▶ groups ─▶ links, traces ─▶ what nodes have on links ─▶ events
+//!  nodes ─▶ groups ─▶ links, traces ─▶ what nodes have on links ─▶ events, traffic
 //!                                                 │ no mistake so far
 //!                                                 ▼
 //!                     hardware addresses ─▶ addresses ─▶ queues, warnings
@@ -17,6 +17,7 @@ mod link;
 mod link_names;
 mod node;
 mod outside;
+mod traffic;
 
 pub use link_names::LinkNames;
 
@@ -163,6 +164,7 @@ impl<'d> Resolver<'d> {
         self.attach();
         self.controllers();
         self.events();
+        self.traffic();
         if is_clean && self.mistakes.is_empty() {
             self.check();
         }

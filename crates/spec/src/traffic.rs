@@ -1,0 +1,235 @@
+//! The traffic of a description: what hosts send to each other without programs.
+//!
+//! ```toml
+//! [[traffic]]
+//! from  = "a"
+//! to    = "b"
+//! name  = "camera"            # absent: "a-b"
+//! kind  = "constant"          # absent: constant; "poisson", "on-off", "voice"
+//! rate  = "2Mbit"             # of UDP payload; on-off: during on periods
+//! # or the share of a link on the way, headers included, in place of rate
+//! load  = "80% of access"
+//! size  = 1000                # UDP payload of a packet, bytes; absent: 1000
+//! # lengths of periods: a mean of an exponential law, or a table
+//! on    = "500ms"
+//! off   = { law = "pareto", mean = "2s", shape = 1.5 }
+//! start = "1s"                # absent: with the run
+//! stop  = "20s"               # absent: with the run
+//! port  = 6000                # of UDP; absent: 5001 for the first of the list, 5002, …
+//! dscp  = 46                  # RFC 2474; absent: 0
+//! ```
+//!
+//! `voice` is a G.711 call in one direction (see `fastpath_traffic::VOICE`): it has neither rate
+//! nor size.
+
+use crate::description::{TrafficDescription, TrafficKind};
+use crate::fields::{Field, Fields};
+use crate::loss::word;
+use crate::mistake::Remarks;
+use crate::queue::positive;
+use crate::schema;
+use crate::tree::Tree;
+use crate::write::{table, text};
+use fastpath_traffic::Law;
+use fastpath_units::{Duration, Probability};
+use serde_json::{Map, Value, json};
+
+/// The payload of a packet, if none is given, bytes.
+const SIZE: u32 = 1000;
+/// The largest UDP payload over IPv4, bytes.
+const SIZE_MAX: u64 = 65_507;
+const SHAPE: f64 = 1.5;
+const KINDS: [&str; 4] = ["constant", "poisson", "on-off", "voice"];
+const LAWS: [&str; 3] = ["exponential", "constant", "pareto"];
+
+/// Reads a table of traffic.
+pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> TrafficDescription {
+    let mut end = |key: &str, example: &str| {
+        let Some(field) = fields.get(key) else {
+            let instead = format!("write {key} = \"{example}\"");
+            remarks.mistake(fields.at, format!("traffic has no {key}"), instead);
+            return String::new();
+        };
+        field.text(example, remarks).unwrap_or_default().to_owned()
+    };
+    let (from, to) = (end("from", "a"), end("to", "b"));
+    let kind = fields.get("kind").map_or(Some(0), |field| word(&field, "a kind of traffic", &KINDS, remarks));
+    let kind = match kind {
+        None | Some(0) => TrafficKind::Constant,
+        Some(1) => TrafficKind::Poisson,
+        Some(2) => {
+            let mut period = |key: &str| {
+                let Some(field) = fields.get(key) else {
+                    let instead = format!("write {key} = \"500ms\", the mean length of its {key} periods");
+                    remarks.mistake(fields.at, format!("on-off traffic has no {key}"), instead);
+                    return Law::Constant(Duration::ZERO);
+                };
+                law(&field, remarks).unwrap_or(Law::Constant(Duration::ZERO))
+            };
+            TrafficKind::OnOff { on: period("on"), off: period("off") }
+        }
+        Some(_) => TrafficKind::Voice,
+    };
+    let rate_field = fields.get("rate");
+    let load_field = fields.get("load");
+    if let (Some(_), Some(load)) = (&rate_field, &load_field) {
+        remarks.mistake(load.at, "rate and load are both given", "keep one of them");
+    }
+    let mut traffic = TrafficDescription::new(from, to, kind);
+    traffic.name = fields.get("name").and_then(|field| Some(field.text("camera", remarks)?.to_owned()));
+    traffic.rate = rate_field.and_then(|field| field.quantity("2Mbit", remarks));
+    traffic.load = load_field.as_ref().and_then(|field| load(field, remarks));
+    if let Some(field) = fields.get("size") {
+        traffic.size = field.whole(1..=SIZE_MAX, remarks).map(|size| size as u32);
+    }
+    let mut time = |key: &str| fields.get(key).and_then(|field| field.quantity::<Duration>("10s", remarks));
+    traffic.start = time("start").unwrap_or(Duration::ZERO);
+    traffic.stop = time("stop");
+    let mut number = |key: &str, range| fields.get(key).and_then(|field| field.whole(range, remarks));
+    traffic.port = number("port", 1..=65_535).map(|port| port as u16);
+    traffic.dscp = number("dscp", 0..=63).unwrap_or(0) as u8;
+    fields.finish(remarks);
+    traffic
+}
+
+impl TrafficDescription {
+    /// Returns the payload of a packet, bytes.
+    pub fn size_or_default(&self) -> u32 {
+        self.size.unwrap_or(SIZE)
+    }
+}
+
+/// `"500ms"`, the mean of an exponential law, or `{ law = "pareto", mean = "2s", shape = 1.5 }`.
+fn law(field: &Field, remarks: &mut Remarks) -> Option<Law> {
+    let Tree::Table(_) = field.value else {
+        return Some(Law::Exponential(positive(field, "500ms", remarks)?));
+    };
+    let example = "{ law = \"pareto\", mean = \"2s\", shape = 1.5 }";
+    let mut fields = field.table(field.key.clone(), example, remarks)?;
+    let law = fields.get("law").map_or(Some(0), |field| word(&field, "a law", &LAWS, remarks));
+    let mean = match fields.get("mean") {
+        Some(field) => positive(&field, "500ms", remarks),
+        None => {
+            remarks.mistake(fields.at, format!("{} has no mean", field.key), "write mean = \"500ms\"");
+            None
+        }
+    };
+    let shape = match (law, fields.get("shape")) {
+        (Some(2), Some(field)) => {
+            let shape = field.number("1.5", remarks);
+            if shape.is_some_and(|shape| shape <= 1.0) {
+                let what = "a Pareto law with a shape of at most 1 has no finite mean";
+                remarks.mistake(field.at, what, "write shape = 1.5, or another number above 1");
+            }
+            shape.filter(|shape| *shape > 1.0)
+        }
+        (Some(2), None) => Some(SHAPE),
+        _ => Some(SHAPE),
+    };
+    fields.finish(remarks);
+    let (law, mean, shape) = (law?, mean?, shape?);
+    Some(match law {
+        0 => Law::Exponential(mean),
+        1 => Law::Constant(mean),
+        _ => Law::Pareto { mean, shape },
+    })
+}
+
+/// `"80% of access"`: a share, and the name of a link.
+fn load(field: &Field, remarks: &mut Remarks) -> Option<(Probability, String)> {
+    let said = field.text("80% of a-b", remarks)?;
+    let parts = said.split_once(" of ");
+    let load = parts.and_then(|(share, link)| {
+        let share: String = share.chars().filter(|letter| !letter.is_whitespace()).collect();
+        Some((share.parse::<Probability>().ok()?, link.trim().to_owned()))
+    });
+    if load.as_ref().is_none_or(|(share, _)| share.is_never()) {
+        let what = format!("'{said}' is not a load: a percentage above 0 and at most 100, and a link");
+        remarks.mistake(field.at, what, "write load = \"80% of a-b\"; for more than 100 %, write rate");
+        return None;
+    }
+    load
+}
+
+/// Writes traffic in the canonical form.
+pub(crate) fn write(traffic: &TrafficDescription) -> Value {
+    let TrafficDescription { name, from, to, kind, rate, load, size, start, stop, port, dscp } = traffic;
+    let mut all: Map<String, Value> = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            all.insert(key.to_owned(), value);
+        }
+    };
+    put("name", name.as_ref().map(|name| json!(name)));
+    put("from", Some(json!(from)));
+    put("to", Some(json!(to)));
+    let place = match kind {
+        TrafficKind::Constant => 0,
+        TrafficKind::Poisson => 1,
+        TrafficKind::OnOff { .. } => 2,
+        TrafficKind::Voice => 3,
+    };
+    put("kind", Some(json!(KINDS[place])));
+    if let TrafficKind::OnOff { on, off } = kind {
+        put("on", Some(write_law(on)));
+        put("off", Some(write_law(off)));
+    }
+    put("rate", rate.map(text));
+    put("load", load.as_ref().map(|(share, link)| json!(format!("{share} of {link}"))));
+    put("size", size.map(|size| json!(size)));
+    put("start", (!start.is_zero()).then(|| text(start)));
+    put("stop", stop.map(text));
+    put("port", port.map(|port| json!(port)));
+    put("dscp", (*dscp > 0).then(|| json!(dscp)));
+    Value::Object(all)
+}
+
+fn write_law(law: &Law) -> Value {
+    match law {
+        Law::Exponential(mean) => text(mean),
+        Law::Constant(mean) => table([("law", json!("constant")), ("mean", text(mean))]),
+        Law::Pareto { mean, shape } => {
+            table([("law", json!("pareto")), ("mean", text(mean)), ("shape", json!(shape))])
+        }
+    }
+}
+
+/// The schema of traffic.
+pub(crate) fn schema() -> Value {
+    let law = json!({ "anyOf": [
+        schema::reference("duration"),
+        schema::table(
+            schema::properties([
+                ("law", "The law of the lengths.", json!({ "enum": LAWS })),
+                ("mean", "The mean length.", schema::reference("duration")),
+                ("shape", "The exponent of a Pareto law.", json!({ "type": "number", "exclusiveMinimum": 1 })),
+            ]),
+            &["mean"],
+        ),
+    ] });
+    let whole = |from: u64, to: u64| json!({ "type": "integer", "minimum": from, "maximum": to });
+    let properties = schema::properties([
+        ("from", "The host that sends.", schema::reference("name")),
+        ("to", "The host that receives.", schema::reference("name")),
+        ("name", "Unique among traffic; by default from-to.", schema::reference("name")),
+        ("kind", "When packets are sent.", json!({ "enum": KINDS })),
+        (
+            "rate",
+            "Bits of UDP payload per second; of on-off traffic, in on periods.",
+            schema::reference("rate"),
+        ),
+        (
+            "load",
+            "In place of rate: the share of a link on the way, headers included.",
+            json!({ "type": "string", "examples": ["80% of a-b"] }),
+        ),
+        ("size", "The UDP payload of a packet, bytes.", whole(1, SIZE_MAX)),
+        ("on", "The lengths of on periods: a mean of an exponential law, or a law.", law.clone()),
+        ("off", "The lengths of off periods.", law),
+        ("start", "When it starts, from the start of the run.", schema::reference("duration")),
+        ("stop", "When it stops; by default it does not.", schema::reference("duration")),
+        ("port", "The UDP port at the receiver.", whole(1, 65_535)),
+        ("dscp", "The differentiated services code point.", whole(0, 63)),
+    ]);
+    schema::table(properties, &["from", "to"])
+}

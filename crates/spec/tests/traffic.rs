@@ -1,0 +1,107 @@
+//! Traffic of a description: what is read, what it resolves to, and what is said of mistakes.
+
+use fastpath_spec::{Description, NO_FILES, Topology, describe, parse, resolve};
+use fastpath_traffic::{Arrivals, Law, VOICE};
+use fastpath_units::{Duration, Time};
+
+const NETWORK: &str = "[host.a]\n[host.b]\n[router.r]\n\
+    [[link]]\nbetween = ['a', 'r']\nrate = '100Mbit'\n\
+    [[link]]\nbetween = ['r', 'b']\nname = 'access'\nrate = '10Mbit'\nb_to_r = { rate = '1Mbit', overhead = 24 }\n";
+
+fn read(traffic: &str) -> Topology {
+    let text = format!("{NETWORK}{traffic}");
+    parse(&text).unwrap_or_else(|mistakes| panic!("{}", mistakes[0])).0
+}
+
+fn mistake(traffic: &str) -> String {
+    let mistakes = parse(&format!("{NETWORK}{traffic}")).expect_err("a mistake");
+    mistakes
+        .iter()
+        .map(|mistake| format!("{}; {}", mistake.what, mistake.instead))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn every_kind_is_read_and_described() {
+    let topology = read(
+        "[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '2Mbit'\nsize = 500\nstart = '1s'\nstop = '3s'\ndscp = 46\n\
+         [[traffic]]\nfrom = 'b'\nto = 'a'\nkind = 'poisson'\nrate = '300kbit'\nport = 9\n\
+         [[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'on-off'\nrate = '1Mbit'\non = '500ms'\noff = { law = 'pareto', mean = '2s' }\n\
+         [[traffic]]\nfrom = 'a'\nto = 'b'\nname = 'call'\nkind = 'voice'\n",
+    );
+    let names: Vec<&str> = topology.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
+    assert_eq!(names, ["a-b", "b-a", "a-b-2", "call"]);
+    let first = &topology.traffic[0];
+    assert_eq!(
+        (first.start, first.stop),
+        (Time::ZERO + Duration::from_secs(1), Some(Time::ZERO + Duration::from_secs(3)))
+    );
+    assert_eq!((first.model.size, first.port, first.dscp), (500, 5001, 46));
+    assert_eq!(first.model.arrivals, Arrivals::Constant("2Mbit".parse().unwrap()));
+    let [_, second, third, call] = &topology.traffic[..] else { panic!("four") };
+    assert_eq!((second.port, third.port, second.model.size), (9, 5003, 1000));
+    let off = Law::Pareto { mean: Duration::from_secs(2), shape: 1.5 };
+    let on = Law::Exponential(Duration::from_ms(500));
+    assert_eq!(third.model.arrivals, Arrivals::OnOff { rate: "1Mbit".parse().unwrap(), on, off });
+    assert_eq!(call.model, VOICE);
+    // The description of the topology resolves to it.
+    let text = describe(&topology).to_json().to_string();
+    let mut description = Description::from_json(&text, NO_FILES).unwrap();
+    // A call is described by its values.
+    assert_eq!(description.traffic[3].rate.unwrap().as_bps(), 68_800);
+    assert_eq!(resolve(&description, NO_FILES).unwrap().0, topology);
+    description.traffic.clear();
+    assert!(resolve(&description, NO_FILES).unwrap().0.traffic.is_empty());
+}
+
+#[test]
+fn a_load_counts_all_bytes_on_the_link() {
+    let rate = |text: &str| match read(text).traffic[0].model.arrivals {
+        Arrivals::Constant(rate) | Arrivals::Poisson(rate) | Arrivals::OnOff { rate, .. } => {
+            rate.as_bps() as f64
+        }
+    };
+    // 1000 bytes of payload are 1042 with the headers of UDP, IPv4 and Ethernet.
+    let down = rate("[[traffic]]\nfrom = 'a'\nto = 'b'\nload = '80% of access'\n");
+    assert!((down - 8e6 * 1000.0 / 1042.0).abs() < 1.0, "{down}");
+    // The other direction has its own rate and overhead.
+    let up = rate("[[traffic]]\nfrom = 'b'\nto = 'a'\nload = '50 % of access'\n");
+    assert!((up - 0.5e6 * 1000.0 / 1066.0).abs() < 1.0, "{up}");
+    // Half of the time on: twice the rate.
+    let on_off =
+        "kind = 'on-off'\non = { law = 'constant', mean = '1s' }\noff = { law = 'constant', mean = '1s' }";
+    let bursts = rate(&format!("[[traffic]]\nfrom = 'a'\nto = 'b'\n{on_off}\nload = '10% of a-r'\n"));
+    assert!((bursts / (20e6 * 1000.0 / 1042.0) - 1.0).abs() < 1e-3, "{bursts}");
+}
+
+#[test]
+fn mistakes_say_what_to_write() {
+    let with = |rest: &str| mistake(&format!("[[traffic]]\nfrom = 'a'\nto = 'b'\n{rest}\n"));
+    for (said, part) in [
+        (with(""), "traffic has no rate; write rate = \"2Mbit\", or load = \"80% of a-b\""),
+        (with("rate = '1Mbit'\nload = '1% of access'"), "rate and load are both given"),
+        (with("load = '80% of acces'"), "there is no link 'acces'; write \"80% of access\""),
+        (with("load = '0% of access'"), "is not a load"),
+        (with("load = '120% of access'"), "for more than 100 %, write rate"),
+        (with("rate = '1Mbit'\nsize = 1473"), "does not fit into the MTU of its sender; write at most 1472"),
+        (with("rate = '1Mbit'\nkind = 'on-of'"), "'on-of' is not a kind of traffic; write \"on-off\""),
+        (with("rate = '1Mbit'\nkind = 'on-off'\non = '1s'"), "on-off traffic has no off"),
+        (
+            with(
+                "rate = '1Mbit'\nkind = 'on-off'\non = '1s'\noff = { law = 'pareto', mean = '1s', shape = 1 }",
+            ),
+            "no finite mean; write shape = 1.5",
+        ),
+        (with("kind = 'voice'\nrate = '1Mbit'"), "voice has a rate and a size of its own"),
+        (with("rate = '1Mbit'\nstart = '2s'\nstop = '1s'"), "stops before it starts"),
+        (with("rate = '1Mbit'\ndscp = 64"), "write a number from 0 to 63"),
+        (mistake("[[traffic]]\nfrom = 'a'\nto = 'r'\nrate = '1Mbit'\n"), "r is not a host"),
+        (mistake("[[traffic]]\nfrom = 'a'\nto = 'a'\nrate = '1Mbit'\n"), "goes to the host that sends it"),
+        (mistake("[[traffic]]\nfrom = 'x'\nrate = '1Mbit'\n"), "there is no host 'x'"),
+        (mistake("[[traffic]]\nfrom = 'a'\nrate = '1Mbit'\n"), "traffic has no to; write to = \"b\""),
+        (mistake("[traffic]\nfrom = 'a'\n"), "write [[traffic]]"),
+    ] {
+        assert!(said.contains(part), "{part:?} in {said:?}");
+    }
+}
