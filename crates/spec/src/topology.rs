@@ -16,8 +16,8 @@ use crate::trace::Timeline;
 use crate::uplink::Uplink;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_switch::ofctl::RuleLine;
-use fastpath_traffic::Model;
-use fastpath_units::{Duration, Time};
+use fastpath_traffic::{Model, Packets};
+use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -253,6 +253,17 @@ pub struct Traffic {
     pub port: u16,
     /// The differentiated services code point (RFC 2474).
     pub dscp: u8,
+}
+
+impl Traffic {
+    /// Returns the packets sent from `start` on, before `stop`, in a run with `seed`. They do not
+    /// depend on other traffic: their random numbers are those of the name.
+    pub fn packets(&self, start: Time, stop: Time, seed: u64) -> Packets {
+        // FNV-1a. The streams of links have small numbers.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let stream = self.name.bytes().fold(0xcbf2_9ce4_8422_2325, step) | 1 << 63;
+        self.model.packets(start, stop, Rng::stream(seed, stream))
+    }
 }
 
 /// A trace that a pipe follows.

@@ -8,8 +8,8 @@
 //! kind  = "constant"          # absent: constant; "poisson", "on-off", "voice"
 //! rate  = "2Mbit"             # of UDP payload; on-off: during on periods
 //! # or the share of a link on the way, headers included, in place of rate
-//! load  = "80% of access"
-//! size  = 1000                # UDP payload of a packet, bytes; absent: 1000
+//! load  = "80% of access"     # "80% of bottleneck": of the link on the way with the lowest rate
+//! size  = 1000                # UDP payload of a packet, bytes, at least 16; absent: 1000
 //! # lengths of periods: a mean of an exponential law, or a table
 //! on    = "500ms"
 //! off   = { law = "pareto", mean = "2s", shape = 1.5 }
@@ -30,10 +30,12 @@ use crate::queue::positive;
 use crate::schema;
 use crate::tree::Tree;
 use crate::write::{table, text};
-use fastpath_traffic::Law;
+use fastpath_traffic::{HEADER_LEN, Law};
 use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
+/// The payload begins with a header.
+const SIZE_MIN: u64 = HEADER_LEN as u64;
 /// The payload of a packet, if none is given, bytes.
 const SIZE: u32 = 1000;
 /// The largest UDP payload over IPv4, bytes.
@@ -80,7 +82,7 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> TrafficDescript
     traffic.rate = rate_field.and_then(|field| field.quantity("2Mbit", remarks));
     traffic.load = load_field.as_ref().and_then(|field| load(field, remarks));
     if let Some(field) = fields.get("size") {
-        traffic.size = field.whole(1..=SIZE_MAX, remarks).map(|size| size as u32);
+        traffic.size = field.whole(SIZE_MIN..=SIZE_MAX, remarks).map(|size| size as u32);
     }
     let mut time = |key: &str| fields.get(key).and_then(|field| field.quantity::<Duration>("10s", remarks));
     traffic.start = time("start").unwrap_or(Duration::ZERO);
@@ -220,10 +222,10 @@ pub(crate) fn schema() -> Value {
         ),
         (
             "load",
-            "In place of rate: the share of a link on the way, headers included.",
-            json!({ "type": "string", "examples": ["80% of a-b"] }),
+            "In place of rate: the share of a link on the way, or of the bottleneck, headers included.",
+            json!({ "type": "string", "examples": ["80% of a-b", "80% of bottleneck"] }),
         ),
-        ("size", "The UDP payload of a packet, bytes.", whole(1, SIZE_MAX)),
+        ("size", "The UDP payload of a packet, bytes.", whole(SIZE_MIN, SIZE_MAX)),
         ("on", "The lengths of on periods: a mean of an exponential law, or a law.", law.clone()),
         ("off", "The lengths of off periods.", law),
         ("start", "When it starts, from the start of the run.", schema::reference("duration")),

@@ -68,11 +68,31 @@ fn a_load_counts_all_bytes_on_the_link() {
     // The other direction has its own rate and overhead.
     let up = rate("[[traffic]]\nfrom = 'b'\nto = 'a'\nload = '50 % of access'\n");
     assert!((up - 0.5e6 * 1000.0 / 1066.0).abs() < 1.0, "{up}");
+    // The slowest link on the way is access.
+    assert_eq!(rate("[[traffic]]\nfrom = 'a'\nto = 'b'\nload = '80% of bottleneck'\n"), down);
     // Half of the time on: twice the rate.
     let on_off =
         "kind = 'on-off'\non = { law = 'constant', mean = '1s' }\noff = { law = 'constant', mean = '1s' }";
     let bursts = rate(&format!("[[traffic]]\nfrom = 'a'\nto = 'b'\n{on_off}\nload = '10% of a-r'\n"));
     assert!((bursts / (20e6 * 1000.0 / 1042.0) - 1.0).abs() < 1e-3, "{bursts}");
+}
+
+#[test]
+fn loads_above_a_link_are_said_once() {
+    let warnings = |traffic: &str| -> Vec<String> {
+        let (_, warnings) = parse(&format!("{NETWORK}{traffic}")).expect("no mistake");
+        warnings.iter().map(ToString::to_string).filter(|warning| warning.contains("traffic")).collect()
+    };
+    let six = "[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '6Mbit'\nstop = '2s'\n";
+    assert_eq!(warnings(six), [""; 0]);
+    let later = format!("{six}{}", six.replace("stop = '2s'", "start = '2s'"));
+    assert_eq!(warnings(&later), [""; 0], "one after the other");
+    let at_once = format!("{six}{}", six.replace("stop = '2s'", "start = '1s'"));
+    let said = "traffic offers 12.504Mbit to access from 1s, headers included, and its rate is 10Mbit: packets are lost";
+    let said_at = warnings(&at_once);
+    assert!(said_at.len() == 1 && said_at[0].starts_with("18:1: ") && said_at[0].ends_with(said), "{said_at:?}");
+    let full = "[[traffic]]\nfrom = 'a'\nto = 'b'\nload = '100% of access'\n";
+    assert_eq!(warnings(full), [""; 0], "a full link");
 }
 
 #[test]
@@ -82,6 +102,11 @@ fn mistakes_say_what_to_write() {
         (with(""), "traffic has no rate; write rate = \"2Mbit\", or load = \"80% of a-b\""),
         (with("rate = '1Mbit'\nload = '1% of access'"), "rate and load are both given"),
         (with("load = '80% of acces'"), "there is no link 'acces'; write \"80% of access\""),
+        (with("size = 15\nrate = '1Mbit'"), "write a number from 16 to 65507"),
+        (
+            mistake("[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\nport = 9\n[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\nport = 9\n"),
+            "b receives a-b at port 9 too; write another port",
+        ),
         (with("load = '0% of access'"), "is not a load"),
         (with("load = '120% of access'"), "for more than 100 %, write rate"),
         (with("rate = '1Mbit'\nsize = 1473"), "does not fit into the MTU of its sender; write at most 1472"),

@@ -1,10 +1,11 @@
-//! Models of packet arrivals: when a source sends, and how much.
+//! Traffic of hosts: when a source sends and how much, and what a receiver counts of it.
 //!
 //! A [`Model`] is data. [`Model::packets`] draws its packets: the same model, times and generator
 //! give the same packets. Nothing here reads a clock or knows headers.
 //!
 //! ```text
 //!  Model { Arrivals, size } + start, stop, Rng ─▶ Packets: (Time, bytes), (Time, bytes), …
+//!  Header in each packet ─▶ Received ─▶ FlowReport: lost, delays, jitter
 //! ```
 //!
 //! Rates and sizes count the payload of the transport protocol, as iperf3 and the CBR agent of ns-2
@@ -12,9 +13,13 @@
 //! next packet.
 #![forbid(unsafe_code)]
 
+mod header;
 mod law;
+mod received;
 
+pub use header::{HEADER_LEN, Header};
 pub use law::Law;
+pub use received::{FlowDelay, FlowEnds, FlowReport, Received, Sent};
 
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time, math};
 

@@ -120,3 +120,66 @@ fn a_call_sends_fifty_packets_a_second_while_somebody_talks() {
     let rate = packets.len() as f64 * 172.0 * 8.0 / 600.0;
     assert!((rate / VOICE.mean_bps() - 1.0).abs() < 0.25, "{rate} and {}", VOICE.mean_bps());
 }
+
+/// Receives the sequence numbers, each sent at its number of ms and delayed by `delay_ms`.
+fn received(arrivals: &[(u64, u64)]) -> Received {
+    let mut received = Received::default();
+    for &(sequence, delay_ms) in arrivals {
+        let sent = Time::ZERO + Duration::from_ms(sequence);
+        received.count(sent + Duration::from_ms(delay_ms), Header { sequence, sent }, 100);
+    }
+    received
+}
+
+const ENDS: FlowEnds = FlowEnds { name: "f", from: "a", to: "b", length: Duration::from_ms(100) };
+
+#[test]
+fn a_receiver_counts_losses_duplicates_and_delays() {
+    let received = received(&[(0, 10), (1, 10), (3, 18), (2, 20), (3, 30), (5, 12)]);
+    let report = received.report(ENDS, Sent { packets: 7, bytes: 700 });
+    assert_eq!((report.sent, report.received, report.lost), (7, 5, 2));
+    assert_eq!((report.duplicates, report.reordered), (1, 1));
+    assert_eq!((report.sent_bps, report.received_bps), (56_000.0, 40_000.0));
+    let delay = report.delay.unwrap();
+    assert!((delay.mean_ms - 14.0).abs() < 1e-9, "{delay:?}");
+    for (found, exact) in [(delay.min_ms, 10.0), (delay.p50_ms, 12.0), (delay.p99_ms, 20.0), (delay.max_ms, 20.0)] {
+        assert!((found / exact - 1.0).abs() < 1e-3, "{delay:?}");
+    }
+    // Differences of 0, 8, 2 and 8 ms.
+    let jitter = [0.0, 8.0, 2.0, 8.0].iter().fold(0.0, |jitter, difference| jitter + (difference - jitter) / 16.0);
+    assert!((delay.jitter_ms - jitter).abs() < 1e-9, "{delay:?}");
+    assert_eq!(Received::default().report(ENDS, Sent::default()).delay, None);
+}
+
+proptest! {
+    #[test]
+    fn a_header_survives_the_wire(sequence: u64, ps: u64, rest in proptest::collection::vec(0u8..255, 0..40)) {
+        let header = Header { sequence, sent: Time::from_ps(ps) };
+        let mut payload = header.to_bytes().to_vec();
+        payload.extend(&rest);
+        prop_assert_eq!(Header::parse(&payload), Some(header));
+        prop_assert_eq!(Header::parse(&payload[..HEADER_LEN - 1]), None);
+    }
+
+    /// The window against a set of all numbers.
+    #[test]
+    fn each_packet_is_counted_once(steps in proptest::collection::vec((0u8..4, 0u64..70_000), 1..200)) {
+        let (mut counted, mut highest) = (Received::default(), 0);
+        let (mut known, mut duplicates) = (std::collections::BTreeSet::new(), 0);
+        for (kind, step) in steps {
+            let sequence: u64 = match kind {
+                0 => highest + 1,
+                1 => highest + step,
+                2 => highest.saturating_sub(step % 100),
+                // Within the window, whose words are whole.
+                _ => highest.saturating_sub(step % 65_000),
+            };
+            counted.count(Time::ZERO, Header { sequence, sent: Time::ZERO }, 1);
+            duplicates += u64::from(!known.insert(sequence));
+            highest = highest.max(sequence);
+        }
+        let report = counted.report(ENDS, Sent::default());
+        prop_assert_eq!(report.duplicates, duplicates);
+        prop_assert_eq!(report.received, known.len() as u64);
+    }
+}

@@ -1,4 +1,4 @@
-//! Traffic: its hosts, its rate, and the link that a load is a share of.
+//! Traffic: its hosts, its rate, the link that a load is a share of, and links that cannot carry it.
 
 use super::{InvalidValue, Resolver, is_name, nearest_or};
 use crate::description::{TrafficDescription, TrafficKind};
@@ -6,17 +6,25 @@ use crate::path::SpecPath;
 use crate::topology::{Family, LinkId, NodeId, NodeKind, Topology, Traffic};
 use fastpath_link::PipeSpec;
 use fastpath_traffic::{Arrivals, Model, VOICE};
-use fastpath_units::{Rate, Time};
-use std::collections::{BTreeSet, VecDeque};
+use fastpath_units::{Probability, Rate, Time};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The first UDP port of traffic that names none, as of iperf(1).
 const PORT: u16 = 5001;
 const ETHERNET: u32 = 14;
 const UDP: u32 = 8;
+/// In a load: the link on the way with the lowest rate.
+const BOTTLENECK: &str = "bottleneck";
+
+/// The key that is wrong, what is wrong, and what to write.
+type Wrong = (&'static str, String, String);
+
+/// A direction of a link, as its link and the end at which it begins.
+type PipeAt = (LinkId, usize);
 
 impl Resolver<'_> {
     pub(super) fn traffic(&mut self) {
-        let mut names = BTreeSet::new();
+        let (mut names, mut ports) = (BTreeSet::new(), BTreeMap::new());
         for (index, traffic) in self.description.traffic.iter().enumerate() {
             let path = |key: &str| SpecPath::of("traffic", index).key(key);
             let (from, to) = (&traffic.from, &traffic.to);
@@ -37,6 +45,12 @@ impl Resolver<'_> {
             if traffic.stop.is_some_and(|stop| stop <= traffic.start) {
                 self.mistake(path("stop"), "traffic stops before it starts", "write a later time");
             }
+            // The receiver tells flows by their ports.
+            let port = traffic.port.unwrap_or_else(|| PORT.saturating_add(index.min(usize::from(u16::MAX)) as u16));
+            if let Some(other) = ports.insert((to, port), name.clone()) {
+                let what = format!("{} receives {other} at port {port} too", traffic.to);
+                self.mistake(path("port"), what, "write another port");
+            }
             match self.model(traffic, from, to) {
                 Ok(model) => self.topology.traffic.push(Traffic {
                     name,
@@ -45,7 +59,7 @@ impl Resolver<'_> {
                     model,
                     start: Time::ZERO + traffic.start,
                     stop: traffic.stop.map(|stop| Time::ZERO + stop),
-                    port: traffic.port.unwrap_or(PORT.saturating_add(index as u16)),
+                    port,
                     dscp: traffic.dscp,
                 }),
                 Err((key, what, instead)) => {
@@ -53,11 +67,61 @@ impl Resolver<'_> {
                 }
             }
         }
+        self.overloads();
+    }
+
+    /// Warns of the directions of links to which traffic offers more than their rate, each once.
+    fn overloads(&mut self) {
+        // By direction: when how many bits per second are added or end, and whose they are.
+        let mut loads: BTreeMap<PipeAt, Vec<(Time, f64, usize)>> = BTreeMap::new();
+        for (index, traffic) in self.topology.traffic.iter().enumerate() {
+            let size = traffic.model.size;
+            for (link, end) in way(&self.topology, traffic.from, traffic.to) {
+                let pipe = &self.topology.link(link).pipes[end];
+                let wire = self.on_the_wire(size, pipe);
+                let bps = traffic.model.mean_bps() * f64::from(wire) / f64::from(size);
+                let load = loads.entry((link, end)).or_default();
+                load.push((traffic.start, bps, index));
+                load.extend(traffic.stop.map(|stop| (stop, -bps, index)));
+            }
+        }
+        let mut notices = Vec::new();
+        for ((link, end), mut load) in loads {
+            let link = self.topology.link(link);
+            let Some(rate) = link.pipes[end].rate else { continue };
+            // What ends at a time ends before what begins.
+            load.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            let mut offered = 0.0;
+            let beyond = load.into_iter().find(|(_, bps, _)| {
+                offered += bps;
+                offered > rate.as_bps() as f64 * 1.000_001
+            });
+            if let Some((at, _, index)) = beyond {
+                let offered = offered.round() as u64;
+                let offered = Rate::from_bps(offered).map_or_else(String::new, |offered| offered.to_string());
+                let what = format!(
+                    "traffic offers {offered} to {} from {}, headers included, and its rate is {rate}: packets are lost",
+                    link.name,
+                    at.since(Time::ZERO),
+                );
+                notices.push((SpecPath::of("traffic", index), what));
+            }
+        }
+        notices.into_iter().for_each(|(path, what)| self.warn(path, what));
+    }
+
+    /// Returns the bytes on a link of a packet with this payload.
+    fn on_the_wire(&self, size: u32, pipe: &PipeSpec) -> u32 {
+        size + UDP + self.ip_header() + ETHERNET + pipe.overhead
     }
 
     fn host_named(&mut self, path: SpecPath, name: &str) -> Option<NodeId> {
         let found = self.node_ids.get(name).copied();
-        let is_host = |id: NodeId| matches!(self.topology.node(id).kind, NodeKind::Host { .. });
+        let is_host = |id: NodeId| {
+            let node = self.topology.node(id);
+            // The namespace of a kernel router sends as a host does.
+            (matches!(node.kind, NodeKind::Host { .. }) || node.kernel.is_some()) && node.uplink.is_none()
+        };
         let Some(id) = found.filter(|id| is_host(*id)) else {
             let what = match found {
                 Some(_) => format!("{name} is not a host, and traffic is between hosts"),
@@ -73,13 +137,13 @@ impl Resolver<'_> {
         Some(id)
     }
 
-    /// The model of traffic, or the key that is wrong, what is wrong, and what to write.
+    /// Returns the model of traffic.
     fn model(
         &self,
         traffic: &TrafficDescription,
         from: NodeId,
         to: NodeId,
-    ) -> Result<Model, (&'static str, String, String)> {
+    ) -> Result<Model, Wrong> {
         let wrong = |key, what: &str, instead: &str| Err((key, what.to_owned(), instead.to_owned()));
         let is_given = traffic.rate.is_some() || traffic.load.is_some();
         if let TrafficKind::Voice = traffic.kind {
@@ -99,27 +163,7 @@ impl Resolver<'_> {
         }
         let rate = match (traffic.rate, &traffic.load) {
             (Some(rate), _) => rate,
-            (None, Some((share, link))) => {
-                let Some(&link) = self.link_ids.get(link) else {
-                    let known = self.link_ids.keys().map(|name| format!("{} of {name}", share));
-                    let known: Vec<String> = known.collect();
-                    let wanted = format!("{share} of {link}");
-                    let otherwise = "write the name of a link, by default its ends: \"80% of a-b\"";
-                    let instead = nearest_or(&wanted, known.iter().map(String::as_str), otherwise);
-                    return Err(("load", format!("there is no link '{link}'"), instead));
-                };
-                let Some(pipe) = pipe_on_the_way(&self.topology, from, to, link) else {
-                    let what = format!("{} is not on the way", self.topology.link(link).name);
-                    return Err(("load", what, "write a link between the two hosts".to_owned()));
-                };
-                let Some(link_rate) = pipe.rate else {
-                    let what = format!("{} has no constant rate", self.topology.link(link).name);
-                    return Err(("load", what, "write rate = \"2Mbit\" in place of load".to_owned()));
-                };
-                let wire = size + UDP + self.ip_header() + ETHERNET + pipe.overhead;
-                let payload = share.get() * link_rate.as_bps() as f64 * f64::from(size) / f64::from(wire);
-                Rate::from_bps(payload.round() as u64).unwrap_or(link_rate)
-            }
+            (None, Some((share, link))) => self.rate_of_load((*share, link), size, (from, to))?,
             (None, None) => {
                 return wrong(
                     "from",
@@ -145,6 +189,43 @@ impl Resolver<'_> {
         Ok(Model { arrivals, size })
     }
 
+    /// Returns the rate of payload that is this share of a link between two hosts.
+    fn rate_of_load(
+        &self,
+        (share, name): (Probability, &str),
+        size: u32,
+        (from, to): (NodeId, NodeId),
+    ) -> Result<Rate, Wrong> {
+        let way = way(&self.topology, from, to);
+        let rate_of = |&(link, end): &PipeAt| self.topology.link(link).pipes[end].rate;
+        let pipe = match self.link_ids.get(name) {
+            Some(wanted) => way.iter().find(|(link, _)| link == wanted).copied(),
+            None if name == BOTTLENECK => way.iter().filter(|at| rate_of(at).is_some()).min_by_key(|at| rate_of(at)).copied(),
+            None => {
+                let known = self.link_ids.keys().map(String::as_str).chain([BOTTLENECK]);
+                let known: Vec<String> = known.map(|name| format!("{share} of {name}")).collect();
+                let otherwise = "write the name of a link, by default its ends: \"80% of a-b\"";
+                let instead = nearest_or(&format!("{share} of {name}"), known.iter().map(String::as_str), otherwise);
+                return Err(("load", format!("there is no link '{name}'"), instead));
+            }
+        };
+        let Some((link, end)) = pipe else {
+            let what = match name {
+                BOTTLENECK => "no link on the way has a rate".to_owned(),
+                name => format!("{name} is not on the way"),
+            };
+            return Err(("load", what, "write a link between the two hosts, or rate = \"2Mbit\"".to_owned()));
+        };
+        let pipe = &self.topology.link(link).pipes[end];
+        let Some(link_rate) = pipe.rate else {
+            let what = format!("{name} has no constant rate");
+            return Err(("load", what, "write rate = \"2Mbit\" in place of load".to_owned()));
+        };
+        let wire = self.on_the_wire(size, pipe);
+        let payload = share.get() * link_rate.as_bps() as f64 * f64::from(size) / f64::from(wire);
+        Ok(Rate::from_bps(payload.round() as u64).unwrap_or(link_rate))
+    }
+
     fn ip_header(&self) -> u32 {
         if self.description.family == Some(Family::V6) { 40 } else { 20 }
     }
@@ -156,18 +237,19 @@ fn free_name(taken: &BTreeSet<String>, wanted: &str) -> String {
     candidates.find(|name| !taken.contains(name)).unwrap_or_default()
 }
 
-/// The direction of a link that packets between two hosts cross, if the path with the fewest links
-/// leads over it. Other hosts do not forward.
-fn pipe_on_the_way(topology: &Topology, from: NodeId, to: NodeId, wanted: LinkId) -> Option<&PipeSpec> {
-    // By node: the link and the direction of it that lead there.
-    let mut came: Vec<Option<(LinkId, usize)>> = vec![None; topology.nodes.len()];
+/// Returns the directions of links that packets between two hosts cross, on the path with the
+/// fewest links, the last first. Other hosts do not forward.
+fn way(topology: &Topology, from: NodeId, to: NodeId) -> Vec<PipeAt> {
+    // By node: the link and the end of it from which packets come.
+    let mut came: Vec<Option<PipeAt>> = vec![None; topology.nodes.len()];
     let mut waiting = VecDeque::from([from]);
     while let Some(at) = waiting.pop_front() {
-        let is_host = matches!(topology.node(at).kind, NodeKind::Host { .. });
-        if is_host && at != from {
+        let node = topology.node(at);
+        let is_end = matches!(node.kind, NodeKind::Host { .. }) && !node.is_router();
+        if is_end && at != from {
             continue;
         }
-        for interface in &topology.node(at).interfaces {
+        for interface in &node.interfaces {
             let (next, _) = topology.peer(interface);
             if next != from && came[next.0 as usize].is_none() {
                 came[next.0 as usize] = Some((interface.link, interface.end));
@@ -175,12 +257,6 @@ fn pipe_on_the_way(topology: &Topology, from: NodeId, to: NodeId, wanted: LinkId
             }
         }
     }
-    let mut at = to;
-    while let Some((link, end)) = came[at.0 as usize] {
-        if link == wanted {
-            return Some(&topology.link(link).pipes[end]);
-        }
-        at = topology.link(link).ends[end].0;
-    }
-    None
+    let step = |&(link, end): &PipeAt| came[topology.link(link).ends[end].0.0 as usize];
+    std::iter::successors(came[to.0 as usize], step).collect()
 }
