@@ -1,7 +1,7 @@
 //! From the objects of a script to a description.
 
-use crate::programs;
 use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, ScriptLink, Simulator};
+use crate::{agents, programs};
 use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
 use fastpath_spec::mistake::{Remarks, several};
 use fastpath_spec::{
@@ -52,6 +52,11 @@ pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
     add_links(simulator, &mut built, remarks);
     add_events(simulator, &mut built);
     add_commands(simulator, &mut built);
+    let names: Vec<String> = built.description.nodes.iter().map(|node| node.name.clone()).collect();
+    for (traffic, at) in agents::traffic(simulator, &names, remarks) {
+        built.place(SpecPath::of("traffic", built.description.traffic.len()), at);
+        built.description.traffic.push(traffic);
+    }
     built
 }
 
@@ -65,7 +70,10 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
         }
     }
     let commands = simulator.commands.iter();
-    let runs: BTreeSet<usize> = commands.filter_map(|command| simulator.node_of(&command.what)).collect();
+    let mut runs: BTreeSet<usize> =
+        commands.filter_map(|command| simulator.node_of(&command.what)).collect();
+    let why_kernel = if runs.is_empty() { " and traffic" } else { " and programs" };
+    runs.extend(agents::nodes(simulator));
     let all_hosts = runs.is_empty() && neighbours.iter().all(|neighbours| neighbours.len() > 1);
     let (mut routers, mut kernel_routers) = (Vec::new(), Vec::new());
     for (index, made) in simulator.nodes.iter().enumerate() {
@@ -90,7 +98,7 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             "every node has several neighbours, so all nodes are hosts and none forwards packets",
         );
     }
-    let kinds = [("routers", routers, ""), ("kernel routers", kernel_routers, " and programs")];
+    let kinds = [("routers", routers, ""), ("kernel routers", kernel_routers, why_kernel)];
     for (what, names, why) in kinds.iter().filter(|(_, names, _)| !names.is_empty()) {
         let names = several(names.iter().map(String::as_str));
         let text =

@@ -10,7 +10,7 @@ use crate::simulator::{
     Simulator,
 };
 use crate::syntax::Value;
-use crate::{builtins, elsewhere, programs, quantity, random};
+use crate::{agents, builtins, elsewhere, programs, quantity, random};
 use fastpath_spec::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub(crate) const NAMES: [&str; 17] = [
     "tb-set-node-startup",
 ];
 /// The methods of `$ns` that are executed.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 14] = [
     "node",
     "duplex-link",
     "simplex-link",
@@ -49,6 +49,9 @@ const METHODS: [&str; 11] = [
     "rtproto",
     "run",
     "at",
+    "attach-agent",
+    "connect",
+    "create-connection",
 ];
 /// Calls a command about the network. Returns `None` if `name` is not one. A mistake is reported
 /// here; the value then causes no further mistakes, so that the script continues.
@@ -81,7 +84,7 @@ pub(crate) fn add(tcl: &mut Interp, object: Object) -> TclResult {
     }
 }
 
-fn made(tcl: &mut Interp, object: Object) -> Result<(Creation, Value), Interrupt> {
+pub(crate) fn made(tcl: &mut Interp, object: Object) -> Result<(Creation, Value), Interrupt> {
     let Some(index) = tcl.simulator.add(object) else { return tcl.exhausted() };
     Ok((Creation { object: index, at: tcl.at }, Value::from(Simulator::handle(index))))
 }
@@ -89,6 +92,18 @@ fn made(tcl: &mut Interp, object: Object) -> Result<(Creation, Value), Interrupt
 pub(crate) fn usage<T>(usage: &str) -> Result<T, Interrupt> {
     mistake("wrong number of arguments", format!("write {usage}"))
 }
+
+/// Classes, for suggestions.
+const CLASSES: [&str; 8] = [
+    "Simulator",
+    "RNG",
+    "Program",
+    "Agent/UDP",
+    "Agent/TCP",
+    "Agent/Null",
+    "Agent/TCPSink",
+    "Application/Traffic/CBR",
+];
 
 fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let Some(class) = words.first() else { return usage("new Simulator") };
@@ -101,7 +116,10 @@ fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
     if &**class == "Program" {
         return programs::new(tcl);
     }
-    if let Some(meant) = nearest(class, ["Simulator", "RNG", "Program"]) {
+    if let Some(outcome) = agents::new(tcl, class) {
+        return outcome;
+    }
+    if let Some(meant) = nearest(class, CLASSES) {
         return mistake(format!("there is no class '{}'", &**class), format!("write new {meant}"));
     }
     tcl.warn(format!("{} is ignored: run real programs in the hosts", &**class));
@@ -138,6 +156,8 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
         (Object::Program(_), _) => {
             mistake("a program is started by an event", "write $ns at 10.0 \"$program start\"")
         }
+        (Object::Agent(agent), _) => agents::agent_method(tcl, agent, words),
+        (Object::Source(source), _) => agents::source_method(tcl, source, words),
         (Object::Other, _) => add(tcl, Object::Other),
         (Object::Node(_), "color" | "label" | "shape" | "add-mark" | "delete-mark" | "label-color") => {
             Ok(Value::default())
@@ -168,6 +188,9 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         all => all,
     };
     let Some((name, words)) = words.split_first() else { return Ok(Value::default()) };
+    if let Some(outcome) = agents::simulator(tcl, name, words) {
+        return outcome;
+    }
     match (&**name, words) {
         ("node", _) => {
             let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
@@ -672,6 +695,19 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
     if let Some(Object::Program(program)) = tcl.simulator.object(first) {
         return programs::event(tcl, time, program, words);
     }
+    match tcl.simulator.object(first) {
+        Some(Object::Source(source)) => return agents::event(tcl, time, source, words),
+        Some(Object::Agent(agent)) => match agents::own_source(&tcl.simulator, agent) {
+            Some(source) => return agents::event(tcl, time, source, words),
+            None => return Ok(()),
+        },
+        _ => {}
+    }
+    if ends_simulation(tcl, first, words) {
+        let end = tcl.simulator.end.map_or(time, |end| end.min(time));
+        tcl.simulator.end = Some(end);
+        return Ok(());
+    }
     let (links, ends, in_lan) = match tcl.simulator.object(first) {
         Some(Object::Link(link)) => (vec![link], [true, true], false),
         Some(Object::Lan(lan)) => (tcl.simulator.lans[lan].links.clone(), [true, true], true),
@@ -721,4 +757,19 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
         tcl.simulator.events.push(Event { at: time, link, ends, act: act.clone() });
     }
     Ok(())
+}
+
+/// Whether an event ends the simulation: `exit`, `$ns halt`, or a procedure with one of them.
+fn ends_simulation(tcl: &Interp, first: &Value, words: &[Value]) -> bool {
+    let first = first.trim();
+    let halts = |word: &str| matches!(word, "halt" | "stop");
+    match tcl.simulator.object(first) {
+        Some(Object::Simulator) => words.first().is_some_and(|word| halts(word.trim())),
+        Some(_) => false,
+        None => {
+            let procedure = tcl.procedures.get(first);
+            let mut words = procedure.iter().flat_map(|procedure| procedure.body.split_whitespace());
+            first == "exit" || words.any(|word| word == "exit" || halts(word))
+        }
+    }
 }

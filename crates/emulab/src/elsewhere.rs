@@ -1,4 +1,4 @@
-//! Known commands without effect: they prepare machines, generate traffic or draw pictures. A
+//! Known commands without effect: they prepare machines or draw pictures. A
 //! command that is neither in these lists nor in `commands.rs` is a mistake.
 //!
 //! Sources: Emulab's `tb_compat.tcl` and `sim.tcl`, ns-2's `ns-lib.tcl`.
@@ -87,19 +87,15 @@ pub(crate) const TESTBED: [&str; 79] = [
 ];
 
 /// Methods of `$ns`.
-pub(crate) const METHODS: [&str; 38] = [
+pub(crate) const METHODS: [&str; 34] = [
     "add-agent-trace",
     "after",
-    "attach-agent",
     "attach-tbf-agent",
     "blockstore",
     "bridge",
     "cancel",
     "compute-routes",
-    "connect",
     "cost",
-    "create-connection",
-    "create-connection-list",
     "create-trace",
     "define-template-parameter",
     "delete-agent-trace",

@@ -1,6 +1,7 @@
 //! The objects that a script has created: nodes, links, lans, their parameters and events, by
 //! handle.
 
+use crate::agents::{Agent, Source};
 use fastpath_link::{Limit, QueueSpec, RedSpec};
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use std::collections::BTreeMap;
@@ -29,7 +30,11 @@ pub(crate) enum Object {
     Generator(usize),
     /// A program of a node: `$node program-agent`, `new Program`.
     Program(usize),
-    /// Something that does not concern the network: an agent, a program, a file.
+    /// An end of traffic: `new Agent/UDP`.
+    Agent(usize),
+    /// A source of traffic: `new Application/Traffic/CBR`.
+    Source(usize),
+    /// Something that does not concern the network, such as a file.
     Other,
     /// The result of a command with a mistake.
     Broken,
@@ -52,6 +57,10 @@ pub(crate) struct Simulator {
     pub(crate) events: Vec<Event>,
     pub(crate) programs: Vec<ProgramAgent>,
     pub(crate) commands: Vec<NodeCommand>,
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) sources: Vec<Source>,
+    /// When the script ends the simulation: `$ns at 5.0 "finish"`.
+    pub(crate) end: Option<Time>,
     pub(crate) variables: Vec<RandomVariable>,
     /// Generators of random numbers; the first is `$defaultRNG`.
     pub(crate) generators: Vec<Rng>,

@@ -224,15 +224,16 @@ fn events_are_in_the_order_of_time() {
 fn what_does_not_concern_the_network_is_ignored_with_a_warning() {
     let text = script(
         "$ns duplex-link $a $b 1Mb 1ms DropTail\n$ns duplex-link-op $a $b orient right\ntb-set-node-os $a FBSD-STD\n\
-         tb-set-hardware $b pc850\nset tcp [new Agent/TCP]\n$ns attach-agent $a $tcp\n$tcp set packetSize_ 1000\n\
+         tb-set-hardware $b pc850\nset m [new Agent/Message]\n$ns multicast\nset n [new Trace/Drop]\n\
          Agent/UDP set x 1\nset f [open out.nam w]\n$ns namtrace-all $f\nset p [$a disk-agent]\n\
          puts \"two nodes\"\nproc finish {} {\n  exec nam\n}\nif {[catch {error x}]} {set caught 1}",
     );
     let expected = [
         "6:1: tb-set-node-os is ignored: it does not concern the network",
         "7:1: tb-set-hardware is ignored: it does not concern the network",
-        "8:10: Agent/TCP is ignored: run real programs in the hosts",
-        "9:1: $ns attach-agent is ignored: it does not concern the network",
+        "8:8: Agent/Message is ignored: run real programs in the hosts",
+        "9:1: $ns multicast is ignored: it does not concern the network",
+        "10:8: Trace/Drop is ignored: run real programs in the hosts",
         "11:1: Agent/UDP set is ignored",
         "12:8: open is ignored",
         "14:8: disk-agent is ignored: it does not concern the network",
@@ -278,7 +279,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "5:1: there is no command 'tb-set-node-oss'; write tb-set-node-os",
             "6:1: there is no command 'tb-frobnicate'; write a command of Emulab, or remove it",
             "7:1: the simulator has no command 'attach-agnt'; write $ns attach-agent",
-            "8:1: the simulator has no command 'frobnicate'; write $ns and one of node, duplex-link, simplex-link, make-lan, newLan, link, lanlink, queue-limit, rtproto, run, at, or remove it",
+            "8:1: the simulator has no command 'frobnicate'; write $ns and one of node, duplex-link, simplex-link, make-lan, newLan, link, lanlink, queue-limit, rtproto, run, at, attach-agent, connect, create-connection, or remove it",
             "9:1: $ns lossmodel is not supported; write tb-set-link-loss $link 0.05",
             "10:1: wrong number of arguments; write tb-set-noshaping $link 1",
         ],
