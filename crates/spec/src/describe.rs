@@ -9,11 +9,12 @@ use crate::engine_settings::EngineSettings;
 use crate::nat::NatDescription;
 use crate::pipe;
 use crate::topology::{
-    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, TraceEnd, Track, Traffic,
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, TraceEnd,
+    Track, Traffic,
 };
 use crate::trace::Timeline;
 use fastpath_link::PipeSpec;
-use fastpath_traffic::Arrivals;
+use fastpath_traffic::ArrivalModel;
 use fastpath_units::Time;
 
 /// Returns the description of a topology, with nothing left out.
@@ -51,9 +52,9 @@ pub fn describe(topology: &Topology) -> Description {
 
 fn describe_traffic(topology: &Topology, traffic: &Traffic) -> TrafficDescription {
     let (kind, rate) = match traffic.model.arrivals {
-        Arrivals::Constant(rate) => (TrafficKind::Constant, rate),
-        Arrivals::Poisson(rate) => (TrafficKind::Poisson, rate),
-        Arrivals::OnOff { rate, on, off } => (TrafficKind::OnOff { on, off }, rate),
+        ArrivalModel::Constant(rate) => (TrafficKind::Constant, rate),
+        ArrivalModel::Poisson(rate) => (TrafficKind::Poisson, rate),
+        ArrivalModel::OnOff { rate, on, off } => (TrafficKind::OnOff { on, off }, rate),
     };
     let [from, to] = [traffic.from, traffic.to].map(|host| &topology.node(host).name);
     TrafficDescription {

@@ -37,7 +37,7 @@ use crate::trace::Format;
 use crate::uplink::Uplink;
 use crate::{Files, event, group, link, node, reader, traffic};
 use fastpath_link::Change;
-use fastpath_traffic::Law;
+use fastpath_traffic::PeriodLaw;
 use fastpath_units::{Duration, Probability, Rate};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -263,9 +263,9 @@ pub enum TrafficKind {
     /// At a constant rate in on periods.
     OnOff {
         /// The lengths of on periods.
-        on: Law,
+        on: PeriodLaw,
         /// The lengths of off periods.
-        off: Law,
+        off: PeriodLaw,
     },
     /// As a G.711 call.
     Voice,

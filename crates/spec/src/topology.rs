@@ -16,7 +16,7 @@ use crate::trace::Timeline;
 use crate::uplink::Uplink;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_switch::ofctl::RuleLine;
-use fastpath_traffic::{Model, Packets};
+use fastpath_traffic::{Packets, SourceModel};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -244,7 +244,7 @@ pub struct Traffic {
     /// The host that receives.
     pub to: NodeId,
     /// When packets are sent, and their size.
-    pub model: Model,
+    pub model: SourceModel,
     /// When it starts.
     pub start: Time,
     /// When it stops; `None`: with the run.

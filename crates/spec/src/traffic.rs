@@ -30,7 +30,7 @@ use crate::queue::positive;
 use crate::schema;
 use crate::tree::Tree;
 use crate::write::{table, text};
-use fastpath_traffic::{HEADER_LEN, Law};
+use fastpath_traffic::{HEADER_LEN, PeriodLaw};
 use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
@@ -64,9 +64,9 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> TrafficDescript
                 let Some(field) = fields.get(key) else {
                     let instead = format!("write {key} = \"500ms\", the mean length of its {key} periods");
                     remarks.mistake(fields.at, format!("on-off traffic has no {key}"), instead);
-                    return Law::Constant(Duration::ZERO);
+                    return PeriodLaw::Constant(Duration::ZERO);
                 };
-                law(&field, remarks).unwrap_or(Law::Constant(Duration::ZERO))
+                law(&field, remarks).unwrap_or(PeriodLaw::Constant(Duration::ZERO))
             };
             TrafficKind::OnOff { on: period("on"), off: period("off") }
         }
@@ -102,9 +102,9 @@ impl TrafficDescription {
 }
 
 /// `"500ms"`, the mean of an exponential law, or `{ law = "pareto", mean = "2s", shape = 1.5 }`.
-fn law(field: &Field, remarks: &mut Remarks) -> Option<Law> {
+fn law(field: &Field, remarks: &mut Remarks) -> Option<PeriodLaw> {
     let Tree::Table(_) = field.value else {
-        return Some(Law::Exponential(positive(field, "500ms", remarks)?));
+        return Some(PeriodLaw::Exponential(positive(field, "500ms", remarks)?));
     };
     let example = "{ law = \"pareto\", mean = \"2s\", shape = 1.5 }";
     let mut fields = field.table(field.key.clone(), example, remarks)?;
@@ -131,9 +131,9 @@ fn law(field: &Field, remarks: &mut Remarks) -> Option<Law> {
     fields.finish(remarks);
     let (law, mean, shape) = (law?, mean?, shape?);
     Some(match law {
-        0 => Law::Exponential(mean),
-        1 => Law::Constant(mean),
-        _ => Law::Pareto { mean, shape },
+        0 => PeriodLaw::Exponential(mean),
+        1 => PeriodLaw::Constant(mean),
+        _ => PeriodLaw::Pareto { mean, shape },
     })
 }
 
@@ -186,11 +186,11 @@ pub(crate) fn write(traffic: &TrafficDescription) -> Value {
     Value::Object(all)
 }
 
-fn write_law(law: &Law) -> Value {
+fn write_law(law: &PeriodLaw) -> Value {
     match law {
-        Law::Exponential(mean) => text(mean),
-        Law::Constant(mean) => table([("law", json!("constant")), ("mean", text(mean))]),
-        Law::Pareto { mean, shape } => {
+        PeriodLaw::Exponential(mean) => text(mean),
+        PeriodLaw::Constant(mean) => table([("law", json!("constant")), ("mean", text(mean))]),
+        PeriodLaw::Pareto { mean, shape } => {
             table([("law", json!("pareto")), ("mean", text(mean)), ("shape", json!(shape))])
         }
     }

@@ -1,7 +1,7 @@
 //! Traffic of a description: what is read, what it resolves to, and what is said of mistakes.
 
 use fastpath_spec::{Description, NO_FILES, Topology, describe, parse, resolve};
-use fastpath_traffic::{Arrivals, Law, VOICE};
+use fastpath_traffic::{ArrivalModel, PeriodLaw, VOICE};
 use fastpath_units::{Duration, Time};
 
 const NETWORK: &str = "[host.a]\n[host.b]\n[router.r]\n\
@@ -38,12 +38,12 @@ fn every_kind_is_read_and_described() {
         (Time::ZERO + Duration::from_secs(1), Some(Time::ZERO + Duration::from_secs(3)))
     );
     assert_eq!((first.model.size, first.port, first.dscp), (500, 5001, 46));
-    assert_eq!(first.model.arrivals, Arrivals::Constant("2Mbit".parse().unwrap()));
+    assert_eq!(first.model.arrivals, ArrivalModel::Constant("2Mbit".parse().unwrap()));
     let [_, second, third, call] = &topology.traffic[..] else { panic!("four") };
     assert_eq!((second.port, third.port, second.model.size), (9, 5003, 1000));
-    let off = Law::Pareto { mean: Duration::from_secs(2), shape: 1.5 };
-    let on = Law::Exponential(Duration::from_ms(500));
-    assert_eq!(third.model.arrivals, Arrivals::OnOff { rate: "1Mbit".parse().unwrap(), on, off });
+    let off = PeriodLaw::Pareto { mean: Duration::from_secs(2), shape: 1.5 };
+    let on = PeriodLaw::Exponential(Duration::from_ms(500));
+    assert_eq!(third.model.arrivals, ArrivalModel::OnOff { rate: "1Mbit".parse().unwrap(), on, off });
     assert_eq!(call.model, VOICE);
     // The description of the topology resolves to it.
     let text = describe(&topology).to_json().to_string();
@@ -58,7 +58,7 @@ fn every_kind_is_read_and_described() {
 #[test]
 fn a_load_counts_all_bytes_on_the_link() {
     let rate = |text: &str| match read(text).traffic[0].model.arrivals {
-        Arrivals::Constant(rate) | Arrivals::Poisson(rate) | Arrivals::OnOff { rate, .. } => {
+        ArrivalModel::Constant(rate) | ArrivalModel::Poisson(rate) | ArrivalModel::OnOff { rate, .. } => {
             rate.as_bps() as f64
         }
     };
@@ -90,7 +90,10 @@ fn loads_above_a_link_are_said_once() {
     let at_once = format!("{six}{}", six.replace("stop = '2s'", "start = '1s'"));
     let said = "traffic offers 12.504Mbit to access from 1s, headers included, and its rate is 10Mbit: packets are lost";
     let said_at = warnings(&at_once);
-    assert!(said_at.len() == 1 && said_at[0].starts_with("18:1: ") && said_at[0].ends_with(said), "{said_at:?}");
+    assert!(
+        said_at.len() == 1 && said_at[0].starts_with("17:1: ") && said_at[0].ends_with(said),
+        "{said_at:?}"
+    );
     let full = "[[traffic]]\nfrom = 'a'\nto = 'b'\nload = '100% of access'\n";
     assert_eq!(warnings(full), [""; 0], "a full link");
 }
@@ -104,7 +107,9 @@ fn mistakes_say_what_to_write() {
         (with("load = '80% of acces'"), "there is no link 'acces'; write \"80% of access\""),
         (with("size = 15\nrate = '1Mbit'"), "write a number from 16 to 65507"),
         (
-            mistake("[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\nport = 9\n[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\nport = 9\n"),
+            mistake(
+                "[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\nport = 9\n[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\nport = 9\n",
+            ),
             "b receives a-b at port 9 too; write another port",
         ),
         (with("load = '0% of access'"), "is not a load"),

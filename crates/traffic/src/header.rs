@@ -8,14 +8,14 @@ pub const HEADER_LEN: usize = 16;
 /// Identifies a datagram of a flow. The receiver computes losses and delays from it. On the wire it
 /// is two numbers of 64 bits, big endian.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct FlowHeader {
     /// Counted from 0.
     pub sequence: u64,
     /// When it was sent, from the start of the run.
     pub sent: Time,
 }
 
-impl Header {
+impl FlowHeader {
     /// Returns the bytes of the header.
     #[inline]
     pub fn to_bytes(self) -> [u8; HEADER_LEN] {
@@ -27,10 +27,10 @@ impl Header {
 
     /// Reads the header of a payload; `None` if the payload is shorter than a header.
     #[inline]
-    pub fn parse(payload: &[u8]) -> Option<Header> {
+    pub fn parse(payload: &[u8]) -> Option<FlowHeader> {
         let (sequence, rest) = payload.split_first_chunk()?;
         let (sent, _) = rest.split_first_chunk()?;
         let sent = Time::from_ps(u64::from_be_bytes(*sent));
-        Some(Header { sequence: u64::from_be_bytes(*sequence), sent })
+        Some(FlowHeader { sequence: u64::from_be_bytes(*sequence), sent })
     }
 }

@@ -4,7 +4,7 @@ use fastpath_units::{Duration, Rng, math};
 
 /// The law of a random period. Its mean is finite.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Law {
+pub enum PeriodLaw {
     /// Always this long.
     Constant(Duration),
     /// Exponential, with this mean.
@@ -19,15 +19,15 @@ pub enum Law {
     },
 }
 
-impl Law {
+impl PeriodLaw {
     /// Returns a period.
     pub fn draw(&self, rng: &mut Rng) -> Duration {
         // 1 − u is in (0, 1].
         let mut exponential = || -math::ln(1.0 - rng.unit_f64());
         match *self {
-            Law::Constant(length) => length,
-            Law::Exponential(mean) => scaled(mean, exponential()),
-            Law::Pareto { mean, shape } => {
+            PeriodLaw::Constant(length) => length,
+            PeriodLaw::Exponential(mean) => scaled(mean, exponential()),
+            PeriodLaw::Pareto { mean, shape } => {
                 scaled(mean, (shape - 1.0) / shape * math::exp(exponential() / shape))
             }
         }
@@ -36,7 +36,7 @@ impl Law {
     /// Returns the mean.
     pub fn mean(&self) -> Duration {
         match *self {
-            Law::Constant(mean) | Law::Exponential(mean) | Law::Pareto { mean, .. } => mean,
+            PeriodLaw::Constant(mean) | PeriodLaw::Exponential(mean) | PeriodLaw::Pareto { mean, .. } => mean,
         }
     }
 
@@ -48,10 +48,10 @@ impl Law {
             return 1.0;
         }
         match *self {
-            Law::Constant(_) => (mean / step - 1e-9).ceil().max(1.0),
+            PeriodLaw::Constant(_) => (mean / step - 1e-9).ceil().max(1.0),
             // The sum of P(T > k·step) over k.
-            Law::Exponential(_) => 1.0 / (1.0 - math::exp(-step / mean)),
-            Law::Pareto { shape, .. } => {
+            PeriodLaw::Exponential(_) => 1.0 / (1.0 - math::exp(-step / mean)),
+            PeriodLaw::Pareto { shape, .. } => {
                 let least = mean * (shape - 1.0) / shape;
                 let tail = |length: f64| {
                     if length <= least { 1.0 } else { math::exp(shape * math::ln(least / length)) }

@@ -1,11 +1,11 @@
 //! Traffic of hosts: when a source sends and how much, and what a receiver counts of it.
 //!
-//! A [`Model`] is data. [`Model::packets`] draws its packets: the same model, times and generator
-//! give the same packets. Nothing here reads a clock or knows headers.
+//! A [`SourceModel`] is data. [`SourceModel::packets`] draws its packets: the same model, times and
+//! generator give the same packets. Nothing here reads a clock or knows the headers of protocols.
 //!
 //! ```text
-//!  Model { Arrivals, size } + start, stop, Rng ─▶ Packets: (Time, bytes), (Time, bytes), …
-//!  Header in each packet ─▶ Received ─▶ FlowReport: lost, delays, jitter
+//!  SourceModel { ArrivalModel, size } + start, stop, Rng ─▶ Packets: (Time, bytes), (Time, bytes), …
+//!  FlowHeader in each packet ─▶ Received ─▶ FlowReport: lost, delays, jitter
 //! ```
 //!
 //! Rates and sizes count the payload of the transport protocol, as iperf3 and the CBR agent of ns-2
@@ -17,24 +17,24 @@ mod header;
 mod law;
 mod received;
 
-pub use header::{HEADER_LEN, Header};
-pub use law::Law;
+pub use header::{FlowHeader, HEADER_LEN};
+pub use law::PeriodLaw;
 pub use received::{FlowDelay, FlowEnds, FlowReport, Received, Sent};
 
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time, math};
 
 /// A source of packets of one size.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Model {
+pub struct SourceModel {
     /// When it sends.
-    pub arrivals: Arrivals,
+    pub arrivals: ArrivalModel,
     /// The payload of a packet, bytes; at least 1.
     pub size: u32,
 }
 
 /// When a source sends.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Arrivals {
+pub enum ArrivalModel {
     /// A packet each size/rate, the first at the start.
     Constant(Rate),
     /// Independent gaps with an exponential law of mean size/rate (a Poisson process).
@@ -45,27 +45,27 @@ pub enum Arrivals {
         /// The rate in an on period.
         rate: Rate,
         /// The length of on periods.
-        on: Law,
+        on: PeriodLaw,
         /// The length of off periods.
-        off: Law,
+        off: PeriodLaw,
     },
 }
 
 /// The packets of a G.711 call: 20 ms of speech, 160 bytes, behind 12 bytes of RTP (RFC 3551), in
 /// talk spurts and pauses with the exponential laws and means of ITU-T P.59 (1.004 s and 1.587 s).
-pub const VOICE: Model = Model {
-    arrivals: Arrivals::OnOff {
+pub const VOICE: SourceModel = SourceModel {
+    arrivals: ArrivalModel::OnOff {
         rate: match Rate::from_bps(172 * 8 * 50) {
             Some(rate) => rate,
             None => panic!("a rate is above 0"),
         },
-        on: Law::Exponential(Duration::from_ms(1004)),
-        off: Law::Exponential(Duration::from_ms(1587)),
+        on: PeriodLaw::Exponential(Duration::from_ms(1004)),
+        off: PeriodLaw::Exponential(Duration::from_ms(1587)),
     },
     size: 172,
 };
 
-impl Model {
+impl SourceModel {
     /// Returns the packets sent from `start` on, before `stop`.
     ///
     /// # Panics
@@ -75,10 +75,12 @@ impl Model {
         let mut packets =
             Packets { model: *self, next: start, stop, carried: Fraction::default(), on_until: stop, rng };
         match self.arrivals {
-            Arrivals::Constant(_) => {}
+            ArrivalModel::Constant(_) => {}
             // The process is stationary: the first gap is drawn as the others are.
-            Arrivals::Poisson(_) => packets.next = start.saturating_add(packets.gap()),
-            Arrivals::OnOff { on, .. } => packets.on_until = start.saturating_add(on.draw(&mut packets.rng)),
+            ArrivalModel::Poisson(_) => packets.next = start.saturating_add(packets.gap()),
+            ArrivalModel::OnOff { on, .. } => {
+                packets.on_until = start.saturating_add(on.draw(&mut packets.rng))
+            }
         }
         packets
     }
@@ -87,8 +89,8 @@ impl Model {
     /// periods; packets at the beginning of short on periods add to it.
     pub fn mean_bps(&self) -> f64 {
         match self.arrivals {
-            Arrivals::Constant(rate) | Arrivals::Poisson(rate) => rate.as_bps() as f64,
-            Arrivals::OnOff { rate, on, off } => {
+            ArrivalModel::Constant(rate) | ArrivalModel::Poisson(rate) => rate.as_bps() as f64,
+            ArrivalModel::OnOff { rate, on, off } => {
                 // An on period of length T sends one packet and one more for each whole gap in it.
                 let gap = f64::from(self.size) * 8.0 / rate.as_bps() as f64;
                 let packets = on.mean_steps(gap);
@@ -102,7 +104,7 @@ impl Model {
 /// The packets of a source, in the order of time: when each is sent, and its payload in bytes.
 #[derive(Clone, Debug)]
 pub struct Packets {
-    model: Model,
+    model: SourceModel,
     next: Time,
     stop: Time,
     carried: Fraction,
@@ -121,12 +123,12 @@ impl Packets {
     fn gap(&mut self) -> Duration {
         let size = Bytes(u64::from(self.model.size));
         match self.model.arrivals {
-            Arrivals::Constant(rate) | Arrivals::OnOff { rate, .. } => {
+            ArrivalModel::Constant(rate) | ArrivalModel::OnOff { rate, .. } => {
                 let (gap, carried) = rate.transmission(size, self.carried);
                 self.carried = carried;
                 gap
             }
-            Arrivals::Poisson(rate) => {
+            ArrivalModel::Poisson(rate) => {
                 let mean_ps = size.bits() as f64 * 1e12 / rate.as_bps() as f64;
                 // 1 − u is in (0, 1].
                 Duration::from_ps((-math::ln(1.0 - self.rng.unit_f64()) * mean_ps) as u64)
@@ -142,7 +144,7 @@ impl Iterator for Packets {
         let at = self.next_at()?;
         let gap = self.gap();
         self.next = at.saturating_add(gap);
-        if let Arrivals::OnOff { on, off, .. } = self.model.arrivals
+        if let ArrivalModel::OnOff { on, off, .. } = self.model.arrivals
             && self.next >= self.on_until
         {
             self.next = self.on_until.saturating_add(off.draw(&mut self.rng));

@@ -1,12 +1,12 @@
 //! What a receiver counts of a flow, and the report of the flow.
 //!
 //! ```text
-//!  Header, time of arrival ─▶ Received ─┐
+//!  FlowHeader, time of arrival ─▶ Received ─┐
 //!                                       ├─▶ FlowReport
 //!  packets and bytes sent ──▶ Sent ─────┘
 //! ```
 
-use crate::Header;
+use crate::FlowHeader;
 use fastpath_units::{Duration, Time};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ struct Seen {
 }
 
 /// How a sequence number relates to those before it.
-enum Arrival {
+enum ArrivalOrder {
     InOrder,
     Late,
     Again,
@@ -139,11 +139,11 @@ impl Default for Received {
 impl Received {
     /// Counts a datagram with `bytes` of payload that arrives at `now`.
     #[inline]
-    pub fn count(&mut self, now: Time, header: Header, bytes: usize) {
+    pub fn count(&mut self, now: Time, header: FlowHeader, bytes: usize) {
         match self.seen.arrives(header.sequence) {
-            Arrival::InOrder => {}
-            Arrival::Late => self.reordered += 1,
-            Arrival::Again => {
+            ArrivalOrder::InOrder => {}
+            ArrivalOrder::Late => self.reordered += 1,
+            ArrivalOrder::Again => {
                 self.duplicates += 1;
                 return;
             }
@@ -152,7 +152,10 @@ impl Received {
         self.bytes += bytes as u64;
         let delay = Duration::from_ps(now.as_ps().saturating_sub(header.sent.as_ps()));
         self.delay_sum += u128::from(delay.as_ps());
-        self.delays.saturating_record(delay.as_ns());
+        // It grows with the delays, unless memory is short.
+        if self.delays.record(delay.as_ns()).is_err() {
+            self.delays.saturating_record(delay.as_ns());
+        }
         if let Some(before) = self.latest.replace(delay) {
             let difference = delay.as_ps().abs_diff(before.as_ps()) as f64;
             self.jitter += (difference - self.jitter) / 16.0;
@@ -211,7 +214,7 @@ impl fmt::Display for FlowReport {
 
 impl Seen {
     #[inline]
-    fn arrives(&mut self, sequence: u64) -> Arrival {
+    fn arrives(&mut self, sequence: u64) -> ArrivalOrder {
         let (word, bit) = (sequence / 64, 1 << (sequence % 64));
         let place = word as usize % WORDS;
         if sequence >= self.end {
@@ -222,16 +225,16 @@ impl Seen {
             }
             self.end = sequence + 1;
             self.words[place] |= bit;
-            return Arrival::InOrder;
+            return ArrivalOrder::InOrder;
         }
         let oldest = (self.end - 1) / 64;
         if word + (WORDS as u64) <= oldest {
-            return Arrival::Late;
+            return ArrivalOrder::Late;
         }
         if self.words[place] & bit != 0 {
-            return Arrival::Again;
+            return ArrivalOrder::Again;
         }
         self.words[place] |= bit;
-        Arrival::Late
+        ArrivalOrder::Late
     }
 }

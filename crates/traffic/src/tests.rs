@@ -18,7 +18,7 @@ proptest! {
     /// The k-th packet leaves at k·size·8/rate, rounded down.
     #[test]
     fn a_constant_rate_never_drifts(bps in 1u64..20_000_000_000, size in 1u32..10_000, count in 1usize..300) {
-        let model = Model { arrivals: Arrivals::Constant(Rate::from_bps(bps).unwrap()), size };
+        let model = SourceModel { arrivals: ArrivalModel::Constant(Rate::from_bps(bps).unwrap()), size };
         let exact = |k: usize| k as u128 * u128::from(size) * 8 * 1_000_000_000_000 / u128::from(bps);
         let times = model.packets(Time::ZERO, END, Rng::new(1)).take(count);
         for (k, (at, bytes)) in times.enumerate() {
@@ -36,14 +36,14 @@ proptest! {
         let rate = Rate::from_bps(bps).unwrap();
         let (on, off) = (Duration::from_us(on_us), Duration::from_us(off_us));
         let arrivals = match kind {
-            0 => Arrivals::Constant(rate),
-            1 => Arrivals::Poisson(rate),
-            2 => Arrivals::OnOff { rate, on: Law::Exponential(on), off: Law::Pareto { mean: off, shape: 1.5 } },
-            _ => Arrivals::OnOff { rate, on: Law::Constant(on), off: Law::Constant(off) },
+            0 => ArrivalModel::Constant(rate),
+            1 => ArrivalModel::Poisson(rate),
+            2 => ArrivalModel::OnOff { rate, on: PeriodLaw::Exponential(on), off: PeriodLaw::Pareto { mean: off, shape: 1.5 } },
+            _ => ArrivalModel::OnOff { rate, on: PeriodLaw::Constant(on), off: PeriodLaw::Constant(off) },
         };
         let start = Time::ZERO + Duration::from_ms(start_ms);
         let stop = start + Duration::from_ms(40);
-        let model = Model { arrivals, size };
+        let model = SourceModel { arrivals, size };
         let packets: Vec<_> = model.packets(start, stop, Rng::new(seed)).take(2000).collect();
         prop_assert!(packets.windows(2).all(|pair| pair[0].0 <= pair[1].0));
         prop_assert!(packets.iter().all(|(at, _)| (start..stop).contains(at)));
@@ -53,7 +53,7 @@ proptest! {
 
 #[test]
 fn poisson_gaps_have_the_mean_and_the_variance_of_the_exponential_law() {
-    let model = Model { arrivals: Arrivals::Poisson(mbit(8)), size: 1000 };
+    let model = SourceModel { arrivals: ArrivalModel::Poisson(mbit(8)), size: 1000 };
     let count = 200_000;
     let times: Vec<f64> = model
         .packets(Time::ZERO, END, Rng::new(3))
@@ -76,13 +76,13 @@ fn poisson_gaps_have_the_mean_and_the_variance_of_the_exponential_law() {
 fn on_off_sources_have_their_mean_rate() {
     let ms = Duration::from_ms;
     let laws = [
-        (Law::Constant(ms(10)), Law::Constant(ms(30))),
-        (Law::Exponential(ms(20)), Law::Exponential(ms(5))),
-        (Law::Pareto { mean: ms(20), shape: 2.5 }, Law::Exponential(ms(60))),
-        (Law::Exponential(Duration::from_us(1)), Law::Exponential(ms(2))),
+        (PeriodLaw::Constant(ms(10)), PeriodLaw::Constant(ms(30))),
+        (PeriodLaw::Exponential(ms(20)), PeriodLaw::Exponential(ms(5))),
+        (PeriodLaw::Pareto { mean: ms(20), shape: 2.5 }, PeriodLaw::Exponential(ms(60))),
+        (PeriodLaw::Exponential(Duration::from_us(1)), PeriodLaw::Exponential(ms(2))),
     ];
     for (on, off) in laws {
-        let model = Model { arrivals: Arrivals::OnOff { rate: mbit(10), on, off }, size: 500 };
+        let model = SourceModel { arrivals: ArrivalModel::OnOff { rate: mbit(10), on, off }, size: 500 };
         let seconds = 2000;
         let packets = model.packets(Time::ZERO, at(seconds), Rng::new(11)).count() as f64;
         let found = packets * 4000.0 / seconds as f64;
@@ -94,7 +94,7 @@ fn on_off_sources_have_their_mean_rate() {
 #[test]
 fn periods_have_the_tail_of_their_law() {
     let mean = Duration::from_secs(3);
-    let share_above = |law: Law, seconds: u64| {
+    let share_above = |law: PeriodLaw, seconds: u64| {
         let mut rng = Rng::new(5);
         let above = (0..100_000).filter(|_| law.draw(&mut rng) > Duration::from_secs(seconds)).count();
         above as f64 / 100_000.0
@@ -103,11 +103,11 @@ fn periods_have_the_tail_of_their_law() {
     // standard error is at most 0.0016.
     for t in [2, 4, 9] {
         let x = t as f64;
-        assert!((share_above(Law::Exponential(mean), t) - (-x / 3.0).exp()).abs() < 0.008, "{t}");
-        let pareto = share_above(Law::Pareto { mean, shape: 1.5 }, t);
+        assert!((share_above(PeriodLaw::Exponential(mean), t) - (-x / 3.0).exp()).abs() < 0.008, "{t}");
+        let pareto = share_above(PeriodLaw::Pareto { mean, shape: 1.5 }, t);
         assert!((pareto - x.powf(-1.5)).abs() < 0.008, "{t}: {pareto}");
     }
-    assert_eq!(share_above(Law::Constant(mean), 3), 0.0);
+    assert_eq!(share_above(PeriodLaw::Constant(mean), 3), 0.0);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn received(arrivals: &[(u64, u64)]) -> Received {
     let mut received = Received::default();
     for &(sequence, delay_ms) in arrivals {
         let sent = Time::ZERO + Duration::from_ms(sequence);
-        received.count(sent + Duration::from_ms(delay_ms), Header { sequence, sent }, 100);
+        received.count(sent + Duration::from_ms(delay_ms), FlowHeader { sequence, sent }, 100);
     }
     received
 }
@@ -142,11 +142,14 @@ fn a_receiver_counts_losses_duplicates_and_delays() {
     assert_eq!((report.sent_bps, report.received_bps), (56_000.0, 40_000.0));
     let delay = report.delay.unwrap();
     assert!((delay.mean_ms - 14.0).abs() < 1e-9, "{delay:?}");
-    for (found, exact) in [(delay.min_ms, 10.0), (delay.p50_ms, 12.0), (delay.p99_ms, 20.0), (delay.max_ms, 20.0)] {
+    for (found, exact) in
+        [(delay.min_ms, 10.0), (delay.p50_ms, 12.0), (delay.p99_ms, 20.0), (delay.max_ms, 20.0)]
+    {
         assert!((found / exact - 1.0).abs() < 1e-3, "{delay:?}");
     }
     // Differences of 0, 8, 2 and 8 ms.
-    let jitter = [0.0, 8.0, 2.0, 8.0].iter().fold(0.0, |jitter, difference| jitter + (difference - jitter) / 16.0);
+    let jitter =
+        [0.0, 8.0, 2.0, 8.0].iter().fold(0.0, |jitter, difference| jitter + (difference - jitter) / 16.0);
     assert!((delay.jitter_ms - jitter).abs() < 1e-9, "{delay:?}");
     assert_eq!(Received::default().report(ENDS, Sent::default()).delay, None);
 }
@@ -154,11 +157,11 @@ fn a_receiver_counts_losses_duplicates_and_delays() {
 proptest! {
     #[test]
     fn a_header_survives_the_wire(sequence: u64, ps: u64, rest in proptest::collection::vec(0u8..255, 0..40)) {
-        let header = Header { sequence, sent: Time::from_ps(ps) };
+        let header = FlowHeader { sequence, sent: Time::from_ps(ps) };
         let mut payload = header.to_bytes().to_vec();
         payload.extend(&rest);
-        prop_assert_eq!(Header::parse(&payload), Some(header));
-        prop_assert_eq!(Header::parse(&payload[..HEADER_LEN - 1]), None);
+        prop_assert_eq!(FlowHeader::parse(&payload), Some(header));
+        prop_assert_eq!(FlowHeader::parse(&payload[..HEADER_LEN - 1]), None);
     }
 
     /// The window against a set of all numbers.
@@ -174,7 +177,7 @@ proptest! {
                 // Within the window, whose words are whole.
                 _ => highest.saturating_sub(step % 65_000),
             };
-            counted.count(Time::ZERO, Header { sequence, sent: Time::ZERO }, 1);
+            counted.count(Time::ZERO, FlowHeader { sequence, sent: Time::ZERO }, 1);
             duplicates += u64::from(!known.insert(sequence));
             highest = highest.max(sequence);
         }

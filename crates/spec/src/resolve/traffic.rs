@@ -1,11 +1,12 @@
-//! Traffic: its hosts, its rate, the link that a load is a share of, and links that cannot carry it.
+//! Traffic: its hosts, its rate, the link that a load is a share of, and links that cannot carry
+//! it.
 
 use super::{InvalidValue, Resolver, is_name, nearest_or};
 use crate::description::{TrafficDescription, TrafficKind};
 use crate::path::SpecPath;
 use crate::topology::{Family, LinkId, NodeId, NodeKind, Topology, Traffic};
 use fastpath_link::PipeSpec;
-use fastpath_traffic::{Arrivals, Model, VOICE};
+use fastpath_traffic::{ArrivalModel, SourceModel, VOICE};
 use fastpath_units::{Probability, Rate, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -46,7 +47,8 @@ impl Resolver<'_> {
                 self.mistake(path("stop"), "traffic stops before it starts", "write a later time");
             }
             // The receiver tells flows by their ports.
-            let port = traffic.port.unwrap_or_else(|| PORT.saturating_add(index.min(usize::from(u16::MAX)) as u16));
+            let port =
+                traffic.port.unwrap_or_else(|| PORT.saturating_add(index.min(usize::from(u16::MAX)) as u16));
             if let Some(other) = ports.insert((to, port), name.clone()) {
                 let what = format!("{} receives {other} at port {port} too", traffic.to);
                 self.mistake(path("port"), what, "write another port");
@@ -138,12 +140,7 @@ impl Resolver<'_> {
     }
 
     /// Returns the model of traffic.
-    fn model(
-        &self,
-        traffic: &TrafficDescription,
-        from: NodeId,
-        to: NodeId,
-    ) -> Result<Model, Wrong> {
+    fn model(&self, traffic: &TrafficDescription, from: NodeId, to: NodeId) -> Result<SourceModel, Wrong> {
         let wrong = |key, what: &str, instead: &str| Err((key, what.to_owned(), instead.to_owned()));
         let is_given = traffic.rate.is_some() || traffic.load.is_some();
         if let TrafficKind::Voice = traffic.kind {
@@ -173,20 +170,20 @@ impl Resolver<'_> {
             }
         };
         let arrivals = match traffic.kind {
-            TrafficKind::Constant | TrafficKind::Voice => Arrivals::Constant(rate),
-            TrafficKind::Poisson => Arrivals::Poisson(rate),
+            TrafficKind::Constant | TrafficKind::Voice => ArrivalModel::Constant(rate),
+            TrafficKind::Poisson => ArrivalModel::Poisson(rate),
             // A load is the mean over on and off periods.
             TrafficKind::OnOff { on, off } => {
-                let unit = Model { arrivals: Arrivals::OnOff { rate, on, off }, size };
+                let unit = SourceModel { arrivals: ArrivalModel::OnOff { rate, on, off }, size };
                 let share = unit.mean_bps() / rate.as_bps() as f64;
                 let rate = match traffic.load {
                     Some(_) => Rate::from_bps((rate.as_bps() as f64 / share).round() as u64).unwrap_or(rate),
                     None => rate,
                 };
-                Arrivals::OnOff { rate, on, off }
+                ArrivalModel::OnOff { rate, on, off }
             }
         };
-        Ok(Model { arrivals, size })
+        Ok(SourceModel { arrivals, size })
     }
 
     /// Returns the rate of payload that is this share of a link between two hosts.
@@ -200,12 +197,15 @@ impl Resolver<'_> {
         let rate_of = |&(link, end): &PipeAt| self.topology.link(link).pipes[end].rate;
         let pipe = match self.link_ids.get(name) {
             Some(wanted) => way.iter().find(|(link, _)| link == wanted).copied(),
-            None if name == BOTTLENECK => way.iter().filter(|at| rate_of(at).is_some()).min_by_key(|at| rate_of(at)).copied(),
+            None if name == BOTTLENECK => {
+                way.iter().filter(|at| rate_of(at).is_some()).min_by_key(|at| rate_of(at)).copied()
+            }
             None => {
                 let known = self.link_ids.keys().map(String::as_str).chain([BOTTLENECK]);
                 let known: Vec<String> = known.map(|name| format!("{share} of {name}")).collect();
                 let otherwise = "write the name of a link, by default its ends: \"80% of a-b\"";
-                let instead = nearest_or(&format!("{share} of {name}"), known.iter().map(String::as_str), otherwise);
+                let instead =
+                    nearest_or(&format!("{share} of {name}"), known.iter().map(String::as_str), otherwise);
                 return Err(("load", format!("there is no link '{name}'"), instead));
             }
         };
