@@ -15,7 +15,7 @@ use crate::simulator::{Creation, Object, Simulator};
 use crate::syntax::Value;
 use fastpath_spec::mistake::Remarks;
 use fastpath_spec::{TrafficDescription, TrafficKind};
-use fastpath_traffic::Law;
+use fastpath_traffic::PeriodLaw;
 use fastpath_units::{Duration, Rate, Time};
 
 /// An agent: an end of traffic on a node.
@@ -184,7 +184,10 @@ fn create_connection(tcl: &mut Interp, classes: [&Value; 2], nodes: [&Value; 2],
     let mut handles = Vec::new();
     for (class, at) in classes.into_iter().zip(nodes) {
         let Some(handle) = new(tcl, &format!("Agent/{}", class.trim())) else {
-            return mistake(format!("there is no class 'Agent/{}'", &**class), "write UDP, TCP, Null or TCPSink");
+            return mistake(
+                format!("there is no class 'Agent/{}'", &**class),
+                "write UDP, TCP, Null or TCPSink",
+            );
         };
         let handle = handle?;
         attach_to_node(tcl, at, &handle)?;
@@ -201,7 +204,9 @@ fn agent(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
     match tcl.simulator.object(word.trim()) {
         Some(Object::Agent(agent)) => Ok(agent),
         Some(Object::Broken) => Err(Interrupt::Reported),
-        _ => mistake(format!("{} is not an agent", shown(tcl, word)), "write set udp0 [new Agent/UDP] before"),
+        _ => {
+            mistake(format!("{} is not an agent", shown(tcl, word)), "write set udp0 [new Agent/UDP] before")
+        }
     }
 }
 
@@ -214,7 +219,10 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
             let kind = class.strip_prefix("Traffic/").unwrap_or(class);
             let Some((_, kind)) = SOURCES.iter().find(|(known, _)| *known == kind) else {
                 let known: Vec<&str> = SOURCES.iter().map(|(name, _)| *name).collect();
-                return mistake(format!("there is no application '{class}'"), format!("write one of {}", known.join(", ")));
+                return mistake(
+                    format!("there is no application '{class}'"),
+                    format!("write one of {}", known.join(", ")),
+                );
             };
             let (source, handle) = new_source(tcl, *kind)?;
             tcl.simulator.sources[source].agent = Some(index);
@@ -433,11 +441,12 @@ impl Source {
         match self.kind {
             SourceKind::Constant | SourceKind::Stream => TrafficKind::Constant,
             SourceKind::Poisson => TrafficKind::Poisson,
-            SourceKind::Exponential => {
-                TrafficKind::OnOff { on: Law::Exponential(self.burst), off: Law::Exponential(self.idle) }
-            }
+            SourceKind::Exponential => TrafficKind::OnOff {
+                on: PeriodLaw::Exponential(self.burst),
+                off: PeriodLaw::Exponential(self.idle),
+            },
             SourceKind::Pareto => {
-                let law = |mean| Law::Pareto { mean, shape: self.shape };
+                let law = |mean| PeriodLaw::Pareto { mean, shape: self.shape };
                 TrafficKind::OnOff { on: law(self.burst), off: law(self.idle) }
             }
         }

@@ -70,8 +70,7 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
         }
     }
     let commands = simulator.commands.iter();
-    let mut runs: BTreeSet<usize> =
-        commands.filter_map(|command| simulator.node_of(&command.what)).collect();
+    let mut runs: BTreeSet<usize> = commands.filter_map(|command| simulator.node_of(&command.what)).collect();
     let why_kernel = if runs.is_empty() { " and traffic" } else { " and programs" };
     runs.extend(agents::nodes(simulator));
     let all_hosts = runs.is_empty() && neighbours.iter().all(|neighbours| neighbours.len() > 1);

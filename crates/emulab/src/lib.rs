@@ -18,12 +18,12 @@
 //! The differences from a testbed:
 //!
 //! - a node with one neighbour is a host; a node with several is a router, in the kernel if the
-//!   script starts programs or traffic on it, and otherwise inside the emulator; if no node has one neighbour
-//!   and no program is started, all are hosts and none forwards;
+//!   script starts programs or traffic on it, and otherwise inside the emulator; if no node has one
+//!   neighbour and no program is started, all are hosts and none forwards;
 //! - a lan is a switch;
 //! - `down` drops queued and arriving packets until `up`; packets on the wire still arrive;
-//! - agents and sources of traffic (`Agent/UDP`, `Application/Traffic/CBR`, `Exponential`, `Pareto`,
-//!   `Poisson`) are traffic of the description: `packetSize_` is the payload of a datagram; the
+//! - agents and sources of traffic (`Agent/UDP`, `Application/Traffic/CBR`, `Exponential`,
+//!   `Pareto`, `Poisson`) are traffic of the description: `packetSize_` is the payload of a datagram; the
 //!   script's end (`$ns at 5.0 "finish"`) ends it; TCP is ignored with a warning;
 //! - start commands and program agents run in a lab, and start at time 0 and at their events;
 //! - where addresses on one link are of several subnets, or one subnet is on several links, the

@@ -2,7 +2,7 @@
 
 use fastpath_emulab::parse;
 use fastpath_spec::{Topology, Traffic};
-use fastpath_traffic::{Arrivals, Law};
+use fastpath_traffic::{ArrivalModel, PeriodLaw};
 use fastpath_units::{Duration, Rate, Time};
 
 /// Two hosts and a router between them, with `body` before the run.
@@ -53,30 +53,34 @@ fn a_cbr_source_sends_between_its_start_and_its_stop() {
     assert_eq!(ends(&topology, first), ["n1", "n0"]);
     assert_eq!((first.start, first.stop), (at(0.1), Some(at(4.5))));
     assert_eq!((second.start, second.stop), (at(5.0), Some(at(6.5))), "the script ends");
-    assert_eq!((first.model.arrivals, first.model.size), (Arrivals::Constant(rate(1_000_000)), 1000));
+    assert_eq!((first.model.arrivals, first.model.size), (ArrivalModel::Constant(rate(1_000_000)), 1000));
 }
 
 #[test]
 fn sources_have_the_defaults_of_ns_2() {
     let source = |class: &str, more: &str| {
-        let text = format!("{UDP}set s [new Application/Traffic/{class}]\n$s attach-agent $udp\n{more}$ns at 1 \"$s start\"");
+        let text = format!(
+            "{UDP}set s [new Application/Traffic/{class}]\n$s attach-agent $udp\n{more}$ns at 1 \"$s start\""
+        );
         let (topology, warnings) = read(&text);
         assert_eq!(warnings, [""; 0]);
         (topology.traffic[0].model.arrivals, topology.traffic[0].model.size, topology.traffic[0].stop)
     };
     let half = Duration::from_ms(500);
-    let (on, off) = (Law::Exponential(half), Law::Exponential(half));
-    assert_eq!(source("CBR", ""), (Arrivals::Constant(rate(448_000)), 210, None));
-    assert_eq!(source("Exponential", ""), (Arrivals::OnOff { rate: rate(64_000), on, off }, 210, None));
-    let pareto = |mean, shape| Law::Pareto { mean, shape };
+    let (on, off) = (PeriodLaw::Exponential(half), PeriodLaw::Exponential(half));
+    assert_eq!(source("CBR", ""), (ArrivalModel::Constant(rate(448_000)), 210, None));
+    assert_eq!(source("Exponential", ""), (ArrivalModel::OnOff { rate: rate(64_000), on, off }, 210, None));
+    let pareto = |mean, shape| PeriodLaw::Pareto { mean, shape };
     let (on, off) = (pareto(Duration::from_ms(200), 1.2), pareto(half, 1.2));
     let burst = "$s set burst_time_ 200ms\n$s set shape_ 1.2\n$s set rate_ 1Mb\n";
-    assert_eq!(source("Pareto", burst).0, Arrivals::OnOff { rate: rate(1_000_000), on, off });
+    assert_eq!(source("Pareto", burst).0, ArrivalModel::OnOff { rate: rate(1_000_000), on, off });
     // A packet in each interval, whatever is set first.
-    for interval in ["$s set interval_ 0.005\n$s set packetSize_ 500\n", "$s set packetSize_ 500\n$s set interval_ 5ms\n"] {
-        assert_eq!(source("CBR", interval), (Arrivals::Constant(rate(800_000)), 500, None));
+    for interval in
+        ["$s set interval_ 0.005\n$s set packetSize_ 500\n", "$s set packetSize_ 500\n$s set interval_ 5ms\n"]
+    {
+        assert_eq!(source("CBR", interval), (ArrivalModel::Constant(rate(800_000)), 500, None));
     }
-    assert_eq!(source("Poisson", "$s set interval_ 0.01\n").0, Arrivals::Poisson(rate(168_000)));
+    assert_eq!(source("Poisson", "$s set interval_ 0.01\n").0, ArrivalModel::Poisson(rate(168_000)));
     // The fourth packet would leave at 1.015.
     let counted = source("CBR", "$s set interval_ 0.005\n$s set maxpkts_ 3\n");
     let stop = counted.2.unwrap();
@@ -86,16 +90,21 @@ fn sources_have_the_defaults_of_ns_2() {
 #[test]
 fn connections_are_made_in_one_command_too() {
     let (topology, warnings) = read(
-        "set udp [$ns create-connection UDP $n0 Null $n1 0]\nset cbr [$udp attach-app CBR]\n$cbr set rate_ 1Mb\n$cbr start\n\
+        "set udp [$ns create-connection UDP $n0 Null $n1 0]\nset cbr [$udp attach-app CBR]\n$cbr set rate_ 200kb\n$cbr start\n\
          set old [new Agent/CBR]\n$ns attach-agent $n0 $old\nset sink [new Agent/LossMonitor]\n\
          $ns attach-agent $n1 $sink\n$ns connect $old $sink\n$old set packetSize_ 100\n$ns at 2 \"$old start\"\n\
          foreach i {1 2} {\n  set both [$ns create-connection-list UDP $n1 Null $n0 1]\n\
          set flow($i) [[lindex $both 0] attach-app Traffic/Pareto]\n  $ns at $i \"$flow($i) start\"\n}",
     );
     assert_eq!(warnings, [""; 0]);
-    let found: Vec<_> = topology.traffic.iter().map(|t| (t.name.as_str(), ends(&topology, t)[0], t.start)).collect();
-    let expected =
-        [("cbr", "n0", at(0.0)), ("flow-1", "n1", at(1.0)), ("flow-2", "n1", at(2.0)), ("old", "n0", at(2.0))];
+    let found: Vec<_> =
+        topology.traffic.iter().map(|t| (t.name.as_str(), ends(&topology, t)[0], t.start)).collect();
+    let expected = [
+        ("cbr", "n0", at(0.0)),
+        ("flow-1", "n1", at(1.0)),
+        ("flow-2", "n1", at(2.0)),
+        ("old", "n0", at(2.0)),
+    ];
     let mut sorted = found.clone();
     sorted.sort_by_key(|(name, ..)| *name);
     assert_eq!(sorted, expected);
@@ -113,7 +122,10 @@ fn what_is_missing_is_said() {
             "7:10: the agent of cbr is not connected; write $ns connect $udp0 $null0",
         ),
         (format!("{cbr}$cbr set rate_ fast"), "9:1: 'fast' is not a bandwidth; write for example 10Mb"),
-        (format!("{cbr}$cbr set shape_ 1"), "9:1: a Pareto law of shape 1 has no finite mean; write a number above 1, such as 1.5"),
+        (
+            format!("{cbr}$cbr set shape_ 1"),
+            "9:1: a Pareto law of shape 1 has no finite mean; write a number above 1, such as 1.5",
+        ),
         ("$ns connect $n0 $n1".to_owned(), "7:1: n0 is not an agent; write set udp0 [new Agent/UDP] before"),
         ("set x [new Agent/UPD]".to_owned(), "7:8: there is no class 'Agent/UPD'; write new Agent/UDP"),
     ] {
