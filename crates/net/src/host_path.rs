@@ -53,7 +53,8 @@ mod tests {
         let (topology, _) = fastpath_spec::parse(text).expect("a spec");
         let routes = Routes::compute(&topology);
         let [a, b, c, r] = ["a", "b", "c", "r"].map(|name| topology.node_named(name).expect("a node"));
-        let mac = |node: NodeId, index: usize| topology.node(node).interfaces[index].mac.expect("a MAC address");
+        let mac =
+            |node: NodeId, index: usize| topology.node(node).interfaces[index].mac.expect("a MAC address");
         let address = |node: NodeId, index: usize| topology.node(node).interfaces[index].addresses[0].addr();
         let path = |from, to| HostPath::find(&topology, &routes, from, to).expect("a path");
         let direct = path(a, b);

@@ -1,4 +1,4 @@
-//! `fastpath replay`: captures through a network, offline, in virtual time.
+//! `fastpath replay`: captures and traffic through a network, offline, in virtual time.
 
 use crate::network_file::{ReadingArgs, load_with_warnings};
 use crate::{Answer, progress};
@@ -11,11 +11,11 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Send captures through a network offline, exactly.
+/// Send captures and traffic through a network offline, exactly.
 ///
-/// Each frame of a capture enters at its host, at the time of its timestamp. Frames that reach a
-/// host are written with their arrival times. Time is virtual: no privileges are needed and nothing
-/// waits.
+/// Each frame of a capture enters at its host, at the time of its timestamp. Hosts send the
+/// [[traffic]] of the spec beside captures or without any. Frames that reach a host are written
+/// with their arrival times. Time is virtual: no privileges are needed and nothing waits.
 #[derive(Args)]
 pub(crate) struct ReplayCommand {
     /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml).
@@ -44,6 +44,9 @@ pub(crate) struct ReplayCommand {
     /// The seed of every random choice; by default the seed of the spec, otherwise 1.
     #[arg(long)]
     seed: Option<u64>,
+    /// Let nothing enter from this time of the run on, such as 30s.
+    #[arg(long, value_name = "TIME")]
+    until: Option<fastpath_units::Duration>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -54,6 +57,7 @@ impl ReplayCommand {
         let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         network.spec.topology.emulation_notice().iter().for_each(|text| eprintln!("fastpath: {text}"));
         let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.ledger);
+        replay = replay.until(self.until);
         if let Some(seed) = self.seed {
             replay = replay.seed(seed);
         }
@@ -101,7 +105,7 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
-    let ReplaySummary { frames, jitter, seed, .. } = summary;
+    let ReplaySummary { frames, jitter, traffic, seed, .. } = summary;
     let FrameAccounting { delivered, dropped, held, .. } = frames;
     let mut out = io::stdout().lock();
     if as_json {
@@ -110,6 +114,9 @@ fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
         let mut all = json!({ "conservation": conservation, "seed": seed });
         if !jitter.is_empty() {
             all["jitter"] = json!(jitter);
+        }
+        if !traffic.is_empty() {
+            all["traffic"] = json!(traffic);
         }
         return writeln!(out, "{all}");
     }
@@ -123,6 +130,9 @@ fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
     writeln!(out, "seed       {seed:>12}")?;
     for RealisedDelays { from, to, delays, .. } in jitter {
         writeln!(out, "delay      {from} → {to}: {delays}")?;
+    }
+    for flow in traffic {
+        writeln!(out, "traffic    {flow}")?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! Sends captures through a network in virtual time. The same network, captures and seed give the
-//! same bytes and times on every machine.
+//! Sends captures, and the traffic of the description, through a network in virtual time. The same
+//! network, captures and seed give the same bytes and times on every machine.
 //!
 //! ```text
 //!  a.pcap ─┐                                         ┌─▶ b.pcap      (nanoseconds)
-//!          ├─▶ merge by time ─▶ Network ─▶ deliveries ┤
-//!  c.pcap ─┘                       └─▶ follow         └─▶ d.pcap
+//!  c.pcap ─┼─▶ merge by time ─▶ Network ─▶ deliveries ┼─▶ d.pcap
+//!  traffic ┘                       └─▶ follow         └─▶ results of flows
 //!                                        └─▶ times file, columns     (picoseconds)
 //! ```
 //!
@@ -17,6 +17,7 @@ mod captures;
 mod follow;
 mod rows;
 mod run;
+mod traffic;
 
 use crate::error::{Error, Result};
 use crate::load::{DEFAULT_SEED, Loaded};
@@ -28,9 +29,11 @@ pub use captures::BytesRead;
 pub(crate) use captures::Captures;
 use fastpath_net::{FrameAccounting, Options};
 use fastpath_spec::Topology;
+use fastpath_traffic::FlowReport;
+use fastpath_units::{Duration, Time};
 pub use rows::TimeColumns;
 pub use run::RealisedDelays;
-use run::ReplayRun;
+use run::{Inputs, ReplayObserver, ReplayRun, observers};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -53,6 +56,7 @@ pub struct Replay {
     times: Option<PathBuf>,
     packet_log: Option<PathBuf>,
     seed: u64,
+    until: Option<Time>,
 }
 
 /// The results of a replay.
@@ -62,6 +66,8 @@ pub struct ReplaySummary {
     pub frames: FrameAccounting,
     /// Configured and realised delay of each direction of a link that has jitter.
     pub jitter: Vec<RealisedDelays>,
+    /// What was sent and received of the traffic of the description, in its order.
+    pub traffic: Vec<FlowReport>,
     /// The seed that was used.
     pub seed: u64,
     /// Time zero of the run, nanoseconds since 1970; 0 without captures.
@@ -83,7 +89,7 @@ impl Replay {
     pub fn through(topology: Topology) -> Replay {
         let seed = topology.seed.unwrap_or(DEFAULT_SEED);
         let (inputs, outputs) = (Vec::new(), Vec::new());
-        Replay { topology, inputs, outputs, times: None, packet_log: None, seed }
+        Replay { topology, inputs, outputs, times: None, packet_log: None, seed, until: None }
     }
 
     /// Adds a capture that enters at a host: `HOST=FILE` or `HOST:INTERFACE=FILE`.
@@ -135,6 +141,13 @@ impl Replay {
         self
     }
 
+    /// Lets nothing enter from this time of the run on. What is in the network then arrives.
+    /// Traffic of the description that has no `stop` needs it.
+    pub fn until(mut self, until: Option<Duration>) -> Replay {
+        self.until = until.map(|until| Time::ZERO + until);
+        self
+    }
+
     /// Uses the capture as input of the first host of a network.
     ///
     /// # Errors
@@ -179,8 +192,9 @@ impl Replay {
     /// # Errors
     /// As for [`Replay::run`].
     pub fn run_with_progress(self, progress: &mut dyn FnMut(BytesRead)) -> Result<ReplaySummary> {
-        if self.inputs.is_empty() {
-            return Err(Error::argument("nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap"));
+        if self.inputs.is_empty() && self.topology.traffic.is_empty() {
+            let what = "nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap, or write [[traffic]] in the spec";
+            return Err(Error::argument(what));
         }
         let mut go_on = |read| {
             progress(read);
@@ -214,9 +228,30 @@ impl Replay {
         refuse_overwriting(&self.inputs, &self.outputs, logs)?;
         let captures = Captures::open(self.inputs.iter().map(|capture| capture.file.as_path()))?;
         let start_ns = captures.start_ns().unwrap_or(0);
+        let inputs = Inputs { captures, arrays: Arrays::new(frames)?, until: self.until };
+        let follows = !self.inputs.is_empty()
+            || !frames.is_empty()
+            || self.times.is_some()
+            || self.packet_log.is_some()
+            || matches!(times, TimesIn::Memory);
+        if follows {
+            let observers = observers(&self.topology, start_ns, self.packet_log.as_deref())?;
+            self.play_observed(observers, (frames, inputs), (start_ns, times), progress)
+        } else {
+            self.play_observed((), (frames, inputs), (start_ns, times), progress)
+        }
+    }
+
+    fn play_observed<O: ReplayObserver>(
+        self,
+        observer: O,
+        (frames, inputs): (&[FramesAt], Inputs),
+        (start_ns, times): (u64, TimesIn),
+        progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+    ) -> Result<(ReplaySummary, TimeColumns)> {
         let executors = compiled(|_| {});
         let options = Options { executors, ..Options::with_seed(self.seed) };
-        let mut run = ReplayRun::new(self.topology, options, start_ns, self.packet_log.as_deref())?;
+        let mut run = ReplayRun::new(self.topology, options, (start_ns, self.until), observer)?;
         let places = self.inputs.iter().map(|input| &input.at).chain(frames.iter().map(|frames| &frames.at));
         run.attach(places, &self.outputs)?;
         match (times, &self.times) {
@@ -224,10 +259,11 @@ impl Replay {
             (TimesIn::Files, Some(path)) => run.times_to(path)?,
             (TimesIn::Files, None) => {}
         }
-        let problems = run.play(captures, Arrays::new(frames)?, progress)?;
-        let (jitter, out_of_order) = (run.realised_delays(), run.out_of_order());
+        let problems = run.play(inputs, progress)?;
+        let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
         let (frames, columns) = run.finish()?;
-        let summary = ReplaySummary { frames, jitter, seed: self.seed, start_ns, out_of_order, problems };
+        let summary =
+            ReplaySummary { frames, jitter, traffic, seed: self.seed, start_ns, out_of_order, problems };
         Ok((summary, columns))
     }
 }

@@ -1,18 +1,21 @@
-//! A running replay: drives the network in virtual time from the captures to the output files.
+//! A running replay: drives the network in virtual time from captures and traffic to the output
+//! files.
 
 use super::arrays::Arrays;
 use super::attachment::{CaptureAt, HostInterface};
 use super::captures::{BytesRead, Captures};
 use super::follow::Follower;
 use super::rows::{Rows, TimeColumns};
+use super::traffic::TrafficRun;
 use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::DelayReport;
 use fastpath_net::packet_log::{self, PacketLog};
-use fastpath_net::{Delivery, EdgeId, FRAME_MAX, FrameAccounting, Network, Options, Reason};
+use fastpath_net::{Delivery, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Options, Reason};
 #[cfg(target_os = "linux")]
 use fastpath_spec::LinkId;
 use fastpath_spec::Topology;
+use fastpath_traffic::FlowReport;
 use fastpath_units::Time;
 use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
 use serde::Serialize;
@@ -26,12 +29,57 @@ const PS_PER_NS: u64 = 1000;
 /// Packets between two reports of progress.
 const PACKETS_PER_REPORT: u64 = 4096;
 
-/// The observers of a replay: the times file, and the per-packet log if there is one.
-type Observers = (Follower, Option<PacketLog<LogFile>>);
+/// What a replay needs of the observer of its network.
+pub(super) trait ReplayObserver: Observer {
+    /// Returns what follows each frame; `None` if nothing does.
+    fn follower(&mut self) -> Option<&mut Follower>;
+    /// Returns the per-packet log, if there is one.
+    fn into_log(self) -> Option<PacketLog<LogFile>>;
+}
+
+/// The times of frames, and the per-packet log if there is one.
+pub(super) type Observers = (Follower, Option<PacketLog<LogFile>>);
+
+impl ReplayObserver for Observers {
+    fn follower(&mut self) -> Option<&mut Follower> {
+        Some(&mut self.0)
+    }
+
+    fn into_log(self) -> Option<PacketLog<LogFile>> {
+        self.1
+    }
+}
+
+/// Traffic alone needs neither, and is several times as fast.
+impl ReplayObserver for () {
+    fn follower(&mut self) -> Option<&mut Follower> {
+        None
+    }
+
+    fn into_log(self) -> Option<PacketLog<LogFile>> {
+        None
+    }
+}
+
+/// What enters a replay.
+pub(super) struct Inputs<'a> {
+    pub(super) captures: Captures,
+    pub(super) arrays: Arrays<'a>,
+    /// Nothing enters from then on.
+    pub(super) until: Option<Time>,
+}
+
+/// Where the next frame comes from.
+enum FrameSource {
+    Capture,
+    Array(usize),
+    Traffic,
+}
 
 /// See the head of this file.
-pub(super) struct ReplayRun {
-    network: Network<Observers>,
+pub(super) struct ReplayRun<O: ReplayObserver> {
+    network: Network<O>,
+    traffic: TrafficRun,
     /// By capture, then by array: the edge at which its frames enter.
     entrances: Vec<EdgeId>,
     /// By edge: the index in `outputs` of the file for what is delivered there.
@@ -71,19 +119,27 @@ struct OutputCapture {
     writer: Writer<BufWriter<File>>,
 }
 
-impl ReplayRun {
-    /// An idle network whose time zero is `start_ns` after 1970.
+/// Creates the observers of a replay.
+pub(super) fn observers(topology: &Topology, start_ns: u64, packet_log: Option<&Path>) -> Result<Observers> {
+    let log = packet_log.map(|path| LogFile::create(path, topology, start_ns)).transpose()?;
+    Ok((Follower::default(), log.map(PacketLog::new)))
+}
+
+impl<O: ReplayObserver> ReplayRun<O> {
+    /// An idle network whose time zero is `start_ns` after 1970. Its hosts send the traffic of the
+    /// topology before `until`.
     pub(super) fn new(
         topology: Topology,
         options: Options,
-        start_ns: u64,
-        packet_log: Option<&Path>,
-    ) -> Result<ReplayRun> {
-        let log = packet_log.map(|path| LogFile::create(path, &topology, start_ns)).transpose()?;
-        let network = Network::observed(topology, options, (Follower::default(), log.map(PacketLog::new)));
+        (start_ns, until): (u64, Option<Time>),
+        observer: O,
+    ) -> Result<ReplayRun<O>> {
+        let seed = options.seed;
+        let network = Network::observed(topology, options, observer);
         let edges = network.edges().len();
         Ok(ReplayRun {
             exits: vec![None; edges],
+            traffic: TrafficRun::new(&network, seed, until)?,
             network,
             entrances: Vec::new(),
             outputs: Vec::new(),
@@ -131,27 +187,40 @@ impl ReplayRun {
     /// Plays everything. Returns the errors of captures that ended early.
     pub(super) fn play(
         &mut self,
-        mut captures: Captures,
-        mut arrays: Arrays,
+        inputs: Inputs,
         progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
     ) -> Result<Vec<Error>> {
+        let Inputs { mut captures, mut arrays, until } = inputs;
         let (mut spent, mut latest_ns, mut packets) = (None, self.start_ns, 0_u64);
         loop {
-            let captured_at = captures.start_ns().map(|ns| self.time_of(ns)).transpose()?;
-            match (captured_at, arrays.next_at()) {
-                (None, None) => break,
-                (captured_at, Some((at, array))) if captured_at.is_none_or(|captured| at < captured) => {
+            let captured = captures.start_ns().map(|ns| self.time_of(ns)).transpose()?;
+            let next = [
+                captured.map(|at| (at, FrameSource::Capture)),
+                arrays.next_at().map(|(at, array)| (at, FrameSource::Array(array))),
+                self.traffic.next_at().map(|at| (at, FrameSource::Traffic)),
+            ];
+            // Of equal times the first.
+            let next = next.into_iter().flatten().min_by_key(|(at, _)| *at);
+            let Some((at, source)) = next.filter(|(at, _)| until.is_none_or(|until| *at < until)) else {
+                break;
+            };
+            match source {
+                FrameSource::Capture => {
+                    let packet = captures.next(spent.take()).expect("a capture has a packet");
+                    self.out_of_order += u64::from(packet.ns < latest_ns);
+                    latest_ns = latest_ns.max(packet.ns);
+                    self.advance(at)?;
+                    self.enter(packet.capture, &packet.data, packet.wire_len);
+                    spent = Some(packet);
+                }
+                FrameSource::Array(array) => {
                     self.advance(at)?;
                     let bytes = arrays.take(array);
                     self.enter(captures.count() + array, bytes, bytes.len());
                 }
-                _ => {
-                    let packet = captures.next(spent.take()).expect("a capture has a packet");
-                    self.out_of_order += u64::from(packet.ns < latest_ns);
-                    latest_ns = latest_ns.max(packet.ns);
-                    self.advance(self.time_of(packet.ns)?)?;
-                    self.enter(packet.capture, &packet.data, packet.wire_len);
-                    spent = Some(packet);
+                FrameSource::Traffic => {
+                    self.advance(at)?;
+                    self.send();
                 }
             }
             packets += 1;
@@ -161,6 +230,11 @@ impl ReplayRun {
         }
         self.drain(&mut || report(progress, &captures))?;
         Ok(captures.into_problems())
+    }
+
+    /// The results of the traffic.
+    pub(super) fn flows(&self) -> Vec<FlowReport> {
+        self.traffic.reports(self.network.topology())
     }
 
     /// Packets with a time before that of their predecessor in the same capture.
@@ -216,7 +290,9 @@ impl ReplayRun {
 
     /// Completes the files. Returns the frame accounting, and the times if they were kept.
     pub(super) fn finish(mut self) -> Result<(FrameAccounting, TimeColumns)> {
-        self.network.observer_mut().0.store_rest(&mut self.rows)?;
+        if let Some(follower) = self.network.observer_mut().follower() {
+            follower.store_rest(&mut self.rows)?;
+        }
         let columns = self.rows.finish()?;
         for OutputCapture { path, writer } in self.outputs {
             writer.finish().map_err(Error::file(&path))?;
@@ -226,7 +302,7 @@ impl ReplayRun {
             frames.entered += count;
             *frames.dropped.entry(reason.name()).or_default() += count;
         }
-        if let Some(log) = self.network.into_observer().1 {
+        if let Some(log) = self.network.into_observer().into_log() {
             log.into_sink().finish()?;
         }
         if frames.balances() { Ok((frames, columns)) } else { Err(Error::Accounting(format!("{frames:?}"))) }
@@ -245,10 +321,32 @@ impl ReplayRun {
         // Time does not run backwards: a packet that is out of order enters late.
         self.now = self.now.max(at);
         while let Some(delivery) = self.network.pop(self.now) {
+            self.traffic.deliver(delivery.at, delivery.edge, self.network.pool().bytes(&delivery.frame));
             self.write(&delivery)?;
             self.network.pool_mut().free(delivery.frame);
         }
-        self.network.observer_mut().0.store_closed(&mut self.rows)
+        match self.network.observer_mut().follower() {
+            Some(follower) => follower.store_closed(&mut self.rows),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends the next packet of the traffic.
+    fn send(&mut self) {
+        let (flow, edge, bytes) = self.traffic.take();
+        self.rows.entering(self.entrances.len() + flow, bytes.len());
+        match self.network.pool_mut().insert(bytes) {
+            Some(frame) => self.network.push(self.now, edge, frame),
+            None => self.refuse(Reason::PoolFull),
+        }
+    }
+
+    /// Counts a frame that cannot enter.
+    fn refuse(&mut self, reason: Reason) {
+        *self.refused.entry(reason).or_default() += 1;
+        if let Some(follower) = self.network.observer_mut().follower() {
+            follower.refused(self.now, reason);
+        }
     }
 
     /// Sends a frame from its host, at its length on the wire. Bytes that a snap length cut are
@@ -257,21 +355,23 @@ impl ReplayRun {
         self.rows.entering(input, wire_len);
         let Some(mut frame) = self.network.pool_mut().alloc(wire_len) else {
             let reason = if wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
-            *self.refused.entry(reason).or_default() += 1;
-            self.network.observer_mut().0.refused(self.now, reason);
+            self.refuse(reason);
             return;
         };
         let (known, unknown) = self.network.pool_mut().bytes_mut(&mut frame).split_at_mut(data.len());
         known.copy_from_slice(data);
         unknown.fill(0);
-        if data.len() < wire_len {
-            self.network.observer_mut().0.cut(&frame, data.len());
+        if data.len() < wire_len
+            && let Some(follower) = self.network.observer_mut().follower()
+        {
+            follower.cut(&frame, data.len());
         }
         self.network.push(self.now, self.entrances[input], frame);
     }
 
     fn write(&mut self, delivery: &Delivery) -> Result<()> {
-        let captured = self.network.observer_mut().0.captured(&delivery.frame);
+        let follower = self.network.observer_mut().follower();
+        let captured = follower.map_or(delivery.frame.len(), |follower| follower.captured(&delivery.frame));
         let Some(index) = self.exits[delivery.edge.0 as usize] else { return Ok(()) };
         let bytes = self.network.pool().bytes(&delivery.frame);
         let ns = self.start_ns + delivery.at.as_ns();
@@ -294,7 +394,7 @@ fn report(progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>, captures: &Cap
 }
 
 /// The file of the per-packet log, and the first error of writing it.
-struct LogFile {
+pub(super) struct LogFile {
     path: PathBuf,
     writer: packet_log::Writer<BufWriter<File>>,
     failure: io::Result<()>,

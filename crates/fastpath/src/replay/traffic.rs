@@ -1,0 +1,208 @@
+//! The traffic of a description in virtual time: what hosts send, and what of it arrives.
+//!
+//! ```text
+//!  [[traffic]] ─▶ Packets, frame ─┐                      ┌─▶ port and address ─▶ Received
+//!                                 ├─ by time ─▶ Network ─┤
+//!  [[traffic]] ─▶ Packets, frame ─┘                      └─▶ Received … ─▶ FlowReport
+//! ```
+//!
+//! A flow has random numbers of its own, by its name and the seed: it sends the same packets
+//! whatever else is sent. Its frames have the addresses that the hosts have in a lab, and take the
+//! route of their kernels. Frames that corrupt on the way are discarded by their checksum, as a
+//! kernel does.
+
+use crate::error::{Error, Result};
+use fastpath_net::{EdgeId, HostPath, Network, Observer, Routes};
+use fastpath_spec::{NodeKind, Topology, Traffic};
+use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, HEADER_LEN, Packets, Received, Sent};
+use fastpath_units::Time;
+use fastpath_wire::build::Ip;
+use fastpath_wire::checksum::{ChecksumStatus, Sum, check_transport};
+use fastpath_wire::{Headers, ethertype, protocol};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::net::IpAddr;
+
+const ETHERNET_LEN: usize = 14;
+const UDP_LEN: usize = 8;
+/// Offset of the checksum in a UDP header.
+const CHECKSUM_AT: usize = 6;
+
+/// All traffic of a topology.
+pub(super) struct TrafficRun {
+    flows: Vec<ReplayFlow>,
+    /// The next packet of each flow that has one. At one time the first flow is first.
+    pending: BinaryHeap<Reverse<(Time, usize)>>,
+    /// By edge: the flows that are received there.
+    received_at: Vec<Vec<usize>>,
+    /// Whether links corrupt frames, so that checksums must be verified.
+    verifies: bool,
+}
+
+/// A flow from its host to the other.
+struct ReplayFlow {
+    traffic: Traffic,
+    stop: Time,
+    packets: Packets,
+    edge: EdgeId,
+    /// A frame whose payload is zero.
+    frame: Vec<u8>,
+    /// The sum of the frame that its UDP checksum completes.
+    sum: Sum,
+    /// Offset of the UDP header.
+    udp_at: usize,
+    destination: IpAddr,
+    sent: Sent,
+    received: Received,
+}
+
+impl TrafficRun {
+    /// Prepares all traffic of the topology of a network. Nothing is sent from `until` on.
+    pub(super) fn new<O: Observer>(
+        network: &Network<O>,
+        seed: u64,
+        until: Option<Time>,
+    ) -> Result<TrafficRun> {
+        let topology = network.topology();
+        let mut received_at = vec![Vec::new(); network.edges().len()];
+        // Routes of a large topology take a while.
+        let routes = (!topology.traffic.is_empty()).then(|| Routes::compute(topology));
+        let flows = topology.traffic.iter().zip(routes.iter().cycle());
+        let flows = flows.map(|(traffic, routes)| ReplayFlow::new(network, routes, traffic, (seed, until)));
+        let flows: Vec<ReplayFlow> = flows.collect::<Result<_>>()?;
+        for (index, flow) in flows.iter().enumerate() {
+            let edges = network.edges().enumerate().filter(|(_, edge)| edge.node == flow.traffic.to);
+            edges.for_each(|(edge, _)| received_at[edge].push(index));
+        }
+        let pending = flows.iter().enumerate();
+        let pending =
+            pending.filter_map(|(index, flow)| Some(Reverse((flow.packets.next_at()?, index)))).collect();
+        let mut pipes = topology.links.iter().flat_map(|link| &link.pipes);
+        let verifies = pipes.any(|pipe| pipe.corrupt.is_some())
+            || topology.events.iter().any(|event| event.change.corrupt.is_some());
+        Ok(TrafficRun { flows, pending, received_at, verifies })
+    }
+
+    /// The time of the next packet.
+    pub(super) fn next_at(&self) -> Option<Time> {
+        self.pending.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes the next packet, which there is: the index of its flow, the edge at which it enters,
+    /// and its bytes.
+    pub(super) fn take(&mut self) -> (usize, EdgeId, &[u8]) {
+        let mut first = self.pending.peek_mut().expect("a packet is pending");
+        let Reverse((_, index)) = *first;
+        let flow = &mut self.flows[index];
+        let (at, size) = flow.packets.next().expect("its packet is pending");
+        match flow.packets.next_at() {
+            Some(next) => *first = Reverse((next, index)),
+            None => _ = PeekMut::pop(first),
+        }
+        let flow = &mut self.flows[index];
+        let header = FlowHeader { sequence: flow.sent.packets, sent: at }.to_bytes();
+        let payload_at = flow.udp_at + UDP_LEN;
+        flow.frame[payload_at..payload_at + HEADER_LEN].copy_from_slice(&header);
+        let checksum = flow.sum.bytes(&header).udp_checksum().to_be_bytes();
+        let checksum_at = flow.udp_at + CHECKSUM_AT;
+        flow.frame[checksum_at..checksum_at + 2].copy_from_slice(&checksum);
+        flow.sent.packets += 1;
+        flow.sent.bytes += u64::from(size);
+        (index, flow.edge, &flow.frame)
+    }
+
+    /// Counts a frame that reaches an edge, if it is of a flow.
+    pub(super) fn deliver(&mut self, at: Time, edge: EdgeId, frame: &[u8]) {
+        for &index in &self.received_at[edge.0 as usize] {
+            let ReplayFlow { traffic, destination, received, udp_at, .. } = &mut self.flows[index];
+            let Some(payload) = payload(frame, (*udp_at, *destination, traffic.port)) else { continue };
+            let is_intact = || check_transport(frame, &Headers::parse(frame)) == ChecksumStatus::Good;
+            if let Some(header) = FlowHeader::parse(payload).filter(|_| !self.verifies || is_intact()) {
+                received.count(at, header, payload.len());
+            }
+            return;
+        }
+    }
+
+    /// The results of every flow, in the order of the description.
+    pub(super) fn reports(&self, topology: &Topology) -> Vec<FlowReport> {
+        let report = |flow: &ReplayFlow| {
+            let [from, to] =
+                [flow.traffic.from, flow.traffic.to].map(|host| topology.node(host).name.as_str());
+            let length = flow.stop.since(flow.traffic.start.min(flow.stop));
+            flow.received.report(FlowEnds { name: &flow.traffic.name, from, to, length }, flow.sent)
+        };
+        self.flows.iter().map(report).collect()
+    }
+}
+
+impl ReplayFlow {
+    fn new<O: Observer>(
+        network: &Network<O>,
+        routes: &Routes,
+        traffic: &Traffic,
+        (seed, until): (u64, Option<Time>),
+    ) -> Result<ReplayFlow> {
+        let (topology, name) = (network.topology(), &traffic.name);
+        let wrong = |what: String| Error::Argument(format!("traffic {name}: {what}"));
+        let stop = [traffic.stop, until].into_iter().flatten().min().ok_or_else(|| {
+            wrong("it does not stop; write stop = \"10s\" for it, or give --until 10s".to_owned())
+        })?;
+        for host in [traffic.from, traffic.to].map(|id| topology.node(id)) {
+            if host.kind == NodeKind::Router {
+                let what =
+                    format!("{} is a kernel router, which sends and receives only in a lab", host.name);
+                return Err(wrong(format!("{what}; name a host")));
+            }
+        }
+        let path = HostPath::find(topology, routes, traffic.from, traffic.to).ok_or_else(|| {
+            let [from, to] = [traffic.from, traffic.to].map(|host| &topology.node(host).name);
+            wrong(format!(
+                "{from} has no route to an address of {to}; join them by links, or give them addresses"
+            ))
+        })?;
+        let ip = Ip { traffic_class: traffic.dscp << 2, ..Ip::between(path.from, path.to) };
+        let frame = ip.udp(traffic.port, traffic.port, &vec![0; traffic.model.size as usize]);
+        let udp_at = frame.len() - traffic.model.size as usize - UDP_LEN;
+        let stored = u16::from_be_bytes([frame[udp_at + CHECKSUM_AT], frame[udp_at + CHECKSUM_AT + 1]]);
+        let edge = network.edge_of(traffic.from, path.interface).expect("an interface of a host is an edge");
+        Ok(ReplayFlow {
+            traffic: traffic.clone(),
+            stop,
+            packets: traffic.packets(traffic.start, stop, seed),
+            edge,
+            frame,
+            // The checksum is the complement of the sum.
+            sum: Sum::ZERO.word(!stored),
+            udp_at,
+            destination: path.to.1,
+            sent: Sent::default(),
+            received: Received::default(),
+        })
+    }
+}
+
+/// The payload of a UDP datagram to this address and port; `None` for other frames and fragments.
+/// The UDP header is at `udp_at`, without IP options.
+#[inline]
+fn payload(frame: &[u8], (udp_at, destination, port): (usize, IpAddr, u16)) -> Option<&[u8]> {
+    let udp = frame.get(udp_at..udp_at + UDP_LEN)?;
+    let ip = &frame[ETHERNET_LEN..];
+    let field = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let is_ours = match destination {
+        IpAddr::V4(address) => {
+            field(12) == ethertype::IPV4
+                && ip[0] == 0x45
+                && ip[9] == protocol::UDP
+                && (u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff) == 0
+                && ip[16..20] == address.octets()
+        }
+        IpAddr::V6(address) => {
+            field(12) == ethertype::IPV6 && ip[6] == protocol::UDP && ip[24..40] == address.octets()
+        }
+    };
+    let len = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
+    (is_ours && u16::from_be_bytes([udp[2], udp[3]]) == port)
+        .then(|| frame.get(udp_at + UDP_LEN..udp_at + len))?
+}
