@@ -11,6 +11,7 @@ use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_spec::trace::Timeline;
 use fastpath_spec::{self as spec, LinkId, NodeKind, Topology, Track};
+use fastpath_traffic::FlowReport;
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,6 +38,10 @@ pub struct Report {
     /// The per-packet log, if one is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet_log: Option<PacketLogReport>,
+    /// What was sent and received of the traffic of the spec, in its order. Only a lab has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub traffic: Vec<FlowReport>,
 }
 
 /// How late a frame may be released, and how many frames were later.
@@ -300,6 +305,7 @@ impl Report {
             },
             workers: snapshot.workers.iter().map(|worker| worker_report(worker, snapshot.at)).collect(),
             packet_log: snapshot.packet_log.clone(),
+            traffic: Vec::new(),
         }
     }
 }

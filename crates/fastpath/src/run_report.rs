@@ -15,12 +15,13 @@ pub fn accounting_line(frames: &FrameAccounting) -> String {
     format!("frames: {total_in} in = {delivered} delivered + {dropped} dropped{why} + {held} held")
 }
 
-/// Returns lines on where all frames went, and on the delays of links with jitter.
+/// Returns lines on where all frames went, on the delays of links with jitter, and on traffic.
 pub fn accounting_lines(report: &Report) -> Vec<String> {
     let mut lines = vec![accounting_line(&report.conservation)];
     for pipe in report.links.iter().flat_map(|link| &link.directions) {
         lines.extend(pipe.jitter.as_ref().map(|delays| format!("{} → {}: {delays}", pipe.from, pipe.to)));
     }
+    lines.extend(report.traffic.iter().map(|flow| format!("traffic {flow}")));
     lines
 }
 

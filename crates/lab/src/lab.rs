@@ -16,6 +16,7 @@ use crate::programs::Programs;
 use crate::routing;
 use crate::scope::{self, Scope};
 use crate::state::{self, ClaimError, HOSTS, HostState, NamespaceState, RESOLV_CONF, State};
+use crate::traffic::{LabTraffic, TrafficError};
 use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use crate::variables;
 use fastpath_engine::control::{ApplyRequests, apply_requests};
@@ -41,6 +42,8 @@ const CONTROL_SOCKET: &str = "control.sock";
 /// the interfaces with them. The claim removes the state directory last.
 #[derive(Debug)]
 pub struct Lab {
+    /// `None` without traffic, and on drop.
+    traffic: Option<LabTraffic>,
     /// `None` only on drop.
     pub(crate) engine: Option<Running>,
     pub(crate) topology: Topology,
@@ -127,6 +130,9 @@ pub enum UpError {
     /// A host could not be made.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// The traffic of the topology cannot be sent.
+    #[error(transparent)]
+    Traffic(#[from] TrafficError),
     /// A routing daemon does not run.
     #[error(transparent)]
     Daemon(#[from] routing::DaemonError),
@@ -185,6 +191,7 @@ impl Lab {
         let containers = nodes::check(&topology, |_| true)?;
         limits::check(topology.hosts().count() as u64)?;
         routing::require(&topology)?;
+        LabTraffic::check(&topology)?;
         let mut forwarded = ForwardedPorts::bind(&topology)?;
         // Before the process may become another user.
         let base = state::base();
@@ -245,6 +252,9 @@ impl Lab {
             let names = several(commanded.into_iter());
             options.notice.send(&format!("exec of {names} is ignored: programs run in a lab"));
         }
+        if !topology.traffic.is_empty() {
+            options.notice.send("traffic of the spec is ignored: hosts of a lab send it");
+        }
         let (base, claim) = (state::base(), state::claim(name)?);
         if let Some(text) = topology.emulation_notice() {
             options.notice.send(&text);
@@ -264,7 +274,7 @@ impl Lab {
         let (apply, requests) = apply_requests();
         let (apply, requests) = (scope.is_some().then_some(apply), scope.is_some().then_some(requests));
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), apply, ..options };
-        let notice = options.notice.clone();
+        let (notice, seed) = (options.notice.clone(), options.network.seed);
         let engine = fastpath_engine::start(topology.clone(), ports, options)?;
         let clock = engine.clock();
         let programs = scope.as_ref().map(|scope| Programs {
@@ -278,6 +288,7 @@ impl Lab {
         let (engine, commands, _attached, _uplinks, _scope) = (Some(engine), None, attached, uplinks, scope);
         let name = name.to_owned();
         let mut lab = Lab {
+            traffic: None,
             engine,
             topology,
             requests,
@@ -300,7 +311,10 @@ impl Lab {
         if let Some(programs) = &lab.programs {
             routing::start(&lab.topology, programs, &lab.hosts)?;
         }
-        lab.commands = lab.start_commands(clock, notice).transpose().map_err(failed)?;
+        lab.commands = lab.start_commands(clock, notice.clone()).transpose().map_err(failed)?;
+        if lab._scope.is_some() {
+            lab.traffic = LabTraffic::start(&lab.topology, &lab.hosts, (seed, clock), &notice)?;
+        }
         Ok(lab)
     }
 
@@ -337,6 +351,14 @@ impl Lab {
         }
     }
 
+    /// Waits until the traffic of the topology has been sent and received, or `stop` is set.
+    /// Traffic without an end goes on until then.
+    pub fn wait_for_traffic(&self, stop: &AtomicBool) {
+        if let Some(traffic) = &self.traffic {
+            traffic.wait(stop);
+        }
+    }
+
     /// Starts the commands of the description. `None` if there are no hosts.
     fn start_commands(&self, clock: Clock, notice: Notice) -> Option<io::Result<Commands>> {
         let host = |id: NodeId| self.hosts.iter().find(|host| host.node() == id).map(Arc::clone);
@@ -355,7 +377,8 @@ impl Lab {
 
     /// Returns the current report; `None` if the engine has ended.
     pub fn report(&self) -> Option<Report> {
-        self.engine.as_ref()?.report()
+        let traffic = self.traffic.as_ref().map(LabTraffic::reports).unwrap_or_default();
+        Some(Report { traffic, ..self.engine.as_ref()?.report()? })
     }
 
     /// Returns what takes samples of the engine from another thread; `None` if it has ended.
@@ -375,7 +398,9 @@ impl Lab {
 
     /// Ends the engine, removes everything, and returns the final report.
     pub fn down(mut self) -> Result<Report, Panicked> {
-        self.engine.take().expect("only this and drop take it").stop()
+        let traffic = self.traffic.take().map(LabTraffic::end).unwrap_or_default();
+        let report = self.engine.take().expect("only this and drop take it").stop()?;
+        Ok(Report { traffic, ..report })
     }
 
     /// Writes how other processes find the hosts, and their names.
@@ -403,6 +428,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         self.commands.iter_mut().chain(&mut self.added_commands).for_each(Commands::close);
+        self.traffic = None;
         // `down` returns the result; a drop only ends the engine.
         let _ = self.engine.take().map(Running::stop);
     }

@@ -45,6 +45,7 @@ mod routing;
 mod scope;
 pub mod shell;
 mod state;
+mod traffic;
 mod uplink;
 mod variables;
 
@@ -61,6 +62,7 @@ pub use neighbors::KnownNeighbors;
 pub use open_files::TooManyFiles;
 pub use routing::DaemonError;
 pub use state::{ClaimError, DownError, Listed, NoLab, down, list, only_lab};
+pub use traffic::TrafficError;
 pub use uplink::UplinkError;
 
 /// Reports that a test could not run here, on stderr and in the file that the test command reads.

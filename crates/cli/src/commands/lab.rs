@@ -80,8 +80,9 @@ struct Run {
     /// exec`.
     #[arg(long, value_name = "HOST", requires = "command")]
     on: Option<String>,
-    /// The command and its arguments.
-    #[arg(last = true, value_name = "COMMAND", required_unless_present = "audit")]
+    /// The command and its arguments. Optional with --audit, and for a spec with [[traffic]]: the
+    /// lab then ends with its traffic.
+    #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -202,6 +203,12 @@ impl Run {
         };
         let recorder = self.record.as_ref().map(record).transpose()?;
         lab.wait_for_exec(&stop);
+        if !self.audit && self.command.is_empty() {
+            if lab.topology().traffic.is_empty() {
+                bail!("nothing to run: write -- COMMAND, or [[traffic]] in the spec");
+            }
+            lab.wait_for_traffic(&stop);
+        }
         let mut answer = Answer::Yes;
         if self.audit {
             let found = audit_with_progress(&lab, &stop)?;
