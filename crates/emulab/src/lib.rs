@@ -23,8 +23,8 @@
 //! - a lan is a switch;
 //! - `down` drops queued and arriving packets until `up`; packets on the wire still arrive;
 //! - agents and sources of traffic (`Agent/UDP`, `Application/Traffic/CBR`, `Exponential`,
-//!   `Pareto`, `Poisson`) are traffic of the description: `packetSize_` is the payload of a datagram;
-//!   the script's end (`$ns at 5.0 "finish"`) ends it; TCP is ignored with a warning;
+//!   `Pareto`, `Poisson`) are traffic of the description: `packetSize_` is the payload of a
+//!   datagram; the script's end (`$ns at 5.0 "finish"`) ends it; TCP is ignored with a warning;
 //! - start commands and program agents run in a lab, and start at time 0 and at their events;
 //! - where addresses on one link are of several subnets, or one subnet is on several links, the
 //!   addresses stand alone (/32), and each has a route of its own;
