@@ -6,13 +6,14 @@
 
 use super::{AuditError, SocketError, Stop, open_in};
 use fastpath_lab::Host;
+use fastpath_lab::arrival;
 use fastpath_wire::checksum;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, recvmsg,
-    send, setsockopt, socket, sockopt::ReceiveTimestampns,
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, recvmsg, send, setsockopt,
+    socket, sockopt::ReceiveTimestampns,
 };
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
@@ -174,14 +175,6 @@ fn wait(echoes: &mut [Echo], until: Instant, stop: &Stop) -> Result<(), AuditErr
             }
         }
     }
-}
-
-/// Returns the kernel's arrival time.
-pub fn arrival(control: impl IntoIterator<Item = ControlMessageOwned>) -> Option<Duration> {
-    control.into_iter().find_map(|message| match message {
-        ControlMessageOwned::ScmTimestampns(at) => Some(at.into()),
-        _ => None,
-    })
 }
 
 /// Reads the clock of the kernel's time stamps.

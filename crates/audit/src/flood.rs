@@ -3,9 +3,9 @@
 //! The sink uses the kernel's arrival times and its count of datagrams that did not fit the socket.
 //! So it reports what reached the host, not what this process was able to read.
 
-use super::echo::arrival;
 use super::{AuditError, SocketError, Stop, open_in};
 use fastpath_lab::Host;
+use fastpath_lab::arrival;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{

@@ -153,6 +153,27 @@ fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
 }
 
 #[test]
+fn the_traffic_of_the_description_is_sent_and_its_results_are_metrics() {
+    let bench = Bench::new("traffic");
+    let traffic = "[[traffic]]\nname = 'cbr'\nfrom = 'a'\nto = 'b'\nkind = 'constant'\nrate = '4Mbit'\n";
+    bench.write("net.toml", format!("{SPEC}{traffic}"));
+    bench.write(
+        "flows.toml",
+        "spec = 'net.toml'\n[matrix]\n'link.a-b.rate' = ['8Mbit', '2Mbit']\n[replay]\nuntil = '2s'\n\
+         [metric.lost]\nflow = 'cbr'\nvalue = 'lost'\n[metric.delay]\nflow = 'cbr'\nvalue = 'delay.min_ms'\nunit = 'ms'\n",
+    );
+    let (output, text) = bench.run(&["flows.toml", "--json"]);
+    assert!(output.status.success(), "{text}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |run: usize, metric: &str| found["runs"][run]["values"][metric].as_f64().unwrap();
+    assert_eq!(of(0, "lost"), 0.0);
+    // Half of what is offered does not fit.
+    assert!(of(1, "lost") > 300.0 && of(0, "delay") > 1.0, "{found}");
+    bench.write("flows.toml", bench.text("flows.toml").replace("flow = 'cbr'", "flow = 'crb'"));
+    assert!(bench.run(&["flows.toml"]).1.contains("crb is unknown (have: cbr)"));
+}
+
+#[test]
 fn a_broken_expectation_is_exit_code_1_and_a_failure_of_junit() {
     let bench = virtual_bench("expect");
     bench.write("rates.toml", VIRTUAL.replace("0.0016s", "1.4ms"));

@@ -115,8 +115,8 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpath_engine::FrameAccounting;
     use fastpath_audit::{AuditVerdict, LossFigures, RateFigures, Rtt};
+    use fastpath_engine::FrameAccounting;
 
     #[test]
     fn each_figure_is_a_test_case_and_names_are_escaped() {

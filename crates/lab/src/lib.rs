@@ -62,7 +62,7 @@ pub use neighbors::KnownNeighbors;
 pub use open_files::TooManyFiles;
 pub use routing::DaemonError;
 pub use state::{ClaimError, DownError, Listed, NoLab, down, list, only_lab};
-pub use traffic::TrafficError;
+pub use traffic::{TrafficError, arrival};
 pub use uplink::UplinkError;
 
 /// Reports that a test could not run here, on stderr and in the file that the test command reads.

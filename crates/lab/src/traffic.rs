@@ -11,7 +11,6 @@
 //! kernel; arrivals have the kernel's time. Packets that were due while the sending thread slept
 //! leave at once, so the mean rate is that of the model.
 
-use crate::audit::echo::arrival;
 use crate::host::Host;
 use fastpath_engine::{Clock, Notice};
 use fastpath_net::{HostPath, Routes};
@@ -23,7 +22,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::{Ipv4Tos, Ipv6TClass, RcvBuf, RcvBufForce, ReceiveTimestampns};
 use nix::sys::socket::{
-    ControlMessage, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg, setsockopt,
+    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg,
+    setsockopt,
 };
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
@@ -141,7 +141,7 @@ impl LabTraffic {
             let open =
                 |id: NodeId, open: &(dyn Fn() -> io::Result<UdpSocket> + Sync)| {
                     let name = &topology.node(id).name;
-                    let host = hosts.iter().find(|host| host.node == id).ok_or_else(|| {
+                    let host = hosts.iter().find(|host| host.node() == id).ok_or_else(|| {
                         TrafficError::NoHost { traffic: traffic.name.clone(), host: name.clone() }
                     })?;
                     host.namespace.within(open).and_then(|opened| opened).map_err(|source| {
@@ -390,4 +390,12 @@ fn take(
         }
     }
     Ok(())
+}
+
+/// Returns the kernel's time of arrival of a message, since 1970.
+pub fn arrival(control: impl IntoIterator<Item = ControlMessageOwned>) -> Option<std::time::Duration> {
+    control.into_iter().find_map(|message| match message {
+        ControlMessageOwned::ScmTimestampns(at) => Some(at.into()),
+        _ => None,
+    })
 }

@@ -87,7 +87,7 @@ pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve, resolve_in_
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    NodeKind, Routing, Start, Topology, TraceEnd, Track,
+    NodeKind, Routing, Start, Topology, TraceEnd, Track, Traffic,
 };
 pub use traced::Traced;
 pub use uplink::{Forward, ListenAt, ParsePortError, PortProtocol, Uplink};

@@ -1,5 +1,6 @@
 //! What a run leaves behind: outputs of commands, counters, samples and times.
 
+use fastpath_traffic::FlowReport;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ pub(super) struct Evidence {
     pub(super) frames: BTreeMap<String, u64>,
     /// The time in the network of each frame that was delivered, ms.
     pub(super) delays_ms: Vec<f64>,
+    /// What was sent and received of the traffic of the description.
+    pub(super) flows: Vec<FlowReport>,
     /// Why the run is not to be used: the machine did not carry it.
     pub(super) disturbed: Option<String>,
     /// Why the run did not come to its end.

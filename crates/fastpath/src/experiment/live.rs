@@ -64,6 +64,7 @@ pub(super) fn run(
         return Err(Error::Accounting(format!("run {number}")));
     }
     evidence.counters = counters(&report);
+    evidence.flows.clone_from(&report.traffic);
     evidence.disturbed = disturbed(plan, &report);
     Ok(evidence)
 }

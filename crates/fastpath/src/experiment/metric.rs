@@ -36,6 +36,8 @@ enum Source {
     Pattern { step: String, pattern: Regex },
     /// A number of a link.
     Link { link: String, from: Option<String>, name: String },
+    /// A value of the results of a flow of the description's traffic.
+    Flow { flow: String, path: Vec<String> },
     /// Frames in virtual time that ended so.
     Frames(String),
     /// The times in the network of the delivered frames.
@@ -51,6 +53,7 @@ struct MetricFile {
     link: Option<String>,
     from: Option<String>,
     value: Option<String>,
+    flow: Option<String>,
     frames: Option<String>,
     #[serde(default)]
     delay: bool,
@@ -94,6 +97,14 @@ impl Metric {
                 return fail("there are no commands in virtual time; write frames or delay".to_owned());
             }
         };
+        if let Some(flow) = file.flow {
+            let Some(value) = file.value.filter(|_| step.is_none() && file.link.is_none()) else {
+                return fail("write flow = \"NAME\" with value = \"received_bps\", \"lost\", \"delay.p99_ms\" or another".to_owned());
+            };
+            let path = value.split('.').map(str::to_owned).collect();
+            let (scale, unit) = (file.scale.unwrap_or(1.0), file.unit.unwrap_or_default());
+            return Some(Metric { name, source: Source::Flow { flow, path }, scale, unit, reduce });
+        }
         let source = match (step, file.json, file.pattern, file.link, file.frames, file.delay) {
             (Some(step), Some(json), None, None, None, false) => {
                 Source::Json { step, path: json.split('.').map(str::to_owned).collect() }
@@ -117,7 +128,7 @@ impl Metric {
             (None, None, None, None, None, true) if is_virtual => Source::Delay,
             _ if is_virtual => {
                 return fail(
-                    "write exactly one of frames = \"delivered\" (or a drop reason) and delay = true"
+                    "write exactly one of frames = \"delivered\" (or a drop reason), delay = true and flow = \"NAME\""
                         .to_owned(),
                 );
             }
@@ -139,6 +150,14 @@ impl Metric {
     pub(super) fn link(&self) -> Option<&str> {
         match &self.source {
             Source::Link { link, .. } => Some(link),
+            _ => None,
+        }
+    }
+
+    /// The flow that it is taken from.
+    pub(super) fn flow(&self) -> Option<&str> {
+        match &self.source {
+            Source::Flow { flow, .. } => Some(flow),
             _ => None,
         }
     }
@@ -180,6 +199,13 @@ impl Metric {
                     // A drop reason without frames is not in the report: it is 0.
                     vec![evidence.counters.iter().filter(is_of).map(|counter| counter.value).sum()]
                 }
+            }
+            Source::Flow { flow, path } => {
+                let report = evidence.flows.iter().find(|report| report.name == *flow);
+                let value = serde_json::to_value(report).expect("a report is plain data");
+                let mut found = Vec::new();
+                numbers(&value, path, &mut found);
+                found
             }
             Source::Frames(end) if end == "dropped" => {
                 let dropped = evidence.frames.iter().filter(|(name, _)| *name != "delivered");

@@ -61,6 +61,15 @@ pub(super) struct ReplayInputs {
     /// The hosts whose arrivals are written to the directory of the run.
     #[serde(default, rename = "out")]
     pub(super) outputs: Vec<String>,
+    /// When traffic without a stop ends, as the file writes it.
+    pub(super) until: Option<String>,
+}
+
+impl ReplayInputs {
+    /// When traffic without a stop ends; `None` if it is not said, or wrong.
+    pub(super) fn end(&self) -> Option<Duration> {
+        self.until.as_ref()?.parse().ok()
+    }
 }
 
 /// A step of a run.
@@ -272,6 +281,9 @@ impl ExperimentFile {
                     step.name
                 ));
             }
+        }
+        if self.replay.as_ref().is_some_and(|replay| replay.until.is_some() && replay.end().is_none()) {
+            mistakes.push("replay: until is not a time; write for example until = \"30s\"".to_owned());
         }
         let mode = match (self.replay, steps.is_empty()) {
             (Some(replay), true) => RunKind::Replay(replay),

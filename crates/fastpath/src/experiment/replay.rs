@@ -27,7 +27,11 @@ pub(super) fn run(
         .iter()
         .map(|at| capture(at, &directory.join(format!("{}.pcap", at.replace(':', "-")))))
         .collect::<Result<_>>()?;
-    let replay = Replay::through(spec.topology).inputs(captures).outputs(arrivals).seed(plan.seed(number));
+    let replay = Replay::through(spec.topology)
+        .inputs(captures)
+        .outputs(arrivals)
+        .seed(plan.seed(number))
+        .until(inputs.end());
     let (summary, columns) = replay.run_columns(&[], &mut |_| ControlFlow::Continue(()))?;
     if let Some(problem) = summary.problems.first() {
         return Err(Error::argument(problem.to_string()));
@@ -45,7 +49,7 @@ pub(super) fn run(
         .zip(&columns.out_ps)
         .filter(|(_, out)| **out != crate::replay::TimeColumns::NEVER);
     let delays_ms = times.map(|(entered, left)| (left - entered) as f64 / 1e9).collect();
-    Ok(Evidence { frames, delays_ms, ..Evidence::default() })
+    Ok(Evidence { frames, delays_ms, flows: summary.traffic, ..Evidence::default() })
 }
 
 fn capture(at: &str, file: &Path) -> Result<CaptureAt> {

@@ -168,6 +168,7 @@ impl Experiment {
         let topology = &spec.topology;
         let hosts: Vec<&str> = topology.hosts().map(|(_, host)| host.name.as_str()).collect();
         let links: Vec<&str> = topology.links.iter().map(|link| link.name.as_str()).collect();
+        let flows: Vec<&str> = topology.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
         let mut unknown = |what: &str, name: &str, have: &[&str]| {
             if !have.contains(&name) {
                 mistakes.push(self.mistake(format!("{what}: {name} is unknown (have: {})", have.join(", "))));
@@ -197,6 +198,9 @@ impl Experiment {
             places.map(host).for_each(|place| unknown("replay", &place, &hosts));
         }
         for metric in &self.metrics {
+            if let Some(flow) = metric.flow() {
+                unknown(&format!("metric {}", metric.name), flow, &flows);
+            }
             if let Some(link) = metric.link() {
                 unknown(&format!("metric {}", metric.name), link, &links);
             }
