@@ -42,7 +42,7 @@ impl Recorder {
         }
         let Some(sampler) = lab.sampler() else { return Err(Error::argument("the network has ended")) };
         let notice = Notice::to_stderr();
-        let mut writer = RecordWriter::create(directory, sampler.topology(), origin, interval)?;
+        let mut writer = RecordWriter::create(directory, &sampler.topology(), origin, interval)?;
         let (stop, stopped) = channel::<()>();
         let path = directory.to_owned();
         let work = move || {
