@@ -31,7 +31,7 @@ use fastpath_link::QueueState;
 use fastpath_net::capture::CaptureTap;
 use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
-use fastpath_net::{Delivery, Edge, EdgeId, Frame, FramePool, LinkChange, Network, Observer};
+use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
 use fastpath_units::{Duration, Time};

@@ -66,12 +66,12 @@ fn shortened(lines: &[String]) -> String {
 
 impl Error {
     /// An [`Error::Argument`] with this text.
-    pub(crate) fn argument(text: impl Into<String>) -> Error {
+    pub fn argument(text: impl Into<String>) -> Error {
         Error::Argument(text.into())
     }
 
     /// Makes an [`Error::File`] of an error of the operating system.
-    pub(crate) fn file(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
+    pub fn file(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
         move |source| Error::File { path: path.to_owned(), source }
     }
 }

@@ -23,7 +23,6 @@ pub mod check_text;
 pub mod completion;
 mod error;
 pub mod evaluations;
-pub mod experiment;
 #[cfg(target_os = "linux")]
 pub mod extcap;
 #[cfg(target_os = "linux")]

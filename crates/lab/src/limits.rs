@@ -50,7 +50,7 @@ fn check_against(hosts: u64, namespaces: &str, meminfo: &str) -> Result<(), NotE
     }
     let available = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let available = available.and_then(|text| text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
-    let (needed_mib, available_mib) = (hosts * HOST_BYTES >> 20, available.map(|kib| kib >> 10));
+    let (needed_mib, available_mib) = ((hosts * HOST_BYTES) >> 20, available.map(|kib| kib >> 10));
     match available_mib.filter(|&available| needed_mib > available) {
         Some(available_mib) => Err(NotEnough::Memory { hosts, needed_mib, available_mib }),
         None => Ok(()),

@@ -108,7 +108,8 @@ impl Parts {
             }
         }
         let turn = self.turn;
-        (nodes.rotate_left(turn % HOSTS), links.rotate_left(turn.min(1)));
+        nodes.rotate_left(turn % HOSTS);
+        links.rotate_left(turn.min(1));
         Description { nodes, links, ..Description::default() }
     }
 }

@@ -3,8 +3,8 @@
 use crate::signals::stop_on_signals;
 use crate::{Answer, progress};
 use clap::Args;
-use fastpath::experiment::{self, ExperimentOptions};
 use fastpath::sweep::Shard;
+use fastpath_experiment::{self as experiment, ExperimentOptions};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

@@ -16,7 +16,7 @@ pub use executor::{compiled, executor};
 pub use explain::{Explanation, explain};
 pub use frames::{FrameFate, FrameSwitch};
 #[cfg(target_os = "linux")]
-pub(crate) use nodes::attach_controllers;
+pub use nodes::attach_controllers;
 pub use offline::{
     CaptureAtPort, NamedCapture, OfflineAccounting, OfflineCaptures, OfflineSummary, TableCounters,
     switch_captures,

@@ -30,7 +30,7 @@ const NAME_MAX: usize = 15;
 ///
 /// # Errors
 /// No code can be run, or the operating system refuses a descriptor.
-pub(crate) fn attach_controllers(
+pub fn attach_controllers(
     topology: &Topology,
     directory: &Path,
     options: &mut fastpath_engine::Options,

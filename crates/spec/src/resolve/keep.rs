@@ -25,7 +25,8 @@ pub(super) fn take_over(
     topology: &mut Topology,
     macs: &mut BTreeSet<(NodeId, usize)>,
     running: &Topology,
-    (is_named, is_fixed): (&dyn Fn(LinkId, usize) -> bool, &dyn Fn(NodeId) -> bool),
+    is_named: &dyn Fn(LinkId, usize) -> bool,
+    is_fixed: &dyn Fn(NodeId) -> bool,
 ) -> TakenOver {
     let known = Known::of(running);
     let names: Vec<String> = topology.links.iter().map(|link| link.name.clone()).collect();

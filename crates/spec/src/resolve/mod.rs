@@ -246,7 +246,7 @@ impl<'d> Resolver<'d> {
                 self.description.links[self.described[link.0 as usize]].interfaces[end].is_some()
             };
             let is_fixed = |node: NodeId| !self.description.nodes[node.0 as usize].assign;
-            keep::take_over(&mut self.topology, &mut given, running, (&named, &is_fixed))
+            keep::take_over(&mut self.topology, &mut given, running, &named, &is_fixed)
         });
         let mut problems = address::settle_macs(&mut self.topology, &given);
         let nodes = self.description.nodes.iter().zip((0..).map(NodeId));

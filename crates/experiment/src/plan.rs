@@ -3,7 +3,7 @@
 use super::expect::Expectation;
 use super::metric::Metric;
 use super::vary::Factor;
-use crate::error::{Error, Result};
+use fastpath::{Error, Result};
 use fastpath_units::Duration;
 use serde::Deserialize;
 use serde_json::Value;
@@ -255,14 +255,10 @@ impl ExperimentFile {
             (Some(_), true) => mistakes.push("spec: also in [matrix]; write it once".to_owned()),
             _ => {}
         }
-        let time = |key: &str, text: Option<String>, mistakes: &mut Vec<String>| match text?.parse() {
-            Ok(time) => Some(time),
-            Err(_) => {
-                mistakes.push(format!("{key}: not a time; write for example \"10s\""));
-                None
-            }
-        };
-        let tolerance = time("tolerance", self.tolerance, mistakes).unwrap_or(Duration::from_ms(1));
+        let tolerance = self.tolerance.as_deref().unwrap_or("1ms").parse().unwrap_or_else(|_| {
+            mistakes.push("tolerance: not a time; write for example \"10ms\"".to_owned());
+            Duration::from_ms(1)
+        });
         let late_share = self.late_share.unwrap_or(0.01);
         if !(0.0..=1.0).contains(&late_share) {
             mistakes.push("late_share: outside 0 to 1; write for example 0.01".to_owned());
@@ -314,7 +310,7 @@ impl ExperimentFile {
             mistakes.push("attempts: 0; write at least 1".to_owned());
         }
         Experiment {
-            name: self.name.unwrap_or_else(|| crate::name_of(path)),
+            name: self.name.unwrap_or_else(|| fastpath::name_of(path)),
             axes,
             seeds,
             attempts,

@@ -13,6 +13,8 @@
 //! A run is done when its `run.json` exists, which is renamed into place as the last step. A killed
 //! experiment therefore continues where it stopped.
 
+#![forbid(unsafe_code)]
+
 mod evidence;
 mod expect;
 mod files;
@@ -26,8 +28,8 @@ mod summary;
 mod table;
 mod vary;
 
-use crate::error::{Error, Result};
 pub use expect::{Judged, junit};
+use fastpath::{Error, Result};
 use fastpath_sim::sweep::Shard;
 use files::Directory;
 pub use files::RunRecord;

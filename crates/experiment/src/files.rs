@@ -14,7 +14,7 @@ use super::evidence::Evidence;
 use super::plan::Experiment;
 use super::vary::label;
 use super::{Findings, page, table};
-use crate::error::{Error, Result};
+use fastpath::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! What varies: an axis of the matrix, and the description of a condition.
 
 use super::plan::{Experiment, RunKind, StepAction};
-use crate::error::{Error, Result};
-use crate::load::load;
+use fastpath::load;
+use fastpath::{Error, Result};
 use fastpath_spec::{NetworkSpec, Warning};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

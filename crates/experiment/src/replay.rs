@@ -3,8 +3,9 @@
 use super::evidence::Evidence;
 use super::files::SPEC;
 use super::plan::{Experiment, ReplayInputs};
-use crate::error::{Error, Result};
-use crate::replay::{CaptureAt, Replay};
+use fastpath::Replay;
+use fastpath::replay::CaptureAt;
+use fastpath::{Error, Result};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -47,7 +48,7 @@ pub(super) fn run(
         .in_ps
         .iter()
         .zip(&columns.out_ps)
-        .filter(|(_, out)| **out != crate::replay::TimeColumns::NEVER);
+        .filter(|(_, out)| **out != fastpath::replay::TimeColumns::NEVER);
     let delays_ms = times.map(|(entered, left)| (left - entered) as f64 / 1e9).collect();
     Ok(Evidence { frames, delays_ms, flows: summary.traffic, ..Evidence::default() })
 }
