@@ -93,6 +93,7 @@ mod tests {
         let guides = ["netem", "mininet", "measure"].map(|name| format!("docs/guides/{name}.md"));
         for page in pages.into_iter().map(str::to_owned).chain(guides) {
             let text = std::fs::read_to_string(root.join(&page)).unwrap();
+            let text = text.replace("```sh,root,no-run\n", "```sh,no-run\n");
             let blocks = text.split("```sh,no-run\n").skip(1);
             let blocks: Vec<&str> =
                 blocks.map(|block| block.split("```").next().unwrap_or_default()).collect();

@@ -48,7 +48,6 @@ mod tests {
             ("lab run net.toml ping b", Some("lab run net.toml -- ping b")),
             ("lab run net.toml --on a ping -c1 b", Some("lab run net.toml --on a -- ping -c1 b")),
             ("shell --delay 5ms curl x", Some("shell --delay 5ms -- curl x")),
-            ("lab run net.toml", None),
             ("lab run net.toml --audti", None),
             ("lab up net.toml ping", None),
             ("chekc", None),

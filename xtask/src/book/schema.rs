@@ -15,6 +15,7 @@ const TABLES: &[(&str, &str)] = &[
     ("`[[link]]`", "link"),
     ("One direction of a link", "direction"),
     ("`[[event]]`", "event"),
+    ("`[[traffic]]`", "traffic"),
     ("`[engine]`", "engine"),
 ];
 /// Values that are one of several tables.

@@ -342,7 +342,7 @@ def main() -> None:
     except ImportError:
         sys.exit("--dask needs the Python package distributed: write pip install distributed")
     try:
-        with Client(address, timeout="10s", set_as_default=False) as client:
+        with Client(address, timeout="10s") as client:
             sweep(client=client, progress=say, **question)
     except (Error, OSError) as error:
         sys.exit(f"--dask {address}: {error}")
