@@ -50,7 +50,6 @@ enum Command {
     #[cfg(target_os = "linux")]
     Capture(commands::capture::Capture),
     #[cfg(target_os = "linux")]
-    #[command(hide = true)]
     Extcap(commands::capture::Extcap),
     #[cfg(target_os = "linux")]
     Shell(commands::shell::ShellArgs),

@@ -35,6 +35,18 @@ pub(crate) struct Session<'p> {
     mistakes: Vec<String>,
 }
 
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, to) = entry.map(|entry| (entry.path(), to.join(entry.file_name()))).unwrap();
+        if path.is_dir() {
+            copy_tree(&path, &to);
+        } else {
+            fs::copy(path, to).unwrap();
+        }
+    }
+}
+
 impl<'p> Session<'p> {
     /// Makes a directory with the examples of the repository.
     pub(crate) fn new(page: &'p str, root: &Path, may_run_labs: bool) -> Session<'p> {
@@ -42,11 +54,7 @@ impl<'p> Session<'p> {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("fastpath-docs-{}-{number}", std::process::id()));
         let examples = directory.join("examples");
-        fs::create_dir_all(&examples).unwrap();
-        for file in fs::read_dir(root.join("examples")).unwrap() {
-            let file = file.unwrap();
-            fs::copy(file.path(), examples.join(file.file_name())).unwrap();
-        }
+        copy_tree(&root.join("examples"), &examples);
         Session { page, directory, may_run_labs, output: None, mistakes: Vec::new() }
     }
 
