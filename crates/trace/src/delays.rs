@@ -9,7 +9,7 @@
 
 use super::table::{Column, Heading, quantity};
 use super::{each, mistake};
-use crate::mistake::Mistake;
+use fastpath_text::mistake::Mistake;
 use fastpath_units::Duration;
 
 /// The most delays of a file: they are held in memory.

@@ -17,13 +17,12 @@
 
 pub mod delays;
 mod mahimahi;
-pub mod mistake;
 mod netem_trace;
 mod summary;
 mod table;
 mod theaterq;
 
-use crate::mistake::Mistake;
+use fastpath_text::mistake::Mistake;
 use fastpath_link::{
     Change, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Limit, LossSpec, Opportunities, PipeSpec,
     QueueSpec, Reorder,

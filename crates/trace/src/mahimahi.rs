@@ -2,7 +2,7 @@
 //! whole milliseconds.
 
 use super::{each, mistake};
-use crate::mistake::Mistake;
+use fastpath_text::mistake::Mistake;
 use fastpath_link::{Opportunities, OpportunitiesError};
 use fastpath_units::Duration;
 

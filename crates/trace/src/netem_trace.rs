@@ -14,7 +14,7 @@
 //! generator of that crate and are refused. So are losses that depend on earlier losses.
 
 use super::{Builder, Steps, TraceRate, Values, mistake};
-use crate::mistake::Mistake;
+use fastpath_text::mistake::Mistake;
 use fastpath_units::{Duration, Probability, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

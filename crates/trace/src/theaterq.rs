@@ -19,7 +19,7 @@
 //!   changes. There is one queue, so QUEUE_ID must not change.
 
 use super::{Builder, Steps, TraceRate, Values, each, mistake};
-use crate::mistake::Mistake;
+use fastpath_text::mistake::Mistake;
 use fastpath_link::{Limit, Reorder};
 use fastpath_units::{Duration, Probability, Rate};
 

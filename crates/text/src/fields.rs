@@ -3,7 +3,7 @@
 
 use crate::hints::hint;
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
-use fastpath_trace::mistake::{Remarks, nearest};
+use crate::mistake::{Remarks, nearest};
 use fastpath_units::{ParseError, Probability};
 use std::str::FromStr;
 

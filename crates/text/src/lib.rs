@@ -1,18 +1,20 @@
-//! Keys and values of a text with their places, from TOML and JSON.
+//! Texts of users: keys and values with their places, from TOML and JSON, and mistakes with what to
+//! write instead.
 //!
 //! ```text
 //!  TOML ─ toml ─┐
-//!               ├─▶ Tree ─▶ Fields: read key by key, every mistake with its place
+//!               ├─▶ Tree ─▶ Fields: read key by key ─▶ Remarks: every mistake with its place
 //!  JSON ─ json ─┘
 //!  values ─ write ─▶ JSON, inline TOML
 //! ```
 //!
 //! It does not know what the keys mean, except for keys of other tools in `hints.rs`. Read first:
-//! `tree.rs`, then `fields.rs`.
+//! `mistake.rs`, `tree.rs`, then `fields.rs`.
 #![forbid(unsafe_code)]
 
 pub mod fields;
 pub mod hints;
 pub mod json;
+pub mod mistake;
 pub mod tree;
 pub mod write;
