@@ -60,9 +60,9 @@ mod traced;
 mod traffic;
 mod uplink;
 
+pub use fastpath_text::mistake;
 use fastpath_text::{fields, hints, json, tree, write};
 pub use fastpath_trace as trace;
-pub use fastpath_text::mistake;
 
 pub use controllers::{ControllerTls, Controllers, FailMode};
 pub use default_queue::DEFAULT_QUEUE_PACKETS;

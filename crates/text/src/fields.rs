@@ -2,8 +2,8 @@
 //! not known is a mistake.
 
 use crate::hints::hint;
-use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use crate::mistake::{Remarks, nearest};
+use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use fastpath_units::{ParseError, Probability};
 use std::str::FromStr;
 

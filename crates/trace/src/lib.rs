@@ -22,11 +22,11 @@ mod summary;
 mod table;
 mod theaterq;
 
-use fastpath_text::mistake::Mistake;
 use fastpath_link::{
     Change, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Limit, LossSpec, Opportunities, PipeSpec,
     QueueSpec, Reorder,
 };
+use fastpath_text::mistake::Mistake;
 use fastpath_units::{Duration, Probability, Rate};
 use std::sync::Arc;
 

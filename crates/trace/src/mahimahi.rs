@@ -2,8 +2,8 @@
 //! whole milliseconds.
 
 use super::{each, mistake};
-use fastpath_text::mistake::Mistake;
 use fastpath_link::{Opportunities, OpportunitiesError};
+use fastpath_text::mistake::Mistake;
 use fastpath_units::Duration;
 
 /// The most opportunities of a trace: an hour at 12 Gbit/s.

@@ -14,8 +14,8 @@
 //! number of packets (`50p`) or bytes (`64KiB`).
 
 use super::{Builder, Steps, TraceRate, Values, each, mistake};
-use fastpath_text::mistake::{Mistake, nearest};
 use fastpath_link::{Limit, Reorder};
+use fastpath_text::mistake::{Mistake, nearest};
 use fastpath_units::{Bytes, Duration, Probability, Rate};
 use std::str::FromStr;
 

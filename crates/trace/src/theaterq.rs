@@ -19,8 +19,8 @@
 //!   changes. There is one queue, so QUEUE_ID must not change.
 
 use super::{Builder, Steps, TraceRate, Values, each, mistake};
-use fastpath_text::mistake::Mistake;
 use fastpath_link::{Limit, Reorder};
+use fastpath_text::mistake::Mistake;
 use fastpath_units::{Duration, Probability, Rate};
 
 pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
