@@ -43,6 +43,7 @@ mod link;
 mod loss;
 mod nat;
 mod node;
+mod node_kind;
 mod path;
 mod pipe;
 mod port_name;
@@ -76,6 +77,7 @@ pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBi
 pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};
 pub use mistake::{Checked, Mistake, Warning};
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
+pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind};
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
@@ -87,7 +89,7 @@ pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve, resolve_in_
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    NodeKind, Routing, Start, Topology, TraceEnd, Track, Traffic,
+    Routing, Start, Topology, TraceEnd, Track, Traffic,
 };
 pub use traced::Traced;
 pub use uplink::{Forward, ListenAt, ParsePortError, PortProtocol, Uplink};
