@@ -4,7 +4,7 @@
 //! A frame in the network is identified by its slot in the pool. Copies made inside the network
 //! (flooding, fragments) are not followed: the row of an input frame is the fate of that frame.
 
-use super::rows::Rows;
+use super::rows::{FrameEnd, Rows};
 use crate::error::Result;
 use fastpath_net::{EdgeId, Frame, FramePool, Observer, Reason};
 use fastpath_units::Time;
@@ -27,15 +27,6 @@ pub(crate) struct Follower {
 struct FrameRow {
     entered: Time,
     end: Option<FrameEnd>,
-}
-
-/// How a frame ended.
-#[derive(Clone, Copy)]
-pub(super) enum FrameEnd {
-    Delivered(Time, EdgeId),
-    Dropped(Reason),
-    /// Consumed by the router it was addressed to.
-    Absorbed,
 }
 
 impl Follower {
