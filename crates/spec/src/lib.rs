@@ -44,7 +44,6 @@ mod loss;
 mod nat;
 mod node;
 mod node_kind;
-mod path;
 mod pipe;
 mod port_name;
 pub mod preset;
@@ -61,8 +60,9 @@ mod traced;
 mod traffic;
 mod uplink;
 
+pub use fastpath_text::link_names::LinkNames;
 pub use fastpath_text::mistake;
-use fastpath_text::{fields, hints, json, tree, write};
+use fastpath_text::{fields, hints, json, link_names, path, tree, write};
 pub use fastpath_trace as trace;
 
 pub use controllers::{ControllerTls, Controllers, FailMode};
@@ -85,7 +85,7 @@ pub use reader::{
     Files, NO_FILES, NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change,
     parse_changes, read, read_json, resolve_into,
 };
-pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve, resolve_in_place_of};
+pub use resolve::{InvalidValue, Notice, is_name, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,

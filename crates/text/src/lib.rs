@@ -15,6 +15,8 @@
 pub mod fields;
 pub mod hints;
 pub mod json;
+pub mod link_names;
 pub mod mistake;
+pub mod path;
 pub mod tree;
 pub mod write;
