@@ -3,16 +3,16 @@
 
 use crate::description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
-    NodeRole, OnLink, RuleSource, TraceDescription, TrafficDescription, TrafficKind,
+    NodeRole, OnLink, RuleSource, TrafficDescription, TrafficKind,
 };
 use crate::engine_settings::EngineSettings;
 use crate::nat::NatDescription;
 use crate::pipe;
 use crate::topology::{
-    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, TraceEnd,
-    Track, Traffic,
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, Track, Traffic,
 };
 use crate::trace::Timeline;
+use crate::trace_source::{TraceDescription, TraceEnd};
 use fastpath_link::PipeSpec;
 use fastpath_traffic::ArrivalModel;
 use fastpath_units::Time;

@@ -6,13 +6,13 @@
 //! does.
 
 use crate::controllers::Controllers;
-use crate::description::TraceSource;
 use crate::host::HostSettings;
 use crate::kernel_router::KernelRouter;
 use crate::mistake::several;
 use crate::nat::Nat;
 use crate::port_name::PortName;
 use crate::trace::Timeline;
+use crate::trace_source::{TraceEnd, TraceSource};
 use crate::uplink::Uplink;
 use fastpath_link::{Change, PipeSpec};
 use fastpath_switch::ofctl::RuleLine;
@@ -284,20 +284,6 @@ pub struct Track {
     /// The group it starts with, as an index into [`Topology::groups`]. Without a group it starts
     /// with the run.
     pub group: Option<usize>,
-}
-
-/// What comes after the end of a trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TraceEnd {
-    /// The trace starts over.
-    #[default]
-    Repeat,
-    /// The last values stay.
-    Hold,
-    /// The values of the spec return.
-    Reset,
-    /// Nothing is sent any more; queued packets wait.
-    Stop,
 }
 
 /// Links that are changed together and whose traces start together.

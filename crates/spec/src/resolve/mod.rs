@@ -21,11 +21,12 @@ mod traffic;
 
 pub use link_names::LinkNames;
 
-use crate::Files;
 use crate::address;
 use crate::default_queue;
 use crate::description::{Description, NodeRole};
+use crate::files::Files;
 use crate::mistake::{nearest, several};
+use crate::name::is_name;
 use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, Node, NodeId, NodeKind, Topology};
 use node::Placements;
@@ -308,13 +309,6 @@ impl<'d> Resolver<'d> {
             self.warn(SpecPath::of("nodes", index), text);
         }
     }
-}
-
-/// Returns whether a name can be a file's, a namespace's and an argument on a command line: up to
-/// 32 ASCII letters, digits, `_`, `-`, `.`, the first neither `-` nor `.`.
-pub fn is_name(name: &str) -> bool {
-    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=32).contains(&name.len()) && name.chars().all(known) && !name.starts_with(['-', '.'])
 }
 
 /// What to write in place of a name that is not known: the nearest, or `otherwise`.
