@@ -10,7 +10,7 @@ use crate::port::PortCounters;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{self as spec, LinkId, NodeKind, Topology, Track};
+use fastpath_spec::{self as spec, LinkId, Topology, Track};
 use fastpath_traffic::FlowReport;
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
@@ -271,7 +271,7 @@ impl Report {
     }
 
     pub(crate) fn of(topology: &Topology, snapshot: &Snapshot) -> Report {
-        let hosts = topology.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Host { .. }));
+        let hosts = topology.nodes.iter().filter(|node| node.kind.is_edge());
         let edge_hosts = hosts.flat_map(|node| node.interfaces.iter().map(|_| node.name.clone()));
         let links = topology.links.iter().zip(snapshot.pipes.chunks_exact(2));
         let mut lateness_of = vec![None; 2 * topology.links.len()];

@@ -421,7 +421,7 @@ mod tests {
 
     fn settings(keys: &str) -> HostSettings {
         let (topology, _) = parse(&format!("[host.a]\n{keys}\n{LINK}")).expect("a valid spec");
-        topology.nodes[0].host.clone()
+        topology.nodes[0].kind.host_settings().cloned().unwrap()
     }
 
     fn said(keys: &str) -> Vec<String> {

@@ -46,6 +46,7 @@ mod loss;
 mod name;
 mod nat;
 mod node;
+mod node_kind;
 mod path;
 mod pipe;
 mod port_name;
@@ -83,6 +84,7 @@ pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSetti
 pub use mistake::{Checked, Mistake, Warning};
 pub use name::is_name;
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
+pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind};
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
@@ -94,7 +96,7 @@ pub use resolve::{InvalidValue, LinkNames, Notice, resolve, resolve_in_place_of}
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    NodeKind, Routing, Start, Topology, Track, Traffic,
+    Routing, Start, Topology, Track, Traffic,
 };
 pub use trace_source::{TraceDescription, TraceEnd, TraceSource};
 pub use traced::Traced;
