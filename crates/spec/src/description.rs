@@ -29,7 +29,7 @@ use crate::controllers::Controllers;
 use crate::engine_settings::EngineSettings;
 use crate::host::HostSettings;
 use crate::kernel_router::KernelRouter;
-use crate::mistake::Mistake;
+use crate::mistake::{Mistake, Mistakes};
 use crate::nat::NatDescription;
 use crate::port_name::PortName;
 use crate::topology::{Family, Routing, Start, TraceEnd};
@@ -306,7 +306,7 @@ impl Description {
     /// # Errors
     /// Every mistake in the values. [`resolve`](crate::resolve()) reports values that contradict
     /// each other.
-    pub fn from_json(text: &str, files: &Files) -> Result<Description, Vec<Mistake>> {
+    pub fn from_json(text: &str, files: &Files) -> Result<Description, Mistakes> {
         reader::description_of_json(text, files)
     }
 

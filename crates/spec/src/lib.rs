@@ -74,7 +74,7 @@ pub use description::{
 pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};
-pub use mistake::{Checked, Mistake, Warning};
+pub use mistake::{Checked, Mistake, Mistakes, Warning};
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
