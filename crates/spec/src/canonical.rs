@@ -3,7 +3,7 @@
 use crate::description::Description;
 use crate::engine_settings::EngineSettings;
 use crate::files::{Files, NO_FILES};
-use crate::mistake::Mistake;
+use crate::mistake::{Mistake, Mistakes};
 use crate::topology::Routing;
 use crate::{event, group, link, node, reader, traffic};
 use serde::de::Error;
@@ -17,7 +17,7 @@ impl Description {
     /// # Errors
     /// Every mistake in the values. [`resolve`](crate::resolve()) reports values that contradict
     /// each other.
-    pub fn from_json(text: &str, files: &Files) -> Result<Description, Vec<Mistake>> {
+    pub fn from_json(text: &str, files: &Files) -> Result<Description, Mistakes> {
         reader::description_of_json(text, files)
     }
 

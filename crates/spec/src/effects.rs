@@ -25,7 +25,7 @@
 use crate::fields::{Field, Fields};
 use crate::files::Files;
 use crate::loss::{optional, required};
-use crate::mistake::{Mistake, Remarks};
+use crate::mistake::{Mistakes, Remarks};
 use crate::schema_parts;
 use crate::trace::delays;
 use crate::tree::Tree;
@@ -207,7 +207,7 @@ fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
 fn values(
     fields: &mut Fields,
     files: &Files,
-    read: fn(&str) -> Result<Vec<Duration>, Vec<Mistake>>,
+    read: fn(&str) -> Result<Vec<Duration>, Mistakes>,
     remarks: &mut Remarks,
 ) -> Option<Vec<Duration>> {
     const INSTEAD: &str = "write values = [\"1ms\", \"2ms\"], or file = \"delays.csv\"";
@@ -233,7 +233,7 @@ fn values(
 fn from_file(
     field: &Field,
     files: &Files,
-    read: fn(&str) -> Result<Vec<Duration>, Vec<Mistake>>,
+    read: fn(&str) -> Result<Vec<Duration>, Mistakes>,
     remarks: &mut Remarks,
 ) -> Option<Vec<Duration>> {
     let path = field.text("delays.csv", remarks)?;

@@ -81,7 +81,7 @@ pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
 pub use files::{Files, NO_FILES};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};
-pub use mistake::{Checked, Mistake, Warning};
+pub use mistake::{Checked, Mistake, Mistakes, Warning};
 pub use name::is_name;
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind};
