@@ -20,7 +20,7 @@ fn script(rest: &str) -> String {
 }
 
 fn mistakes(text: &str) -> Vec<String> {
-    parse(text).err().unwrap_or_default().iter().map(Mistake::to_string).collect()
+    parse(text).err().into_iter().flatten().map(|mistake| mistake.to_string()).collect()
 }
 
 fn warnings(text: &str) -> Vec<String> {
@@ -94,7 +94,7 @@ fn every_example_is_valid() {
             "ns" => super::parse(&text),
             _ => fastpath_spec::read(&text, &beside).map(|(spec, warnings)| (spec.topology, warnings)),
         };
-        let mistakes = parsed.err().unwrap_or_default();
+        let mistakes = parsed.err().map(|mistakes| mistakes.0).unwrap_or_default();
         assert!(mistakes.is_empty(), "{}: {mistakes:?}", path.display());
         seen += 1;
     }

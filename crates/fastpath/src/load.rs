@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
 use fastpath_spec::mistake::printable;
-use fastpath_spec::{Checked, Files, Mistake, NetworkSpec, Warning, describe};
+use fastpath_spec::{Checked, Files, Mistakes, NetworkSpec, Warning, describe};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -91,7 +91,7 @@ pub fn load_with(path: &Path, reading: &Reading) -> Result<Loaded> {
 }
 
 fn checked(path: &Path, checked: Checked<NetworkSpec>) -> Result<(NetworkSpec, Vec<Warning>)> {
-    let in_file = |mistakes: Vec<Mistake>| mistakes.iter().map(|mistake| at(path, mistake)).collect();
+    let in_file = |mistakes: Mistakes| mistakes.iter().map(|mistake| at(path, mistake)).collect();
     checked.into_result().map_err(|mistakes| Error::Mistakes(in_file(mistakes)))
 }
 

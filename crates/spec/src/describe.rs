@@ -3,16 +3,17 @@
 
 use crate::description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
-    NodeRole, OnLink, RuleSource, TraceDescription, TrafficDescription, TrafficKind,
+    NodeRole, OnLink, RuleSource, TrafficDescription, TrafficKind,
 };
 use crate::engine_settings::EngineSettings;
 use crate::nat::NatDescription;
 use crate::node_kind::{HostSetup, NodeKind};
 use crate::pipe;
 use crate::topology::{
-    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, Topology, TraceEnd, Track, Traffic,
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, Topology, Track, Traffic,
 };
 use crate::trace::Timeline;
+use crate::trace_source::{TraceDescription, TraceEnd};
 use fastpath_link::PipeSpec;
 use fastpath_traffic::ArrivalModel;
 use fastpath_units::Time;

@@ -5,7 +5,7 @@
 
 use crate::node_kind::NodeKind;
 use crate::topology::{NodeId, Topology};
-use fastpath_switch::ofctl::{self, Mistake, PortNames};
+use fastpath_switch::ofctl::{self, Mistakes, PortNames};
 use fastpath_switch::{Limits, Port, Switch};
 use fastpath_units::Time;
 
@@ -14,7 +14,7 @@ impl Topology {
     ///
     /// # Errors
     /// Every mistake in the rules. The node keeps its rules then.
-    pub fn set_rules(&mut self, node: NodeId, text: &str) -> Result<(), Vec<Mistake>> {
+    pub fn set_rules(&mut self, node: NodeId, text: &str) -> Result<(), Mistakes> {
         let interfaces = &self.node(node).interfaces;
         let named = (1..).zip(interfaces).map(|(number, interface)| {
             let (far, _) = self.peer(interface);

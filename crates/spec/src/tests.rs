@@ -35,7 +35,7 @@ fn topology(text: &str) -> Topology {
 fn mistakes(text: &str) -> Vec<String> {
     match parse(text) {
         Ok(_) => Vec::new(),
-        Err(mistakes) => mistakes.iter().map(Mistake::to_string).collect(),
+        Err(mistakes) => mistakes.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -330,7 +330,7 @@ fn a_change_is_read_with_the_words_of_the_spec() {
     };
     assert_eq!(change, expected);
     let wrong =
-        |text| parse_change(text).unwrap_err().iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
+        |text| parse_change(text).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert_eq!(wrong("dealy = '1ms'"), "1:1: a link has no key 'dealy'; write delay");
     assert_eq!(
         wrong(""),

@@ -5,10 +5,10 @@
 //! one by hand keeps `links[l].ends` and `nodes[n].interfaces` consistent; [`Topology::connect`]
 //! does.
 
-use crate::description::TraceSource;
 use crate::mistake::several;
 use crate::node_kind::{KernelForwarder, NodeKind};
 use crate::trace::Timeline;
+use crate::trace_source::{TraceEnd, TraceSource};
 use fastpath_link::{Change, PipeSpec};
 use fastpath_traffic::{Packets, SourceModel};
 use fastpath_units::{Duration, Rng, Time};
@@ -221,20 +221,6 @@ pub struct Track {
     /// The group it starts with, as an index into [`Topology::groups`]. Without a group it starts
     /// with the run.
     pub group: Option<usize>,
-}
-
-/// What comes after the end of a trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TraceEnd {
-    /// The trace starts over.
-    #[default]
-    Repeat,
-    /// The last values stay.
-    Hold,
-    /// The values of the spec return.
-    Reset,
-    /// Nothing is sent any more; queued packets wait.
-    Stop,
 }
 
 /// Links that are changed together and whose traces start together.

@@ -18,12 +18,13 @@ mod node;
 mod outside;
 mod traffic;
 
-use crate::Files;
 use crate::address;
 use crate::default_queue;
 use crate::description::Description;
+use crate::files::Files;
 use crate::link_names::LinkNames;
 use crate::mistake::{nearest, several};
+use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, Node, NodeId, Topology};
@@ -296,13 +297,6 @@ impl<'d> Resolver<'d> {
             self.warn(SpecPath::of("nodes", index), text);
         }
     }
-}
-
-/// Returns whether a name can be a file's, a namespace's and an argument on a command line: up to
-/// 32 ASCII letters, digits, `_`, `-`, `.`, the first neither `-` nor `.`.
-pub fn is_name(name: &str) -> bool {
-    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=32).contains(&name.len()) && name.chars().all(known) && !name.starts_with(['-', '.'])
 }
 
 /// What to write in place of a name that is not known: the nearest, or `otherwise`.

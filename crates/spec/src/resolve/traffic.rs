@@ -1,8 +1,9 @@
 //! Traffic: its hosts, its rate, the link that a load is a share of, and links that cannot carry
 //! it.
 
-use super::{InvalidValue, Resolver, is_name, nearest_or};
+use super::{InvalidValue, Resolver, nearest_or};
 use crate::description::{TrafficDescription, TrafficKind};
+use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
 use crate::topology::{Family, LinkId, NodeId, Topology, Traffic};
