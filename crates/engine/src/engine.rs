@@ -227,9 +227,10 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     let clock = Clock::start();
     let network = network_options(&options, parts.len());
     let (stopper, notice) = (Stopper(group.clone()), options.notice.clone());
+    let (mut queue, log_thread) = ledger.map(|(queue, thread)| (PacketLog::new(queue), thread)).unzip();
     let mut running = Running {
         workers: Vec::new(),
-        log_thread: None,
+        log_thread,
         notice,
         server,
         network: network.clone(),
@@ -237,10 +238,6 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         clock,
         serving: Serving(Vec::new()),
     };
-    let mut queue = None;
-    if let Some((ledger, writer)) = ledger {
-        (queue, running.log_thread) = (Some(PacketLog::new(ledger)), Some(writer));
-    }
     for ((part, commands), core) in parts.into_iter().zip(receivers).zip(cores) {
         let ports =
             part.edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();

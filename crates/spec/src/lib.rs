@@ -43,7 +43,6 @@ mod host;
 mod kernel_router;
 mod link;
 mod loss;
-mod name;
 mod nat;
 mod node;
 mod node_kind;
@@ -55,7 +54,6 @@ mod reader;
 mod resolve;
 pub mod rules;
 mod schema;
-mod schema_parts;
 pub mod segment;
 mod slots;
 mod topology;
@@ -63,11 +61,10 @@ mod trace_source;
 mod traced;
 mod traffic;
 mod uplink;
-mod words;
 
 pub use fastpath_text::link_names::LinkNames;
 pub use fastpath_text::mistake;
-use fastpath_text::{fields, hints, json, link_names, path, tree, write};
+use fastpath_text::{fields, hints, json, link_names, name, path, schema_parts, tree, words, write};
 pub use fastpath_trace as trace;
 
 pub use controllers::{ControllerTls, Controllers, FailMode};

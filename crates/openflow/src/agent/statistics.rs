@@ -74,10 +74,7 @@ pub(super) fn answer(
         Request::TableFeatures(wanted) => {
             return table_features(state, connection, (xid, len), flags, wanted);
         }
-        Request::PortDesc => {
-            port_descriptions(state, connection, xid);
-            return Ok(());
-        }
+        Request::PortDesc => return port_descriptions(state, connection, xid),
         Request::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
     };
     connection.say(xid, &Message::MultipartReply { flags: 0, reply });
@@ -97,7 +94,7 @@ fn port_statistics(
     Ok(())
 }
 
-fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: u32) {
+fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: u32) -> Result<(), Fault> {
     let ports: Vec<_> =
         state.control.peek(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
     let mut pages = Pages::begin(connection.output(), 13, xid);
@@ -106,6 +103,7 @@ fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: 
         pages.item(connection.output(), |out| Reply::PortDesc(vec![port]).write(out));
     }
     pages.end(connection.output(), 0);
+    Ok(())
 }
 
 /// Refuses ports that do not exist, and every queue: ports have none.
