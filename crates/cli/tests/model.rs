@@ -472,7 +472,7 @@ fn text_output_has_a_table_and_the_reasons() {
 
 #[test]
 fn every_published_figure_names_a_publication_of_the_bibliography() {
-    let bibliography = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bibliography.md");
+    let bibliography = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/history/bibliography.md");
     let bibliography = fs::read_to_string(bibliography).unwrap();
     let found = json(&["evaluate", "models", "--json"]);
     let figures = found["results"].as_array().unwrap();
