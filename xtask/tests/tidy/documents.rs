@@ -254,7 +254,7 @@ fn links_of(text: &str) -> Vec<(usize, String)> {
         if is_fenced {
             continue;
         }
-        // Code may contain brackets that are no links.
+        // Code may contain brackets that are not links.
         let prose: String = line.split('`').step_by(2).collect();
         for rest in prose.split("](").skip(1) {
             let target = rest.split(')').next().unwrap_or_default();
