@@ -310,13 +310,11 @@ fn configured_and_measured_jitter_from_a_file_are_reported_side_by_side() {
     bench.write("delays.csv", "delay_ms\n4\n0\n2\n");
     // 1000 bytes take 1 ms on the wire; packets 10 ms apart are never reordered.
     bench.write("in.pcap", capture(&[0, 10, 20, 30, 40, 50].map(|ms| (ms * 1_000_000, 1000))));
-    let json = bench.replay_ok("link.toml in.pcap out.pcap --json --ledger ledger.pcapng");
+    let json = bench.replay_ok("link.toml in.pcap out.pcap --json --packet-log log.pcapng");
     let ms: Vec<u64> = packets(&bench.read("out.pcap")).into_iter().map(|(ns, ..)| ns / 1_000_000).collect();
     assert_eq!(ms, [15, 21, 33, 45, 51, 63]);
-    let ledger = String::from_utf8_lossy(&bench.read("ledger.pcapng")).into_owned();
-    assert!(
-        ledger.contains("frame=2 queued=0.010000000000 dequeued=0.011000000000 delivered=0.021000000000")
-    );
+    let log = String::from_utf8_lossy(&bench.read("log.pcapng")).into_owned();
+    assert!(log.contains("frame=2 queued=0.010000000000 dequeued=0.011000000000 delivered=0.021000000000"));
 
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     let jitter = &report["jitter"][0];

@@ -69,7 +69,8 @@ pub enum NodeKind {
     OpenFlow {
         /// The rules in the syntax of ovs-ofctl, as the author wrote them.
         rules: String,
-        /// The same rules, parsed and checked by [`Topology::set_rules`](crate::Topology::set_rules).
+        /// The same rules, parsed and checked by
+        /// [`Topology::set_rules`](crate::Topology::set_rules).
         lines: Vec<RuleLine>,
         /// Its controllers, for runs in real time.
         controllers: Box<Controllers>,
@@ -100,7 +101,8 @@ pub struct HostSetup {
 pub enum KernelForwarder {
     /// The engine, as a router: outside of labs.
     Engine,
-    /// The kernel, in a namespace: see [`Topology::with_namespaces`](crate::Topology::with_namespaces).
+    /// The kernel, in a namespace: see
+    /// [`Topology::with_namespaces`](crate::Topology::with_namespaces).
     Namespace,
 }
 

@@ -490,7 +490,7 @@ pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Mistakes> {
         let parsed = parse_toml(literal, &mut remarks).unwrap_or_default();
         match <[TreeEntry; 1]>::try_from(parsed.entries) {
             Ok([parsed]) => entry.placed = parsed.placed,
-            Err(_) => remarks.mistake(0, format!("{} is no single value", entry.key), "write one value"),
+            Err(_) => remarks.mistake(0, format!("{} is not a single value", entry.key), "write one value"),
         }
     }
     match remarks.is_clean() {
