@@ -113,7 +113,7 @@ struct Set {
     #[arg(long)]
     queue: Option<String>,
     /// Bytes on the wire beyond those of the frame: a number, or ethernet.
-    #[arg(long)]
+    #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
     /// Jitter: a table as in a spec file, or none.
     #[arg(long)]

@@ -16,7 +16,7 @@ const WRITTEN: &str = if cfg!(feature = "parquet") {
     "results.csv, report.html (results.parquet needs a build with --features parquet)"
 };
 
-/// Run a matrix of conditions with repetitions, in labs or in virtual time.
+/// Run a matrix of conditions, in labs or in virtual time.
 ///
 /// The file says what varies, what is done, what is measured and what is expected. Every finished
 /// run is kept. After an interruption, the same command does only the missing runs. Several
@@ -44,7 +44,7 @@ pub(crate) struct Experiment {
     #[arg(long)]
     dry_run: bool,
     /// Write the result of each expectation to this file, as JUnit XML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]

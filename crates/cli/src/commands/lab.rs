@@ -87,7 +87,7 @@ struct Run {
     command: Vec<OsString>,
 }
 
-/// Run a command on a host of a running lab, or open a shell there.
+/// Run a command, or a shell, on a host of a lab.
 ///
 /// Without a command, $SHELL is started, or sh.
 #[derive(Args)]
@@ -98,7 +98,7 @@ struct Exec {
     words: Vec<OsString>,
 }
 
-/// Change the nodes and links of a running lab to those of another spec.
+/// Change a running lab to the network of another spec file.
 ///
 /// Nodes and links that both have keep their frames, queues, addresses, programs and connections.
 /// If a change fails, nothing changes.
@@ -111,7 +111,7 @@ struct Apply {
     reading: ReadingArgs,
     /// Name of the lab. By default the name of the spec file without its extension, or the only lab
     /// that is up.
-    #[arg(long, value_name = "LAB")]
+    #[arg(long)]
     name: Option<String>,
     /// Show what would change, and change nothing.
     #[arg(long)]

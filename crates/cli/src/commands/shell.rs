@@ -47,7 +47,7 @@ pub(crate) struct ShellArgs {
     #[arg(long)]
     queue: Option<String>,
     /// Bytes on the wire beyond those of the frame: a number, or ethernet.
-    #[arg(long)]
+    #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
     /// Set a value of the up direction. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]

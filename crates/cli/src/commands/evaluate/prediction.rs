@@ -31,10 +31,10 @@ pub(super) struct PredictionCommand {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.6)]
     slowdown: f64,
     /// Write the records to this directory.
-    #[arg(short, long, value_name = "DIRECTORY")]
+    #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Measure nothing: compute the figures from the records that --output wrote to this directory.
-    #[arg(long, alias = "records", value_name = "DIRECTORY", conflicts_with_all = ["output", "build", "quick"])]
+    #[arg(long, alias = "records", value_name = "DIR", conflicts_with_all = ["output", "build", "quick"])]
     input: Option<PathBuf>,
     /// Print one JSON object instead of text.
     #[arg(long)]

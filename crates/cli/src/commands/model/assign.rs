@@ -17,13 +17,13 @@ pub(super) struct AssignCommand {
     /// state (private or shared).
     file: Option<PathBuf>,
     /// Number of engines for the tasks.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3)]
     engines: u32,
     /// Threads per engine.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     threads: u32,
     /// Number of instructions that fit into an engine.
-    #[arg(long, default_value_t = 2048)]
+    #[arg(long, value_name = "N", default_value_t = 2048)]
     code_limit: u32,
     /// Share u of the memory cycles that are hidden by other threads, 0 to 1.
     #[arg(long, value_name = "U", default_value_t = linkem::HIDDEN_CALIBRATED)]

@@ -16,13 +16,13 @@ pub(super) struct BudgetCommand {
     #[arg(long, value_name = "COMPUTE:MEMORY", conflicts_with = "stages", requires = "engines")]
     work: Option<PacketCycles>,
     /// Number of engines that share the work evenly.
-    #[arg(long, requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
     engines: Option<u32>,
     /// Let each engine do the whole work for its share of the packets.
     #[arg(long, requires = "engines")]
     parallel: bool,
     /// Threads per engine.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     threads: u32,
     /// Share u of the memory cycles that are hidden by other threads, 0 to 1. By default the whole
     /// range is shown.

@@ -41,7 +41,7 @@ pub(super) struct PredictCommand {
     #[arg(long, value_name = "SD", default_value_t = RECORD_SD)]
     record_sd: f64,
     /// Number of cores that forward, each independently.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
     cores: f64,
     /// Line rate that may limit the throughput.
     #[arg(long, value_name = "RATE")]

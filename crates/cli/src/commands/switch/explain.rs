@@ -7,7 +7,7 @@ use clap::Args;
 use fastpath::switch::{explain, number_ports};
 use fastpath::tables::ofctl::PortNames;
 
-/// Show the shape and machine code of each table, and the path of a packet.
+/// Show the machine code of tables, and the path of a packet.
 #[derive(Args)]
 pub(super) struct Explain {
     #[command(flatten)]
