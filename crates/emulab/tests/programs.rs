@@ -95,7 +95,7 @@ fn mistakes_about_programs_are_answered_with_what_to_write() {
             "'strat' is not an event of a program; write $ns at 10.0 \"$program start\"",
         ),
         ("set p [$a program-agent -command ls]\n$p start", "a program is started by an event; write $ns at"),
-        ("set p [$a program-agent -timeout soon]", "'soon' is no time; write a number of seconds"),
+        ("set p [$a program-agent -timeout soon]", "'soon' is not a time; write a number of seconds"),
         ("tb-set-node-startcmd $a", "wrong number of arguments; write tb-set-node-startcmd $node"),
         ("namespace x", "wrong number of arguments for namespace; write namespace eval NAME {BODY}"),
     ] {

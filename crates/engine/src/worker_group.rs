@@ -51,7 +51,7 @@ pub enum RearrangeError {
     Parts(#[from] PartsError),
     /// The log has an interface for each link.
     #[error(
-        "nodes and links cannot change while a per-packet log is written: start the network without --ledger"
+        "nodes and links cannot change while a per-packet log is written: start the network without --packet-log"
     )]
     PacketLog,
     /// The engine has ended.

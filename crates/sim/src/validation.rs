@@ -11,8 +11,8 @@
 //! our figures were known.
 //!
 //! The publications are Joglekar 2004 (LinkEM and Dummynet; "the thesis" in the notes), Hartikainen
-//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP). `docs/bibliography.md` has
-//! the full references.
+//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP).
+//! `docs/history/bibliography.md` has the full references.
 
 mod check;
 mod links;

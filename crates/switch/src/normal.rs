@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(
             to_a(Some(0x600a), true),
             ForwardingDecision::Port(1),
-            "the priority is no part of the VLAN"
+            "the priority is not a part of the VLAN"
         );
         assert_eq!(to_a(Some(11), true), ForwardingDecision::Flood);
         assert_eq!(to_a(None, true), ForwardingDecision::Flood);

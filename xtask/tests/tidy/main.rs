@@ -86,6 +86,16 @@ fn comments_are_at_most_100_columns_wide() {
 }
 
 #[test]
+fn lines_of_javascript_are_at_most_110_columns_wide() {
+    assert_none("JavaScript of at most 110 columns", &language::scripts(&Repository::here()));
+}
+
+#[test]
+fn what_is_not_something_is_said_in_english() {
+    assert_none("\"is not a\", not \"is no\"", &language::negations(&Repository::here()));
+}
+
+#[test]
 fn crates_have_at_most_12_000_lines() {
     assert_none("a crate is one idea", &crates::sizes(&Repository::here()));
 }

@@ -139,7 +139,7 @@ impl Lab {
         self.apply(&description, &files, mode).map_err(|error| error.to_string())
     }
 
-    /// What differs and stays as it is until the next start.
+    /// Returns the differences that take effect at the next start only.
     fn remarks(&self, topology: &Topology, difference: &Difference) -> Vec<String> {
         let mut remarks = Vec::new();
         if topology.seed != self.topology.seed {
@@ -353,7 +353,7 @@ impl Lab {
             self.hosts.push(host);
         }
         let programs = self.programs.clone().expect("a lab has programs");
-        // The end of what is removed is no news.
+        // The end of removed programs is not reported.
         self.ends = None;
         former.values().for_each(|host| end(host, &programs.boundary));
         for directory in former.values().flat_map(|host| directories(&programs.directory, &host.name)) {

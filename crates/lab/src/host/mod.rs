@@ -38,7 +38,7 @@ pub struct Host {
     placement: Mutex<Placement>,
     /// The namespace in which its programs run.
     pub namespace: HostNamespace,
-    /// Where its programs run besides.
+    /// The other namespaces and the cgroup of its programs.
     pub(crate) inside: Inside,
     /// Variables of its programs.
     pub(crate) env: BTreeMap<String, String>,
@@ -214,7 +214,7 @@ impl Host {
         self.placement.lock().unwrap_or_else(PoisonError::into_inner).addresses.clone()
     }
 
-    /// Returns whether its namespace is there. That of a host with `attach` may have ended.
+    /// Returns whether its namespace exists. The namespace of a host with `attach` may have ended.
     pub fn is_there(&self) -> bool {
         match &self.namespace {
             HostNamespace::Own(_) => true,

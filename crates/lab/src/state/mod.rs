@@ -56,7 +56,8 @@ pub(crate) struct State {
 pub(crate) struct HostState {
     /// Its network namespace.
     pub(crate) namespace: NamespaceState,
-    /// Where its programs run besides. That of a host attached to a process is found again.
+    /// The other namespaces and the cgroup of its programs. For a host attached to a process they
+    /// are looked up again.
     pub(crate) inside: Inside,
     /// Variables of its programs.
     pub(crate) env: BTreeMap<String, String>,

@@ -249,7 +249,7 @@ impl NatTable {
         session.or_else(|| self.by_inside.get(&key).copied())
     }
 
-    /// Returns how much there is at `at`.
+    /// Returns the number of mappings and sessions at `at`.
     pub(crate) fn counters(&mut self, at: Time) -> NatCounters {
         self.expire(at);
         NatCounters {
