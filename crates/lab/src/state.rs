@@ -65,8 +65,8 @@ pub(crate) struct State {
 pub(crate) struct HostState {
     /// Its network namespace.
     pub(crate) namespace: NamespaceState,
-    /// The other namespaces and the cgroup of its programs. For a host attached to a process they are
-    /// looked up again.
+    /// The other namespaces and the cgroup of its programs. For a host attached to a process they
+    /// are looked up again.
     pub(crate) inside: Inside,
     /// Variables of its programs.
     pub(crate) env: BTreeMap<String, String>,

@@ -1,5 +1,5 @@
-//! The delays between hosts of a replay: how many frames one host sent to another, and the shortest,
-//! mean and longest time that they took. The sums are exact.
+//! The delays between hosts of a replay: how many frames one host sent to another, and the
+//! shortest, mean and longest time that they took. The sums are exact.
 
 use fastpath_net::{EdgeId, Network, Observer};
 use fastpath_units::Duration;

@@ -70,8 +70,9 @@ pub trait Executor: Send {
     }
 
     /// Adds part of the executor's own counts, in less time than a change may take. The first part,
-    /// from [`CreditPosition::default`], has those of tables, ports, groups and meters. Returns where
-    /// to continue; `None` after the last part. Counts made before the first part are all added.
+    /// from [`CreditPosition::default`], has those of tables, ports, groups and meters. Returns
+    /// where to continue; `None` after the last part. Counts made before the first part are all
+    /// added.
     fn credit_part(&mut self, switch: &mut Switch, from: CreditPosition) -> Option<CreditPosition> {
         let _ = from;
         self.credit(switch);
