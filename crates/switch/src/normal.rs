@@ -8,7 +8,7 @@
 //! Time is an argument. An address is valid for 300 s after its last frame, as IEEE 802.1Q
 //! recommends (table 8-6).
 
-use crate::plan::hash::mix;
+use crate::mix::mix;
 use crate::port;
 use fastpath_units::{Duration, Time};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 //! client sends.
 
 use super::{Changes, GroupReport, Setting};
-use crate::command::Snapshot;
+use crate::snapshot::Snapshot;
 use fastpath_link::Change;
 use fastpath_net::LinkChange;
 use fastpath_spec::{self as spec, Direction, LinkId, Start, Topology};

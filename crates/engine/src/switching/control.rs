@@ -1,7 +1,6 @@
 //! The control side of a running switch: requests, counters, packet-ins, packet-outs and expiry.
 
 use super::accounting::{Counts, SwitchAccounting};
-use super::node::NodeExecutor;
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;
@@ -413,11 +412,6 @@ impl Control {
         let is_due =
             self.shared.is_due.load(Ordering::Relaxed) && self.shared.is_due.swap(false, Ordering::AcqRel);
         is_due.then(|| std::mem::take(&mut self.exchange().injected))
-    }
-
-    /// Returns the executor of a node of a network that this switch is.
-    pub fn node_executor(&self) -> NodeExecutor {
-        NodeExecutor::new(self.clone(), self.forwarder())
     }
 
     /// Takes the lock for a controlling thread. A worker that waits for it goes first: the lock

@@ -6,7 +6,7 @@
 //! (flooding, fragments) are not followed: the row of an input frame is the fate of that frame.
 
 use super::pairs::Pairs;
-use super::rows::Rows;
+use super::rows::{FrameEnd, Rows};
 use crate::error::Result;
 use fastpath_net::{EdgeId, Frame, FramePool, Observer, Reason};
 use fastpath_units::Time;
@@ -33,15 +33,6 @@ struct FrameRow {
     /// The edge at which it entered; `None` if it could not enter.
     entrance: Option<EdgeId>,
     end: Option<FrameEnd>,
-}
-
-/// How a frame ended.
-#[derive(Clone, Copy)]
-pub(super) enum FrameEnd {
-    Delivered(Time, EdgeId),
-    Dropped(Reason),
-    /// Consumed by the router it was addressed to.
-    Absorbed,
 }
 
 impl Follower {

@@ -13,11 +13,11 @@
 //! from which an earlier clone goes back to the slot that it knows.
 
 use super::Rule;
-use super::hash::{MULTIPLIER, OFFSET};
 use super::shelf::Shelf;
 use crate::flow::Rank;
 use crate::key::Key;
 use crate::matching::Term;
+use crate::mix::{MULTIPLIER, OFFSET};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};

@@ -1,16 +1,17 @@
 //! Golden tables: specs and what becomes of them.
 
-use super::*;
-use crate::engine_settings::{EngineSettings, Idle, Late, Workers};
-use crate::node_kind::NodeKind;
-use crate::topology::{Direction, Event, Link, LinkId, NodeId};
 use fastpath_link::{
     AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
     Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, Limit,
     LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PipeSpec, PrioSpec, QueueSpec, RedSpec, Reorder,
     ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
+use fastpath_spec::{
+    Direction, EngineSettings, Event, Idle, Late, Link, LinkId, NodeId, NodeKind, Topology, Warning, Workers,
+    parse, parse_change, read,
+};
 use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 const LEAST: &str = r#"
@@ -749,7 +750,7 @@ proptest::proptest! {
 fn the_engine_table_says_how_to_keep_time() {
     let with = |table: &str| {
         let text = format!("[engine]\n{table}\n[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n");
-        super::read(&text, &|_| Err(String::new())).unwrap().0.engine
+        read(&text, &|_| Err(String::new())).unwrap().0.engine
     };
     let all = with("tolerance = '200us'\nlate = 'drop'\nidle = 'busy'\nworkers = 2");
     assert_eq!(all.tolerance, Some(Duration::from_us(200)));

@@ -4,7 +4,7 @@ use crate::fields::Field;
 use crate::mistake::{Remarks, nearest};
 
 /// Returns which of `known` the value is, as an index.
-pub(crate) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
+pub fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
     let text = field.text(known[0], remarks)?;
     let found = known.iter().position(|word| *word == text);
     if found.is_none() {
