@@ -7,6 +7,7 @@ use super::plan::Experiment;
 use super::table::{titled, with_interval};
 use super::vary::label;
 use fastpath_report::{Axis, Boxed, Chart, Drawing, Grid, Report, Scale, Section};
+use fastpath_units::stats::{quantile, sorted};
 
 /// Most conditions that a box plot shows: more have no room for their names.
 const BOXES_MAX: usize = 40;
@@ -114,7 +115,8 @@ fn boxes(plan: &Experiment, findings: &Findings, metric: &Metric) -> Option<Char
 
 /// Quartiles, and whiskers to the last value within 1.5 of their distance (Tukey 1977).
 fn boxed(name: String, values: Vec<f64>) -> Boxed {
-    let [low, median, high] = [0.25, 0.5, 0.75].map(|share| super::summary::quantile(&values, share));
+    let values = sorted(values);
+    let [low, median, high] = [0.25, 0.5, 0.75].map(|p| quantile(&values, p));
     let reach = 1.5 * (high - low);
     let (inside, outliers): (Vec<f64>, Vec<f64>) =
         values.into_iter().partition(|value| (low - reach..=high + reach).contains(value));

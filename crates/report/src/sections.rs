@@ -6,7 +6,7 @@ use crate::record::{Optimised, Record};
 use crate::simulated::simulations;
 use crate::values::{axis, interval, number, series, thinned, word};
 use crate::{Grid, Section, short};
-use fastpath_model::stats::median;
+use fastpath_units::stats::median;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -416,9 +416,7 @@ fn operations(records: &[&Record]) -> Section {
         for point in items(r, "points") {
             repeats.entry(number(&point[0]) as u64).or_default().push(number(&point[1]));
         }
-        repeats
-            .into_iter()
-            .map(move |(n, times)| (name.clone(), name.clone(), n as f64, median(times.into_iter())))
+        repeats.into_iter().map(move |(n, times)| (name.clone(), name.clone(), n as f64, median(times)))
     });
     let chart = Chart {
         title: "Median cost of a forwarder that repeats an operation on each packet".to_owned(),

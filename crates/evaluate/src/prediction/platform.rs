@@ -4,9 +4,9 @@ use super::PredictionError;
 use fastpath_model::Table;
 use fastpath_model::check::SPREAD;
 use fastpath_model::platform::Platform;
-use fastpath_model::stats::median;
 use fastpath_model::table::TableError;
 use fastpath_report::Measurement;
+use fastpath_units::stats::median;
 use std::path::{Path, PathBuf};
 
 /// The platform that the others are compared with.
