@@ -16,8 +16,6 @@
 
 #[cfg(target_os = "linux")]
 pub mod capture;
-#[cfg(target_os = "linux")]
-mod capture_stream;
 pub mod check_text;
 #[cfg(target_os = "linux")]
 pub mod completion;
