@@ -1,8 +1,8 @@
 //! Statistics over repetitions: medians with intervals, and differences between conditions.
 
-use super::files::RunRecord;
 use super::plan::Experiment;
 use super::vary::label;
+use fastpath_record::Repetition;
 use fastpath_units::Rng;
 use fastpath_units::stats::{median, quantile, sorted};
 use serde::Serialize;
@@ -18,7 +18,7 @@ const TAIL: f64 = 0.025;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
     /// The value of each axis.
-    pub place: BTreeMap<String, Value>,
+    pub condition: BTreeMap<String, Value>,
     /// The metric.
     pub metric: String,
     /// Its unit; empty for none.
@@ -71,8 +71,8 @@ fn interval(numbers: &[f64]) -> Option<[f64; 2]> {
 }
 
 /// Summarises each metric in each condition, in the order of the conditions.
-pub(super) fn summaries(plan: &Experiment, runs: &[RunRecord]) -> Vec<Summary> {
-    let mut by_condition: BTreeMap<u64, Vec<&RunRecord>> = BTreeMap::new();
+pub(super) fn summaries(plan: &Experiment, runs: &[Repetition]) -> Vec<Summary> {
+    let mut by_condition: BTreeMap<u64, Vec<&Repetition>> = BTreeMap::new();
     for run in runs {
         by_condition.entry(run.run % plan.conditions()).or_default().push(run);
     }
@@ -82,7 +82,7 @@ pub(super) fn summaries(plan: &Experiment, runs: &[RunRecord]) -> Vec<Summary> {
             let usable = runs.iter().filter(|run| run.is_usable());
             let values: Vec<f64> = usable.filter_map(|run| run.values.get(&metric.name).copied()).collect();
             summaries.push(Summary {
-                place: runs[0].place.clone(),
+                condition: runs[0].condition.clone(),
                 metric: metric.name.clone(),
                 unit: metric.unit.clone(),
                 runs: values.len(),
@@ -96,24 +96,24 @@ pub(super) fn summaries(plan: &Experiment, runs: &[RunRecord]) -> Vec<Summary> {
 }
 
 /// Compares each value of each axis with the first.
-pub(super) fn comparisons(plan: &Experiment, runs: &[RunRecord]) -> Vec<Comparison> {
+pub(super) fn comparisons(plan: &Experiment, runs: &[Repetition]) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for axis in plan.axes.iter().filter(|axis| axis.values.len() > 1) {
         // Runs by all that is equal in a pair.
-        let rest_of = |run: &RunRecord| {
-            let rest = run.place.iter().filter(|(name, _)| **name != axis.name);
+        let rest_of = |run: &Repetition| {
+            let rest = run.condition.iter().filter(|(name, _)| **name != axis.name);
             let rest: Vec<String> = rest.map(|(name, value)| format!("{name}={}", label(value))).collect();
-            (run.seed, rest)
+            (run.origin.seed, rest)
         };
         let usable = || runs.iter().filter(|run| run.is_usable());
-        let first: BTreeMap<_, &RunRecord> = usable()
-            .filter(|run| run.place[&axis.name] == axis.values[0])
+        let first: BTreeMap<_, &Repetition> = usable()
+            .filter(|run| run.condition[&axis.name] == axis.values[0])
             .map(|run| (rest_of(run), run))
             .collect();
         for value in &axis.values[1..] {
             for metric in &plan.metrics {
                 let differences: Vec<f64> = usable()
-                    .filter(|run| run.place[&axis.name] == *value)
+                    .filter(|run| run.condition[&axis.name] == *value)
                     .filter_map(|run| {
                         let other = first.get(&rest_of(run))?;
                         Some(run.values.get(&metric.name)? - other.values.get(&metric.name)?)

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Make a report (HTML, Markdown, SVG or PNG) from records.
 ///
-/// The input is records, directories of `lab run --record`, or the --json output of `model` and
-/// `evaluate`. Several runs are drawn over one another. An HTML report is one file that loads
+/// The input is records of measurements, directories of runs (`lab run --record`, or `runs/0000` of
+/// an experiment), or the --json output of `model` and `evaluate`. Several runs are drawn over one another. An HTML report is one file that loads
 /// nothing else.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
