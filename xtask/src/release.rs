@@ -54,6 +54,7 @@ fn check() -> io::Result<()> {
     fs::write(&bill, format!("{:#}\n", bill_of_materials(&metadata, &version)))?;
     dist::checksums()?;
     println!("xtask: dist/ has what version {version} consists of");
+    println!("xtask: README.md installs from {}", dist::archive_address(&version));
     Ok(())
 }
 
@@ -109,7 +110,17 @@ fn reproducible() -> io::Result<()> {
             home.map_err(io::Error::other)?
         );
         let mut build = Command::new("cargo");
-        build.args(["build", "--quiet", "--locked", "--package", "fastpath-cli", "--profile", "dist"]);
+        build.args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--package",
+            "fastpath-cli",
+            "--features",
+            "full",
+            "--profile",
+            "dist",
+        ]);
         build.current_dir(&tree).env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", tree.join("target"));
         let built = succeed(&mut build).and_then(|()| fs::read(tree.join("target/dist/fastpath")));
         succeed(Command::new("git").args(["worktree", "remove", "--force"]).arg(&tree))?;

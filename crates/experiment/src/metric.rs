@@ -3,7 +3,7 @@
 use super::evidence::{Counter, Evidence};
 use super::plan::{RunKind, StepAction};
 use fastpath_units::stats::{quantile, sorted};
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;

@@ -1,8 +1,9 @@
 //! A host: a network namespace with one TAP per interface of the topology's node, its addresses and
 //! routes. The namespace of a router (`kind = "kernel"`) forwards too.
 
-use crate::attach::{AttachedNamespace, NotFound};
+use crate::attach::NotFound;
 use crate::first::Inside;
+use crate::host_namespace::HostNamespace;
 use crate::mounts::View;
 use crate::namespace::{Namespace, NotPermitted};
 use crate::neighbors::KnownNeighbors;
@@ -30,7 +31,7 @@ pub struct Host {
     placement: Mutex<Placement>,
     /// The namespace in which its programs run.
     pub namespace: HostNamespace,
-    /// Where its programs run besides.
+    /// The other namespaces and the cgroup of its programs.
     pub(crate) inside: Inside,
     /// Variables of its programs.
     pub(crate) env: BTreeMap<String, String>,
@@ -53,34 +54,6 @@ pub(crate) struct HostParts {
     pub(crate) namespace: HostNamespace,
     pub(crate) inside: Inside,
     pub(crate) env: BTreeMap<String, String>,
-}
-
-/// The network namespace of a host.
-#[derive(Debug)]
-pub enum HostNamespace {
-    /// The lab made it.
-    Own(Namespace),
-    /// The lab found it.
-    Attached(AttachedNamespace),
-}
-
-impl HostNamespace {
-    /// Returns the namespace if the lab made it.
-    pub fn own(&self) -> Option<&Namespace> {
-        match self {
-            HostNamespace::Own(namespace) => Some(namespace),
-            HostNamespace::Attached(_) => None,
-        }
-    }
-
-    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` is
-    /// propagated.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        match self {
-            HostNamespace::Own(namespace) => namespace.within(work),
-            HostNamespace::Attached(namespace) => namespace.within(work),
-        }
-    }
 }
 
 /// Why a host could not be made.
@@ -190,7 +163,7 @@ impl Host {
             for route in routes {
                 add_route(node, route, &node.interfaces[route.interface].name, &mut netlink)?;
             }
-            for (name, value) in &node.sysctls {
+            for (name, value) in node.kind.setup().into_iter().flat_map(|setup| &setup.sysctls) {
                 write_sysctl(name, value).map_err(failed(node, "lo", || format!("{name} = {value}")))?;
             }
             Ok(taps)
@@ -234,7 +207,7 @@ impl Host {
         self.placement.lock().unwrap_or_else(PoisonError::into_inner).addresses.clone()
     }
 
-    /// Returns whether its namespace is there. That of a host with `attach` may have ended.
+    /// Returns whether its namespace exists. The namespace of a host with `attach` may have ended.
     pub fn is_there(&self) -> bool {
         match &self.namespace {
             HostNamespace::Own(_) => true,
@@ -356,15 +329,13 @@ impl Quiet {
 /// Whether the kernel gets a route. The daemon of a router finds the others, and a static
 /// route would win over those that it finds.
 fn is_wanted(node: &Node, route: &Route) -> bool {
-    let daemon = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref());
-    let is_given = |via| node.routes.contains(&(route.prefix, via));
-    daemon.is_none_or(|daemon| daemon.static_routes) || route.via.is_none_or(is_given)
+    let is_given = |via| node.kind.routes().contains(&(route.prefix, via));
+    node.kind.daemon().is_none_or(|daemon| daemon.static_routes) || route.via.is_none_or(is_given)
 }
 
 /// Whether the daemon of a router uses link-local addresses even where there are no others.
 fn needs_link_local(node: &Node) -> bool {
-    let daemon = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref());
-    daemon.is_some_and(|daemon| daemon.protocols.values().any(|settings| settings.unnumbered))
+    node.kind.daemon().is_some_and(|daemon| daemon.protocols.values().any(|settings| settings.unnumbered))
 }
 
 /// Returns the interface of a route that the kernel gets; `None` if it adds the route itself for an
@@ -407,7 +378,7 @@ fn quieten(node: &Node) {
         }
     }
     set("net/ipv4/ping_group_range", "0 2147483647");
-    if node.is_router() {
+    if node.kind.is_router() {
         forward();
     }
     answer_arp(node);
@@ -470,7 +441,7 @@ mod tests {
     fn interfaces_end_with_the_namespace_and_not_one_by_one_with_their_ports() {
         let test = "interfaces_end_with_the_namespace";
         let mut topology = Topology::default();
-        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
         topology.connect("a-b", ends[0], ends[1], Default::default());
         let (host, ports) =
             match Host::new(ends[0], &topology.nodes[0], &[], &KnownNeighbors::in_topology(&topology)) {

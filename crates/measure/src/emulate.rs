@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-/// Bytes of each ring of the port, at least.
+/// Fewest bytes of each ring of the port.
 const RING: usize = 1 << 20;
 /// Total rate of all links, bits per second.
 const TOTAL_BPS: u64 = 200_000_000_000;
@@ -265,8 +265,7 @@ fn topology(links: usize, kind: LinkKind, bps: u64) -> Topology {
     };
     let mut topology = Topology::default();
     for i in 0..links {
-        let [a, b] =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+        let [a, b] = ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
         topology.connect(format!("l{i}"), a, b, [pipe.clone(), pipe.clone()]);
     }
     topology

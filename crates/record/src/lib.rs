@@ -9,8 +9,8 @@
 //! ```
 //!
 //! This crate alone reads and writes these formats. `docs/reference/records.md` and
-//! `docs/run-records.md` describe them. It measures nothing: whoever calls it has a machine, a lab
-//! or an experiment.
+//! `docs/reference/run-records.md` describe them. It measures nothing: whoever calls it has a
+//! machine, a lab or an experiment.
 //!
 //! Read first: `measurement.rs`, then `run/mod.rs`.
 

@@ -21,8 +21,7 @@ use crate::stats::{Confidence, Series};
 use crate::trace::{ChromeTrace, TraceHash, Visit};
 use crate::unit::{Setup, Unit, UnitSpec};
 use crate::workload::{Arrival, Generator, Workload};
-use fastpath_units::{Duration, Rng, Time};
-use hdrhistogram::Histogram;
+use fastpath_units::{Distribution, Duration, Rng, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
@@ -161,7 +160,7 @@ fn units(machine: &Machine, route: &Route, workload: &Workload, seed: u64) -> Ve
 struct Simulation<'a> {
     env: Environment<'a>,
     units: Vec<Unit>,
-    /// The number of each unit in the trace hash, in its place there.
+    /// The number of each unit in the trace hash, at its position there.
     trace_numbers: Vec<u32>,
     names: Vec<String>,
     ports: &'a [u32],
@@ -195,8 +194,7 @@ struct Counts {
     window: (Time, Time),
     offered_in_window: u64,
     forwarded_in_window: u64,
-    latency_ps: Histogram<u64>,
-    latency_sum_ps: u128,
+    latency: Distribution,
     /// Latencies of the frames in the order of departure, µs.
     latencies_us: Series,
     order_violations: u64,
@@ -211,9 +209,9 @@ impl<'a> Simulation<'a> {
         seed: u64,
         observer: Option<&'a mut dyn FnMut(Visit)>,
     ) -> Simulation<'a> {
-        let places = ports.len() as u32;
+        let port_count = ports.len() as u32;
         let streams = first_stream(machine, route);
-        let generator = |place| Generator::new(workload, machine.ports.rate, place, places, seed, streams);
+        let generator = |port| Generator::new(workload, machine.ports.rate, port, port_count, seed, streams);
         let end = Time::ZERO + workload.duration;
         let warm = Time::ZERO + workload.warm_up();
         let first_check = Time::from_ps((2 * warm.as_ps()).max(workload.duration.as_ps() / FIRST_CHECK));
@@ -240,9 +238,9 @@ impl<'a> Simulation<'a> {
             trace_numbers: machine.units.iter().map(|u| u32::from(u.trace_number) << 20).collect(),
             names: machine.units(),
             ports,
-            generators: (0..places).map(generator).collect(),
+            generators: (0..port_count).map(generator).collect(),
             announced: vec![None; ports.len()],
-            flows: vec![FlowCount::default(); (workload.flows + places) as usize],
+            flows: vec![FlowCount::default(); (workload.flows + port_count) as usize],
             counts: Counts {
                 offered: 0,
                 forwarded: 0,
@@ -250,8 +248,7 @@ impl<'a> Simulation<'a> {
                 window: (warm, end),
                 offered_in_window: 0,
                 forwarded_in_window: 0,
-                latency_ps: Histogram::new(3).expect("3 digits are allowed"),
-                latency_sum_ps: 0,
+                latency: Distribution::growing(),
                 latencies_us: Series::default(),
                 order_violations: 0,
             },
@@ -262,7 +259,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn go(&mut self) {
-        (0..self.ports.len()).for_each(|place| self.announce(place));
+        (0..self.ports.len()).for_each(|port| self.announce(port));
         while let Some(event) = self.env.kernel.next() {
             if self.env.now() >= self.check_at {
                 self.check_precision();
@@ -294,18 +291,18 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn announce(&mut self, place: usize) {
-        self.announced[place] = if self.stopped { None } else { self.generators[place].next() };
-        if let Some(frame) = self.announced[place] {
-            let event = Event { unit: 0, what: What::Arrival, server: place as u32 };
+    fn announce(&mut self, port: usize) {
+        self.announced[port] = if self.stopped { None } else { self.generators[port].next() };
+        if let Some(frame) = self.announced[port] {
+            let event = Event { unit: 0, what: What::Arrival, server: port as u32 };
             self.env.kernel.schedule(frame.at, event);
         }
     }
 
-    fn arrive(&mut self, place: usize) {
+    fn arrive(&mut self, port: usize) {
         let now = self.env.now();
-        let frame = self.announced[place].expect("an arrival was announced");
-        self.announce(place);
+        let frame = self.announced[port].expect("an arrival was announced");
+        self.announce(port);
         let flow = &mut self.flows[frame.flow as usize];
         let packet = Packet {
             id: self.counts.offered,
@@ -314,8 +311,8 @@ impl<'a> Simulation<'a> {
             size: frame.size,
             flow: frame.flow,
             order: flow.arrived,
-            port_in: self.ports[place],
-            port_out: self.ports[(place + 1) % self.ports.len()],
+            port_in: self.ports[port],
+            port_out: self.ports[(port + 1) % self.ports.len()],
             leg: 0,
             is_copy: false,
         };
@@ -384,12 +381,10 @@ impl<'a> Simulation<'a> {
         let (now, packet) = (self.env.now(), self.env.packets[number as usize]);
         self.counts.forwarded += 1;
         self.counts.forwarded_in_window += u64::from(self.counts.is_counted(now));
-        let latency = (now - packet.arrived).as_ps();
-        self.counts.latencies_us.add(latency as f64 / 1e6);
+        let latency = now - packet.arrived;
+        self.counts.latencies_us.add(latency.as_ps() as f64 / 1e6);
         if self.counts.is_counted(packet.arrived) {
-            // The histogram resizes itself and takes every value.
-            self.counts.latency_ps.record(latency.max(1)).expect("it resizes itself");
-            self.counts.latency_sum_ps += u128::from(latency);
+            self.counts.latency.record(latency);
         }
         if !packet.is_copy {
             let flow = &mut self.flows[packet.flow as usize];
@@ -411,23 +406,16 @@ impl<'a> Simulation<'a> {
         let lost: u64 = counts.dropped.values().sum();
         let held = counts.offered + self.env.copies - counts.forwarded - lost;
         let window = (counts.window.1 - counts.window.0).as_secs_f64().max(1e-12);
-        let place = |(unit, why): (usize, &str)| format!("{} {why}", self.names[unit]);
-        let latency = &counts.latency_ps;
-        let us = |ps: f64| ps / 1e6;
+        let name = |(unit, why): (usize, &str)| format!("{} {why}", self.names[unit]);
         Outcome {
             offered: counts.offered,
             forwarded: counts.forwarded,
-            dropped: counts.dropped.iter().map(|(&key, &n)| (place(key), n)).collect(),
+            dropped: counts.dropped.iter().map(|(&key, &n)| (name(key), n)).collect(),
             copied: self.env.copies,
             held,
             offered_pps: counts.offered_in_window as f64 / window,
             forwarded_pps: counts.forwarded_in_window as f64 / window,
-            latency_us: (!latency.is_empty()).then(|| Latency {
-                mean: us(counts.latency_sum_ps as f64 / latency.len() as f64),
-                p50: us(latency.value_at_quantile(0.5) as f64),
-                p99: us(latency.value_at_quantile(0.99) as f64),
-                max: us(latency.max() as f64),
-            }),
+            latency_us: Latency::of(&counts.latency),
             latency_interval_us: counts.latencies_us.estimate(Confidence::P95).map(|found| LatencyInterval {
                 mean: found.mean,
                 low: found.mean - found.half,

@@ -13,14 +13,14 @@
 
 use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
 use crate::write::text;
 use fastpath_units::{Bytes, Duration};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
 
-/// The `[engine]` table of a spec. The engine has a default for what is not given.
+/// The `[engine]` table of a spec. The engine has a default for each key that is not given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EngineSettings {
     /// The lateness with which a frame may be released. A run with later frames fails.
@@ -187,8 +187,8 @@ impl EngineSettings {
 pub(crate) fn schema() -> Value {
     let cores = json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 });
     let count = json!({ "type": "integer", "minimum": 1, "maximum": WORKERS_MAX });
-    let all = schema::properties([
-        ("tolerance", "How late a frame may be released.", schema::reference("duration")),
+    let all = schema_parts::properties([
+        ("tolerance", "How late a frame may be released.", schema_parts::reference("duration")),
         ("late", "The action on frames that are released later.", json!({ "enum": ["deliver", "drop"] })),
         ("idle", "What a worker does when nothing is due.", json!({ "enum": ["busy", "save"] })),
         (
@@ -198,5 +198,5 @@ pub(crate) fn schema() -> Value {
         ),
         ("memory", "The most memory for frames in the network.", json!({ "type": "string" })),
     ]);
-    schema::table(all, &[])
+    schema_parts::table(all, &[])
 }

@@ -51,26 +51,21 @@
 //! and reports all syntax errors of a file. serde would stop at the first mistake.
 
 use crate::description::{Description, NodeRole};
-use crate::engine_settings::{self, EngineSettings};
+use crate::engine_settings::EngineSettings;
 use crate::fields::{Field, Fields};
+use crate::files::{Files, NO_FILES};
 use crate::hints::first_line_of_yaml;
-use crate::loss::word;
-use crate::mistake::{Checked, Mistake, Remarks, Warning, several};
+use crate::keys::{Part, Reading, TOP, TopKey};
+use crate::mistake::{Checked, Mistakes, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
-use crate::topology::{Family, Routing, Topology};
+use crate::topology::Topology;
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
-use crate::{event, group, json, link, node, pipe, traffic};
+use crate::{json, node, pipe};
 use fastpath_link::Change;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use toml::de::DeTable;
-
-/// Returns the text of a file that a description names, or why it cannot be read.
-pub type Files<'f> = dyn Fn(&str) -> Result<String, String> + 'f;
-
-/// Reads no file.
-pub const NO_FILES: &Files = &|_| Err("no files can be read here".to_owned());
 
 /// A description that was read and resolved.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -85,7 +80,7 @@ pub struct NetworkSpec {
 
 /// Reads the topology of a spec file that names no other files. The error is every mistake in the
 /// text, in its order.
-pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Mistakes> {
     read(text, NO_FILES).map(|(spec, warnings)| (spec.topology, warnings))
 }
 
@@ -93,7 +88,7 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
 ///
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
-pub fn read(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
+pub fn read(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Mistakes> {
     check(text, files).into_result()
 }
 
@@ -108,7 +103,7 @@ pub fn check(text: &str, files: &Files) -> Checked<NetworkSpec> {
 ///
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
-pub fn read_json(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
+pub fn read_json(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Mistakes> {
     check_json(text, files).into_result()
 }
 
@@ -164,11 +159,26 @@ pub fn resolve_into(
 }
 
 /// Reads a description in the canonical form without resolving it.
-pub(crate) fn description_of_json(text: &str, files: &Files) -> Result<Description, Vec<Mistake>> {
+pub(crate) fn description_of_json(text: &str, files: &Files) -> Result<Description, Mistakes> {
     let mut remarks = Remarks::new(text);
-    let Some(document) = parse_json(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
-    let (description, _) = read_table(&document, files, &mut remarks);
-    remarks.finish().map(|_| description)
+    let document = parse_json(text, &mut remarks);
+    description_of(document, remarks, files)
+}
+
+/// Reads a spec file (TOML) without resolving it.
+pub(crate) fn description_of_toml(text: &str, files: &Files) -> Result<Description, Mistakes> {
+    let mut remarks = Remarks::new(text);
+    let document = parse_toml(text, &mut remarks);
+    description_of(document, remarks, files)
+}
+
+fn description_of(
+    document: Option<TreeTable>,
+    mut remarks: Remarks,
+    files: &Files,
+) -> Result<Description, Mistakes> {
+    let description = document.map(|document| read_table(&document, files, &mut remarks).0);
+    remarks.finish().map(|_| description.unwrap_or_default())
 }
 
 fn parse_toml<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>> {
@@ -215,28 +225,20 @@ fn syntax_advice(message: &str) -> &'static str {
     found.map_or("write KEY = VALUE, text in \"quotes\"", |(_, advice)| advice)
 }
 
-/// Where the elements of the lists of a description stand in a text.
+/// Where the elements of the lists of a description stand in a text, by the key of the list.
 #[derive(Default)]
-struct Places<'d> {
-    nodes: Vec<(usize, &'d TreeTable<'d>)>,
-    links: Vec<(usize, &'d TreeTable<'d>)>,
-    events: Vec<(usize, &'d TreeTable<'d>)>,
-    traffic: Vec<(usize, &'d TreeTable<'d>)>,
-    groups: Vec<(usize, &'d TreeTable<'d>)>,
-}
+struct Places<'d>(BTreeMap<&'static str, Vec<(usize, &'d TreeTable<'d>)>>);
 
-impl Places<'_> {
+impl<'d> Places<'d> {
+    fn add(&mut self, list: &'static str, fields: &Fields<'d>, at: usize) {
+        self.0.entry(list).or_default().push((at, fields.source()));
+    }
+
     /// The byte offset of what stands at `path`, or of the innermost value around it.
     fn offset(&self, path: &SpecPath) -> usize {
         let [PathStep::Key(list), PathStep::Index(index), rest @ ..] = path.steps() else { return 0 };
-        let elements = match list.as_str() {
-            "nodes" => &self.nodes,
-            "links" => &self.links,
-            "events" => &self.events,
-            "traffic" => &self.traffic,
-            _ => &self.groups,
-        };
-        let Some(&(mut at, table)) = elements.get(*index) else { return 0 };
+        let elements = self.0.get(list.as_str());
+        let Some(&(mut at, table)) = elements.and_then(|elements| elements.get(*index)) else { return 0 };
         let mut table = Some(table);
         let mut list: Option<&[Placed]> = None;
         for step in rest {
@@ -289,46 +291,49 @@ fn read_table<'d>(
     remarks: &mut Remarks,
 ) -> (Description, Places<'d>) {
     let is_canonical = document.get("nodes").is_some_and(|nodes| matches!(nodes.value, Tree::Array(_)));
-    let mut description = Description::default();
     let mut places = Places::default();
     let mut top = Fields::new("the spec", 0, document);
-    description.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, remarks));
-    let family = top.get("family").and_then(|field| word(&field, "a family", &Family::WORDS, remarks));
-    description.family = family.map(|index| Family::ALL[index]);
-    let routes =
-        top.get("routes").and_then(|field| word(&field, "a kind of routes", &Routing::WORDS, remarks));
-    description.routing.is_dynamic = routes == Some(1);
-    description.routing.is_multipath =
-        top.get("ecmp").and_then(|field| field.switch(remarks)).unwrap_or_default();
-    if let Some(table) = top.get("engine").and_then(|field| field.table("[engine]", "{ }", remarks)) {
-        description.engine = engine_settings::read(table, remarks);
+    let description = Description::default();
+    let mut reading = Reading { description, names: BTreeSet::new(), files, remarks };
+    for TopKey { key, part, .. } in &TOP {
+        match part {
+            Part::Value(read) => top.get(key).iter().for_each(|field| read(field, &mut reading)),
+            Part::Table(read) => {
+                let table =
+                    top.get(key).and_then(|field| field.table(format!("[{key}]"), "{ }", reading.remarks));
+                if let Some(fields) = table {
+                    read(fields, &mut reading);
+                }
+            }
+            Part::Nodes => {
+                let read = if is_canonical { canonical_nodes } else { nodes_by_kind };
+                for (at, kind, name, fields) in read(&mut top, reading.remarks) {
+                    places.add(key, &fields, at);
+                    reading.names.insert(name.clone());
+                    reading.description.nodes.push(node::read(kind, name, fields, reading.remarks));
+                }
+            }
+            Part::Named(word, read) => {
+                let tables = match is_canonical {
+                    true => named_elements(&mut top, (*key, *word), reading.remarks),
+                    false => tables_by_name(&mut top, word, reading.remarks),
+                };
+                for (at, name, fields) in tables {
+                    places.add(key, &fields, at);
+                    read(name, fields, &mut reading);
+                }
+            }
+            Part::List(word, read) => {
+                let given = if is_canonical { key } else { word };
+                for fields in tables(top.get(given), given, reading.remarks) {
+                    places.add(key, &fields, fields.at);
+                    read(fields, &mut reading);
+                }
+            }
+        }
     }
-    let read_nodes = if is_canonical { canonical_nodes } else { nodes_by_kind };
-    for (at, kind, name, fields) in read_nodes(&mut top, remarks) {
-        places.nodes.push((at, fields.source()));
-        description.nodes.push(node::read(kind, name, fields, remarks));
-    }
-    let read_groups = if is_canonical { canonical_groups } else { groups_by_name };
-    for (at, name, fields) in read_groups(&mut top, remarks) {
-        places.groups.push((at, fields.source()));
-        description.groups.push(group::read(name, fields, remarks));
-    }
-    let names: BTreeSet<&str> = description.nodes.iter().map(|node| node.name.as_str()).collect();
-    let [links, events] = if is_canonical { ["links", "events"] } else { ["link", "event"] };
-    for fields in tables(top.get(links), links, remarks) {
-        places.links.push((fields.at, fields.source()));
-        description.links.push(link::read(fields, |name| names.contains(name), files, remarks));
-    }
-    for fields in tables(top.get(events), events, remarks) {
-        places.events.push((fields.at, fields.source()));
-        description.events.push(event::read(fields, files, remarks));
-    }
-    for fields in tables(top.get("traffic"), "traffic", remarks) {
-        places.traffic.push((fields.at, fields.source()));
-        description.traffic.push(traffic::read(fields, remarks));
-    }
-    top.finish(remarks);
-    (description, places)
+    top.finish(reading.remarks);
+    (reading.description, places)
 }
 
 type NodeTable<'d> = (usize, NodeRole, String, Fields<'d>);
@@ -386,30 +391,34 @@ fn canonical_nodes<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<NodeT
     found
 }
 
-type GroupTable<'d> = (usize, String, Fields<'d>);
+type NamedTable<'d> = (usize, String, Fields<'d>);
 
-/// The groups of a file as an author writes it: `[group.cell]`.
-fn groups_by_name<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<GroupTable<'d>> {
-    let field = top.get("group");
-    let Some(mut tables) = field.and_then(|field| field.table("group", "{ }", remarks)) else {
+/// The tables of a file as an author writes it: `[group.cell]`.
+fn tables_by_name<'d>(top: &mut Fields<'d>, word: &str, remarks: &mut Remarks) -> Vec<NamedTable<'d>> {
+    let field = top.get(word);
+    let Some(mut tables) = field.and_then(|field| field.table(word, "{ }", remarks)) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     for (at, field) in tables.all() {
         let name = field.key.clone();
-        if let Some(fields) = field.table(format!("group {name}"), "{ start = \"10s\" }", remarks) {
+        if let Some(fields) = field.table(format!("{word} {name}"), "{ start = \"10s\" }", remarks) {
             found.push((at, name, fields));
         }
     }
     found
 }
 
-/// The groups of the canonical form.
-fn canonical_groups<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<GroupTable<'d>> {
+/// The named tables of a list of the canonical form.
+fn named_elements<'d>(
+    top: &mut Fields<'d>,
+    (key, word): (&str, &str),
+    remarks: &mut Remarks,
+) -> Vec<NamedTable<'d>> {
     let mut found = Vec::new();
-    for mut fields in tables(top.get("groups"), "groups", remarks) {
+    for mut fields in tables(top.get(key), key, remarks) {
         if let Some(name) = name_of(&mut fields, remarks) {
-            fields.what = format!("group {name}");
+            fields.what = format!("{word} {name}");
             found.push((fields.at, name, fields));
         }
     }
@@ -449,7 +458,7 @@ pub fn keys() -> &'static [&'static str] {
 
 /// Reads values of a link as a spec has them (`rate = "1Mbit"`, one a line), as a change to a
 /// running one. The error is every mistake in the text.
-pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
+pub fn parse_change(text: &str) -> Result<Change, Mistakes> {
     let mut remarks = Remarks::new(text);
     match parse_toml(text, &mut remarks) {
         Some(document) => change_of(&document, remarks),
@@ -462,7 +471,7 @@ pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
 ///
 /// # Errors
 /// Every mistake in the text.
-pub fn parse_changes(text: &str) -> Result<Vec<(String, usize, Change)>, Vec<Mistake>> {
+pub fn parse_changes(text: &str) -> Result<Vec<(String, usize, Change)>, Mistakes> {
     let mut remarks = Remarks::new(text);
     let Some(document) = parse_toml(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
     let no_files: &Files = &|_| Err("files of values are not read here: write the values".to_owned());
@@ -482,7 +491,7 @@ pub fn parse_changes(text: &str) -> Result<Vec<(String, usize, Change)>, Vec<Mis
 /// Reads values of a link in JSON, under the keys of a spec. Text may also be a table, a list or a
 /// number as a spec has it (`"{ kind = 'codel' }"`). The error is every mistake; the places in it
 /// have no meaning.
-pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Vec<Mistake>> {
+pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Mistakes> {
     let mut remarks = Remarks::new("");
     let literal = |(key, value): (&String, &Value)| {
         let text = value.as_str().map(str::trim).filter(|text| pipe::is_literal(key, text));
@@ -495,7 +504,7 @@ pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Vec<Mistake
         let parsed = parse_toml(literal, &mut remarks).unwrap_or_default();
         match <[TreeEntry; 1]>::try_from(parsed.entries) {
             Ok([parsed]) => entry.placed = parsed.placed,
-            Err(_) => remarks.mistake(0, format!("{} is no single value", entry.key), "write one value"),
+            Err(_) => remarks.mistake(0, format!("{} is not a single value", entry.key), "write one value"),
         }
     }
     match remarks.is_clean() {
@@ -504,7 +513,7 @@ pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Vec<Mistake
     }
 }
 
-fn change_of(document: &TreeTable, mut remarks: Remarks) -> Result<Change, Vec<Mistake>> {
+fn change_of(document: &TreeTable, mut remarks: Remarks) -> Result<Change, Mistakes> {
     let mut fields = Fields::new("a link", 0, document);
     let no_files: &Files = &|_| Err("files are read when a network starts: write values".to_owned());
     let change = pipe::read(&mut fields, no_files, &mut remarks);
@@ -515,7 +524,3 @@ fn change_of(document: &TreeTable, mut remarks: Remarks) -> Result<Change, Vec<M
     }
     remarks.finish().map(|_| change)
 }
-
-#[cfg(test)]
-#[path = "tests.rs"]
-mod tests;

@@ -115,7 +115,7 @@ struct Observed {
 fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let slow: Vec<f64> = TABLE_5_1.iter().map(|row| row.0).filter(|&kbit| context.wants(&id(kbit))).collect();
     let fast = FASTER_KBIT.iter().copied().filter(|&kbit| context.wants(&id(kbit)));
-    // The slow links are measured together: their sum is no load.
+    // The slow links are measured together: their sum does not load a core.
     let groups = [slow].into_iter().chain(fast.map(|kbit| vec![kbit])).filter(|group| !group.is_empty());
     let mut results = Vec::new();
     for group in groups {
@@ -249,7 +249,7 @@ fn in_virtual_time(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, Mea
 fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
     let rate = pipe.rate.expect("a link to fill has a rate");
     let mut topology = Topology::default();
-    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     let mut network = Network::new(topology, fastpath_net::Options::with_seed(SEED));
     let (gap, _) = rate.transmission(Bytes(u64::from(FRAME)), Fraction::ZERO);

@@ -103,7 +103,7 @@ fn count(
         patience: PATIENCE,
     };
     let result = with_high_priority(|| flood::run(from, to, address, stream, &context.stop))?;
-    // Frames that overran the engine's port are no loss of the link, but they are reported.
+    // Frames that overran the engine's port are not losses of the link, but they are reported.
     let overrun: u64 =
         testbed.report().map_or(0, |report| report.ports.iter().map(|port| port.counters.rx_dropped()).sum());
     Ok((result.lost(), result.sent, result.missed + overrun))
@@ -131,7 +131,7 @@ fn in_virtual_time(_: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, Measureme
 /// Returns how many of the frames a link delivers in virtual time.
 fn delivered(pipe: PipeSpec) -> u64 {
     let mut topology = Topology::default();
-    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     let mut network = Network::new(topology, fastpath_net::Options::with_seed(SEED));
     let mut delivered = 0;

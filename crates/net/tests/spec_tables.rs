@@ -1,15 +1,17 @@
 //! Golden tables: specs and what becomes of them.
 
-use super::*;
-use crate::engine_settings::{EngineSettings, Idle, Late, Workers};
-use crate::topology::{Direction, Event, Link, LinkId, NodeId, NodeKind};
 use fastpath_link::{
     AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
     Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, Limit,
     LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PipeSpec, PrioSpec, QueueSpec, RedSpec, Reorder,
     ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
+use fastpath_spec::{
+    Direction, EngineSettings, Event, Idle, Late, Link, LinkId, NodeId, NodeKind, Topology, Warning, Workers,
+    parse, parse_change, read,
+};
 use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 const LEAST: &str = r#"
@@ -34,7 +36,7 @@ fn topology(text: &str) -> Topology {
 fn mistakes(text: &str) -> Vec<String> {
     match parse(text) {
         Ok(_) => Vec::new(),
-        Err(mistakes) => mistakes.iter().map(Mistake::to_string).collect(),
+        Err(mistakes) => mistakes.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -329,7 +331,7 @@ fn a_change_is_read_with_the_words_of_the_spec() {
     };
     assert_eq!(change, expected);
     let wrong =
-        |text| parse_change(text).unwrap_err().iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
+        |text| parse_change(text).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert_eq!(wrong("dealy = '1ms'"), "1:1: a link has no key 'dealy'; write delay");
     assert_eq!(
         wrong(""),
@@ -391,8 +393,8 @@ fn what_is_given_by_link_lands_on_its_interface() {
     assert_eq!(addresses(1, 0), "10.1.1.2/24 fd01::2/64");
     assert_eq!(addresses(2, 0), "192.168.7.1/24 fd00:0:0:1::3/64");
     assert_eq!(addresses(2, 1), "10.1.1.1/24 fd01::1/64");
-    assert_eq!(net.nodes[0].routes, [("0.0.0.0/0".parse().unwrap(), "192.168.7.1".parse().unwrap())]);
-    assert_eq!(net.nodes[1].kind, NodeKind::Host { port: Some("eth1".parse().unwrap()) });
+    assert_eq!(net.nodes[0].kind.routes(), [("0.0.0.0/0".parse().unwrap(), "192.168.7.1".parse().unwrap())]);
+    assert_eq!(net.nodes[1].kind, NodeKind::port("eth1".parse().unwrap()));
     assert_eq!(net.nodes[1].interfaces[0].mac, None);
     assert_eq!(net.nodes[1].interfaces[0].mtu, 9000);
     // 02:00:00:00:00:03 was r's on the second link until it was given away.
@@ -748,7 +750,7 @@ proptest::proptest! {
 fn the_engine_table_says_how_to_keep_time() {
     let with = |table: &str| {
         let text = format!("[engine]\n{table}\n[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n");
-        super::read(&text, &|_| Err(String::new())).unwrap().0.engine
+        read(&text, &|_| Err(String::new())).unwrap().0.engine
     };
     let all = with("tolerance = '200us'\nlate = 'drop'\nidle = 'busy'\nworkers = 2");
     assert_eq!(all.tolerance, Some(Duration::from_us(200)));
