@@ -21,6 +21,7 @@
 mod address;
 mod apply;
 mod capture;
+mod capture_client;
 mod change;
 mod client;
 mod events;
@@ -36,7 +37,8 @@ mod web;
 
 pub use address::{BadAddress, HttpAddress};
 pub use apply::{Applied, AppliedChange, Apply, ApplyQueue, ApplyRequest, ApplyRequests, apply_requests};
-pub use client::{CallError, call};
+pub use capture_client::CaptureStream;
+pub use client::{CallError, call, percent_encoded};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
 pub(crate) use server::Server;

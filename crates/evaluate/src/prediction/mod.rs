@@ -22,7 +22,7 @@ use fastpath_model::check::{Check, CheckError, CheckVerdict, MEDIAN_PCT, P95_PCT
 use fastpath_model::fit::{FitError, FitOptions, Weighting, fit};
 use fastpath_model::predict::{RECORD_SD, TRANSFER_SD, Transfer};
 use fastpath_model::table::TableError;
-use fastpath_report::MeasurementError;
+use fastpath_record::ObservationError;
 use platform::MeasuredPlatform;
 use serde::Serialize;
 use std::io;
@@ -100,7 +100,7 @@ pub enum PredictionError {
         /// The file.
         path: String,
         /// Why.
-        source: MeasurementError,
+        source: ObservationError,
     },
     /// A file without a host record.
     #[error("{0}: contains no platform: measure with `fastpath measure host`")]
@@ -150,7 +150,7 @@ impl PredictionError {
         move |source| PredictionError::File { path: path.display().to_string(), source }
     }
 
-    fn record(path: &Path) -> impl Fn(MeasurementError) -> PredictionError {
+    fn record(path: &Path) -> impl Fn(ObservationError) -> PredictionError {
         move |source| PredictionError::Record { path: path.display().to_string(), source }
     }
 

@@ -9,8 +9,8 @@ use crate::dist::{normal_quantile, t_quantile};
 use crate::fcs::Fcs;
 use crate::model::{Model, Range};
 use crate::regime::{Limit, Regime};
-use crate::stats::median;
 use crate::terms::Terms;
+use fastpath_units::stats::median;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@
 mod page;
 
 use crate::chart::Axis;
-use crate::record::Provenance;
+use fastpath_record::Provenance;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
