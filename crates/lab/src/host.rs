@@ -67,7 +67,7 @@ pub enum HostError {
     NoNamespace {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: NotFound,
     },
     /// Two hosts are attached to the same namespace.
@@ -87,7 +87,7 @@ pub enum HostError {
     Container {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The first process of its PID namespace did not start.
@@ -95,7 +95,7 @@ pub enum HostError {
     First {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Something that the spec names is not on this machine.
@@ -105,7 +105,7 @@ pub enum HostError {
         host: String,
         /// The key of the spec.
         key: &'static str,
-        /// What is missing.
+        /// The missing program or right.
         what: String,
         /// What to do.
         instead: String,
@@ -115,7 +115,7 @@ pub enum HostError {
     Files {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A TAP could not be opened.
@@ -135,7 +135,7 @@ pub enum HostError {
         interface: String,
         /// The setting.
         what: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

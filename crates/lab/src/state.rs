@@ -101,7 +101,7 @@ pub enum ClaimError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -155,7 +155,7 @@ pub enum DownError {
         name: String,
         /// The process.
         pid: i32,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Another user owns the directory.
@@ -166,7 +166,7 @@ pub enum DownError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -38,7 +38,7 @@ pub enum CallError {
     BadAnswer {
         /// The socket.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect of the answer.
         what: String,
     },
 }
