@@ -70,7 +70,7 @@ pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// No package has more than [`LINES_MAX`] lines of Rust. Files that hold tests alone do not count:
+/// No package has more than [`LINES_MAX`] lines of Rust. Files of tests do not count, so that
 /// a limit on them would mean fewer tests.
 pub(crate) fn sizes(repository: &Repository) -> Vec<Violation> {
     let size = |package: &Package| -> usize {

@@ -11,19 +11,22 @@
 //! Everything that can fail comes before the engine changes, and is undone if it fails. What cannot
 //! be removed afterwards is a notice.
 
-use crate::adjust::{Adjustment, HostChange};
-use crate::commands::Commands;
-use crate::container::ContainerFiles;
-use crate::differences::entries;
-use crate::ended::EndWatch;
+pub(crate) mod adjust;
+pub(crate) mod differences;
+
+use crate::apply::adjust::{Adjustment, HostChange};
+use crate::apply::differences::entries;
+use crate::host::container::ContainerFiles;
+use crate::host::neighbors::KnownNeighbors;
+use crate::host::nodes::{self, NodeMaker, directories};
 use crate::host::{Host, HostError};
 use crate::lab::Lab;
+use crate::limits::open_files;
 use crate::limits::{self, NotEnough};
-use crate::neighbors::KnownNeighbors;
-use crate::nodes::{self, NodeMaker, directories};
-use crate::open_files;
+use crate::programs::commands::Commands;
+use crate::programs::ended::EndWatch;
+use crate::programs::scope::Boundary;
 use crate::routing::{self, DaemonError};
-use crate::scope::Boundary;
 use fastpath_engine::control::{Applied, ApplyRequest};
 use fastpath_engine::port::Port;
 use fastpath_engine::{EdgePorts, RearrangeError};

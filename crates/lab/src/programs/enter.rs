@@ -1,13 +1,13 @@
 //! Enters a host: its network namespace, and a mount namespace with the files of the host.
 
 use crate::attach::{self, NotFound};
-use crate::claim::ForeignDirectory;
-use crate::first::Inside;
-use crate::lab_files::PROC;
-use crate::scope::Boundary;
+use crate::host::first::Inside;
+use crate::programs::scope::Boundary;
+use crate::programs::variables;
+use crate::state::claim::ForeignDirectory;
+use crate::state::lab_files::PROC;
 use crate::state::{self, HostState, NamespaceState, State};
 use crate::text::or_none;
-use crate::variables;
 use fastpath_sys::child::{Before, before};
 use nix::sched::{CloneFlags, setns};
 use std::ffi::OsString;

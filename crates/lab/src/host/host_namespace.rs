@@ -1,6 +1,6 @@
 //! The network namespace of a host: one that the lab made, or one that it found.
 
-use crate::namespace::{Namespace, within_file};
+use crate::kernel::namespace::{Namespace, within_file};
 use fastpath_spec::Attach;
 use std::fs::File;
 use std::io;

@@ -1,12 +1,21 @@
 //! How programs start in the hosts of a lab.
 
+pub(crate) mod commands;
+pub(crate) mod ended;
+pub(crate) mod enter;
+pub(crate) mod keeper;
+pub(crate) mod names;
+pub(crate) mod process;
+pub(crate) mod scope;
+pub(crate) mod variables;
+
 use crate::attach;
-use crate::enter::environment;
-use crate::first::Inside;
 use crate::host::Host;
-use crate::host_namespace::HostNamespace;
-use crate::lab_files::PROC;
-use crate::scope::Boundary;
+use crate::host::first::Inside;
+use crate::host::host_namespace::HostNamespace;
+use crate::programs::enter::environment;
+use crate::programs::scope::Boundary;
+use crate::state::lab_files::PROC;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command};

@@ -1,9 +1,9 @@
 //! Reports hosts whose first process ends while the lab is up: a container, or the PID namespace of
 //! a host. Their programs end with it, and the lab goes on.
 
-use crate::first::Inside;
 use crate::host::Host;
-use crate::process::Process;
+use crate::host::first::Inside;
+use crate::programs::process::Process;
 use fastpath_engine::Notice;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::AsFd;

@@ -1,6 +1,8 @@
 //! What many hosts need of the machine besides open files (`open_files.rs`): network namespaces and
 //! memory of the kernel. Checked before anything is made.
 
+pub(crate) mod open_files;
+
 use std::fs;
 
 /// Kernel memory of a network namespace with an interface: 0.83 MiB on Linux 6, of which IPv6 and

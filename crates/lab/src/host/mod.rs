@@ -1,13 +1,20 @@
 //! A host: a network namespace with one TAP per interface of the topology's node, its addresses and
 //! routes. The namespace of a router (`kind = "kernel"`) forwards too.
 
+pub(crate) mod container;
+pub(crate) mod first;
+pub(crate) mod host_namespace;
+pub(crate) mod mounts;
+pub(crate) mod neighbors;
+pub(crate) mod nodes;
+
 use crate::attach::NotFound;
-use crate::first::Inside;
-use crate::host_namespace::HostNamespace;
-use crate::mounts::View;
-use crate::namespace::{Namespace, NotPermitted};
-use crate::neighbors::KnownNeighbors;
-use crate::netlink::{AddressMonitor, LinkParameters, Netlink};
+use crate::host::first::Inside;
+use crate::host::host_namespace::HostNamespace;
+use crate::host::mounts::View;
+use crate::host::neighbors::KnownNeighbors;
+use crate::kernel::namespace::{Namespace, NotPermitted};
+use crate::kernel::netlink::{AddressMonitor, LinkParameters, Netlink};
 use fastpath_engine::port::{OpenError, TapPort};
 use fastpath_net::Route;
 use fastpath_spec::{Interface, Node, NodeId};

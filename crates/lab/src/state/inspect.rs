@@ -1,8 +1,8 @@
 //! What the nodes of a running lab are: for people and for programs that enter them.
 
-use crate::enter::{EnterError, alive};
 use crate::lab::control_socket;
-use crate::scope::Boundary;
+use crate::programs::enter::{EnterError, alive};
+use crate::programs::scope::Boundary;
 use crate::state::NamespaceState;
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_spec::{Description, NO_FILES};

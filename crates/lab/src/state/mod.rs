@@ -13,12 +13,16 @@
 //!   HOST.log                  the output of the commands that the description has for a host
 //! ```
 
-use crate::claim::{self, Attempt, Claim, ForeignDirectory, Holder};
-use crate::first::Inside;
-use crate::lab_files::{DETACHED, STATE};
-use crate::process::Process;
+pub(crate) mod claim;
+pub(crate) mod inspect;
+pub(crate) mod lab_files;
+
+use crate::host::first::Inside;
+use crate::programs::process::Process;
+use crate::programs::variables;
 use crate::text::or_none;
-use crate::variables;
+use claim::{Attempt, Claim, ForeignDirectory, Holder};
+use lab_files::{DETACHED, STATE};
 use nix::unistd::{Pid, Uid};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};

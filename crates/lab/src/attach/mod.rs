@@ -23,10 +23,10 @@ pub use find::NotFound;
 pub(crate) use find::find;
 pub(crate) use watch::AttachWatch;
 
+use crate::host::host_namespace::AttachedNamespace;
 use crate::host::{HostError, failed};
-use crate::host_namespace::AttachedNamespace;
-use crate::namespace::within_file;
-use crate::netlink::{LinkParameters, Netlink};
+use crate::kernel::namespace::within_file;
+use crate::kernel::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{TapInterface, TapPort};
 use fastpath_net::Route;
 use fastpath_spec::{Attach, Interface, Node};

@@ -1,17 +1,17 @@
 //! Brings the nodes of a lab up, one after the other.
 
 use crate::attach::{AttachWatch, Attachment, Removed};
-use crate::container::{self, ContainerFiles};
-use crate::first::Inside;
+use crate::host::container::{self, ContainerFiles};
+use crate::host::first::Inside;
+use crate::host::host_namespace::HostNamespace;
+use crate::host::mounts::{Placed, View};
+use crate::host::neighbors::KnownNeighbors;
 use crate::host::{Host, HostError, HostParts};
-use crate::host_namespace::HostNamespace;
-use crate::lab_files::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF, ROUTERS};
-use crate::mounts::{Placed, View};
-use crate::namespace::Privilege;
-use crate::neighbors::KnownNeighbors;
-use crate::process::ProcessId;
+use crate::kernel::namespace::Privilege;
+use crate::programs::process::ProcessId;
+use crate::programs::scope::Scope;
 use crate::routing;
-use crate::scope::Scope;
+use crate::state::lab_files::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF, ROUTERS};
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
 use fastpath_net::Routes;

@@ -9,8 +9,8 @@
 //! directory of the lab. A command that fails is reported and does not end the lab.
 
 use crate::host::Host;
-use crate::process::Process;
 use crate::programs::Programs;
+use crate::programs::process::Process;
 use fastpath_engine::{Clock, Notice};
 use fastpath_spec::HostCommand;
 use fastpath_units::{Duration, Time};

@@ -15,8 +15,8 @@
 //!
 //! As in containerlab the programs have all capabilities that the lab has: it is not a sandbox.
 
-use crate::mounts::{View, own_mounts};
-use crate::namespace::Privilege;
+use crate::host::mounts::{View, own_mounts};
+use crate::kernel::namespace::Privilege;
 use fastpath_spec::{HostOrigin, HostSettings, Node};
 use nix::mount::{MsFlags, mount};
 use serde_json::{Value, json};

@@ -11,12 +11,12 @@
 //! The keeper of a cgroup is a shell outside it. The keeper of a PID namespace is its first
 //! process, with which the kernel ends the others.
 
-use crate::first::{self, Inside};
-use crate::host_namespace::HostNamespace;
-use crate::keeper::keeper;
-use crate::mounts::{self, View};
-use crate::namespace::Privilege;
-use crate::process::ProcessId;
+use crate::host::first::{self, Inside};
+use crate::host::host_namespace::HostNamespace;
+use crate::host::mounts::{self, View};
+use crate::kernel::namespace::Privilege;
+use crate::programs::keeper::keeper;
+use crate::programs::process::ProcessId;
 use fastpath_sys::child::{Before, before};
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::Signal;

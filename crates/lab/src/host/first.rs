@@ -2,9 +2,9 @@
 //! that has a PID namespace or is a container: programs that are started later join its namespaces
 //! (setns(2)).
 
-use crate::keeper::keeper;
-use crate::mounts::View;
-use crate::process::ProcessId;
+use crate::host::mounts::View;
+use crate::programs::keeper::keeper;
+use crate::programs::process::ProcessId;
 use fastpath_sys::child::{Before, before};
 use nix::sched::{CloneFlags, setns, unshare};
 use serde::{Deserialize, Serialize};
