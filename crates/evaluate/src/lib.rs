@@ -114,7 +114,7 @@ enum MeasurementError {
     Peer(String),
 }
 
-/// What a measurement is given.
+/// The arguments of a measurement.
 struct RunContext<'a> {
     effort: Effort,
     stop: Stop<'a>,

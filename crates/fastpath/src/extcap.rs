@@ -30,7 +30,7 @@ pub fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// What Wireshark asks for.
+/// A query of Wireshark.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Question {
     interfaces: bool,

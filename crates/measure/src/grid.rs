@@ -47,7 +47,7 @@ pub enum PipelineProgram {
 /// A grid of measurements: every combination of the lists is a point.
 #[derive(Clone, Debug)]
 pub struct PipelineGrid {
-    /// What the device does.
+    /// The program that is measured.
     pub program: PipelineProgram,
     /// Frame lengths in bytes, without FCS.
     pub sizes: Vec<u32>,

@@ -287,9 +287,9 @@ impl Generator for UnitUnderTest<1> {
 /// frame.
 #[derive(Clone, Copy)]
 enum Hop {
-    /// From forward to swap.
+    /// From the forward unit to the swap unit.
     Out,
-    /// From swap to forward.
+    /// From the swap unit to the forward unit.
     Back,
 }
 

@@ -41,7 +41,7 @@ pub enum CallError {
     BadAnswer {
         /// The socket.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The defect of the answer.
         what: String,
     },
     /// The engine refuses, for this reason.

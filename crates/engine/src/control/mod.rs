@@ -136,15 +136,15 @@ pub struct Failure {
 /// The answer of an engine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Response {
-    /// To [`Request::Report`].
+    /// The answer to [`Request::Report`].
     Report(Box<Report>),
-    /// To [`Request::Groups`].
+    /// The answer to [`Request::Groups`].
     Groups(Vec<GroupReport>),
-    /// To [`Request::Topology`]: a description in the canonical form.
+    /// The answer to [`Request::Topology`]: a description in the canonical form.
     Topology(Value),
-    /// To [`Request::Apply`].
+    /// The answer to [`Request::Apply`].
     Applied(Applied),
-    /// To all other requests.
+    /// The answer to all other requests.
     Done(Done),
     /// The request failed and changed nothing, for this reason.
     Error(String),

@@ -91,7 +91,7 @@ pub enum PredictionError {
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A file holds something other than records, or records of which no table can be made.
@@ -99,7 +99,7 @@ pub enum PredictionError {
     Record {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: ObservationError,
     },
     /// A file without a host record.
@@ -110,7 +110,7 @@ pub enum PredictionError {
     Table {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: TableError,
     },
     /// The rounds of a platform have different points.
@@ -140,7 +140,7 @@ pub enum PredictionError {
     Compare {
         /// The platform.
         platform: String,
-        /// Why.
+        /// The reason.
         source: CheckError,
     },
 }
