@@ -74,7 +74,7 @@ pub enum HostError {
     NoNamespace {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: NotFound,
     },
     /// Two hosts are attached to the same namespace.
@@ -94,7 +94,7 @@ pub enum HostError {
     Container {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The first process of its PID namespace did not start.
@@ -102,7 +102,7 @@ pub enum HostError {
     First {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Something that the spec names is not on this machine.
@@ -112,7 +112,7 @@ pub enum HostError {
         host: String,
         /// The key of the spec.
         key: &'static str,
-        /// What is missing.
+        /// The missing program or right.
         what: String,
         /// What to do.
         instead: String,
@@ -122,7 +122,7 @@ pub enum HostError {
     Files {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A TAP could not be opened.
@@ -142,7 +142,7 @@ pub enum HostError {
         interface: String,
         /// The setting.
         what: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

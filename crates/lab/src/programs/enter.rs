@@ -64,7 +64,7 @@ pub enum EnterError {
     Gone {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: NotFound,
     },
     /// The program could not be started.
@@ -72,7 +72,7 @@ pub enum EnterError {
     Program {
         /// Its name as given.
         program: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The command line has no program.

@@ -65,7 +65,7 @@ pub enum DaemonError {
         router: String,
         /// The program that refuses.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// A daemon did not start.
@@ -75,7 +75,7 @@ pub enum DaemonError {
         router: String,
         /// The suite of daemons.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// Its files could not be made.
@@ -83,7 +83,7 @@ pub enum DaemonError {
     Files {
         /// The router.
         router: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

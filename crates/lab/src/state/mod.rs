@@ -105,7 +105,7 @@ pub enum ClaimError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -159,7 +159,7 @@ pub enum DownError {
         name: String,
         /// The process.
         pid: i32,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Another user owns the directory.
@@ -170,7 +170,7 @@ pub enum DownError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

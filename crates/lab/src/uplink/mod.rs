@@ -60,7 +60,7 @@ pub enum UplinkError {
         uplink: String,
         /// The port.
         listen: ListenAt,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A program failed.
@@ -70,7 +70,7 @@ pub enum UplinkError {
         uplink: String,
         /// The program.
         program: &'static str,
-        /// What it said.
+        /// Its error output.
         text: String,
     },
     /// The kernel refused a step.
@@ -78,7 +78,7 @@ pub enum UplinkError {
     Step {
         /// The uplink.
         uplink: String,
-        /// What was done.
+        /// The step that failed.
         step: &'static str,
         /// Why it failed.
         source: io::Error,
