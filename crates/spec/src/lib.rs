@@ -30,6 +30,7 @@
 
 mod address;
 mod canonical;
+mod changes;
 mod controllers;
 mod default_queue;
 mod describe;
@@ -58,6 +59,7 @@ mod schema;
 pub mod segment;
 mod slots;
 mod spec_file;
+mod syntax;
 mod topology;
 mod trace_source;
 mod traced;
@@ -69,6 +71,7 @@ pub use fastpath_text::mistake;
 use fastpath_text::{fields, hints, json, link_names, name, path, schema_parts, tree, words, write};
 pub use fastpath_trace as trace;
 
+pub use changes::{change_of_json, is_key, keys, parse_change, parse_changes};
 pub use controllers::{ControllerTls, Controllers, FailMode};
 pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use describe::describe;
@@ -88,10 +91,7 @@ pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind}
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
-pub use reader::{
-    NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change, parse_changes, read,
-    read_json, resolve_into,
-};
+pub use reader::{NetworkSpec, check, check_json, parse, read, read_json, resolve_into};
 pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{

@@ -294,7 +294,7 @@ pub(crate) fn properties() -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reader::parse_change;
+    use crate::changes::parse_change;
     use crate::write::inline;
     use fastpath_link::{LossPlan, LossSpec, Opportunities};
 
