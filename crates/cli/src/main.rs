@@ -8,7 +8,13 @@
 #[cfg(target_os = "linux")]
 mod accounting;
 mod commands;
+#[cfg(target_os = "linux")]
+mod completion;
 mod examples;
+#[cfg(target_os = "linux")]
+mod extcap;
+#[cfg(target_os = "linux")]
+mod lab_words;
 #[cfg(target_os = "linux")]
 mod network_args;
 mod network_file;
@@ -16,6 +22,7 @@ mod progress;
 mod separator;
 #[cfg(target_os = "linux")]
 mod signals;
+mod view;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -155,7 +162,7 @@ fn main() -> ExitCode {
 /// The words of the command line.
 fn words_given() -> Vec<std::ffi::OsString> {
     #[cfg(target_os = "linux")]
-    return fastpath::extcap::arguments(std::env::args_os());
+    return extcap::arguments(std::env::args_os());
     #[cfg(not(target_os = "linux"))]
     return std::env::args_os().collect();
 }

@@ -4,7 +4,6 @@ use super::evidence::{Counter, Evidence};
 use super::files::SPEC;
 use super::metric::GAUGES;
 use super::plan::{Experiment, RunStep, StepAction};
-use fastpath::run_report::lost_under_load;
 use fastpath::{Error, Result};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{Notice, Report};
@@ -71,7 +70,7 @@ pub(super) fn run(
 
 /// Why the machine did not carry a run, if so.
 fn disturbed(plan: &Experiment, report: &Report) -> Option<String> {
-    let lost = lost_under_load(report);
+    let lost = report.lost_under_load();
     if lost > 0 {
         return Some(format!("{lost} frames were lost between hosts and links: the machine was too slow"));
     }

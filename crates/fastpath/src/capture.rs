@@ -2,6 +2,7 @@
 //! `GET /capture`.
 
 use crate::capture_stream::CaptureStream;
+pub use crate::capture_stream::percent_encoded;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs::File;

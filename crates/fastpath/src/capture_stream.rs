@@ -114,7 +114,7 @@ impl Read for CaptureStream {
 }
 
 /// Encodes a text with letters, digits, '-', '_', '.' and '%' only.
-pub(crate) fn percent_encoded(text: &str) -> String {
+pub fn percent_encoded(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     text.bytes().fold(String::new(), |mut text, byte| {
         if is_plain(byte) {

@@ -18,32 +18,19 @@
 pub mod capture;
 #[cfg(target_os = "linux")]
 mod capture_stream;
-pub mod check_text;
-#[cfg(target_os = "linux")]
-pub mod completion;
 mod error;
-pub mod evaluations;
-#[cfg(target_os = "linux")]
-pub mod extcap;
-#[cfg(target_os = "linux")]
-mod lab_text;
 #[cfg(target_os = "linux")]
 pub mod link_loads;
 mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;
-pub mod model_text;
 pub mod models;
-mod output;
 pub mod picture;
-pub mod presets;
 pub mod record;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]
 pub mod run_record;
-#[cfg(target_os = "linux")]
-pub mod run_report;
 #[cfg(target_os = "linux")]
 pub mod shell;
 pub mod simulate;
@@ -51,12 +38,9 @@ pub mod sweep;
 pub mod switch;
 
 pub use error::{Error, Result};
-#[cfg(target_os = "linux")]
-pub use lab_text::{ExecWords, applied_table, exec_words, inspected_table, lab_of};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
 #[cfg(target_os = "linux")]
 pub use load::{apply_request, engine_options};
-pub use output::{Render, print};
 pub use replay::{Replay, ReplaySummary};
 
 pub use fastpath_link as link;

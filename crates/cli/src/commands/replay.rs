@@ -1,14 +1,11 @@
 //! `fastpath replay`: captures and traffic through a network, offline, in virtual time.
 
 use crate::network_file::{ReadingArgs, load_with_warnings};
-use crate::{Answer, progress};
+use crate::{Answer, progress, view};
 use anyhow::bail;
 use clap::Args;
-use fastpath::net::FrameAccounting;
-use fastpath::replay::{BytesRead, CaptureAt, RealisedDelays};
-use fastpath::{Reading, ReplaySummary, replay};
-use serde_json::json;
-use std::io::{self, Write};
+use fastpath::replay::{BytesRead, CaptureAt};
+use fastpath::{Reading, replay};
 use std::path::{Path, PathBuf};
 
 /// Send captures and traffic through a network offline, exactly.
@@ -98,41 +95,8 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
             "fastpath: {count} packets are older than their predecessor in the capture; they entered late"
         );
     }
-    print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };
     others.iter().for_each(|other| eprintln!("fastpath: {other}"));
     bail!("{first}")
-}
-
-fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
-    let ReplaySummary { frames, jitter, traffic, seed, .. } = summary;
-    let FrameAccounting { delivered, dropped, held, .. } = frames;
-    let mut out = io::stdout().lock();
-    if as_json {
-        let conservation =
-            json!({ "in": frames.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
-        let mut all = json!({ "conservation": conservation, "seed": seed });
-        if !jitter.is_empty() {
-            all["jitter"] = json!(jitter);
-        }
-        if !traffic.is_empty() {
-            all["traffic"] = json!(traffic);
-        }
-        return writeln!(out, "{all}");
-    }
-    writeln!(out, "in         {:>12}", frames.total_in())?;
-    writeln!(out, "delivered  {delivered:>12}")?;
-    writeln!(out, "dropped    {:>12}", frames.total_dropped())?;
-    for (reason, count) in dropped {
-        writeln!(out, "  {reason:<13}{count:>8}")?;
-    }
-    writeln!(out, "held       {held:>12}")?;
-    writeln!(out, "seed       {seed:>12}")?;
-    for RealisedDelays { from, to, delays, .. } in jitter {
-        writeln!(out, "delay      {from} → {to}: {delays}")?;
-    }
-    for flow in traffic {
-        writeln!(out, "traffic    {flow}")?;
-    }
-    Ok(())
 }

@@ -2,9 +2,10 @@
 
 use super::sim::plot::Plot;
 use super::sim::question::Question;
+use crate::view::{self, SweepTable};
 use crate::{Answer, progress};
 use clap::Args;
-use fastpath::sweep::{self, Axis, Design, Front, Goals, Shard, SweepOptions, SweepTable, by_dask};
+use fastpath::sweep::{self, Axis, Design, Front, Goals, Shard, SweepOptions, by_dask};
 use fastpath_units::Probability;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -96,7 +97,7 @@ impl SweepCommand {
             axes: self.vary.len(),
             file: self.output.as_deref(),
         };
-        fastpath::print(&table, self.json)?;
+        view::print(&table, self.json)?;
         let failed = sweep::failed(&sweep, &results);
         if failed > 0 {
             eprintln!("fastpath: {failed} points could not be run to their end; see the column problem");

@@ -11,7 +11,6 @@
 mod dask;
 mod pareto;
 mod results;
-mod table;
 
 use crate::error::{Error, Result};
 use crate::simulate::{Simulation, machine_text, program_text};
@@ -29,12 +28,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-pub use table::SweepTable;
 
 /// Points that are tried before the arguments themselves are refused.
 const TRIED_FIRST: usize = 100;
 /// Columns before the axes: the configuration and the number of the point.
-const COLUMNS_BEFORE_AXES: usize = 2;
+pub const COLUMNS_BEFORE_AXES: usize = 2;
 
 /// How a sweep is carried out.
 #[derive(Clone, Debug, Default)]

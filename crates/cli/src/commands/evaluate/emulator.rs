@@ -1,6 +1,6 @@
 //! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
 
-use crate::Answer;
+use crate::{Answer, view};
 use crate::commands::measure::{effort, tool};
 use crate::signals::stop_on_signals;
 use clap::Args;
@@ -48,7 +48,7 @@ impl EmulatorCommand {
         if let Some(output) = output {
             output.write(&evaluation)?;
         }
-        fastpath::print(&evaluation, json)?;
+        view::print(&evaluation, json)?;
         Ok(if evaluation.passed == evaluation.total { Answer::Yes } else { Answer::No })
     }
 }

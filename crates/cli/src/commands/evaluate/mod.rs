@@ -7,9 +7,9 @@ mod models;
 mod prediction;
 mod simulator;
 
+use crate::view::{self, EvaluationText, Figure, Figures};
 use crate::Answer;
 use clap::{Args, Subcommand};
-use fastpath::evaluations::{EvaluationText, Figure, Figures};
 
 /// Re-run published evaluations and compare with the original figures.
 #[derive(Args)]
@@ -44,6 +44,6 @@ impl EvaluateCommand {
 /// Prints the figures. The answer is yes if every figure passes.
 fn tell<F: Figure>(figures: &[F], as_json: bool, text: EvaluationText) -> anyhow::Result<Answer> {
     let figures = Figures { figures, text };
-    fastpath::print(&figures, as_json)?;
+    view::print(&figures, as_json)?;
     Ok(if figures.passed() == figures.figures.len() { Answer::Yes } else { Answer::No })
 }

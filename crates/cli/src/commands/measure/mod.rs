@@ -7,8 +7,8 @@ mod pipeline;
 mod switch;
 
 use crate::Answer;
+use crate::view::{self, Measured};
 use clap::{Args, Subcommand};
-use fastpath::measurements::Measured;
 use fastpath::records::{append_records, open_records};
 use fastpath_measure::{Effort, Progress};
 use fastpath_report::Tool;
@@ -69,7 +69,7 @@ impl Output {
         if let Some(file) = &mut file {
             append_records(file, measured.records())?;
         }
-        fastpath::print(&measured, self.json)?;
+        view::print(&measured, self.json)?;
         measured.notes().iter().for_each(|note| eprintln!("fastpath: note: {note}"));
         Ok(Answer::Yes)
     }

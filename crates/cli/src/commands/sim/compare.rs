@@ -3,7 +3,7 @@
 use super::plot::Plot;
 use super::question::Question;
 use super::simulate;
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::Context;
 use clap::Args;
 use fastpath::simulate::SimulationRun;
@@ -37,7 +37,7 @@ impl Compare {
         let parameters = self.question.simulation()?.parameters();
         let rows = all.iter().map(|run| run.row(parameters.clone())).collect();
         self.plot.write(self.question.seed(), rows, None)?;
-        fastpath::print(all.as_slice(), self.json)?;
+        view::print(all.as_slice(), self.json)?;
         Ok(if all.iter().any(|f| f.outcome.deadlock.is_some()) { Answer::No } else { Answer::Yes })
     }
 }

@@ -13,11 +13,11 @@ mod experiment;
 pub(super) mod plot;
 pub(super) mod question;
 
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use fastpath::sim::case::Input;
-use fastpath::simulate::{Shipped, SimulationRun};
+use fastpath::simulate::SimulationRun;
 use fastpath::units::Time;
 use fastpath_report::text as print;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -78,7 +78,7 @@ impl Sim {
             None => {}
         }
         if self.list {
-            fastpath::print(&Shipped, self.json)?;
+            view::print(&view::Shipped, self.json)?;
             return Ok(Answer::Yes);
         }
         let machine = self.machine.as_deref().context("name a machine, or --list")?;
@@ -89,7 +89,7 @@ impl Sim {
             run.find_remedy(&input)?;
         }
         self.plot.write(input.seed, vec![run.row(self.question.simulation()?.parameters())], None)?;
-        fastpath::print(&run, self.json)?;
+        view::print(&run, self.json)?;
         Ok(answer(&run))
     }
 }

@@ -1,7 +1,7 @@
 //! A switch between real ports, driven by controllers.
 
 use super::rules::SwitchArgs;
-use crate::Answer;
+use crate::{Answer, view};
 use crate::signals::stop_on_signals;
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
@@ -100,7 +100,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
         std::thread::sleep(POLL);
     }
     let summary = server.stop();
-    fastpath::print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     ensure!(
         summary.packets.balances(),
         "internal error: packet accounting does not balance; please report this"

@@ -1,6 +1,6 @@
 //! Measurements as text: tables for terminals.
 
-use super::Recorded;
+use fastpath::measurements::Recorded;
 use fastpath_measure::{
     ByTraffic, Host, Jitter, Operation, OperationCost, Place, Stage, SwitchCost, UnitLatency,
 };
@@ -12,7 +12,7 @@ use std::io::{self, Write};
 ///
 /// # Errors
 /// The error of `out`.
-pub fn host(out: &mut impl Write, record: &Record, found: &Host) -> io::Result<()> {
+pub(super) fn host(out: &mut impl Write, record: &Record, found: &Host) -> io::Result<()> {
     let machine = &record.provenance.machine;
     writeln!(out, "{}: {}, {} cores, Linux {}", machine.name, machine.cpu, machine.cores, machine.kernel)?;
     let scores: Vec<String> = found.score_per_core.iter().map(|s| print::number(*s)).collect();
@@ -127,7 +127,7 @@ fn size(bytes: usize) -> String {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn pipeline(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
+pub(super) fn pipeline(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
     let names = identifying(records);
     let point = |parameters: &Map<String, Value>| point(parameters, &names);
     let mut table =
@@ -210,7 +210,7 @@ fn point(parameters: &Map<String, Value>, names: &[&str]) -> String {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
+pub(super) fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
     let mut table = print::table(["ns per lookup", "one flow", "Zipf", "random"]);
     let lookups = &cost.ns_per_lookup;
     let ways = [
@@ -259,7 +259,7 @@ pub fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn latency(
+pub(super) fn latency(
     out: &mut impl Write,
     latencies: &[Recorded<UnitLatency>],
     costs: &[Recorded<OperationCost>],
