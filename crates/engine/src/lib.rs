@@ -31,7 +31,7 @@
 //!
 //! end_a.send([[7; 60].as_slice()]);
 //! while end_b.recv(1, |frame| assert_eq!(frame, [7; 60])) == 0 {}
-//! assert!(running.stop()?.conservation.balances());
+//! assert!(running.stop()?.accounting.balances());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

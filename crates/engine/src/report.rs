@@ -24,7 +24,8 @@ pub struct Report {
     /// Seconds since the engine started.
     pub uptime_s: f64,
     /// Frame accounting over all links and ports.
-    pub conservation: FrameAccounting,
+    #[serde(rename = "conservation")]
+    pub accounting: FrameAccounting,
     /// The links, in the order of the spec.
     pub links: Vec<LinkReport>,
     /// One for each interface of a host, in the order of the spec.
@@ -281,7 +282,7 @@ impl Report {
     pub fn is_good(&self) -> bool {
         let has_log = self.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
         let has_ports = self.ports.iter().all(|port| port.failure.is_none());
-        self.conservation.balances()
+        self.accounting.balances()
             && !self.is_broken()
             && has_ports
             && has_log
@@ -301,7 +302,7 @@ impl Report {
         let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
-            conservation: accounting(snapshot),
+            accounting: accounting(snapshot),
             links: links
                 .zip(0..)
                 .map(|((link, pipes), number)| {
@@ -330,7 +331,7 @@ impl Report {
 
 /// The accounting of the network, continued through the ports.
 fn accounting(snapshot: &Snapshot) -> FrameAccounting {
-    let network = &snapshot.conservation;
+    let network = &snapshot.accounting;
     let mut dropped: BTreeMap<String, u64> =
         network.dropped.iter().map(|(&reason, &count)| (reason.to_owned(), count)).collect();
     let (mut lost, mut waiting) = (0, 0);

@@ -283,7 +283,7 @@ impl Current<'_> {
             place(part, &mut next);
             whole.at = whole.at.max(next.at);
             whole.workers.append(&mut next.workers);
-            whole.conservation.add(next.conservation);
+            whole.accounting.add(next.accounting);
             whole.removed_ports += next.removed_ports;
         }
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();

@@ -59,7 +59,7 @@ pub(super) fn run(
     });
     evidence.samples = samples;
     let report = lab.down().map_err(|error| Error::Argument(error.to_string()))?;
-    if !report.conservation.balances() {
+    if !report.accounting.balances() {
         return Err(Error::Accounting(format!("run {number}")));
     }
     evidence.counters = counters(&report);

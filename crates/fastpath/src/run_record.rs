@@ -58,7 +58,7 @@ pub fn junit(audit: &Audit) -> String {
         }
     }
     tests += 1;
-    let balances = match audit.conservation.balances() {
+    let balances = match audit.accounting.balances() {
         true => "",
         false => {
             failures += 1;
@@ -144,11 +144,11 @@ mod tests {
                 judgement: Judgement::Pass,
             },
         };
-        let conservation = FrameAccounting::default();
+        let accounting = FrameAccounting::default();
         let audit = Audit {
             pairs: vec![pair],
             links: Vec::new(),
-            conservation,
+            accounting,
             notes: Vec::new(),
             verdict: AuditVerdict::Fail,
         };

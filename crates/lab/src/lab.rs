@@ -566,7 +566,7 @@ mod tests {
         // Neither resolution (ARP, Neighbor Discovery) nor multicast reports.
         let report = lab.report().unwrap();
         assert!(report.ports.iter().all(|port| port.counters.rx_overrun == 0), "{:?}", report.ports);
-        let frames = report.conservation;
+        let frames = report.accounting;
         assert_eq!((frames.total_in, frames.delivered), (2, 2), "{frames:?}");
     }
 

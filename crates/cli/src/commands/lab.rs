@@ -10,7 +10,7 @@ use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::view::{self, AppliedChanges};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use fastpath::record::Recorder;
 use fastpath::run_record::{junit, with_origin};
 use fastpath_audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
@@ -38,15 +38,16 @@ pub(crate) struct LabCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    Up(Up),
-    Exec(Exec),
-    Apply(Apply),
-    Inspect(Inspect),
-    Down(Down),
-    List(List),
-    Run(Run),
+subcommands! {
+    Action {
+        Up(Up),
+        Exec(Exec),
+        Apply(Apply),
+        Inspect(Inspect),
+        Down(Down),
+        List(List),
+        Run(Run),
+    }
 }
 
 /// Bring a lab up until Ctrl-C or `fastpath lab down`.
@@ -151,15 +152,7 @@ struct List {
 
 impl LabCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            Action::Up(up) => up.run(),
-            Action::Exec(exec) => exec.run(),
-            Action::Apply(apply) => apply.run(),
-            Action::Inspect(inspect) => inspect.run(),
-            Action::Down(down) => down.run(),
-            Action::List(list) => list.run(),
-            Action::Run(run) => run.run(),
-        }
+        self.action.run()
     }
 }
 

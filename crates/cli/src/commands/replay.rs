@@ -53,8 +53,16 @@ impl ReplayCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         network.spec.topology.emulation_notice().iter().for_each(|text| eprintln!("fastpath: {text}"));
-        let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.ledger);
-        replay = replay.until(self.until);
+        let mut replay = fastpath::Replay::new(&network);
+        if let Some(file) = self.times {
+            replay = replay.times(file);
+        }
+        if let Some(file) = self.ledger {
+            replay = replay.packet_log(file);
+        }
+        if let Some(until) = self.until {
+            replay = replay.until(until);
+        }
         if let Some(seed) = self.seed {
             replay = replay.seed(seed);
         }

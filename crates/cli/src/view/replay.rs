@@ -9,11 +9,11 @@ use std::io::{self, Write};
 
 impl Render for ReplaySummary {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ReplaySummary { frames, jitter, traffic, seed, .. } = self;
-        let FrameAccounting { delivered, dropped, held, .. } = frames;
-        writeln!(out, "in         {:>12}", frames.total_in())?;
+        let ReplaySummary { accounting, jitter, traffic, seed, .. } = self;
+        let FrameAccounting { delivered, dropped, held, .. } = accounting;
+        writeln!(out, "in         {:>12}", accounting.total_in())?;
         writeln!(out, "delivered  {delivered:>12}")?;
-        writeln!(out, "dropped    {:>12}", frames.total_dropped())?;
+        writeln!(out, "dropped    {:>12}", accounting.total_dropped())?;
         for (reason, count) in dropped {
             writeln!(out, "  {reason:<13}{count:>8}")?;
         }
@@ -26,10 +26,10 @@ impl Render for ReplaySummary {
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ReplaySummary { frames, jitter, traffic, seed, .. } = self;
-        let FrameAccounting { delivered, dropped, held, .. } = frames;
+        let ReplaySummary { accounting, jitter, traffic, seed, .. } = self;
+        let FrameAccounting { delivered, dropped, held, .. } = accounting;
         let conservation =
-            json!({ "in": frames.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
+            json!({ "in": accounting.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
         let mut all = json!({ "conservation": conservation, "seed": seed });
         if !jitter.is_empty() {
             all["jitter"] = json!(jitter);

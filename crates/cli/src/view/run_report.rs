@@ -19,7 +19,7 @@ fn accounting_line(frames: &FrameAccounting) -> String {
 
 /// Returns lines on where all frames went, on the delays of links with jitter, and on traffic.
 pub(crate) fn accounting_lines(report: &Report) -> Vec<String> {
-    let mut lines = vec![accounting_line(&report.conservation)];
+    let mut lines = vec![accounting_line(&report.accounting)];
     for pipe in report.links.iter().flat_map(|link| &link.directions) {
         lines.extend(pipe.jitter.as_ref().map(|delays| format!("{} → {}: {delays}", pipe.from, pipe.to)));
     }
@@ -162,7 +162,7 @@ fn port_table(report: &Report) -> String {
         )
     });
     let workers: String = workers.collect();
-    format!("{table}{workers}\n{}, after {:.1} s", accounting_line(&report.conservation), report.uptime_s)
+    format!("{table}{workers}\n{}, after {:.1} s", accounting_line(&report.accounting), report.uptime_s)
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub(super) fn metrics(report: &Report) -> String {
     family(&mut text, "port_sent_frames_total", "counter", "Frames sent by a port.", sent);
     let up = ports().map(|(labels, port)| (labels, f64::from(u8::from(port.failure.is_none()))));
     family(&mut text, "port_up", "gauge", "1 while the port works, 0 after it failed.", up);
-    let accounting = &report.conservation;
+    let accounting = &report.accounting;
     let all = [
         ("in", accounting.total_in),
         ("delivered", accounting.delivered),

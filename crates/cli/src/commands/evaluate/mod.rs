@@ -9,7 +9,7 @@ mod simulator;
 
 use crate::view::{self, EvaluationText, Figure, Figures};
 use crate::Answer;
-use clap::{Args, Subcommand};
+use clap::Args;
 
 /// Re-run published evaluations and compare with the original figures.
 #[derive(Args)]
@@ -18,26 +18,20 @@ pub(crate) struct EvaluateCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    #[cfg(target_os = "linux")]
-    Emulator(emulator::EmulatorCommand),
-    Models(models::ModelsCommand),
-    #[cfg(target_os = "linux")]
-    Prediction(prediction::PredictionCommand),
-    Simulator(simulator::SimulatorCommand),
+subcommands! {
+    Action {
+        #[cfg(target_os = "linux")]
+        Emulator(emulator::EmulatorCommand),
+        Models(models::ModelsCommand),
+        #[cfg(target_os = "linux")]
+        Prediction(prediction::PredictionCommand),
+        Simulator(simulator::SimulatorCommand),
+    }
 }
 
 impl EvaluateCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            #[cfg(target_os = "linux")]
-            Action::Emulator(command) => command.run(),
-            Action::Models(command) => command.run(),
-            #[cfg(target_os = "linux")]
-            Action::Prediction(command) => command.run(),
-            Action::Simulator(command) => command.run(),
-        }
+        self.action.run()
     }
 }
 

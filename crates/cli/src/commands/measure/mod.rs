@@ -8,7 +8,7 @@ mod switch;
 
 use crate::Answer;
 use crate::view::{self, Measured};
-use clap::{Args, Subcommand};
+use clap::Args;
 use fastpath::records::{append_records, open_records};
 use fastpath_measure::{Effort, Progress};
 use fastpath_report::Tool;
@@ -22,13 +22,14 @@ pub(crate) struct MeasureCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    Host(host::HostCommand),
-    Pipeline(Box<pipeline::PipelineCommand>),
-    Latency(latency::LatencyCommand),
-    Events(events::EventsCommand),
-    Switch(switch::SwitchCommand),
+subcommands! {
+    Action {
+        Host(host::HostCommand),
+        Pipeline(Box<pipeline::PipelineCommand>),
+        Latency(latency::LatencyCommand),
+        Events(events::EventsCommand),
+        Switch(switch::SwitchCommand),
+    }
 }
 
 /// Where the records go.
@@ -44,13 +45,7 @@ struct Output {
 
 impl MeasureCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            Action::Host(command) => command.run(),
-            Action::Pipeline(command) => command.run(),
-            Action::Latency(command) => command.run(),
-            Action::Events(command) => command.run(),
-            Action::Switch(command) => command.run(),
-        }
+        self.action.run()
     }
 }
 
