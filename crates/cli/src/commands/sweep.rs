@@ -70,7 +70,8 @@ impl SweepCommand {
             (None, Some(n)) => Design::Halton(n),
             (None, None) => Design::Grid,
         };
-        let sweep = sweep::sweep(&self.question.simulation()?, &self.machine, self.vary.clone(), design)?;
+        let simulation = self.question.simulation(&self.machine)?;
+        let sweep = sweep::sweep(&simulation, self.vary.clone(), design)?;
         let goals = self.pareto.as_ref().map(|goals| goals.columns(&sweep.columns())).transpose()?;
         let options = SweepOptions { shard: self.shard, threads: self.threads, output: self.output.clone() };
         let bar = progress::bar(0, "{pos}/{len} points ({elapsed}, {eta} left)");
@@ -78,16 +79,14 @@ impl SweepCommand {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         };
-        let simulation = self.question.simulation()?;
-        let question =
-            sweep::Question { simulation: &simulation, machine: &self.machine, axes: &self.vary, design };
+        let question = sweep::Question { simulation: &simulation, axes: &self.vary, design };
         let elsewhere = self.dask.as_ref().map_or(Ok(()), |dask| by_dask(&question, dask, &options, &show));
         let results = elsewhere.and_then(|()| sweep::run(&sweep, &options, &show));
         bar.finish_and_clear();
         let results = results?;
-        let rows = results.rows().map(|row| sweep::split_row(&sweep, row, self.vary.len()));
+        let rows = results.rows().map(|row| sweep::split_row(&sweep, row.cells(), self.vary.len()));
         let tolerance = self.pareto_tolerance.get();
-        let front = goals.as_ref().map(|goals| goals.front(results.rows(), tolerance)).transpose()?;
+        let front = goals.as_ref().map(|goals| goals.front(results.rows().map(|row| row.cells()), tolerance)).transpose()?;
         let section = front.as_ref().map(Front::section);
         self.plot.write(self.question.seed(), rows.collect(), section)?;
         let table = SweepTable {
@@ -98,7 +97,7 @@ impl SweepCommand {
             file: self.output.as_deref(),
         };
         view::print(&table, self.json)?;
-        let failed = sweep::failed(&sweep, &results);
+        let failed = results.failed();
         if failed > 0 {
             eprintln!("fastpath: {failed} points could not be run to their end; see the column problem");
         }

@@ -39,7 +39,7 @@ impl Render for SweepTable<'_> {
             let cells = columns.iter().zip(row);
             cells.map(|(name, cell)| (name.clone(), cell_value(name, cell))).collect()
         };
-        let rows: Vec<_> = self.results.rows().map(object).collect();
+        let rows: Vec<_> = self.results.rows().map(|row| object(row.cells())).collect();
         let pareto = self.front.map(|front| front.rows.iter().map(|f| object(f.row)).collect::<Vec<_>>());
         let configuration = self.sweep.configuration();
         json_line(out, &json!({ "configuration": configuration, "rows": rows, "pareto": pareto }))

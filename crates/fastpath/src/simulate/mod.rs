@@ -16,4 +16,4 @@ mod source;
 pub use experiment::ExperimentResults;
 pub use files::{PointFiles, PointRow};
 pub use run::{SimulationRun, run};
-pub use source::{Simulation, machine_text, parse_change, program_text};
+pub use source::{Simulation, WORKLOAD, machine_text, parse_change, program_text};

@@ -82,13 +82,14 @@ impl Sim {
             return Ok(Answer::Yes);
         }
         let machine = self.machine.as_deref().context("name a machine, or --list")?;
-        let input = self.question.case(machine)?.input()?;
+        let simulation = self.question.simulation(machine)?;
+        let input = simulation.case()?.input()?;
         let mut run = simulate(&input, self.trace.as_deref())?;
         let is_short = run.outcome.share() < CARRIES && !self.json;
         if (self.remedy || is_short) && run.outcome.deadlock.is_none() {
             run.find_remedy(&input)?;
         }
-        self.plot.write(input.seed, vec![run.row(self.question.simulation()?.parameters())], None)?;
+        self.plot.write(input.seed, vec![run.row(simulation.parameters())], None)?;
         view::print(&run, self.json)?;
         Ok(answer(&run))
     }
