@@ -62,7 +62,9 @@ mod worker_clock;
 mod worker_group;
 
 pub use attach::{AttachError, attach, attach_named};
+pub use capture::{Capture, CaptureError, CaptureFilter};
 pub use clock::Clock;
+pub use control::ChangeError;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{
     EdgePorts, Options, Panicked, Running, Sampler, StartError, Stopper, memory_default, start,

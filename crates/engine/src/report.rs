@@ -282,11 +282,7 @@ impl Report {
     pub fn is_good(&self) -> bool {
         let has_log = self.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
         let has_ports = self.ports.iter().all(|port| port.failure.is_none());
-        self.accounting.balances()
-            && !self.is_broken()
-            && has_ports
-            && has_log
-            && self.lost_under_load() == 0
+        self.accounting.balances() && !self.is_broken() && has_ports && has_log && self.lost_under_load() == 0
     }
 
     pub(crate) fn of(topology: &Topology, snapshot: &Snapshot) -> Report {

@@ -4,8 +4,8 @@
 
 use crate::error::{Error, Result};
 use fastpath_measure::{
-    Between, EXTRAS, Effort, Host, LATENCY_SIZES, OperationCost, Progress, Rules, Slowdown, SwitchCost, SwitchQuestion,
-    UnitLatency, Watch,
+    Between, EXTRAS, Effort, Host, LATENCY_SIZES, OperationCost, Progress, Rules, Slowdown, SwitchCost,
+    SwitchQuestion, UnitLatency, Watch,
 };
 use fastpath_report::{Record, Tool, fields};
 use fastpath_sim::classic::{RunCounts, mm1, pipe32};

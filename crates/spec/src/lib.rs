@@ -77,7 +77,7 @@ pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSetti
 pub use mistake::{Checked, Mistake, Mistakes, Warning};
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use path::{PathStep, SpecPath};
-pub use pipe::{assignment, values};
+pub use pipe::{assignment, change_to_json, values};
 pub use port_name::{ParsePortNameError, PortName};
 pub use reader::{
     Files, NO_FILES, NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change,

@@ -3,10 +3,10 @@
 
 use super::replay;
 use crate::accounting::{print_lateness, print_report};
+use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::network_args::NetworkArgs;
 use crate::network_file::ReadingArgs;
 use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
-use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::view::{self, AppliedChanges};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};

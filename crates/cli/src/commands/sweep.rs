@@ -86,7 +86,10 @@ impl SweepCommand {
         let results = results?;
         let rows = results.rows().map(|row| sweep::split_row(&sweep, row.cells(), self.vary.len()));
         let tolerance = self.pareto_tolerance.get();
-        let front = goals.as_ref().map(|goals| goals.front(results.rows().map(|row| row.cells()), tolerance)).transpose()?;
+        let front = goals
+            .as_ref()
+            .map(|goals| goals.front(results.rows().map(|row| row.cells()), tolerance))
+            .transpose()?;
         let section = front.as_ref().map(Front::section);
         self.plot.write(self.question.seed(), rows.collect(), section)?;
         let table = SweepTable {

@@ -6,8 +6,7 @@ use fastpath_spec::mistake::printable;
 
 /// Formats a table of the first `rows` directions. It has no control characters.
 pub(crate) fn load_table(loads: &LinkLoads, rows: usize) -> String {
-    let titles =
-        ["link", "from → to", "load", "in", "out", "queue", "delay", "dropped", "late", "late p99"];
+    let titles = ["link", "from → to", "load", "in", "out", "queue", "delay", "dropped", "late", "late p99"];
     let mut table = table(titles);
     align_left(&mut table, [7]);
     for link in loads.links.iter().take(rows) {

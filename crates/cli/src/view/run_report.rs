@@ -175,7 +175,8 @@ mod tests {
         let lateness =
             serde_json::json!({ "frames": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 });
         let counters = PortCounters { rx_overrun: 1, ..PortCounters::default() };
-        let port = serde_json::json!({ "name": "eth0", "host": "a", "lateness": lateness, "counters": counters });
+        let port =
+            serde_json::json!({ "name": "eth0", "host": "a", "lateness": lateness, "counters": counters });
         let report: Report = serde_json::from_value(serde_json::json!({ "uptime_s": 1.0, "links": [],
             "ports": [port], "conservation": { "in": 0, "delivered": 0, "dropped": {}, "held": 0 } }))
         .unwrap();

@@ -35,6 +35,8 @@ mod web;
 
 pub use address::{BadAddress, HttpAddress};
 pub use apply::{Applied, AppliedChange, Apply, ApplyQueue, ApplyRequest, ApplyRequests, apply_requests};
+pub use change::ChangeError;
+pub(crate) use change::make as make_changes;
 pub use client::{CallError, call};
 pub use routes::openapi;
 pub use server::HttpEndpoint;

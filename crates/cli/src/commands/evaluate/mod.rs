@@ -7,8 +7,8 @@ mod models;
 mod prediction;
 mod simulator;
 
-use crate::view::{self, EvaluationText, Figure, Figures};
 use crate::Answer;
+use crate::view::{self, EvaluationText, Figure, Figures};
 use clap::Args;
 
 /// Re-run published evaluations and compare with the original figures.

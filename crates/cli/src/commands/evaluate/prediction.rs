@@ -1,9 +1,9 @@
 //! `fastpath evaluate prediction`: the accuracy of fitted models on this machine.
 
 use super::tell;
-use crate::view;
 use crate::Answer;
 use crate::commands::measure::{bar, effort, show};
+use crate::view;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use fastpath_evaluate::{PredictionOptions, RestrictedPlatform, predict, predict_from_records};

@@ -1,8 +1,8 @@
 //! `fastpath evaluate simulator`: the shipped machines against every figure published about them.
 
 use super::tell;
-use crate::{Answer, view};
 use crate::progress::bar;
+use crate::{Answer, view};
 use clap::Args;
 use fastpath_sim::validation::{Effort, results};
 

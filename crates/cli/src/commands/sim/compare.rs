@@ -26,7 +26,7 @@ pub(super) struct Compare {
 impl Compare {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let run = |name: &String| -> anyhow::Result<SimulationRun> {
-            let input = self.question.case(name)?.input()?;
+            let input = self.question.simulation(name)?.case()?.input()?;
             // Called as asked for: two files may hold machines of one name.
             Ok(SimulationRun {
                 machine: name.clone(),
@@ -34,7 +34,8 @@ impl Compare {
             })
         };
         let all = self.machines.iter().map(run).collect::<anyhow::Result<Vec<_>>>()?;
-        let parameters = self.question.simulation()?.parameters();
+        // They do not name the machine.
+        let parameters = self.question.simulation(&self.machines[0])?.parameters();
         let rows = all.iter().map(|run| run.row(parameters.clone())).collect();
         self.plot.write(self.question.seed(), rows, None)?;
         view::print(all.as_slice(), self.json)?;

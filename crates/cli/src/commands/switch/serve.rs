@@ -1,8 +1,8 @@
 //! A switch between real ports, driven by controllers.
 
 use super::rules::SwitchArgs;
-use crate::{Answer, view};
 use crate::signals::stop_on_signals;
+use crate::{Answer, view};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use fastpath::switch::{
