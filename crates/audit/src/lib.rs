@@ -110,6 +110,7 @@ pub struct AuditProgress {
 
 /// Why an audit gave no answer.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuditError {
     /// The `stop` flag was set.
     #[error("interrupted")]

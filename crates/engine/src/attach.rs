@@ -61,6 +61,7 @@ fn port_of(host: &Node) -> Option<&PortName> {
 
 /// Why the hosts of a spec cannot be attached to interfaces of this machine.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AttachError {
     /// An uplink needs a lab.
     #[error(

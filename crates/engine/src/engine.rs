@@ -102,6 +102,7 @@ impl Options {
 
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// An edge does not have exactly one port.
     #[error("host {host}: interface {interface} has {count} ports, it needs one")]

@@ -44,6 +44,7 @@ struct CurrentParts {
 
 /// Why the topology cannot change. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RearrangeError {
     /// The workers cannot share the new topology.
     #[error(transparent)]

@@ -40,6 +40,7 @@ use std::time::Duration;
 
 /// Why a lab was not changed. It is as before.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ApplyError {
     /// The description has mistakes.
     #[error("{}", .0.join("\n"))]

@@ -85,6 +85,7 @@ impl HostNamespace {
 
 /// Why a host could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HostError {
     /// Network namespaces are not permitted here.
     #[error(transparent)]

@@ -114,6 +114,7 @@ struct LabParts {
 
 /// Why a lab did not come up. Nothing remains.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpError {
     /// Network namespaces are not permitted here.
     #[error(transparent)]

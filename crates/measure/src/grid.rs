@@ -99,6 +99,7 @@ impl Default for PipelineGrid {
 
 /// Why a grid cannot be measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GridError {
     /// Values that contradict each other or this machine.
     #[error("{0}")]

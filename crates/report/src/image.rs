@@ -10,6 +10,7 @@ const SCALE: f32 = 1.5;
 
 /// Why there is no image.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// There is no font for the text.
     #[error(

@@ -56,6 +56,7 @@ impl Default for MachineName {
 
 /// Why a table cannot be made of records.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum MeasurementError {
     /// A line is not a record.
     #[error("line {line}: not a record (one JSON object): {source}")]

@@ -31,6 +31,7 @@ const FIRST_CHECK: u64 = 64;
 
 /// Why a run cannot start.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The program does not fit the machine.
     #[error(transparent)]
@@ -49,6 +50,7 @@ pub enum RunError {
 
 /// Why a trace was not written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TraceError {
     /// The run could not start.
     #[error(transparent)]

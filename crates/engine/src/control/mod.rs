@@ -134,6 +134,7 @@ pub struct Failure {
 
 /// The answer of an engine.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Response {
     /// To [`Request::Report`].
     Report(Box<Report>),

@@ -26,6 +26,7 @@ pub struct TlsFiles {
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read or is not a PEM file of the right kind.
     #[error("{}: {source}", path.display())]
