@@ -42,7 +42,7 @@ pub(super) fn run(
     options.fill_from(&spec.engine);
     options.tolerance = options.tolerance.or(Some(plan.tolerance));
     let base = path.parent().unwrap_or(Path::new(""));
-    fastpath::switch::attach_controllers(&spec.topology, base, &mut options)?;
+    fastpath::switching::attach_controllers(&spec.topology, base, &mut options)?;
     let name = format!("experiment-{}-{number}", std::process::id());
     let lab = Lab::up(spec.topology, &name, options).map_err(|error| Error::Argument(error.to_string()))?;
     lab.wait_for_exec(stop);

@@ -4,7 +4,7 @@
 //! ```text
 //!  file ─▶ load ─▶ Loaded ─┬─▶ Replay     captures through the network in virtual time
 //!                          └─▶ lab        real programs on hosts of this machine (Linux)
-//!  rules ─▶ switch                        captures, or ports with controllers (Linux)
+//!  rules ─▶ switching                     captures, or ports with controllers (Linux)
 //!  machine + program + workload ─▶ simulate, sweep
 //!  measure ─▶ records ─▶ model ─▶ report
 //! ```
@@ -35,7 +35,7 @@ pub mod run_record;
 pub mod shell;
 pub mod simulate;
 pub mod sweep;
-pub mod switch;
+pub mod switching;
 
 pub use error::{Error, Result};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
@@ -49,7 +49,7 @@ pub use fastpath_net as net;
 pub use fastpath_report as report;
 pub use fastpath_sim as sim;
 pub use fastpath_spec as spec;
-pub use fastpath_switch as tables;
+pub use fastpath_switch as switch;
 pub use fastpath_units as units;
 pub use fastpath_wire as wire;
 

@@ -1,10 +1,10 @@
 //! What commands print of a switch: where all packets went.
 
 use super::{Render, json_line};
+use fastpath::switch::PortCounters;
 #[cfg(target_os = "linux")]
-use fastpath::switch::ServedSummary;
-use fastpath::switch::{Explanation, OfflineAccounting, OfflineSummary};
-use fastpath::tables::PortCounters;
+use fastpath::switching::ServedSummary;
+use fastpath::switching::{Explanation, OfflineAccounting, OfflineSummary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};

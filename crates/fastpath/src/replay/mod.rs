@@ -21,7 +21,7 @@ mod traffic;
 
 use crate::error::{Error, Result};
 use crate::load::{DEFAULT_SEED, Loaded};
-use crate::switch::compiled;
+use crate::switching::compiled;
 use arrays::Arrays;
 pub use arrays::{FrameLengths, FramesAt};
 pub use attachment::{CaptureAt, HostInterface};

@@ -4,8 +4,8 @@ use super::rules::SwitchArgs;
 use crate::{Answer, view};
 use anyhow::ensure;
 use clap::Args;
-use fastpath::switch::{explain, number_ports};
-use fastpath::tables::ofctl::PortNames;
+use fastpath::switch::ofctl::PortNames;
+use fastpath::switching::{explain, number_ports};
 
 /// Show each table's shape and machine code, and one packet's path.
 #[derive(Args)]

@@ -5,7 +5,7 @@ use crate::{Answer, progress, view};
 use anyhow::ensure;
 use clap::Args;
 use fastpath::replay::BytesRead;
-use fastpath::switch::{NamedCapture, OfflineCaptures};
+use fastpath::switching::{NamedCapture, OfflineCaptures};
 use fastpath_spec::mistake::printable;
 
 /// Captures and the ports where they enter and leave.

@@ -5,7 +5,7 @@ use crate::signals::stop_on_signals;
 use crate::{Answer, view};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use fastpath::switch::{
+use fastpath::switching::{
     FailMode, Listen, NamedPort, ServerOptions, SwitchServer, Target, TlsFiles, parse_datapath_id,
 };
 use std::io::{self, Write};
