@@ -215,7 +215,7 @@ proptest! {
         let replay = || Replay::through(topology(&text)).seed(seed).until(Duration::from_ms(100));
         let (fast, (slow, _)) = (run(replay()), columns(replay()));
         prop_assert_eq!(&fast.traffic, &slow.traffic);
-        prop_assert_eq!(&fast.frames, &slow.frames);
+        prop_assert_eq!(&fast.accounting, &slow.accounting);
         for flow in &fast.traffic {
             prop_assert_eq!(flow.sent, flow.received + flow.lost);
             prop_assert!(flow.delay.is_none_or(|delay| delay.min_ms >= delay_min_ms), "{}", flow);

@@ -38,7 +38,6 @@ pub struct Opportunities {
 
 /// The reason why times are not a valid trace of opportunities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum OpportunitiesError {
     /// The trace is empty.
     #[error("the trace has no opportunity: give it at least one line")]

@@ -50,7 +50,6 @@ pub enum RunError {
 
 /// Why a trace was not written.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum TraceError {
     /// The run could not start.
     #[error(transparent)]

@@ -14,15 +14,16 @@
 //! use fastpath_spec::{Description, LinkDescription, NodeDescription};
 //! use fastpath_spec::{NO_FILES, parse_change, resolve};
 //!
-//! let values = parse_change("rate = '10Mbit'\ndelay = '25ms'\nqueue = '50p'").unwrap();
+//! let values = parse_change("rate = '10Mbit'\ndelay = '25ms'\nqueue = '50p'")?;
 //! let description = Description {
 //!     nodes: vec![NodeDescription::host("a"), NodeDescription::host("b")],
 //!     links: vec![LinkDescription { values, ..LinkDescription::new("a", "b") }],
 //!     ..Description::default()
 //! };
-//! let (topology, warnings) = resolve(&description, NO_FILES).unwrap();
+//! let (topology, warnings) = resolve(&description, NO_FILES)?;
 //! assert_eq!(topology.links[0].name, "a-b");
 //! assert!(warnings.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Read first: `description.rs`, `topology.rs`, then `reader.rs` and `resolve/mod.rs`.

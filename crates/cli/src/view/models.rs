@@ -74,7 +74,7 @@ impl Render for IndexAnswer {
 
 impl Render for Assignments {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Comparison { thesis, best, best_on_two, gain, caveats } = match self {
+        let Comparison { thesis, best, best_on_two, gain, caveats, .. } = match self {
             Assignments::Best(best) => return assignment(out, "best", best),
             Assignments::Published(comparison) => comparison,
         };
