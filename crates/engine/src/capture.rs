@@ -2,7 +2,7 @@
 //! never waits; what does not fit into the queue is lost and counted.
 //!
 //! ```text
-//!  workers ──chunks──▶ queue (bounded) ──▶ Capture (this process), or GET /capture ──▶ pcapng
+//!  workers ──chunks──▶ queue (bounded) ──▶ LinkCapture (this process), or GET /capture ──▶ pcapng
 //! ```
 
 use crate::worker_group::WorkerGroup;
@@ -133,7 +133,7 @@ impl CaptureQueue {
 
 /// A capture of a running engine by the process that runs it, as pcapng. The workers end it when it
 /// is dropped.
-pub struct Capture {
+pub struct LinkCapture {
     queue: CaptureQueue,
     workers: WorkerGroup,
     writer: CaptureWriter,
@@ -143,14 +143,14 @@ pub struct Capture {
     looked: (Time, Instant),
 }
 
-impl Capture {
-    pub(crate) fn start(workers: &WorkerGroup, filter: &CaptureFilter) -> Result<Capture, CaptureError> {
+impl LinkCapture {
+    pub(crate) fn start(workers: &WorkerGroup, filter: &CaptureFilter) -> Result<LinkCapture, CaptureError> {
         let current = workers.current();
         let wanted = CaptureRequest::of(current.topology(), filter)?;
         let queue = current.capture(&wanted).ok_or(CaptureError::Ended)?;
         let (clock, writer) = (queue.clock(), queue.writer(current.topology(), &wanted.pipes));
         let looked = (Time::ZERO, Instant::now());
-        Ok(Capture { queue, workers: workers.clone(), writer, clock, waiting: Vec::new(), looked })
+        Ok(LinkCapture { queue, workers: workers.clone(), writer, clock, waiting: Vec::new(), looked })
     }
 
     /// Returns the next part of the file; waits for frames for at most `longest`. `None` after the
@@ -206,7 +206,7 @@ impl Capture {
     }
 }
 
-impl Drop for Capture {
+impl Drop for LinkCapture {
     fn drop(&mut self) {
         self.workers.end_capture(self.queue.id);
     }

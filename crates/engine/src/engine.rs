@@ -2,7 +2,7 @@
 //! [`Report`].
 
 use crate::Notice;
-use crate::capture::{Capture, CaptureError, CaptureFilter};
+use crate::capture::{CaptureError, CaptureFilter, LinkCapture};
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender, Snapshot};
 use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes};
@@ -503,8 +503,8 @@ impl Running {
     ///
     /// # Errors
     /// See [`CaptureError`].
-    pub fn capture(&self, filter: &CaptureFilter) -> Result<Capture, CaptureError> {
-        Capture::start(&self.stopper.0, filter)
+    pub fn capture(&self, filter: &CaptureFilter) -> Result<LinkCapture, CaptureError> {
+        LinkCapture::start(&self.stopper.0, filter)
     }
 
     /// Changes the topology. What stays keeps its frames, clocks, queues, random numbers, learned

@@ -20,7 +20,7 @@
 //! use std::num::NonZeroUsize;
 //!
 //! let mut topology = Topology::default();
-//! let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+//! let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
 //! let pipe = PipeSpec { delay: Duration::from_ms(1), ..PipeSpec::default() };
 //! topology.connect("a-b", a, b, [pipe.clone(), pipe]);
 //!
@@ -62,7 +62,7 @@ mod worker_clock;
 mod worker_group;
 
 pub use attach::{AttachError, attach, attach_named};
-pub use capture::{Capture, CaptureError, CaptureFilter};
+pub use capture::{CaptureError, CaptureFilter, LinkCapture};
 pub use clock::Clock;
 pub use control::ChangeError;
 pub use delays::{DelayBias, DelayFigures, DelayReport};

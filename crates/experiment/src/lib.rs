@@ -22,6 +22,8 @@ mod files;
 mod live;
 mod metric;
 mod page;
+#[cfg(feature = "parquet")]
+mod parquet_table;
 mod plan;
 mod replay;
 mod summary;

@@ -2,7 +2,7 @@
 
 use super::evidence::{Counter, Evidence};
 use super::plan::{RunKind, StepAction};
-use regex::Regex;
+use regex_lite::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;

@@ -169,7 +169,8 @@ fn check_recording(
     let directory = std::path::absolute(path).map_err(Error::file(path))?;
     let directory = directory.parent().unwrap_or(Path::new("/"));
     Ok(checked.map(|mut spec| {
-        spec.topology.nodes.iter_mut().for_each(|node| node.host.below(directory));
+        let hosts = spec.topology.nodes.iter_mut().filter_map(|node| node.kind.host_settings_mut());
+        hosts.for_each(|host| host.below(directory));
         spec.description.nodes.iter_mut().for_each(|node| node.host.below(directory));
         spec
     }))
@@ -227,6 +228,7 @@ mod tests {
         let loaded = load(&path).expect("a valid description");
         std::fs::remove_dir_all(&directory).expect("removed");
         let files = directory.join("files").to_str().expect("text").to_owned();
-        assert_eq!(loaded.spec.topology.nodes[0].host.origin, fastpath_spec::HostOrigin::RootFs(files));
+        let host = loaded.spec.topology.nodes[0].kind.host_settings().unwrap();
+        assert_eq!(host.origin, fastpath_spec::HostOrigin::RootFs(files));
     }
 }

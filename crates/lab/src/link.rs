@@ -2,7 +2,7 @@
 //! processes use its control socket.
 
 use crate::lab::Lab;
-use fastpath_engine::{Capture, CaptureError, CaptureFilter, ChangeError, LinkReport};
+use fastpath_engine::{CaptureError, CaptureFilter, ChangeError, LinkCapture, LinkReport};
 use fastpath_link::{Change, PipeSpec};
 use fastpath_spec::mistake::several;
 use fastpath_spec::{Direction, Link, LinkId};
@@ -105,7 +105,7 @@ impl Lab {
     ///
     /// # Errors
     /// No direction of the links starts at the node of the filter; the engine has ended.
-    pub fn capture(&self, filter: &CaptureFilter) -> Result<Capture, LinkError> {
+    pub fn capture(&self, filter: &CaptureFilter) -> Result<LinkCapture, LinkError> {
         Ok(self.engine.as_ref().ok_or(CaptureError::Ended)?.capture(filter)?)
     }
 }

@@ -53,24 +53,19 @@
 use crate::description::{Description, NodeRole};
 use crate::engine_settings::{self, EngineSettings};
 use crate::fields::{Field, Fields};
+use crate::files::{Files, NO_FILES};
 use crate::hints::first_line_of_yaml;
-use crate::loss::word;
 use crate::mistake::{Checked, Mistakes, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::{Family, Routing, Topology};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
+use crate::words::word;
 use crate::{event, group, json, link, node, pipe, traffic};
 use fastpath_link::Change;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use toml::de::DeTable;
-
-/// Returns the text of a file that a description names, or why it cannot be read.
-pub type Files<'f> = dyn Fn(&str) -> Result<String, String> + 'f;
-
-/// Reads no file.
-pub const NO_FILES: &Files = &|_| Err("no files can be read here".to_owned());
 
 /// A description that was read and resolved.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -3,7 +3,8 @@
 //! Interface `i` is port `i + 1`. A rule may also call a port by the name of the node at the other
 //! end of its link.
 
-use crate::topology::{NodeId, NodeKind, Topology};
+use crate::node_kind::NodeKind;
+use crate::topology::{NodeId, Topology};
 use fastpath_switch::ofctl::{self, Mistakes, PortNames};
 use fastpath_switch::{Limits, Port, Switch};
 use fastpath_units::Time;
