@@ -23,6 +23,8 @@ mod separator;
 #[cfg(target_os = "linux")]
 mod signals;
 mod view;
+#[cfg(test)]
+mod words;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser};

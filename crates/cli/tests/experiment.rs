@@ -134,20 +134,21 @@ fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
 
     // Parts in one directory, and a run that is lost: only what is missing is done.
     for part in ["1/2", "2/2"] {
-        let (output, text) = bench.run(&["rates.toml", "--out", "parts", "--shard", part, "--threads", "1"]);
+        let (output, text) =
+            bench.run(&["rates.toml", "--output", "parts", "--shard", part, "--workers", "1"]);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
     }
     assert_eq!(bench.text("parts/results.csv"), whole);
     let untouched = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
     fs::remove_file(bench.0.join("parts/runs/0007/run.json")).unwrap();
-    assert!(bench.run(&["rates.toml", "--out", "parts"]).0.status.success());
+    assert!(bench.run(&["rates.toml", "--output", "parts"]).0.status.success());
     assert_eq!(bench.text("parts/results.csv"), whole);
     let after = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
     assert_eq!(after, untouched);
 
     // Another experiment does not mix with these results.
     bench.write("rates.toml", VIRTUAL.replace("seeds = 4", "seeds = 5"));
-    let (output, text) = bench.run(&["rates.toml", "--out", "parts"]);
+    let (output, text) = bench.run(&["rates.toml", "--output", "parts"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text.contains("results of another experiment"), "{text}");
 }

@@ -42,13 +42,12 @@ mod files;
 mod group;
 mod host;
 mod kernel_router;
+mod keys;
 mod link;
 mod loss;
-mod name;
 mod nat;
 mod node;
 mod node_kind;
-mod path;
 mod pipe;
 mod port_name;
 pub mod preset;
@@ -57,18 +56,18 @@ mod reader;
 mod resolve;
 pub mod rules;
 mod schema;
-mod schema_parts;
 pub mod segment;
 mod slots;
+mod spec_file;
 mod topology;
 mod trace_source;
 mod traced;
 mod traffic;
 mod uplink;
-mod words;
 
+pub use fastpath_text::link_names::LinkNames;
 pub use fastpath_text::mistake;
-use fastpath_text::{fields, hints, json, tree, write};
+use fastpath_text::{fields, hints, json, link_names, name, path, schema_parts, tree, words, write};
 pub use fastpath_trace as trace;
 
 pub use controllers::{ControllerTls, Controllers, FailMode};
@@ -82,6 +81,7 @@ pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
 pub use files::{Files, NO_FILES};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};
+pub use keys::{TOP, TopKey};
 pub use mistake::{Checked, Mistake, Mistakes, Warning};
 pub use name::is_name;
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
@@ -93,7 +93,7 @@ pub use reader::{
     NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change, parse_changes, read,
     read_json, resolve_into,
 };
-pub use resolve::{InvalidValue, LinkNames, Notice, resolve, resolve_in_place_of};
+pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,

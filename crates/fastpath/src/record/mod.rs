@@ -1,6 +1,6 @@
 //! The record of a run: a directory with time series of links and flows, and with what is needed to
-//! repeat the run. `docs/run-records.md` describes the files; this module alone reads and writes
-//! them.
+//! repeat the run. `docs/reference/run-records.md` describes the files; this module alone reads and
+//! writes them.
 //!
 //! ```text
 //!  lab ──Sample, every interval──▶ Recorder (a thread) ──▶ DIR ──▶ RunRecord ──▶ plot.rs: a report

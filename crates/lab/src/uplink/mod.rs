@@ -18,10 +18,10 @@ mod relay;
 mod user;
 
 use crate::host::Host;
-use crate::host::HostNamespace;
-use crate::namespace::Namespace;
-use crate::netlink::{LinkParameters, Netlink};
-use crate::scope::Boundary;
+use crate::host::host_namespace::HostNamespace;
+use crate::kernel::namespace::Namespace;
+use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::programs::scope::Boundary;
 use fastpath_engine::Notice;
 use fastpath_spec::{Forward, ListenAt, Node, NodeKind, PortProtocol, Topology};
 use ipnet::IpNet;
