@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use fastpath::measure::PipelineGrid;
-    use fastpath::report::Tool;
+    use fastpath::record::Tool;
 
     let grid = PipelineGrid { sizes: vec![64, 1514], packets: 20_000, ..PipelineGrid::default() };
     let tool = Tool::new(env!("CARGO_PKG_VERSION"), None);

@@ -16,8 +16,6 @@
 
 #[cfg(target_os = "linux")]
 pub mod capture;
-#[cfg(target_os = "linux")]
-mod capture_stream;
 mod error;
 #[cfg(target_os = "linux")]
 pub mod link_loads;
@@ -25,12 +23,13 @@ mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;
 pub mod models;
+#[cfg(target_os = "linux")]
+pub mod origin;
 pub mod picture;
-pub mod record;
+#[cfg(target_os = "linux")]
+mod recorder;
 pub mod records;
 pub mod replay;
-#[cfg(target_os = "linux")]
-pub mod run_record;
 #[cfg(target_os = "linux")]
 pub mod shell;
 pub mod simulate;
@@ -41,11 +40,14 @@ pub use error::{Error, Result};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
 #[cfg(target_os = "linux")]
 pub use load::{apply_request, engine_options};
+#[cfg(target_os = "linux")]
+pub use recorder::Recorder;
 pub use replay::{Replay, ReplaySummary};
 
 pub use fastpath_link as link;
 pub use fastpath_model as model;
 pub use fastpath_net as net;
+pub use fastpath_record as record;
 pub use fastpath_report as report;
 pub use fastpath_sim as sim;
 pub use fastpath_spec as spec;

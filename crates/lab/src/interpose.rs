@@ -47,7 +47,7 @@ pub enum InterposeError {
         interface: String,
         /// The step.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The engine did not start.

@@ -102,7 +102,7 @@ fn bring_up(interface: &str) -> io::Result<()> {
     Netlink::open()?.bring_up(if_nametoindex(interface)?, LinkParameters::default())
 }
 
-/// What a lab is started with.
+/// The parts from which a lab is made.
 struct LabParts {
     base: PathBuf,
     claim: Claim,
@@ -150,7 +150,7 @@ pub enum UpError {
     Down {
         /// The interface.
         name: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The engine did not start.
@@ -161,7 +161,7 @@ pub enum UpError {
     State {
         /// The lab.
         name: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -73,7 +73,7 @@ pub enum ShellError {
         interface: String,
         /// The step.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The place for its programs could not be made.

@@ -321,7 +321,7 @@ pub enum PortError {
     Capture {
         /// The port.
         name: String,
-        /// Where and how.
+        /// The place and the kind of the damage.
         source: ReadError,
     },
     /// A system call failed in a way that no retry mends.
@@ -329,7 +329,7 @@ pub enum PortError {
     System {
         /// The port.
         name: String,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
         /// What it said.
         source: io::Error,
@@ -387,7 +387,7 @@ pub enum OpenError {
     Capture {
         /// The port.
         name: String,
-        /// Where and how.
+        /// The place and the kind of the damage.
         source: ReadError,
     },
     /// AF_XDP does not carry frames of this length.
@@ -405,7 +405,7 @@ pub enum OpenError {
     System {
         /// The port.
         name: String,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
         /// What it said.
         source: io::Error,

@@ -12,7 +12,7 @@ use std::path::Path;
 pub(crate) struct CheckedFile<'c> {
     /// The file.
     pub(crate) path: &'c Path,
-    /// What was found in it.
+    /// The description, or its mistakes.
     pub(crate) checked: &'c Checked<NetworkSpec>,
 }
 

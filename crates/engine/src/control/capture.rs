@@ -99,7 +99,7 @@ pub(super) async fn capture(
     Ok((headers, Body::new(answer)).into_response())
 }
 
-/// What a capture waits for.
+/// The events that a capture waits for.
 enum Happened {
     Chunk(Option<CaptureChunk>),
     Tick,

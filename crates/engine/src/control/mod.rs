@@ -21,6 +21,7 @@
 mod address;
 mod apply;
 mod capture;
+mod capture_client;
 mod change;
 mod client;
 mod events;
@@ -36,9 +37,10 @@ mod web;
 
 pub use address::{BadAddress, HttpAddress};
 pub use apply::{Applied, AppliedChange, Apply, ApplyQueue, ApplyRequest, ApplyRequests, apply_requests};
+pub use capture_client::CaptureStream;
 pub use change::ChangeError;
 pub(crate) use change::make as make_changes;
-pub use client::{CallError, call};
+pub use client::{CallError, call, percent_encoded};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
 pub(crate) use server::Server;
@@ -137,15 +139,15 @@ pub struct Failure {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Response {
-    /// To [`Request::Report`].
+    /// The answer to [`Request::Report`].
     Report(Box<Report>),
-    /// To [`Request::Groups`].
+    /// The answer to [`Request::Groups`].
     Groups(Vec<GroupReport>),
-    /// To [`Request::Topology`]: a description in the canonical form.
+    /// The answer to [`Request::Topology`]: a description in the canonical form.
     Topology(Value),
-    /// To [`Request::Apply`].
+    /// The answer to [`Request::Apply`].
     Applied(Applied),
-    /// To all other requests.
+    /// The answer to all other requests.
     Done(Done),
     /// The request failed and changed nothing, for this reason.
     Error(String),

@@ -24,7 +24,7 @@ type RoutesBy = BTreeMap<IpNet, (String, Option<IpAddr>)>;
 pub(crate) struct HostChange<'t> {
     pub(crate) old: (&'t Node, &'t [Route]),
     pub(crate) new: (&'t Node, &'t [Route]),
-    /// By interface.
+    /// The stations that each interface knew before.
     pub(crate) old_neighbors: Vec<Stations>,
     pub(crate) neighbors: Vec<Stations>,
     /// By new interface: the former number of one that stays.
@@ -35,7 +35,7 @@ pub(crate) struct HostChange<'t> {
 pub(crate) struct Adjustment<'t> {
     namespace: &'t HostNamespace,
     change: HostChange<'t>,
-    /// What was added, in order.
+    /// The additions, in the order in which they were made.
     added: Vec<Added>,
     is_finished: bool,
 }

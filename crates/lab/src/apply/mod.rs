@@ -59,7 +59,7 @@ pub enum ApplyError {
     Unsupported {
         /// The node.
         node: String,
-        /// What is impossible.
+        /// The change that is impossible.
         what: &'static str,
     },
     /// The limit of open files is too low.

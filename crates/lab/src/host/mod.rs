@@ -75,7 +75,7 @@ pub enum HostError {
     NoNamespace {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: NotFound,
     },
     /// Two hosts are attached to the same namespace.
@@ -95,7 +95,7 @@ pub enum HostError {
     Container {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The first process of its PID namespace did not start.
@@ -103,7 +103,7 @@ pub enum HostError {
     First {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Something that the spec names is not on this machine.
@@ -113,7 +113,7 @@ pub enum HostError {
         host: String,
         /// The key of the spec.
         key: &'static str,
-        /// What is missing.
+        /// The missing program or right.
         what: String,
         /// What to do.
         instead: String,
@@ -123,7 +123,7 @@ pub enum HostError {
     Files {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A TAP could not be opened.
@@ -143,7 +143,7 @@ pub enum HostError {
         interface: String,
         /// The setting.
         what: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

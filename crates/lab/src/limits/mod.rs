@@ -31,7 +31,7 @@ pub enum NotEnough {
     Memory {
         /// Hosts to be made.
         hosts: u64,
-        /// For their namespaces.
+        /// The memory that their namespaces need, MiB.
         needed_mib: u64,
         /// What programs can get without swapping.
         available_mib: u64,

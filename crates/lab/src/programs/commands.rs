@@ -43,7 +43,7 @@ pub(crate) struct Commands {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How far the commands are.
+/// The progress of the commands.
 #[derive(Debug, Default)]
 struct Readiness {
     prepared: Mutex<bool>,

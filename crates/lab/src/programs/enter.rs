@@ -65,7 +65,7 @@ pub enum EnterError {
     Gone {
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: NotFound,
     },
     /// The program could not be started.
@@ -73,7 +73,7 @@ pub enum EnterError {
     Program {
         /// Its name as given.
         program: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The command line has no program.

@@ -29,7 +29,7 @@ pub(crate) struct Programs {
     pub(crate) directory: PathBuf,
     /// The directory of all labs.
     pub(crate) base: PathBuf,
-    /// Where the programs are.
+    /// The cgroup or PID namespace of the programs.
     pub(crate) boundary: Boundary,
 }
 

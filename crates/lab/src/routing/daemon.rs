@@ -66,7 +66,7 @@ pub enum DaemonError {
         router: String,
         /// The program that refuses.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// A daemon did not start.
@@ -76,7 +76,7 @@ pub enum DaemonError {
         router: String,
         /// The suite of daemons.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// Its files could not be made.
@@ -84,7 +84,7 @@ pub enum DaemonError {
     Files {
         /// The router.
         router: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

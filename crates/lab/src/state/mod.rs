@@ -106,7 +106,7 @@ pub enum ClaimError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -161,7 +161,7 @@ pub enum DownError {
         name: String,
         /// The process.
         pid: i32,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// Another user owns the directory.
@@ -172,7 +172,7 @@ pub enum DownError {
     Directory {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -61,7 +61,7 @@ pub enum UplinkError {
         uplink: String,
         /// The port.
         listen: ListenAt,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A program failed.
@@ -71,7 +71,7 @@ pub enum UplinkError {
         uplink: String,
         /// The program.
         program: &'static str,
-        /// What it said.
+        /// Its error output.
         text: String,
     },
     /// The kernel refused a step.
@@ -79,7 +79,7 @@ pub enum UplinkError {
     Step {
         /// The uplink.
         uplink: String,
-        /// What was done.
+        /// The step that failed.
         step: &'static str,
         /// Why it failed.
         source: io::Error,

@@ -1,75 +1,56 @@
 //! Results of labs that can be reproduced from their file alone: with the version, the seed, the
-//! network and the machine; and audits as JUnit XML, for continuous integration.
+//! network and the machine; and audits as tests, for continuous integration.
 
 use crate::{DEFAULT_SEED, Loaded};
 use fastpath_audit::{Audit, Judgement, Pair};
 use fastpath_measure::this_machine;
+use fastpath_record::{Origin, TestCase, TestOutcome, TestSuite};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::fmt::Write;
 
-/// Returns where a result comes from: `version`, `seed`, `spec` (the resolved network in the
-/// canonical form, which `fastpath` reads again as `.json`) and `machine`.
-pub fn origin(network: &Loaded, seed: Option<u64>) -> Value {
+/// Returns where the runs of a network come from.
+pub fn of(network: &Loaded, seed: Option<u64>) -> Origin {
     let topology = &network.spec.topology;
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "seed": seed.or(topology.seed).unwrap_or(DEFAULT_SEED),
-        "spec": fastpath_spec::describe(topology).to_json(),
-        "machine": this_machine(),
-    })
+    Origin {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        seed: seed.or(topology.seed).unwrap_or(DEFAULT_SEED),
+        spec: Some(fastpath_spec::describe(topology).to_json()),
+        machine: Some(this_machine()),
+    }
 }
 
 /// Returns a result as JSON, with its origin as `run`.
 ///
 /// # Panics
 /// If the result is not a JSON object.
-pub fn with_origin(result: &impl Serialize, origin: &Value) -> Value {
+pub fn with_origin(result: &impl Serialize, origin: &Origin) -> Value {
     let mut value = serde_json::to_value(result).expect("a result is plain data");
-    value.as_object_mut().expect("a result is an object").insert("run".to_owned(), origin.clone());
+    value.as_object_mut().expect("a result is an object").insert("run".to_owned(), json!(origin));
     value
 }
 
-/// Returns an audit as JUnit XML: a test case for each figure of each pair of hosts. Figures that
-/// are not judged are skipped.
-pub fn junit(audit: &Audit) -> String {
-    let mut cases = String::new();
-    let (mut tests, mut failures, mut skipped) = (0, 0, 0);
+/// Returns an audit as tests: one for each figure of each pair of hosts, and one for the frame
+/// accounting. Figures that are not judged are skipped.
+pub fn tests(audit: &Audit) -> TestSuite {
+    let case =
+        |name: String, outcome: TestOutcome, found: String| TestCase { class: "audit", name, outcome, found };
+    let mut cases = Vec::new();
     for pair in &audit.pairs {
-        for (figure, judgement, text) in figures(pair) {
-            tests += 1;
-            let name = escaped(&format!("{} → {}: {figure}", pair.from, pair.to));
-            let result = match judgement {
-                Judgement::Pass => String::new(),
-                Judgement::Fail => {
-                    failures += 1;
-                    format!("<failure message=\"{}\"/>", escaped(&text))
-                }
-                Judgement::Shown => {
-                    skipped += 1;
-                    "<skipped message=\"not judged\"/>".to_owned()
-                }
+        for (figure, judgement, found) in figures(pair) {
+            let outcome = match judgement {
+                Judgement::Pass => TestOutcome::Passed,
+                Judgement::Fail => TestOutcome::Failed(found.clone()),
+                Judgement::Shown => TestOutcome::Skipped("not judged".to_owned()),
             };
-            let text = escaped(&text);
-            _ = writeln!(
-                cases,
-                "  <testcase classname=\"audit\" name=\"{name}\">{result}<system-out>{text}</system-out></testcase>"
-            );
+            cases.push(case(format!("{} → {}: {figure}", pair.from, pair.to), outcome, found));
         }
     }
-    tests += 1;
     let balances = match audit.accounting.balances() {
-        true => "",
-        false => {
-            failures += 1;
-            "<failure message=\"in is not delivered + dropped + held\"/>"
-        }
+        true => TestOutcome::Passed,
+        false => TestOutcome::Failed("in is not delivered + dropped + held".to_owned()),
     };
-    _ = writeln!(cases, "  <testcase classname=\"audit\" name=\"frame accounting\">{balances}</testcase>");
-    format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"fastpath audit\" tests=\"{tests}\" \
-         failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\">\n{cases}</testsuite>\n"
-    )
+    cases.push(case("frame accounting".to_owned(), balances, String::new()));
+    TestSuite { name: "fastpath audit".to_owned(), cases }
 }
 
 /// The figures of a pair: their names, judgements, and what was expected and measured.
@@ -94,32 +75,14 @@ fn figures(pair: &Pair) -> [(&'static str, Judgement, String); 4] {
     ]
 }
 
-/// Returns a text for XML (1.0, §2.4). Characters that XML forbids become U+FFFD.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            control if control.is_control() || matches!(control, '\u{fffe}' | '\u{ffff}') => {
-                out.push('\u{fffd}')
-            }
-            other => out.push(other),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
-mod tests {
+mod test {
     use super::*;
     use fastpath_audit::{AuditVerdict, LossFigures, RateFigures, Rtt};
     use fastpath_engine::FrameAccounting;
 
     #[test]
-    fn each_figure_is_a_test_case_and_names_are_escaped() {
+    fn each_figure_is_a_test() {
         let rate = |judgement| RateFigures { expected: None, observed: None, judgement };
         let pair = Pair {
             from: "<a>\u{1b}".to_owned(),
@@ -152,7 +115,7 @@ mod tests {
             notes: Vec::new(),
             verdict: AuditVerdict::Fail,
         };
-        let xml = junit(&audit);
+        let xml = tests(&audit).xml();
         assert!(xml.contains("tests=\"5\" failures=\"1\" errors=\"0\" skipped=\"1\""), "{xml}");
         assert!(
             xml.contains("name=\"&lt;a&gt;\u{fffd} → b&quot;: RTT\"><failure message=\"expected 20.000 ms"),

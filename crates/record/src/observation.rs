@@ -1,6 +1,6 @@
-//! Records as a model reads them: numbers and words by name, without provenance.
+//! Measurements as models and simulations read them: numbers and words by name.
 
-use crate::record::Record;
+use crate::measurement::Measurement;
 use fastpath_model::Table;
 use fastpath_model::fcs::{self, Fcs};
 use fastpath_model::platform::Platform;
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The part of a [`Record`] that models and simulations use. A line that lacks the provenance can
+/// The part of a [`Measurement`] that models and simulations use. A line that lacks the provenance can
 /// be read too.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
-pub struct Measurement {
+pub struct Observation {
     /// What was measured: `host`, `pipeline`, `latency`, `operations`.
     #[serde(default)]
     pub kind: String,
@@ -26,7 +26,7 @@ pub struct Measurement {
     /// What was found, by name with the unit last.
     #[serde(default)]
     pub results: Map<String, Value>,
-    /// The platform, in records of kind `host`.
+    /// The platform, in measurements of kind `host`.
     #[serde(default)]
     pub platform: Option<Platform>,
 }
@@ -38,7 +38,7 @@ pub(crate) struct MeasuredOn {
     pub(crate) machine: MachineName,
 }
 
-/// The machine that a record is about.
+/// The machine that a measurement is about.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(default)]
 pub struct MachineName {
@@ -54,11 +54,11 @@ impl Default for MachineName {
     }
 }
 
-/// Why a table cannot be made of records.
+/// Why observations cannot be read, or make no table.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum MeasurementError {
-    /// A line is not a record.
+pub enum ObservationError {
+    /// A line is not a measurement.
     #[error("line {line}: not a record (one JSON object): {source}")]
     NotARecord {
         /// The line, from 1.
@@ -66,48 +66,48 @@ pub enum MeasurementError {
         /// The JSON reader's message.
         source: serde_json::Error,
     },
-    /// A field of a record is missing or wrong.
+    /// A field is missing or wrong.
     #[error("record of kind {kind}: {source}")]
     Field {
-        /// The kind of the record.
+        /// The kind of the measurement.
         kind: String,
         /// The JSON reader's message.
         source: serde_json::Error,
     },
-    /// No record has parameters or results.
+    /// None has parameters or results.
     #[error("no record with `parameters` and `results`: measure with `fastpath measure`")]
     Nothing,
-    /// A table cannot be made of the records.
+    /// They make no table.
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-impl Measurement {
-    /// Reads JSON lines, one record each. Empty lines are skipped.
+impl Observation {
+    /// Reads JSON lines, one measurement each. Empty lines are skipped.
     ///
     /// # Errors
-    /// [`MeasurementError::NotARecord`] for a line that is not a record.
-    pub fn parse(text: &str) -> Result<Vec<Measurement>, MeasurementError> {
+    /// [`ObservationError::NotARecord`] for a line that is not a measurement.
+    pub fn parse(text: &str) -> Result<Vec<Observation>, ObservationError> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let measurement = |(i, line)| {
-            serde_json::from_str(line).map_err(|source| MeasurementError::NotARecord { line: i + 1, source })
+        let observation = |(i, line)| {
+            serde_json::from_str(line).map_err(|source| ObservationError::NotARecord { line: i + 1, source })
         };
-        lines.map(measurement).collect()
+        lines.map(observation).collect()
     }
 
-    /// Builds the table of all measurements of the first one's kind: a row for each, a column for
+    /// Builds the table of all observations of the first one's kind: a row for each, a column for
     /// each number or word among the first one's parameters and results.
     ///
     /// # Errors
-    /// [`MeasurementError`] when there is no column, or too many rows.
-    pub fn table(all: &[Measurement]) -> Result<Table, MeasurementError> {
-        let first = all.first().ok_or(MeasurementError::Nothing)?;
+    /// [`ObservationError`] when there is no column, or too many rows.
+    pub fn table(all: &[Observation]) -> Result<Table, ObservationError> {
+        let first = all.first().ok_or(ObservationError::Nothing)?;
         let names: Vec<String> = first.scalars().into_keys().collect();
         if names.is_empty() {
-            return Err(MeasurementError::Nothing);
+            return Err(ObservationError::Nothing);
         }
-        let rows = all.iter().filter(|m| m.kind == first.kind).map(|measurement| {
-            let mut scalars = measurement.scalars();
+        let rows = all.iter().filter(|m| m.kind == first.kind).map(|observation| {
+            let mut scalars = observation.scalars();
             names.iter().map(|name| scalars.remove(name)).collect()
         });
         Ok(Table::from_rows(names.clone(), rows.collect())?)
@@ -127,18 +127,18 @@ impl Measurement {
         let mut scalars: BTreeMap<String, Scalar> =
             self.parameters.iter().chain(&self.results).filter_map(scalar).collect();
         if self.kind == "pipeline" {
-            // Frame sizes of pipelines never count the FCS; older records do not say so.
+            // Frame sizes of pipelines never count the FCS; older ones do not say so.
             scalars.entry(fcs::COLUMN.to_owned()).or_insert_with(|| Scalar::Word(Fcs::Without.to_string()));
         }
         scalars
     }
 }
 
-impl From<Record> for Measurement {
-    fn from(record: Record) -> Measurement {
-        let Record { kind, provenance, parameters, results, platform } = record;
+impl From<Measurement> for Observation {
+    fn from(measurement: Measurement) -> Observation {
+        let Measurement { kind, provenance, parameters, results, platform } = measurement;
         let machine = MachineName { name: provenance.machine.name, cpu: provenance.machine.cpu };
-        Measurement { kind, provenance: MeasuredOn { machine }, parameters, results, platform }
+        Observation { kind, provenance: MeasuredOn { machine }, parameters, results, platform }
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
             {"kind":"host","results":{"x":1}}
 
             {"kind":"pipeline","parameters":{"p":128,"h":2,"program":"c"},"results":{"T_ns":51.5}}"#;
-        let table = Measurement::table(&Measurement::parse(text).unwrap()).unwrap();
+        let table = Observation::table(&Observation::parse(text).unwrap()).unwrap();
         assert_eq!(table.names(), ["T_ns", "fcs", "h", "p", "program"]);
         assert_eq!(table.texts("program").unwrap(), ["a, b", "c"]);
         assert_eq!(table.texts("fcs").unwrap(), ["without", "without"]);
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn text_that_holds_no_record_is_refused_with_its_line() {
-        let error = Measurement::parse("{\"kind\":\"x\"}\nx").unwrap_err().to_string();
+        let error = Observation::parse("{\"kind\":\"x\"}\nx").unwrap_err().to_string();
         assert!(error.starts_with("line 2: not a record"), "{error}");
-        let none = Measurement::table(&Measurement::parse("{}").unwrap()).unwrap_err().to_string();
+        let none = Observation::table(&Observation::parse("{}").unwrap()).unwrap_err().to_string();
         assert!(none.starts_with("no record with `parameters`"), "{none}");
     }
 }

@@ -1,8 +1,8 @@
-//! Writes a record.
+//! Writes the record of a run.
 
 use super::events::events;
-use super::{DROPPED, EVENT_COLUMNS, EVENTS, FLOW_COLUMNS, FLOWS, FORMAT, LINK_COLUMNS, LINKS, RUN};
-use crate::{Error, Result};
+use super::{DROPPED, EVENT_COLUMNS, EVENTS, FLOW_COLUMNS, FLOWS, LINK_COLUMNS, LINKS, RUN, head};
+use crate::{Origin, RecordError};
 use fastpath_link::{Counters, DropReason};
 use fastpath_net::flows::FlowKey;
 use fastpath_net::sample::Sample;
@@ -14,9 +14,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// The writer of a record. Rows are for what has changed: a direction or flow without a row in an
+/// Writes the record of a run. Rows are for what has changed: a direction or flow without a row in an
 /// interval moved nothing.
-pub struct RecordWriter {
+pub struct RunWriter {
     directory: PathBuf,
     run: Map<String, Value>,
     /// By pipe: link and node it leads from, its counters, and whether its last row showed a queue.
@@ -36,30 +36,27 @@ struct PipeRow {
     had_queue: bool,
 }
 
-impl RecordWriter {
-    /// Creates the directory, in which no record may be, and the files. `origin` says where the run
-    /// comes from ([`crate::run_record::origin`]).
+impl RunWriter {
+    /// Creates the directory, in which no record may be, and the files.
     ///
     /// # Errors
-    /// [`Error::Argument`] if the directory has a record, [`Error::File`] if it cannot be written.
+    /// [`RecordError::Content`] if the directory has a record, [`RecordError::File`] if it cannot be written.
     pub fn create(
         directory: &Path,
         topology: &Topology,
-        origin: &Value,
+        origin: &Origin,
         interval: Duration,
-    ) -> Result<RecordWriter> {
-        fs::create_dir_all(directory).map_err(Error::file(directory))?;
+    ) -> Result<RunWriter, RecordError> {
+        fs::create_dir_all(directory).map_err(RecordError::file(directory))?;
         if directory.join(RUN).exists() {
-            let directory = directory.display();
-            return Err(Error::Argument(format!(
-                "{directory}: there is a record already; name another directory"
-            )));
+            let what = "there is a record already; name another directory";
+            return Err(RecordError::content(directory, what));
         }
-        let table = |name: &str, columns: Vec<String>| -> Result<csv::Writer<BufWriter<File>>> {
+        let table = |name: &str, columns: Vec<String>| -> Result<csv::Writer<BufWriter<File>>, RecordError> {
             let path = directory.join(name);
-            let file = File::create(&path).map_err(Error::file(&path))?;
+            let file = File::create(&path).map_err(RecordError::file(&path))?;
             let mut table = csv::Writer::from_writer(BufWriter::new(file));
-            table.write_record(&columns).map_err(|error| Error::file(&path)(error.into()))?;
+            table.write_record(&columns).map_err(|error| RecordError::file(&path)(error.into()))?;
             Ok(table)
         };
         let owned = |columns: &[&str]| columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -72,10 +69,11 @@ impl RecordWriter {
             late: 0,
             had_queue: false,
         };
-        let mut run = origin.as_object().cloned().unwrap_or_default();
-        run.insert("format".to_owned(), FORMAT.into());
+        let Ok(Value::Object(mut run)) = serde_json::to_value(origin) else {
+            panic!("{origin:?} is plain data")
+        };
         run.insert("interval_s".to_owned(), interval.as_secs_f64().into());
-        let writer = RecordWriter {
+        let writer = RunWriter {
             directory: directory.to_owned(),
             run,
             pipes: topology.links.iter().flat_map(|link| [(link, 0), (link, 1)]).map(pipe).collect(),
@@ -155,32 +153,31 @@ impl RecordWriter {
     /// further values of `run.json`.
     ///
     /// # Errors
-    /// [`Error::File`] if a file cannot be written.
-    pub fn finish(mut self, changes: &Value, more: Map<String, Value>) -> Result<()> {
+    /// [`RecordError::File`] if a file cannot be written.
+    pub fn finish(mut self, changes: &Value, more: Map<String, Value>) -> Result<(), RecordError> {
         let last_s = self.last.as_secs_f64();
         let none = Value::Null;
         let events = events(self.run.get("spec").unwrap_or(&none), changes, last_s);
-        self.flush().map_err(Error::file(&self.directory))?;
+        self.flush().map_err(RecordError::file(&self.directory))?;
         let path = self.directory.join(EVENTS);
-        let wrong = |error: csv::Error| Error::file(&path)(error.into());
+        let wrong = |error: csv::Error| RecordError::file(&path)(error.into());
         let mut table = csv::Writer::from_path(&path).map_err(wrong)?;
         table.write_record(EVENT_COLUMNS).map_err(wrong)?;
         for (at, text) in &events {
             table.write_record([format!("{at:.6}").as_str(), &*printable(text)]).map_err(wrong)?;
         }
-        table.flush().map_err(Error::file(&path))?;
+        table.flush().map_err(RecordError::file(&path))?;
         self.run.extend(more);
         self.write_run(Some(last_s))
     }
 
-    fn write_run(&self, duration_s: Option<f64>) -> Result<()> {
+    fn write_run(&self, duration_s: Option<f64>) -> Result<(), RecordError> {
         let mut run = self.run.clone();
         if let Some(duration_s) = duration_s {
             run.insert("duration_s".to_owned(), json!(duration_s));
         }
         let path = self.directory.join(RUN);
-        let text = serde_json::to_string_pretty(&Value::Object(run)).expect("plain data");
-        fs::write(&path, text + "\n").map_err(Error::file(&path))
+        fs::write(&path, head::text(run)).map_err(RecordError::file(&path))
     }
 }
 

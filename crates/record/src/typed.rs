@@ -1,21 +1,21 @@
-//! The records that a simulated machine and program are made of, typed. Fields that a simulation
-//! does not need are not read.
+//! The measurements that a simulated machine and program are made of, typed. Fields that a
+//! simulation does not need are not read.
 
-use crate::measurement::{MachineName, Measurement, MeasurementError};
+use crate::observation::{MachineName, Observation, ObservationError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A record of kind `host`: the machine it is about.
+/// A measurement of kind `host`: the machine it is about.
 #[derive(Clone, PartialEq, Debug)]
-pub struct HostRecord {
+pub struct HostMeasurement {
     /// The machine.
     pub machine: MachineName,
     /// What was measured.
     pub results: HostResults,
 }
 
-/// The results of a record of kind `host`.
+/// The results of a measurement of kind `host`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct HostResults {
     /// Integer score of each core, iterations/s.
@@ -51,16 +51,16 @@ pub struct RecordedLatency {
     pub ns: f64,
 }
 
-/// A record of kind `pipeline`: a point of a grid.
+/// A measurement of kind `pipeline`: a point of a grid.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PipelineRecord {
+pub struct PipelineMeasurement {
     /// The settings.
     pub parameters: PipelineParameters,
     /// What was measured.
     pub results: PipelineResults,
 }
 
-/// The settings of a record of kind `pipeline`.
+/// The settings of a measurement of kind `pipeline`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct PipelineParameters {
     /// The program of the device.
@@ -71,13 +71,13 @@ pub struct PipelineParameters {
     /// Steps of parsing and hashing per packet.
     #[serde(default)]
     pub h: u64,
-    /// Number of cores; older records do not say: one.
+    /// Number of cores; older measurements do not say: one.
     pub cores: Option<u64>,
     /// Number of emulated links.
     pub links: Option<u64>,
 }
 
-/// The results of a record of kind `pipeline`.
+/// The results of a measurement of kind `pipeline`.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct PipelineResults {
     /// The cost of each stage, in order.
@@ -94,34 +94,34 @@ pub struct RecordedStage {
     pub ns: f64,
 }
 
-impl Measurement {
-    /// Returns a record of kind `host`; `None` for another kind.
+impl Observation {
+    /// Returns a measurement of kind `host`; `None` for another kind.
     ///
     /// # Errors
-    /// [`MeasurementError::Field`] for a field that is missing or wrong.
-    pub fn host(&self) -> Result<Option<HostRecord>, MeasurementError> {
+    /// [`ObservationError::Field`] for a field that is missing or wrong.
+    pub fn host(&self) -> Result<Option<HostMeasurement>, ObservationError> {
         if self.kind != "host" {
             return Ok(None);
         }
         let results = self.typed(&self.results)?;
-        Ok(Some(HostRecord { machine: self.provenance.machine.clone(), results }))
+        Ok(Some(HostMeasurement { machine: self.provenance.machine.clone(), results }))
     }
 
-    /// Returns a record of kind `pipeline`; `None` for another kind.
+    /// Returns a measurement of kind `pipeline`; `None` for another kind.
     ///
     /// # Errors
-    /// [`MeasurementError::Field`] for a field that is missing or wrong.
-    pub fn pipeline(&self) -> Result<Option<PipelineRecord>, MeasurementError> {
+    /// [`ObservationError::Field`] for a field that is missing or wrong.
+    pub fn pipeline(&self) -> Result<Option<PipelineMeasurement>, ObservationError> {
         if self.kind != "pipeline" {
             return Ok(None);
         }
         let (parameters, results) = (self.typed(&self.parameters)?, self.typed(&self.results)?);
-        Ok(Some(PipelineRecord { parameters, results }))
+        Ok(Some(PipelineMeasurement { parameters, results }))
     }
 
-    fn typed<T: DeserializeOwned>(&self, fields: &Map<String, Value>) -> Result<T, MeasurementError> {
+    fn typed<T: DeserializeOwned>(&self, fields: &Map<String, Value>) -> Result<T, ObservationError> {
         serde_json::from_value(Value::Object(fields.clone()))
-            .map_err(|source| MeasurementError::Field { kind: self.kind.clone(), source })
+            .map_err(|source| ObservationError::Field { kind: self.kind.clone(), source })
     }
 }
 
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_typed_by_their_kind_and_a_wrong_field_is_named() {
-        let read = |line: &str| Measurement::parse(line).unwrap().remove(0);
+    fn measurements_are_typed_by_their_kind_and_a_wrong_field_is_named() {
+        let read = |line: &str| Observation::parse(line).unwrap().remove(0);
         let host = read(
             r#"{"kind":"host","provenance":{"machine":{"name":"m","cpu":"c","cores":2}},
             "results":{"score_per_core":[1,2],"caches":[{"level":1,"fits_bytes":1024,"ns":1.5,"confidence":1}],"latency":[]}}"#
@@ -139,13 +139,13 @@ mod tests {
                 .as_str(),
         );
         assert_eq!(host.pipeline().unwrap(), None);
-        let HostRecord { machine, results } = host.host().unwrap().unwrap();
+        let HostMeasurement { machine, results } = host.host().unwrap().unwrap();
         assert_eq!((machine.name.as_str(), results.score_per_core.len()), ("m", 2));
         assert_eq!(results.caches[0].exceeds_bytes, None);
         let old = read(
             r#"{"kind":"pipeline","parameters":{"program":"emulate","size":64,"links":9},"results":{"T_ns":1}}"#,
         );
-        let PipelineRecord { parameters, results } = old.pipeline().unwrap().unwrap();
+        let PipelineMeasurement { parameters, results } = old.pipeline().unwrap().unwrap();
         assert_eq!((parameters.p, parameters.cores, parameters.links), (64.0, None, Some(9)));
         assert_eq!(results.stages, []);
         let wrong = read(r#"{"kind":"pipeline","parameters":{"program":"netcope"},"results":{}}"#);

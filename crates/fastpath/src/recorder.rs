@@ -1,12 +1,12 @@
 //! Records a running lab: a thread that takes a sample in every interval. The network never waits
 //! for it; when the disk is full the record ends, and the network goes on.
 
-use super::write::RecordWriter;
 use crate::{Error, Result};
 use fastpath_engine::Notice;
 use fastpath_lab::Lab;
+use fastpath_record::{Origin, RunWriter};
 use fastpath_units::Duration;
-use serde_json::{Map, Value};
+use serde_json::Map;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ pub struct Recorder {
     directory: PathBuf,
     /// Dropped to end the thread.
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<(RecordWriter, io::Result<()>)>>,
+    thread: Option<JoinHandle<(RunWriter, io::Result<()>)>>,
 }
 
 impl Recorder {
     /// Starts to record a lab into a directory. `origin` says where the run comes from
-    /// ([`crate::run_record::origin`]). A disk that fills is said on standard error at once.
+    /// ([`crate::origin::of`]). A disk that fills is said on standard error at once.
     ///
     /// # Errors
     /// [`Error::Argument`] for an interval below a millisecond; otherwise as for
-    /// [`RecordWriter::create`].
-    pub fn start(directory: &Path, origin: &Value, lab: &Lab, interval: Duration) -> Result<Recorder> {
+    /// [`RunWriter::create`].
+    pub fn start(directory: &Path, origin: &Origin, lab: &Lab, interval: Duration) -> Result<Recorder> {
         if interval < INTERVAL_MIN {
             return Err(Error::Argument(format!(
                 "--record-interval {interval}: write at least {INTERVAL_MIN}"
@@ -42,7 +42,7 @@ impl Recorder {
         }
         let Some(sampler) = lab.sampler() else { return Err(Error::argument("the network has ended")) };
         let notice = Notice::to_stderr();
-        let mut writer = RecordWriter::create(directory, &sampler.topology(), origin, interval)?;
+        let mut writer = RunWriter::create(directory, &sampler.topology(), origin, interval)?;
         let (stop, stopped) = channel::<()>();
         let path = directory.to_owned();
         let work = move || {
@@ -85,7 +85,7 @@ impl Recorder {
         written.map_err(Error::file(&self.directory))?;
         let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let more = Map::from_iter([("command".to_owned(), command.into())]);
-        writer.finish(&lab.changes(), more)
+        Ok(writer.finish(&lab.changes(), more)?)
     }
 }
 

@@ -1,27 +1,24 @@
-//! The record of a run: a directory with time series of links and flows, and with what is needed to
-//! repeat the run. `docs/reference/run-records.md` describes the files; this module alone reads and
-//! writes them.
+//! Runs: a directory with `run.json`, which says where the run comes from, and, if it was recorded
+//! over time, with time series of links and flows. `docs/reference/run-records.md` describes the
+//! files.
 //!
 //! ```text
-//!  lab ──Sample, every interval──▶ Recorder (a thread) ──▶ DIR ──▶ RunRecord ──▶ plot.rs: a report
+//!  lab ── a Sample in every interval ─▶ RunWriter ──┐
+//!                                                   ├─▶ DIR/run.json, *.csv ─▶ Run::read
+//!  experiment ── a Repetition ──────────────────────┘
 //! ```
 
 mod events;
-mod plot;
+mod head;
 mod read;
-#[cfg(target_os = "linux")]
-mod recorder;
 mod write;
 
-pub use plot::report_of_runs;
-pub use read::{FlowSeries, LinkSeries, RunRecord, TimedText};
-#[cfg(target_os = "linux")]
-pub use recorder::Recorder;
-pub use write::RecordWriter;
+pub use read::{FlowSeries, LinkSeries, Run, RunSeries, TimedText};
+pub use write::RunWriter;
 
 /// The version of the format. It changes when a reader of the older one would misread the files.
 const FORMAT: u64 = 1;
-/// The file that makes a directory a record.
+/// The file that makes a directory the record of a run.
 const RUN: &str = "run.json";
 const LINKS: &str = "links.csv";
 const FLOWS: &str = "flows.csv";

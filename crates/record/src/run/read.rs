@@ -1,19 +1,27 @@
-//! Reads a record.
+//! Reads the record of a run.
 
-use super::{DROPPED, EVENTS, FLOWS, FORMAT, LINKS, RUN};
-use crate::{Error, Result};
-use serde_json::Value;
+use super::{DROPPED, EVENTS, FLOWS, LINKS, RUN, head};
+use crate::{Origin, RecordError, Repetition};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// The record of a run.
+/// A run, as its record has it.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct RunRecord {
+pub struct Run {
     /// The name of the directory.
     pub name: String,
-    /// `run.json`: format, version, seed, spec, machine, …
-    pub run: Value,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What was recorded over time, if anything was.
+    pub series: Option<RunSeries>,
+    /// The run as a repetition of an experiment, if it is one.
+    pub repetition: Option<Repetition>,
+}
+
+/// A run over time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunSeries {
     /// The interval of samples, in seconds.
     pub interval_s: f64,
     /// The time of the last sample, in seconds.
@@ -60,60 +68,64 @@ pub struct TimedText {
     pub text: String,
 }
 
-impl RunRecord {
-    /// Reads a record.
+impl Run {
+    /// Reads the record of a run: its directory, or the `run.json` in it.
     ///
     /// # Errors
-    /// [`Error::Argument`] if the directory has no record, or one of another format;
-    /// [`Error::File`] if a file cannot be read.
-    pub fn read(directory: &Path) -> Result<RunRecord> {
+    /// [`RecordError::Content`] if there is no record, or one of another format;
+    /// [`RecordError::File`] if a file cannot be read.
+    pub fn read(path: &Path) -> Result<Run> {
+        let directory = match path.parent() {
+            _ if path.is_dir() => path,
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
         let path = directory.join(RUN);
         if !path.is_file() {
-            let directory = directory.display();
-            return Err(Error::Argument(format!(
-                "{directory}: not a record (no {RUN}): record a run with `fastpath lab run … --record DIR`"
-            )));
+            return Err(RecordError::content(directory, no_record(directory)));
         }
-        let text = fs::read_to_string(&path).map_err(Error::file(&path))?;
-        let wrong = |what: &str| Error::Argument(format!("{}: {what}", path.display()));
-        let run: Value = serde_json::from_str(&text).map_err(|error| wrong(&error.to_string()))?;
-        match run["format"].as_u64() {
-            Some(FORMAT) => {}
-            Some(other) => {
-                let version = run["version"].as_str().unwrap_or("another version");
-                return Err(wrong(&format!(
-                    "format {other} is of fastpath {version}; this version reads {FORMAT}"
-                )));
-            }
-            None => return Err(wrong("not a record: it has no format")),
-        }
-        let mut record = RunRecord {
-            name: name_of(directory),
-            interval_s: run["interval_s"].as_f64().ok_or_else(|| wrong("it has no interval_s"))?,
-            ..RunRecord::default()
-        };
+        let text = fs::read_to_string(&path).map_err(RecordError::file(&path))?;
+        let head = head::read(&text).map_err(|what| RecordError::content(&path, what))?;
+        let series =
+            head.interval_s.map(|interval_s| RunSeries::read(directory, interval_s, head.duration_s));
+        let (origin, repetition) = (head.origin, head.repetition);
+        Ok(Run { name: name_of(directory), origin, series: series.transpose()?, repetition })
+    }
+}
+
+/// What to say of a directory without a run.
+fn no_record(directory: &Path) -> String {
+    if directory.join("runs").is_dir() {
+        let first = directory.join("runs/0000");
+        return format!("the directory of an experiment: name its runs, for example {}", first.display());
+    }
+    format!("not a record (no {RUN}): record a run with `fastpath lab run … --record DIR`")
+}
+
+impl RunSeries {
+    fn read(directory: &Path, interval_s: f64, duration_s: Option<f64>) -> Result<RunSeries> {
+        let mut read = RunSeries { interval_s, ..RunSeries::default() };
         let mut last = 0f64;
         for (keys, times, columns) in series(&directory.join(LINKS), &["link", "from"])? {
             let [link, from] = <[String; 2]>::try_from(keys).expect("as many as asked for");
             last = times.last().map_or(last, |time| last.max(*time));
-            record.links.push(LinkSeries { link, from, times, columns });
+            read.links.push(LinkSeries { link, from, times, columns });
         }
         for (keys, times, columns) in series(&directory.join(FLOWS), &["flow"])? {
             let [flow] = <[String; 1]>::try_from(keys).expect("as many as asked for");
-            record.flows.push(FlowSeries { flow, times, columns });
+            read.flows.push(FlowSeries { flow, times, columns });
         }
         let events = directory.join(EVENTS);
         // A run that was killed has none.
         if events.is_file() {
-            let broken = |error: csv::Error| Error::Argument(format!("{}: {error}", events.display()));
+            let broken = |error: csv::Error| RecordError::content(&events, error.to_string());
             for row in csv::Reader::from_path(&events).map_err(broken)?.deserialize() {
                 let (at_s, text) = row.map_err(broken)?;
-                record.events.push(TimedText { at_s, text });
+                read.events.push(TimedText { at_s, text });
             }
         }
-        record.duration_s = run["duration_s"].as_f64().unwrap_or(last);
-        record.run = run;
-        Ok(record)
+        read.duration_s = duration_s.unwrap_or(last);
+        Ok(read)
     }
 }
 
@@ -139,12 +151,13 @@ fn name_of(directory: &Path) -> String {
         .map_or_else(|| directory.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
+type Result<T> = std::result::Result<T, RecordError>;
 type KeyedRows = (Vec<String>, Vec<f64>, BTreeMap<String, Vec<f64>>);
 
 /// Reads a table, and splits its rows by the columns `keys`. A last row that was cut is left out.
 fn series(path: &Path, keys: &[&str]) -> Result<Vec<KeyedRows>> {
-    let wrong = |what: String| Error::Argument(format!("{}: {what}", path.display()));
-    let file = File::open(path).map_err(Error::file(path))?;
+    let wrong = |what: String| RecordError::content(path, what);
+    let file = File::open(path).map_err(RecordError::file(path))?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
     let titles = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
     let place = |name: &str| {

@@ -1,12 +1,11 @@
-//! Records: the results of a measurement, with what is needed to judge them. One JSON object per
-//! line.
+//! Measurements: results, with what is needed to judge them. One JSON object per line.
 //!
 //! ```text
 //!  { "kind": "pipeline", "provenance": { machine, tool, command line, seed, n, disturbance },
 //!    "parameters": { "p": 64, "h": 10 }, "results": { "T_ns": 91.2 }, "platform": { … } }
 //! ```
 //!
-//! Reports are made of records. Models are fitted to the numbers in `parameters` and `results`.
+//! Reports are made of measurements. Models are fitted to the numbers in `parameters` and `results`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,7 +16,7 @@ const UNIX_S_MAX: u64 = 253_402_300_799;
 
 /// One measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct Measurement {
     /// What was measured: `host`, `pipeline`, `latency`, `operations`.
     pub kind: String,
     /// Where, when and with what it was made.
@@ -26,12 +25,12 @@ pub struct Record {
     pub parameters: Map<String, Value>,
     /// The results, by name with the unit last.
     pub results: Map<String, Value>,
-    /// The platform as models see it, in records of kind `host`.
+    /// The platform as models see it, in measurements of kind `host`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<fastpath_model::platform::Platform>,
 }
 
-/// Where, when and with what a record was made.
+/// Where, when and with what a measurement was made.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Provenance {
     /// The machine.
@@ -76,7 +75,7 @@ pub struct Tool {
     pub optimised: Optimised,
 }
 
-/// How the program was built.
+/// The optimisation of the program's build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimised {
@@ -117,7 +116,8 @@ impl Tool {
     }
 }
 
-/// Returns the fields of a struct, for [`Record::parameters`] and [`Record::results`]. Panics if
+/// Returns the fields of a struct, for [`Measurement::parameters`] and
+/// [`Measurement::results`]. Panics if
 /// the value is not a struct.
 pub fn fields(of: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(of) {
@@ -130,10 +130,27 @@ pub fn fields(of: &impl Serialize) -> Map<String, Value> {
 mod tests {
     use super::*;
 
+    fn provenance() -> Provenance {
+        Provenance {
+            machine: Machine {
+                name: "m".to_owned(),
+                cpu: "c".to_owned(),
+                cores: 4,
+                kernel: "6.1".to_owned(),
+            },
+            tool: Tool::new("1.0", None),
+            command_line: vec!["fastpath".to_owned()],
+            seed: 7,
+            n: 3,
+            started_unix_s: 1_795_400_000,
+            elapsed_s: 1.5,
+            disturbance: Disturbance::default(),
+        }
+    }
+
     #[test]
     fn any_start_time_has_a_day() {
-        let mut provenance = crate::testing::provenance();
-        provenance.started_unix_s = 1_795_400_000;
+        let mut provenance = provenance();
         assert_eq!(provenance.started(), "Mon, 23 Nov 2026 02:13:20 GMT");
         assert_eq!(provenance.day(), "23 Nov 2026");
         provenance.started_unix_s = u64::MAX;
@@ -141,9 +158,9 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_back_from_its_line() {
-        let provenance = crate::testing::provenance();
-        let record = Record {
+    fn a_measurement_is_read_back_from_its_line() {
+        let provenance = provenance();
+        let record = Measurement {
             kind: "pipeline".to_owned(),
             parameters: fields(&provenance.disturbance),
             provenance,
@@ -152,6 +169,6 @@ mod tests {
         };
         let line = serde_json::to_string(&record).unwrap();
         assert!(!line.contains('\n'));
-        assert_eq!(serde_json::from_str::<Record>(&line).unwrap(), record);
+        assert_eq!(serde_json::from_str::<Measurement>(&line).unwrap(), record);
     }
 }
