@@ -1,9 +1,9 @@
 //! Expectations: bounds that metrics must keep, for tests.
 
-use super::files::RunRecord;
+use super::axis::{Factor, label};
 use super::metric::{Metric, Reduce};
 use super::plan::Experiment;
-use super::vary::{Factor, label};
+use super::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

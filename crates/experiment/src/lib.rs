@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod axis;
 mod evidence;
 mod expect;
 mod files;
@@ -23,7 +24,10 @@ mod live;
 mod metric;
 mod page;
 mod plan;
+mod read;
 mod replay;
+mod run;
+mod step;
 mod summary;
 mod table;
 mod vary;
@@ -32,14 +36,14 @@ pub use expect::{Judged, junit};
 use fastpath::{Error, Result};
 use fastpath_sim::sweep::Shard;
 use files::Directory;
-pub use files::RunRecord;
 pub use plan::Experiment;
-use plan::RunKind;
+pub use run::RunRecord;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use step::RunKind;
 pub use summary::{Comparison, Summary};
 
 /// How an experiment is carried out.

@@ -3,7 +3,8 @@
 use super::evidence::{Counter, Evidence};
 use super::files::SPEC;
 use super::metric::GAUGES;
-use super::plan::{Experiment, RunStep, StepAction};
+use super::plan::Experiment;
+use super::step::{RunStep, StepAction};
 use fastpath::run_report::lost_under_load;
 use fastpath::{Error, Result};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};

@@ -1,7 +1,7 @@
 //! Metrics: numbers that are taken from the evidence of a run.
 
 use super::evidence::{Counter, Evidence};
-use super::plan::{RunKind, StepAction};
+use super::step::{RunKind, StepAction};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,11 +1,11 @@
 //! The page of an experiment: a table and a box plot for each metric.
 
 use super::Findings;
-use super::files::RunRecord;
+use super::axis::label;
 use super::metric::Metric;
 use super::plan::Experiment;
+use super::run::RunRecord;
 use super::table::{titled, with_interval};
-use super::vary::label;
 use fastpath_report::{Axis, Boxed, Chart, Drawing, Grid, Report, Scale, Section};
 
 /// Most conditions that a box plot shows: more have no room for their names.

@@ -2,7 +2,8 @@
 
 use super::evidence::Evidence;
 use super::files::SPEC;
-use super::plan::{Experiment, ReplayInputs};
+use super::plan::Experiment;
+use super::step::ReplayInputs;
 use fastpath::Replay;
 use fastpath::replay::CaptureAt;
 use fastpath::{Error, Result};

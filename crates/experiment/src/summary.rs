@@ -1,8 +1,8 @@
 //! Statistics over repetitions: medians with intervals, and differences between conditions.
 
-use super::files::RunRecord;
+use super::axis::label;
 use super::plan::Experiment;
-use super::vary::label;
+use super::run::RunRecord;
 use fastpath_units::Rng;
 use serde::Serialize;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! The table of all runs, as CSV and Parquet; the tables of a terminal.
 
 use super::Findings;
-use super::files::RunRecord;
+use super::axis::label;
 use super::plan::Experiment;
-use super::vary::label;
+use super::run::RunRecord;
 use fastpath_report::text::{align_left, number, table};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
