@@ -1,41 +1,70 @@
 //! An axis of the matrix: one thing that varies, and its values.
 
+use super::braces::{OWN_WORDS, is_word};
+use fastpath_text::fields::Field;
+use fastpath_text::mistake::Remarks;
 use serde_json::Value;
 
 /// The axis whose values are files of descriptions.
 pub(super) const SPEC: &str = "spec";
-/// The words that commands and files replace beside the names of axes.
-const OWN_WORDS: [&str; 2] = ["seed", "run"];
 
 /// One thing that varies, and its values.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Factor {
     pub(super) name: String,
+    /// Byte offset of the name.
+    pub(super) at: usize,
     pub(super) values: Vec<Value>,
+    /// The byte offset of each value.
+    pub(super) places: Vec<usize>,
 }
 
 impl Factor {
-    pub(super) fn new(name: String, values: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Factor {
-        if values.is_empty() {
-            mistakes.push(format!("matrix: {name} has no value; write a list, such as {name} = [\"codel\"]"));
+    /// Reads the entry of an axis, whose key is at the byte offset `at`.
+    pub(super) fn read(at: usize, field: &Field, remarks: &mut Remarks) -> Factor {
+        let name = field.key.clone();
+        let mut axis = Factor { name, at, values: Vec::new(), places: Vec::new() };
+        let name = &axis.name;
+        if !name.contains('.') && (!is_word(name) || OWN_WORDS.contains(&name.as_str())) {
+            let what = format!("{name} is not the name of an axis");
+            let instead = "write a value of the description, such as \"link.a-b.rate\", or a word that commands \
+                           contain in braces";
+            remarks.mistake(at, what, instead);
         }
-        if !name.contains('.') && (!is_word(&name) || OWN_WORDS.contains(&name.as_str())) {
-            mistakes.push(format!(
-                "matrix: {name} is no name; write a value of the description, such as \"link.a-b.rate\", or a word \
-                 that commands contain in braces"
-            ));
-        }
-        let values: Vec<Value> =
-            values.iter().map(|value| serde_json::to_value(value).expect("TOML is plain data")).collect();
-        for (index, value) in values.iter().enumerate() {
-            if values[..index].contains(value) {
-                mistakes.push(format!("matrix: {name} has {} twice; write each value once", label(value)));
+        let example = if axis.is_spec() { "[\"a.toml\", \"b.toml\"]" } else { "[\"codel\"]" };
+        let Some(elements) = field.elements() else {
+            match field.value {
+                fastpath_text::tree::Tree::Table(_) => {
+                    let what = format!("{name} is a table, not a list");
+                    remarks.mistake(
+                        at,
+                        what,
+                        "write the name of a value in quotes: \"link.a-b.rate\" = [\"8Mbit\"]",
+                    );
+                }
+                _ => field.wrong_kind("a list of values", example, remarks),
             }
+            return axis;
+        };
+        if elements.is_empty() {
+            remarks.mistake(
+                field.at,
+                format!("{name} has no value"),
+                format!("write a list, such as {name} = {example}"),
+            );
         }
-        let axis = Factor { name, values };
-        if axis.is_spec() && axis.values.iter().any(|value| !value.is_string()) {
-            mistakes
-                .push("matrix: a value of spec is no file; write spec = [\"a.toml\", \"b.toml\"]".to_owned());
+        for element in elements {
+            let value = match axis.is_spec() {
+                true => element.text("a.toml", remarks).map(Value::from),
+                false => element.json("\"codel\"", remarks),
+            };
+            let Some(value) = value else { continue };
+            if axis.values.contains(&value) {
+                let what = format!("{} has {} twice", axis.name, label(&value));
+                remarks.mistake(element.at, what, "write each value once");
+            }
+            axis.values.push(value);
+            axis.places.push(element.at);
         }
         axis
     }
@@ -49,12 +78,6 @@ impl Factor {
     pub(super) fn is_word(&self) -> bool {
         !self.name.contains('.') && !self.is_spec()
     }
-}
-
-fn is_word(name: &str) -> bool {
-    let first = name.bytes().next();
-    first.is_some_and(|byte| byte.is_ascii_alphabetic())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// A value as tables and names show it.

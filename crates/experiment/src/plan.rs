@@ -1,10 +1,16 @@
 //! An experiment: what its file says, and the numbers of its runs and conditions.
 
-use super::axis::Factor;
+use super::axis::{Factor, label};
+use super::braces;
 use super::expect::Expectation;
 use super::metric::Metric;
 use super::step::RunKind;
+use fastpath_text::fields::Name;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::Duration;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// An experiment: what varies, what is done, what is measured, what is expected.
@@ -26,7 +32,7 @@ pub struct Experiment {
     pub(super) metrics: Vec<Metric>,
     pub(super) expectations: Vec<Expectation>,
     /// The description, if no axis chooses it.
-    pub(super) spec: Option<String>,
+    pub(super) spec: Option<Name>,
     /// The directory of the file; other files are searched there.
     pub(super) base: PathBuf,
     pub(super) path: PathBuf,
@@ -61,9 +67,35 @@ impl Experiment {
         indices
     }
 
-    /// A mistake of the file as an error.
-    pub(super) fn mistake(&self, what: impl std::fmt::Display) -> String {
-        format!("{}: {what}", self.path.display())
+    /// The values of a run by the names of the axes.
+    pub(super) fn place(&self, run: u64) -> BTreeMap<String, Value> {
+        let condition = self.condition(run);
+        let values = self
+            .axes
+            .iter()
+            .zip(condition)
+            .map(|(axis, index)| (axis.name.clone(), axis.values[index].clone()));
+        values.collect()
+    }
+
+    /// Replaces `{NAME}` by the value of the axis in a run, and `{seed}` and `{run}` by their
+    /// numbers. Other braces stay.
+    pub(super) fn fill(&self, text: &str, run: u64) -> String {
+        let condition = self.condition(run);
+        braces::fill(text, &|word| match word {
+            "seed" => Some(Cow::Owned(self.seed(run).to_string())),
+            "run" => Some(Cow::Owned(run.to_string())),
+            _ => {
+                let axis = self.axes.iter().position(|axis| axis.is_word() && axis.name == word)?;
+                Some(Cow::Owned(label(&self.axes[axis].values[condition[axis]])))
+            }
+        })
+    }
+
+    /// A mistake at a byte offset of the file, with its place: `FILE:LINE:COLUMN: what`.
+    pub(super) fn mistake(&self, at: usize, what: impl std::fmt::Display) -> String {
+        let (line, column) = Remarks::new(&self.text).position(at);
+        fastpath::at(&self.path, &format!("{line}:{column}: {what}"))
     }
 
     /// Identifies the experiment: a change of its file is another experiment.

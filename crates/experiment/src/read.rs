@@ -1,283 +1,377 @@
-//! Reads the file of an experiment (TOML).
+//! Reads the file of an experiment (TOML): every mistake is reported with its place.
 
 use super::axis::Factor;
-use super::expect::Expectation;
+use super::braces::{self, OWN_WORDS};
+use super::expect::{Expectation, Known};
 use super::metric::Metric;
 use super::plan::Experiment;
-use super::step::{ReplayInputs, RunKind, RunStep, StepAction};
-use fastpath::{Error, Result};
+use super::step::{LinkValue, ReplayInputs, RunKind, RunStep, StepAction};
+use fastpath_spec::{change_of_json, keys};
+use fastpath_text::document;
+use fastpath_text::fields::{Field, Fields, Name};
+use fastpath_text::mistake::{Remarks, choice};
 use fastpath_units::Duration;
-use serde::Deserialize;
-use serde_json::Value;
-use std::collections::BTreeMap;
+use serde_json::Map;
 use std::path::Path;
-use std::str::FromStr;
 
 /// Most runs of an experiment.
 const RUNS_MAX: u64 = 1_000_000;
+/// Most tries of a run.
+const ATTEMPTS_MAX: u64 = 1000;
 /// How long a command may take if its step does not say.
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(600);
+/// What to write where the file is not TOML.
+const START: &str = "write TOML: spec = \"FILE\", then [matrix], [[step]] or [replay], [metric.NAME]";
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExperimentFile {
-    name: Option<String>,
-    spec: Option<String>,
-    seeds: Option<Seeds>,
-    attempts: Option<u32>,
-    tolerance: Option<String>,
-    late_share: Option<f64>,
-    #[serde(default)]
-    matrix: BTreeMap<String, Vec<toml::Value>>,
-    #[serde(default)]
-    step: Vec<StepFile>,
-    replay: Option<ReplayInputs>,
-    #[serde(default)]
-    metric: BTreeMap<String, toml::Table>,
-    #[serde(default)]
-    expect: Vec<toml::Table>,
+/// Reads the text of the file at `path`. Returns the experiment, and whether its networks are known:
+/// that the description and the matrix are without mistakes. `None`: the text is not TOML.
+pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Option<(Experiment, bool)> {
+    let document = document::toml(text, "an experiment", START, remarks)?;
+    let mut top = Fields::new("the experiment", 0, &document);
+    let name = top.get("name").and_then(|field| field.text("queues", remarks)).map(str::to_owned);
+    let spec = top.get("spec").and_then(|field| field.name("net.toml", remarks));
+    let seeds_at = top.get("seeds").map_or(0, |field| field.at);
+    let seeds = top.get("seeds").map_or_else(|| vec![1], |field| seeds(&field, remarks));
+    let axes = axes(&mut top, remarks);
+    check_size(&axes, &seeds, seeds_at, remarks);
+    check_spec(spec.as_ref(), top.peek("spec").is_some(), &axes, remarks);
+    let are_networks_known = remarks.is_clean();
+    let attempts = top.get("attempts").and_then(|field| field.whole(1..=ATTEMPTS_MAX, remarks)).unwrap_or(3);
+    let tolerance = top.get("tolerance").and_then(|field| field.quantity("10ms", remarks));
+    let late_share = top.get("late_share").and_then(|field| share(&field, remarks));
+    let mut words = Words { axes: &axes, used: vec![false; axes.len()] };
+    let before = remarks.offsets().len();
+    let mode = mode(&mut top, &mut words, remarks);
+    // The words of a step with a mistake may not have been read.
+    if remarks.offsets().len() == before {
+        words.finish(remarks);
+    }
+    let tables = metric_tables(&mut top, remarks);
+    let names: Vec<String> = tables.iter().map(|(name, _)| name.clone()).collect();
+    let mut metrics: Vec<Metric> =
+        tables.into_iter().filter_map(|(name, fields)| Metric::read(name, fields, &mode, remarks)).collect();
+    metrics.sort_by(|a, b| a.name.cmp(&b.name));
+    let known = Known { names: &names, metrics: &metrics, axes: &axes };
+    let expectations = top.tables("expect", "expect", remarks);
+    let expectations =
+        expectations.into_iter().filter_map(|fields| Expectation::read(fields, &known, remarks)).collect();
+    top.finish(remarks);
+    let plan = Experiment {
+        name: name.unwrap_or_else(|| fastpath::name_of(path)),
+        axes,
+        seeds,
+        attempts: attempts as u32,
+        tolerance: tolerance.unwrap_or(Duration::from_ms(1)),
+        late_share: late_share.unwrap_or(0.01),
+        mode,
+        metrics,
+        expectations,
+        spec,
+        base: path.parent().unwrap_or(Path::new("")).to_owned(),
+        path: path.to_owned(),
+        text: text.to_owned(),
+    };
+    Some((plan, are_networks_known))
 }
 
 /// `seeds = 5` (1 to 5) or `seeds = [7, 11]`.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Seeds {
-    Count(u64),
-    List(Vec<u64>),
+fn seeds(field: &Field, remarks: &mut Remarks) -> Vec<u64> {
+    let Some(elements) = field.elements() else {
+        let count = field.whole(1..=u64::MAX, remarks).unwrap_or(1);
+        return (1..=count.min(RUNS_MAX + 1)).collect();
+    };
+    if elements.is_empty() {
+        remarks.mistake(field.at, "seeds has no seed", "write a number of repetitions, such as seeds = 5");
+    }
+    let mut seeds: Vec<u64> = Vec::new();
+    for element in &elements {
+        let Some(seed) = element.whole(0..=u64::MAX, remarks) else { continue };
+        if seeds.contains(&seed) {
+            remarks.mistake(element.at, format!("the seed {seed} is given twice"), "write each seed once");
+        }
+        seeds.push(seed);
+    }
+    seeds
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StepFile {
-    name: Option<String>,
-    run: Option<Words>,
-    wait: Option<String>,
-    set: Option<BTreeMap<String, Value>>,
-    start: Option<String>,
-    collect: Option<String>,
-    on: Option<String>,
-    #[serde(default)]
-    background: bool,
-    limit: Option<String>,
-    #[serde(default)]
-    may_fail: bool,
+fn share(field: &Field, remarks: &mut Remarks) -> Option<f64> {
+    let share = field.number("0.01", remarks)?;
+    if !(0.0..=1.0).contains(&share) {
+        let what = format!("late_share = {share} is not a share");
+        remarks.mistake(field.at, what, "write a number from 0 to 1, such as 0.01");
+        return None;
+    }
+    Some(share)
+}
+
+/// The axes of `[matrix]`, in the order of their names.
+fn axes(top: &mut Fields, remarks: &mut Remarks) -> Vec<Factor> {
+    let field = top.get("matrix");
+    let example = "{ \"link.a-b.rate\" = [\"8Mbit\", \"16Mbit\"] }";
+    let Some(mut table) = field.and_then(|field| field.table("matrix", example, remarks)) else {
+        return Vec::new();
+    };
+    let mut axes: Vec<Factor> =
+        table.all().into_iter().map(|(at, field)| Factor::read(at, &field, remarks)).collect();
+    axes.sort_by(|a, b| a.name.cmp(&b.name));
+    axes
+}
+
+fn check_size(axes: &[Factor], seeds: &[u64], seeds_at: usize, remarks: &mut Remarks) {
+    let sizes = axes.iter().map(|axis| axis.values.len() as u64);
+    let runs = sizes.chain([seeds.len() as u64]).try_fold(1_u64, u64::checked_mul);
+    if runs.is_none_or(|runs| runs > RUNS_MAX) {
+        let at = axes.first().map_or(seeds_at, |axis| axis.at);
+        let runs = runs.map_or("more than 10^19".to_owned(), |runs| runs.to_string());
+        remarks.mistake(at, format!("{runs} runs; the limit is {RUNS_MAX}"), "write fewer values or seeds");
+    }
+}
+
+fn check_spec(spec: Option<&Name>, is_given: bool, axes: &[Factor], remarks: &mut Remarks) {
+    let axis = axes.iter().find(|axis| axis.is_spec());
+    match (spec, axis) {
+        (None, None) if !is_given => {
+            remarks.mistake(0, "the experiment has no network", "write spec = \"FILE\"");
+        }
+        (Some(_), Some(axis)) => {
+            remarks.mistake(axis.at, "spec is also an axis of [matrix]", "write it once");
+        }
+        _ => {}
+    }
+}
+
+/// The tables of `[metric.NAME]`, with their names.
+fn metric_tables<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<(String, Fields<'d>)> {
+    let example = "{ of = \"STEP\", json = \"PATH\" }";
+    let field = top.get("metric");
+    let Some(mut tables) = field.and_then(|field| field.table("metric", example, remarks)) else {
+        return Vec::new();
+    };
+    let mut read = |(at, field): (usize, Field<'d>)| {
+        let mut fields = field.table(format!("metric {}", field.key), example, remarks)?;
+        fields.at = at;
+        Some((field.key, fields))
+    };
+    tables.all().into_iter().filter_map(&mut read).collect()
+}
+
+/// The axes whose values are words of commands, and which of them a command uses.
+struct Words<'a> {
+    axes: &'a [Factor],
+    used: Vec<bool>,
+}
+
+impl Words<'_> {
+    /// Notes the words in braces in a text, and reports those that nothing defines.
+    fn read(&mut self, text: &str, at: usize, remarks: &mut Remarks) {
+        let axis = |word: &str| self.axes.iter().position(|axis| axis.is_word() && axis.name == word);
+        let is_known = |word: &str| OWN_WORDS.contains(&word) || axis(word).is_some();
+        let (known, unknown) = braces::words(text, &is_known);
+        for word in unknown {
+            let names = self.axes.iter().filter(|axis| axis.is_word()).map(|axis| axis.name.as_str());
+            let what = format!("nothing defines the word {{{word}}}");
+            let instead = format!(
+                "{}, or {{{{{word}}}}} for braces that the command keeps",
+                choice(word, names.chain(OWN_WORDS))
+            );
+            remarks.mistake(at, what, instead);
+        }
+        for axis in known.into_iter().filter_map(axis).collect::<Vec<_>>() {
+            self.used[axis] = true;
+        }
+    }
+
+    /// Reports the axes that no command uses.
+    fn finish(self, remarks: &mut Remarks) {
+        let unused = self.axes.iter().zip(self.used).filter(|(axis, used)| axis.is_word() && !used);
+        for (axis, _) in unused {
+            let Factor { name, at, .. } = axis;
+            let instead = format!(
+                "write {{{name}}} in a command, or the name of a value of the description, such as \"link.a-b.rate\""
+            );
+            remarks.mistake(*at, format!("nothing uses the axis {name}"), instead);
+        }
+    }
+}
+
+/// What runs do: `[[step]]` or `[replay]`.
+fn mode(top: &mut Fields, words: &mut Words, remarks: &mut Remarks) -> RunKind {
+    let has_steps = top.peek("step").is_some();
+    let steps = steps(top, words, remarks);
+    let Some(field) = top.get("replay") else {
+        if !has_steps {
+            let instead = "write [[step]] for a lab, or [replay] for virtual time";
+            remarks.mistake(0, "the experiment does nothing", instead);
+        }
+        return RunKind::Lab(steps);
+    };
+    if has_steps {
+        let what = "steps need a lab, and replay is virtual time";
+        remarks.mistake(field.at, what, "write [replay] or [[step]], not both");
+    }
+    match field.table("replay", "{ in = { a = \"in.pcap\" } }", remarks) {
+        Some(fields) if !has_steps => RunKind::Replay(replay(fields, remarks)),
+        _ => RunKind::Lab(steps),
+    }
+}
+
+fn replay(mut fields: Fields, remarks: &mut Remarks) -> ReplayInputs {
+    let mut replay = ReplayInputs::default();
+    if let Some(field) = fields.get("in")
+        && let Some(mut hosts) = field.table("in", "{ a = \"in.pcap\" }", remarks)
+    {
+        for (at, field) in hosts.all() {
+            let host = Name { text: field.key.clone(), at };
+            replay.inputs.extend(field.name("in.pcap", remarks).map(|file| (host, file)));
+        }
+    }
+    replay.inputs.sort();
+    if let Some(field) = fields.get("out") {
+        let hosts = field.texts("b", remarks).into_iter();
+        replay.outputs = hosts.map(|(at, text)| Name { text: text.to_owned(), at }).collect();
+    }
+    replay.until = fields.get("until").and_then(|field| field.quantity("30s", remarks));
+    fields.finish(remarks);
+    replay
+}
+
+fn steps(top: &mut Fields, words: &mut Words, remarks: &mut Remarks) -> Vec<RunStep> {
+    let mut steps: Vec<RunStep> = Vec::new();
+    for (number, fields) in (1..).zip(top.tables("step", "step", remarks)) {
+        let at = fields.at;
+        let Some(step) = step(number, fields, words, remarks) else { continue };
+        if steps.iter().any(|other| other.name == step.name) {
+            remarks.mistake(at, format!("another step has the name {}", step.name), "write another name");
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+/// The keys of which a step has one.
+const ACTIONS: [&str; 5] = ["run", "wait", "set", "start", "collect"];
+
+fn step(number: usize, mut fields: Fields, words: &mut Words, remarks: &mut Remarks) -> Option<RunStep> {
+    let name = match fields.get("name") {
+        Some(field) => step_name(&field, remarks),
+        None => Some(number.to_string()),
+    };
+    fields.what = format!("step {}", name.as_deref().unwrap_or(&number.to_string()));
+    let given: Vec<&str> = ACTIONS.into_iter().filter(|action| fields.peek(action).is_some()).collect();
+    let [action] = given[..] else {
+        ACTIONS.iter().for_each(|action| drop(fields.get(action)));
+        fields.allow(|key| matches!(key, "on" | "background" | "limit" | "may_fail"));
+        let what = match given.is_empty() {
+            true => format!("{} does nothing", fields.what),
+            false => format!("{} has {}", fields.what, given.join(" and ")),
+        };
+        remarks.mistake(fields.at, what, "write exactly one of run, wait, set, start and collect");
+        fields.finish(remarks);
+        return None;
+    };
+    for key in ["on", "background", "limit", "may_fail"] {
+        let of = if key == "on" { "run or collect" } else { "run" };
+        if of.split(" or ").all(|of| of != action)
+            && let Some(field) = fields.get(key)
+        {
+            let what = format!("{key} has no effect beside {action}");
+            remarks.mistake(field.at, what, format!("write it beside {of}"));
+        }
+    }
+    let field = fields.get(action)?;
+    let action = match action {
+        "run" => run(&field, &mut fields, words, remarks),
+        "wait" => field.quantity("5s", remarks).map(|time: Duration| StepAction::Wait(time.to_std())),
+        "set" => set(&field, remarks),
+        "start" => field.name("cell", remarks).map(StepAction::Start),
+        _ => field.text("/var/log/x", remarks).map(|file| {
+            words.read(file, field.at, remarks);
+            let on = fields.get("on").and_then(|field| field.name("a", remarks));
+            StepAction::Collect { file: file.to_owned(), on }
+        }),
+    };
+    ACTIONS.iter().for_each(|action| drop(fields.get(action)));
+    fields.finish(remarks);
+    Some(RunStep { name: name?, action: action? })
+}
+
+/// A name of a step, which is that of a file.
+fn step_name(field: &Field, remarks: &mut Remarks) -> Option<String> {
+    let name = field.text("transfer", remarks)?;
+    let is_file = !name.is_empty()
+        && !name.starts_with('.')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if !is_file {
+        let what = format!("'{name}' cannot be the name of a file");
+        remarks.mistake(field.at, what, "write letters, digits, - and _");
+        return None;
+    }
+    Some(name.to_owned())
 }
 
 /// A command: a list of its words, or a text for the shell.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Words {
-    Shell(String),
-    List(Vec<String>),
+fn run(field: &Field, fields: &mut Fields, words: &mut Words, remarks: &mut Remarks) -> Option<StepAction> {
+    let is_shell = field.elements().is_none();
+    let parts = field.texts("ping -c 10 b", remarks);
+    parts.iter().for_each(|(at, text)| words.read(text, *at, remarks));
+    let own = parts.iter().map(|(_, text)| (*text).to_owned());
+    let command: Vec<String> = match is_shell {
+        true => ["sh", "-c"].map(str::to_owned).into_iter().chain(own).collect(),
+        false => own.collect(),
+    };
+    if parts.iter().all(|(_, text)| text.trim().is_empty()) {
+        remarks.mistake(field.at, "run has no command", "write for example run = \"ping -c 10 b\"");
+    }
+    let on = fields.get("on").and_then(|field| field.name("a", remarks));
+    let background = fields.get("background").and_then(|field| field.switch(remarks)).unwrap_or(false);
+    let may_fail = fields.get("may_fail").and_then(|field| field.switch(remarks)).unwrap_or(false);
+    let limit = fields.get("limit").and_then(|field| field.quantity("60s", remarks));
+    for field in ["limit", "may_fail"].into_iter().filter_map(|key| fields.get(key)).filter(|_| background) {
+        let what =
+            format!("{} has no effect on a command in the background, which ends with the run", field.key);
+        remarks.mistake(field.at, what, "remove it, or background");
+    }
+    let limit = limit.map_or(LIMIT, Duration::to_std);
+    Some(StepAction::Run { command, on, background, limit, may_fail })
 }
 
-impl Experiment {
-    /// Reads the file of an experiment. Values are checked, the files that it names are not.
-    ///
-    /// # Errors
-    /// [`Error::Mistakes`] with every mistake; [`Error::File`] if the file cannot be read.
-    pub fn read(path: &Path) -> Result<Experiment> {
-        let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-        Experiment::parse(&text, path)
+/// New values of links.
+fn set(field: &Field, remarks: &mut Remarks) -> Option<StepAction> {
+    let mut table = field.table("set", "{ \"a-b.delay\" = \"50ms\" }", remarks)?;
+    let mut values = Vec::new();
+    let all = table.all();
+    if all.is_empty() {
+        remarks.mistake(field.at, "set changes nothing", "write set = { \"a-b.delay\" = \"50ms\" }");
     }
-
-    /// Reads the text of the file at `path`.
-    pub(super) fn parse(text: &str, path: &Path) -> Result<Experiment> {
-        let file: ExperimentFile = toml::from_str(text).map_err(|error| {
-            let (line, column) = error.span().map_or((1, 1), |span| place(text, span.start));
-            let what = error.message().trim_end().replace('\n', " ");
-            Error::Mistakes(vec![format!("{}:{line}:{column}: {what}", path.display())])
-        })?;
-        let mut mistakes = Vec::new();
-        let plan = file.plan(text, path, &mut mistakes);
-        if mistakes.is_empty() {
-            return Ok(plan);
-        }
-        let at = |mistake| format!("{}: {mistake}", path.display());
-        Err(Error::Mistakes(mistakes.into_iter().map(at).collect()))
+    for (at, field) in all {
+        let Some((link, key)) = field.key.rsplit_once('.') else {
+            let what = format!("{} does not name a value of a link", field.key);
+            remarks.mistake(at, what, "write \"LINK.KEY\" = VALUE, such as \"a-b.delay\" = \"50ms\"");
+            continue;
+        };
+        let Some(value) = field.json("\"50ms\"", remarks) else { continue };
+        let value = LinkValue { link: Name { text: link.to_owned(), at }, key: key.to_owned(), value };
+        check_value(&value, field.at, remarks);
+        values.push(value);
     }
+    values.sort_by(|a, b| (&a.link.text, &a.key).cmp(&(&b.link.text, &b.key)));
+    Some(StepAction::Set(values))
 }
 
-impl ExperimentFile {
-    fn plan(self, text: &str, path: &Path, mistakes: &mut Vec<String>) -> Experiment {
-        let seeds = match self.seeds.unwrap_or(Seeds::Count(1)) {
-            Seeds::Count(count) => (1..=count.min(RUNS_MAX + 1)).collect(),
-            Seeds::List(seeds) => seeds,
-        };
-        if seeds.is_empty() {
-            mistakes
-                .push("seeds: there is none; write a number of repetitions, such as seeds = 5".to_owned());
-        }
-        let mut numbers = seeds.clone();
-        numbers.sort_unstable();
-        numbers.dedup();
-        if numbers.len() < seeds.len() {
-            mistakes.push("seeds: a seed stands twice; write each once".to_owned());
-        }
-        let axes: Vec<Factor> =
-            self.matrix.into_iter().map(|(name, values)| Factor::new(name, values, mistakes)).collect();
-        let sizes = axes.iter().map(|axis| axis.values.len() as u64);
-        let runs = sizes.chain([seeds.len() as u64]).try_fold(1_u64, u64::checked_mul);
-        if runs.is_none_or(|runs| runs > RUNS_MAX) {
-            let runs = runs.map_or("more than 10^19".to_owned(), |runs| runs.to_string());
-            mistakes
-                .push(format!("matrix: {runs} runs; the limit is {RUNS_MAX}: write fewer values or seeds"));
-        }
-        let has_spec_axis = axes.iter().any(Factor::is_spec);
-        match (&self.spec, has_spec_axis) {
-            (None, false) => mistakes.push("spec: missing; write spec = \"FILE\"".to_owned()),
-            (Some(_), true) => mistakes.push("spec: also in [matrix]; write it once".to_owned()),
-            _ => {}
-        }
-        let tolerance = self.tolerance.as_deref().unwrap_or("1ms").parse().unwrap_or_else(|_| {
-            mistakes.push("tolerance: not a time; write for example \"10ms\"".to_owned());
-            Duration::from_ms(1)
-        });
-        let late_share = self.late_share.unwrap_or(0.01);
-        if !(0.0..=1.0).contains(&late_share) {
-            mistakes.push("late_share: outside 0 to 1; write for example 0.01".to_owned());
-        }
-        let steps: Vec<RunStep> = self
-            .step
-            .into_iter()
-            .enumerate()
-            .filter_map(|(index, step)| step.step(index + 1, mistakes))
-            .collect();
-        for (index, step) in steps.iter().enumerate() {
-            if steps[..index].iter().any(|other| other.name == step.name) {
-                mistakes.push(format!(
-                    "step {}: another step has the name {}; write another",
-                    index + 1,
-                    step.name
-                ));
-            }
-        }
-        if self.replay.as_ref().is_some_and(|replay| replay.until.is_some() && replay.end().is_none()) {
-            mistakes.push("replay: until is not a time; write for example until = \"30s\"".to_owned());
-        }
-        let mode = match (self.replay, steps.is_empty()) {
-            (Some(replay), true) => RunKind::Replay(replay),
-            (None, false) => RunKind::Lab(steps),
-            (Some(_), false) => {
-                mistakes.push("replay: steps need a lab; write [replay] or [[step]], not both".to_owned());
-                RunKind::Lab(steps)
-            }
-            (None, true) => {
-                mistakes
-                    .push("nothing to do; write [[step]] for a lab, or [replay] for virtual time".to_owned());
-                RunKind::Lab(steps)
-            }
-        };
-        let metrics: Vec<Metric> = self
-            .metric
-            .into_iter()
-            .filter_map(|(name, table)| Metric::read(name, table, &mode, mistakes))
-            .collect();
-        let expectations = self
-            .expect
-            .into_iter()
-            .enumerate()
-            .filter_map(|(index, table)| Expectation::read(index + 1, table, &metrics, &axes, mistakes))
-            .collect();
-        let attempts = self.attempts.unwrap_or(3);
-        if attempts == 0 {
-            mistakes.push("attempts: 0; write at least 1".to_owned());
-        }
-        Experiment {
-            name: self.name.unwrap_or_else(|| fastpath::name_of(path)),
-            axes,
-            seeds,
-            attempts,
-            tolerance,
-            late_share,
-            mode,
-            metrics,
-            expectations,
-            spec: self.spec,
-            base: path.parent().unwrap_or(Path::new("")).to_owned(),
-            path: path.to_owned(),
-            text: text.to_owned(),
-        }
+/// Reports a key that links do not have, and a value that the key does not take.
+fn check_value(set: &LinkValue, at: usize, remarks: &mut Remarks) {
+    let LinkValue { link, key, value } = set;
+    if !keys().contains(&key.as_str()) {
+        let instead = choice(key, keys().iter().copied());
+        remarks.mistake(link.at, format!("a link has no value '{key}'"), instead);
+        return;
+    }
+    let values = Map::from_iter([(key.clone(), value.clone())]);
+    for mistake in change_of_json(&values).err().into_iter().flatten() {
+        remarks.mistake(at, mistake.what, mistake.instead);
     }
 }
 
-impl StepFile {
-    fn step(self, number: usize, mistakes: &mut Vec<String>) -> Option<RunStep> {
-        let name = self.name.clone().unwrap_or_else(|| number.to_string());
-        let mut fail = |what: &str| {
-            mistakes.push(format!("step {number}: {what}"));
-            None
-        };
-        if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) || name.starts_with('.') {
-            return fail("the name is that of a file; write letters, digits, - and _");
-        }
-        let actions = [
-            self.run.is_some(),
-            self.wait.is_some(),
-            self.set.is_some(),
-            self.start.is_some(),
-            self.collect.is_some(),
-        ];
-        if actions.iter().filter(|is| **is).count() != 1 {
-            return fail("write exactly one of run, wait, set, start and collect");
-        }
-        if self.run.is_none() && (self.background || self.may_fail || self.limit.is_some()) {
-            return fail("background, may_fail and limit are of a command; write them beside run");
-        }
-        if self.on.is_some() && self.run.is_none() && self.collect.is_none() {
-            return fail("on is of a command or a file; write it beside run or collect");
-        }
-        let action = if let Some(words) = self.run {
-            let command = match words {
-                Words::Shell(text) => ["sh", "-c", &text].map(str::to_owned).to_vec(),
-                Words::List(words) => words,
-            };
-            if command.is_empty() {
-                return fail("run: no command; write for example run = \"ping -c 10 b\"");
-            }
-            let limit = match self.limit {
-                None => LIMIT,
-                Some(text) => match std_time(&text) {
-                    Some(limit) => limit,
-                    None => return fail("limit: not a time; write for example limit = \"60s\""),
-                },
-            };
-            StepAction::Run {
-                command,
-                on: self.on,
-                background: self.background,
-                limit,
-                may_fail: self.may_fail,
-            }
-        } else if let Some(text) = self.wait {
-            match std_time(&text) {
-                Some(time) => StepAction::Wait(time),
-                None => return fail("wait: not a time; write for example wait = \"5s\""),
-            }
-        } else if let Some(values) = self.set {
-            if let Some(key) = values.keys().find(|key| !key.contains('.')) {
-                return fail(&format!(
-                    "set: {key} names no value; write \"LINK.KEY\" = VALUE, such as \"a-b.delay\""
-                ));
-            }
-            StepAction::Set(values)
-        } else if let Some(group) = self.start {
-            StepAction::Start(group)
-        } else {
-            StepAction::Collect { file: self.collect.expect("one of five"), on: self.on }
-        };
-        Some(RunStep { name, action })
-    }
-}
-
-fn std_time(text: &str) -> Option<std::time::Duration> {
-    Duration::from_str(text).ok().map(Duration::to_std)
-}
-
-/// Line and column of a byte of a text, from 1.
-fn place(text: &str, byte: usize) -> (usize, usize) {
-    let before = &text[..byte.min(text.len())];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
-}
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod tests;

@@ -22,8 +22,11 @@ pub(super) fn run(
     let kept = directory.join(SPEC);
     let description = fastpath_spec::describe(&spec.topology).to_json();
     fs::write(&kept, format!("{description:#}\n")).map_err(Error::file(&kept))?;
-    let captures: Vec<CaptureAt> =
-        inputs.inputs.iter().map(|(at, file)| capture(at, &plan.base.join(file))).collect::<Result<_>>()?;
+    let captures: Vec<CaptureAt> = inputs
+        .inputs
+        .iter()
+        .map(|(at, file)| capture(at, &plan.base.join(&**file)))
+        .collect::<Result<_>>()?;
     let arrivals: Vec<CaptureAt> = inputs
         .outputs
         .iter()
@@ -33,7 +36,7 @@ pub(super) fn run(
         .inputs(captures)
         .outputs(arrivals)
         .seed(plan.seed(number))
-        .until(inputs.end());
+        .until(inputs.until);
     let (summary, columns) = replay.run_columns(&[], &mut |_| ControlFlow::Continue(()))?;
     if let Some(problem) = summary.problems.first() {
         return Err(Error::argument(problem.to_string()));

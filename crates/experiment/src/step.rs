@@ -1,9 +1,8 @@
 //! What a run does: steps in a lab, or captures and traffic in virtual time.
 
+use fastpath_text::fields::Name;
 use fastpath_units::Duration;
-use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// How runs are carried out.
 #[derive(Clone, Debug)]
@@ -15,24 +14,14 @@ pub(super) enum RunKind {
 }
 
 /// What enters and leaves a network in virtual time.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ReplayInputs {
-    /// Captures by the host at which they enter.
-    #[serde(default, rename = "in")]
-    pub(super) inputs: BTreeMap<String, String>,
+    /// The host at which a capture enters, and the capture, in the order of the hosts.
+    pub(super) inputs: Vec<(Name, Name)>,
     /// The hosts whose arrivals are written to the directory of the run.
-    #[serde(default, rename = "out")]
-    pub(super) outputs: Vec<String>,
-    /// When traffic without a stop ends, as the file writes it.
-    pub(super) until: Option<String>,
-}
-
-impl ReplayInputs {
-    /// When traffic without a stop ends; `None` if it is not said, or wrong.
-    pub(super) fn end(&self) -> Option<Duration> {
-        self.until.as_ref()?.parse().ok()
-    }
+    pub(super) outputs: Vec<Name>,
+    /// When traffic without a stop ends.
+    pub(super) until: Option<Duration>,
 }
 
 /// A step of a run.
@@ -48,19 +37,27 @@ pub(super) enum StepAction {
     /// Runs a command to its end, or starts it and goes on.
     Run {
         command: Vec<String>,
-        on: Option<String>,
+        on: Option<Name>,
         background: bool,
         limit: std::time::Duration,
         may_fail: bool,
     },
     Wait(std::time::Duration),
     /// Sets values of links, all at one instant.
-    Set(BTreeMap<String, Value>),
+    Set(Vec<LinkValue>),
     /// Starts the traces of a group.
-    Start(String),
+    Start(Name),
     /// Copies a file of a host to the directory of the run.
     Collect {
         file: String,
-        on: Option<String>,
+        on: Option<Name>,
     },
+}
+
+/// A new value of a link: `"a-b.delay" = "50ms"`.
+#[derive(Clone, Debug)]
+pub(super) struct LinkValue {
+    pub(super) link: Name,
+    pub(super) key: String,
+    pub(super) value: Value,
 }

@@ -61,7 +61,7 @@ mod traffic;
 mod uplink;
 
 pub use fastpath_text::mistake;
-use fastpath_text::{fields, hints, json, tree, write};
+use fastpath_text::{document, fields, hints, json, tree, write};
 pub use fastpath_trace as trace;
 
 pub use controllers::{ControllerTls, Controllers, FailMode};

@@ -23,7 +23,7 @@
 
 use crate::fields::{Field, Fields};
 use crate::hints::IN_A_ROW;
-use crate::mistake::{Remarks, nearest};
+use crate::mistake::Remarks;
 use crate::schema;
 use crate::tree::Tree;
 use crate::write::{of_kind, of_probability, table, text};
@@ -112,16 +112,7 @@ fn uniform(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossSpec> {
 
 /// Returns which of `known` the value is, as an index.
 pub(crate) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
-    let text = field.text(known[0], remarks)?;
-    let found = known.iter().position(|word| *word == text);
-    if found.is_none() {
-        let instead = match nearest(text, known.iter().copied()) {
-            Some(meant) => format!("write \"{meant}\""),
-            None => format!("write one of {}", known.join(", ")),
-        };
-        remarks.mistake(field.at, format!("'{text}' is not {what}"), instead);
-    }
-    found
+    field.word(what, known, remarks)
 }
 
 /// The defaults are Gilbert's: every packet is lost in the bad state, none in the good state.

@@ -46,25 +46,20 @@
 //!
 //! A rate without a queue gets drop-tail of 50 packets, or of rate × the link's round trip in
 //! packets of 1500 bytes if that is more; a warning says so.
-//!
-//! The TOML is parsed with the `toml` crate's `DeTable`: it has the place of every key and value,
-//! and reports all syntax errors of a file. serde would stop at the first mistake.
 
 use crate::description::{Description, NodeRole};
 use crate::engine_settings::{self, EngineSettings};
 use crate::fields::{Field, Fields};
-use crate::hints::first_line_of_yaml;
 use crate::loss::word;
 use crate::mistake::{Checked, Mistake, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::{Family, Routing, Topology};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
-use crate::{event, group, json, link, node, pipe, traffic};
+use crate::{document, event, group, json, link, node, pipe, traffic};
 use fastpath_link::Change;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use toml::de::DeTable;
 
 /// Returns the text of a file that a description names, or why it cannot be read.
 pub type Files<'f> = dyn Fn(&str) -> Result<String, String> + 'f;
@@ -172,22 +167,8 @@ pub(crate) fn description_of_json(text: &str, files: &Files) -> Result<Descripti
 }
 
 fn parse_toml<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>> {
-    let (document, errors) = DeTable::parse_recoverable(text);
-    if errors.is_empty() {
-        return Some(TreeTable::of_toml(document.into_inner()));
-    }
-    // The recovered part is incomplete: checks would report missing things that are in the file.
-    if let Some(at) = first_line_of_yaml(text) {
-        let instead =
-            "write TOML ([host.a], then [[link]] with between = [\"a\", \"b\"]), or JSON in a .json file";
-        remarks.mistake(at, "this is YAML, and a spec is TOML", instead);
-        return None;
-    }
-    for error in &errors {
-        let at = error.span().map_or(0, |span| span.start);
-        remarks.mistake(at, format!("this is not TOML: {}", error.message()), syntax_advice(error.message()));
-    }
-    None
+    let start = "write TOML ([host.a], then [[link]] with between = [\"a\", \"b\"]), or JSON in a .json file";
+    document::toml(text, "a spec", start, remarks)
 }
 
 fn parse_json<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>> {
@@ -202,17 +183,6 @@ fn parse_json<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>>
             None
         }
     }
-}
-
-/// What to write where the TOML parser complains.
-fn syntax_advice(message: &str) -> &'static str {
-    let advice = [
-        ("must be quoted", "write it in \"quotes\""),
-        ("duplicate key", "write it once"),
-        ("unclosed", "write the closing bracket or quote"),
-    ];
-    let found = advice.iter().find(|(symptom, _)| message.contains(symptom));
-    found.map_or("write KEY = VALUE, text in \"quotes\"", |(_, advice)| advice)
 }
 
 /// Where the elements of the lists of a description stand in a text.

@@ -2,9 +2,12 @@
 //! not known is a mistake.
 
 use crate::hints::hint;
-use crate::mistake::{Remarks, nearest};
+use crate::mistake::{Remarks, choice, nearest};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use fastpath_units::{ParseError, Probability};
+use serde_json::Value;
+use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 
 /// A table being read.
@@ -27,6 +30,30 @@ pub struct Field<'d> {
     pub at: usize,
     /// The value.
     pub value: &'d Tree<'d>,
+}
+
+/// A name as a file writes it, with its byte offset: whether it is known is often found out after
+/// the reading.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// Byte offset of its first character or quote.
+    pub at: usize,
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl<'d> Fields<'d> {
@@ -61,6 +88,18 @@ impl<'d> Fields<'d> {
         self.asked.extend(keys.map(|entry| entry.key.clone().into_owned()));
     }
 
+    /// Returns the tables of the list under `key`: `[[key]]`. `what` is the subject of their
+    /// messages.
+    pub fn tables(&mut self, key: &str, what: &str, remarks: &mut Remarks) -> Vec<Fields<'d>> {
+        let Some(field) = self.get(key) else { return Vec::new() };
+        let Some(elements) = field.elements() else {
+            let what = format!("{key} is one table, not a list of them");
+            remarks.mistake(field.at, what, format!("write [[{key}]]"));
+            return Vec::new();
+        };
+        elements.iter().filter_map(|element| element.table(what, "{ }", remarks)).collect()
+    }
+
     /// Returns every key with its byte offset and value, in the order of the text, and marks all as
     /// known.
     pub fn all(&mut self) -> Vec<(usize, Field<'d>)> {
@@ -74,12 +113,8 @@ impl<'d> Fields<'d> {
     pub fn finish(self, remarks: &mut Remarks) {
         let is_known = |entry: &&TreeEntry| self.asked.iter().any(|asked| *asked == entry.key);
         for TreeEntry { key, key_at, .. } in self.table.entries.iter().filter(|entry| !is_known(entry)) {
-            let instead = hint(key, &self.asked).unwrap_or_else(|| {
-                match nearest(key, self.asked.iter().map(String::as_str)) {
-                    Some(meant) => format!("write {meant}"),
-                    None => format!("write one of {}", self.asked.join(", ")),
-                }
-            });
+            let known = self.asked.iter().map(String::as_str);
+            let instead = hint(key, &self.asked).unwrap_or_else(|| choice(key, known));
             remarks.mistake(*key_at, format!("{} has no key '{key}'", self.what), instead);
         }
     }
@@ -135,6 +170,36 @@ impl<'d> Field<'d> {
             return None;
         };
         Some(text)
+    }
+
+    /// Reads text as a name, with its place.
+    pub fn name(&self, example: &str, remarks: &mut Remarks) -> Option<Name> {
+        self.text(example, remarks).map(|text| Name { text: text.to_owned(), at: self.at })
+    }
+
+    /// Reads one of the known words and returns its index. `what` says what the words are: `a
+    /// family`.
+    pub fn word(&self, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
+        let text = self.text(known[0], remarks)?;
+        let found = known.iter().position(|word| *word == text);
+        if found.is_none() {
+            let instead = match nearest(text, known.iter().copied()) {
+                Some(meant) => format!("write \"{meant}\""),
+                None => format!("write one of {}", known.join(", ")),
+            };
+            remarks.mistake(self.at, format!("'{text}' is not {what}"), instead);
+        }
+        found
+    }
+
+    /// Returns the value as JSON.
+    pub fn json(&self, example: &str, remarks: &mut Remarks) -> Option<Value> {
+        let value = self.value.json();
+        if value.is_none() {
+            let what = format!("{} is or has a date, or a number that is not finite or too large", self.key);
+            remarks.mistake(self.at, what, format!("write {} = {example}", self.key));
+        }
+        value
     }
 
     /// Reads true or false.

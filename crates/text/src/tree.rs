@@ -127,6 +127,34 @@ impl<'t> Placed<'t> {
     }
 }
 
+impl Tree<'_> {
+    /// Returns the value as JSON. `None` for what JSON does not have: a date, a number that is not
+    /// finite, a whole number of more than 64 bits.
+    pub fn json(&self) -> Option<Value> {
+        Some(match self {
+            Tree::Text(text) => Value::from(text.as_ref()),
+            Tree::Integer(Integer { digits, radix }) => match i64::from_str_radix(digits, *radix) {
+                Ok(number) => Value::from(number),
+                Err(_) => Value::from(u64::from_str_radix(digits, *radix).ok()?),
+            },
+            Tree::Float(number) => {
+                let number = number.replace('_', "").parse().ok();
+                Value::Number(number.and_then(serde_json::Number::from_f64)?)
+            }
+            Tree::Boolean(value) => Value::from(*value),
+            Tree::Date => return None,
+            Tree::Null => Value::Null,
+            Tree::Array(elements) => {
+                Value::Array(elements.iter().map(|placed| placed.value.json()).collect::<Option<_>>()?)
+            }
+            Tree::Table(table) => {
+                let entry = |entry: &TreeEntry| Some((entry.key.to_string(), entry.placed.value.json()?));
+                Value::Object(table.entries.iter().map(entry).collect::<Option<_>>()?)
+            }
+        })
+    }
+}
+
 impl fmt::Display for Integer<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let prefix = match self.radix {
@@ -136,5 +164,26 @@ impl fmt::Display for Integer<'_> {
             _ => "",
         };
         write!(f, "{prefix}{}", self.digits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_tree_is_json_unless_json_has_no_such_value() {
+        let text = "a = [1, 0x1f, -2.5, 1_000.5, true, 'x', { b = 18446744073709551615 }]";
+        let tree = TreeTable::of_toml(DeTable::parse(text).unwrap().into_inner());
+        let value = tree.get("a").unwrap().value.json();
+        assert_eq!(
+            value,
+            Some(json!([1, 31, -2.5, 1000.5, true, "x", { "b": 18_446_744_073_709_551_615_u64 }]))
+        );
+        for text in ["a = 2020-01-01", "a = [nan]", "a = { b = inf }"] {
+            let tree = TreeTable::of_toml(DeTable::parse(text).unwrap().into_inner());
+            assert_eq!(tree.get("a").unwrap().value.json(), None, "{text}");
+        }
     }
 }
