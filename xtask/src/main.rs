@@ -6,11 +6,13 @@
 mod book;
 mod dist;
 mod process;
+mod profiles;
 mod programs;
 mod python;
 mod release;
 mod suite;
 mod tally;
+mod targets;
 
 use std::process::ExitCode;
 
@@ -20,6 +22,8 @@ usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
        cargo xtask notebooks
        cargo xtask wheel [--debug] [--check]
        cargo xtask dist [--check] [--profile NAME] [deb|archive|image|wheel]…
+       cargo xtask targets
+       cargo xtask profiles
        cargo xtask release --dry-run
 
   test           run every test of the workspace and end with a line 'N passed, N failed, N skipped'
@@ -29,6 +33,8 @@ usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
   wheel          build the Python package as dist/*.whl, with the program fastpath; --debug is quick and for a
                  trial, --check installs it in a fresh virtual environment and tries it there
   dist           make what users install, in dist/; --check installs it in a fresh Debian root and runs a lab
+  targets        type-check the program for the other systems that it is offered for
+  profiles       measure what the default build gives up against that of packages, in turns
   release        make and check everything that a release consists of, and publish nothing";
 
 fn main() -> ExitCode {
@@ -42,6 +48,8 @@ fn main() -> ExitCode {
             None => usage(),
         },
         Some((chore, rest)) if chore == "dist" => dist::run(rest),
+        Some((chore, [])) if chore == "profiles" => profiles::run(),
+        Some((chore, [])) if chore == "targets" => targets::run(),
         Some((chore, rest)) if chore == "release" => release::run(rest),
         _ => usage(),
     }

@@ -78,6 +78,12 @@ enum AfterBuild {
 }
 
 impl WheelOptions {
+    /// Returns the options of a wheel for users, installed and tried if `is_checked`.
+    pub(crate) fn of_artefact(is_checked: bool) -> WheelOptions {
+        let after = if is_checked { AfterBuild::TryInstalled } else { AfterBuild::Keep };
+        WheelOptions { profile: Profile::Release, after }
+    }
+
     /// Reads the words after `wheel`; `None` if one is unknown.
     pub(crate) fn parse(words: &[String]) -> Option<WheelOptions> {
         let mut options = WheelOptions::default();
@@ -117,14 +123,14 @@ pub(crate) fn wheel(options: &WheelOptions) -> ExitCode {
 
 /// Returns the path of the wheel.
 fn build_wheel(python: &Path, profile: Profile) -> io::Result<PathBuf> {
-    let mut build = vec!["build", "--package", "fastpath-cli"];
+    let mut build = vec!["build", "--package", "fastpath-cli", "--features", "full"];
     let mut options = vec!["--locked"];
     let built = match profile {
         Profile::Debug => "debug/fastpath",
         Profile::Release => {
-            build.push("--release");
-            options.extend(["--release", "--strip"]);
-            "release/fastpath"
+            build.extend(["--profile", "dist"]);
+            options.extend(["--profile", "dist", "--strip"]);
+            "dist/fastpath"
         }
     };
     cargo(&build)?;
@@ -201,7 +207,7 @@ pub(crate) fn notebooks() -> ExitCode {
 /// Copies the sources and a debug build of the native module to one directory. Returns it.
 fn stage() -> io::Result<PathBuf> {
     // All targets of the workspace: the tests have built them with the same features.
-    cargo(&["build", "--quiet", "--workspace", "--all-targets"])?;
+    cargo(&["build", "--quiet", "--workspace", "--all-targets", "--all-features"])?;
     let site = target().join("python-site");
     if site.exists() {
         fs::remove_dir_all(&site)?;

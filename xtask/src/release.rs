@@ -109,7 +109,17 @@ fn reproducible() -> io::Result<()> {
             home.map_err(io::Error::other)?
         );
         let mut build = Command::new("cargo");
-        build.args(["build", "--quiet", "--locked", "--package", "fastpath-cli", "--profile", "dist"]);
+        build.args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--package",
+            "fastpath-cli",
+            "--features",
+            "full",
+            "--profile",
+            "dist",
+        ]);
         build.current_dir(&tree).env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", tree.join("target"));
         let built = succeed(&mut build).and_then(|()| fs::read(tree.join("target/dist/fastpath")));
         succeed(Command::new("git").args(["worktree", "remove", "--force"]).arg(&tree))?;

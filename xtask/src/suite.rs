@@ -38,7 +38,10 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
 fn cargo_test(arguments: &[String]) -> std::io::Result<(Tally, bool)> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["test", "--workspace", "--no-fail-fast"]).args(arguments).args(["--", "--show-output"]);
+    command
+        .args(["test", "--workspace", "--all-features", "--no-fail-fast"])
+        .args(arguments)
+        .args(["--", "--show-output"]);
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut tally = Tally::default();
     let stdout = child.stdout.take().expect("stdout was piped");

@@ -18,7 +18,7 @@ pub(crate) fn pipe(rate: &str, delay: &str, loss: &str) -> PipeSpec {
 /// Hosts `a` and `b`, 10.0.0.1 and 10.0.0.2, with this pipe in both directions.
 pub(crate) fn between(pipe: PipeSpec) -> Topology {
     let mut topology = Topology::default();
-    let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+    let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
     connect(&mut topology, a, b, pipe, 0);
     topology
 }
@@ -27,9 +27,8 @@ pub(crate) fn between(pipe: PipeSpec) -> Topology {
 /// between.
 pub(crate) fn dumbbell() -> Topology {
     let mut topology = Topology::default();
-    let [n0, n1, n2, n3] =
-        ["n0", "n1", "n2", "n3"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
-    let [r0, r1] = ["r0", "r1"].map(|name| topology.add_node(name, NodeKind::Router));
+    let [n0, n1, n2, n3] = ["n0", "n1", "n2", "n3"].map(|name| topology.add_node(name, NodeKind::host()));
+    let [r0, r1] = ["r0", "r1"].map(|name| topology.add_node(name, NodeKind::router()));
     connect(&mut topology, n0, r0, pipe("100Mbit", "10ms", "0%"), 0);
     connect(&mut topology, n1, r0, pipe("10Mbit", "25ms", "0%"), 1);
     connect(&mut topology, n2, r1, pipe("100Mbit", "10ms", "0%"), 2);

@@ -48,11 +48,11 @@ mod simulator;
 mod syntax;
 
 use fastpath_spec::mistake::{Checked, Remarks};
-use fastpath_spec::{Description, Mistake, NO_FILES, Topology, Warning, resolve_into};
+use fastpath_spec::{Description, Mistakes, NO_FILES, Topology, Warning, resolve_into};
 
 /// Reads a script and resolves what it describes. The error is every mistake in it, in the order of
 /// the text.
-pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Mistakes> {
     check(text).into_result()
 }
 
@@ -70,7 +70,7 @@ pub fn check(text: &str) -> Checked<Topology> {
 ///
 /// # Errors
 /// Every mistake in the script, in the order of the text.
-pub fn describe(text: &str) -> Result<(Description, Vec<Warning>), Vec<Mistake>> {
+pub fn describe(text: &str) -> Result<(Description, Vec<Warning>), Mistakes> {
     let (built, remarks) = read(text);
     remarks.finish().map(|warnings| (built.description, warnings))
 }

@@ -1,7 +1,7 @@
 //! Programs of scripts, namespaces of Tcl, and addresses without subnets.
 
 use fastpath_emulab::parse;
-use fastpath_spec::{NodeKind, Topology};
+use fastpath_spec::{KernelForwarder, NodeKind, Topology};
 
 fn read(text: &str) -> (Topology, Vec<String>) {
     match parse(text) {
@@ -65,7 +65,7 @@ fn a_program_that_is_stopped_ends_with_its_children() {
 fn a_node_with_several_links_on_which_programs_run_is_a_kernel_router() {
     let (topology, warnings) = read(&chain("tb-set-node-startcmd $r id"));
     let r = &topology.nodes[1];
-    assert!(r.kind == NodeKind::Router && r.kernel.is_some());
+    assert!(matches!(r.kind, NodeKind::KernelRouter { forwarder: KernelForwarder::Engine, .. }));
     assert!(
         warnings[0].ends_with(
             "kernel routers, because they have several neighbours and programs: r; the other nodes are hosts"
@@ -73,7 +73,7 @@ fn a_node_with_several_links_on_which_programs_run_is_a_kernel_router() {
         "{warnings:?}"
     );
     let (topology, _) = read(&chain(""));
-    assert!(topology.nodes[1].kernel.is_none());
+    assert!(!matches!(topology.nodes[1].kind, NodeKind::KernelRouter { .. }));
     // In a ring of nodes those with programs forward too.
     let ring = chain("$ns duplex-link $b $a 10Mb 1ms DropTail\ntb-set-node-startcmd $a id");
     let kernel: Vec<bool> = read(&ring).0.nodes.iter().map(|node| node.kernel.is_some()).collect();

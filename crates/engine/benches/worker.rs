@@ -89,8 +89,7 @@ fn network(links: usize) -> (Topology, EdgePorts, Vec<MemoryEnd>) {
     let mut topology = Topology::default();
     let (mut ports, mut ends): (EdgePorts, _) = (Vec::new(), Vec::new());
     for i in 0..links {
-        let [a, b] =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+        let [a, b] = ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
         topology.connect(format!("l{i}"), a, b, [pipe.clone(), pipe.clone()]);
         for _ in [a, b] {
             let (port, end) = Memory::new("memory", RINGS / (4 * links));

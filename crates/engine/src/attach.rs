@@ -4,7 +4,7 @@ use crate::Notice;
 use crate::engine::EdgePorts;
 use crate::port::{self, OpenContext, OpenError, Port};
 use fastpath_net::EdgeId;
-use fastpath_spec::{Node, NodeId, NodeKind, PortName, Topology};
+use fastpath_spec::{NodeId, NodeKind, Topology};
 use std::collections::BTreeMap;
 
 /// Opens the port that the spec names for each host: `port = "eth1"`, or with a kind before the
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 /// # Errors
 /// See [`AttachError`].
 pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachError> {
-    if let Some((_, node)) = topology.hosts().find(|(_, host)| host.uplink.is_some()) {
+    if let Some((_, node)) = topology.hosts().find(|(_, host)| matches!(host.kind, NodeKind::Uplink { .. })) {
         return Err(AttachError::Uplink { uplink: node.name.clone() });
     }
-    if let Some((_, host)) = topology.hosts().find(|(_, host)| port_of(host).is_none()) {
+    if let Some((_, host)) = topology.hosts().find(|(_, host)| host.kind.port_name().is_none()) {
         return Err(AttachError::NoPort { host: host.name.clone() });
     }
     let ports = attach_named(topology, notice)?;
@@ -32,11 +32,11 @@ pub fn attach_named(
     topology: &Topology,
     notice: &Notice,
 ) -> Result<BTreeMap<NodeId, Box<dyn Port>>, AttachError> {
-    let names = topology.hosts().filter_map(|(_, host)| port_of(host).cloned());
+    let names = topology.hosts().filter_map(|(_, host)| host.kind.port_name().cloned());
     let mut context = OpenContext::new(names, notice);
     let (mut ports, mut hosts_on) = (BTreeMap::new(), BTreeMap::new());
     for (id, host) in topology.hosts() {
-        let Some(name) = port_of(host) else { continue };
+        let Some(name) = host.kind.port_name() else { continue };
         if let Some(interface) = name.interface()
             && let Some(other) = hosts_on.insert(interface, &host.name)
         {
@@ -50,13 +50,6 @@ pub fn attach_named(
         ports.insert(id, port::open(name, &mut context)?);
     }
     Ok(ports)
-}
-
-fn port_of(host: &Node) -> Option<&PortName> {
-    match &host.kind {
-        NodeKind::Host { port } => port.as_ref(),
-        _ => None,
-    }
 }
 
 /// Why the hosts of a spec cannot be attached to interfaces of this machine.

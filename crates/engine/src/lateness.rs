@@ -6,8 +6,7 @@
 
 use crate::worker_clock::WorkerClock;
 use fastpath_spec::Late;
-use fastpath_units::{Duration, Time};
-use hdrhistogram::Histogram;
+use fastpath_units::{Distribution, Duration, Time};
 
 /// The tolerance where neither the spec nor the command line gives one.
 pub(crate) const TOLERANCE: Duration = Duration::from_ms(1);
@@ -44,10 +43,8 @@ pub(crate) struct LatenessPolicy {
 /// The releases of one edge.
 #[derive(Clone, Debug)]
 pub(crate) struct Releases {
-    /// Nanoseconds from when a frame was due to when it was released: 1 ns to 10 s. A larger
-    /// lateness counts as 10 s.
-    histogram: Histogram<u32>,
-    sum: Duration,
+    /// From when a frame was due to when it was released.
+    lateness: Distribution<u32>,
     /// The largest lateness since [`Releases::take_max`].
     recent_max: Duration,
     /// Frames later than tolerated, whether dropped or not.
@@ -60,16 +57,15 @@ impl Releases {
     /// For one of `edges` edges.
     pub(crate) fn new(edges: usize) -> Releases {
         let digits = if edges <= EXACT_EDGES { 2 } else { 1 };
-        let histogram = Histogram::new_with_bounds(1, 10_000_000_000, digits).expect("bounds in order");
-        Releases { histogram, sum: Duration::ZERO, recent_max: Duration::ZERO, late: 0, late_interrupted: 0 }
+        let lateness = Distribution::bounded(Duration::from_secs(10), digits);
+        Releases { lateness, recent_max: Duration::ZERO, late: 0, late_interrupted: 0 }
     }
 
     /// Records that a frame due at `due` was released at `released`.
     #[inline]
     pub(crate) fn record(&mut self, due: Time, released: Time, policy: &LatenessPolicy, clock: &WorkerClock) {
         let lateness = released.since(due);
-        self.histogram.saturating_record(lateness.as_ns());
-        self.sum = self.sum.saturating_add(lateness);
+        self.lateness.record(lateness);
         self.recent_max = self.recent_max.max(lateness);
         if lateness > policy.tolerance {
             self.count_late(due, released, policy, clock);
@@ -95,39 +91,9 @@ impl Releases {
         std::mem::take(&mut self.recent_max)
     }
 
-    /// Returns the number of frames measured.
-    pub(crate) fn frames(&self) -> u64 {
-        self.histogram.len()
-    }
-
-    /// Returns the sum of all lateness.
-    pub(crate) fn sum(&self) -> Duration {
-        self.sum
-    }
-
-    /// Returns the lateness that a share of the frames did not exceed, in nanoseconds.
-    pub(crate) fn quantile(&self, share: f64) -> u64 {
-        self.histogram.value_at_quantile(share)
-    }
-
-    /// Returns the largest lateness in nanoseconds.
-    pub(crate) fn max(&self) -> u64 {
-        self.histogram.max()
-    }
-
-    /// Returns the number of frames no later than each of [`BOUNDS_NS`].
-    pub(crate) fn within(&self) -> [u64; BOUNDS_NS.len()] {
-        let mut counts = [0; BOUNDS_NS.len()];
-        let mut sum = 0;
-        let mut bounds = BOUNDS_NS.iter().zip(&mut counts).peekable();
-        for step in self.histogram.iter_recorded() {
-            while let Some((_, count)) = bounds.next_if(|(bound, _)| **bound < step.value_iterated_to()) {
-                *count = sum;
-            }
-            sum += step.count_since_last_iteration();
-        }
-        bounds.for_each(|(_, count)| *count = sum);
-        counts
+    /// Returns the distribution of the lateness of all frames.
+    pub(crate) fn lateness(&self) -> &Distribution<u32> {
+        &self.lateness
     }
 }
 
@@ -149,9 +115,10 @@ mod tests {
         for us in [0, 1, 999, 1000, 1001, 5000] {
             releases.record(at(100), at(100 + us), &POLICY, &clock);
         }
-        assert_eq!((releases.frames(), releases.late, releases.late_interrupted), (6, 2, 0));
-        assert_eq!(releases.sum(), Duration::from_us(8001));
-        assert!((4_950_000..=5_050_000).contains(&releases.max()), "{}", releases.max());
+        let lateness = releases.lateness();
+        assert_eq!((lateness.count(), releases.late, releases.late_interrupted), (6, 2, 0));
+        assert_eq!(lateness.sum_ps(), 8_001_000_000);
+        assert_eq!(lateness.max(), Some(Duration::from_us(5000)));
     }
 
     #[test]
@@ -161,7 +128,7 @@ mod tests {
             for us in [0, 1, 3, 4, 15, 15, 700, 3000, 50_000] {
                 releases.record(at(0), at(us), &POLICY, &clock);
             }
-            let counts = releases.within();
+            let counts = releases.lateness().within(BOUNDS_NS.map(Duration::from_ns));
             assert!(counts.is_sorted() && counts[counts.len() - 1] == 9, "{counts:?}");
             assert_eq!((counts[3], counts[4], counts[9], counts[11]), (4, 6, 7, 8), "{counts:?}");
         }

@@ -20,7 +20,7 @@
 //! use std::num::NonZeroUsize;
 //!
 //! let mut topology = Topology::default();
-//! let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+//! let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
 //! let pipe = PipeSpec { delay: Duration::from_ms(1), ..PipeSpec::default() };
 //! topology.connect("a-b", a, b, [pipe.clone(), pipe]);
 //!

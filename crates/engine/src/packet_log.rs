@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn everything_is_in_the_file_when_it_is_finished() {
         let mut topology = Topology::default();
-        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
         topology.connect("a-b", a, b, Default::default());
         let path = std::env::temp_dir().join(format!("fastpath-ledger-{}.pcapng", std::process::id()));
         let (mut queue, log_thread) = open(&path, &topology, &Notice::none()).unwrap();
@@ -222,7 +222,7 @@ mod tests {
 
     fn pair() -> Topology {
         let mut topology = Topology::default();
-        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
         topology.connect("a-b", a, b, Default::default());
         topology
     }

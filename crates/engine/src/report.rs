@@ -10,7 +10,7 @@ use crate::port::PortCounters;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{self as spec, LinkId, NodeKind, Topology, Track};
+use fastpath_spec::{self as spec, LinkId, Topology, Track};
 use fastpath_traffic::FlowReport;
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
@@ -271,7 +271,7 @@ impl Report {
     }
 
     pub(crate) fn of(topology: &Topology, snapshot: &Snapshot) -> Report {
-        let hosts = topology.nodes.iter().filter(|node| matches!(node.kind, NodeKind::Host { .. }));
+        let hosts = topology.nodes.iter().filter(|node| node.kind.is_edge());
         let edge_hosts = hosts.flat_map(|node| node.interfaces.iter().map(|_| node.name.clone()));
         let links = topology.links.iter().zip(snapshot.pipes.chunks_exact(2));
         let mut lateness_of = vec![None; 2 * topology.links.len()];
@@ -396,17 +396,18 @@ fn port_report(host: String, edge: &EdgeState) -> PortReport {
 }
 
 fn lateness(releases: &Releases) -> Lateness {
-    let us = |ns: u64| ns as f64 / 1000.0;
+    let lateness = releases.lateness();
+    let us = |duration: Option<Duration>| duration.map_or(0.0, |duration| duration.as_ps() as f64 / 1e6);
     Lateness {
-        frames: releases.frames(),
-        p50_us: us(releases.quantile(0.5)),
-        p99_us: us(releases.quantile(0.99)),
-        p999_us: us(releases.quantile(0.999)),
-        max_us: us(releases.max()),
-        sum_us: releases.sum().as_secs_f64() * 1e6,
+        frames: lateness.count(),
+        p50_us: us(lateness.quantile(0.5)),
+        p99_us: us(lateness.quantile(0.99)),
+        p999_us: us(lateness.quantile(0.999)),
+        max_us: us(lateness.max()),
+        sum_us: lateness.sum_ps() as f64 / 1e6,
         late: releases.late,
         late_interrupted: releases.late_interrupted,
-        within: releases.within(),
+        within: lateness.within(BOUNDS_NS.map(Duration::from_ns)),
     }
 }
 

@@ -670,8 +670,7 @@ mod tests {
         let mut topology = Topology::default();
         let (mut ports, mut ends): (Vec<Box<dyn Port>>, _) = (Vec::new(), Vec::new());
         for i in 0..links {
-            let [a, b] =
-                ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+            let [a, b] = ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
             topology.connect(format!("l{i}"), a, b, [pipe.clone(), pipe.clone()]);
             for _ in [a, b] {
                 let (port, end) = Memory::new("memory", 1 << 20);

@@ -172,8 +172,7 @@ fn of_many_taps_those_with_frames_are_served_and_removed_ones_are_noticed() {
         const LINKS: usize = 10;
         let mut topology = Topology::default();
         for link in 0..LINKS {
-            let ends = ["a", "b"]
-                .map(|end| topology.add_node(format!("{end}{link}"), NodeKind::Host { port: None }));
+            let ends = ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::host()));
             topology.connect(format!("l{link}"), ends[0], ends[1], Default::default());
         }
         let host = Namespace::new();

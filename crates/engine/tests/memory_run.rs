@@ -105,8 +105,7 @@ fn several_workers_are_one_engine() {
     let mut ports: Vec<(EdgeId, Box<dyn Port>)> = Vec::new();
     let mut ends: Vec<MemoryEnd> = Vec::new();
     for link in 0..5 {
-        let nodes =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::Host { port: None }));
+        let nodes = ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::host()));
         topology.connect(format!("l{link}"), nodes[0], nodes[1], [delayed(1), delayed(1)]);
         for end in 0..2 {
             let (port, far) = Memory::new("m", 1 << 20);
@@ -150,8 +149,7 @@ fn frames_that_arrive_faster_than_they_are_released_wait_at_the_ports() {
     let mut ports: Vec<(EdgeId, Box<dyn Port>)> = Vec::new();
     let mut ends: Vec<MemoryEnd> = Vec::new();
     for link in 0..PORTS / 2 {
-        let nodes =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::Host { port: None }));
+        let nodes = ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), NodeKind::host()));
         topology.connect(format!("l{link}"), nodes[0], nodes[1], Default::default());
         for end in 0..2 {
             let (port, far) = Memory::new("m", 1 << 20);

@@ -210,9 +210,9 @@ fn topology(load: &LoadParams) -> Topology {
     let mut topology = Topology::default();
     let sides: Vec<[NodeId; 4]> = (0..load.pairs)
         .map(|pair| {
-            let mut host = |side| topology.add_node(format!("{side}{pair}"), NodeKind::Host { port: None });
+            let mut host = |side| topology.add_node(format!("{side}{pair}"), NodeKind::host());
             let [left, right] = [host("left"), host("right")];
-            let mut router = |side| topology.add_node(format!("{side}-router{pair}"), NodeKind::Router);
+            let mut router = |side| topology.add_node(format!("{side}-router{pair}"), NodeKind::router());
             [left, router("left"), router("right"), right]
         })
         .collect();
@@ -253,7 +253,8 @@ fn give_addresses(topology: &mut Topology, link: LinkId, addresses: [Ipv4Addr; 2
 }
 
 fn route(topology: &mut Topology, at: NodeId, to: Ipv4Addr, prefix: u8, via: Ipv4Addr) {
-    topology.nodes[at.0 as usize].routes.push((net(to, prefix), via.into()));
+    let routes = topology.nodes[at.0 as usize].kind.routes_mut();
+    routes.expect("a host or router").push((net(to, prefix), via.into()));
 }
 
 /// The source and the sink.

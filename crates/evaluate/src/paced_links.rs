@@ -42,8 +42,7 @@ impl Links {
     pub(crate) fn new(links: usize, pipe: &PipeSpec) -> Links {
         let mut topology = Topology::default();
         for i in 0..links {
-            let ends =
-                ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+            let ends = ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
             topology.connect(format!("link{i}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
         }
         let made = (0..2 * links).map(|i| {

@@ -172,9 +172,12 @@ impl Directory {
     /// Writes the tables and the page of all finished runs.
     pub(super) fn write_tables(&self, plan: &Experiment, findings: &Findings) -> Result<()> {
         write_whole(&self.path.join("results.csv"), &table::csv(plan, &findings.runs))?;
-        let parquet = table::parquet(plan, &findings.runs)
-            .map_err(|error| Error::Argument(format!("results.parquet: {error}")))?;
-        write_whole(&self.path.join("results.parquet"), &parquet)?;
+        #[cfg(feature = "parquet")]
+        {
+            let parquet = crate::parquet_table::bytes(plan, &findings.runs)
+                .map_err(|error| Error::Argument(format!("results.parquet: {error}")))?;
+            write_whole(&self.path.join("results.parquet"), &parquet)?;
+        }
         write_whole(&self.path.join("report.html"), page::html(plan, findings).as_bytes())
     }
 }

@@ -25,6 +25,8 @@ mod files;
 mod live;
 mod metric;
 mod page;
+#[cfg(feature = "parquet")]
+mod parquet_table;
 mod plan;
 mod read;
 mod replay;
@@ -220,7 +222,7 @@ pub fn load(path: &Path) -> Result<Experiment> {
         Some((plan, true)) => plan.check_networks(&mut remarks)?,
         _ => Vec::new(),
     };
-    let mistakes = remarks.finish().err().unwrap_or_default();
+    let mistakes = remarks.finish().err().map_or_else(Vec::new, |mistakes| mistakes.0);
     let mistakes: Vec<String> =
         mistakes.iter().map(|mistake| fastpath::at(path, mistake)).chain(others).collect();
     match read {

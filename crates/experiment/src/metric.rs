@@ -5,7 +5,7 @@ use super::step::{RunKind, RunStep, StepAction};
 use fastpath_text::fields::{Field, Fields, Name};
 use fastpath_text::mistake::{Remarks, choice};
 use fastpath_traffic::{FlowDelay, FlowReport};
-use regex::Regex;
+use regex_lite::Regex;
 use serde_json::Value;
 use std::fmt;
 use std::fs;

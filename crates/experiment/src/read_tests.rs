@@ -6,7 +6,7 @@ use super::*;
 fn mistakes(text: &str) -> Vec<String> {
     let mut remarks = Remarks::new(text);
     experiment(text, Path::new("x.toml"), &mut remarks);
-    remarks.finish().err().unwrap_or_default().iter().map(ToString::to_string).collect()
+    remarks.finish().err().iter().flatten().map(ToString::to_string).collect()
 }
 
 const LAB: &str = "spec = 'net.toml'

@@ -1,20 +1,13 @@
-//! The table of all runs, as CSV and Parquet; the tables of a terminal.
+//! The table of all runs, as columns and as CSV; the tables of a terminal.
 
 use super::Findings;
 use super::axis::label;
 use super::plan::Experiment;
 use super::run::RunRecord;
 use fastpath_report::text::{align_left, number, table};
-use parquet::basic::{LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::Type;
-use std::sync::Arc;
 
 /// A column of the table.
-enum Column {
+pub(super) enum Column {
     Whole(String, Vec<i64>),
     /// Empty for none.
     Text(String, Vec<String>),
@@ -22,7 +15,7 @@ enum Column {
 }
 
 /// The columns: run, seed and attempts; the axes; the metrics; what disturbed or ended a run.
-fn columns(plan: &Experiment, runs: &[RunRecord]) -> Vec<Column> {
+pub(super) fn columns(plan: &Experiment, runs: &[RunRecord]) -> Vec<Column> {
     let whole = |name: &str, of: &dyn Fn(&RunRecord) -> u64| {
         Column::Whole(name.to_owned(), runs.iter().map(|run| of(run) as i64).collect())
     };
@@ -63,49 +56,6 @@ pub(super) fn csv(plan: &Experiment, runs: &[RunRecord]) -> Vec<u8> {
         writer.write_record(cells).expect("memory takes all");
     }
     writer.into_inner().expect("memory takes all")
-}
-
-/// The table as Apache Parquet, without compression.
-pub(super) fn parquet(plan: &Experiment, runs: &[RunRecord]) -> Result<Vec<u8>, ParquetError> {
-    let columns = columns(plan, runs);
-    let field = |column: &Column| -> Result<Arc<Type>, ParquetError> {
-        let builder = match column {
-            Column::Whole(name, _) => {
-                Type::primitive_type_builder(name, Physical::INT64).with_repetition(Repetition::REQUIRED)
-            }
-            Column::Text(name, _) => Type::primitive_type_builder(name, Physical::BYTE_ARRAY)
-                .with_repetition(Repetition::REQUIRED)
-                .with_logical_type(Some(LogicalType::String)),
-            Column::Real(name, _) => {
-                Type::primitive_type_builder(name, Physical::DOUBLE).with_repetition(Repetition::OPTIONAL)
-            }
-        };
-        Ok(Arc::new(builder.build()?))
-    };
-    let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-    let schema = Arc::new(Type::group_type_builder("runs").with_fields(fields).build()?);
-    let mut bytes = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::new(WriterProperties::new()))?;
-    let mut group = writer.next_row_group()?;
-    for column in &columns {
-        let mut out = group.next_column()?.expect("a column of the schema");
-        match column {
-            Column::Whole(_, values) => out.typed::<Int64Type>().write_batch(values, None, None)?,
-            Column::Text(_, values) => {
-                let values: Vec<ByteArray> = values.iter().map(|value| value.as_str().into()).collect();
-                out.typed::<ByteArrayType>().write_batch(&values, None, None)?
-            }
-            Column::Real(_, values) => {
-                let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
-                let present: Vec<f64> = values.iter().flatten().copied().collect();
-                out.typed::<DoubleType>().write_batch(&present, Some(&levels), None)?
-            }
-        };
-        out.close()?;
-    }
-    group.close()?;
-    writer.close()?;
-    Ok(bytes)
 }
 
 /// The tables of a terminal: medians, differences, expectations, and the runs that were left out.

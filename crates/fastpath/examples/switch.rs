@@ -14,8 +14,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let numbers = number_ports(["p1", "p2"])?;
     let names: PortNames = numbers.into_iter().map(|(number, name)| (name.to_owned(), number)).collect();
     let mut switch = Switch::new(Limits::default());
-    let rules = ofctl::parse(RULES, &names).expect("rules without mistakes");
-    ofctl::load(&mut switch, Time::ZERO, &rules).expect("rules that fit the tables");
+    let rules = ofctl::parse(RULES, &names)?;
+    ofctl::load(&mut switch, Time::ZERO, &rules)?;
     let packet = "in_port=1,tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_dst=80";
     println!("{}", explain(&mut switch, &names, Some(packet), 1)?);
     Ok(())

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
 use fastpath_spec::mistake::printable;
-use fastpath_spec::{Checked, Files, Mistake, NetworkSpec, Warning, describe};
+use fastpath_spec::{Checked, Files, Mistakes, NetworkSpec, Warning, describe};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -91,7 +91,7 @@ pub fn load_with(path: &Path, reading: &Reading) -> Result<Loaded> {
 }
 
 fn checked(path: &Path, checked: Checked<NetworkSpec>) -> Result<(NetworkSpec, Vec<Warning>)> {
-    let in_file = |mistakes: Vec<Mistake>| mistakes.iter().map(|mistake| at(path, mistake)).collect();
+    let in_file = |mistakes: Mistakes| mistakes.iter().map(|mistake| at(path, mistake)).collect();
     checked.into_result().map_err(|mistakes| Error::Mistakes(in_file(mistakes)))
 }
 
@@ -169,7 +169,8 @@ fn check_recording(
     let directory = std::path::absolute(path).map_err(Error::file(path))?;
     let directory = directory.parent().unwrap_or(Path::new("/"));
     Ok(checked.map(|mut spec| {
-        spec.topology.nodes.iter_mut().for_each(|node| node.host.below(directory));
+        let hosts = spec.topology.nodes.iter_mut().filter_map(|node| node.kind.host_settings_mut());
+        hosts.for_each(|host| host.below(directory));
         spec.description.nodes.iter_mut().for_each(|node| node.host.below(directory));
         spec
     }))
@@ -227,6 +228,7 @@ mod tests {
         let loaded = load(&path).expect("a valid description");
         std::fs::remove_dir_all(&directory).expect("removed");
         let files = directory.join("files").to_str().expect("text").to_owned();
-        assert_eq!(loaded.spec.topology.nodes[0].host.origin, fastpath_spec::HostOrigin::RootFs(files));
+        let host = loaded.spec.topology.nodes[0].kind.host_settings().unwrap();
+        assert_eq!(host.origin, fastpath_spec::HostOrigin::RootFs(files));
     }
 }

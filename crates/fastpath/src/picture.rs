@@ -6,7 +6,7 @@ use crate::{Error, Result};
 use fastpath_engine::control::{Dashboard, HttpAddress};
 use fastpath_link::PipeSpec;
 use fastpath_report::picture::{Picture, PictureLink, PictureNode, Symbol};
-use fastpath_spec::{Link, Node, NodeKind, Topology, values};
+use fastpath_spec::{KernelForwarder, Link, Node, NodeKind, Topology, values};
 use serde_json::Value;
 #[cfg(target_os = "linux")]
 use serde_json::json;
@@ -66,17 +66,21 @@ fn places(topology: &Topology) -> Value {
 
 fn symbol(kind: &NodeKind) -> Symbol {
     match kind {
-        NodeKind::Host { .. } => Symbol::Host,
-        NodeKind::Router => Symbol::Router,
+        NodeKind::Host { .. }
+        | NodeKind::Uplink { .. }
+        | NodeKind::KernelRouter { forwarder: KernelForwarder::Namespace, .. } => Symbol::Host,
         NodeKind::Switch => Symbol::Switch,
         NodeKind::OpenFlow { .. } => Symbol::OpenFlow,
+        NodeKind::Router { .. }
+        | NodeKind::Nat { .. }
+        | NodeKind::KernelRouter { forwarder: KernelForwarder::Engine, .. } => Symbol::Router,
     }
 }
 
 /// The address of a host with one interface.
 fn address(node: &Node) -> String {
-    match (&node.kind, node.interfaces.as_slice()) {
-        (NodeKind::Host { .. }, [interface]) => {
+    match (node.kind.is_edge(), node.interfaces.as_slice()) {
+        (true, [interface]) => {
             interface.addresses.first().map(|net| net.addr().to_string()).unwrap_or_default()
         }
         _ => String::new(),

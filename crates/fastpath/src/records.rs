@@ -272,7 +272,9 @@ fn decoded(bytes: Vec<u8>) -> Option<String> {
 
 /// The fonts installed on this machine.
 pub(crate) fn system_fonts() -> Fonts {
+    #[cfg_attr(not(feature = "png"), expect(unused_mut, reason = "there is nothing to load"))]
     let mut fonts = Fonts::new();
+    #[cfg(feature = "png")]
     fonts.load_system_fonts();
     fonts
 }

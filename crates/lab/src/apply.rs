@@ -30,7 +30,9 @@ use fastpath_engine::{EdgePorts, RearrangeError};
 use fastpath_net::{Difference, EdgeId, Routes};
 use fastpath_spec::mistake::several;
 use fastpath_spec::segment::Segments;
-use fastpath_spec::{Description, Files, HostOrigin, Node, NodeId, NodeKind, Topology, resolve_in_place_of};
+use fastpath_spec::{
+    Description, Files, HostKind, HostSettings, Node, NodeId, NodeKind, Topology, resolve_in_place_of,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -141,7 +143,7 @@ impl Lab {
         }
         let exec = |(new, old): (&Node, &Option<NodeId>)| {
             let old = self.topology.node((*old)?);
-            (old.exec != new.exec).then(|| new.name.clone())
+            (old.kind.exec() != new.kind.exec()).then(|| new.name.clone())
         };
         let changed: Vec<String> = topology.nodes.iter().zip(&difference.nodes).filter_map(exec).collect();
         if !changed.is_empty() {
@@ -170,7 +172,7 @@ impl Lab {
                     topology.node(node).interfaces[place].name.clone()
                 };
                 let was = former.map(|former| name(&self.topology, self.topology.link(former).ends[end]));
-                let is_host = matches!(topology.node(node).kind, NodeKind::Host { .. });
+                let is_host = topology.node(node).kind.is_edge();
                 if is_host && was.is_some_and(|was| was != name(topology, (node, place))) {
                     let node = topology.node(node).name.clone();
                     return Err(ApplyError::Unsupported {
@@ -227,8 +229,12 @@ impl Lab {
             node.interfaces.iter().map(|interface| interface.addresses.clone()).collect()
         };
         let forwarded = |node: &Node| {
-            let mut uplinks = all().filter_map(|node| node.uplink.as_ref());
-            uplinks.any(|uplink| uplink.forwards.iter().any(|forward| forward.host == node.name))
+            all().any(|other| match &other.kind {
+                NodeKind::Uplink { uplink, .. } => {
+                    uplink.forwards.iter().any(|forward| forward.host == node.name)
+                }
+                _ => false,
+            })
         };
         kept.find_map(|(node, id, old)| {
             let before = self.topology.node(old);
@@ -239,7 +245,7 @@ impl Lab {
             if configs[0] != configs[1] {
                 return Some((node, "the configuration of its routing daemon cannot change"));
             }
-            let is_uplink = node.uplink.is_some();
+            let is_uplink = matches!(node.kind, NodeKind::Uplink { .. });
             if (is_uplink || forwarded(node)) && addresses(before) != addresses(node) {
                 let what = "an uplink, or a host with forwarded ports, cannot get other links or addresses";
                 return Some((node, what));
@@ -341,7 +347,7 @@ impl Lab {
                 }
                 None => {
                     let host = made.remove(&id).expect("it was made");
-                    added.push((Arc::clone(&host), node.exec.clone()));
+                    added.push((Arc::clone(&host), node.kind.exec().to_vec()));
                     host
                 }
             };
@@ -425,18 +431,18 @@ fn remove_directory(directory: &Path) -> Result<(), String> {
 
 /// Whether the lab has files of the host that have its name.
 fn has_directories(node: &Node) -> bool {
-    let has_daemon = node.kernel.as_ref().is_some_and(|kernel| kernel.daemon.is_some());
-    has_daemon || node.host.origin.is_container() || !node.host.private.is_empty()
+    let has_files = |host: &HostSettings| host.origin.is_container() || !host.private.is_empty();
+    node.kind.daemon().is_some() || node.kind.host_settings().is_some_and(has_files)
 }
 
 /// Returns why a node cannot come or go while a lab runs.
 fn unsupported(node: &Node) -> Option<&'static str> {
     match &node.kind {
-        NodeKind::Host { port: Some(_) } => Some("an interface of this machine cannot be added or removed"),
-        _ if node.uplink.is_some() => Some("an uplink cannot be added or removed"),
-        _ if matches!(node.host.origin, HostOrigin::Attached(_)) => {
-            Some("an attached host cannot be added or removed")
+        NodeKind::Host { kind: HostKind::Port(_), .. } => {
+            Some("an interface of this machine cannot be added or removed")
         }
+        NodeKind::Uplink { .. } => Some("an uplink cannot be added or removed"),
+        kind if kind.is_attached() => Some("an attached host cannot be added or removed"),
         _ => None,
     }
 }

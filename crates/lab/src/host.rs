@@ -190,7 +190,7 @@ impl Host {
             for route in routes {
                 add_route(node, route, &node.interfaces[route.interface].name, &mut netlink)?;
             }
-            for (name, value) in &node.sysctls {
+            for (name, value) in node.kind.setup().into_iter().flat_map(|setup| &setup.sysctls) {
                 write_sysctl(name, value).map_err(failed(node, "lo", || format!("{name} = {value}")))?;
             }
             Ok(taps)
@@ -356,15 +356,13 @@ impl Quiet {
 /// Whether the kernel gets a route. The daemon of a router finds the others, and a static
 /// route would win over those that it finds.
 fn is_wanted(node: &Node, route: &Route) -> bool {
-    let daemon = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref());
-    let is_given = |via| node.routes.contains(&(route.prefix, via));
-    daemon.is_none_or(|daemon| daemon.static_routes) || route.via.is_none_or(is_given)
+    let is_given = |via| node.kind.routes().contains(&(route.prefix, via));
+    node.kind.daemon().is_none_or(|daemon| daemon.static_routes) || route.via.is_none_or(is_given)
 }
 
 /// Whether the daemon of a router uses link-local addresses even where there are no others.
 fn needs_link_local(node: &Node) -> bool {
-    let daemon = node.kernel.as_ref().and_then(|kernel| kernel.daemon.as_deref());
-    daemon.is_some_and(|daemon| daemon.protocols.values().any(|settings| settings.unnumbered))
+    node.kind.daemon().is_some_and(|daemon| daemon.protocols.values().any(|settings| settings.unnumbered))
 }
 
 /// Returns the interface of a route that the kernel gets; `None` if it adds the route itself for an
@@ -407,7 +405,7 @@ fn quieten(node: &Node) {
         }
     }
     set("net/ipv4/ping_group_range", "0 2147483647");
-    if node.is_router() {
+    if node.kind.is_router() {
         forward();
     }
     answer_arp(node);
@@ -470,7 +468,7 @@ mod tests {
     fn interfaces_end_with_the_namespace_and_not_one_by_one_with_their_ports() {
         let test = "interfaces_end_with_the_namespace";
         let mut topology = Topology::default();
-        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
         topology.connect("a-b", ends[0], ends[1], Default::default());
         let (host, ports) =
             match Host::new(ends[0], &topology.nodes[0], &[], &KnownNeighbors::in_topology(&topology)) {

@@ -26,7 +26,7 @@ use fastpath_engine::{
 };
 use fastpath_net::EdgeId;
 use fastpath_spec::mistake::several;
-use fastpath_spec::{NodeId, Topology};
+use fastpath_spec::{NodeId, NodeKind, Topology};
 use nix::net::if_::if_nametoindex;
 use std::io;
 use std::path::PathBuf;
@@ -229,7 +229,9 @@ impl Lab {
         }
         let attached = maker.watch();
         let mut uplinks = Vec::new();
-        for host in hosts.iter().filter(|host| topology.node(host.node()).uplink.is_some()) {
+        for host in
+            hosts.iter().filter(|host| matches!(topology.node(host.node()).kind, NodeKind::Uplink { .. }))
+        {
             let (directory, boundary) = (claim.directory(), scope.boundary());
             let parts =
                 UplinkParts { host, topology: &topology, directory, boundary, notice: &options.notice };
@@ -362,8 +364,10 @@ impl Lab {
     /// Starts the commands of the description. `None` if there are no hosts.
     fn start_commands(&self, clock: Clock, notice: Notice) -> Option<io::Result<Commands>> {
         let host = |id: NodeId| self.hosts.iter().find(|host| host.node() == id).map(Arc::clone);
-        let first =
-            self.hosts.iter().map(|host| (Arc::clone(host), self.topology.node(host.node()).exec.clone()));
+        let first = self
+            .hosts
+            .iter()
+            .map(|host| (Arc::clone(host), self.topology.node(host.node()).kind.exec().to_vec()));
         let timed = self.topology.commands.iter();
         let timed = timed.filter_map(|command| Some((host(command.host)?, command.clone())));
         let programs = self.programs.clone()?;
@@ -439,7 +443,6 @@ mod tests {
     use super::*;
     use crate::scope::Boundary;
     use crate::skip;
-    use fastpath_spec::NodeKind;
     use std::io::Read;
     use std::net::UdpSocket;
     use std::os::fd::AsFd;
@@ -450,7 +453,7 @@ mod tests {
     /// Two hosts on one ideal link: 10.0.0.1 and 10.0.0.2, and IPv6 addresses.
     fn pair() -> Topology {
         let mut topology = Topology::default();
-        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
         topology.connect("a-b", ends[0], ends[1], Default::default());
         for (place, node) in topology.nodes.iter_mut().enumerate() {
             let number = place + 1;

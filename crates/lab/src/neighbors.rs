@@ -3,7 +3,7 @@
 //! Neighbor Discovery, RFC 4861), and a large segment is not flooded with requests.
 
 use fastpath_spec::segment::{Segment, Segments};
-use fastpath_spec::{NodeId, NodeKind, Topology};
+use fastpath_spec::{NodeId, Topology};
 use std::net::IpAddr;
 
 /// The entries that the tables of all hosts of a lab may have: 64 MiB of the kernel's memory. The
@@ -28,7 +28,7 @@ impl<'t> KnownNeighbors<'t> {
     fn limited(topology: &'t Topology, entries_max: usize) -> KnownNeighbors<'t> {
         let segments = Segments::of(topology);
         let entries = |segment: &Segment| {
-            let is_host = |node: &NodeId| matches!(topology.node(*node).kind, NodeKind::Host { .. });
+            let is_host = |node: &NodeId| topology.node(*node).kind.is_edge();
             let hosts = segment.stations.iter().filter(|(node, _)| is_host(node)).count();
             let addresses = segment
                 .stations

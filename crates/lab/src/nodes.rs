@@ -14,7 +14,7 @@ use crate::state::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF, ROUTERS};
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
 use fastpath_net::Routes;
-use fastpath_spec::{Attach, HostOrigin, Node, NodeId, Topology};
+use fastpath_spec::{Attach, HostOrigin, HostSettings, Node, NodeId, Topology};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -68,11 +68,12 @@ impl<'l> NodeMaker<'l> {
     /// Brings a host up. Returns it with its ports in the order of its interfaces.
     pub(crate) fn host(&mut self, id: NodeId) -> Result<(Host, Vec<Box<dyn Port>>), HostError> {
         let node = self.topology.node(id);
-        if let HostOrigin::Attached(attach) = &node.host.origin {
+        let settings = settings(node);
+        if let HostOrigin::Attached(attach) = &settings.origin {
             return self.attached_host(id, node, attach);
         }
         let (mut host, taps) = Host::new(id, node, self.routes.of(id), &self.neighbors)?;
-        host.env.clone_from(&node.host.env);
+        host.env.clone_from(&settings.env);
         let files = |source| HostError::Files { host: node.name.clone(), source };
         let view = self.view(node).map_err(files)?;
         if let Some(files) = self.containers.get(&id) {
@@ -95,7 +96,7 @@ impl<'l> NodeMaker<'l> {
             return Ok((host, taps.into_iter().map(|tap| Box::new(tap) as Box<dyn Port>).collect()));
         }
         host.inside = Inside::View(view);
-        if node.host.pid_namespace {
+        if settings.pid_namespace {
             let first = self.scope.start_first(&host.namespace, &host.inside, &self.directory.join(PROC));
             let started = first.and_then(|first| {
                 let pid = i32::try_from(first.id()).map_err(io::Error::other);
@@ -135,7 +136,7 @@ impl<'l> NodeMaker<'l> {
         }
         let view = self.view(node).map_err(|source| HostError::Files { host: name(), source })?;
         let namespace = HostNamespace::Attached(attachment.namespace.clone());
-        let parts = HostParts { namespace, inside: Inside::View(view), env: node.host.env.clone() };
+        let parts = HostParts { namespace, inside: Inside::View(view), env: settings(node).env };
         let host = Host::of(name(), parts);
         host.place(id, node);
         self.attachments.push(attachment);
@@ -156,14 +157,15 @@ impl<'l> NodeMaker<'l> {
             target: target.into(),
             is_read_only,
         };
+        let settings = settings(node);
         let mut places = Vec::new();
         for (file, target) in [(HOSTS, "/etc/hosts"), (RESOLV_CONF, "/etc/resolv.conf")] {
             // A file that the machine does not have cannot be covered.
-            if Path::new(target).exists() || node.host.origin.is_container() {
+            if Path::new(target).exists() || settings.origin.is_container() {
                 places.push(placed(self.directory.join(file), target, false));
             }
         }
-        for (number, target) in node.host.private.iter().enumerate() {
+        for (number, target) in settings.private.iter().enumerate() {
             let source = self.directory.join(PRIVATE).join(&node.name).join(number.to_string());
             // The directory of the lab is closed to others. This one is as the machine's usually
             // are, and daemons with a user of their own may enter it.
@@ -171,9 +173,9 @@ impl<'l> NodeMaker<'l> {
             places.push(placed(source, target, false));
         }
         places.extend(routing::places(self.directory, node)?);
-        let binds = node.host.binds.iter();
+        let binds = settings.binds.iter();
         places.extend(binds.map(|bind| placed((&bind.source).into(), &bind.target, bind.is_read_only)));
-        Ok(View { hostname: Some(node.name.clone()), places, keeps_proc: node.host.pid_namespace })
+        Ok(View { hostname: Some(node.name.clone()), places, keeps_proc: settings.pid_namespace })
     }
 
     /// Returns the thread that attaches hosts again; `None` if there are none.
@@ -181,6 +183,11 @@ impl<'l> NodeMaker<'l> {
         let NodeMaker { attachments, removed, directory, notice, .. } = self;
         (!attachments.is_empty()).then(|| AttachWatch::start(attachments, removed, directory, notice.clone()))
     }
+}
+
+/// Returns where the programs of a node run. Those of an uplink see the files of the machine.
+fn settings(node: &Node) -> HostSettings {
+    node.kind.host_settings().cloned().unwrap_or_default()
 }
 
 /// Returns the directories of a host below that of the lab.
@@ -199,7 +206,7 @@ pub(crate) fn check(
 ) -> Result<BTreeMap<NodeId, ContainerFiles>, HostError> {
     let mut containers = BTreeMap::new();
     for (id, node) in topology.hosts().filter(|(id, _)| wanted(*id)) {
-        let settings = &node.host;
+        let Some(settings) = node.kind.host_settings() else { continue };
         let missing = |key, what: String, instead| {
             Err(HostError::Missing { host: node.name.clone(), key, what, instead })
         };

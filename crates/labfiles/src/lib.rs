@@ -35,7 +35,7 @@ mod yaml;
 
 use built::Built;
 use fastpath_spec::mistake::{Checked, Remarks};
-use fastpath_spec::{Description, Files, Mistake, NetworkSpec, Warning, resolve_into};
+use fastpath_spec::{Description, Files, Mistakes, NetworkSpec, Warning, resolve_into};
 use yaml::{Value, Yaml};
 
 /// How a file is read.
@@ -68,7 +68,7 @@ pub fn check(text: &str, options: &Options) -> Checked<NetworkSpec> {
 ///
 /// # Errors
 /// Every mistake in the file, in the order of the text.
-pub fn describe(text: &str, options: &Options) -> Result<(Description, Vec<Warning>), Vec<Mistake>> {
+pub fn describe(text: &str, options: &Options) -> Result<(Description, Vec<Warning>), Mistakes> {
     let (built, remarks) = read(text, options);
     remarks.finish().map(|warnings| (built.description, warnings))
 }

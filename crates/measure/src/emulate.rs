@@ -265,8 +265,7 @@ fn topology(links: usize, kind: LinkKind, bps: u64) -> Topology {
     };
     let mut topology = Topology::default();
     for i in 0..links {
-        let [a, b] =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+        let [a, b] = ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
         topology.connect(format!("l{i}"), a, b, [pipe.clone(), pipe.clone()]);
     }
     topology

@@ -219,7 +219,7 @@ fn between_namespaces(size: usize, packets: usize, progress: Progress<'_>) -> Re
     gain_privilege()?;
     let mut topology = Topology::default();
     let [generator, forward, swap] =
-        ["generator", "forward", "swap"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        ["generator", "forward", "swap"].map(|name| topology.add_node(name, NodeKind::host()));
     topology.connect("left", generator, forward, Default::default());
     topology.connect("right", forward, swap, Default::default());
     let routes = Routes::compute(&topology);

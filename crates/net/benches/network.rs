@@ -27,8 +27,7 @@ fn network(links: usize) -> Network {
     };
     let mut topology = Topology::default();
     for i in 0..links {
-        let [a, b] =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+        let [a, b] = ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
         topology.connect(format!("l{i}"), a, b, [pipe.clone(), pipe.clone()]);
     }
     Network::new(topology, Options::new(1, NonZeroUsize::MAX))

@@ -24,7 +24,7 @@ use crate::schedule::{LinkChange, Schedule};
 use crate::wiring::{NodePort, NodeState, RunningNode, Wiring};
 use fastpath_link::{Change, PipeInit, Pipes};
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{Direction, Link, LinkId, NodeId, NodeKind, Topology, Track, segment};
+use fastpath_spec::{Direction, Link, LinkId, NodeId, Topology, Track, segment};
 use fastpath_units::{Rng, Time};
 use fastpath_wire::MacAddr;
 use std::collections::{BTreeSet, VecDeque};
@@ -322,7 +322,7 @@ fn kept_nodes(
     nodes: &[RunningNode],
 ) -> Vec<Option<KeptNode>> {
     let mut running = vec![None; old.nodes.len()];
-    let inside = old.nodes.iter().enumerate().filter(|(_, node)| !matches!(node.kind, NodeKind::Host { .. }));
+    let inside = old.nodes.iter().enumerate().filter(|(_, node)| !node.kind.is_edge());
     inside.zip(0..).for_each(|((id, _), index)| running[id] = Some(index));
     let forgetful = forgetful_switches(old, new, difference);
     let kept = |node: &RunningNode| {

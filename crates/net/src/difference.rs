@@ -81,10 +81,12 @@ impl Difference {
 /// Returns whether a node stays: it differs at most in its interfaces, routes and commands.
 fn is_same(old: &Node, new: &Node) -> bool {
     let what = |node: &Node| {
-        let (interfaces, routes, exec) = (Vec::new(), Vec::new(), Vec::new());
-        Node { interfaces, routes, exec, ..node.clone() }
+        let mut kind = node.kind.clone();
+        kind.routes_mut().into_iter().for_each(|routes| routes.clear());
+        kind.setup_mut().into_iter().for_each(|setup| setup.exec.clear());
+        kind
     };
-    old.kind == new.kind && what(old) == what(new)
+    old.name == new.name && what(old) == what(new)
 }
 
 /// Returns by old index the new one, given by new index the old one, for `count` old ones.

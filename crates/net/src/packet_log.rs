@@ -24,7 +24,7 @@ use crate::id::{EdgeId, Location, PipeId};
 use crate::observer::{Observer, Passage};
 use crate::pool::{Frame, FramePool};
 use fastpath_link::{Alteration, Fate};
-use fastpath_spec::{LinkId, NodeKind, Topology};
+use fastpath_spec::{KernelForwarder, LinkId, NodeKind, Topology};
 use fastpath_units::Time;
 use fastpath_wire::pcap::{Interface, LINKTYPE_ETHERNET, NgWriter};
 use std::collections::BTreeMap;
@@ -251,10 +251,14 @@ impl<W: Write> Writer<W> {
         let mut nodes = Vec::new();
         for node in &topology.nodes {
             let kind = match node.kind {
-                NodeKind::Host { .. } => None,
-                NodeKind::Router => Some("router"),
+                NodeKind::Host { .. }
+                | NodeKind::Uplink { .. }
+                | NodeKind::KernelRouter { forwarder: KernelForwarder::Namespace, .. } => None,
                 NodeKind::Switch => Some("switch"),
                 NodeKind::OpenFlow { .. } => Some("openflow"),
+                NodeKind::Router { .. }
+                | NodeKind::Nat { .. }
+                | NodeKind::KernelRouter { forwarder: KernelForwarder::Engine, .. } => Some("router"),
             };
             nodes.push(
                 kind.map(|kind| add(&node.name, &format!("discarded by {kind} {}", node.name)))

@@ -122,7 +122,7 @@ impl Part {
         };
         let (mut edges, mut edge) = (Vec::new(), 0);
         for node in &topology.nodes {
-            let is_host = matches!(node.kind, NodeKind::Host { .. });
+            let is_host = node.kind.is_edge();
             let mut copy = node.clone();
             copy.interfaces.clear();
             for interface in &node.interfaces {
@@ -156,7 +156,7 @@ fn components(topology: &Topology) -> Vec<Vec<usize>> {
         }
         link
     };
-    let is_host = |node: &&Node| matches!(node.kind, NodeKind::Host { .. }) && !node.is_router();
+    let is_host = |node: &&Node| matches!(node.kind, NodeKind::Host { .. });
     for node in topology.nodes.iter().filter(|node| !is_host(node)) {
         let mut links = node.interfaces.iter().map(|interface| interface.link.0 as usize);
         let Some(first) = links.next() else { continue };

@@ -12,7 +12,7 @@
 //! been recomputed at the change, and routers without traffic cost nothing.
 
 use fastpath_spec::segment::{self, Segments};
-use fastpath_spec::{HostOrigin, Interface, LinkId, NodeId, Topology};
+use fastpath_spec::{Interface, LinkId, NodeId, NodeKind, Topology};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -105,12 +105,12 @@ impl LiveLinks {
     }
 
     fn routes_of(&self, topology: &Topology, node: NodeId) -> Vec<Route> {
-        let is_router = topology.node(node).is_router();
+        let is_router = topology.node(node).kind.is_router();
         if topology.node(node).kind.is_switch() {
             return Vec::new();
         }
         // The namespace of an attached host may have a default route of its own.
-        let is_attached = matches!(topology.node(node).host.origin, HostOrigin::Attached(_));
+        let is_attached = topology.node(node).kind.is_attached();
         let mut routes = configured_routes(topology, node);
         routes.retain(|route| self.has_interface(topology, node, route.interface));
         let given = routes.len();
@@ -141,7 +141,7 @@ impl LiveLinks {
     /// Searches routers breadth-first from one node, by distance. Within a distance nodes are in
     /// the order of the first hop that leads to them, so the first next hop of a segment wins ties.
     fn search(&self, topology: &Topology, from: NodeId, family: Family) -> FoundRoutes {
-        let is_multipath = topology.routing.is_multipath && topology.node(from).is_router();
+        let is_multipath = topology.routing.is_multipath && topology.node(from).kind.is_router();
         let mut found = FoundRoutes { routes: Vec::new(), gateways: Vec::new() };
         // Sets are faster than arrays of flags: among a million links most nodes reach only a few.
         let mut segments_seen = BTreeSet::new();
@@ -158,7 +158,7 @@ impl LiveLinks {
             for Reached { node: at, hops, entered } in &level {
                 let node = topology.node(*at);
                 // What is not in the topology is behind the nearest uplink.
-                if node.uplink.is_some() && !hops.is_empty() && !has_default {
+                if matches!(node.kind, NodeKind::Uplink { .. }) && !hops.is_empty() && !has_default {
                     has_default = true;
                     let prefix = family.default();
                     let route = |hop: &NextHop| Route { prefix, via: hop.via, interface: hop.interface };
@@ -166,10 +166,12 @@ impl LiveLinks {
                 }
                 // The IPv4 addresses inside a NAT are not known outside.
                 let hidden = |index: usize| {
-                    let nat = node.nat.as_deref().filter(|_| matches!(family, Family::V4));
-                    nat.zip(*entered).is_some_and(|(nat, entered)| {
-                        nat.inside.contains(&index) && !nat.inside.contains(&entered)
-                    })
+                    let (NodeKind::Nat { nat, .. }, Some(entered), Family::V4) =
+                        (&node.kind, entered, family)
+                    else {
+                        return false;
+                    };
+                    nat.inside.contains(&index) && !nat.inside.contains(entered)
                 };
                 for (index, interface) in node.interfaces.iter().enumerate() {
                     if hidden(index) {
@@ -270,7 +272,7 @@ fn configured_routes(topology: &Topology, node: NodeId) -> Vec<Route> {
         let interface = connected.lookup(via)?.interface;
         Some(Route { prefix: prefix.trunc(), via: Some(via), interface })
     };
-    node.routes.iter().filter_map(route).collect()
+    node.kind.routes().iter().filter_map(route).collect()
 }
 
 /// The routes found from one node.
@@ -608,7 +610,7 @@ mod tests {
             interfaces.filter(|(_, interface)| is_up(interface.link)).map(|(index, _)| index)
         };
         let routers: Vec<u32> =
-            (0..net.nodes.len() as u32).filter(|id| net.nodes[*id as usize].is_router()).collect();
+            (0..net.nodes.len() as u32).filter(|id| net.nodes[*id as usize].kind.is_router()).collect();
         let mut distance: BTreeMap<(u32, u32), u32> = routers.iter().map(|r| ((*r, *r), 0)).collect();
         let adjacent = |a: u32, b: u32| {
             let pairs = usable(a).flat_map(|i| usable(b).map(move |j| (i, j)));
@@ -692,7 +694,7 @@ mod tests {
             let live = LiveLinks::new(&net, &is_up);
             let prefixes: BTreeSet<IpNet> = net.nodes.iter().flat_map(|node| &node.interfaces)
                 .flat_map(|interface| interface.addresses.iter().map(IpNet::trunc)).collect();
-            for from in (0..net.nodes.len() as u32).filter(|id| net.nodes[*id as usize].is_router()) {
+            for from in (0..net.nodes.len() as u32).filter(|id| net.nodes[*id as usize].kind.is_router()) {
                 let fib = live.fib(&net, NodeId(from));
                 for prefix in &prefixes {
                     let found: Vec<_> = fib.hops(prefix.addr()).iter().map(|(_, hop)| (hop.interface, hop.via)).collect();
@@ -716,7 +718,7 @@ mod tests {
         ) {
             let net = network(&random_text(routers, &ends, ""));
             let segments = Segments::of(&net);
-            for node in (0..net.nodes.len() as u32).map(NodeId).filter(|id| net.node(*id).is_router()) {
+            for node in (0..net.nodes.len() as u32).map(NodeId).filter(|id| net.node(*id).kind.is_router()) {
                 let expected = [Family::V4, Family::V6].into_iter().flat_map(|family| by_queue(&net, &segments, node, family));
                 let mut expected: Vec<Route> = expected.collect();
                 expected.sort_by_key(|route| route.via.is_some());

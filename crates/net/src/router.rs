@@ -16,7 +16,7 @@ use crate::neighbor::{NeighborKey, Neighbors, RequestState, UnresolvedFrame};
 use crate::pool::{Frame, FramePool};
 use crate::route::{Fib, NextHop, Routes};
 use fastpath_spec::segment;
-use fastpath_spec::{Interface, NodeId, NodeKind, Topology};
+use fastpath_spec::{Interface, NodeId, Topology};
 use fastpath_units::{Rng, Time};
 use fastpath_wire::icmp::IcmpError;
 use fastpath_wire::translate::Rewrite;
@@ -344,9 +344,9 @@ impl Router {
 impl Port {
     fn new(topology: &Topology, interface: &Interface) -> Port {
         let (far, _) = topology.peer(interface);
-        let medium = match topology.node(far).kind {
-            NodeKind::Switch | NodeKind::OpenFlow { .. } => Medium::Shared,
-            NodeKind::Host { .. } | NodeKind::Router => Medium::PointToPoint,
+        let medium = match topology.node(far).kind.is_switch() {
+            true => Medium::Shared,
+            false => Medium::PointToPoint,
         };
         Port {
             mac: interface.mac.unwrap_or_default(),

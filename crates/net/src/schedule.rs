@@ -333,7 +333,7 @@ mod tests {
 
     fn topology(trace: &str, end: TraceEnd, offset: Duration, start: Option<Start>) -> Topology {
         let mut topology = Topology::default();
-        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
         let own = PipeSpec { rate: Rate::from_bps(9), ..PipeSpec::default() };
         let link = topology.connect("a-b", a, b, [own, PipeSpec::default()]);
         topology.groups =

@@ -15,7 +15,7 @@ use crate::route::Routes;
 use crate::router::Router;
 use fastpath_link::Pipes;
 use fastpath_spec::segment;
-use fastpath_spec::{NodeId, NodeKind, Topology};
+use fastpath_spec::{KernelForwarder, NodeId, NodeKind, Topology};
 use fastpath_units::Time;
 
 /// The end of a pipe: an edge, or the index of a [`NodePort`].
@@ -113,27 +113,29 @@ impl Wiring {
             node_ports: Vec::new(),
             first_pipes: Vec::with_capacity(hosts().sum()),
         };
-        let has = |kind| topology.nodes.iter().any(|node| node.kind == kind);
+        let has = |is: fn(&NodeKind) -> bool| topology.nodes.iter().any(|node| is(&node.kind));
         // Routes and spanning trees are expensive for many hosts; compute them only if needed.
         let is_static = !topology.routing.is_dynamic;
-        let routes = (is_static && has(NodeKind::Router)).then(|| Routes::compute(topology));
-        let mut forwarding = has(NodeKind::Switch).then(|| segment::forwarding(topology));
+        let routes = (is_static && has(NodeKind::is_engine_router)).then(|| Routes::compute(topology));
+        let has_switches = has(|kind| matches!(kind, NodeKind::Switch));
+        let mut forwarding = if has_switches { segment::forwarding(topology) } else { Vec::new() };
         for (i, node) in topology.nodes.iter().enumerate() {
             let id = NodeId(i as u32);
-            let state = match (&node.kind, &mut forwarding) {
-                (NodeKind::Router, _) => {
-                    NodeState::Router(Box::new(Router::new(topology, id, routes.as_ref(), options.seed)))
-                }
-                (NodeKind::Switch, Some(forwarding)) => {
-                    NodeState::Switch(Bridge::new(std::mem::take(&mut forwarding[i])))
-                }
-                (NodeKind::OpenFlow { lines, .. }, _) => {
-                    let node = OpenFlowNode::new(node, lines, &options.executors);
-                    NodeState::OpenFlow(Box::new(node))
-                }
-                _ => {
+            let state = match &node.kind {
+                NodeKind::Host { .. }
+                | NodeKind::Uplink { .. }
+                | NodeKind::KernelRouter { forwarder: KernelForwarder::Namespace, .. } => {
                     wiring.add_edges(topology, id, pipes);
                     continue;
+                }
+                NodeKind::Router { .. }
+                | NodeKind::Nat { .. }
+                | NodeKind::KernelRouter { forwarder: KernelForwarder::Engine, .. } => {
+                    NodeState::Router(Box::new(Router::new(topology, id, routes.as_ref(), options.seed)))
+                }
+                NodeKind::Switch => NodeState::Switch(Bridge::new(std::mem::take(&mut forwarding[i]))),
+                NodeKind::OpenFlow { lines, .. } => {
+                    NodeState::OpenFlow(Box::new(OpenFlowNode::new(node, lines, &options.executors)))
                 }
             };
             wiring.add_node(topology, RunningNode { id, state }, pipes);

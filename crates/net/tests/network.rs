@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::net::IpAddr;
 
 const OPTIONS: Options = Options::with_seed(1);
-const HOST: NodeKind = NodeKind::Host { port: None };
+
 const A: EdgeId = EdgeId(0);
 const B: EdgeId = EdgeId(1);
 
@@ -35,12 +35,17 @@ fn ip(text: &str) -> IpAddr {
 /// `a — r0 — r1 — b`; hosts have .2, routers .1 and .3 in 10.0.{0,1,2}.0/24 and fd00:{0,1,2}::/64.
 fn chain(pipes: [PipeSpec; 3]) -> Topology {
     let mut topology = Topology::default();
-    let nodes = [("a", HOST), ("r0", NodeKind::Router), ("r1", NodeKind::Router), ("b", HOST)]
-        .map(|(name, kind)| topology.add_node(name, kind));
+    let nodes = [
+        ("a", NodeKind::host()),
+        ("r0", NodeKind::router()),
+        ("r1", NodeKind::router()),
+        ("b", NodeKind::host()),
+    ]
+    .map(|(name, kind)| topology.add_node(name, kind));
     for (i, pipe) in pipes.into_iter().enumerate() {
         let link = topology.connect(format!("l{i}"), nodes[i], nodes[i + 1], [pipe.clone(), pipe]);
         for (node, interface) in topology.link(link).ends {
-            let host = match (topology.node(node).kind == HOST, topology.node(node).name.as_str()) {
+            let host = match (topology.node(node).kind.is_edge(), topology.node(node).name.as_str()) {
                 (true, _) => 2,
                 (false, "r0") => 1,
                 (false, _) => 3,
@@ -56,7 +61,7 @@ fn chain(pipes: [PipeSpec; 3]) -> Topology {
 
 fn two_hosts(pipe: PipeSpec) -> Topology {
     let mut topology = Topology::default();
-    let [a, b] = ["a", "b"].map(|name| topology.add_node(name, HOST));
+    let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
     topology.connect("l", a, b, [pipe.clone(), pipe]);
     topology
 }
@@ -289,7 +294,7 @@ fn a_switch_floods_unknown_destinations_and_every_copy_is_counted() {
     let mut topology = Topology::default();
     let switch = topology.add_node("s", NodeKind::Switch);
     for i in 0..4 {
-        let host = topology.add_node(format!("h{i}"), HOST);
+        let host = topology.add_node(format!("h{i}"), NodeKind::host());
         topology.connect(format!("l{i}"), host, switch, [PipeSpec::default(), PipeSpec::default()]);
     }
     let mut network = Network::new(topology, OPTIONS);

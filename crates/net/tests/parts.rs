@@ -136,9 +136,8 @@ fn one_part_equals_the_whole() {
 fn parts_have_similar_sizes() {
     let mut topology = Topology::default();
     for link in 0..100 {
-        let ends = ["a", "b"].map(|end| {
-            topology.add_node(format!("{end}{link}"), fastpath_spec::NodeKind::Host { port: None })
-        });
+        let ends =
+            ["a", "b"].map(|end| topology.add_node(format!("{end}{link}"), fastpath_spec::NodeKind::host()));
         topology.connect(format!("l{link}"), ends[0], ends[1], Default::default());
     }
     let sizes: Vec<usize> =

@@ -51,8 +51,7 @@ impl Arguments {
     /// them.
     pub fn topology(&self) -> Topology {
         let mut topology = Topology { seed: self.seed, ..Topology::default() };
-        let [machine, wire] =
-            ["machine", "wire"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+        let [machine, wire] = ["machine", "wire"].map(|name| topology.add_node(name, NodeKind::host()));
         topology.connect("netem", machine, wire, [self.pipe(), PipeSpec::default()]);
         topology
     }

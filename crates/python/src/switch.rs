@@ -2,7 +2,7 @@
 
 use crate::failure::{argument, raise, without_lock};
 use fastpath::switch::{FrameFate, FrameSwitch};
-use fastpath::tables::ofctl::{Mistake, print_instructions, print_match};
+use fastpath::tables::ofctl::{Mistake, Mistakes, print_instructions, print_match};
 use fastpath::tables::port::LinkState;
 use fastpath::tables::{FlowCommand, Limits};
 use fastpath::units::{Duration, Time};
@@ -178,6 +178,6 @@ impl Fates {
     }
 }
 
-fn rows(mistakes: Vec<Mistake>) -> Vec<RuleMistake> {
+fn rows(mistakes: Mistakes) -> Vec<RuleMistake> {
     mistakes.into_iter().map(|Mistake { line, what, instead }| (line, what, instead)).collect()
 }

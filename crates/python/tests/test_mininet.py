@@ -222,9 +222,10 @@ from mininet.util import custom
 net = Mininet(topo=TreeTopo(1, 2), host=custom(CPULimitedHost, sched='cfs', cpu=.1))
 net.start()
 print('SHARES', max(net.runCpuLimitTest(cpu=.1, duration=2)))
+net['h1'].cmd("setsid sh -c 'trap : HUP TERM INT; while :; do sleep 300; done' >/dev/null 2>&1 &")
 net.stop()
-import glob
-print('LEFT', glob.glob('/sys/fs/cgroup/cpu/fastpath-mn-*'))
+import glob, os
+print('LEFT', glob.glob('/sys/fs/cgroup/cpu*/fastpath-mn-%d-*' % os.getpid()))
 """)
     share = float(said.split("SHARES ")[1].split()[0])
     # A processor that others need too has less for them, never more.

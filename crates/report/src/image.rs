@@ -1,5 +1,6 @@
 //! An SVG image as PNG. Text needs fonts, which the caller loads: this crate reads no files.
 
+use crate::ImageError;
 use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
@@ -7,22 +8,6 @@ pub use resvg::usvg::fontdb::Database as Fonts;
 
 /// Pixels per unit of the SVG.
 const SCALE: f32 = 1.5;
-
-/// Why there is no image.
-#[derive(Debug, thiserror::Error)]
-pub enum ImageError {
-    /// There is no font for the text.
-    #[error(
-        "no font is installed, and a PNG needs one (Debian: fonts-dejavu-core); write *.svg or *.html instead"
-    )]
-    NoFont,
-    /// The image is higher than allowed.
-    #[error("too many charts for one PNG ({0} pixels high); write *.html instead")]
-    Size(u32),
-    /// The renderer failed.
-    #[error("drawing the charts: {0}")]
-    Draw(String),
-}
 
 /// Maximum height, pixels.
 const HEIGHT_MAX: u32 = 30_000;

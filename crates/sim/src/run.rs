@@ -21,8 +21,7 @@ use crate::stats::{Confidence, Series};
 use crate::trace::{ChromeTrace, TraceHash, Visit};
 use crate::unit::{Setup, Unit, UnitSpec};
 use crate::workload::{Arrival, Generator, Workload};
-use fastpath_units::{Duration, Rng, Time};
-use hdrhistogram::Histogram;
+use fastpath_units::{Distribution, Duration, Rng, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
@@ -195,8 +194,7 @@ struct Counts {
     window: (Time, Time),
     offered_in_window: u64,
     forwarded_in_window: u64,
-    latency_ps: Histogram<u64>,
-    latency_sum_ps: u128,
+    latency: Distribution,
     /// Latencies of the frames in the order of departure, µs.
     latencies_us: Series,
     order_violations: u64,
@@ -250,8 +248,7 @@ impl<'a> Simulation<'a> {
                 window: (warm, end),
                 offered_in_window: 0,
                 forwarded_in_window: 0,
-                latency_ps: Histogram::new(3).expect("3 digits are allowed"),
-                latency_sum_ps: 0,
+                latency: Distribution::growing(),
                 latencies_us: Series::default(),
                 order_violations: 0,
             },
@@ -384,12 +381,10 @@ impl<'a> Simulation<'a> {
         let (now, packet) = (self.env.now(), self.env.packets[number as usize]);
         self.counts.forwarded += 1;
         self.counts.forwarded_in_window += u64::from(self.counts.is_counted(now));
-        let latency = (now - packet.arrived).as_ps();
-        self.counts.latencies_us.add(latency as f64 / 1e6);
+        let latency = now - packet.arrived;
+        self.counts.latencies_us.add(latency.as_ps() as f64 / 1e6);
         if self.counts.is_counted(packet.arrived) {
-            // The histogram resizes itself and takes every value.
-            self.counts.latency_ps.record(latency.max(1)).expect("it resizes itself");
-            self.counts.latency_sum_ps += u128::from(latency);
+            self.counts.latency.record(latency);
         }
         if !packet.is_copy {
             let flow = &mut self.flows[packet.flow as usize];
@@ -412,8 +407,6 @@ impl<'a> Simulation<'a> {
         let held = counts.offered + self.env.copies - counts.forwarded - lost;
         let window = (counts.window.1 - counts.window.0).as_secs_f64().max(1e-12);
         let place = |(unit, why): (usize, &str)| format!("{} {why}", self.names[unit]);
-        let latency = &counts.latency_ps;
-        let us = |ps: f64| ps / 1e6;
         Outcome {
             offered: counts.offered,
             forwarded: counts.forwarded,
@@ -422,12 +415,7 @@ impl<'a> Simulation<'a> {
             held,
             offered_pps: counts.offered_in_window as f64 / window,
             forwarded_pps: counts.forwarded_in_window as f64 / window,
-            latency_us: (!latency.is_empty()).then(|| Latency {
-                mean: us(counts.latency_sum_ps as f64 / latency.len() as f64),
-                p50: us(latency.value_at_quantile(0.5) as f64),
-                p99: us(latency.value_at_quantile(0.99) as f64),
-                max: us(latency.max() as f64),
-            }),
+            latency_us: Latency::of(&counts.latency),
             latency_interval_us: counts.latencies_us.estimate(Confidence::P95).map(|found| LatencyInterval {
                 mean: found.mean,
                 low: found.mean - found.half,

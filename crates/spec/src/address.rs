@@ -178,7 +178,7 @@ fn check_gateways(topology: &Topology) -> Vec<Misaddressed> {
         let near = |via: &IpAddr| {
             node.interfaces.iter().flat_map(|i| &i.addresses).any(|a| a.contains(via) && a.addr() != *via)
         };
-        for (_, via) in node.routes.iter().filter(|(_, via)| !near(via)) {
+        for (_, via) in node.kind.routes().iter().filter(|(_, via)| !near(via)) {
             problems.push((NodeId(id as u32), usize::MAX, AddressError::NoGateway(*via)));
         }
     }

@@ -13,7 +13,7 @@
 
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
 use fastpath_switch::controller::{Listen, Security, Target};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
@@ -69,7 +69,7 @@ pub(crate) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Controllers {
     let dpid = fields.get("dpid").and_then(|field| dpid(&field, remarks));
     let fail_mode = fields.get("fail_mode").and_then(|field| {
         let modes = [FailMode::Secure, FailMode::Standalone];
-        let place = crate::loss::word(&field, "a fail mode", &modes.map(FailMode::word), remarks)?;
+        let place = crate::words::word(&field, "a fail mode", &modes.map(FailMode::word), remarks)?;
         Some(modes[place])
     });
     let given = fields.get("tls");
@@ -179,14 +179,14 @@ pub(crate) fn write(controllers: &Controllers, table: &mut Map<String, Value>) {
 /// The schema of the keys of this file.
 pub(crate) fn properties() -> Map<String, Value> {
     let text = || json!({ "type": "string" });
-    let addresses = || schema::one_or_list(text());
-    let files = schema::properties([
+    let addresses = || schema_parts::one_or_list(text());
+    let files = schema_parts::properties([
         ("private_key", "The private key of the switch (PEM).", text()),
         ("certificate", "Its certificate (PEM).", text()),
         ("ca_certificate", "The certificate of the authority that signs those of controllers (PEM).", text()),
     ]);
     let dpid = json!({ "anyOf": [text(), { "type": "integer", "minimum": 0 }] });
-    schema::properties([
+    schema_parts::properties([
         ("controller", "Controllers to dial: tcp:ADDRESS:PORT or tls:ADDRESS:PORT.", addresses()),
         ("listen", "Where controllers may connect: ptcp:PORT:ADDRESS or ptls:PORT:ADDRESS.", addresses()),
         ("dpid", "The datapath id, in hexadecimal digits.", dpid),
@@ -198,7 +198,7 @@ pub(crate) fn properties() -> Map<String, Value> {
         (
             "tls",
             "Keys and certificates.",
-            schema::table(files, &["private_key", "certificate", "ca_certificate"]),
+            schema_parts::table(files, &["private_key", "certificate", "ca_certificate"]),
         ),
     ])
 }

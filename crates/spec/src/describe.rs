@@ -3,16 +3,17 @@
 
 use crate::description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
-    NodeRole, OnLink, RuleSource, TraceDescription, TrafficDescription, TrafficKind,
+    NodeRole, OnLink, RuleSource, TrafficDescription, TrafficKind,
 };
 use crate::engine_settings::EngineSettings;
 use crate::nat::NatDescription;
+use crate::node_kind::{HostSetup, NodeKind};
 use crate::pipe;
 use crate::topology::{
-    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, NodeKind, Topology, TraceEnd,
-    Track, Traffic,
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, Topology, Track, Traffic,
 };
 use crate::trace::Timeline;
+use crate::trace_source::{TraceDescription, TraceEnd};
 use fastpath_link::PipeSpec;
 use fastpath_traffic::ArrivalModel;
 use fastpath_units::Time;
@@ -70,21 +71,11 @@ fn describe_traffic(topology: &Topology, traffic: &Traffic) -> TrafficDescriptio
 }
 
 fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
-    let kind = match &node.kind {
-        NodeKind::Host { .. } if node.uplink.is_some() => NodeRole::Uplink,
-        _ if node.kernel.is_some() => NodeRole::Router,
-        NodeKind::Host { .. } => NodeRole::Host,
-        NodeKind::Router if node.nat.is_some() => NodeRole::Nat,
-        NodeKind::Router => NodeRole::Router,
-        NodeKind::Switch => NodeRole::Switch,
-        NodeKind::OpenFlow { .. } => NodeRole::OpenFlow,
-    };
-    let mut described = NodeDescription::new(kind, &node.name);
-    described.routes.clone_from(&node.routes);
-    described.host.clone_from(&node.host);
-    described.exec.clone_from(&node.exec);
-    described.kernel.clone_from(&node.kernel);
-    described.sysctls.clone_from(&node.sysctls);
+    let mut described = NodeDescription::new(role(&node.kind), &node.name);
+    described.routes = node.kind.routes().to_vec();
+    described.host = node.kind.host_settings().cloned().unwrap_or_default();
+    let HostSetup { sysctls, exec } = node.kind.setup().cloned().unwrap_or_default();
+    (described.sysctls, described.exec) = (sysctls, exec);
     let has =
         |interface: &Interface, family| interface.addresses.iter().any(|a| Family::of(a.addr()) == family);
     let families =
@@ -92,19 +83,20 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     let is_whole = |interface: &Interface| families.clone().all(|family| has(interface, family));
     described.assign = node.kind.is_switch() || node.interfaces.iter().all(is_whole);
     match &node.kind {
-        NodeKind::Host { port } => described.port.clone_from(port),
+        NodeKind::Host { .. } => described.port = node.kind.port_name().cloned(),
+        NodeKind::KernelRouter { settings, .. } => described.kernel = Some(settings.clone()),
+        NodeKind::Nat { nat, .. } => {
+            let link = |index: &usize| topology.link(node.interfaces[*index].link).name.clone();
+            let inside = nat.inside.iter().map(link).collect();
+            described.nat = NatDescription { inside, settings: nat.settings.clone() };
+        }
+        NodeKind::Uplink { uplink, .. } => described.uplink.clone_from(uplink),
         NodeKind::OpenFlow { rules, controllers, .. } => {
             described.rules = (!rules.is_empty()).then(|| RuleSource::Text(rules.clone()));
             described.controllers.clone_from(controllers);
         }
-        _ => {}
+        NodeKind::Router { .. } | NodeKind::Switch => {}
     }
-    if let Some(nat) = &node.nat {
-        let link = |index: &usize| topology.link(node.interfaces[*index].link).name.clone();
-        let inside = nat.inside.iter().map(link).collect();
-        described.nat = NatDescription { inside, settings: nat.settings.clone() };
-    }
-    described.uplink = node.uplink.as_deref().cloned().unwrap_or_default();
     if !node.kind.is_switch() {
         for interface in &node.interfaces {
             let link = || Some(topology.link(interface.link).name.clone());
@@ -114,6 +106,17 @@ fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
         }
     }
     described
+}
+
+fn role(kind: &NodeKind) -> NodeRole {
+    match kind {
+        NodeKind::Host { .. } => NodeRole::Host,
+        NodeKind::Router { .. } | NodeKind::KernelRouter { .. } => NodeRole::Router,
+        NodeKind::Nat { .. } => NodeRole::Nat,
+        NodeKind::Uplink { .. } => NodeRole::Uplink,
+        NodeKind::Switch => NodeRole::Switch,
+        NodeKind::OpenFlow { .. } => NodeRole::OpenFlow,
+    }
 }
 
 fn describe_link(topology: &Topology, id: LinkId, group: Option<&str>) -> LinkDescription {

@@ -29,21 +29,16 @@ use crate::controllers::Controllers;
 use crate::engine_settings::EngineSettings;
 use crate::host::HostSettings;
 use crate::kernel_router::KernelRouter;
-use crate::mistake::Mistake;
-use crate::nat::NatDescription;
+use crate::nat::{NatDescription, NatSettings};
 use crate::port_name::PortName;
-use crate::topology::{Family, Routing, Start, TraceEnd};
-use crate::trace::Format;
+use crate::topology::{Family, Routing, Start};
+use crate::trace_source::TraceDescription;
 use crate::uplink::Uplink;
-use crate::{Files, event, group, link, node, reader, traffic};
 use fastpath_link::Change;
 use fastpath_traffic::PeriodLaw;
 use fastpath_units::{Duration, Probability, Rate};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -175,38 +170,6 @@ pub struct DirectionDescription {
     pub traces: Option<Vec<TraceDescription>>,
 }
 
-/// Values over time.
-#[derive(Clone, PartialEq, Debug)]
-pub struct TraceDescription {
-    /// Where the values come from.
-    pub source: TraceSource,
-    /// What comes after the end.
-    pub end: TraceEnd,
-    /// Where in the trace to begin.
-    pub offset: Duration,
-}
-
-/// Where the values of a trace come from. Prints as a name for people.
-#[derive(Clone, PartialEq, Debug)]
-pub enum TraceSource {
-    /// A file.
-    File {
-        /// Its name, relative to the description.
-        path: String,
-        /// Its format; `None`: that of the extension of its name.
-        format: Option<Format>,
-    },
-    /// Opportunities at random times.
-    Poisson {
-        /// The mean rate of the opportunities.
-        rate: Rate,
-        /// The length of a round.
-        length: Duration,
-        /// The seed of the times.
-        seed: u64,
-    },
-}
-
 /// A change of links, or a command on a host, at a time of the run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EventDescription {
@@ -299,46 +262,6 @@ pub struct GroupDescription {
     pub start: Start,
 }
 
-impl Description {
-    /// Reads a description from JSON in the canonical form. `files` returns the text of a file that
-    /// the description names.
-    ///
-    /// # Errors
-    /// Every mistake in the values. [`resolve`](crate::resolve()) reports values that contradict
-    /// each other.
-    pub fn from_json(text: &str, files: &Files) -> Result<Description, Vec<Mistake>> {
-        reader::description_of_json(text, files)
-    }
-
-    /// Returns the description as JSON in the canonical form.
-    pub fn to_json(&self) -> Value {
-        let mut all = Map::new();
-        if let Some(seed) = self.seed {
-            all.insert("seed".to_owned(), json!(seed));
-        }
-        if let Some(family) = self.family {
-            all.insert("family".to_owned(), json!(family.word()));
-        }
-        if self.routing.is_dynamic {
-            all.insert("routes".to_owned(), json!(Routing::WORDS[1]));
-        }
-        if self.routing.is_multipath {
-            all.insert("ecmp".to_owned(), json!(true));
-        }
-        all.insert("nodes".to_owned(), self.nodes.iter().map(node::write).collect());
-        all.insert("links".to_owned(), self.links.iter().map(link::write).collect());
-        all.insert("events".to_owned(), self.events.iter().map(event::write).collect());
-        if !self.traffic.is_empty() {
-            all.insert("traffic".to_owned(), self.traffic.iter().map(traffic::write).collect());
-        }
-        all.insert("groups".to_owned(), self.groups.iter().map(group::write).collect());
-        if self.engine != EngineSettings::default() {
-            all.insert("engine".to_owned(), self.engine.write());
-        }
-        Value::Object(all)
-    }
-}
-
 impl NodeDescription {
     /// Returns a node with nothing given but its name.
     pub fn new(kind: NodeRole, name: impl Into<String>) -> NodeDescription {
@@ -365,38 +288,19 @@ impl NodeDescription {
     pub fn host(name: impl Into<String>) -> NodeDescription {
         NodeDescription::new(NodeRole::Host, name)
     }
+
+    /// Returns a NAT with the inside links of these names and these settings.
+    pub fn nat(name: impl Into<String>, inside: &[&str], settings: NatSettings) -> NodeDescription {
+        let inside = inside.iter().map(|&link| link.to_owned()).collect();
+        let mut node = NodeDescription::new(NodeRole::Nat, name);
+        node.nat = NatDescription { inside, settings };
+        node
+    }
 }
 
 impl LinkDescription {
     /// Returns an ideal link between two nodes: no rate limit, no delay, no loss.
     pub fn new(a: impl Into<String>, b: impl Into<String>) -> LinkDescription {
         LinkDescription { between: [a.into(), b.into()], ..LinkDescription::default() }
-    }
-}
-
-impl std::fmt::Display for TraceSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            TraceSource::File { path, .. } => f.write_str(path),
-            TraceSource::Poisson { .. } => f.write_str("poisson"),
-        }
-    }
-}
-
-impl Serialize for Description {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.to_json().serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Description {
-    /// Reads the canonical form. No files can be read here: laws of jitter from files need
-    /// [`Description::from_json`].
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Description, D::Error> {
-        let text = Value::deserialize(deserializer)?.to_string();
-        Description::from_json(&text, crate::NO_FILES).map_err(|mistakes| {
-            let said = |mistake: &Mistake| format!("{}; {}", mistake.what, mistake.instead);
-            D::Error::custom(mistakes.iter().map(said).collect::<Vec<_>>().join("\n"))
-        })
     }
 }

@@ -22,13 +22,14 @@
 //! corrupt   = "0.1%"
 //! ```
 
-use crate::Files;
 use crate::fields::{Field, Fields};
-use crate::loss::{optional, required, word};
-use crate::mistake::{Mistake, Remarks};
-use crate::schema;
+use crate::files::Files;
+use crate::loss::{optional, required};
+use crate::mistake::{Mistakes, Remarks};
+use crate::schema_parts;
 use crate::trace::delays;
 use crate::tree::Tree;
+use crate::words::word;
 use crate::write::{of_probability, table, text};
 use fastpath_link::{
     Chance, CorruptSpec, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Reorder, ReorderSpec,
@@ -206,7 +207,7 @@ fn shape(fields: &mut Fields, remarks: &mut Remarks) -> Option<f64> {
 fn values(
     fields: &mut Fields,
     files: &Files,
-    read: fn(&str) -> Result<Vec<Duration>, Vec<Mistake>>,
+    read: fn(&str) -> Result<Vec<Duration>, Mistakes>,
     remarks: &mut Remarks,
 ) -> Option<Vec<Duration>> {
     const INSTEAD: &str = "write values = [\"1ms\", \"2ms\"], or file = \"delays.csv\"";
@@ -232,7 +233,7 @@ fn values(
 fn from_file(
     field: &Field,
     files: &Files,
-    read: fn(&str) -> Result<Vec<Duration>, Vec<Mistake>>,
+    read: fn(&str) -> Result<Vec<Duration>, Mistakes>,
     remarks: &mut Remarks,
 ) -> Option<Vec<Duration>> {
     let path = field.text("delays.csv", remarks)?;
@@ -326,12 +327,12 @@ pub(crate) fn write_corrupt(corrupt: &CorruptSpec) -> Value {
 /// The schema of a law of jitter, with the keys of its memory and order.
 pub(crate) fn jitter_schema() -> Value {
     let beyond = || {
-        schema::properties([
-            ("half_life", "The time in which the correlation halves.", schema::reference("duration")),
+        schema_parts::properties([
+            ("half_life", "The time in which the correlation halves.", schema_parts::reference("duration")),
             (
                 "correlation",
                 "The correlation of packet to packet, as in tc.",
-                schema::reference("probability"),
+                schema_parts::reference("probability"),
             ),
             ("reorder", "Whether packets may overtake.", json!({ "enum": ORDERS })),
         ])
@@ -345,7 +346,7 @@ pub(crate) fn law_schema() -> Value {
 }
 
 fn laws(beyond: impl Fn() -> Map<String, Value>) -> Value {
-    let duration = || schema::reference("duration");
+    let duration = || schema_parts::reference("duration");
     let shape = json!({ "type": "number", "exclusiveMinimum": 1, "maximum": SHAPE_MAX });
     let values = || json!({ "type": "array", "items": duration(), "minItems": 1 });
     let file = || json!({ "type": "string" });
@@ -353,7 +354,7 @@ fn laws(beyond: impl Fn() -> Map<String, Value>) -> Value {
         let mut all = beyond();
         all.insert("law".to_owned(), json!({ "const": name }));
         all.extend(keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)));
-        schema::table(all, &std::iter::once("law").chain(required.iter().copied()).collect::<Vec<_>>())
+        schema_parts::table(all, &std::iter::once("law").chain(required.iter().copied()).collect::<Vec<_>>())
     };
     json!({ "anyOf": [
         one("uniform", vec![("half_width", duration())], &["half_width"]),
@@ -368,13 +369,13 @@ fn laws(beyond: impl Fn() -> Map<String, Value>) -> Value {
 
 /// The schema of a probability, or of a table of a chance and these keys.
 fn chance_schema(keys: Vec<(&str, Value)>) -> Value {
-    let p = || schema::reference("probability");
-    let mut all = schema::properties([
+    let p = || schema_parts::reference("probability");
+    let mut all = schema_parts::properties([
         ("probability", "The share of packets.", p()),
         ("correlation", "The correlation of packet to packet, as in tc.", p()),
     ]);
     all.extend(keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)));
-    json!({ "anyOf": [p(), schema::table(all, &["probability"])] })
+    json!({ "anyOf": [p(), schema_parts::table(all, &["probability"])] })
 }
 
 /// The schema of `reorder`.
@@ -384,11 +385,12 @@ pub(crate) fn reorder_schema() -> Value {
 
 /// The schema of `duplicate`.
 pub(crate) fn duplicate_schema() -> Value {
-    chance_schema(vec![("later", schema::reference("duration"))])
+    chance_schema(vec![("later", schema_parts::reference("duration"))])
 }
 
 /// The schema of `corrupt`.
 pub(crate) fn corrupt_schema() -> Value {
-    let bits = schema::properties([("bits", "The share of bits.", schema::reference("probability"))]);
-    json!({ "anyOf": [chance_schema(Vec::new()), schema::table(bits, &["bits"])] })
+    let bits =
+        schema_parts::properties([("bits", "The share of bits.", schema_parts::reference("probability"))]);
+    json!({ "anyOf": [chance_schema(Vec::new()), schema_parts::table(bits, &["bits"])] })
 }

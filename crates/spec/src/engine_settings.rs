@@ -13,7 +13,7 @@
 
 use crate::fields::{Field, Fields};
 use crate::mistake::{Remarks, nearest};
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
 use crate::write::text;
 use fastpath_units::{Bytes, Duration};
@@ -187,8 +187,8 @@ impl EngineSettings {
 pub(crate) fn schema() -> Value {
     let cores = json!({ "type": "array", "items": { "type": "integer", "minimum": 0 }, "minItems": 1 });
     let count = json!({ "type": "integer", "minimum": 1, "maximum": WORKERS_MAX });
-    let all = schema::properties([
-        ("tolerance", "How late a frame may be released.", schema::reference("duration")),
+    let all = schema_parts::properties([
+        ("tolerance", "How late a frame may be released.", schema_parts::reference("duration")),
         ("late", "The action on frames that are released later.", json!({ "enum": ["deliver", "drop"] })),
         ("idle", "What a worker does when nothing is due.", json!({ "enum": ["busy", "save"] })),
         (
@@ -198,5 +198,5 @@ pub(crate) fn schema() -> Value {
         ),
         ("memory", "The most memory for frames in the network.", json!({ "type": "string" })),
     ]);
-    schema::table(all, &[])
+    schema_parts::table(all, &[])
 }

@@ -14,12 +14,12 @@
 //! exec      = "iperf3 -c b -t 5"
 //! ```
 
-use crate::Files;
 use crate::description::EventDescription;
 use crate::fields::{Field, Fields};
+use crate::files::Files;
 use crate::mistake::Remarks;
 use crate::write::text;
-use crate::{pipe, schema};
+use crate::{pipe, schema_parts};
 use fastpath_link::Change;
 use fastpath_units::Duration;
 use serde_json::{Map, Value, json};
@@ -76,9 +76,9 @@ pub(crate) fn write(event: &EventDescription) -> Value {
 /// The schema of an event.
 pub(crate) fn schema() -> Value {
     let mut properties = pipe::properties();
-    properties.extend(schema::properties([
-        ("at", "The time of the run at which it happens.", schema::reference("duration")),
-        ("link", "The links that it changes.", schema::one_or_list(json!({ "type": "string" }))),
+    properties.extend(schema_parts::properties([
+        ("at", "The time of the run at which it happens.", schema_parts::reference("duration")),
+        ("link", "The links that it changes.", schema_parts::one_or_list(json!({ "type": "string" }))),
         ("group", "The group whose links it changes, in place of link.", json!({ "type": "string" })),
         (
             "direction",
@@ -88,5 +88,5 @@ pub(crate) fn schema() -> Value {
         ("host", "The host on which exec starts, in place of link.", json!({ "type": "string" })),
         ("exec", "A command (sh) that a lab starts on the host.", json!({ "type": "string" })),
     ]));
-    schema::table(properties, &["at"])
+    schema_parts::table(properties, &["at"])
 }

@@ -8,7 +8,7 @@
 use crate::description::GroupDescription;
 use crate::fields::Fields;
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
 use crate::topology::Start;
 use crate::tree::Tree;
 use crate::write::text;
@@ -47,9 +47,9 @@ pub(crate) fn write(group: &GroupDescription) -> Value {
 /// The schema of a group's keys, except its name.
 pub(crate) fn properties() -> Value {
     json!({
-        "start": schema::described(
+        "start": schema_parts::described(
             "When the traces of the links start: a time of the run, \"first-packet\" or \"command\".",
-            json!({ "anyOf": [{ "enum": ["first-packet", "command"] }, schema::reference("duration")] }),
+            json!({ "anyOf": [{ "enum": ["first-packet", "command"] }, schema_parts::reference("duration")] }),
         ),
     })
 }

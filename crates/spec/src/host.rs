@@ -21,7 +21,7 @@
 
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -375,7 +375,7 @@ pub(crate) fn write(settings: &HostSettings, table: &mut Map<String, Value>) {
 pub(crate) fn properties() -> Map<String, Value> {
     let text = || json!({ "type": "string" });
     let target = || json!({ "type": "string", "pattern": "^/." });
-    schema::properties([
+    schema_parts::properties([
         (
             "attach",
             "A network namespace that exists: netns:NAME, netns:/path, pid:NUMBER or container:NAME.",
@@ -386,7 +386,7 @@ pub(crate) fn properties() -> Map<String, Value> {
         (
             "command",
             "The main program of a container: its words, or a text for sh -c.",
-            schema::one_or_list(text()),
+            schema_parts::one_or_list(text()),
         ),
         (
             "env",
@@ -396,9 +396,13 @@ pub(crate) fn properties() -> Map<String, Value> {
         (
             "binds",
             "Paths of this machine that its programs see elsewhere: SOURCE:TARGET or SOURCE:TARGET:ro.",
-            schema::one_or_list(json!({ "type": "string", "pattern": "^[^:]+:/.+" })),
+            schema_parts::one_or_list(json!({ "type": "string", "pattern": "^[^:]+:/.+" })),
         ),
-        ("private", "Directories of its own, empty when the lab comes up.", schema::one_or_list(target())),
+        (
+            "private",
+            "Directories of its own, empty when the lab comes up.",
+            schema_parts::one_or_list(target()),
+        ),
         (
             "pid_namespace",
             "Whether its programs see only processes of this host.",
@@ -417,7 +421,7 @@ mod tests {
 
     fn settings(keys: &str) -> HostSettings {
         let (topology, _) = parse(&format!("[host.a]\n{keys}\n{LINK}")).expect("a valid spec");
-        topology.nodes[0].host.clone()
+        topology.nodes[0].kind.host_settings().cloned().unwrap()
     }
 
     fn said(keys: &str) -> Vec<String> {

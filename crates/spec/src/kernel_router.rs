@@ -19,10 +19,10 @@
 //! BIRD has neither IS-IS nor PIM.
 
 use crate::fields::{Field, Fields};
-use crate::loss::word;
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
+use crate::words::word;
 use crate::write;
 use fastpath_units::Duration;
 use serde_json::{Map, Value, json};
@@ -317,7 +317,7 @@ pub(crate) fn properties() -> Map<String, Value> {
     let protocol = |kind: ProtocolKind| {
         let of_key = |key: &&str| {
             let schema = match *key {
-                "hello" | "dead" => schema::reference("duration"),
+                "hello" | "dead" => schema_parts::reference("duration"),
                 "areas" | "costs" => json!({ "type": "object" }),
                 "unnumbered" => json!({ "type": "boolean" }),
                 "asn" | "level" => json!({ "type": "integer", "minimum": 1 }),
@@ -326,7 +326,7 @@ pub(crate) fn properties() -> Map<String, Value> {
             };
             ((*key).to_owned(), schema)
         };
-        let table = schema::table(kind.keys().iter().map(of_key).collect(), &[]);
+        let table = schema_parts::table(kind.keys().iter().map(of_key).collect(), &[]);
         let mut forms = vec![json!({ "type": "boolean" }), table];
         if kind == ProtocolKind::Bgp {
             forms.push(json!({ "type": "integer", "minimum": 1 }));
@@ -334,7 +334,7 @@ pub(crate) fn properties() -> Map<String, Value> {
         json!({ "anyOf": forms })
     };
     let forwards = "What forwards: the engine, or the kernel in a namespace, in which programs run.";
-    schema::properties([
+    schema_parts::properties([
         ("kind", forwards, json!({ "enum": [KERNEL, "engine"] })),
         ("daemon", "The routing daemon of a kernel router.", json!({ "enum": PROGRAMS })),
         (

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod canonical;
 mod controllers;
 mod default_queue;
 mod describe;
@@ -36,13 +37,16 @@ mod description;
 mod effects;
 mod engine_settings;
 mod event;
+mod files;
 mod group;
 mod host;
 mod kernel_router;
 mod link;
 mod loss;
+mod name;
 mod nat;
 mod node;
+mod node_kind;
 mod path;
 mod pipe;
 mod port_name;
@@ -52,6 +56,7 @@ mod reader;
 mod resolve;
 pub mod rules;
 mod schema;
+mod schema_parts;
 pub mod segment;
 mod slots;
 mod topology;
@@ -59,6 +64,7 @@ mod trace_source;
 mod traced;
 mod traffic;
 mod uplink;
+mod words;
 
 pub use fastpath_text::mistake;
 use fastpath_text::{document, fields, hints, json, tree, write};
@@ -69,26 +75,30 @@ pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use describe::describe;
 pub use description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
-    NodeRole, OnLink, RuleSource, TraceDescription, TraceSource, TrafficDescription, TrafficKind,
+    NodeRole, OnLink, RuleSource, TrafficDescription, TrafficKind,
 };
 pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
+pub use files::{Files, NO_FILES};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};
-pub use mistake::{Checked, Mistake, Warning};
+pub use mistake::{Checked, Mistake, Mistakes, Warning};
+pub use name::is_name;
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
+pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind};
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, values};
 pub use port_name::{ParsePortNameError, PortName};
 pub use reader::{
-    Files, NO_FILES, NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change,
-    parse_changes, read, read_json, resolve_into,
+    NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change, parse_changes, read,
+    read_json, resolve_into,
 };
-pub use resolve::{InvalidValue, LinkNames, Notice, is_name, resolve, resolve_in_place_of};
+pub use resolve::{InvalidValue, LinkNames, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    NodeKind, Routing, Start, Topology, TraceEnd, Track, Traffic,
+    Routing, Start, Topology, Track, Traffic,
 };
+pub use trace_source::{TraceDescription, TraceEnd, TraceSource};
 pub use traced::Traced;
 pub use uplink::{Forward, ListenAt, ParsePortError, PortProtocol, Uplink};
 pub use write::inline;

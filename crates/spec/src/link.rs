@@ -16,11 +16,11 @@
 //! a_to_r   = { rate = "256kbit" }
 //! ```
 
-use crate::Files;
 use crate::description::{DirectionDescription, LinkDescription};
 use crate::fields::{Field, Fields};
+use crate::files::Files;
 use crate::mistake::Remarks;
-use crate::{pipe, schema, trace_source};
+use crate::{pipe, schema_parts, trace_source};
 use serde_json::{Map, Value, json};
 
 /// The smallest MTU (RFC 791) and the largest a TAP takes.
@@ -150,7 +150,7 @@ pub(crate) fn write(link: &LinkDescription) -> Value {
 /// The schema of a link.
 pub(crate) fn schema() -> Value {
     let mut properties = pipe::properties();
-    properties.extend(schema::properties([
+    properties.extend(schema_parts::properties([
         (
             "between",
             "The names of two nodes.",
@@ -161,20 +161,20 @@ pub(crate) fn schema() -> Value {
             "The names of its interfaces at the two nodes; empty: eth0, eth1 and so on.",
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2 }),
         ),
-        ("name", "Unique among links; a-b if left out.", schema::reference("name")),
+        ("name", "Unique among links; a-b if left out.", schema_parts::reference("name")),
         (
             "mtu",
             "The largest packet above Ethernet, bytes.",
             json!({ "type": "integer", "minimum": MTU.start(), "maximum": MTU.end() }),
         ),
         ("preset", "Values of a kind of access, by name.", preset_names()),
-        ("group", "The group that its traces start with.", schema::reference("name")),
+        ("group", "The group that its traces start with.", schema_parts::reference("name")),
         ("trace", "Values over time, of both directions.", trace_source::schema()),
-        ("forward", "Values from the first node to the second.", schema::reference("direction")),
-        ("backward", "Values from the second node to the first.", schema::reference("direction")),
+        ("forward", "Values from the first node to the second.", schema_parts::reference("direction")),
+        ("backward", "Values from the second node to the first.", schema_parts::reference("direction")),
     ]));
-    let mut schema = schema::table(properties, &["between"]);
-    schema["patternProperties"] = json!({ "_to_": schema::reference("direction") });
+    let mut schema = schema_parts::table(properties, &["between"]);
+    schema["patternProperties"] = json!({ "_to_": schema_parts::reference("direction") });
     schema
 }
 
@@ -186,6 +186,6 @@ fn preset_names() -> Value {
 /// The schema of one direction of a link.
 pub(crate) fn direction_schema() -> Value {
     let mut properties = pipe::properties();
-    properties.extend(schema::properties([("trace", "Values over time.", trace_source::schema())]));
-    schema::table(properties, &[])
+    properties.extend(schema_parts::properties([("trace", "Values over time.", trace_source::schema())]));
+    schema_parts::table(properties, &[])
 }

@@ -24,8 +24,9 @@
 use crate::fields::{Field, Fields};
 use crate::hints::IN_A_ROW;
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
+use crate::words::word;
 use crate::write::{of_kind, of_probability, table, text};
 use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossPlan, LossSpec, Outage, Runs};
 use fastpath_units::{Duration, Probability};
@@ -108,11 +109,6 @@ fn uniform(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossSpec> {
     } else {
         LossSpec::Correlated(Chance { probability, correlation })
     })
-}
-
-/// Returns which of `known` the value is, as an index.
-pub(crate) fn word(field: &Field, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
-    field.word(what, known, remarks)
 }
 
 /// The defaults are Gilbert's: every packet is lost in the bad state, none in the good state.
@@ -305,11 +301,11 @@ fn of_loss(loss: &LossSpec) -> Value {
 
 /// The schema of a loss.
 pub(crate) fn schema() -> Value {
-    let p = || schema::reference("probability");
+    let p = || schema_parts::reference("probability");
     let count = |least: u64| json!({ "type": "array", "items": { "type": "integer", "minimum": least }, "minItems": 1 });
-    let duration = || schema::reference("duration");
+    let duration = || schema_parts::reference("duration");
     let of_kind = |kind: &str, keys: Vec<(&str, Value)>, required: &[&str]| {
-        let mut all = schema::properties([
+        let mut all = schema_parts::properties([
             ("at", "Before the queue, or behind the bottleneck.", json!({ "enum": PLACES })),
             ("ecn", "Whether ECN-capable packets are marked instead.", json!({ "type": "boolean" })),
             ("kind", "The law.", json!({ "const": kind })),
@@ -317,7 +313,7 @@ pub(crate) fn schema() -> Value {
         all.extend(keys.into_iter().map(|(key, schema)| (key.to_owned(), schema)));
         // The law is uniform if it is left out.
         let kind = (kind != "uniform").then_some("kind");
-        schema::table(all, &kind.into_iter().chain(required.iter().copied()).collect::<Vec<_>>())
+        schema_parts::table(all, &kind.into_iter().chain(required.iter().copied()).collect::<Vec<_>>())
     };
     let states = ["p13", "p31", "p32", "p23", "p14"].map(|key| (key, p())).to_vec();
     let bursts = ["to_bad", "to_good", "loss_in_bad", "loss_in_good"].map(|key| (key, p())).to_vec();
@@ -331,5 +327,5 @@ pub(crate) fn schema() -> Value {
         of_kind("packets", vec![("numbers", count(1))], &["numbers"]),
         of_kind("bytes", vec![("offsets", count(0))], &["offsets"]),
     ] });
-    schema::one_or_list(one)
+    schema_parts::one_or_list(one)
 }

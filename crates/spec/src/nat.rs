@@ -17,11 +17,10 @@
 //! sessions_max = 65536
 //! ```
 
-use crate::description::NodeDescription;
 use crate::fields::{Field, Fields};
-use crate::loss::word;
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
+use crate::words::word;
 use fastpath_units::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -327,13 +326,16 @@ fn ports_text(ports: &RangeInclusive<u16>) -> String {
 
 /// The schemas of the keys of a NAT.
 pub(crate) fn properties() -> Map<String, Value> {
-    let text = || schema::one_or_list(json!({ "type": "string" }));
+    let text = || schema_parts::one_or_list(json!({ "type": "string" }));
     let dependence = || json!({ "enum": Dependence::WORDS.map(|(word, _)| word) });
     let switch = || json!({ "type": "boolean" });
     let timeouts = NatTimeouts::default().entries().map(|(key, usual)| {
-        (key.to_owned(), schema::described(&format!("Absent: {usual}."), schema::reference("duration")))
+        (
+            key.to_owned(),
+            schema_parts::described(&format!("Absent: {usual}."), schema_parts::reference("duration")),
+        )
     });
-    schema::properties([
+    schema_parts::properties([
         ("inside", "The links of its inside; the others lead outside.", text()),
         ("mapping", "What an outside endpoint of a mapping depends on (RFC 4787).", dependence()),
         ("filtering", "What the filtering of packets from outside depends on (RFC 4787).", dependence()),
@@ -347,7 +349,7 @@ pub(crate) fn properties() -> Map<String, Value> {
         (
             "timeouts",
             "After how long without packets sessions end.",
-            schema::table(timeouts.into_iter().collect(), &[]),
+            schema_parts::table(timeouts.into_iter().collect(), &[]),
         ),
         (
             "sessions_max",
@@ -355,14 +357,4 @@ pub(crate) fn properties() -> Map<String, Value> {
             json!({ "type": "integer", "minimum": 1, "maximum": SESSIONS_MAX }),
         ),
     ])
-}
-
-impl NodeDescription {
-    /// Returns a NAT with the inside links of these names and these settings.
-    pub fn nat(name: impl Into<String>, inside: &[&str], settings: NatSettings) -> NodeDescription {
-        let inside = inside.iter().map(|&link| link.to_owned()).collect();
-        let mut node = NodeDescription::new(crate::NodeRole::Nat, name);
-        node.nat = NatDescription { inside, settings };
-        node
-    }
 }

@@ -47,7 +47,7 @@ use crate::kernel_router::{self, KERNEL};
 use crate::mistake::Remarks;
 use crate::nat;
 use crate::port_name::PortName;
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
 use crate::uplink;
 use fastpath_wire::MacAddr;
@@ -121,7 +121,7 @@ pub(crate) fn kind(fields: &mut Fields, remarks: &mut Remarks) -> Option<NodeRol
         remarks.mistake(fields.at, "node has no kind", format!("write kind = one of {}", words.join(", ")));
         return None;
     };
-    crate::loss::word(&field, "a kind of node", &words, remarks).map(|place| kinds[place].1)
+    crate::words::word(&field, "a kind of node", &words, remarks).map(|place| kinds[place].1)
 }
 
 fn rules(fields: &mut Fields, remarks: &mut Remarks) -> Option<RuleSource> {
@@ -307,7 +307,7 @@ impl NodeRole {
 
 /// The schema of the table of a node of one kind.
 pub(crate) fn schema(kind: NodeRole) -> Value {
-    let mut table = schema::table(properties(kind), &[]);
+    let mut table = schema_parts::table(properties(kind), &[]);
     if kind == NodeRole::Router {
         // A router in the engine runs no programs.
         let keys = host::properties().into_iter().map(|(key, _)| key);
@@ -323,8 +323,8 @@ pub(crate) fn canonical_schema() -> Value {
     let one = |(key, kind): (&str, NodeRole)| {
         let mut all = properties(kind);
         all.insert("kind".to_owned(), json!({ "const": key }));
-        all.insert("name".to_owned(), schema::reference("name"));
-        schema::table(all, &["name", "kind"])
+        all.insert("name".to_owned(), schema_parts::reference("name"));
+        schema_parts::table(all, &["name", "kind"])
     };
     let kinds = KINDS.into_iter().chain([(KERNEL, NodeRole::Router)]);
     json!({ "oneOf": kinds.map(one).collect::<Vec<_>>() })
@@ -333,11 +333,11 @@ pub(crate) fn canonical_schema() -> Value {
 fn properties(kind: NodeRole) -> Map<String, Value> {
     let text = || json!({ "type": "string" });
     let by_link = || {
-        let values = schema::one_or_list(json!({ "type": "string" }));
+        let values = schema_parts::one_or_list(json!({ "type": "string" }));
         json!({ "anyOf": [values, { "type": "object", "additionalProperties": values }] })
     };
     let routed = || {
-        schema::properties([
+        schema_parts::properties([
             ("address", "Its address with a prefix length; assigned if left out.", by_link()),
             ("addresses", "Its addresses, as a list or by link.", by_link()),
             ("mac", "Its hardware address; assigned if left out.", by_link()),
@@ -371,21 +371,23 @@ fn properties(kind: NodeRole) -> Map<String, Value> {
             let exec = "Commands (sh) that a lab runs on the host once it is up, one after another.";
             let sysctls = "Kernel parameters of its network namespace (net.…).";
             let values = json!({ "type": "object", "additionalProperties": { "type": "string" } });
-            all.extend(schema::properties([
+            all.extend(schema_parts::properties([
                 ("sysctls", sysctls, values),
-                ("exec", exec, schema::one_or_list(text())),
+                ("exec", exec, schema_parts::one_or_list(text())),
             ]));
             all.extend(match kind {
                 NodeRole::Router => kernel_router::properties(),
-                _ => {
-                    schema::properties([("port", "The interface of this machine that the host is.", text())])
-                }
+                _ => schema_parts::properties([(
+                    "port",
+                    "The interface of this machine that the host is.",
+                    text(),
+                )]),
             });
             all
         }
         NodeRole::OpenFlow => {
             let mut all = controllers::properties();
-            all.extend(schema::properties([
+            all.extend(schema_parts::properties([
                 ("rules", "Rules in the syntax of ovs-ofctl.", text()),
                 ("file", "The name of a file of rules.", text()),
             ]));

@@ -2,11 +2,13 @@
 //! change a running network. Read and written under the same keys.
 
 use crate::fields::{Field, Fields};
+use crate::files::Files;
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
+use crate::words::word;
 use crate::write::text;
-use crate::{Files, effects, loss, queue, slots};
+use crate::{effects, loss, queue, slots};
 use fastpath_link::{Cells, Change, Ecn, Framing, LinkState, PipeSpec, QueueSpec};
 use fastpath_units::{Duration, Rate};
 use serde_json::{Map, Value, json};
@@ -62,7 +64,7 @@ pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
     change.corrupt = fields.get("corrupt").and_then(|field| effects::corrupt(&field, remarks));
     change.slots = fields.get("slots").and_then(|field| slots::read(&field, files, remarks));
     change.state = fields.get("state").and_then(|field| {
-        loss::word(&field, "a state of a link", &["up", "down"], remarks)
+        word(&field, "a state of a link", &["up", "down"], remarks)
             .map(|state| [LinkState::Up, LinkState::Down][state])
     });
     change
@@ -235,7 +237,7 @@ fn write_framing(Framing { packet, cells }: Framing) -> Value {
 /// The schemas of the values of a pipe, by name.
 pub(crate) fn definitions(define: &mut dyn FnMut(&str, Value)) {
     let bytes = json!({ "type": "integer", "minimum": -OVERHEAD_MAX, "maximum": OVERHEAD_MAX });
-    let cells = schema::properties([
+    let cells = schema_parts::properties([
         ("bytes", "Bytes in addition to each packet.", bytes.clone()),
         (
             "cell",
@@ -244,7 +246,7 @@ pub(crate) fn definitions(define: &mut dyn FnMut(&str, Value)) {
         ),
         ("cell_overhead", "Bytes in addition to the payload of each cell.", bytes.clone()),
     ]);
-    define("overhead", json!({ "anyOf": [bytes, { "const": "ethernet" }, schema::table(cells, &[])] }));
+    define("overhead", json!({ "anyOf": [bytes, { "const": "ethernet" }, schema_parts::table(cells, &[])] }));
     define("loss", loss::schema());
     define("queue", queue::schema());
     define("law", effects::law_schema());
@@ -257,30 +259,34 @@ pub(crate) fn definitions(define: &mut dyn FnMut(&str, Value)) {
 
 /// The schemas of [`KEYS`].
 pub(crate) fn properties() -> Map<String, Value> {
-    let rate = json!({ "anyOf": [{ "const": "unlimited" }, schema::reference("rate")] });
-    schema::properties([
+    let rate = json!({ "anyOf": [{ "const": "unlimited" }, schema_parts::reference("rate")] });
+    schema_parts::properties([
         ("rate", "Bits on the wire per second, or \"unlimited\".", rate),
         (
             "overhead",
             "Bytes on the wire beyond each frame: a number, \"ethernet\" (24), or cells.",
-            schema::reference("overhead"),
+            schema_parts::reference("overhead"),
         ),
-        ("delay", "The propagation delay, one way.", schema::reference("duration")),
+        ("delay", "The propagation delay, one way.", schema_parts::reference("duration")),
         (
             "loss",
             "A probability or a law; a list has one before the queue and one behind the bottleneck.",
-            schema::reference("loss"),
+            schema_parts::reference("loss"),
         ),
         (
             "queue",
             "A limit, the longest sojourn time, \"unlimited\", or a discipline.",
-            schema::reference("queue"),
+            schema_parts::reference("queue"),
         ),
-        ("jitter", "A law by which the delay varies, or \"none\".", schema::reference("jitter")),
-        ("reorder", "The share of packets that skip the delay.", schema::reference("reorder")),
-        ("duplicate", "The share of packets that leave twice.", schema::reference("duplicate")),
-        ("corrupt", "The share of packets with a flipped bit.", schema::reference("corrupt")),
-        ("slots", "The slots in which packets leave together, or \"none\".", schema::reference("slots")),
+        ("jitter", "A law by which the delay varies, or \"none\".", schema_parts::reference("jitter")),
+        ("reorder", "The share of packets that skip the delay.", schema_parts::reference("reorder")),
+        ("duplicate", "The share of packets that leave twice.", schema_parts::reference("duplicate")),
+        ("corrupt", "The share of packets with a flipped bit.", schema_parts::reference("corrupt")),
+        (
+            "slots",
+            "The slots in which packets leave together, or \"none\".",
+            schema_parts::reference("slots"),
+        ),
         ("state", "Down: nothing passes, and what is queued is dropped.", json!({ "enum": ["up", "down"] })),
     ])
 }

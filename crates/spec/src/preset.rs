@@ -54,7 +54,7 @@ fn read(text: &str) -> Result<Vec<Preset>, String> {
         let values = |key: &str| {
             let text = text(key)?;
             let change = spec::parse_change(&text.replace("; ", "\n"));
-            let said = |mistakes: Vec<crate::Mistake>| format!("{name}: {key}: {}", mistakes[0]);
+            let said = |mistakes: crate::Mistakes| format!("{name}: {key}: {}", mistakes[0]);
             Ok::<_, String>((change.map_err(said)?, text))
         };
         if let Some(other) = table.keys().find(|key| !KEYS.contains(&key.get_ref().as_ref())) {

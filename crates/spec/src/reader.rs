@@ -50,22 +50,17 @@
 use crate::description::{Description, NodeRole};
 use crate::engine_settings::{self, EngineSettings};
 use crate::fields::{Field, Fields};
-use crate::loss::word;
-use crate::mistake::{Checked, Mistake, Remarks, Warning, several};
+use crate::files::{Files, NO_FILES};
+use crate::mistake::{Checked, Mistakes, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::{Family, Routing, Topology};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
+use crate::words::word;
 use crate::{document, event, group, json, link, node, pipe, traffic};
 use fastpath_link::Change;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-
-/// Returns the text of a file that a description names, or why it cannot be read.
-pub type Files<'f> = dyn Fn(&str) -> Result<String, String> + 'f;
-
-/// Reads no file.
-pub const NO_FILES: &Files = &|_| Err("no files can be read here".to_owned());
 
 /// A description that was read and resolved.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -80,7 +75,7 @@ pub struct NetworkSpec {
 
 /// Reads the topology of a spec file that names no other files. The error is every mistake in the
 /// text, in its order.
-pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
+pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Mistakes> {
     read(text, NO_FILES).map(|(spec, warnings)| (spec.topology, warnings))
 }
 
@@ -88,7 +83,7 @@ pub fn parse(text: &str) -> Result<(Topology, Vec<Warning>), Vec<Mistake>> {
 ///
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
-pub fn read(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
+pub fn read(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Mistakes> {
     check(text, files).into_result()
 }
 
@@ -103,7 +98,7 @@ pub fn check(text: &str, files: &Files) -> Checked<NetworkSpec> {
 ///
 /// # Errors
 /// Every mistake in the text and in the files it names, in the order of the text.
-pub fn read_json(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Vec<Mistake>> {
+pub fn read_json(text: &str, files: &Files) -> Result<(NetworkSpec, Vec<Warning>), Mistakes> {
     check_json(text, files).into_result()
 }
 
@@ -159,7 +154,7 @@ pub fn resolve_into(
 }
 
 /// Reads a description in the canonical form without resolving it.
-pub(crate) fn description_of_json(text: &str, files: &Files) -> Result<Description, Vec<Mistake>> {
+pub(crate) fn description_of_json(text: &str, files: &Files) -> Result<Description, Mistakes> {
     let mut remarks = Remarks::new(text);
     let Some(document) = parse_json(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
     let (description, _) = read_table(&document, files, &mut remarks);
@@ -419,7 +414,7 @@ pub fn keys() -> &'static [&'static str] {
 
 /// Reads values of a link as a spec has them (`rate = "1Mbit"`, one a line), as a change to a
 /// running one. The error is every mistake in the text.
-pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
+pub fn parse_change(text: &str) -> Result<Change, Mistakes> {
     let mut remarks = Remarks::new(text);
     match parse_toml(text, &mut remarks) {
         Some(document) => change_of(&document, remarks),
@@ -432,7 +427,7 @@ pub fn parse_change(text: &str) -> Result<Change, Vec<Mistake>> {
 ///
 /// # Errors
 /// Every mistake in the text.
-pub fn parse_changes(text: &str) -> Result<Vec<(String, usize, Change)>, Vec<Mistake>> {
+pub fn parse_changes(text: &str) -> Result<Vec<(String, usize, Change)>, Mistakes> {
     let mut remarks = Remarks::new(text);
     let Some(document) = parse_toml(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
     let no_files: &Files = &|_| Err("files of values are not read here: write the values".to_owned());
@@ -452,7 +447,7 @@ pub fn parse_changes(text: &str) -> Result<Vec<(String, usize, Change)>, Vec<Mis
 /// Reads values of a link in JSON, under the keys of a spec. Text may also be a table, a list or a
 /// number as a spec has it (`"{ kind = 'codel' }"`). The error is every mistake; the places in it
 /// have no meaning.
-pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Vec<Mistake>> {
+pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Mistakes> {
     let mut remarks = Remarks::new("");
     let literal = |(key, value): (&String, &Value)| {
         let text = value.as_str().map(str::trim).filter(|text| pipe::is_literal(key, text));
@@ -474,7 +469,7 @@ pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Vec<Mistake
     }
 }
 
-fn change_of(document: &TreeTable, mut remarks: Remarks) -> Result<Change, Vec<Mistake>> {
+fn change_of(document: &TreeTable, mut remarks: Remarks) -> Result<Change, Mistakes> {
     let mut fields = Fields::new("a link", 0, document);
     let no_files: &Files = &|_| Err("files are read when a network starts: write values".to_owned());
     let change = pipe::read(&mut fields, no_files, &mut remarks);

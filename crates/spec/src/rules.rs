@@ -3,8 +3,9 @@
 //! Interface `i` is port `i + 1`. A rule may also call a port by the name of the node at the other
 //! end of its link.
 
-use crate::topology::{NodeId, NodeKind, Topology};
-use fastpath_switch::ofctl::{self, Mistake, PortNames};
+use crate::node_kind::NodeKind;
+use crate::topology::{NodeId, Topology};
+use fastpath_switch::ofctl::{self, Mistakes, PortNames};
 use fastpath_switch::{Limits, Port, Switch};
 use fastpath_units::Time;
 
@@ -13,7 +14,7 @@ impl Topology {
     ///
     /// # Errors
     /// Every mistake in the rules. The node keeps its rules then.
-    pub fn set_rules(&mut self, node: NodeId, text: &str) -> Result<(), Vec<Mistake>> {
+    pub fn set_rules(&mut self, node: NodeId, text: &str) -> Result<(), Mistakes> {
         let interfaces = &self.node(node).interfaces;
         let named = (1..).zip(interfaces).map(|(number, interface)| {
             let (far, _) = self.peer(interface);

@@ -2,6 +2,7 @@
 //! readers. It is committed as `docs/schema/topology.json`.
 
 use crate::description::NodeRole;
+use crate::schema_parts::{properties, reference, table};
 use crate::topology::{Family, Routing};
 use crate::{engine_settings, event, group, link, node, pipe, traffic};
 use serde_json::{Map, Value, json};
@@ -122,41 +123,12 @@ fn quantities(define: &mut dyn FnMut(&str, Value)) {
     define("name", json!({ "type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}$" }));
 }
 
-/// A reference to a definition.
-pub(crate) fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
-}
-
-/// A schema with a description.
-pub(crate) fn described(what: &str, mut schema: Value) -> Value {
-    schema["description"] = json!(what);
-    schema
-}
-
-/// Properties of a table: key, description, schema.
-pub(crate) fn properties<const N: usize>(all: [(&str, &str, Value); N]) -> Map<String, Value> {
-    all.into_iter().map(|(key, what, schema)| (key.to_owned(), described(what, schema))).collect()
-}
-
-/// A table with these keys and no others.
-pub(crate) fn table(properties: Map<String, Value>, required: &[&str]) -> Value {
-    let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    schema
-}
-
-/// One value or a list of them.
-pub(crate) fn one_or_list(schema: Value) -> Value {
-    json!({ "anyOf": [schema, { "type": "array", "items": schema }] })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::Files;
     use crate::tree::{Tree, TreeTable};
-    use crate::{Files, describe, read};
+    use crate::{describe, read};
     use toml::de::DeTable;
 
     const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/topology.json");

@@ -1,6 +1,7 @@
 //! The broadcast domains (layer-2 segments) of a topology, and the spanning tree of its switches.
 
-use crate::topology::{LinkId, NodeId, NodeKind, Topology};
+use crate::node_kind::NodeKind;
+use crate::topology::{LinkId, NodeId, Topology};
 use ipnet::IpNet;
 use std::collections::{BTreeSet, VecDeque};
 
@@ -81,7 +82,7 @@ impl Segments {
             let place = segments.at(id, index);
             let segment = &mut segments.all[place];
             segment.stations.push((id, index));
-            if node.is_router() {
+            if node.kind.is_router() {
                 segment.routers.push((id, index));
             }
             segment.subnets.extend(node.interfaces[index].addresses.iter().map(IpNet::trunc));
@@ -148,7 +149,7 @@ mod tests {
         }
         let hosts: Vec<NodeId> = (0..3)
             .map(|i| {
-                let host = topology.add_node(format!("h{i}"), NodeKind::Host { port: None });
+                let host = topology.add_node(format!("h{i}"), NodeKind::host());
                 topology.connect(format!("h{i}"), host, switches[i], ideal());
                 host
             })

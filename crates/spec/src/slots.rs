@@ -9,11 +9,11 @@
 //! slots = "none"
 //! ```
 
-use crate::Files;
 use crate::effects;
 use crate::fields::{Field, Fields};
+use crate::files::Files;
 use crate::mistake::Remarks;
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
 use crate::write::{table, text};
 use fastpath_link::{SlotSpec, SlotWait};
@@ -109,14 +109,14 @@ pub(crate) fn write(SlotSpec { wait, packets, bytes }: &SlotSpec) -> Value {
 
 /// The schema of `slots`.
 pub(crate) fn schema() -> Value {
-    let duration = || schema::reference("duration");
-    let all = schema::properties([
+    let duration = || schema_parts::reference("duration");
+    let all = schema_parts::properties([
         ("min", "The shortest time between slots.", duration()),
         ("max", "The longest time between slots.", duration()),
         ("mean", "The mean time between slots, with a law.", duration()),
-        ("law", "How the time between slots varies.", schema::reference("law")),
+        ("law", "How the time between slots varies.", schema_parts::reference("law")),
         ("packets", "The packets that a slot passes at most.", json!({ "type": "integer", "minimum": 1 })),
-        ("bytes", "The bytes that a slot passes at most.", schema::reference("bytes")),
+        ("bytes", "The bytes that a slot passes at most.", schema_parts::reference("bytes")),
     ]);
-    json!({ "anyOf": [{ "const": "none" }, duration(), schema::table(all, &[])] })
+    json!({ "anyOf": [{ "const": "none" }, duration(), schema_parts::table(all, &[])] })
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::engine_settings::{EngineSettings, Idle, Late, Workers};
-use crate::topology::{Direction, Event, Link, LinkId, NodeId, NodeKind};
+use crate::node_kind::NodeKind;
+use crate::topology::{Direction, Event, Link, LinkId, NodeId};
 use fastpath_link::{
     AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
     Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, Limit,
@@ -34,7 +35,7 @@ fn topology(text: &str) -> Topology {
 fn mistakes(text: &str) -> Vec<String> {
     match parse(text) {
         Ok(_) => Vec::new(),
-        Err(mistakes) => mistakes.iter().map(Mistake::to_string).collect(),
+        Err(mistakes) => mistakes.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -329,7 +330,7 @@ fn a_change_is_read_with_the_words_of_the_spec() {
     };
     assert_eq!(change, expected);
     let wrong =
-        |text| parse_change(text).unwrap_err().iter().map(Mistake::to_string).collect::<Vec<_>>().join("\n");
+        |text| parse_change(text).unwrap_err().iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     assert_eq!(wrong("dealy = '1ms'"), "1:1: a link has no key 'dealy'; write delay");
     assert_eq!(
         wrong(""),
@@ -391,8 +392,8 @@ fn what_is_given_by_link_lands_on_its_interface() {
     assert_eq!(addresses(1, 0), "10.1.1.2/24 fd01::2/64");
     assert_eq!(addresses(2, 0), "192.168.7.1/24 fd00:0:0:1::3/64");
     assert_eq!(addresses(2, 1), "10.1.1.1/24 fd01::1/64");
-    assert_eq!(net.nodes[0].routes, [("0.0.0.0/0".parse().unwrap(), "192.168.7.1".parse().unwrap())]);
-    assert_eq!(net.nodes[1].kind, NodeKind::Host { port: Some("eth1".parse().unwrap()) });
+    assert_eq!(net.nodes[0].kind.routes(), [("0.0.0.0/0".parse().unwrap(), "192.168.7.1".parse().unwrap())]);
+    assert_eq!(net.nodes[1].kind, NodeKind::port("eth1".parse().unwrap()));
     assert_eq!(net.nodes[1].interfaces[0].mac, None);
     assert_eq!(net.nodes[1].interfaces[0].mtu, 9000);
     // 02:00:00:00:00:03 was r's on the second link until it was given away.

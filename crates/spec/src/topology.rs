@@ -5,22 +5,16 @@
 //! one by hand keeps `links[l].ends` and `nodes[n].interfaces` consistent; [`Topology::connect`]
 //! does.
 
-use crate::controllers::Controllers;
-use crate::description::TraceSource;
-use crate::host::HostSettings;
-use crate::kernel_router::KernelRouter;
 use crate::mistake::several;
-use crate::nat::Nat;
-use crate::port_name::PortName;
+use crate::node_kind::{KernelForwarder, NodeKind};
 use crate::trace::Timeline;
-use crate::uplink::Uplink;
+use crate::trace_source::{TraceEnd, TraceSource};
 use fastpath_link::{Change, PipeSpec};
-use fastpath_switch::ofctl::RuleLine;
 use fastpath_traffic::{Packets, SourceModel};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// The index of a node in [`Topology::nodes`].
@@ -108,56 +102,6 @@ pub struct Node {
     pub kind: NodeKind,
     /// One for each attached link, in the order of the links.
     pub interfaces: Vec<Interface>,
-    /// Routes given in the spec, in addition to computed ones: destination and next router. The
-    /// next router is on a subnet of the node. Empty on switches.
-    pub routes: Vec<(IpNet, IpAddr)>,
-    /// Where the programs of a host run, and which files they see.
-    pub host: HostSettings,
-    /// How a node of the kind [`NodeKind::Router`] translates addresses, if it is a NAT.
-    pub nat: Option<Box<Nat>>,
-    /// What an uplink forwards. An uplink is a node of the kind [`NodeKind::Host`] that forwards
-    /// packets between its links and the network of the machine.
-    pub uplink: Option<Box<Uplink>>,
-    /// Kernel parameters of the network namespace of a host, in the order of their names.
-    pub sysctls: BTreeMap<String, String>,
-    /// Commands (sh(1)) that run here one after another, once a lab is up. Empty where no programs
-    /// run.
-    pub exec: Vec<String>,
-    /// The settings of a router whose namespace forwards in a lab. Its kind is
-    /// [`NodeKind::Router`], and [`NodeKind::Host`] in the topology of a lab
-    /// ([`Topology::with_namespaces`]).
-    pub kernel: Option<KernelRouter>,
-}
-
-impl Node {
-    /// Returns whether the node forwards IP packets, inside the engine or by the kernel.
-    pub fn is_router(&self) -> bool {
-        self.kind == NodeKind::Router || self.uplink.is_some() || self.kernel.is_some()
-    }
-}
-
-/// What a node does with frames.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NodeKind {
-    /// An edge of the network: frames enter and leave here. A lab makes it a network namespace, or
-    /// attaches it to one or to a port of this machine; `replay` attaches it to a capture file.
-    Host {
-        /// The port of this machine that a lab and `fastpath run` attach here.
-        port: Option<PortName>,
-    },
-    /// Forwards IP packets inside the engine.
-    Router,
-    /// Forwards frames inside the engine by learned MAC addresses (IEEE 802.1D).
-    Switch,
-    /// Forwards frames inside the engine by OpenFlow tables.
-    OpenFlow {
-        /// The rules in the syntax of ovs-ofctl, as the author wrote them.
-        rules: String,
-        /// The same rules, parsed and checked by [`Topology::set_rules`].
-        lines: Vec<RuleLine>,
-        /// Its controllers, for runs in real time.
-        controllers: Box<Controllers>,
-    },
 }
 
 impl Topology {
@@ -169,13 +113,6 @@ impl Topology {
         let number =
             || 1 + before.iter().filter(|node| matches!(node.kind, NodeKind::OpenFlow { .. })).count();
         Some(controllers.dpid.unwrap_or_else(|| number() as u64))
-    }
-}
-
-impl NodeKind {
-    /// Returns whether the node forwards at layer 2, so that its links are one segment.
-    pub fn is_switch(&self) -> bool {
-        matches!(self, NodeKind::Switch | NodeKind::OpenFlow { .. })
     }
 }
 
@@ -286,20 +223,6 @@ pub struct Track {
     pub group: Option<usize>,
 }
 
-/// What comes after the end of a trace.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum TraceEnd {
-    /// The trace starts over.
-    #[default]
-    Repeat,
-    /// The last values stay.
-    Hold,
-    /// The values of the spec return.
-    Reset,
-    /// Nothing is sent any more; queued packets wait.
-    Stop,
-}
-
 /// Links that are changed together and whose traces start together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
@@ -376,12 +299,13 @@ impl Topology {
         (node, &self.node(node).interfaces[index])
     }
 
-    /// Returns the hosts, in the order of the spec.
+    /// Returns the nodes at which frames enter and leave the network, in the order of the spec:
+    /// hosts, and the namespaces of a lab that forward.
     pub fn hosts(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         self.nodes
             .iter()
             .enumerate()
-            .filter(|(_, node)| matches!(node.kind, NodeKind::Host { .. }))
+            .filter(|(_, node)| node.kind.is_edge())
             .map(|(i, node)| (NodeId(i as u32), node))
     }
 
@@ -389,14 +313,16 @@ impl Topology {
     pub fn hosts_with_commands(&self) -> Vec<&str> {
         let timed: BTreeSet<NodeId> = self.commands.iter().map(|command| command.host).collect();
         let nodes = self.nodes.iter().zip((0..).map(NodeId));
-        let commanded = nodes.filter(|(node, id)| !node.exec.is_empty() || timed.contains(id));
+        let commanded = nodes.filter(|(node, id)| !node.kind.exec().is_empty() || timed.contains(id));
         commanded.map(|(node, _)| node.name.as_str()).collect()
     }
 
     /// Returns what to say where kernel routers are not namespaces: the engine emulates them.
     /// `None` if there are none.
     pub fn emulation_notice(&self) -> Option<String> {
-        let emulated = |node: &&Node| node.kernel.is_some() && node.kind == NodeKind::Router;
+        let emulated = |node: &&Node| {
+            matches!(node.kind, NodeKind::KernelRouter { forwarder: KernelForwarder::Engine, .. })
+        };
         let names: Vec<&str> = self.nodes.iter().filter(emulated).map(|node| node.name.as_str()).collect();
         let names = (!names.is_empty()).then(|| several(names.into_iter()))?;
         Some(format!(
@@ -404,28 +330,20 @@ impl Topology {
         ))
     }
 
-    /// Returns the topology as a lab runs it: kernel routers are hosts that forward.
+    /// Returns the topology as a lab runs it: the kernel forwards in kernel routers, which are edges
+    /// of the network as hosts are.
     pub fn with_namespaces(mut self) -> Topology {
-        for node in self.nodes.iter_mut().filter(|node| node.kernel.is_some()) {
-            node.kind = NodeKind::Host { port: None };
+        for node in &mut self.nodes {
+            if let NodeKind::KernelRouter { forwarder, .. } = &mut node.kind {
+                *forwarder = KernelForwarder::Namespace;
+            }
         }
         self
     }
 
     /// Adds a node without interfaces.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeId {
-        self.nodes.push(Node {
-            name: name.into(),
-            kind,
-            interfaces: Vec::new(),
-            routes: Vec::new(),
-            host: HostSettings::default(),
-            nat: None,
-            uplink: None,
-            sysctls: BTreeMap::new(),
-            exec: Vec::new(),
-            kernel: None,
-        });
+        self.nodes.push(Node { name: name.into(), kind, interfaces: Vec::new() });
         NodeId(self.nodes.len() as u32 - 1)
     }
 

@@ -17,17 +17,61 @@
 //! last values stay; `reset`: the link's own values return; `stop`: nothing is sent any more.
 //! `.csv` is CSV with named columns, `.json` netem-trace, anything else Mahimahi.
 
-use crate::description::{TraceDescription, TraceSource};
 use crate::fields::{Field, Fields};
-use crate::loss::word;
 use crate::mistake::Remarks;
-use crate::schema;
-use crate::topology::TraceEnd;
+use crate::schema_parts;
 use crate::trace::Format;
 use crate::tree::Tree;
+use crate::words::word;
 use crate::write::text;
 use fastpath_units::{Duration, Rate};
 use serde_json::{Map, Value, json};
+
+/// Values over time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TraceDescription {
+    /// Where the values come from.
+    pub source: TraceSource,
+    /// What comes after the end.
+    pub end: TraceEnd,
+    /// Where in the trace to begin.
+    pub offset: Duration,
+}
+
+/// Where the values of a trace come from. Prints as a name for people.
+#[derive(Clone, PartialEq, Debug)]
+pub enum TraceSource {
+    /// A file.
+    File {
+        /// Its name, relative to the description.
+        path: String,
+        /// Its format; `None`: that of the extension of its name.
+        format: Option<Format>,
+    },
+    /// Opportunities at random times.
+    Poisson {
+        /// The mean rate of the opportunities.
+        rate: Rate,
+        /// The length of a round.
+        length: Duration,
+        /// The seed of the times.
+        seed: u64,
+    },
+}
+
+/// What comes after the end of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum TraceEnd {
+    /// The trace starts over.
+    #[default]
+    Repeat,
+    /// The last values stay.
+    Hold,
+    /// The values of the spec return.
+    Reset,
+    /// Nothing is sent any more; queued packets wait.
+    Stop,
+}
 
 const FORMATS: [(&str, Format); 4] = [
     ("mahimahi", Format::Mahimahi),
@@ -45,6 +89,15 @@ const ENDS: [(&str, TraceEnd); 4] = [
 const POISSON_LENGTH: Duration = Duration::from_secs(60);
 /// The seed of random opportunities if the spec does not say.
 const POISSON_SEED: u64 = 1;
+
+impl std::fmt::Display for TraceSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TraceSource::File { path, .. } => f.write_str(path),
+            TraceSource::Poisson { .. } => f.write_str("poisson"),
+        }
+    }
+}
 
 /// Reads the traces of a link or direction.
 pub(crate) fn read(field: &Field, remarks: &mut Remarks) -> Vec<TraceDescription> {
@@ -166,21 +219,21 @@ fn word_of<T: Copy + PartialEq>(known: &[(&'static str, T)], value: T) -> &'stat
 /// The schema of the traces of a link or direction.
 pub(crate) fn schema() -> Value {
     let words = |words: Vec<&str>| json!({ "enum": words });
-    let table = schema::table(
-        schema::properties([
+    let table = schema_parts::table(
+        schema_parts::properties([
             ("file", "The name of a file, relative to the description.", json!({ "type": "string" })),
             (
                 "format",
                 "The format of the file; by default that of its extension.",
                 words(FORMATS.iter().map(|(word, _)| *word).collect()),
             ),
-            ("poisson", "The rate of opportunities at random times.", schema::reference("rate")),
-            ("length", "The length of a round of opportunities.", schema::reference("duration")),
+            ("poisson", "The rate of opportunities at random times.", schema_parts::reference("rate")),
+            ("length", "The length of a round of opportunities.", schema_parts::reference("duration")),
             ("seed", "The seed of the random times.", json!({ "type": "integer", "minimum": 0 })),
             ("end", "What comes after the end.", words(ENDS.iter().map(|(word, _)| *word).collect())),
-            ("offset", "Where in the trace to begin.", schema::reference("duration")),
+            ("offset", "Where in the trace to begin.", schema_parts::reference("duration")),
         ]),
         &[],
     );
-    schema::one_or_list(json!({ "anyOf": [{ "type": "string" }, table] }))
+    schema_parts::one_or_list(json!({ "anyOf": [{ "type": "string" }, table] }))
 }

@@ -1,8 +1,9 @@
 //! Values that a trace sets. A change of such a value is reported: the next step of the trace would
 //! undo it. On a pipe that follows opportunities, rate, overhead and slots have no effect.
 
-use crate::topology::{LinkId, Start, Topology, TraceEnd, Track};
+use crate::topology::{LinkId, Start, Topology, Track};
 use crate::trace::Timeline;
+use crate::trace_source::TraceEnd;
 use fastpath_link::Change;
 use fastpath_units::{Duration, Time};
 use std::fmt;

@@ -24,11 +24,11 @@
 
 use crate::description::{TrafficDescription, TrafficKind};
 use crate::fields::{Field, Fields};
-use crate::loss::word;
 use crate::mistake::Remarks;
 use crate::queue::positive;
-use crate::schema;
+use crate::schema_parts;
 use crate::tree::Tree;
+use crate::words::word;
 use crate::write::{table, text};
 use fastpath_traffic::{HEADER_LEN, PeriodLaw};
 use fastpath_units::{Duration, Probability};
@@ -199,26 +199,26 @@ fn write_law(law: &PeriodLaw) -> Value {
 /// The schema of traffic.
 pub(crate) fn schema() -> Value {
     let law = json!({ "anyOf": [
-        schema::reference("duration"),
-        schema::table(
-            schema::properties([
+        schema_parts::reference("duration"),
+        schema_parts::table(
+            schema_parts::properties([
                 ("law", "The law of the lengths.", json!({ "enum": LAWS })),
-                ("mean", "The mean length.", schema::reference("duration")),
+                ("mean", "The mean length.", schema_parts::reference("duration")),
                 ("shape", "The exponent of a Pareto law.", json!({ "type": "number", "exclusiveMinimum": 1 })),
             ]),
             &["mean"],
         ),
     ] });
     let whole = |from: u64, to: u64| json!({ "type": "integer", "minimum": from, "maximum": to });
-    let properties = schema::properties([
-        ("from", "The host that sends.", schema::reference("name")),
-        ("to", "The host that receives.", schema::reference("name")),
-        ("name", "Unique among traffic; by default from-to.", schema::reference("name")),
+    let properties = schema_parts::properties([
+        ("from", "The host that sends.", schema_parts::reference("name")),
+        ("to", "The host that receives.", schema_parts::reference("name")),
+        ("name", "Unique among traffic; by default from-to.", schema_parts::reference("name")),
         ("kind", "When packets are sent.", json!({ "enum": KINDS })),
         (
             "rate",
             "Bits of UDP payload per second; of on-off traffic, in on periods.",
-            schema::reference("rate"),
+            schema_parts::reference("rate"),
         ),
         (
             "load",
@@ -228,10 +228,10 @@ pub(crate) fn schema() -> Value {
         ("size", "The UDP payload of a packet, bytes.", whole(SIZE_MIN, SIZE_MAX)),
         ("on", "The lengths of on periods: a mean of an exponential law, or a law.", law.clone()),
         ("off", "The lengths of off periods.", law),
-        ("start", "When it starts, from the start of the run.", schema::reference("duration")),
-        ("stop", "When it stops; by default it does not.", schema::reference("duration")),
+        ("start", "When it starts, from the start of the run.", schema_parts::reference("duration")),
+        ("stop", "When it stops; by default it does not.", schema_parts::reference("duration")),
         ("port", "The UDP port at the receiver.", whole(1, 65_535)),
         ("dscp", "The differentiated services code point.", whole(0, 63)),
     ]);
-    schema::table(properties, &["from", "to"])
+    schema_parts::table(properties, &["from", "to"])
 }

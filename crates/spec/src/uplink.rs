@@ -8,7 +8,7 @@
 
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
-use crate::resolve::is_name;
+use crate::name::is_name;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -159,7 +159,7 @@ pub(crate) fn write(uplink: &Uplink, table: &mut Map<String, Value>) {
 
 /// The schemas of the keys of an uplink.
 pub(crate) fn properties() -> Map<String, Value> {
-    crate::schema::properties([(
+    crate::schema_parts::properties([(
         "forward",
         "Ports of this machine, udp:PORT or ADDRESS:PORT too, and the HOST:PORT that each leads to.",
         json!({ "type": "object", "additionalProperties": { "type": "string" } }),

@@ -11,7 +11,10 @@ fn commands_are_in_the_order_of_the_text_and_events_in_that_of_time() {
     )
     .unwrap();
     assert!(warnings.is_empty() && topology.events.is_empty());
-    assert_eq!(topology.nodes.iter().map(|node| node.exec.join(" ")).collect::<Vec<_>>(), ["x y", "z"]);
+    assert_eq!(
+        topology.nodes.iter().map(|node| node.kind.exec().join(" ")).collect::<Vec<_>>(),
+        ["x y", "z"]
+    );
     let timed: Vec<_> = topology.commands.iter().map(|c| (c.at, c.host.0, c.command.as_str())).collect();
     let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
     assert_eq!(timed, [(at(1), 0, "early"), (at(2), 1, "late")]);

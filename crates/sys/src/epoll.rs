@@ -62,7 +62,7 @@ impl Epoll {
     pub fn wait(&self, timeout: Duration) -> bool {
         let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let timeout = libc::timespec {
-            tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
             tv_nsec: timeout.subsec_nanos().into(),
         };
         // SAFETY: one entry, and a timeout that outlives the call; no signal mask. (epoll_wait

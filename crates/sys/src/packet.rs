@@ -165,17 +165,14 @@ impl PacketSocket {
             parts[1] = part(bytes);
             count += 1;
         }
-        let mut messages = parts.each_mut().map(|parts| libc::mmsghdr {
-            msg_hdr: libc::msghdr {
-                msg_name: std::ptr::null_mut(),
-                msg_namelen: 0,
-                msg_iov: parts.as_mut_ptr(),
-                msg_iovlen: parts.len(),
-                msg_control: std::ptr::null_mut(),
-                msg_controllen: 0,
-                msg_flags: 0,
-            },
-            msg_len: 0,
+        // SAFETY: all zeroes is a message without address, parts and control data. musl's type has
+        // further, private fields.
+        let empty: libc::mmsghdr = unsafe { std::mem::zeroed() };
+        let mut messages = parts.each_mut().map(|parts| {
+            let mut message = empty;
+            message.msg_hdr.msg_iov = parts.as_mut_ptr();
+            message.msg_hdr.msg_iovlen = parts.len() as _;
+            message
         });
         let fd = self.fd.as_raw_fd();
         // SAFETY: the first `count` messages point to parts, and those to bytes, that live through

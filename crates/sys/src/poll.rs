@@ -24,7 +24,7 @@ impl PollSet {
     /// passed. Returns true if a descriptor ended the wait.
     pub fn wait(&mut self, timeout: Duration) -> bool {
         let timeout = libc::timespec {
-            tv_sec: timeout.as_secs().min(i32::MAX as u64) as libc::time_t,
+            tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
             tv_nsec: timeout.subsec_nanos().into(),
         };
         let count = self.fds.len() as libc::nfds_t;

@@ -40,17 +40,32 @@ pub fn set_high_priority() -> io::Result<()> {
     }
     // A real-time thread that never blocks is killed where its time is limited.
     if soft_limit(libc::RLIMIT_RTPRIO) > 0 && soft_limit(libc::RLIMIT_RTTIME) == libc::RLIM_INFINITY {
-        let lowest = libc::sched_param { sched_priority: 1 };
-        // SAFETY: `lowest` lives through the call, which only reads it. Process 0 is this thread.
-        if check(unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest) }).is_ok() {
+        if set_round_robin(1).is_ok() {
             return Ok(());
         }
     }
     Err(refusal)
 }
 
+/// Makes this thread a real-time thread of a priority, by the system call itself: musl's function
+/// always fails (sched_setscheduler(2) in musl returns ENOSYS).
+fn set_round_robin(priority: libc::c_int) -> io::Result<()> {
+    // SAFETY: all zeroes is a valid parameter. musl has further fields, which the kernel ignores.
+    let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameter.sched_priority = priority;
+    // SAFETY: `parameter` lives through the call, which only reads it. Process 0 is this thread.
+    let set = unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_RR, &raw const parameter) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The type of the names of limits, which differs between the C libraries.
+#[cfg(target_env = "gnu")]
+type LimitName = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type LimitName = libc::c_int;
+
 /// Returns a limit of this process; 0 if there is no such limit.
-fn soft_limit(resource: libc::__rlimit_resource_t) -> libc::rlim_t {
+fn soft_limit(resource: LimitName) -> libc::rlim_t {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` lives through the call, which writes it.
     let _: libc::c_int = unsafe { libc::getrlimit(resource, &raw mut limit) };
@@ -63,7 +78,6 @@ pub fn set_low_priority() {
     let _: libc::c_int = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOW) };
 }
 
-/// The nice value of this thread.
 /// Returns the unused pages of the heap to the system. It may take milliseconds.
 pub fn release_heap() {
     #[cfg(target_env = "gnu")]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Deref;
 
 /// A mistake in a text. Prints as `LINE:COLUMN: what; what to write`. The caller prefixes `FILE:`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -36,9 +37,49 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-impl From<Mistake> for Vec<Mistake> {
-    fn from(one: Mistake) -> Vec<Mistake> {
-        vec![one]
+/// All mistakes in a text, in its order; an error. Prints one per line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mistakes(pub Vec<Mistake>);
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, others)) = self.0.split_first() else { return Ok(()) };
+        write!(f, "{first}")?;
+        others.iter().try_for_each(|mistake| write!(f, "\n{mistake}"))
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+impl From<Mistake> for Mistakes {
+    fn from(one: Mistake) -> Mistakes {
+        Mistakes(vec![one])
+    }
+}
+
+impl Deref for Mistakes {
+    type Target = [Mistake];
+
+    fn deref(&self) -> &[Mistake] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Mistakes {
+    type Item = Mistake;
+    type IntoIter = std::vec::IntoIter<Mistake>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'m> IntoIterator for &'m Mistakes {
+    type Item = &'m Mistake;
+    type IntoIter = std::slice::Iter<'m, Mistake>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
     }
 }
 
@@ -64,8 +105,8 @@ impl<T> Checked<T> {
     ///
     /// # Errors
     /// All mistakes.
-    pub fn into_result(self) -> Result<(T, Vec<Warning>), Vec<Mistake>> {
-        self.value.map(|value| (value, self.warnings)).ok_or(self.mistakes)
+    pub fn into_result(self) -> Result<(T, Vec<Warning>), Mistakes> {
+        self.value.map(|value| (value, self.warnings)).ok_or(Mistakes(self.mistakes))
     }
 
     /// Converts the value.
@@ -114,7 +155,7 @@ impl<'t> Remarks<'t> {
     }
 
     /// Adds the mistakes in another file, which the text names at `at`.
-    pub fn mistakes_in(&mut self, path: &str, at: usize, mistakes: Vec<Mistake>) {
+    pub fn mistakes_in(&mut self, path: &str, at: usize, mistakes: Mistakes) {
         for Mistake { line, column, what, instead } in mistakes {
             self.mistake(at, format!("{path}:{line}:{column}: {what}"), instead);
         }
@@ -140,7 +181,7 @@ impl<'t> Remarks<'t> {
     }
 
     /// Returns the warnings, or all mistakes in the order of the text, each once.
-    pub fn finish(self) -> Result<Vec<Warning>, Vec<Mistake>> {
+    pub fn finish(self) -> Result<Vec<Warning>, Mistakes> {
         self.check(()).into_result().map(|((), warnings)| warnings)
     }
 
@@ -265,6 +306,18 @@ mod tests {
         remarks.mistake(99, "past the end", "write c");
         let printed: Vec<String> = remarks.finish().unwrap_err().iter().map(Mistake::to_string).collect();
         assert_eq!(printed, ["1:1: first; write a", "2:4: second; write b", "3:1: past the end; write c"]);
+    }
+
+    #[test]
+    fn mistakes_are_one_error_with_a_line_for_each() {
+        let read = || -> Result<(), Box<dyn std::error::Error>> {
+            let mut remarks = Remarks::new("a\nb");
+            remarks.mistake(0, "first", "write a");
+            remarks.mistake(2, "second", "write b");
+            remarks.finish()?;
+            Ok(())
+        };
+        assert_eq!(read().unwrap_err().to_string(), "1:1: first; write a\n2:1: second; write b");
     }
 
     #[test]

@@ -9,28 +9,28 @@
 
 use super::table::{Column, Heading, quantity};
 use super::{each, mistake};
-use fastpath_text::mistake::Mistake;
+use fastpath_text::mistake::{Mistake, Mistakes};
 use fastpath_units::Duration;
 
 /// The most delays of a file: they are held in memory.
 const DELAYS_MAX: u64 = 1 << 22;
 
 /// Parses the delays of a table, each repeated by its count.
-pub fn table(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
+pub fn table(text: &str) -> Result<Vec<Duration>, Mistakes> {
     let mut delays = Vec::new();
     read(text, true, |delay, count| delays.extend(std::iter::repeat_n(delay, count)))?;
     Ok(delays)
 }
 
 /// Parses the delays of packets, in their order.
-pub fn trace(text: &str) -> Result<Vec<Duration>, Vec<Mistake>> {
+pub fn trace(text: &str) -> Result<Vec<Duration>, Mistakes> {
     let mut delays = Vec::new();
     read(text, false, |delay, _| delays.push(delay))?;
     Ok(delays)
 }
 
 /// Parses each line with its count. There is at least one line.
-fn read(text: &str, counts: bool, mut give: impl FnMut(Duration, usize)) -> Result<(), Vec<Mistake>> {
+fn read(text: &str, counts: bool, mut give: impl FnMut(Duration, usize)) -> Result<(), Mistakes> {
     let mut lines = text.lines().enumerate().filter_map(|(index, line)| {
         let content = line.split('#').next().unwrap_or_default().trim();
         (!content.is_empty()).then_some((index + 1, content))

@@ -26,7 +26,7 @@ use fastpath_link::{
     Change, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Limit, LossSpec, Opportunities, PipeSpec,
     QueueSpec, Reorder,
 };
-use fastpath_text::mistake::Mistake;
+use fastpath_text::mistake::{Mistake, Mistakes};
 use fastpath_units::{Duration, Probability, Rate};
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ pub enum TraceRate {
 
 impl Timeline {
     /// Parses a trace. The error is a list of at most [`MISTAKES_MAX`] mistakes.
-    pub fn read(format: Format, text: &str) -> Result<Timeline, Vec<Mistake>> {
+    pub fn read(format: Format, text: &str) -> Result<Timeline, Mistakes> {
         Ok(match format {
             Format::Mahimahi => Timeline::Opportunities(mahimahi::mahimahi(text)?),
             Format::Csv => Timeline::Steps(table::read(text)?),
@@ -273,11 +273,11 @@ impl Builder {
 /// Parses line by line and collects the mistakes of all lines.
 fn each<T>(
     lines: impl Iterator<Item = T>,
-    mut read: impl FnMut(T) -> Result<(), Vec<Mistake>>,
-) -> Result<(), Vec<Mistake>> {
+    mut read: impl FnMut(T) -> Result<(), Mistakes>,
+) -> Result<(), Mistakes> {
     let mistakes = lines.filter_map(|line| read(line).err()).flatten().take(MISTAKES_MAX);
     let mistakes: Vec<Mistake> = mistakes.collect();
-    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(()) } else { Err(Mistakes(mistakes)) }
 }
 
 fn mistake(line: usize, what: impl Into<String>, instead: impl Into<String>) -> Mistake {

@@ -3,7 +3,7 @@
 
 use super::{each, mistake};
 use fastpath_link::{Opportunities, OpportunitiesError};
-use fastpath_text::mistake::Mistake;
+use fastpath_text::mistake::Mistakes;
 use fastpath_units::Duration;
 
 /// The most opportunities of a trace: an hour at 12 Gbit/s.
@@ -12,7 +12,7 @@ const LINES_MAX: usize = 1 << 28;
 const MS_MAX: u64 = u64::MAX / 1_000_000_000;
 
 /// Parses a trace of Mahimahi. The error is a list of at most [`super::MISTAKES_MAX`] mistakes.
-pub(crate) fn mahimahi(text: &str) -> Result<Opportunities, Vec<Mistake>> {
+pub(crate) fn mahimahi(text: &str) -> Result<Opportunities, Mistakes> {
     let mut times = Vec::new();
     if text.lines().nth(LINES_MAX).is_some() {
         let what = format!("more than {LINES_MAX} lines");

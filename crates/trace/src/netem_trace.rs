@@ -14,7 +14,7 @@
 //! generator of that crate and are refused. So are losses that depend on earlier losses.
 
 use super::{Builder, Steps, TraceRate, Values, mistake};
-use fastpath_text::mistake::Mistake;
+use fastpath_text::mistake::{Mistake, Mistakes};
 use fastpath_units::{Duration, Probability, Rate};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -83,7 +83,7 @@ impl Default for Repeated {
     }
 }
 
-pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
+pub(crate) fn read(text: &str) -> Result<Steps, Mistakes> {
     let config: Config = serde_json::from_str(text).map_err(|error| {
         let what = error.to_string();
         let what = what.rsplit_once(" at line ").map_or(what.as_str(), |(what, _)| what).to_owned();

@@ -15,7 +15,7 @@
 
 use super::{Builder, Steps, TraceRate, Values, each, mistake};
 use fastpath_link::{Limit, Reorder};
-use fastpath_text::mistake::{Mistake, nearest};
+use fastpath_text::mistake::{Mistake, Mistakes, nearest};
 use fastpath_units::{Bytes, Duration, Probability, Rate};
 use std::str::FromStr;
 
@@ -49,7 +49,7 @@ pub(crate) enum Column {
     Duplicate,
 }
 
-pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
+pub(crate) fn read(text: &str) -> Result<Steps, Mistakes> {
     let mut lines = text.lines().enumerate().filter_map(|(index, line)| {
         let content = line.split('#').next().unwrap_or_default().trim();
         (!content.is_empty()).then_some((index + 1, content))
@@ -91,7 +91,7 @@ pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
             break;
         }
     }
-    Err(mistakes)
+    Err(Mistakes(mistakes))
 }
 
 fn check(number: usize, columns: &[Heading]) -> Result<(), Mistake> {
@@ -205,7 +205,7 @@ struct TableRow {
 }
 
 impl TableRow {
-    fn read(number: usize, line: &str, columns: &[Heading]) -> Result<TableRow, Vec<Mistake>> {
+    fn read(number: usize, line: &str, columns: &[Heading]) -> Result<TableRow, Mistakes> {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if cells.len() > columns.len() {
             let what = format!("{} values under {} names", cells.len(), columns.len());

@@ -20,10 +20,10 @@
 
 use super::{Builder, Steps, TraceRate, Values, each, mistake};
 use fastpath_link::{Limit, Reorder};
-use fastpath_text::mistake::Mistake;
+use fastpath_text::mistake::{Mistake, Mistakes};
 use fastpath_units::{Duration, Probability, Rate};
 
-pub(crate) fn read(text: &str) -> Result<Steps, Vec<Mistake>> {
+pub(crate) fn read(text: &str) -> Result<Steps, Mistakes> {
     let mut steps = Builder::default();
     let mut columns = None;
     let mut queue = None;

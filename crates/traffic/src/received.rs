@@ -7,8 +7,7 @@
 //! ```
 
 use crate::FlowHeader;
-use fastpath_units::{Duration, Time};
-use hdrhistogram::Histogram;
+use fastpath_units::{Distribution, Duration, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -32,9 +31,7 @@ pub struct Received {
     bytes: u64,
     duplicates: u64,
     reordered: u64,
-    /// Nanoseconds.
-    delays: Histogram<u64>,
-    delay_sum: u128,
+    delays: Distribution,
     /// The delay of the latest packet.
     latest: Option<Duration>,
     /// RFC 3550 §6.4.1, picoseconds.
@@ -92,15 +89,15 @@ pub struct FlowReport {
 /// The one-way delays of a flow, in milliseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FlowDelay {
-    /// Minimum.
+    /// Minimum, exactly.
     pub min_ms: f64,
     /// Mean.
     pub mean_ms: f64,
-    /// Median, within 0.1 %.
+    /// Median, within 0.1 %, and between minimum and maximum.
     pub p50_ms: f64,
-    /// 99th percentile, within 0.1 %.
+    /// 99th percentile, within 0.1 %, and between minimum and maximum.
     pub p99_ms: f64,
-    /// Maximum.
+    /// Maximum, exactly.
     pub max_ms: f64,
     /// The jitter of RFC 3550 §6.4.1 at the end: a mean of the differences between successive
     /// delays.
@@ -127,8 +124,7 @@ impl Default for Received {
             bytes: 0,
             duplicates: 0,
             reordered: 0,
-            delays: Histogram::new(3).expect("3 digits are supported"),
-            delay_sum: 0,
+            delays: Distribution::growing(),
             latest: None,
             jitter: 0.0,
             seen: Seen { end: 0, words: Box::new([0; WORDS]) },
@@ -151,11 +147,7 @@ impl Received {
         self.packets += 1;
         self.bytes += bytes as u64;
         let delay = Duration::from_ps(now.as_ps().saturating_sub(header.sent.as_ps()));
-        self.delay_sum += u128::from(delay.as_ps());
-        // It grows with the delays, unless memory is short.
-        if self.delays.record(delay.as_ns()).is_err() {
-            self.delays.saturating_record(delay.as_ns());
-        }
+        self.delays.record(delay);
         if let Some(before) = self.latest.replace(delay) {
             let difference = delay.as_ps().abs_diff(before.as_ps()) as f64;
             self.jitter += (difference - self.jitter) / 16.0;
@@ -168,15 +160,16 @@ impl Received {
             true => 0.0,
             false => bytes as f64 * 8.0 / ends.length.as_secs_f64(),
         };
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let quantile = |share: f64| ms(self.delays.value_at_quantile(share));
-        let delay = || FlowDelay {
-            min_ms: ms(self.delays.min()),
-            mean_ms: self.delay_sum as f64 / self.packets as f64 / 1e9,
-            p50_ms: quantile(0.5),
-            p99_ms: quantile(0.99),
-            max_ms: ms(self.delays.max()),
-            jitter_ms: self.jitter / 1e9,
+        let delay = || {
+            let delays = &self.delays;
+            Some(FlowDelay {
+                min_ms: delays.min()?.as_ms_f64(),
+                mean_ms: delays.mean_ps()? / 1e9,
+                p50_ms: delays.quantile(0.5)?.as_ms_f64(),
+                p99_ms: delays.quantile(0.99)?.as_ms_f64(),
+                max_ms: delays.max()?.as_ms_f64(),
+                jitter_ms: self.jitter / 1e9,
+            })
         };
         FlowReport {
             name: ends.name.to_owned(),
@@ -191,7 +184,7 @@ impl Received {
             reordered: self.reordered,
             sent_bps: bps(sent.bytes),
             received_bps: bps(self.bytes),
-            delay: (self.packets > 0).then(delay),
+            delay: delay(),
         }
     }
 }

@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod distribution;
 pub mod math;
 mod parse;
 mod probability;
@@ -39,6 +40,7 @@ mod rng;
 mod time;
 
 pub use bytes::Bytes;
+pub use distribution::Distribution;
 pub use parse::{ParseError, ParseErrorKind};
 pub use probability::Probability;
 pub use rate::{Fraction, Rate};

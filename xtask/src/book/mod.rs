@@ -49,7 +49,7 @@ pub(crate) fn run() -> ExitCode {
 /// Returns the directory of the HTML pages, and the dead links.
 fn build() -> io::Result<(PathBuf, Vec<String>)> {
     let mdbook = mdbook()?;
-    cargo(&["build", "--quiet", "--package", "fastpath-cli"])?;
+    cargo(&["build", "--quiet", "--package", "fastpath-cli", "--features", "full"])?;
     let program = fs::canonicalize(target().join("debug/fastpath"))?;
     let book = target().join("book");
     if book.exists() {

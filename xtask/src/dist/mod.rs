@@ -22,7 +22,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-const MUSL: &str = "x86_64-unknown-linux-musl";
+pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
 /// What `apt-get` installs for it: a program, its package.
 const PROGRAMS: &[(&str, &str)] = &[
     ("dpkg-deb", "dpkg"),
@@ -90,7 +90,7 @@ fn make(plan: &Plan) -> io::Result<()> {
     if wants("archive") {
         archive(&build(plan, Some(MUSL))?)?;
     }
-    if wants("wheel") && python::wheel(&WheelOptions::default()) != ExitCode::SUCCESS {
+    if wants("wheel") && python::wheel(&WheelOptions::of_artefact(plan.checks)) != ExitCode::SUCCESS {
         return Err(io::Error::other("the wheel is not made"));
     }
     checksums()?;
@@ -111,7 +111,16 @@ fn build(plan: &Plan, triple: Option<&str>) -> io::Result<PathBuf> {
         println!("xtask: the archive needs the standard library for {triple}: rustup target add");
         succeed(Command::new("rustup").args(["target", "add", triple]))?;
     }
-    let mut arguments = vec!["build", "--locked", "--package", "fastpath-cli", "--profile", &plan.profile];
+    let mut arguments = vec![
+        "build",
+        "--locked",
+        "--package",
+        "fastpath-cli",
+        "--features",
+        "full",
+        "--profile",
+        &plan.profile,
+    ];
     arguments.extend(triple.iter().flat_map(|triple| ["--target", triple]));
     cargo(&arguments)?;
     let directory = if plan.profile == "dev" { "debug" } else { &plan.profile };

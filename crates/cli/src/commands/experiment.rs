@@ -9,6 +9,13 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+/// What is written of a whole experiment.
+const WRITTEN: &str = if cfg!(feature = "parquet") {
+    "results.csv, results.parquet, report.html"
+} else {
+    "results.csv, report.html (results.parquet needs a build with --features parquet)"
+};
+
 /// Run a matrix of conditions with repetitions, in labs or in virtual time.
 ///
 /// The file says what varies, what is done, what is measured and what is expected. Every finished
@@ -71,7 +78,7 @@ impl Experiment {
             writeln!(out, "{}", findings.json(&plan))?;
         } else {
             writeln!(out, "{}", findings.text(&plan))?;
-            writeln!(out, "{}: results.csv, results.parquet, report.html", options.directory.display())?;
+            writeln!(out, "{}: {WRITTEN}", options.directory.display())?;
         }
         Ok(if findings.is_good() { Answer::Yes } else { Answer::No })
     }

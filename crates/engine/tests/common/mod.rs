@@ -12,7 +12,8 @@ use fastpath_spec::{NodeKind, Topology};
 pub(crate) fn two_hosts(pipe: PipeSpec, ports: [Option<&str>; 2]) -> Topology {
     let mut topology = Topology::default();
     let mut host = |name, port: Option<&str>| {
-        topology.add_node(name, NodeKind::Host { port: port.map(|port| port.parse().unwrap()) })
+        let kind = port.map_or_else(NodeKind::host, |port| NodeKind::port(port.parse().unwrap()));
+        topology.add_node(name, kind)
     };
     let ends = [host("a", ports[0]), host("b", ports[1])];
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);

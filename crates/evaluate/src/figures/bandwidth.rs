@@ -250,7 +250,7 @@ fn in_virtual_time(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, Mea
 fn saturate(pipe: PipeSpec, frames: u64, left: &mut dyn FnMut(Time)) {
     let rate = pipe.rate.expect("a link to fill has a rate");
     let mut topology = Topology::default();
-    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     let mut network = Network::new(topology, fastpath_net::Options::with_seed(SEED));
     let (gap, _) = rate.transmission(Bytes(u64::from(FRAME)), Fraction::ZERO);

@@ -131,7 +131,7 @@ fn in_virtual_time(_: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, Measureme
 /// Returns how many of the frames a link delivers in virtual time.
 fn delivered(pipe: PipeSpec) -> u64 {
     let mut topology = Topology::default();
-    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::Host { port: None }));
+    let ends = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
     topology.connect("a-b", ends[0], ends[1], [pipe.clone(), pipe]);
     let mut network = Network::new(topology, fastpath_net::Options::with_seed(SEED));
     let mut delivered = 0;

@@ -269,7 +269,7 @@ fn inexact(links: usize, bps: u64) -> usize {
     let mut topology = Topology::default();
     for i in 0..links {
         let ends =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::Host { port: None }));
+            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
         topology.connect(format!("l{i}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
     }
     let pool_limit = NonZeroUsize::MAX;

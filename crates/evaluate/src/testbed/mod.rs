@@ -314,13 +314,13 @@ fn topology(between: &[Between]) -> Topology {
             Between::Copies => PipeSpec::default(),
             _ => continue,
         };
-        let port = |end| match between {
+        let host = |end| match between {
             Between::Veths(_, kind) => {
-                Some(PortName::new(kind, &port(pair, end)).expect("a kind and an interface"))
+                NodeKind::port(PortName::new(kind, &port(pair, end)).expect("a kind and an interface"))
             }
-            _ => None,
+            _ => NodeKind::host(),
         };
-        let ends = [0, 1].map(|end| topology.add_node(name(pair, end), NodeKind::Host { port: port(end) }));
+        let ends = [0, 1].map(|end| topology.add_node(name(pair, end), host(end)));
         let link = topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe]);
         for (end, (node, interface)) in topology.link(link).ends.into_iter().enumerate() {
             topology.nodes[node.0 as usize].interfaces[interface].addresses.push(address(pair, end));

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use fastpath_net::{EdgeId, Network, Observer};
-use fastpath_spec::{Node, NodeKind, Topology};
+use fastpath_spec::{Node, Topology};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -38,7 +38,7 @@ impl HostInterface {
         let HostInterface { host, interface } = self;
         let id = topology.node_named(host).ok_or_else(|| self.no_host(topology))?;
         let node = topology.node(id);
-        if !matches!(node.kind, NodeKind::Host { .. }) {
+        if !node.kind.is_edge() {
             return Err(self.no_host(topology));
         }
         let wanted = |name: &str| interface.as_deref().is_none_or(|interface| interface == name);

@@ -13,7 +13,7 @@
 
 use crate::error::{Error, Result};
 use fastpath_net::{EdgeId, HostPath, Network, Observer, Routes};
-use fastpath_spec::{NodeKind, Topology, Traffic};
+use fastpath_spec::{Topology, Traffic};
 use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, HEADER_LEN, Packets, Received, Sent};
 use fastpath_units::Time;
 use fastpath_wire::build::Ip;
@@ -150,7 +150,7 @@ impl ReplayFlow {
             wrong("it does not stop; write stop = \"10s\" for it, or give --until 10s".to_owned())
         })?;
         for host in [traffic.from, traffic.to].map(|id| topology.node(id)) {
-            if host.kind == NodeKind::Router {
+            if !host.kind.is_edge() {
                 let what =
                     format!("{} is a kernel router, which sends and receives only in a lab", host.name);
                 return Err(wrong(format!("{what}; name a host")));

@@ -6,7 +6,7 @@ use super::ports::number_ports;
 use crate::error::{Error, Result};
 use fastpath_switch::execute::OutboxEntry;
 use fastpath_switch::flow::ALL_TABLES;
-use fastpath_switch::ofctl::{self, Mistake, PortNames, Rule};
+use fastpath_switch::ofctl::{self, Mistake, Mistakes, PortNames, Rule};
 use fastpath_switch::port::LinkState;
 use fastpath_switch::{Executor, FlowCommand, Limits, Outbox, Port, Switch, Verdict};
 use fastpath_units::Time;
@@ -68,7 +68,7 @@ impl FrameSwitch {
     /// # Errors
     /// Every mistake. After a mistake in the syntax nothing has changed; of rules that the switch
     /// refuses the others are in force.
-    pub fn add_rules(&mut self, text: &str) -> std::result::Result<(), Vec<Mistake>> {
+    pub fn add_rules(&mut self, text: &str) -> std::result::Result<(), Mistakes> {
         let lines = ofctl::parse(text, &self.names)?;
         let loaded = ofctl::load(&mut self.switch, self.now, &lines);
         self.executor.update(&mut self.switch);
@@ -84,7 +84,7 @@ impl FrameSwitch {
         &mut self,
         matching: &str,
         command: FlowCommand,
-    ) -> std::result::Result<usize, Vec<Mistake>> {
+    ) -> std::result::Result<usize, Mistakes> {
         let lines = ofctl::parse(&format!("{matching},actions=drop"), &self.names)?;
         let names_table = matching.split([',', ' ']).any(|word| word.trim().starts_with("table="));
         let mut deleted = 0;
@@ -98,7 +98,7 @@ impl FrameSwitch {
             let before = self.flow_count();
             let refused = |refusal: fastpath_switch::Refusal| {
                 let instead = "change the match".to_owned();
-                vec![Mistake { line: line.number, what: refusal.to_string(), instead }]
+                Mistake { line: line.number, what: refusal.to_string(), instead }
             };
             self.switch.flow_mod(self.now, &request).map_err(refused)?;
             deleted += before - self.flow_count();

@@ -6,7 +6,7 @@ use crate::mounts::Placed;
 use crate::programs::Programs;
 use crate::state::ROUTERS;
 use fastpath_spec::segment::Segments;
-use fastpath_spec::{DaemonProgram, Node, NodeId, RoutingDaemon, Topology};
+use fastpath_spec::{DaemonProgram, Node, NodeId, NodeKind, RoutingDaemon, Topology};
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -90,8 +90,12 @@ pub enum DaemonError {
 
 fn daemon_of(node: &Node) -> Option<&RoutingDaemon> {
     // A container brings programs of its own.
-    let daemon = node.kernel.as_ref()?.daemon.as_deref()?;
-    (!node.host.origin.is_container()).then_some(daemon)
+    match &node.kind {
+        NodeKind::KernelRouter { settings, host, .. } if !host.origin.is_container() => {
+            settings.daemon.as_deref()
+        }
+        _ => None,
+    }
 }
 
 /// Checks that the daemons of a topology are installed and take the author's configurations, before

@@ -136,7 +136,7 @@ pub(crate) fn config(topology: &Topology, segments: &Segments, id: NodeId) -> Op
 }
 
 fn daemon_of(topology: &Topology, id: NodeId) -> Option<&RoutingDaemon> {
-    topology.node(id).kernel.as_ref()?.daemon.as_deref()
+    topology.node(id).kind.daemon()
 }
 
 /// Returns the number of the autonomous system of a router.

@@ -23,7 +23,7 @@ use crate::namespace::Namespace;
 use crate::netlink::{LinkParameters, Netlink};
 use crate::scope::Boundary;
 use fastpath_engine::Notice;
-use fastpath_spec::{Forward, ListenAt, Node, PortProtocol, Topology};
+use fastpath_spec::{Forward, ListenAt, Node, NodeKind, PortProtocol, Topology};
 use ipnet::IpNet;
 pub(crate) use machine::clear;
 pub(crate) use names::resolv_conf;
@@ -139,7 +139,8 @@ impl ForwardedPorts {
     pub(crate) fn bind(topology: &Topology) -> Result<ForwardedPorts, UplinkError> {
         let mut bound = Vec::new();
         for node in &topology.nodes {
-            for forward in node.uplink.iter().flat_map(|uplink| &uplink.forwards) {
+            let NodeKind::Uplink { uplink, .. } = &node.kind else { continue };
+            for forward in &uplink.forwards {
                 let failed =
                     |source| UplinkError::Port { uplink: node.name.clone(), listen: forward.listen, source };
                 bound.push((node.name.clone(), listen(&forward.listen).map_err(failed)?, forward.clone()));

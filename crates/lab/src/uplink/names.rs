@@ -1,13 +1,13 @@
 //! The name servers that hosts of a lab with an uplink ask, and those that the uplink asks.
 
-use fastpath_spec::Topology;
+use fastpath_spec::{NodeKind, Topology};
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// Returns /etc/resolv.conf for the hosts of a lab with an uplink; `None` without one. The name
 /// server is the uplink. Search domains and options are those of this machine.
 pub(crate) fn resolv_conf(topology: &Topology, machine: &str) -> Option<String> {
-    let uplink = topology.nodes.iter().find(|node| node.uplink.is_some())?;
+    let uplink = topology.nodes.iter().find(|node| matches!(node.kind, NodeKind::Uplink { .. }))?;
     let first = uplink.interfaces.first()?;
     let mut text = String::new();
     for address in &first.addresses {

@@ -23,7 +23,7 @@ use crate::fate::{NodeAction, Reason};
 use crate::pool::Frame;
 use crate::route::NextHop;
 use crate::router::{Router, RxContext};
-use fastpath_spec::{NatSettings, Node};
+use fastpath_spec::{NatSettings, Node, NodeKind};
 use fastpath_units::{Rng, Time};
 use fastpath_wire::icmp::IcmpError;
 use fastpath_wire::translate::{Content, FlowAddresses, Quoted, Rewrite};
@@ -66,7 +66,7 @@ enum Decision {
 impl Nat {
     /// Creates the NAT of a node; `None` if the node is none, or has no IPv4 address outside.
     pub(crate) fn of(node: &Node, seed: u64, stream: u64) -> Option<Nat> {
-        let spec = node.nat.as_deref()?;
+        let NodeKind::Nat { nat: spec, .. } = &node.kind else { return None };
         let settings: NatSettings = spec.settings.clone();
         let inside: Vec<bool> =
             (0..node.interfaces.len()).map(|index| spec.inside.contains(&index)).collect();

@@ -22,11 +22,14 @@ mod standalone;
 mod statistics;
 mod stream;
 mod switch_state;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
 mod tls;
+mod tls_files;
 
 pub use fastpath_switch::controller::{Listen, ParseAddressError, Security, Target};
 pub use switch_state::PortInfo;
-pub use tls::{TlsError, TlsFiles};
+pub use tls::TlsError;
+pub use tls_files::TlsFiles;
 
 use event_loop::{EventLoop, WAKE};
 use fastpath_engine::Notice;

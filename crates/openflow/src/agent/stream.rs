@@ -1,10 +1,9 @@
 //! The byte stream of a connection, plain or through TLS. No call blocks.
 
-use super::tls;
+use super::tls::{self, Connection};
 use mio::event::Source;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
-use rustls::Connection;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Most plain bytes that TLS buffers before they are encrypted and sent.

@@ -1,28 +1,20 @@
 //! Keys and certificates from PEM files, and the TLS sessions created with them.
 
+use super::tls_files::TlsFiles;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, ClientConnection, Connection, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub(super) use rustls::Connection;
 
 /// What to do about a certificate of version 1, as ovs-pki and `openssl x509 -req` without
 /// extensions create them. They cannot contain the names that they are for.
 const SIGN_AGAIN: &str = "version 3 is needed: sign the request again with a subject name, as in: \
     openssl x509 -req -in NAME.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out NAME.crt \
     -extfile <(echo subjectAltName=IP:192.0.2.1)";
-
-/// The files of keys and certificates.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TlsFiles {
-    /// The switch's private key.
-    pub private_key: PathBuf,
-    /// The switch's certificate, followed by the intermediate certificates up to the authority.
-    pub certificate: PathBuf,
-    /// The authority (CA) that signed the certificates of controllers.
-    pub ca_certificate: PathBuf,
-}
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,8 @@ mod svg;
 mod tests;
 mod text_forms;
 
-use crate::image::{Fonts, ImageError, png};
+use crate::ImageError;
+use crate::image::{Fonts, png};
 use geometry::Pixels;
 use layout::{Graph, layout};
 

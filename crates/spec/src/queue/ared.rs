@@ -5,9 +5,10 @@
 //! queue = { kind = "ared", min = "5p", max = "15p", interval = "500ms" }      # and the keys of red
 //! ```
 
-use super::keys::{self, Key, Parameter, Schemas, reference, schemas};
+use super::keys::{self, Key, Parameter, Schemas};
 use super::quantity::positive;
 use super::red::{self, read_red, write_red, write_thresholds};
+use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::write::{of_kind, text};
@@ -66,6 +67,6 @@ pub(super) fn write(spec: &AredSpec) -> Value {
 }
 
 pub(super) fn schema() -> Schemas {
-    let target = schemas([("target", "The target for the average delay.", reference("duration"))]);
+    let target = properties([("target", "The target for the average delay.", reference("duration"))]);
     red::schema().into_iter().chain(keys::schema(KEYS)).chain(target).collect()
 }

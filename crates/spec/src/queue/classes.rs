@@ -1,10 +1,11 @@
 //! Classes of traffic in a spec, and the DSCPs of each class. The class without `dscp` takes every
 //! packet that no other class takes.
 
-use super::keys::{Schemas, reference, schemas, table};
+use super::keys::Schemas;
 use super::quantity::limit;
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference, table};
 use crate::tree::Tree;
 use fastpath_link::{Classes, Limit};
 use serde_json::{Value, json};
@@ -40,7 +41,7 @@ fn rest_of(classes: &Classes) -> usize {
 pub(super) fn schema_of_list(keys: Schemas) -> Value {
     let dscp = json!({ "anyOf": [{ "type": "string" }, { "type": "integer", "minimum": 0, "maximum": 63 }] });
     let dscps = json!({ "anyOf": [dscp, { "type": "array", "items": dscp }] });
-    let common = schemas([
+    let common = properties([
         (
             "dscp",
             "DSCPs of the class, by name or number; the class without DSCPs takes all other packets.",

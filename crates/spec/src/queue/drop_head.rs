@@ -4,8 +4,9 @@
 //! queue = { kind = "drop-head", limit = "50p" }
 //! ```
 
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::required_limit;
+use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::write::{of_kind, text};
@@ -23,5 +24,5 @@ pub(super) fn write(limit: &Limit) -> Value {
 }
 
 pub(super) fn schema() -> Schemas {
-    schemas([("limit", "The hard limit; a full queue drops its oldest packet.", reference("limit"))])
+    properties([("limit", "The hard limit; a full queue drops its oldest packet.", reference("limit"))])
 }

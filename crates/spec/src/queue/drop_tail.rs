@@ -6,8 +6,9 @@
 //! queue = { kind = "drop-tail", limit = "20ms" }
 //! ```
 
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::{positive, required_limit};
+use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::tree::Tree;
@@ -38,5 +39,5 @@ pub(super) fn write_time(longest: &Duration) -> Value {
 
 pub(super) fn schema() -> Schemas {
     let limit = json!({ "anyOf": [reference("limit"), reference("duration")] });
-    schemas([("limit", "The hard limit: packets, bytes, or the time to send what is queued.", limit)])
+    properties([("limit", "The hard limit: packets, bytes, or the time to send what is queued.", limit)])
 }

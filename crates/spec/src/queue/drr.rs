@@ -6,8 +6,9 @@
 //! ```
 
 use super::classes::{class_limit, read as read_classes, schema_of_list, write_dscps};
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::size;
+use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::write::{of_kind, table, text};
@@ -36,6 +37,6 @@ pub(super) fn write(spec: &DrrSpec) -> Value {
 }
 
 pub(super) fn schema() -> Schemas {
-    let quantum = schemas([("quantum", "Bytes per round.", reference("bytes"))]);
-    schemas([("classes", "Classes, each with its share.", schema_of_list(quantum))])
+    let quantum = properties([("quantum", "Bytes per round.", reference("bytes"))]);
+    properties([("classes", "Classes, each with its share.", schema_of_list(quantum))])
 }

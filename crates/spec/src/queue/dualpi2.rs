@@ -7,7 +7,8 @@
 //! queue = { kind = "dualpi2", classic_share = 10 }
 //! ```
 
-use super::keys::{self, Key, Parameter, Schemas, reference, schemas};
+use super::keys::{self, Key, Parameter, Schemas};
+use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::write::{of_kind, text};
@@ -74,7 +75,7 @@ pub(super) fn write(spec: &DualPi2Spec) -> Value {
 
 pub(super) fn schema() -> Schemas {
     let share = json!({ "type": "integer", "minimum": 0, "maximum": 99 });
-    let scheduler = schemas([
+    let scheduler = properties([
         ("shift", "Time added to the waiting time of L4S packets.", reference("duration")),
         ("classic_share", "Percentage of the bytes for the classic queue.", share),
     ]);

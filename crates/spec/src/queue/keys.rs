@@ -3,6 +3,7 @@
 use super::quantity::{limit, positive, size};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::{described, reference, table};
 use crate::write::{of_probability, text};
 use fastpath_link::{Ecn, Limit};
 use fastpath_units::{Bytes, Duration, Probability};
@@ -144,28 +145,8 @@ pub(super) fn schema<S>(keys: &[Key<S>]) -> Schemas {
     keys.iter().map(|key| (key.name.to_owned(), described(key.what, key.schema()))).collect()
 }
 
-/// Returns the schemas of keys that are not in a table: key, description, schema.
-pub(super) fn schemas<const N: usize>(keys: [(&str, &str, Value); N]) -> Schemas {
-    keys.into_iter().map(|(key, what, schema)| (key.to_owned(), described(what, schema))).collect()
-}
-
-fn described(what: &str, mut schema: Value) -> Value {
-    schema["description"] = json!(what);
-    schema
-}
-
-/// Returns a reference to a definition of the schema.
-pub(super) fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
-}
-
 /// Returns the schema of a table with this kind, these keys and no others.
 pub(super) fn of_kind(kind: &str, mut keys: Schemas) -> Value {
     keys.insert("kind".to_owned(), json!({ "const": kind }));
     table(keys, &["kind"])
-}
-
-/// Returns the schema of a table with these keys and no others.
-pub(super) fn table(keys: Schemas, required: &[&str]) -> Value {
-    json!({ "type": "object", "properties": keys, "required": required, "additionalProperties": false })
 }

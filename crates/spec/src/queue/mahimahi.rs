@@ -5,10 +5,11 @@
 //! queue = { kind = "mahimahi", bytes = "60000B", drop = "head" }
 //! ```
 
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::limit;
+use crate::schema_parts::{properties, reference};
 use crate::fields::{Field, Fields};
-use crate::loss::word;
+use crate::words::word;
 use crate::mistake::Remarks;
 use crate::tree::Tree;
 use crate::write::{of_kind, text};
@@ -58,7 +59,7 @@ pub(super) fn write(MahimahiSpec { packets, bytes, drop }: &MahimahiSpec) -> Val
 
 pub(super) fn schema() -> Schemas {
     let count = || json!({ "type": "integer", "minimum": 1 });
-    schemas([
+    properties([
         ("packets", "The most packets that wait, without the one in transmission.", count()),
         (
             "bytes",

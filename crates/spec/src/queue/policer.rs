@@ -6,9 +6,10 @@
 //! queue = { kind = "policer", rate = "1Mbit", burst = "15KiB", limit = "20p" }
 //! ```
 
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::limit;
 use super::token_bucket::rate_and_burst;
+use crate::schema_parts::{properties, reference};
 use crate::default_queue::DEFAULT_QUEUE_PACKETS;
 use crate::fields::Fields;
 use crate::mistake::Remarks;
@@ -33,7 +34,7 @@ pub(super) fn write(PolicerSpec { rate, burst, limit }: &PolicerSpec) -> Value {
 }
 
 pub(super) fn schema() -> Schemas {
-    schemas([
+    properties([
         ("rate", "The rate at which tokens arrive.", reference("rate")),
         ("burst", "The depth of the bucket.", reference("bytes")),
         ("limit", "The hard limit of what conforms and waits for the link.", reference("limit")),

@@ -5,7 +5,8 @@
 //! ```
 
 use super::classes::{class_limit, read as read_classes, schema_of_list, write_dscps};
-use super::keys::{Schemas, schemas};
+use super::keys::Schemas;
+use crate::schema_parts::properties;
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::write::{of_kind, table, text};
@@ -28,5 +29,5 @@ pub(super) fn write(spec: &PrioSpec) -> Value {
 }
 
 pub(super) fn schema() -> Schemas {
-    schemas([("bands", "Bands in the order of service.", schema_of_list(Schemas::new()))])
+    properties([("bands", "Bands in the order of service.", schema_of_list(Schemas::new()))])
 }

@@ -5,8 +5,9 @@
 //!           gentle = true, ecn = false, mean_packet = "500B" }
 //! ```
 
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::limit;
+use crate::schema_parts::{properties, reference};
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
 use crate::write::{of_kind, of_probability, text};
@@ -26,7 +27,7 @@ pub(super) fn write(spec: &RedSpec) -> Value {
 
 pub(super) fn schema() -> Schemas {
     let flag = || json!({ "type": "boolean" });
-    schemas([
+    properties([
         ("limit", "The hard limit, in the unit of min and max.", reference("limit")),
         ("min", "No packet is marked below this average queue.", reference("limit")),
         ("max", "Every packet is marked from this average queue on.", reference("limit")),

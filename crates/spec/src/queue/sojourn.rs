@@ -5,8 +5,9 @@
 //! queue = { kind = "sojourn", longest = "20ms", limit = "1000p" }
 //! ```
 
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::{limit, positive};
+use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::write::{of_kind, text};
@@ -32,7 +33,7 @@ pub(super) fn write(spec: &SojournSpec) -> Value {
 }
 
 pub(super) fn schema() -> Schemas {
-    schemas([
+    properties([
         ("longest", "The longest time from arrival to transmission.", reference("duration")),
         ("limit", "The hard limit.", reference("limit")),
     ])

@@ -7,8 +7,9 @@
 //!           limit = "50p" }
 //! ```
 
-use super::keys::{Schemas, reference, schemas};
+use super::keys::Schemas;
 use super::quantity::{positive, required_limit};
+use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
 use crate::tree::Tree;
@@ -99,7 +100,7 @@ pub(super) fn write(TokenBucketSpec { rate, burst, peak, limit }: &TokenBucketSp
 
 pub(super) fn schema() -> Schemas {
     let limit = json!({ "anyOf": [reference("limit"), reference("duration")] });
-    schemas([
+    properties([
         ("rate", "The rate at which tokens arrive.", reference("rate")),
         ("burst", "The depth of the bucket.", reference("bytes")),
         ("peak", "The peak rate within a burst.", reference("rate")),

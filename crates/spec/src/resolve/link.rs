@@ -1,12 +1,14 @@
 //! Links: their ends, names and values, the traces they follow.
 
 use super::node::runs_programs;
-use super::{InvalidValue, NAME, Resolver, is_name, nearest_or};
-use crate::description::{LinkDescription, TraceDescription, TraceSource};
+use super::{InvalidValue, NAME, Resolver, nearest_or};
+use crate::description::LinkDescription;
 use crate::link::TWO_ENDS;
+use crate::name::is_name;
 use crate::path::SpecPath;
-use crate::topology::{Group, LinkId, NodeId, Start, Topology, TraceEnd, Track};
+use crate::topology::{Group, LinkId, NodeId, Start, Topology, Track};
 use crate::trace::Timeline;
+use crate::trace_source::{TraceDescription, TraceEnd, TraceSource};
 use crate::traced::{self, Traced};
 use crate::{address, pipe, preset, trace_source};
 use fastpath_link::{Change, Opportunities, PipeSpec};

@@ -21,13 +21,15 @@ mod traffic;
 
 pub use link_names::LinkNames;
 
-use crate::Files;
 use crate::address;
 use crate::default_queue;
-use crate::description::{Description, NodeRole};
+use crate::description::Description;
+use crate::files::Files;
 use crate::mistake::{nearest, several};
+use crate::name::is_name;
+use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
-use crate::topology::{Group, LinkId, Node, NodeId, NodeKind, Topology};
+use crate::topology::{Group, LinkId, Node, NodeId, Topology};
 use node::Placements;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -194,18 +196,7 @@ impl<'d> Resolver<'d> {
                 let instead = "write another name: hosts, routers and switches share one set";
                 self.mistake(path(), what, instead);
             }
-            let kind = match node.kind {
-                NodeRole::Host | NodeRole::Uplink => NodeKind::Host { port: node.port.clone() },
-                NodeRole::Router | NodeRole::Nat => NodeKind::Router,
-                NodeRole::Switch => NodeKind::Switch,
-                NodeRole::OpenFlow => NodeKind::OpenFlow {
-                    rules: String::new(),
-                    lines: Vec::new(),
-                    controllers: Box::new(node.controllers.clone()),
-                },
-            };
-            let id = self.topology.add_node(&node.name, kind);
-            self.topology.nodes[id.0 as usize].kernel.clone_from(&node.kernel);
+            self.topology.add_node(&node.name, node::kind(node));
         }
     }
 
@@ -235,7 +226,7 @@ impl<'d> Resolver<'d> {
 
     /// Makes the checks that need the whole description.
     fn check(&mut self) {
-        let is_edge = |node: &Node| matches!(node.kind, NodeKind::Host { .. }) || node.kernel.is_some();
+        let is_edge = |node: &Node| node.kind.is_edge() || matches!(node.kind, NodeKind::KernelRouter { .. });
         let Some(first) = self.topology.nodes.iter().position(is_edge).map(|id| NodeId(id as u32)) else {
             let what = "there is no host, so nothing can enter or leave";
             return self.mistake(SpecPath::default(), what, "write [host.a]");
@@ -296,7 +287,7 @@ impl<'d> Resolver<'d> {
         for (index, node) in topology.nodes.iter().enumerate() {
             if node.interfaces.is_empty() {
                 alone.push((index, format!("{} has no link", node.name)));
-            } else if !joined[index] && matches!(node.kind, NodeKind::Host { .. }) {
+            } else if !joined[index] && node.kind.is_edge() {
                 apart.push((index, node.name.as_str()));
             }
         }
@@ -308,13 +299,6 @@ impl<'d> Resolver<'d> {
             self.warn(SpecPath::of("nodes", index), text);
         }
     }
-}
-
-/// Returns whether a name can be a file's, a namespace's and an argument on a command line: up to
-/// 32 ASCII letters, digits, `_`, `-`, `.`, the first neither `-` nor `.`.
-pub fn is_name(name: &str) -> bool {
-    let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    (1..=32).contains(&name.len()) && name.chars().all(known) && !name.starts_with(['-', '.'])
 }
 
 /// What to write in place of a name that is not known: the nearest, or `otherwise`.

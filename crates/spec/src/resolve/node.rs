@@ -6,10 +6,12 @@ use crate::controllers::Controllers;
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::host::HostOrigin;
 use crate::mistake::nearest;
+use crate::nat::Nat;
+use crate::node_kind::{HostKind, HostSetup, KernelForwarder, NodeKind};
 use crate::path::SpecPath;
 use crate::port_name::PortName;
-use crate::topology::{NodeId, NodeKind};
-use std::collections::BTreeMap;
+use crate::topology::NodeId;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Where the addresses of a node were given.
@@ -76,12 +78,7 @@ impl Resolver<'_> {
                 let path = SpecPath::of("nodes", index).key("routes").key(&prefix.to_string());
                 placements.routes.push((*via, path));
             }
-            let mut routes = node.routes.clone();
-            // Of equal prefixes the first counts; otherwise the order has no effect.
-            routes.sort_by_key(|(prefix, _)| *prefix);
-            self.topology.nodes[index].routes = routes;
             self.host(index, node);
-            self.topology.nodes[index].exec.clone_from(&node.exec);
             self.sysctls(index, node);
             self.daemon(index, node);
             self.rules(index, node);
@@ -172,11 +169,9 @@ impl Resolver<'_> {
                 self.mistake(path("attach"), what, "write one host for each namespace");
             }
         }
-        self.topology.nodes[index].host.clone_from(settings);
     }
 
     fn sysctls(&mut self, index: usize, node: &NodeDescription) {
-        self.topology.nodes[index].sysctls.clone_from(&node.sysctls);
         // Others belong to the machine.
         let is_of_namespace = |name: &str| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "_-/:@".contains(c);
@@ -256,9 +251,11 @@ impl Resolver<'_> {
         }
         match text {
             Ok(text) => {
-                let kernel = self.topology.nodes[index].kernel.as_mut();
-                let daemon = kernel.and_then(|kernel| kernel.daemon.as_deref_mut());
-                daemon.expect("cloned from the description").config = Some(text);
+                if let NodeKind::KernelRouter { settings, .. } = &mut self.topology.nodes[index].kind
+                    && let Some(daemon) = settings.daemon.as_deref_mut()
+                {
+                    daemon.config = Some(text);
+                }
             }
             Err(why) => {
                 let instead = "write the path of a configuration, relative to this file, or its lines";
@@ -332,6 +329,41 @@ impl Resolver<'_> {
         };
         self.mistake(path, what, instead);
         None
+    }
+}
+
+/// Returns the kind of a node with its settings. What needs links is added later: the rules of an
+/// OpenFlow node and the inside of a NAT. Keys that the kind does not have are refused elsewhere.
+pub(super) fn kind(node: &NodeDescription) -> NodeKind {
+    let mut routes = node.routes.clone();
+    // Of equal prefixes the first counts; otherwise the order has no effect.
+    routes.sort_by_key(|(prefix, _)| *prefix);
+    let host = || Box::new(node.host.clone());
+    let setup = || Box::new(HostSetup { sysctls: node.sysctls.clone(), exec: node.exec.clone() });
+    match (node.kind, &node.kernel) {
+        (NodeRole::Host, _) => {
+            let kind = node.port.clone().map_or_else(|| HostKind::Namespace(host()), HostKind::Port);
+            NodeKind::Host { kind, setup: setup(), routes }
+        }
+        (NodeRole::Router, None) => NodeKind::Router { routes },
+        (NodeRole::Router, Some(settings)) => NodeKind::KernelRouter {
+            settings: settings.clone(),
+            forwarder: KernelForwarder::Engine,
+            host: host(),
+            setup: setup(),
+            routes,
+        },
+        (NodeRole::Nat, _) => {
+            let nat = Nat { inside: BTreeSet::new(), settings: node.nat.settings.clone() };
+            NodeKind::Nat { nat: Box::new(nat), routes }
+        }
+        (NodeRole::Uplink, _) => NodeKind::Uplink { uplink: Box::new(node.uplink.clone()), routes },
+        (NodeRole::Switch, _) => NodeKind::Switch,
+        (NodeRole::OpenFlow, _) => NodeKind::OpenFlow {
+            rules: String::new(),
+            lines: Vec::new(),
+            controllers: Box::new(node.controllers.clone()),
+        },
     }
 }
 

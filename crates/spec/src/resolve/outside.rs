@@ -2,9 +2,10 @@
 
 use super::{Resolver, nearest_or};
 use crate::description::{NodeDescription, NodeRole};
-use crate::nat::{Nat, NatDescription};
+use crate::nat::NatDescription;
+use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
-use crate::topology::{NodeId, NodeKind};
+use crate::topology::NodeId;
 use crate::uplink::Uplink;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -38,8 +39,9 @@ impl Resolver<'_> {
             let what = format!("nat {} has no inside", node.name);
             self.mistake(path(), what, "write inside = [\"LINK\"], the links of its inside");
         }
-        let settings = node.nat.settings.clone();
-        self.topology.nodes[index].nat = Some(Box::new(Nat { inside, settings }));
+        if let NodeKind::Nat { nat, .. } = &mut self.topology.nodes[index].kind {
+            nat.inside = inside;
+        }
     }
 
     /// Checks the hosts that the ports of an uplink lead to.
@@ -72,7 +74,6 @@ impl Resolver<'_> {
                 }
             }
         }
-        self.topology.nodes[index].uplink = Some(Box::new(node.uplink.clone()));
     }
 
     /// Checks the outside addresses of NATs, once every interface has its address.
@@ -85,7 +86,7 @@ impl Resolver<'_> {
         let mut owners: BTreeMap<IpAddr, String> = interfaces.collect();
         for index in 0..self.topology.nodes.len() {
             let node = &self.topology.nodes[index];
-            let Some(nat) = &node.nat else { continue };
+            let NodeKind::Nat { nat, .. } = &node.kind else { continue };
             let name = node.name.clone();
             let pool = nat.settings.pool.clone();
             let outside = node.interfaces.iter().enumerate().filter(|(index, _)| !nat.inside.contains(index));
@@ -114,7 +115,7 @@ impl Resolver<'_> {
                     }
                 }
             }
-            if subnets.is_empty() && matches!(self.topology.nodes[index].kind, NodeKind::Router) {
+            if subnets.is_empty() {
                 let what = format!("nat {name} has no IPv4 address outside to translate to");
                 let path = SpecPath::of("nodes", index);
                 self.mistake(path, what, "remove family = \"v6\", or write a router");
@@ -125,6 +126,7 @@ impl Resolver<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::node_kind::NodeKind;
     use crate::{Dependence, NO_FILES, Pooling, describe, parse, resolve};
 
     const LINKS: &str = "\n[[link]]\nbetween = ['a', 'x']\n[[link]]\nbetween = ['x', 'b']\n";
@@ -146,8 +148,8 @@ mod tests {
              timeouts = {{ udp = '30s', icmp = '1s' }}{LINKS}"
         );
         let (topology, _) = parse(&text).unwrap();
-        let nat = topology.nodes[2].nat.as_deref().unwrap();
-        assert!(topology.nodes[2].is_router() && nat.inside.iter().eq([&0]));
+        let NodeKind::Nat { nat, .. } = &topology.nodes[2].kind else { panic!("a NAT") };
+        assert!(topology.nodes[2].kind.is_router() && nat.inside.iter().eq([&0]));
         let settings = &nat.settings;
         assert_eq!(settings.filtering, Dependence::AddressAndPortDependent);
         assert_eq!(
@@ -170,7 +172,8 @@ mod tests {
     fn an_uplink_forwards_ports_to_hosts() {
         let nodes = "[uplink.x]\nforward = { '8080' = 'a:80', 'udp:53' = 'b:5353', '[::1]:22' = 'b:22' }";
         let (topology, _) = parse(&format!("[host.a]\n[host.b]\n{nodes}{LINKS}")).unwrap();
-        let forwards = &topology.nodes[2].uplink.as_deref().unwrap().forwards;
+        let NodeKind::Uplink { uplink, .. } = &topology.nodes[2].kind else { panic!("an uplink") };
+        let forwards = &uplink.forwards;
         let text = |forward: &crate::Forward| format!("{} {}:{}", forward.listen, forward.host, forward.port);
         assert_eq!(
             forwards.iter().map(text).collect::<Vec<_>>(),

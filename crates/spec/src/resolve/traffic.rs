@@ -1,10 +1,12 @@
 //! Traffic: its hosts, its rate, the link that a load is a share of, and links that cannot carry
 //! it.
 
-use super::{InvalidValue, Resolver, is_name, nearest_or};
+use super::{InvalidValue, Resolver, nearest_or};
 use crate::description::{TrafficDescription, TrafficKind};
+use crate::name::is_name;
+use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
-use crate::topology::{Family, LinkId, NodeId, NodeKind, Topology, Traffic};
+use crate::topology::{Family, LinkId, NodeId, Topology, Traffic};
 use fastpath_link::PipeSpec;
 use fastpath_traffic::{ArrivalModel, SourceModel, VOICE};
 use fastpath_units::{Probability, Rate, Time};
@@ -120,9 +122,8 @@ impl Resolver<'_> {
     fn host_named(&mut self, path: SpecPath, name: &str) -> Option<NodeId> {
         let found = self.node_ids.get(name).copied();
         let is_host = |id: NodeId| {
-            let node = self.topology.node(id);
             // The namespace of a kernel router sends as a host does.
-            (matches!(node.kind, NodeKind::Host { .. }) || node.kernel.is_some()) && node.uplink.is_none()
+            matches!(self.topology.node(id).kind, NodeKind::Host { .. } | NodeKind::KernelRouter { .. })
         };
         let Some(id) = found.filter(|id| is_host(*id)) else {
             let what = match found {
@@ -245,8 +246,7 @@ fn way(topology: &Topology, from: NodeId, to: NodeId) -> Vec<PipeAt> {
     let mut waiting = VecDeque::from([from]);
     while let Some(at) = waiting.pop_front() {
         let node = topology.node(at);
-        let is_end = matches!(node.kind, NodeKind::Host { .. }) && !node.is_router();
-        if is_end && at != from {
+        if matches!(node.kind, NodeKind::Host { .. }) && at != from {
             continue;
         }
         for interface in &node.interfaces {

@@ -30,6 +30,7 @@ use crate::{GroupMod, MeterMod, Refusal};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
 
 /// The priority of a flow without one (OFP_DEFAULT_PRIORITY).
 const PRIORITY: u16 = 32_768;
@@ -102,10 +103,48 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
+/// All mistakes in a rule file, in the order of its lines; an error. Prints one per line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mistakes(pub Vec<Mistake>);
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((first, others)) = self.0.split_first() else { return Ok(()) };
+        write!(f, "{first}")?;
+        others.iter().try_for_each(|mistake| write!(f, "\n{mistake}"))
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+impl From<Mistake> for Mistakes {
+    fn from(one: Mistake) -> Mistakes {
+        Mistakes(vec![one])
+    }
+}
+
+impl Deref for Mistakes {
+    type Target = [Mistake];
+
+    fn deref(&self) -> &[Mistake] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Mistakes {
+    type Item = Mistake;
+    type IntoIter = std::vec::IntoIter<Mistake>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
 /// Parses a rule file.
 ///
-/// Returns every mistake, in the order of lines.
-pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<RuleLine>, Vec<Mistake>> {
+/// # Errors
+/// Every mistake, in the order of lines.
+pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<RuleLine>, Mistakes> {
     let (mut lines, mut mistakes) = (Vec::new(), Vec::new());
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
@@ -124,13 +163,14 @@ pub fn parse(text: &str, ports: &PortNames) -> Result<Vec<RuleLine>, Vec<Mistake
             break;
         }
     }
-    if mistakes.is_empty() { Ok(lines) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(lines) } else { Err(Mistakes(mistakes)) }
 }
 
 /// Adds rules to a switch: meters, then groups, then flows, each in the order of lines.
 ///
-/// Returns every rule that the switch refuses; the others are in force.
-pub fn load(switch: &mut Switch, now: Time, lines: &[RuleLine]) -> Result<(), Vec<Mistake>> {
+/// # Errors
+/// Every rule that the switch refuses; the others are in force.
+pub fn load(switch: &mut Switch, now: Time, lines: &[RuleLine]) -> Result<(), Mistakes> {
     let mut mistakes = Vec::new();
     let mut put = |line: &RuleLine, answer: Result<Vec<Removed>, Refusal>| {
         if let Err(refusal) = answer {
@@ -154,7 +194,7 @@ pub fn load(switch: &mut Switch, now: Time, lines: &[RuleLine]) -> Result<(), Ve
     }
     mistakes.sort();
     mistakes.truncate(MISTAKES_MAX);
-    if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+    if mistakes.is_empty() { Ok(()) } else { Err(Mistakes(mistakes)) }
 }
 
 fn parse_rule(line: &str, ports: &PortNames) -> Result<Rule, Wrong> {

@@ -4,13 +4,16 @@ import atexit
 import itertools
 import math
 import os
+import signal
 import time
 
 from mininet.log import warn
 
 ROOT = "/sys/fs/cgroup"
 RT_PRIORITY = 20
-_REMOVE_TRIES = 50
+# Seconds that programs have to end by themselves, and to end once they are killed.
+_PATIENCE = 1.0
+_PATIENCE_KILLED = 10.0
 
 
 class CpuLimit:
@@ -91,14 +94,42 @@ class CpuLimit:
             raise Exception("this machine has no cgroup v1 controller cpuacct") from None
 
     def remove(self):
-        """Remove the cgroups, once their programs have ended."""
+        """Remove the cgroups, once their programs have ended. What stays is killed."""
         for path in self.directories.values():
-            for _ in range(_REMOVE_TRIES):
-                try:
-                    os.rmdir(path)
-                    break
-                except FileNotFoundError:
-                    break
-                except OSError:
-                    time.sleep(0.02)
+            if not _removed(path, _PATIENCE):
+                _kill(path)
+                if not _removed(path, _PATIENCE_KILLED):
+                    warn(f"*** CPULimitedHost: {path} cannot be removed; its programs: {_programs(path)}\n")
         self.directories = {}
+
+
+def _programs(path):
+    """Return the process numbers in a cgroup."""
+    try:
+        with open(os.path.join(path, "cgroup.procs")) as file:
+            return [int(line) for line in file]
+    except OSError:
+        return []
+
+
+def _kill(path):
+    for pid in _programs(path):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass  # It has ended, or belongs to another user and is named then.
+
+
+def _removed(path, patience):
+    """Try to remove a cgroup for some seconds. Return whether it is gone."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            os.rmdir(path)
+            return True
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() > until:
+                return False
+        time.sleep(0.02)
