@@ -38,8 +38,8 @@ mod vary;
 
 pub use expect::{Judged, junit};
 use fastpath::{Error, Result};
-use fastpath_sim::sweep::Shard;
 use fastpath_text::mistake::Remarks;
+use fastpath_units::matrix::Shard;
 use files::Directory;
 pub use plan::Experiment;
 pub use run::RunRecord;

@@ -1,7 +1,7 @@
 //! The table of all runs as Apache Parquet.
 
-use super::run::RunRecord;
 use super::plan::Experiment;
+use super::run::RunRecord;
 use super::table::{Column, columns};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};

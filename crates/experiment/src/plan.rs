@@ -8,6 +8,7 @@ use super::step::RunKind;
 use fastpath_text::fields::Name;
 use fastpath_text::mistake::Remarks;
 use fastpath_units::Duration;
+use fastpath_units::matrix::{checksum, indices};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -57,14 +58,8 @@ impl Experiment {
 
     /// The index of the value of each axis in a run.
     pub(super) fn condition(&self, run: u64) -> Vec<usize> {
-        let mut rest = run % self.conditions();
-        let mut indices: Vec<usize> = Vec::with_capacity(self.axes.len());
-        for axis in self.axes.iter().rev() {
-            indices.push((rest % axis.values.len() as u64) as usize);
-            rest /= axis.values.len() as u64;
-        }
-        indices.reverse();
-        indices
+        let counts: Vec<u64> = self.axes.iter().map(|axis| axis.values.len() as u64).collect();
+        indices(run % self.conditions(), &counts).into_iter().map(|index| index as usize).collect()
     }
 
     /// The values of a run by the names of the axes.
@@ -100,7 +95,7 @@ impl Experiment {
 
     /// Identifies the experiment: a change of its file is another experiment.
     pub fn configuration(&self) -> String {
-        fastpath_sim::sweep::checksum(std::slice::from_ref(&self.text))
+        checksum(std::slice::from_ref(&self.text))
     }
 
     /// The text of the file.

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod built;
 mod canonical;
 mod controllers;
 mod default_queue;
@@ -70,6 +71,7 @@ pub use fastpath_text::mistake;
 use fastpath_text::{document, fields, hints, json, tree, write};
 pub use fastpath_trace as trace;
 
+pub use built::Built;
 pub use controllers::{ControllerTls, Controllers, FailMode};
 pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use describe::describe;

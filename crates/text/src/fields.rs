@@ -26,6 +26,8 @@ pub struct Fields<'d> {
 pub struct Field<'d> {
     /// The key.
     pub key: String,
+    /// Byte offset of the key; in a list, that of the element.
+    pub key_at: usize,
     /// Byte offset of the value.
     pub at: usize,
     /// The value.
@@ -70,16 +72,27 @@ impl<'d> Fields<'d> {
     /// Returns the value under `key` and marks the key as known.
     pub fn get(&mut self, key: &str) -> Option<Field<'d>> {
         self.asked.push(key.to_owned());
-        self.given(key).map(|placed| field(key, placed))
+        self.entry(key).map(of_entry)
     }
 
     /// Returns the value under `key` without marking the key as known.
     pub fn peek(&self, key: &str) -> Option<&'d Tree<'d>> {
-        self.given(key).map(|placed| &placed.value)
+        self.entry(key).map(|entry| &entry.placed.value)
     }
 
-    fn given(&self, key: &str) -> Option<&'d Placed<'d>> {
-        self.table.get(key).filter(|placed| placed.value != Tree::Null)
+    fn entry(&self, key: &str) -> Option<&'d TreeEntry<'d>> {
+        self.table.entries.iter().find(|entry| entry.key == key && !entry.placed.is_null())
+    }
+
+    /// Returns the value under `key` with its place, and marks the key as known.
+    pub fn placed(&mut self, key: &str) -> Option<&'d Placed<'d>> {
+        self.know([key]);
+        self.entry(key).map(|entry| &entry.placed)
+    }
+
+    /// Marks keys as known.
+    pub fn know<'k>(&mut self, keys: impl IntoIterator<Item = &'k str>) {
+        self.asked.extend(keys.into_iter().map(str::to_owned));
     }
 
     /// Marks the keys that `known` accepts as known.
@@ -103,8 +116,7 @@ impl<'d> Fields<'d> {
     /// Returns every key with its byte offset and value, in the order of the text, and marks all as
     /// known.
     pub fn all(&mut self) -> Vec<(usize, Field<'d>)> {
-        let of_entry = |entry: &'d TreeEntry<'d>| (entry.key_at, field(&entry.key, &entry.placed));
-        let all: Vec<_> = self.table.entries.iter().map(of_entry).collect();
+        let all: Vec<_> = self.table.entries.iter().map(|entry| (entry.key_at, of_entry(entry))).collect();
         self.asked.extend(all.iter().map(|(_, field)| field.key.clone()));
         all
     }
@@ -120,8 +132,13 @@ impl<'d> Fields<'d> {
     }
 }
 
-fn field<'d>(key: &str, placed: &'d Placed<'d>) -> Field<'d> {
-    Field { key: key.to_owned(), at: placed.at, value: &placed.value }
+fn of_entry<'d>(entry: &'d TreeEntry<'d>) -> Field<'d> {
+    Field {
+        key: entry.key.to_string(),
+        key_at: entry.key_at,
+        at: entry.placed.at,
+        value: &entry.placed.value,
+    }
 }
 
 impl<'d> Field<'d> {
@@ -270,7 +287,9 @@ impl<'d> Field<'d> {
     /// Returns the elements of an array, under the same key.
     pub fn elements(&self) -> Option<Vec<Field<'d>>> {
         let Tree::Array(array) = self.value else { return None };
-        Some(array.iter().map(|value| field(&self.key, value)).collect())
+        let element =
+            |Placed { at, value, .. }| Field { key: self.key.clone(), key_at: *at, at: *at, value };
+        Some(array.iter().map(element).collect())
     }
 
     /// Reads one text, or an array of texts, each with its byte offset.

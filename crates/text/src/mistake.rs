@@ -255,6 +255,7 @@ pub fn choice<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Strin
     match nearest(word, known.iter().copied()) {
         Some(meant) => format!("write {meant}"),
         None if known.is_empty() => "remove it: there is none".to_owned(),
+        None if known.len() == 1 => format!("write {}", known[0]),
         None if known.len() <= SHOWN => format!("write one of {}", known.join(", ")),
         None => format!("write one of {}", several(known.into_iter())),
     }
@@ -352,6 +353,7 @@ mod tests {
     fn an_unknown_word_is_answered_with_the_nearest_or_with_all() {
         assert_eq!(choice("dealy", ["rate", "delay"]), "write delay");
         assert_eq!(choice("banana", ["rate", "delay"]), "write one of rate, delay");
+        assert_eq!(choice("banana", ["rate"]), "write rate");
         assert_eq!(choice("banana", []), "remove it: there is none");
     }
 }

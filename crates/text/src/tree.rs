@@ -36,11 +36,13 @@ pub struct Integer<'t> {
     pub radix: u32,
 }
 
-/// A value at a byte offset of the text.
+/// A value and its place in the text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed<'t> {
-    /// The offset.
+    /// Byte offset of its first character.
     pub at: usize,
+    /// Byte offset behind its last character.
+    pub end: usize,
     /// The value.
     pub value: Tree<'t>,
 }
@@ -93,6 +95,27 @@ impl<'t> TreeTable<'t> {
 }
 
 impl<'t> Placed<'t> {
+    /// Returns the value under a key. `None` also for what is not a table.
+    pub fn get(&self, key: &str) -> Option<&Placed<'t>> {
+        let Tree::Table(table) = &self.value else { return None };
+        table.get(key)
+    }
+
+    /// Returns a text, number or truth value as it is written.
+    pub fn scalar(&self) -> Option<&str> {
+        match &self.value {
+            Tree::Text(text) | Tree::Float(text) => Some(text),
+            Tree::Integer(number) => Some(&number.digits),
+            Tree::Boolean(value) => Some(if *value { "true" } else { "false" }),
+            Tree::Date | Tree::Null | Tree::Array(_) | Tree::Table(_) => None,
+        }
+    }
+
+    /// Returns whether nothing is given.
+    pub fn is_null(&self) -> bool {
+        self.value == Tree::Null
+    }
+
     /// Returns a value of JSON that was parsed without places: all are at offset 0.
     pub fn of_json(value: &'t Value) -> Placed<'t> {
         let value = match value {
@@ -107,11 +130,11 @@ impl<'t> Placed<'t> {
             Value::Array(elements) => Tree::Array(elements.iter().map(Placed::of_json).collect()),
             Value::Object(table) => Tree::Table(TreeTable::of_json(table)),
         };
-        Placed { at: 0, value }
+        Placed { at: 0, end: 0, value }
     }
 
     fn of_toml(value: toml::Spanned<DeValue<'t>>) -> Placed<'t> {
-        let at = value.span().start;
+        let std::ops::Range { start: at, end } = value.span();
         let value = match value.into_inner() {
             DeValue::String(text) => Tree::Text(text),
             DeValue::Integer(number) => {
@@ -123,7 +146,7 @@ impl<'t> Placed<'t> {
             DeValue::Array(elements) => Tree::Array(elements.into_iter().map(Placed::of_toml).collect()),
             DeValue::Table(table) => Tree::Table(TreeTable::of_toml(table)),
         };
-        Placed { at, value }
+        Placed { at, end, value }
     }
 }
 
