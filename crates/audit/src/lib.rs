@@ -179,13 +179,7 @@ pub fn audit(
             Ok(disagreeing(batch, &subjects, &observed, |pair| pair.udp_mbit.judgement))
         })?;
     }
-    if repeated > 0 {
-        notes.push(format!(
-            "{repeated} measurements of RTT or rate were outside their tolerance and were repeated, at most \
-             {} times each; the last result is reported",
-            ATTEMPTS - 1
-        ));
-    }
+    notes.extend(note_of_repetitions(repeated));
     for batch in &connections {
         next("TCP");
         let run = |subject: &Subject<'_>| subject.connect(options, &stop);
@@ -197,6 +191,15 @@ pub fn audit(
     let engine = lab.report().ok_or(AuditError::EngineStopped)?;
     let pairs = subjects.iter().zip(&observed).map(|(subject, observed)| report::pair(subject, observed));
     Ok(Audit::new(pairs.collect(), engine, notes))
+}
+
+fn note_of_repetitions(repeated: usize) -> Option<String> {
+    let text = format!(
+        "{repeated} measurements of RTT or rate were outside their tolerance and were repeated, at most \
+         {} times each; the last result is reported",
+        ATTEMPTS - 1
+    );
+    (repeated > 0).then_some(text)
 }
 
 /// Measures the subjects, and repeats those outside their tolerance: a host stall passes, a

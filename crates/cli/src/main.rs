@@ -16,6 +16,8 @@ mod progress;
 mod separator;
 #[cfg(target_os = "linux")]
 mod signals;
+#[cfg(test)]
+mod words;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

@@ -134,20 +134,21 @@ fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
 
     // Parts in one directory, and a run that is lost: only what is missing is done.
     for part in ["1/2", "2/2"] {
-        let (output, text) = bench.run(&["rates.toml", "--out", "parts", "--shard", part, "--threads", "1"]);
+        let (output, text) =
+            bench.run(&["rates.toml", "--output", "parts", "--shard", part, "--workers", "1"]);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
     }
     assert_eq!(bench.text("parts/results.csv"), whole);
     let untouched = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
     fs::remove_file(bench.0.join("parts/runs/0007/run.json")).unwrap();
-    assert!(bench.run(&["rates.toml", "--out", "parts"]).0.status.success());
+    assert!(bench.run(&["rates.toml", "--output", "parts"]).0.status.success());
     assert_eq!(bench.text("parts/results.csv"), whole);
     let after = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
     assert_eq!(after, untouched);
 
     // Another experiment does not mix with these results.
     bench.write("rates.toml", VIRTUAL.replace("seeds = 4", "seeds = 5"));
-    let (output, text) = bench.run(&["rates.toml", "--out", "parts"]);
+    let (output, text) = bench.run(&["rates.toml", "--output", "parts"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text.contains("results of another experiment"), "{text}");
 }
@@ -222,9 +223,17 @@ fn names_that_the_network_does_not_have_are_mistakes_of_a_dry_run() {
     let bench = Bench::new("names");
     bench.write("net.toml", SPEC);
     for (from, to, said) in [
-        ("on   = 'a'\n[[step]]\nset", "on   = 'aa'\n[[step]]\nset", "live.toml:11:8: there is no node 'aa'; write a"),
+        (
+            "on   = 'a'\n[[step]]\nset",
+            "on   = 'aa'\n[[step]]\nset",
+            "live.toml:11:8: there is no node 'aa'; write a",
+        ),
         ("'a-b.delay' = '40ms'", "'a-c.delay' = '40ms'", "live.toml:13:9: there is no link 'a-c'; write a-b"),
-        ("'a-b.delay' = '40ms'", "'a-b.deqlay' = '40ms'", "live.toml:13:9: a link has no value 'deqlay'; write delay"),
+        (
+            "'a-b.delay' = '40ms'",
+            "'a-b.deqlay' = '40ms'",
+            "live.toml:13:9: a link has no value 'deqlay'; write delay",
+        ),
         ("'a-b.delay' = '40ms'", "'a-b.delay' = '50mx'", "live.toml:13:23: '50mx' is not a duration"),
         ("set = { 'a-b.delay' = '40ms' }", "start = 'nogroup'", "there is no group 'nogroup'; remove it"),
         ("from  = 'a'", "from  = 'nowhere'", "there is no end of the link a-b 'nowhere'; write one of a, b"),
@@ -240,7 +249,10 @@ fn names_that_the_network_does_not_have_are_mistakes_of_a_dry_run() {
         assert!(text.contains(said), "{to}: {text}");
     }
     // Mistakes of all kinds at once.
-    let all = LIVE.replace("{count}", "{cuont}").replace("from  = 'a'", "from  = 'nowhere'").replace("'20ms'", "'20mz'");
+    let all = LIVE
+        .replace("{count}", "{cuont}")
+        .replace("from  = 'a'", "from  = 'nowhere'")
+        .replace("'20ms'", "'20mz'");
     bench.write("live.toml", all);
     let (_, text) = bench.run(&["live.toml", "--dry-run"]);
     assert!(["cuont", "20mz"].iter().all(|said| text.contains(said)), "{text}");

@@ -55,6 +55,7 @@ pub mod priority;
 mod ready;
 mod report;
 mod sleep_margin;
+mod snapshot;
 pub mod switching;
 mod worker;
 mod worker_change;

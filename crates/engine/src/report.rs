@@ -1,12 +1,12 @@
 //! The report of an engine, for people and programs: the answer to `report` on the control socket,
 //! and the result of a run.
 
-use crate::command::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::control::values;
 use crate::delays::DelayReport;
 use crate::lateness::{BOUNDS_NS, Releases};
 use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
+use crate::snapshot::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_spec::trace::Timeline;

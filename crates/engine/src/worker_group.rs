@@ -5,10 +5,11 @@
 //! [`CurrentParts`] for reading until it is answered. Workers take no lock.
 
 use crate::capture::{CaptureQueue, CaptureRequest, ChunkSender};
-use crate::command::{CommandSender, EdgeState, PipeState, Refusal, Snapshot, When};
+use crate::command::{CommandSender, Refusal, When};
 use crate::packet_log::LogStatus;
 use crate::port::Port;
 use crate::report::Report;
+use crate::snapshot::{EdgeState, PipeState, Snapshot};
 use crate::worker_change::WorkerChange;
 use fastpath_net::capture::CaptureOrder;
 use fastpath_net::sample::{PipeSample, Sample};
@@ -50,7 +51,7 @@ pub enum RearrangeError {
     Parts(#[from] PartsError),
     /// The log has an interface for each link.
     #[error(
-        "nodes and links cannot change while a per-packet log is written: start the network without --ledger"
+        "nodes and links cannot change while a per-packet log is written: start the network without --packet-log"
     )]
     PacketLog,
     /// The engine has ended.

@@ -96,7 +96,7 @@ impl Directory {
             Ok(_) => {
                 return Err(Error::Argument(format!(
                     "{}: results of another experiment, or of this one before its file was changed; \
-                     write --out with another directory",
+                     write --output with another directory",
                     path.display()
                 )));
             }

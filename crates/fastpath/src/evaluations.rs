@@ -157,14 +157,14 @@ fn simulator_remarks(results: &[ValidationCheck]) -> Vec<String> {
             _ => remarks.push((vec![&check.id], check.note)),
         }
     }
-    let mut told: Vec<String> =
+    let mut lines: Vec<String> =
         remarks.iter().map(|(ids, note)| format!("{}: {note}", ids.join(", "))).collect();
     let given = results.iter().filter(|check| check.basis == Basis::Given).count();
-    told.push(format!(
+    lines.push(format!(
         "ranges: {given} are given: a publication (a count, a zero) or a requirement (5 % over a grid) fixed them before the simulation; {} are chosen: set with the simulated figures known, so that a pass shows agreement and not a prediction",
         results.len() - given
     ));
-    told
+    lines
 }
 
 /// The figures of the predictions.

@@ -148,7 +148,7 @@ fn check_recording(
     };
     let extension = path.extension().and_then(|extension| extension.to_str());
     if *reading != Reading::default() && !matches!(extension, Some("yml" | "yaml")) {
-        let what = "only files of containerlab (.yml) are read with --only, --images or --impair";
+        let what = "only files of containerlab (.yml) are read with --kinds, --images or --impair";
         return Err(Error::argument(format!("{}: {what}; write the values in the file", path.display())));
     }
     let checked = match extension {

@@ -23,7 +23,7 @@ pub fn origin(network: &Loaded, seed: Option<u64>) -> Value {
 /// Returns a result as JSON, with its origin as `run`.
 ///
 /// # Panics
-/// If the result is no JSON object.
+/// If the result is not a JSON object.
 pub fn with_origin(result: &impl Serialize, origin: &Value) -> Value {
     let mut value = serde_json::to_value(result).expect("a result is plain data");
     value.as_object_mut().expect("a result is an object").insert("run".to_owned(), origin.clone());

@@ -3,7 +3,8 @@
 //! What is new is added first ([`Adjustment::begin`]) and removed again if the change of the lab
 //! fails ([`Drop`]). What is old is removed at the end ([`Adjustment::finish`]).
 
-use crate::host::{HostError, HostNamespace, add_interface, answer_arp, failed, interface_route};
+use crate::host::{HostError, add_interface, answer_arp, failed, interface_route};
+use crate::host_namespace::HostNamespace;
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::TapPort;
 use fastpath_net::Route;

@@ -31,7 +31,8 @@ use fastpath_net::{Difference, EdgeId, Routes};
 use fastpath_spec::mistake::several;
 use fastpath_spec::segment::Segments;
 use fastpath_spec::{
-    Description, Files, HostKind, HostSettings, Node, NodeId, NodeKind, Topology, resolve_in_place_of,
+    Description, Files, HostKind, HostSettings, Interface, Node, NodeId, NodeKind, Topology,
+    resolve_in_place_of,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -135,7 +136,7 @@ impl Lab {
         self.apply(&description, &files, mode).map_err(|error| error.to_string())
     }
 
-    /// What differs and stays as it is until the next start.
+    /// Returns the differences that take effect at the next start only.
     fn remarks(&self, topology: &Topology, difference: &Difference) -> Vec<String> {
         let mut remarks = Vec::new();
         if topology.seed != self.topology.seed {
@@ -222,6 +223,16 @@ impl Lab {
         if let Some((node, _)) = added().find(|(node, _)| is_replaced(node)) {
             return Some((node, "its container, private directories or routing daemon cannot be replaced"));
         }
+        self.obstacle_of_kept(topology, difference)
+    }
+
+    /// Returns a node that stays and cannot change as the topology says, and why.
+    fn obstacle_of_kept<'t>(
+        &'t self,
+        topology: &'t Topology,
+        difference: &Difference,
+    ) -> Option<(&'t Node, &'static str)> {
+        let all = || topology.nodes.iter().chain(&self.topology.nodes);
         let kept = || topology.nodes.iter().zip(0..).zip(&difference.nodes);
         let mut kept = kept().filter_map(|((node, id), old)| Some((node, NodeId(id), (*old)?)));
         let segments = [&self.topology, topology].map(Segments::of);
@@ -282,23 +293,15 @@ impl Lab {
             let Some(former) = difference.nodes[id.0 as usize] else { continue };
             let host = hosts[&former];
             let old = self.topology.node(former);
+            let neighbors = |known: &KnownNeighbors<'_>, id, node: &Node| -> Vec<_> {
+                (0..node.interfaces.len()).map(|place| known.of(id, place)).collect()
+            };
             let change = HostChange {
                 old: (old, former_routes.of(former)),
                 new: (node, maker.routes.of(id)),
-                old_neighbors: (0..old.interfaces.len())
-                    .map(|place| former_neighbors.of(former, place))
-                    .collect(),
-                neighbors: (0..node.interfaces.len()).map(|place| maker.neighbors.of(id, place)).collect(),
-                stays: node
-                    .interfaces
-                    .iter()
-                    .map(|interface| {
-                        let link = difference.links[interface.link.0 as usize]?;
-                        old.interfaces
-                            .iter()
-                            .position(|other| (other.link, other.end) == (link, interface.end))
-                    })
-                    .collect(),
+                old_neighbors: neighbors(&former_neighbors, former, old),
+                neighbors: neighbors(&maker.neighbors, id, node),
+                stays: kept_interfaces(difference, old, node),
             };
             if change.is_empty() {
                 continue;
@@ -311,14 +314,7 @@ impl Lab {
             ports.extend(taps.into_iter().map(|(place, tap)| ((id, place), Box::new(tap) as _)));
             adjustments.push(adjustment);
         }
-        let mut edge = 0;
-        let mut of_edges: EdgePorts = Vec::new();
-        for (id, node) in topology.hosts() {
-            for place in 0..node.interfaces.len() {
-                of_edges.extend(ports.remove(&(id, place)).map(|port| (EdgeId(edge), port)));
-                edge += 1;
-            }
-        }
+        let of_edges = ports_of_edges(&topology, ports);
         if let Some(programs) = &self.programs {
             routing::start(&topology, programs, &made.hosts)?;
         }
@@ -354,7 +350,7 @@ impl Lab {
             self.hosts.push(host);
         }
         let programs = self.programs.clone().expect("a lab has programs");
-        // The end of what is removed is no news.
+        // The end of removed programs is not reported.
         self.ends = None;
         former.values().for_each(|host| end(host, &programs.boundary));
         for directory in former.values().flat_map(|host| directories(&programs.directory, &host.name)) {
@@ -427,6 +423,22 @@ fn remove_directory(directory: &Path) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns by interface of a node the place that it had before; `None` for a new one.
+fn kept_interfaces(difference: &Difference, old: &Node, new: &Node) -> Vec<Option<usize>> {
+    let kept = |interface: &Interface| {
+        let link = difference.links[interface.link.0 as usize]?;
+        old.interfaces.iter().position(|other| (other.link, other.end) == (link, interface.end))
+    };
+    new.interfaces.iter().map(kept).collect()
+}
+
+/// Returns new ports, given by node and interface, by edge.
+fn ports_of_edges(topology: &Topology, mut ports: BTreeMap<(NodeId, usize), Box<dyn Port>>) -> EdgePorts {
+    let places = topology.hosts().flat_map(|(id, node)| (0..node.interfaces.len()).map(move |i| (id, i)));
+    let edges = (0..).map(EdgeId).zip(places);
+    edges.filter_map(|(edge, place)| Some((edge, ports.remove(&place)?))).collect()
 }
 
 /// Whether the lab has files of the host that have its name.

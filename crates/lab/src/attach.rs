@@ -21,9 +21,10 @@ mod watch;
 
 pub use find::NotFound;
 pub(crate) use find::find;
-pub(crate) use watch::{AttachWatch, DETACHED};
+pub(crate) use watch::AttachWatch;
 
 use crate::host::{HostError, failed};
+use crate::host_namespace::AttachedNamespace;
 use crate::namespace::within_file;
 use crate::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{TapInterface, TapPort};
@@ -34,45 +35,8 @@ use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// A network namespace that this lab did not make.
-#[derive(Clone, Debug)]
-pub struct AttachedNamespace {
-    /// Its name in the spec.
-    attach: Attach,
-    /// The file of the namespace; `None` while there is none.
-    current: Arc<Mutex<Option<PathBuf>>>,
-}
-
-impl AttachedNamespace {
-    /// Returns its name in the spec.
-    pub fn name(&self) -> &Attach {
-        &self.attach
-    }
-
-    /// Returns whether the host has its interfaces now.
-    pub fn is_there(&self) -> bool {
-        self.place().is_some()
-    }
-
-    /// Runs `work` on a thread inside the namespace and waits for it.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        let gone = || io::Error::new(io::ErrorKind::NotFound, format!("{} is gone", self.attach));
-        within_file(&File::open(self.place().ok_or_else(gone)?)?, work)
-    }
-
-    fn place(&self) -> Option<PathBuf> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set(&self, place: Option<PathBuf>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = place;
-    }
-}
 
 /// What an attached host gets in its namespace, each time that it is attached.
 #[derive(Debug)]
@@ -122,7 +86,7 @@ impl Attachment {
             taps.push((name, tap.map_err(failed(node, &interface.name, || "keeping it".into()))?));
             ports.push(port);
         }
-        let namespace = AttachedNamespace { attach: attach.clone(), current: Arc::default() };
+        let namespace = AttachedNamespace::new(attach.clone());
         let (names, taps) = taps.into_iter().unzip::<_, _, Vec<String>, Vec<_>>();
         let attachment =
             Attachment { namespace, node: node.clone(), routes: routes.to_vec(), neighbors, taps };
@@ -135,12 +99,12 @@ impl Attachment {
     /// the host and configures them there.
     fn place(&self, parked: &[(usize, String)]) -> Result<Renamed, HostError> {
         let node = &self.node;
-        let found = find(&self.namespace.attach)
+        let found = find(self.namespace.name())
             .map_err(|source| HostError::NoNamespace { host: node.name.clone(), source })?;
         let mut own = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
         let there = File::open(&found.path)
-            .map_err(failed(node, "lo", || format!("opening {}", self.namespace.attach)))?;
-        let joining = || failed(node, "lo", || format!("joining {}", self.namespace.attach));
+            .map_err(failed(node, "lo", || format!("opening {}", self.namespace.name())))?;
+        let joining = || failed(node, "lo", || format!("joining {}", self.namespace.name()));
         let mut taken = within_file(&there, names_here).map_err(joining())?;
         let mut placed = Vec::new();
         let mut move_there = |(number, name): &(usize, String)| {
@@ -149,7 +113,7 @@ impl Attachment {
             let moved = if_nametoindex(name.as_str())
                 .map_err(io::Error::from)
                 .and_then(|index| own.move_link(index, &free, there.as_fd()));
-            moved.map_err(failed(node, wanted, || format!("moving it to {}", self.namespace.attach)))?;
+            moved.map_err(failed(node, wanted, || format!("moving it to {}", self.namespace.name())))?;
             taken.push(free.clone());
             placed.push((*number, free));
             Ok(())

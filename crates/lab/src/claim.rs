@@ -6,9 +6,9 @@
 //! or takes the lock itself and then removes the directory. A process removes a directory only
 //! while it holds the lock.
 
+use crate::lab_files::{CONTAINERS, PRIVATE, ROUTERS};
 use crate::process::ProcessId;
 use crate::scope::Boundary;
-use crate::state::{CONTAINERS, PRIVATE, ROUTERS};
 use crate::uplink;
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};

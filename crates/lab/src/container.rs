@@ -13,7 +13,7 @@
 //! The overlay is mounted in a mount namespace of the container, and the processes are in the scope
 //! of the lab (`scope.rs`): the kernel removes all with the last process, also after `kill -9`.
 //!
-//! As in containerlab the programs have all capabilities that the lab has: it is no sandbox.
+//! As in containerlab the programs have all capabilities that the lab has: it is not a sandbox.
 
 use crate::mounts::{View, own_mounts};
 use crate::namespace::Privilege;

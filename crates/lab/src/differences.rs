@@ -10,51 +10,11 @@ use serde_json::{Map, Value};
 pub(crate) fn entries(difference: &Difference, old: &Topology, new: &Topology) -> Vec<AppliedChange> {
     let (mut before, mut after) = (describe(old), describe(new));
     // Numbers of interfaces change with the order of links, and their names stay.
-    let links = before.links.iter_mut().chain(&mut after.links);
-    links.for_each(|link| link.interfaces = Default::default());
+    let all = before.links.iter_mut().chain(&mut after.links);
+    all.for_each(|link| link.interfaces = Default::default());
     let mut entries = Vec::new();
-    let entry = |action: &str, kind: &str, name: &str, details| AppliedChange {
-        action: action.to_owned(),
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-        details,
-    };
-    for (index, node) in after.nodes.iter().enumerate() {
-        let addresses = || {
-            let all = new.nodes[index].interfaces.iter().flat_map(|interface| &interface.addresses);
-            all.map(ToString::to_string).collect()
-        };
-        match difference.nodes[index] {
-            None => {
-                let is_replaced = before.nodes.iter().any(|other| other.name == node.name);
-                let action = if is_replaced { "replace" } else { "add" };
-                entries.push(entry(action, node.kind.key(), &node.name, addresses()));
-            }
-            Some(was) if before.nodes[was.0 as usize] != *node => {
-                let one = |node| Description { nodes: vec![node], ..Description::default() };
-                let was = one(before.nodes[was.0 as usize].clone());
-                entries.push(entry(
-                    "change",
-                    node.kind.key(),
-                    &node.name,
-                    details("nodes", &was, &one(node.clone())),
-                ));
-            }
-            Some(_) => {}
-        }
-    }
-    for (index, link) in after.links.iter().enumerate() {
-        let name = new.links[index].name.as_str();
-        match difference.links[index] {
-            None => entries.push(entry("add", "link", name, vec![link.between.join(" – ")])),
-            Some(was) if before.links[was.0 as usize] != *link => {
-                let one = |link| Description { links: vec![link], ..Description::default() };
-                let was = one(before.links[was.0 as usize].clone());
-                entries.push(entry("change", "link", name, details("links", &was, &one(link.clone()))));
-            }
-            Some(_) => {}
-        }
-    }
+    nodes(difference, (&before, &after), new, &mut entries);
+    links(difference, (&before, &after), new, &mut entries);
     for group in &after.groups {
         let was = before.groups.iter().find(|other| other.name == group.name);
         if was != Some(group) {
@@ -79,6 +39,64 @@ pub(crate) fn entries(difference: &Difference, old: &Topology, new: &Topology) -
         }
     }
     entries
+}
+
+fn entry(action: &str, kind: &str, name: &str, details: Vec<String>) -> AppliedChange {
+    AppliedChange { action: action.to_owned(), kind: kind.to_owned(), name: name.to_owned(), details }
+}
+
+/// Adds the nodes that are new or changed.
+fn nodes(
+    difference: &Difference,
+    (before, after): (&Description, &Description),
+    new: &Topology,
+    entries: &mut Vec<AppliedChange>,
+) {
+    for (index, node) in after.nodes.iter().enumerate() {
+        let addresses = || {
+            let all = new.nodes[index].interfaces.iter().flat_map(|interface| &interface.addresses);
+            all.map(ToString::to_string).collect()
+        };
+        match difference.nodes[index] {
+            None => {
+                let is_replaced = before.nodes.iter().any(|other| other.name == node.name);
+                let action = if is_replaced { "replace" } else { "add" };
+                entries.push(entry(action, node.kind.key(), &node.name, addresses()));
+            }
+            Some(was) if before.nodes[was.0 as usize] != *node => {
+                let one = |node| Description { nodes: vec![node], ..Description::default() };
+                let was = one(before.nodes[was.0 as usize].clone());
+                entries.push(entry(
+                    "change",
+                    node.kind.key(),
+                    &node.name,
+                    details("nodes", &was, &one(node.clone())),
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// Adds the links that are new or changed.
+fn links(
+    difference: &Difference,
+    (before, after): (&Description, &Description),
+    new: &Topology,
+    entries: &mut Vec<AppliedChange>,
+) {
+    for (index, link) in after.links.iter().enumerate() {
+        let name = new.links[index].name.as_str();
+        match difference.links[index] {
+            None => entries.push(entry("add", "link", name, vec![link.between.join(" – ")])),
+            Some(was) if before.links[was.0 as usize] != *link => {
+                let one = |link| Description { links: vec![link], ..Description::default() };
+                let was = one(before.links[was.0 as usize].clone());
+                entries.push(entry("change", "link", name, details("links", &was, &one(link.clone()))));
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 /// Returns the values that differ, as `key: before → after`, of the first element of a list.

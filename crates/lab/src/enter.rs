@@ -3,8 +3,10 @@
 use crate::attach::{self, NotFound};
 use crate::claim::ForeignDirectory;
 use crate::first::Inside;
+use crate::lab_files::PROC;
 use crate::scope::Boundary;
-use crate::state::{self, HostState, NamespaceState, PROC, State, or_none};
+use crate::state::{self, HostState, NamespaceState, State};
+use crate::text::or_none;
 use crate::variables;
 use fastpath_sys::child::{Before, before};
 use nix::sched::{CloneFlags, setns};

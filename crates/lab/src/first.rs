@@ -2,6 +2,7 @@
 //! that has a PID namespace or is a container: programs that are started later join its namespaces
 //! (setns(2)).
 
+use crate::keeper::keeper;
 use crate::mounts::View;
 use crate::process::ProcessId;
 use fastpath_sys::child::{Before, before};
@@ -35,7 +36,7 @@ pub(crate) fn start(steps: Before) -> io::Result<Child> {
     unshare(CloneFlags::CLONE_NEWPID)?;
     let mut cat = Command::new("cat");
     before(&mut cat, Before { ignore_children: true, mount_proc: true, ..steps });
-    crate::scope::keeper(&mut cat)
+    keeper(&mut cat)
 }
 
 /// Moves the calling thread into the namespaces of `process`, and the children that it starts into

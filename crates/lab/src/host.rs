@@ -1,8 +1,9 @@
 //! A host: a network namespace with one TAP per interface of the topology's node, its addresses and
 //! routes. The namespace of a router (`kind = "kernel"`) forwards too.
 
-use crate::attach::{AttachedNamespace, NotFound};
+use crate::attach::NotFound;
 use crate::first::Inside;
+use crate::host_namespace::HostNamespace;
 use crate::mounts::View;
 use crate::namespace::{Namespace, NotPermitted};
 use crate::neighbors::KnownNeighbors;
@@ -30,7 +31,7 @@ pub struct Host {
     placement: Mutex<Placement>,
     /// The namespace in which its programs run.
     pub namespace: HostNamespace,
-    /// Where its programs run besides.
+    /// The other namespaces and the cgroup of its programs.
     pub(crate) inside: Inside,
     /// Variables of its programs.
     pub(crate) env: BTreeMap<String, String>,
@@ -53,34 +54,6 @@ pub(crate) struct HostParts {
     pub(crate) namespace: HostNamespace,
     pub(crate) inside: Inside,
     pub(crate) env: BTreeMap<String, String>,
-}
-
-/// The network namespace of a host.
-#[derive(Debug)]
-pub enum HostNamespace {
-    /// The lab made it.
-    Own(Namespace),
-    /// The lab found it.
-    Attached(AttachedNamespace),
-}
-
-impl HostNamespace {
-    /// Returns the namespace if the lab made it.
-    pub fn own(&self) -> Option<&Namespace> {
-        match self {
-            HostNamespace::Own(namespace) => Some(namespace),
-            HostNamespace::Attached(_) => None,
-        }
-    }
-
-    /// Runs `work` on a thread inside the namespace and waits for it. A panic in `work` is
-    /// propagated.
-    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        match self {
-            HostNamespace::Own(namespace) => namespace.within(work),
-            HostNamespace::Attached(namespace) => namespace.within(work),
-        }
-    }
 }
 
 /// Why a host could not be made.
@@ -234,7 +207,7 @@ impl Host {
         self.placement.lock().unwrap_or_else(PoisonError::into_inner).addresses.clone()
     }
 
-    /// Returns whether its namespace is there. That of a host with `attach` may have ended.
+    /// Returns whether its namespace exists. The namespace of a host with `attach` may have ended.
     pub fn is_there(&self) -> bool {
         match &self.namespace {
             HostNamespace::Own(_) => true,

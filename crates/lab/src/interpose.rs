@@ -155,7 +155,7 @@ impl Drop for Redirection {
 /// Waits until standard input ends, which happens when the parent process ends, by whatever signal.
 /// Then removes the filter from `interface`, if it still exists. Any input before that means that
 /// `clsact` was added and is removed too. A process that may not remove the filter could not add it
-/// either, so that is no error.
+/// either, so that is not an error.
 pub fn guard(interface: &str) -> io::Result<()> {
     let mut input = Vec::new();
     let _ = io::stdin().read_to_end(&mut input);

@@ -5,7 +5,9 @@ use crate::claim::Claim;
 use crate::commands::Commands;
 use crate::ended::EndWatch;
 use crate::enter::{EnterError, alive};
-use crate::host::{Host, HostError, HostNamespace};
+use crate::host::{Host, HostError};
+use crate::host_namespace::HostNamespace;
+use crate::lab_files::{HOSTS, RESOLV_CONF, STATE};
 use crate::limits::{self, NotEnough};
 use crate::names;
 use crate::namespace::{NotPermitted, Privilege, gain_privilege};
@@ -15,7 +17,7 @@ use crate::open_files;
 use crate::programs::Programs;
 use crate::routing;
 use crate::scope::{self, Scope};
-use crate::state::{self, ClaimError, HOSTS, HostState, NamespaceState, RESOLV_CONF, State};
+use crate::state::{self, ClaimError, HostState, NamespaceState, State};
 use crate::traffic::{LabTraffic, TrafficError};
 use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use crate::variables;
@@ -425,7 +427,7 @@ impl Lab {
             user_namespace: self.privilege == Privilege::UserNamespace,
             hosts: self.hosts.iter().map(|host| (host.name.clone(), place(host))).collect(),
         };
-        self.claim.write(state::FILE, &serde_json::to_vec_pretty(&state)?)
+        self.claim.write(STATE, &serde_json::to_vec_pretty(&state)?)
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn check(hosts: u64) -> Result<(), NotEnough> {
     check_against(hosts, &read("/proc/sys/user/max_net_namespaces"), &read("/proc/meminfo"))
 }
 
-/// What cannot be read is no limit.
+/// A limit that cannot be read does not apply.
 fn check_against(hosts: u64, namespaces: &str, meminfo: &str) -> Result<(), NotEnough> {
     // With a limit of 0 namespaces are not permitted at all, which is another error.
     if let Some(limit) = namespaces.trim().parse().ok().filter(|&limit| limit > 0 && hosts > limit) {
@@ -70,7 +70,7 @@ mod tests {
         assert!(namespaces.contains("may have 1999") && namespaces.contains("=2000"), "{namespaces}");
         let memory = why(2001, "96365\n").unwrap_err();
         assert!(memory.contains("2001 MiB") && memory.contains("2000 MiB are"), "{memory}");
-        assert_eq!(check_against(1 << 20, "", ""), Ok(()), "what is unknown is no limit");
+        assert_eq!(check_against(1 << 20, "", ""), Ok(()), "an unknown limit does not apply");
         assert_eq!(why(2, "0\n"), Ok(()), "not permitted");
     }
 }

@@ -3,14 +3,15 @@
 use crate::attach::{AttachWatch, Attachment, Removed};
 use crate::container::{self, ContainerFiles};
 use crate::first::Inside;
-use crate::host::{Host, HostError, HostNamespace, HostParts};
+use crate::host::{Host, HostError, HostParts};
+use crate::host_namespace::HostNamespace;
+use crate::lab_files::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF, ROUTERS};
 use crate::mounts::{Placed, View};
 use crate::namespace::Privilege;
 use crate::neighbors::KnownNeighbors;
 use crate::process::ProcessId;
 use crate::routing;
 use crate::scope::Scope;
-use crate::state::{CONTAINERS, HOSTS, PRIVATE, PROC, RESOLV_CONF, ROUTERS};
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
 use fastpath_net::Routes;

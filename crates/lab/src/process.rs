@@ -84,7 +84,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal. A process that has ended is no error.
+    /// Sends a signal. A process that has ended is not an error.
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
         match pidfd_send_signal(&self.descriptor, signal) {
             Err(rustix::io::Errno::SRCH) => Ok(()),

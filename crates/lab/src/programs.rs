@@ -3,9 +3,10 @@
 use crate::attach;
 use crate::enter::environment;
 use crate::first::Inside;
-use crate::host::{Host, HostNamespace};
+use crate::host::Host;
+use crate::host_namespace::HostNamespace;
+use crate::lab_files::PROC;
 use crate::scope::Boundary;
-use crate::state::PROC;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command};

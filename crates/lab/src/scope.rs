@@ -12,7 +12,8 @@
 //! process, with which the kernel ends the others.
 
 use crate::first::{self, Inside};
-use crate::host::HostNamespace;
+use crate::host_namespace::HostNamespace;
+use crate::keeper::keeper;
 use crate::mounts::{self, View};
 use crate::namespace::Privilege;
 use crate::process::ProcessId;
@@ -24,9 +25,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -153,16 +153,6 @@ impl Drop for Scope {
         // It ends with its input.
         let _ = self.keeper.wait();
     }
-}
-
-/// Starts a process that ends with its standard input, a pipe.
-pub(crate) fn keeper(command: &mut Command) -> io::Result<Child> {
-    // Signals from the terminal go to the process group of the owner.
-    let quiet = command.process_group(0).current_dir("/").env_clear();
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/sbin:/usr/bin:/sbin:/bin".into());
-    let quiet = quiet.env("PATH", path).stdin(Stdio::piped()).stdout(Stdio::null());
-    let program = quiet.get_program().to_string_lossy().into_owned();
-    quiet.spawn().map_err(|source| io::Error::new(source.kind(), format!("starting {program}: {source}")))
 }
 
 impl Boundary {

@@ -13,10 +13,11 @@
 //!   HOST.log                  the output of the commands that the description has for a host
 //! ```
 
-use crate::attach::DETACHED;
 use crate::claim::{self, Attempt, Claim, ForeignDirectory, Holder};
 use crate::first::Inside;
+use crate::lab_files::{DETACHED, STATE};
 use crate::process::Process;
+use crate::text::or_none;
 use crate::variables;
 use nix::unistd::{Pid, Uid};
 use rustix::process::Signal;
@@ -32,20 +33,6 @@ use std::time::{Duration, Instant};
 
 /// Maximum length of a name: the path of a Unix socket has 107 bytes.
 const NAME_MAX: usize = 40;
-/// The file with the [`State`].
-pub(crate) const FILE: &str = "state.json";
-/// The file that programs in the hosts see as /etc/hosts.
-pub(crate) const HOSTS: &str = "hosts";
-/// The file that they see as /etc/resolv.conf.
-pub(crate) const RESOLV_CONF: &str = "resolv.conf";
-/// The directory with a directory for each container.
-pub(crate) const CONTAINERS: &str = "containers";
-/// The directory with the directories that hosts have for themselves.
-pub(crate) const PRIVATE: &str = "private";
-/// The directory of the files of all routing daemons.
-pub(crate) const ROUTERS: &str = "routers";
-/// The directory where programs in a PID namespace see the machine's /proc.
-pub(crate) const PROC: &str = "proc";
 /// Time for an engine to clean up after SIGTERM, before SIGKILL.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
@@ -65,7 +52,8 @@ pub(crate) struct State {
 pub(crate) struct HostState {
     /// Its network namespace.
     pub(crate) namespace: NamespaceState,
-    /// Where its programs run besides. That of a host attached to a process is found again.
+    /// The other namespaces and the cgroup of its programs. For a host attached to a process they
+    /// are looked up again.
     pub(crate) inside: Inside,
     /// Variables of its programs.
     pub(crate) env: BTreeMap<String, String>,
@@ -368,11 +356,7 @@ fn check_name(name: &str) -> Result<(), ClaimError> {
 }
 
 fn read(directory: &Path) -> Option<State> {
-    serde_json::from_slice(&fs::read(directory.join(FILE)).ok()?).ok()
-}
-
-pub(crate) fn or_none(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    serde_json::from_slice(&fs::read(directory.join(STATE)).ok()?).ok()
 }
 
 #[cfg(test)]

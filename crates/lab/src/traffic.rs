@@ -167,6 +167,17 @@ impl LabTraffic {
                 received: Mutex::default(),
             });
         }
+        Ok(Some(LabTraffic::run(flows, outgoing, incoming, clock, notice)))
+    }
+
+    /// Starts the threads that send and receive.
+    fn run(
+        flows: Vec<LabFlow>,
+        outgoing: Vec<Outgoing>,
+        incoming: Vec<UdpSocket>,
+        clock: Clock,
+        notice: &Notice,
+    ) -> LabTraffic {
         let (flows, stop) = (Arc::new(flows), Arc::new(AtomicBool::new(false)));
         let is_sent = Arc::new(AtomicBool::new(false));
         let sender = {
@@ -187,7 +198,7 @@ impl LabTraffic {
         };
         // Receivers are ready before the first packet.
         let threads = vec![thread::spawn(receiver), thread::spawn(sender)];
-        Ok(Some(LabTraffic { flows, clock, stop, is_sent, threads }))
+        LabTraffic { flows, clock, stop, is_sent, threads }
     }
 
     /// Waits until all is sent, and received or lost, or `stop` is set.

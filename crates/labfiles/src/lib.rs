@@ -86,7 +86,7 @@ fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
         netlab::read(&yaml, options, &mut remarks)
     } else {
         let instead = "write topology: with nodes: and links: below it, as containerlab has it";
-        remarks.mistake(0, "this is no topology", instead);
+        remarks.mistake(0, "this is not a topology", instead);
         Built::default()
     };
     if let Some(overlay) = options.impairments {

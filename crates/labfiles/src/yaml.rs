@@ -360,7 +360,7 @@ mod tests {
             ("a: 1\na: 2\n", "2:1: there is already a key 'a'; write it once"),
             ("a: &a\n  b: *a\n", "2:6: the alias is inside what it stands for; write the value"),
             ("a: 1\n---\nb: 2\n", "2:1: there is a second document; write one document, without '---'"),
-            ("[a, b]: 1\n", "1:1: a list is no key; write KEY: VALUE"),
+            ("[a, b]: 1\n", "1:1: a list is not a key; write KEY: VALUE"),
             ("a: {<<: 1}\n", "1:5: '<<' merges a map; write <<: *NAME"),
             ("a: *nothing\n", "1:4: this is not YAML"),
             ("a: [1\nb: 2\n", "2:"),

@@ -8,7 +8,7 @@
 
 use crate::passes::Results;
 use crate::{
-    DutAttachment, DutPort, DutPortError, Effort, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight,
+    DutAttachment, DutPort, DutPortError, Effort, EmulationQuestion, Found, Goal, Hunt, LinkKind, LinkWeight,
     NetcopeQuestion, Progress, Rules, SEARCH, SearchError, Slowdown, SwitchError, SwitchFrames,
     SwitchQuestion, Tag, Watch, emulate, emulate_over, emulate_throughput, netcope, netcope_over,
     netcope_throughput, switched, switched_over, switched_throughput, typical, weigh,
@@ -213,84 +213,23 @@ impl PipelineGrid {
     /// Measures one point in one of `passes` passes. Searches the rates for `loss_ratios`.
     fn measure_point(
         &self,
-        GridPoint { size, h, cores, links, burst, flows }: GridPoint,
+        point: GridPoint,
         weight: Option<LinkWeight>,
         passes: usize,
         loss_ratios: &[f64],
         progress: Progress<'_>,
     ) -> Result<(Map<String, Value>, Results), GridError> {
         let packets = self.packets.div_ceil(passes as u64);
-        let (size, burst, cores) = (size as usize, burst as usize, usize::from(cores));
         let goals: Vec<Goal> = loss_ratios.iter().map(|&loss_ratio| Goal { loss_ratio }).collect();
         let hunt = Hunt { goals: &goals, duration: TRIAL, width: WIDTH, queue: QUEUE };
-        let dut_port =
-            self.attachment.as_ref().map(|attachment| DutPort::open(attachment, size)).transpose()?;
+        let open = |attachment| DutPort::open(attachment, point.size as usize);
+        let dut_port = self.attachment.as_ref().map(open).transpose()?;
         let port = dut_port.as_ref().map(DutPort::kind);
+        let measuring = Measuring { point, packets, dut_port, hunt, progress };
         let (mut parameters, mut results, rates) = match weight {
-            Some(weight) => {
-                let question = EmulationQuestion {
-                    size,
-                    links: links as usize,
-                    burst,
-                    packets: self.packets,
-                    seed: self.seed,
-                    link: LinkKind::default(),
-                    cores,
-                };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => emulate_over(&question, weight, dut_port, hunt, progress)?,
-                    None => {
-                        let found = emulate(&question, weight, progress);
-                        let rates = emulate_throughput(&question, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                (fields(&question), fields(&found), rates)
-            }
-            None if self.program == PipelineProgram::Switch => {
-                let flows = flows as usize;
-                let rules = self.rules.clone();
-                let table = format!("{rules:?}");
-                let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
-                let frames = SwitchFrames { size, burst, packets };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => switched_over(&question, frames, dut_port, hunt, progress)?,
-                    None => {
-                        let found = switched(&question, frames, cores, progress)?;
-                        let rates = switched_throughput(&question, frames, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                let parameters = Map::from_iter([
-                    ("p".to_owned(), json!(size)),
-                    ("table".to_owned(), json!(table)),
-                    ("cores".to_owned(), json!(cores)),
-                    ("flows".to_owned(), json!(flows)),
-                    ("burst".to_owned(), json!(burst)),
-                ]);
-                (parameters, fields(&found), rates)
-            }
-            None => {
-                let question = NetcopeQuestion {
-                    p: size,
-                    h,
-                    cores,
-                    burst,
-                    flows: flows as usize,
-                    packets,
-                    tag: if self.program == PipelineProgram::Netcope { Tag::Push } else { Tag::None },
-                    slowdown: self.slowdown.factor(),
-                };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => netcope_over(&question, dut_port, hunt, progress)?,
-                    None => {
-                        let found = netcope(&question, progress);
-                        let rates = netcope_throughput(&question, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                (fields(&question), fields(&found), rates)
-            }
+            Some(weight) => self.emulate_point(measuring, weight)?,
+            None if self.program == PipelineProgram::Switch => self.switch_point(measuring)?,
+            None => self.netcope_point(measuring)?,
         };
         if !rates.is_empty() {
             results.insert("throughput".to_owned(), json!(rates));
@@ -302,7 +241,91 @@ impl PipelineGrid {
         parameters.insert("packets".to_owned(), json!(self.packets));
         Ok((parameters, results))
     }
+
+    fn emulate_point(&self, of: Measuring<'_>, weight: LinkWeight) -> Result<Measured, GridError> {
+        let GridPoint { size, cores, links, burst, .. } = of.point;
+        let question = EmulationQuestion {
+            size: size as usize,
+            links: links as usize,
+            burst: burst as usize,
+            packets: self.packets,
+            seed: self.seed,
+            link: LinkKind::default(),
+            cores: cores.into(),
+        };
+        let (found, rates) = match of.dut_port {
+            Some(dut_port) => emulate_over(&question, weight, dut_port, of.hunt, of.progress)?,
+            None => {
+                let found = emulate(&question, weight, of.progress);
+                let rates = emulate_throughput(&question, found.t_ns, of.hunt, of.progress)?;
+                (found, rates)
+            }
+        };
+        Ok((fields(&question), fields(&found), rates))
+    }
+
+    fn switch_point(&self, of: Measuring<'_>) -> Result<Measured, GridError> {
+        let GridPoint { size, cores, burst, flows, .. } = of.point;
+        let (size, cores, burst) = (size as usize, usize::from(cores), burst as usize);
+        let flows = flows as usize;
+        let rules = self.rules.clone();
+        let table = format!("{rules:?}");
+        let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
+        let frames = SwitchFrames { size, burst, packets: of.packets };
+        let (found, rates) = match of.dut_port {
+            Some(dut_port) => switched_over(&question, frames, dut_port, of.hunt, of.progress)?,
+            None => {
+                let found = switched(&question, frames, cores, of.progress)?;
+                let rates = switched_throughput(&question, frames, found.t_ns, of.hunt, of.progress)?;
+                (found, rates)
+            }
+        };
+        let parameters = Map::from_iter([
+            ("p".to_owned(), json!(size)),
+            ("table".to_owned(), json!(table)),
+            ("cores".to_owned(), json!(cores)),
+            ("flows".to_owned(), json!(flows)),
+            ("burst".to_owned(), json!(burst)),
+        ]);
+        Ok((parameters, fields(&found), rates))
+    }
+
+    fn netcope_point(&self, of: Measuring<'_>) -> Result<Measured, GridError> {
+        let GridPoint { size, h, cores, burst, flows, .. } = of.point;
+        let question = NetcopeQuestion {
+            p: size as usize,
+            h,
+            cores: cores.into(),
+            burst: burst as usize,
+            flows: flows as usize,
+            packets: of.packets,
+            tag: if self.program == PipelineProgram::Netcope { Tag::Push } else { Tag::None },
+            slowdown: self.slowdown.factor(),
+        };
+        let (found, rates) = match of.dut_port {
+            Some(dut_port) => netcope_over(&question, dut_port, of.hunt, of.progress)?,
+            None => {
+                let found = netcope(&question, of.progress);
+                let rates = netcope_throughput(&question, found.t_ns, of.hunt, of.progress)?;
+                (found, rates)
+            }
+        };
+        Ok((fields(&question), fields(&found), rates))
+    }
 }
+
+/// One pass over a point.
+struct Measuring<'m> {
+    point: GridPoint,
+    packets: u64,
+    /// `None`: in memory.
+    dut_port: Option<DutPort>,
+    hunt: Hunt<'m>,
+    progress: Progress<'m>,
+}
+
+/// The parameters and results of a point, and the rates that were found.
+type Measured = (Map<String, Value>, Results, Vec<Found>);
 
 impl PipelineProgram {
     /// The name in records and on the command line.

@@ -63,11 +63,11 @@ pub struct Repeat {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckVerdict {
-    /// They do.
+    /// The predictions meet them.
     Holds,
-    /// They do not, and the points repeat well enough to blame the model.
+    /// The predictions miss them, and the points repeat well enough to blame the model.
     Misses,
-    /// They do not, and the points do not repeat well enough to decide why.
+    /// The predictions miss them, and the points do not repeat well enough to decide why.
     TooNoisy,
 }
 

@@ -122,7 +122,7 @@ pub enum PredictError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// A value for a column that the model does not have.
-    #[error("--at {name}: the model has no such column (have: {have})")]
+    #[error("--point {name}: the model has no such column (have: {have})")]
     NoColumn {
         /// The name.
         name: String,

@@ -312,7 +312,7 @@ impl Arguments {
     }
 
     fn read_loss(&mut self, words: &mut ArgumentReader) -> Result<(), ArgumentError> {
-        // A probability of 0 is no loss yet, as in tc.
+        // A probability of 0 does not enable loss, as in tc.
         let nothing =
             |loss: LossModel| matches!(loss, LossModel::Random(chance) if chance.probability.is_never());
         if self.loss.is_some_and(|loss| !nothing(loss)) {

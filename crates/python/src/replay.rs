@@ -20,7 +20,7 @@ pub(crate) struct FrameArrays<'py>(
     PyReadonlyArray1<'py, u32>,
 );
 
-/// Everything that a replay is told beside its network.
+/// The arguments of a replay except its network.
 #[derive(FromPyObject)]
 pub(crate) struct Options {
     /// `HOST=FILE`.

@@ -476,7 +476,7 @@ mod tests {
             ("private = ['run']", "'run' is not a directory that a host can have; write its path"),
             ("private = ['/a/../b']", "'/a/../b' is not a directory that a host can have; "),
             ("private = ['/']", "'/' is not a directory that a host can have; "),
-            ("command = 'x'", "a has a command and is no container; write image or rootfs too"),
+            ("command = 'x'", "a has a command and is not a container; write image or rootfs too"),
             (
                 "attach = 'pid:1'\nprivate = '/x'",
                 "a is pid:1, which a lab does not change, and has private; ",

@@ -44,11 +44,9 @@ mod host;
 mod kernel_router;
 mod link;
 mod loss;
-mod name;
 mod nat;
 mod node;
 mod node_kind;
-mod path;
 mod pipe;
 mod port_name;
 pub mod preset;
@@ -57,7 +55,6 @@ mod reader;
 mod resolve;
 pub mod rules;
 mod schema;
-mod schema_parts;
 pub mod segment;
 mod slots;
 mod topology;
@@ -65,10 +62,10 @@ mod trace_source;
 mod traced;
 mod traffic;
 mod uplink;
-mod words;
 
+pub use fastpath_text::link_names::LinkNames;
 pub use fastpath_text::mistake;
-use fastpath_text::{document, fields, hints, json, tree, write};
+use fastpath_text::{document, fields, hints, json, link_names, name, path, schema_parts, tree, write};
 pub use fastpath_trace as trace;
 
 pub use built::Built;
@@ -94,7 +91,7 @@ pub use reader::{
     NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change, parse_changes, read,
     read_json, resolve_into,
 };
-pub use resolve::{InvalidValue, LinkNames, Notice, resolve, resolve_in_place_of};
+pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,

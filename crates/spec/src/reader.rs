@@ -56,7 +56,6 @@ use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
 use crate::topology::{Family, Routing, Topology};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
-use crate::words::word;
 use crate::{document, event, group, json, link, node, pipe, traffic};
 use fastpath_link::Change;
 use serde_json::{Map, Value};
@@ -258,10 +257,9 @@ fn read_table<'d>(
     let mut places = Places::default();
     let mut top = Fields::new("the spec", 0, document);
     description.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, remarks));
-    let family = top.get("family").and_then(|field| word(&field, "a family", &Family::WORDS, remarks));
+    let family = top.get("family").and_then(|field| field.word("a family", &Family::WORDS, remarks));
     description.family = family.map(|index| Family::ALL[index]);
-    let routes =
-        top.get("routes").and_then(|field| word(&field, "a kind of routes", &Routing::WORDS, remarks));
+    let routes = top.get("routes").and_then(|field| field.word("a kind of routes", &Routing::WORDS, remarks));
     description.routing.is_dynamic = routes == Some(1);
     description.routing.is_multipath =
         top.get("ecmp").and_then(|field| field.switch(remarks)).unwrap_or_default();
@@ -460,7 +458,7 @@ pub fn change_of_json(values: &Map<String, Value>) -> Result<Change, Mistakes> {
         let parsed = parse_toml(literal, &mut remarks).unwrap_or_default();
         match <[TreeEntry; 1]>::try_from(parsed.entries) {
             Ok([parsed]) => entry.placed = parsed.placed,
-            Err(_) => remarks.mistake(0, format!("{} is no single value", entry.key), "write one value"),
+            Err(_) => remarks.mistake(0, format!("{} is not a single value", entry.key), "write one value"),
         }
     }
     match remarks.is_clean() {

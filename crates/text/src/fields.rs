@@ -287,8 +287,7 @@ impl<'d> Field<'d> {
     /// Returns the elements of an array, under the same key.
     pub fn elements(&self) -> Option<Vec<Field<'d>>> {
         let Tree::Array(array) = self.value else { return None };
-        let element =
-            |Placed { at, value, .. }| Field { key: self.key.clone(), key_at: *at, at: *at, value };
+        let element = |Placed { at, value, .. }| Field { key: self.key.clone(), key_at: *at, at: *at, value };
         Some(array.iter().map(element).collect())
     }
 

@@ -9,18 +9,19 @@ use fastpath_spec::json_schema;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Check a network description and report every mistake
+/// Check a network description and report every mistake.
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml)
+    /// The network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     #[arg(required_unless_present = "schema")]
     spec: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// Print one JSON object: the resolved topology, mistakes and warnings
+    /// Print one JSON object: the resolved topology, mistakes and warnings.
     #[arg(long)]
     json: bool,
-    /// Print the JSON Schema of descriptions and exit
+    /// Print the JSON Schema of descriptions.
     #[arg(long, conflicts_with_all = ["spec", "json"])]
     schema: bool,
 }

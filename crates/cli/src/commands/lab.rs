@@ -60,61 +60,63 @@ struct Run {
     #[command(flatten)]
     network: NetworkArgs,
     /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, and compare them with the
-    /// spec. The default of --tolerance is 100ms.
+    /// spec file. The default of --tolerance is then 100ms.
     #[arg(long)]
     audit: bool,
-    /// Print one JSON object: the audit, or without an audit the report of the run (as `fastpath
-    /// ctl report --json`). `run` has the version, seed, network and machine.
+    /// Print one JSON object: the audit, or without --audit the report of `fastpath ctl report
+    /// --json`. Its key `run` has the version, seed, network and machine.
     #[arg(long)]
     json: bool,
-    /// Also write the judgements of the audit as JUnit XML, for continuous integration.
+    /// Write the verdicts of the audit to this file too, as JUnit XML for continuous integration.
     #[arg(long, value_name = "FILE.xml", requires = "audit")]
     junit: Option<PathBuf>,
-    /// Record time series of links and flows into a new directory, for `fastpath report DIR`.
+    /// Record time series of links and flows in this new directory. `fastpath report DIR` draws
+    /// them.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// The interval of the time series.
+    /// Interval of the time series.
     #[arg(long, value_name = "TIME", default_value = "10ms", requires = "record")]
     record_interval: fastpath_units::Duration,
-    /// Run the command on this host. By default it runs outside the hosts and may use `fastpath lab
-    /// exec`.
+    /// Run the command on this host. By default it runs outside the hosts, and can reach them with
+    /// `fastpath lab exec`.
     #[arg(long, value_name = "HOST", requires = "command")]
     on: Option<String>,
-    /// The command and its arguments. Optional with --audit, and for a spec with [[traffic]]: the
-    /// lab then ends with its traffic.
+    /// The command and its arguments. Optional with --audit. Also optional if the spec file has
+    /// [[traffic]]: the lab then ends when its traffic ends.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Run a command on a host of a running lab, or open a shell there.
+/// Run a command, or a shell, on a host of a lab.
 ///
-/// Without a command $SHELL starts, or sh.
+/// Without a command, $SHELL is started, or sh.
 #[derive(Args)]
 struct Exec {
-    /// The host, preceded by the lab if several are up; then the command and its arguments. `--`
-    /// may stand before the command.
+    /// The lab if several are up, the host, the command and its arguments. `--` may precede the
+    /// command.
     #[arg(value_names = ["LAB", "HOST", "COMMAND"], required = true, trailing_var_arg = true)]
     words: Vec<OsString>,
 }
 
-/// Change the nodes and links of a running lab to those of another spec.
+/// Change a running lab to the network of another spec file.
 ///
-/// What is in both keeps its frames, queues, addresses, programs and connections. Either everything
-/// changes or nothing.
+/// Nodes and links that both have keep their frames, queues, addresses, programs and connections.
+/// If a change fails, nothing changes.
 #[derive(Args)]
 struct Apply {
-    /// The new network: a spec file (TOML or JSON), an Emulab script (.ns), or a topology of
-    /// containerlab (.clab.yml).
+    /// The new network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     spec: PathBuf,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// The lab; by default the lab with the name of the spec file, or the only one that is up.
-    #[arg(long, value_name = "LAB")]
+    /// Name of the lab. By default the name of the spec file without its extension, or the only lab
+    /// that is up.
+    #[arg(long)]
     name: Option<String>,
-    /// Only show what would change.
+    /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -122,19 +124,19 @@ struct Apply {
 /// List the nodes of a running lab: namespaces, programs, addresses, state.
 #[derive(Args)]
 struct Inspect {
-    /// The lab; optional if only one lab is up.
+    /// Name of the lab. Needed only if several are up.
     lab: Option<String>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
 
-/// Remove a lab, also after its engine was killed.
+/// Remove a lab, even if its engine was killed.
 #[derive(Args)]
 struct Down {
-    /// The lab or its spec file; optional if only one lab is up.
+    /// Name of the lab, or its spec file. Needed only if several labs are up.
     lab: Option<String>,
-    /// Do not ask before ending a lab that was started from another terminal and is not named.
+    /// End an unnamed lab without asking, even if it was started from another terminal.
     #[arg(long)]
     yes: bool,
 }
@@ -142,7 +144,7 @@ struct Down {
 /// List this user's labs.
 #[derive(Args)]
 struct List {
-    /// Print one JSON array.
+    /// Print one JSON array instead of text.
     #[arg(long)]
     json: bool,
 }

@@ -5,10 +5,10 @@ use clap::Args;
 
 /// Show the presets of links with their values and sources.
 ///
-/// A preset is used in a spec (`preset = "lte"`) or by `fastpath shell --preset lte`.
+/// A preset is used in a spec file (`preset = "lte"`), or by `fastpath shell --preset lte`.
 #[derive(Args)]
 pub(crate) struct Presets {
-    /// Print one JSON array.
+    /// Print one JSON array instead of text.
     #[arg(long)]
     json: bool,
 }

@@ -5,49 +5,57 @@ use crate::{Answer, progress};
 use anyhow::bail;
 use clap::Args;
 use fastpath::net::FrameAccounting;
-use fastpath::replay::{BytesRead, CaptureAt, RealisedDelays};
+use fastpath::replay::{BytesRead, CaptureAt, PairDelays, RealisedDelays};
 use fastpath::{Reading, ReplaySummary, replay};
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+/// Most pairs of hosts that the text shows.
+const PAIRS_SHOWN: usize = 20;
+
 /// Send captures and traffic through a network offline, exactly.
 ///
 /// Each frame of a capture enters at its host, at the time of its timestamp. Hosts send the
-/// [[traffic]] of the spec beside captures or without any. Frames that reach a host are written
-/// with their arrival times. Time is virtual: no privileges are needed and nothing waits.
+/// [[traffic]] of the spec file too; then a capture is not needed. Frames that reach a host are
+/// written with their arrival times. Time is virtual: a replay needs no privileges and does not
+/// wait.
 #[derive(Args)]
 pub(crate) struct ReplayCommand {
-    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml).
+    /// The network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     spec: PathBuf,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// In a network of two hosts: the capture that enters at the first host.
+    /// The capture that enters at the first host, in a network of two hosts.
     #[arg(value_name = "IN.pcap", requires = "output", conflicts_with_all = ["inputs", "outputs"])]
     input: Option<PathBuf>,
-    /// In a network of two hosts: the file for frames that reach the second host.
+    /// The file for frames that reach the second host, in a network of two hosts.
     #[arg(value_name = "OUT.pcap")]
     output: Option<PathBuf>,
-    /// A capture that enters at a host; with several interfaces, HOST:INTERFACE=FILE. May be
-    /// repeated.
+    /// A capture, and the host at which it enters. For a host with several interfaces, write
+    /// HOST:INTERFACE=FILE. May be repeated.
     #[arg(long = "in", value_name = "HOST=FILE")]
     inputs: Vec<CaptureAt>,
-    /// The file for frames that reach a host, or one interface of it. May be repeated.
+    /// The file for frames that reach a host, or an interface of it. May be repeated.
     #[arg(long = "out", value_name = "HOST=FILE")]
     outputs: Vec<CaptureAt>,
-    /// Write the exact times of every frame (CSV): index, in_ps, out_ps or the drop reason.
+    /// Write the exact times of every frame to this file (CSV): index, in_ps, and out_ps or the
+    /// drop reason.
     #[arg(long, value_name = "FILE")]
     times: Option<PathBuf>,
-    /// Write a per-packet log (pcapng; times and drop reasons as packet comments).
-    #[arg(long, value_name = "FILE.pcapng")]
-    ledger: Option<PathBuf>,
-    /// The seed of every random choice; by default the seed of the spec, otherwise 1.
+    /// Write the fate of every packet on every link to this file: times and drop reasons as packet
+    /// comments.
+    #[arg(long, alias = "ledger", value_name = "FILE.pcapng")]
+    packet_log: Option<PathBuf>,
+    /// Seed of every random choice. By default the seed of the spec file, or 1.
     #[arg(long)]
     seed: Option<u64>,
-    /// Let nothing enter from this time of the run on, such as 30s.
+    /// Stop captures and traffic at this time of the run, such as 30s. Frames in the network still
+    /// leave it.
     #[arg(long, value_name = "TIME")]
     until: Option<fastpath_units::Duration>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -56,7 +64,7 @@ impl ReplayCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         network.spec.topology.emulation_notice().iter().for_each(|text| eprintln!("fastpath: {text}"));
-        let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.ledger);
+        let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.packet_log);
         replay = replay.until(self.until);
         if let Some(seed) = self.seed {
             replay = replay.seed(seed);
@@ -105,7 +113,7 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
 }
 
 fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
-    let ReplaySummary { frames, jitter, traffic, seed, .. } = summary;
+    let ReplaySummary { frames, jitter, pairs, traffic, seed, .. } = summary;
     let FrameAccounting { delivered, dropped, held, .. } = frames;
     let mut out = io::stdout().lock();
     if as_json {
@@ -114,6 +122,9 @@ fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
         let mut all = json!({ "conservation": conservation, "seed": seed });
         if !jitter.is_empty() {
             all["jitter"] = json!(jitter);
+        }
+        if !pairs.is_empty() {
+            all["pairs"] = json!(pairs);
         }
         if !traffic.is_empty() {
             all["traffic"] = json!(traffic);
@@ -134,5 +145,23 @@ fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
     for flow in traffic {
         writeln!(out, "traffic    {flow}")?;
     }
-    Ok(())
+    print_pairs(&mut out, pairs)
+}
+
+/// Prints how long frames took between hosts.
+fn print_pairs(out: &mut impl Write, pairs: &[PairDelays]) -> io::Result<()> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<(String, &PairDelays)> =
+        pairs.iter().map(|pair| (format!("{} → {}", pair.from, pair.to), pair)).collect();
+    let shown = &named[..named.len().min(PAIRS_SHOWN)];
+    let width = shown.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(9);
+    writeln!(out, "\n{:width$}  {:>9}  delay, ms: {:>9}  {:>9}  {:>9}", "", "frames", "min", "mean", "max")?;
+    for (name, PairDelays { frames, min, mean, max, .. }) in shown {
+        let [min, mean, max] = [min, mean, max].map(|delay| delay.as_ms_f64());
+        writeln!(out, "{name:width$}  {frames:>9}  {min:>20.3}  {mean:>9.3}  {max:>9.3}")?;
+    }
+    let more = pairs.len() - shown.len();
+    if more > 0 { writeln!(out, "and {more} more pairs of hosts: see --json") } else { Ok(()) }
 }

@@ -9,7 +9,7 @@
 //! interfaces. A reader that is too slow misses frames; statistics say how many.
 
 use super::change;
-use super::routes::{Engine, Refused, ended};
+use super::refused::{Refused, ended};
 use super::streaming::{StreamBody, Streams};
 use crate::capture::{CaptureQueue, CaptureRequest};
 use crate::worker_group::WorkerGroup;
@@ -75,21 +75,22 @@ impl Drop for RunningCapture {
 
 /// Answers `GET /capture` and `POST /capture`.
 pub(super) async fn capture(
-    State(engine): State<Engine>,
+    State(workers): State<WorkerGroup>,
+    State(open): State<OpenCaptures>,
     Extension(streams): Extension<Streams>,
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Response, Refused> {
     let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
-    let current = engine.workers.current();
+    let current = workers.current();
     let wanted = read(current.topology(), query.as_deref().unwrap_or_default()).map_err(wrong)?;
-    if engine.captures.0.fetch_add(1, Ordering::Relaxed) >= CAPTURES_MAX {
-        engine.captures.0.fetch_sub(1, Ordering::Relaxed);
+    if open.0.fetch_add(1, Ordering::Relaxed) >= CAPTURES_MAX {
+        open.0.fetch_sub(1, Ordering::Relaxed);
         let what = format!("{CAPTURES_MAX} captures are running: end one, or capture more links in one");
         return Err(Refused(StatusCode::SERVICE_UNAVAILABLE, what));
     }
     let Some(queue) = current.capture(&wanted) else {
-        engine.captures.0.fetch_sub(1, Ordering::Relaxed);
+        open.0.fetch_sub(1, Ordering::Relaxed);
         return Err(ended());
     };
     let clock = RunClock { started: queue.started, at: Instant::now() };
@@ -97,7 +98,7 @@ pub(super) async fn capture(
     let start_ns =
         u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queue.started.as_ns());
     let writer = CaptureWriter::new(current.topology(), &wanted.pipes, start_ns);
-    let running = RunningCapture { queue, workers: engine.workers.clone(), open: engine.captures.clone() };
+    let running = RunningCapture { queue, workers: workers.clone(), open };
     let (sender, answer) = StreamBody::new(streams, 1);
     let body = (request.method() == Method::POST).then(|| request.into_body());
     tokio::spawn(send(running, writer, clock, body, sender));

@@ -2,7 +2,7 @@
 //! client sends.
 
 use super::{Changes, GroupReport, Setting};
-use crate::command::Snapshot;
+use crate::snapshot::Snapshot;
 use fastpath_link::Change;
 use fastpath_net::LinkChange;
 use fastpath_spec::{self as spec, Direction, LinkId, Start, Topology};
@@ -219,7 +219,7 @@ mod tests {
         let null = one(r#"{"link":"a-b","set":{"rate":null}}"#).unwrap_err();
         assert!(null.starts_with("rate is null: leave it out"), "{null}");
         let two = one(r#"{"link":"a-b","set":{"queue":"{ kind = 'codel' }\nrate = '1Mbit'"}}"#).unwrap_err();
-        assert_eq!(two, "queue is no single value; write one value");
+        assert_eq!(two, "queue is not a single value; write one value");
     }
 
     #[test]

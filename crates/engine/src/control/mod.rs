@@ -26,6 +26,7 @@ mod client;
 mod events;
 mod history;
 mod metrics;
+mod refused;
 mod routes;
 mod samples;
 mod server;

@@ -1,8 +1,9 @@
 //! The routes of the control interface. The OpenAPI document is made from the same declarations.
 
-use super::capture;
+use super::capture::{self, OpenCaptures};
 use super::events::{self, Feed};
 use super::history::{History, Made};
+use super::refused::{Refused, ended};
 use super::web;
 use super::{
     APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics,
@@ -13,7 +14,7 @@ use crate::report::{LinkReport, Report};
 use crate::worker_group::WorkerGroup;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, FromRef, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
@@ -24,7 +25,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The state shared by the handlers.
+/// The state shared by the handlers. Those in other files take the parts that they use.
 #[derive(Clone)]
 pub(super) struct Engine {
     pub(super) workers: WorkerGroup,
@@ -33,7 +34,7 @@ pub(super) struct Engine {
     pub(super) picture: Option<fn(&Topology) -> serde_json::Value>,
     pub(super) feed: Feed,
     pub(super) history: Arc<Mutex<History>>,
-    pub(super) captures: capture::OpenCaptures,
+    pub(super) captures: OpenCaptures,
 }
 
 impl Engine {
@@ -44,7 +45,7 @@ impl Engine {
     ) -> Engine {
         let history = Arc::default();
         let feed = Feed::new(Arc::clone(&history));
-        Engine { workers, apply, picture, feed, history, captures: capture::OpenCaptures::default() }
+        Engine { workers, apply, picture, feed, history, captures: OpenCaptures::default() }
     }
 
     /// Lists a change that was made.
@@ -54,21 +55,36 @@ impl Engine {
     }
 }
 
+impl FromRef<Engine> for WorkerGroup {
+    fn from_ref(engine: &Engine) -> WorkerGroup {
+        engine.workers.clone()
+    }
+}
+
+impl FromRef<Engine> for Feed {
+    fn from_ref(engine: &Engine) -> Feed {
+        engine.feed.clone()
+    }
+}
+
+impl FromRef<Engine> for Arc<Mutex<History>> {
+    fn from_ref(engine: &Engine) -> Arc<Mutex<History>> {
+        Arc::clone(&engine.history)
+    }
+}
+
+impl FromRef<Engine> for OpenCaptures {
+    fn from_ref(engine: &Engine) -> OpenCaptures {
+        engine.captures.clone()
+    }
+}
+
 #[derive(OpenApi)]
 #[openapi(info(
     title = "fastpath control",
     description = "Inspect a running network and change its links. Quantities are texts with units, as in a spec."
 ))]
 struct Document;
-
-/// A request that fails.
-pub(super) struct Refused(pub(super) StatusCode, pub(super) String);
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, Json(Failure { error: self.1 })).into_response()
-    }
-}
 
 type Answer<T> = Result<Json<T>, Refused>;
 
@@ -287,12 +303,8 @@ async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
 }
 
 impl Engine {
-    pub(super) fn current(&self) -> Option<Report> {
-        self.workers.report()
-    }
-
     fn report(&self) -> Result<Report, Refused> {
-        self.current().ok_or_else(ended)
+        self.workers.report().ok_or_else(ended)
     }
 }
 
@@ -309,8 +321,4 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
 
 fn done(at: fastpath_units::Time) -> Json<Done> {
     Json(Done { at_s: at.as_secs_f64() })
-}
-
-pub(super) fn ended() -> Refused {
-    Refused(StatusCode::SERVICE_UNAVAILABLE, "the engine has ended".to_owned())
 }

@@ -92,6 +92,15 @@ struct SocketFile {
     owner: u32,
 }
 
+/// The sockets of the server: in the file system with their owners, and TCP with their tokens.
+type Listeners = (Vec<(std::os::unix::net::UnixListener, u32)>, Vec<(std::net::TcpListener, Option<String>)>);
+
+/// Makes an error that of an address.
+fn at(address: &HttpAddress) -> impl FnOnce(io::Error) -> (HttpAddress, io::Error) {
+    let address = address.clone();
+    move |error| (address, error)
+}
+
 impl Server {
     /// Listens on all of `addresses`, and on that of `dashboard`.
     pub(crate) fn start(
@@ -100,10 +109,6 @@ impl Server {
         workers: WorkerGroup,
         apply: Option<ApplyQueue>,
     ) -> Result<Server, (HttpAddress, io::Error)> {
-        let at = |address: &HttpAddress| {
-            let address = address.clone();
-            move |error| (address, error)
-        };
         let (stop, stopped) = oneshot::channel();
         let mut server = Server {
             files: Vec::new(),
@@ -113,34 +118,9 @@ impl Server {
             tcp: None,
             dashboard: None,
         };
-        let (mut unix, mut tcp) = (Vec::new(), Vec::new());
-        // One token for all addresses.
-        let mut shared_token = None;
-        let own = dashboard.map(|dashboard| &dashboard.address);
-        let with_page = own.into_iter().map(|address| (address, true));
-        let all: Vec<_> = addresses.iter().map(|address| (address, false)).chain(with_page).collect();
-        for &(address, is_dashboard) in &all {
-            match address {
-                HttpAddress::Unix(path) => {
-                    let (listener, file) = listen(path).map_err(at(address))?;
-                    unix.push((listener, file.owner));
-                    server.files.push(file);
-                }
-                HttpAddress::Tcp(wanted) | HttpAddress::Open(wanted) => {
-                    let listener = std::net::TcpListener::bind(wanted).map_err(at(address))?;
-                    listener.set_nonblocking(true).map_err(at(address))?;
-                    let own = listener.local_addr().map_err(at(address))?;
-                    let is_open = matches!(address, HttpAddress::Open(_));
-                    if !is_open && shared_token.is_none() {
-                        shared_token = Some(token().map_err(at(address))?);
-                    }
-                    let token = shared_token.clone().filter(|_| !is_open);
-                    tcp.push((listener, token.clone()));
-                    let endpoint = Some(HttpEndpoint { address: own, token });
-                    *if is_dashboard { &mut server.dashboard } else { &mut server.tcp } = endpoint;
-                }
-            }
-        }
+        let own = dashboard.map(|dashboard| (&dashboard.address, true));
+        let all: Vec<_> = addresses.iter().map(|address| (address, false)).chain(own).collect();
+        let (unix, tcp) = server.open(&all)?;
         let Some(&(first, _)) = all.first() else { return Ok(server) };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
@@ -158,6 +138,36 @@ impl Server {
         let thread = std::thread::Builder::new().name("fastpath-control".to_owned()).spawn(serve);
         server.thread = Some(thread.map_err(at(first))?);
         Ok(server)
+    }
+
+    /// Opens the sockets of all addresses; true stands for that of the dashboard.
+    fn open(&mut self, all: &[(&HttpAddress, bool)]) -> Result<Listeners, (HttpAddress, io::Error)> {
+        let (mut unix, mut tcp) = (Vec::new(), Vec::new());
+        // One token for all addresses.
+        let mut shared_token = None;
+        for &(address, is_dashboard) in all {
+            match address {
+                HttpAddress::Unix(path) => {
+                    let (listener, file) = listen(path).map_err(at(address))?;
+                    unix.push((listener, file.owner));
+                    self.files.push(file);
+                }
+                HttpAddress::Tcp(wanted) | HttpAddress::Open(wanted) => {
+                    let listener = std::net::TcpListener::bind(wanted).map_err(at(address))?;
+                    listener.set_nonblocking(true).map_err(at(address))?;
+                    let own = listener.local_addr().map_err(at(address))?;
+                    let is_open = matches!(address, HttpAddress::Open(_));
+                    if !is_open && shared_token.is_none() {
+                        shared_token = Some(token().map_err(at(address))?);
+                    }
+                    let token = shared_token.clone().filter(|_| !is_open);
+                    tcp.push((listener, token.clone()));
+                    let endpoint = Some(HttpEndpoint { address: own, token });
+                    *if is_dashboard { &mut self.dashboard } else { &mut self.tcp } = endpoint;
+                }
+            }
+        }
+        Ok((unix, tcp))
     }
 }
 

@@ -115,7 +115,7 @@ struct Observed {
 fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let slow: Vec<f64> = TABLE_5_1.iter().map(|row| row.0).filter(|&kbit| context.wants(&id(kbit))).collect();
     let fast = FASTER_KBIT.iter().copied().filter(|&kbit| context.wants(&id(kbit)));
-    // The slow links are measured together: their sum is no load.
+    // The slow links are measured together: their sum does not load a core.
     let groups = [slow].into_iter().chain(fast.map(|kbit| vec![kbit])).filter(|group| !group.is_empty());
     let mut results = Vec::new();
     for group in groups {

@@ -242,7 +242,7 @@ impl Throughput {
     }
 }
 
-/// What lies between the hosts, and the throughput in each round.
+/// A path between the hosts, and its throughput in each round.
 struct MeasuredPath {
     between: Between,
     /// The hosts, kept between rounds unless our engine polls between them.

@@ -15,6 +15,7 @@ mod arrays;
 mod attachment;
 mod captures;
 mod follow;
+mod pairs;
 mod rows;
 mod run;
 mod traffic;
@@ -31,6 +32,7 @@ use fastpath_net::{FrameAccounting, Options};
 use fastpath_spec::Topology;
 use fastpath_traffic::FlowReport;
 use fastpath_units::{Duration, Time};
+pub use pairs::PairDelays;
 pub use rows::TimeColumns;
 pub use run::RealisedDelays;
 use run::{Inputs, ReplayObserver, ReplayRun, observers};
@@ -66,6 +68,9 @@ pub struct ReplaySummary {
     pub frames: FrameAccounting,
     /// Configured and realised delay of each direction of a link that has jitter.
     pub jitter: Vec<RealisedDelays>,
+    /// The delays between hosts of the frames that were delivered, in the order of the hosts. Empty
+    /// if only hosts sent, by the traffic of the description, and no file of times was written.
+    pub pairs: Vec<PairDelays>,
     /// What was sent and received of the traffic of the description, in its order.
     pub traffic: Vec<FlowReport>,
     /// The seed that was used.
@@ -261,9 +266,18 @@ impl Replay {
         }
         let problems = run.play(inputs, progress)?;
         let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
+        let pairs = run.pairs();
         let (frames, columns) = run.finish()?;
-        let summary =
-            ReplaySummary { frames, jitter, traffic, seed: self.seed, start_ns, out_of_order, problems };
+        let summary = ReplaySummary {
+            frames,
+            jitter,
+            pairs,
+            traffic,
+            seed: self.seed,
+            start_ns,
+            out_of_order,
+            problems,
+        };
         Ok((summary, columns))
     }
 }

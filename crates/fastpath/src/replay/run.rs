@@ -5,6 +5,7 @@ use super::arrays::Arrays;
 use super::attachment::{CaptureAt, HostInterface};
 use super::captures::{BytesRead, Captures};
 use super::follow::Follower;
+use super::pairs::PairDelays;
 use super::rows::{Rows, TimeColumns};
 use super::traffic::TrafficRun;
 use crate::error::{Error, Result};
@@ -22,6 +23,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::mem;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -230,6 +232,12 @@ impl<O: ReplayObserver> ReplayRun<O> {
         }
         self.drain(&mut || report(progress, &captures))?;
         Ok(captures.into_problems())
+    }
+
+    /// The delays between hosts.
+    pub(super) fn pairs(&mut self) -> Vec<PairDelays> {
+        let pairs = self.network.observer_mut().follower().map(|follower| mem::take(&mut follower.pairs));
+        pairs.map_or_else(Vec::new, |pairs| pairs.delays(&self.network))
     }
 
     /// The results of the traffic.

@@ -25,17 +25,7 @@ pub(super) fn machine(file: &str) -> Result<Text> {
     let is_size = |x: f64| x.is_finite() && x > 0.0;
     let caches: Vec<&RecordedCache> =
         results.caches.iter().filter(|cache| is_size(cache.fits_bytes) && is_size(cache.ns)).collect();
-    let mut levels = String::new();
-    let sizes = sizes(&caches);
-    for (i, (cache, size)) in caches.iter().zip(&sizes).enumerate() {
-        let shared = if i > 0 && i + 1 == caches.len() { ", shared = true" } else { "" };
-        let line = format!(
-            "  {{ name = \"L{}\", size = \"{size}B\", latency = \"{:.3}ns\"{shared} }},\n",
-            i + 1,
-            cache.ns
-        );
-        levels.push_str(&line);
-    }
+    let levels = levels(&caches);
     let memory = results.latency.last().map(|point| point.ns).filter(|ns| is_size(*ns));
     let memory = memory
         .ok_or_else(|| Error::Argument(format!("{file}: the host record holds no memory latencies")))?;
@@ -80,6 +70,22 @@ source = "measured: plateaus of the latency of dependent loads, and the last of 
         cpu = plain(&machine.cpu),
     );
     Ok(Text::new(format!("this-host={file}"), text))
+}
+
+/// Returns the lines of the levels of a cache.
+fn levels(caches: &[&RecordedCache]) -> String {
+    let mut levels = String::new();
+    let sizes = sizes(caches);
+    for (i, (cache, size)) in caches.iter().zip(&sizes).enumerate() {
+        let shared = if i > 0 && i + 1 == caches.len() { ", shared = true" } else { "" };
+        let line = format!(
+            "  {{ name = \"L{}\", size = \"{size}B\", latency = \"{:.3}ns\"{shared} }},\n",
+            i + 1,
+            cache.ns
+        );
+        levels.push_str(&line);
+    }
+    levels
 }
 
 /// Returns the size of each cache: the one the kernel declares where the measurement agrees with

@@ -156,7 +156,7 @@ fn capture(path: &Path) -> Result<Vec<(Time, u32)>> {
         }
         let ns = packet.ns;
         let ns =
-            ns.ok_or_else(|| refused("packets without times (pcapng simple packets) are no workload"))?;
+            ns.ok_or_else(|| refused("packets without times (pcapng simple packets) are not a workload"))?;
         // A packet older than the first arrives with it. The order of the file is the order of
         // arrival.
         let after = ns.saturating_sub(*start.get_or_insert(ns));

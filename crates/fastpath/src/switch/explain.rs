@@ -84,7 +84,7 @@ fn shapes<'a>(plans: impl Iterator<Item = (u8, &'a TablePlan)>) -> Value {
 
 /// Parses fields as in a rule, or a frame in hexadecimal.
 fn parse_packet(text: &str, in_port: u32, names: &PortNames) -> Result<Described> {
-    let refuse = |error: String| Error::Argument(format!("--trace: {error}"));
+    let refuse = |error: String| Error::Argument(format!("--packet: {error}"));
     let digits: String = text.chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
     let is_hex = digits.len() >= 28 && digits.chars().all(|c| c.is_ascii_hexdigit());
     if !is_hex {

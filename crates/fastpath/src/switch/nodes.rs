@@ -78,10 +78,35 @@ fn node_switch(
     let best = executor(&mut switch, &|text| notice.send(text));
     let control = Control::new(switch, best, PacketInLimit::default(), doorbell.ringer())
         .map_err(|error| failed(error.to_string()))?;
+    let agent_options = agent_options((topology, id), controllers, directory, notice.clone());
+    // An engine starts it once.
+    let parts = Mutex::new(Some((doorbell, agent_options)));
+    let serve = {
+        let control = control.clone();
+        move || {
+            let parts = parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (doorbell, agent_options) = parts.ok_or("its agent has been started already")?;
+            let building = serve_node(&control).map_err(|error| error.to_string())?;
+            let asked = agent_options.listen.clone();
+            let agent = Agent::start(&control, doorbell, agent_options).map_err(|error| error.to_string())?;
+            say_where(&asked, &agent, &notice);
+            // The agent ends before the builder.
+            Ok(Box::new((agent, building)) as Box<dyn Any + Send + Sync>)
+        }
+    };
+    Ok((NodeSwitch { node: node.name.clone(), control: control.clone(), serve: Arc::new(serve) }, control))
+}
+
+fn agent_options(
+    (topology, id): (&Topology, NodeId),
+    controllers: &Controllers,
+    directory: &Path,
+    notice: Notice,
+) -> agent::Options {
     let file = |name: &str| directory.join(name);
-    let agent_options = agent::Options {
+    agent::Options {
         datapath_id: topology.datapath_id(id).unwrap_or_default(),
-        ports: ports(topology, node),
+        ports: ports(topology, topology.node(id)),
         listen: controllers.listen.clone(),
         snoop: Vec::new(),
         connect: controllers.dial.clone(),
@@ -97,32 +122,17 @@ fn node_switch(
         probe_every: PROBE_EVERY,
         backoff_max: BACKOFF_MAX,
         links: None,
-        notice: notice.clone(),
-    };
-    // An engine starts it once.
-    let parts = Mutex::new(Some((doorbell, agent_options)));
-    let serve = {
-        let control = control.clone();
-        move || {
-            let parts = parts.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let (doorbell, agent_options) = parts.ok_or("its agent has been started already")?;
-            let asked = agent_options.listen.clone();
-            let building = serve_node(&control).map_err(|error| error.to_string())?;
-            let agent = Agent::start(&control, doorbell, agent_options).map_err(|error| error.to_string())?;
-            for (listen, at) in asked.iter().zip(agent.listening()) {
-                let listen = Listen { at: *at, ..*listen };
-                let who = if listen.is_exposed() {
-                    "; every host that reaches it may control the node"
-                } else {
-                    ""
-                };
-                notice.send(&format!("listening on {listen}{who}"));
-            }
-            // The agent ends before the builder.
-            Ok(Box::new((agent, building)) as Box<dyn Any + Send + Sync>)
-        }
-    };
-    Ok((NodeSwitch { node: node.name.clone(), control: control.clone(), serve: Arc::new(serve) }, control))
+        notice,
+    }
+}
+
+/// Says where controllers may connect.
+fn say_where(asked: &[Listen], agent: &Agent, notice: &Notice) {
+    for (listen, at) in asked.iter().zip(agent.listening()) {
+        let listen = Listen { at: *at, ..*listen };
+        let who = if listen.is_exposed() { "; every host that reaches it may control the node" } else { "" };
+        notice.send(&format!("listening on {listen}{who}"));
+    }
 }
 
 /// Names and hardware addresses of the ports of a node, as controllers see them: a port has the

@@ -27,7 +27,7 @@ use std::time::Duration;
 /// Memory for frames that wait for ports.
 const POOL: NonZeroUsize = NonZeroUsize::new(64 << 20).expect("not zero");
 
-/// How a switch is served.
+/// The ports, rules and controllers of a switch that runs.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Names of the ports and what each attaches to. [`number_ports`] numbers them.

@@ -2,9 +2,9 @@
 
 use super::Speaker;
 use crate::host::Host;
+use crate::lab_files::ROUTERS;
 use crate::mounts::Placed;
 use crate::programs::Programs;
-use crate::state::ROUTERS;
 use fastpath_spec::segment::Segments;
 use fastpath_spec::{DaemonProgram, Node, NodeId, NodeKind, RoutingDaemon, Topology};
 use std::fs::{self, DirBuilder, File};

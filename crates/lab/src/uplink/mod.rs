@@ -18,7 +18,7 @@ mod relay;
 mod user;
 
 use crate::host::Host;
-use crate::host::HostNamespace;
+use crate::host_namespace::HostNamespace;
 use crate::namespace::Namespace;
 use crate::netlink::{LinkParameters, Netlink};
 use crate::scope::Boundary;

@@ -2,8 +2,8 @@
 //!
 //! Each file holds one publication: its citation, its *inputs* (samples, cycle tables, platforms)
 //! and the computation. `data/published_figures.csv` holds what the documents print, the table or
-//! section where they print it, and how each figure is judged. `docs/bibliography.md` lists the
-//! publications.
+//! section where they print it, and how each figure is judged. `docs/history/bibliography.md` lists
+//! the publications.
 //!
 //! | status | rule |
 //! |---|---|

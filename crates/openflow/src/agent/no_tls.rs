@@ -21,11 +21,11 @@ impl Tls {
         Err(TlsError::NotBuilt)
     }
 
-    pub(super) fn dialled(&self, _host: &str) -> Result<Connection, Infallible> {
+    pub(super) fn dialled(&self, _host: &str) -> Result<Connection, TlsError> {
         match *self {}
     }
 
-    pub(super) fn answered(&self) -> Result<Connection, Infallible> {
+    pub(super) fn answered(&self) -> Result<Connection, TlsError> {
         match *self {}
     }
 }

@@ -14,17 +14,15 @@
 mod event;
 mod keep;
 mod link;
-mod link_names;
 mod node;
 mod outside;
 mod traffic;
-
-pub use link_names::LinkNames;
 
 use crate::address;
 use crate::default_queue;
 use crate::description::Description;
 use crate::files::Files;
+use crate::link_names::LinkNames;
 use crate::mistake::{nearest, several};
 use crate::name::is_name;
 use crate::node_kind::NodeKind;

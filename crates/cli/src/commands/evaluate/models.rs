@@ -7,10 +7,12 @@ use clap::Args;
 use fastpath::evaluations;
 use fastpath_model::publications::results;
 
-/// Recompute the published figures of the models; exit 1 if one differs.
+/// Recompute the published figures of the models.
+///
+/// The exit code is 1 if a figure differs from the published one.
 #[derive(Args)]
 pub(super) struct ModelsCommand {
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

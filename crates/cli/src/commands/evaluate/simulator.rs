@@ -9,17 +9,17 @@ use fastpath_sim::validation::{Effort, results};
 
 /// Simulate every published figure of the shipped machines.
 ///
-/// A calibration point was used to set a parameter of the machine. A prediction was not. A
-/// qualitative check concerns only the sign of a difference or the shape of a curve. A figure
-/// outside its range is shown as a miss, with the reason, and makes the exit code 1. The basis of a
-/// range is "given" if the publication or a requirement fixed it before the simulation, and
-/// "chosen" if it was set with the simulated figures known.
+/// A calibration point was used to set a parameter of the machine; a prediction was not. A
+/// qualitative check judges only the sign of a difference or the shape of a curve. A figure outside
+/// its range is shown as a miss with its reason, and the exit code is then 1. A range is "given" if
+/// the publication or a requirement fixed it before the simulation. It is "chosen" if it was set
+/// when the simulated figures were known.
 #[derive(Args)]
 pub(super) struct SimulatorCommand {
-    /// Take a few seconds: shorter runs.
+    /// Take a few seconds, with shorter runs.
     #[arg(long)]
     quick: bool,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

@@ -15,7 +15,7 @@ use fastpath_report::Tool;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 
-/// Measure this machine and packet pipelines on it; print or append records.
+/// Measure this machine and packet pipelines on it.
 #[derive(Args)]
 pub(crate) struct MeasureCommand {
     #[command(subcommand)]
@@ -34,7 +34,7 @@ enum Action {
 /// Where the records go.
 #[derive(Args)]
 struct Output {
-    /// Append the records to this file.
+    /// Append the records to this file (JSON, one record per line).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print the records as JSON, one per line, instead of tables.

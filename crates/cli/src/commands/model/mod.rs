@@ -13,7 +13,7 @@ mod source;
 use crate::Answer;
 use clap::{Args, Subcommand};
 
-/// Fit cost models, predict throughput, count cores.
+/// Fit cost models, predict throughput and count cores.
 #[derive(Args)]
 pub(crate) struct ModelCommand {
     #[command(subcommand)]

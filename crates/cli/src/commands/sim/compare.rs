@@ -8,7 +8,9 @@ use anyhow::Context;
 use clap::Args;
 use fastpath::simulate::SimulationRun;
 
-/// Run the same program and workload on several machines, a row each.
+/// Run the same program and workload on several machines.
+///
+/// The table has a row for each machine.
 #[derive(Args)]
 pub(super) struct Compare {
     /// Shipped machines or machine files.
@@ -18,7 +20,7 @@ pub(super) struct Compare {
     question: Question,
     #[command(flatten)]
     plot: Plot,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }

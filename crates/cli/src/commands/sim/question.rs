@@ -9,17 +9,17 @@ use fastpath::simulate::{Simulation, parse_change};
 /// Program, workload, seed and changes.
 #[derive(Args)]
 pub(in crate::commands) struct Question {
-    /// A shipped program (see `sim --list`), a program file (TOML), or pipeline=RECORDS of
-    /// `fastpath measure pipeline`.
+    /// A shipped program (see `fastpath sim --list`), a program file (TOML), or pipeline=RECORDS
+    /// with the records of `fastpath measure pipeline`.
     #[arg(short, long, value_name = "PROGRAM")]
     program: Option<String>,
-    /// The arriving packets.
+    /// The packets that arrive, in the syntax below `fastpath sim --help`.
     #[arg(short, long, value_name = "WORKLOAD", default_value = "line-rate,size=64,duration=10ms")]
     workload: String,
-    /// The seed of every random choice.
+    /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Change a value: machine.UNIT.FIELD, program.PARAMETER or workload.FIELD (may be repeated).
+    /// Change a value: machine.UNIT.FIELD, program.PARAMETER or workload.FIELD. May be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_change)]
     set: Vec<(Parameter, String)>,
 }

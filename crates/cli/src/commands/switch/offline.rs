@@ -11,7 +11,7 @@ use fastpath_spec::mistake::printable;
 /// Captures and the ports where they enter and leave.
 #[derive(Args)]
 pub(super) struct OfflineArgs {
-    /// A capture that arrives on a port. May be repeated.
+    /// A capture, and the port on which it arrives. May be repeated.
     #[arg(long = "in", value_name = "PORT=FILE")]
     inputs: Vec<NamedCapture>,
     /// The file for packets that leave by a port. May be repeated.

@@ -3,23 +3,23 @@
 use serde_json::{Map, Value, json};
 
 /// A reference to a definition.
-pub(crate) fn reference(name: &str) -> Value {
+pub fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
 /// A schema with a description.
-pub(crate) fn described(what: &str, mut schema: Value) -> Value {
+pub fn described(what: &str, mut schema: Value) -> Value {
     schema["description"] = json!(what);
     schema
 }
 
 /// Properties of a table: key, description, schema.
-pub(crate) fn properties<const N: usize>(all: [(&str, &str, Value); N]) -> Map<String, Value> {
+pub fn properties<const N: usize>(all: [(&str, &str, Value); N]) -> Map<String, Value> {
     all.into_iter().map(|(key, what, schema)| (key.to_owned(), described(what, schema))).collect()
 }
 
 /// A table with these keys and no others.
-pub(crate) fn table(properties: Map<String, Value>, required: &[&str]) -> Value {
+pub fn table(properties: Map<String, Value>, required: &[&str]) -> Value {
     let mut schema = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -28,6 +28,6 @@ pub(crate) fn table(properties: Map<String, Value>, required: &[&str]) -> Value 
 }
 
 /// One value or a list of them.
-pub(crate) fn one_or_list(schema: Value) -> Value {
+pub fn one_or_list(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "array", "items": schema }] })
 }

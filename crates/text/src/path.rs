@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A place in a [`Description`](crate::Description), by the keys of its canonical form. The empty
-/// path is the whole description.
+/// A place in a description, by the keys of its canonical form. The empty path is the whole
+/// description.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct SpecPath(Vec<PathStep>);
 

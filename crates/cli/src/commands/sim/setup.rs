@@ -1,4 +1,4 @@
-//! `fastpath sim experiment`: the published measurement set-ups, by name.
+//! `fastpath sim setup`: the published measurement set-ups, by name.
 
 use super::plot::Plot;
 use crate::Answer;
@@ -6,25 +6,25 @@ use clap::Args;
 use fastpath::simulate::{ExperimentResults, Experiments};
 use fastpath_units::Duration;
 
-/// Run a published measurement set-up; without a name, list them.
+/// Simulate a published measurement set-up.
 #[derive(Args)]
-pub(super) struct Experiment {
-    /// The experiment.
+pub(super) struct Setup {
+    /// The set-up. Without NAME, the set-ups are listed.
     name: Option<String>,
-    /// Simulated time at each point; by default that of the publication, or a sufficient one.
+    /// Simulated time at each point. By default the time of the publication, or a sufficient one.
     #[arg(long)]
     duration: Option<Duration>,
-    /// The seed of every random choice.
+    /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     plot: Plot,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
 
-impl Experiment {
+impl Setup {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let Some(name) = &self.name else {
             fastpath::print(&Experiments, self.json)?;

@@ -11,10 +11,14 @@
 //! after a change: the table is a function of the states of links, so the result is as if it had
 //! been recomputed at the change, and routers without traffic cost nothing.
 
-use fastpath_spec::segment::{self, Segments};
-use fastpath_spec::{Interface, LinkId, NodeId, NodeKind, Topology};
+mod search;
+
+use crate::spanning_tree;
+use fastpath_spec::segment::Segments;
+use fastpath_spec::{LinkId, NodeId, Topology};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use std::collections::{BTreeMap, BTreeSet};
+use search::Search;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// One entry of the routing table of a node.
@@ -91,7 +95,7 @@ impl LiveLinks {
     /// Takes the links that are up. A spanning tree does not change: links that it blocks stay out.
     pub(crate) fn new(topology: &Topology, is_up: &dyn Fn(LinkId) -> bool) -> LiveLinks {
         let mut up: Vec<bool> = (0..topology.links.len() as u32).map(|link| is_up(LinkId(link))).collect();
-        for (node, forwards) in topology.nodes.iter().zip(segment::forwarding(topology)) {
+        for (node, forwards) in topology.nodes.iter().zip(spanning_tree::forwarding(topology)) {
             let blocked = node.interfaces.iter().zip(forwards).filter(|(_, forwards)| !forwards);
             blocked.for_each(|(interface, _)| up[interface.link.0 as usize] = false);
         }
@@ -115,7 +119,7 @@ impl LiveLinks {
         routes.retain(|route| self.has_interface(topology, node, route.interface));
         let given = routes.len();
         for family in [Family::V4, Family::V6] {
-            let found = self.search(topology, node, family);
+            let found = Search::new(topology, self, node, family).run();
             match found.gateways.as_slice() {
                 [(interface, via)] if !is_router && !is_attached => {
                     routes.extend(found.routes.iter().filter(|route| route.via.is_none()));
@@ -137,126 +141,6 @@ impl LiveLinks {
     fn has_interface(&self, topology: &Topology, node: NodeId, interface: usize) -> bool {
         self.is_up[topology.node(node).interfaces[interface].link.0 as usize]
     }
-
-    /// Searches routers breadth-first from one node, by distance. Within a distance nodes are in
-    /// the order of the first hop that leads to them, so the first next hop of a segment wins ties.
-    fn search(&self, topology: &Topology, from: NodeId, family: Family) -> FoundRoutes {
-        let is_multipath = topology.routing.is_multipath && topology.node(from).kind.is_router();
-        let mut found = FoundRoutes { routes: Vec::new(), gateways: Vec::new() };
-        // Sets are faster than arrays of flags: among a million links most nodes reach only a few.
-        let mut segments_seen = BTreeSet::new();
-        let mut routers_seen = BTreeSet::from([from]);
-        let mut prefixes_seen = BTreeSet::new();
-        let mut has_default = false;
-        let mut level = vec![Reached { node: from, hops: Vec::new(), entered: None }];
-        while !level.is_empty() {
-            // The segments that this distance reaches first: from where, and over which next hops.
-            let mut reached: Vec<(usize, Vec<NextHop>)> = Vec::new();
-            let mut places: BTreeMap<usize, usize> = BTreeMap::new();
-            let mut next: Vec<Reached> = Vec::new();
-            let mut next_places: BTreeMap<NodeId, usize> = BTreeMap::new();
-            for Reached { node: at, hops, entered } in &level {
-                let node = topology.node(*at);
-                // What is not in the topology is behind the nearest uplink.
-                if matches!(node.kind, NodeKind::Uplink { .. }) && !hops.is_empty() && !has_default {
-                    has_default = true;
-                    let prefix = family.default();
-                    let route = |hop: &NextHop| Route { prefix, via: hop.via, interface: hop.interface };
-                    found.routes.extend(hops.iter().map(route));
-                }
-                // The IPv4 addresses inside a NAT are not known outside.
-                let hidden = |index: usize| {
-                    let (NodeKind::Nat { nat, .. }, Some(entered), Family::V4) =
-                        (&node.kind, entered, family)
-                    else {
-                        return false;
-                    };
-                    nat.inside.contains(&index) && !nat.inside.contains(entered)
-                };
-                for (index, interface) in node.interfaces.iter().enumerate() {
-                    if hidden(index) {
-                        continue;
-                    }
-                    let place = self.segments.at(*at, index);
-                    if segments_seen.contains(&place) || !self.is_up[interface.link.0 as usize] {
-                        continue;
-                    }
-                    let known = places.get(&place).copied();
-                    if known.is_some() && (!is_multipath || *at == from) {
-                        continue;
-                    }
-                    let own = [NextHop { interface: index, via: None }];
-                    let hops_there = if *at == from { &own[..] } else { hops };
-                    match known {
-                        Some(known) => union(&mut reached[known].1, hops_there),
-                        None => {
-                            places.insert(place, reached.len());
-                            reached.push((place, hops_there.to_vec()));
-                        }
-                    }
-                    for &(neighbor, far) in &self.segments.all[place].routers {
-                        if routers_seen.contains(&neighbor) {
-                            continue;
-                        }
-                        let known = next_places.get(&neighbor).copied();
-                        if known.is_some() && !is_multipath {
-                            continue;
-                        }
-                        let there = &topology.node(neighbor).interfaces[far];
-                        let Some(via) = gateway(interface, there, family) else { continue };
-                        let first = [NextHop { interface: index, via: Some(via) }];
-                        let hops = if *at == from { &first[..] } else { hops };
-                        match known {
-                            Some(known) => union(&mut next[known].hops, hops),
-                            None => {
-                                if *at == from {
-                                    found.gateways.push((index, via));
-                                }
-                                next_places.insert(neighbor, next.len());
-                                next.push(Reached {
-                                    node: neighbor,
-                                    hops: hops.to_vec(),
-                                    entered: Some(far),
-                                });
-                            }
-                        }
-                    }
-                }
-            }
-            for (place, hops) in reached {
-                segments_seen.insert(place);
-                let subnets = &self.segments.all[place].subnets;
-                for &prefix in subnets.iter().filter(|subnet| family.has(&subnet.addr())) {
-                    // A subnet that a link down has cut in two is reached at the nearer part.
-                    if !is_multipath || prefixes_seen.insert(prefix) {
-                        let route = |hop: &NextHop| Route { prefix, via: hop.via, interface: hop.interface };
-                        found.routes.extend(hops.iter().map(route));
-                    }
-                }
-            }
-            routers_seen.extend(next.iter().map(|reached| reached.node));
-            level = next;
-        }
-        found
-    }
-}
-
-/// A router that the search has reached.
-struct Reached {
-    node: NodeId,
-    /// The first hops that lead there; none for the node from which the search starts.
-    hops: Vec<NextHop>,
-    /// The interface by which the first of them enters it.
-    entered: Option<usize>,
-}
-
-/// Adds the next hops that are not there yet.
-fn union(hops: &mut Vec<NextHop>, others: &[NextHop]) {
-    for hop in others {
-        if !hops.contains(hop) {
-            hops.push(*hop);
-        }
-    }
 }
 
 /// Returns the configured routes whose next router is on a connected subnet.
@@ -273,25 +157,6 @@ fn configured_routes(topology: &Topology, node: NodeId) -> Vec<Route> {
         Some(Route { prefix: prefix.trunc(), via: Some(via), interface })
     };
     node.kind.routes().iter().filter_map(route).collect()
-}
-
-/// The routes found from one node.
-struct FoundRoutes {
-    routes: Vec<Route>,
-    /// The adjacent routers, each by interface and address.
-    gateways: Vec<(usize, IpAddr)>,
-}
-
-/// Returns the address of the interface `there` on a subnet that it shares with the interface
-/// `here`. An address without a subnet (/32) is on the link for all.
-fn gateway(here: &Interface, there: &Interface, family: Family) -> Option<IpAddr> {
-    let of_family = |net: &&IpNet| family.has(&net.addr());
-    let stands_alone = |net: &IpNet| net.prefix_len() == net.max_prefix_len();
-    let is_on_link = |net: &&IpNet| {
-        let own = here.addresses.iter().filter(of_family);
-        stands_alone(net) || own.into_iter().any(|own| own.contains(&net.addr()) || stands_alone(own))
-    };
-    there.addresses.iter().filter(of_family).find(is_on_link).map(IpNet::addr)
 }
 
 #[derive(Clone, Copy)]
@@ -392,9 +257,11 @@ fn key(address: IpAddr) -> (usize, u128) {
 
 #[cfg(test)]
 mod tests {
+    use super::search::gateway;
     use super::*;
     use fastpath_spec as spec;
     use proptest::prelude::*;
+    use std::collections::BTreeMap;
 
     fn network(text: &str) -> Topology {
         spec::parse(text).expect("a valid spec").0
@@ -576,7 +443,7 @@ mod tests {
         fn of(net: &Topology, is_up: &dyn Fn(LinkId) -> bool) -> Connected {
             let ends = || net.links.iter().flat_map(|link| link.ends.map(|(node, index)| (node.0, index)));
             let mut joined = Connected { leader: ends().map(|end| (end, end)).collect() };
-            let forwarding = segment::forwarding(net);
+            let forwarding = spanning_tree::forwarding(net);
             for (number, link) in net.links.iter().enumerate() {
                 let [a, b] = link.ends.map(|(node, index)| (node.0, index));
                 let forwards = [a, b].iter().all(|(node, index)| forwarding[*node as usize][*index]);
