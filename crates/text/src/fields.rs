@@ -287,7 +287,12 @@ impl<'d> Field<'d> {
     /// Returns the elements of an array, under the same key.
     pub fn elements(&self) -> Option<Vec<Field<'d>>> {
         let Tree::Array(array) = self.value else { return None };
-        let element = |Placed { at, value, .. }| Field { key: self.key.clone(), key_at: *at, at: *at, value };
+        let element = |placed: &'d Placed<'d>| Field {
+            key: self.key.clone(),
+            key_at: placed.at,
+            at: placed.at,
+            value: &placed.value,
+        };
         Some(array.iter().map(element).collect())
     }
 
