@@ -131,7 +131,7 @@ pub enum AuditError {
 pub struct SocketError {
     /// The operation.
     pub what: &'static str,
-    /// Why.
+    /// The reason.
     pub source: io::Error,
 }
 

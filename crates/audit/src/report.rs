@@ -1,10 +1,11 @@
 //! The result of an audit, as JSON and as a table.
 
 use super::implied::Implied;
-use super::judge::{bursty_loss_interval, quantile, rate_agrees, rtt_agrees};
+use super::judge::{bursty_loss_interval, rate_agrees, rtt_agrees};
 use super::{Observed, Subject};
 use fastpath_engine::{FrameAccounting, LinkReport, Report};
 use fastpath_units::Duration;
+use fastpath_units::stats::quantile;
 use serde::Serialize;
 use std::fmt;
 
@@ -149,7 +150,8 @@ pub(super) fn pair(subject: &Subject<'_>, observed: &Observed) -> Pair {
 fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
     let configured = implied.rtt.as_ms_f64();
     let replies = observed.rtts_ms.len();
-    let median = quantile(&observed.rtts_ms, 0.5);
+    let quantile = |p| (replies > 0).then(|| quantile(&observed.rtts_ms, p));
+    let median = quantile(0.5);
     let has_jitter = implied.rtt_sd != Some(Duration::ZERO);
     let mean = median.filter(|_| has_jitter).map(|_| observed.rtts_ms.iter().sum::<f64>() / replies as f64);
     let agrees = |sd: Duration| {
@@ -159,7 +161,7 @@ fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
         configured,
         mean,
         median,
-        p99: quantile(&observed.rtts_ms, 0.99),
+        p99: quantile(0.99),
         sent: observed.echoes,
         received: replies,
         judgement: implied.rtt_sd.map_or(Judgement::Shown, |sd| judgement(agrees(sd))),

@@ -107,9 +107,9 @@ impl NetworkArgs {
     }
 
     /// Returns where a result of this network comes from.
-    pub(crate) fn origin(&self) -> anyhow::Result<serde_json::Value> {
+    pub(crate) fn origin(&self) -> anyhow::Result<fastpath::record::Origin> {
         let network = fastpath::load_with(&self.spec, &self.reading.reading())?;
-        Ok(fastpath::run_record::origin(&network, self.seed))
+        Ok(fastpath::origin::of(&network, self.seed))
     }
 
     /// Starts the network with `start`: [`Lab::up`] or [`Lab::attach`].

@@ -31,7 +31,7 @@ pub(crate) struct CaptureQueue {
     pub(crate) missed: Arc<[AtomicU64]>,
     /// The time of the run at which it started.
     pub(crate) started: Time,
-    /// Whether several workers send chunks.
+    /// Whether chunks of several workers are merged.
     pub(crate) is_merged: bool,
 }
 

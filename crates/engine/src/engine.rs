@@ -34,7 +34,7 @@ use std::thread::JoinHandle;
 /// Ports, each with the edge that it serves.
 pub type EdgePorts = Vec<(EdgeId, Box<dyn Port>)>;
 
-/// How to run a network.
+/// The settings of a run of a network in real time.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Seed, memory and executors of the network.

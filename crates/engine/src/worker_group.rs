@@ -28,7 +28,7 @@ const AHEAD: Duration = Duration::from_ms(10);
 pub(crate) struct WorkerGroup(Arc<GroupState>);
 
 struct GroupState {
-    /// By worker.
+    /// The command queue of each worker.
     commands: Vec<CommandSender>,
     layout: RwLock<CurrentParts>,
     log: Option<Arc<LogStatus>>,

@@ -31,7 +31,8 @@ use fastpath_engine::{AttachError, Panicked, StartError};
 use fastpath_lab::HostError;
 use fastpath_lab::namespace::{NotPermitted, gain_privilege};
 use fastpath_measure::Watch;
-use fastpath_report::{Evaluation, SkippedFigure, Tool};
+use fastpath_record::Tool;
+use fastpath_report::{Evaluation, SkippedFigure};
 use figures::{FIGURES, Measurement, Needs, measurements};
 use std::collections::BTreeMap;
 use std::io;
@@ -113,7 +114,7 @@ enum MeasurementError {
     Peer(String),
 }
 
-/// What a measurement is given.
+/// The arguments of a measurement.
 struct RunContext<'a> {
     effort: Effort,
     stop: Stop<'a>,

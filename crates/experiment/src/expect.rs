@@ -2,8 +2,7 @@
 
 use super::axis::{Factor, label};
 use super::metric::{Metric, Reduce};
-use super::plan::Experiment;
-use super::run::RunRecord;
+use fastpath_record::Repetition;
 use fastpath_text::fields::{Field, Fields};
 use fastpath_text::mistake::{Remarks, choice};
 use serde::Serialize;
@@ -114,9 +113,10 @@ impl Expectation {
     }
 
     /// Compares the finished runs with the bound.
-    pub(super) fn judge(&self, metrics: &[Metric], runs: &[RunRecord]) -> Judged {
-        let is_meant =
-            |run: &&RunRecord| self.places.iter().all(|(name, value)| run.place.get(name) == Some(value));
+    pub(super) fn judge(&self, metrics: &[Metric], runs: &[Repetition]) -> Judged {
+        let is_meant = |run: &&Repetition| {
+            self.places.iter().all(|(name, value)| run.condition.get(name) == Some(value))
+        };
         let reduce = self
             .reduce
             .or_else(|| metrics.iter().find(|metric| metric.name == self.metric).map(|metric| metric.reduce));
@@ -129,62 +129,16 @@ impl Expectation {
                 && self.at_least.is_none_or(|bound| found >= bound);
             if !holds {
                 let found = fastpath_report::text::number(found);
-                judged.broken.push(format!("run {} ({}): {found} {}", run.run, run.condition(), self.unit));
+                judged.broken.push(format!(
+                    "run {} ({}): {found} {}",
+                    run.run,
+                    run.condition_words(),
+                    self.unit
+                ));
             }
         }
         judged
     }
-}
-
-/// Returns the expectations as JUnit XML: a test case for each, failed if it does not hold; and one
-/// for each run that is not usable.
-pub fn junit(plan: &Experiment, findings: &super::Findings) -> String {
-    let expectations = findings.judged.iter().map(|judged| {
-        let why = match judged.runs {
-            0 => Some("no run was compared".to_owned()),
-            _ => (!judged.holds()).then(|| judged.broken.join("\n")),
-        };
-        (judged.expectation.clone(), why)
-    });
-    let runs = findings.runs.iter().filter(|run| !run.is_usable());
-    let runs = runs.map(|run| {
-        let why = run.problem.clone().or_else(|| run.disturbed.clone()).unwrap_or_default();
-        (format!("run {} ({})", run.run, run.condition()), Some(why))
-    });
-    let cases: Vec<(String, Option<String>)> = expectations.chain(runs).collect();
-    let failures = cases.iter().filter(|(_, why)| why.is_some()).count();
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\">\n",
-        escaped(&plan.name),
-        cases.len()
-    );
-    for (name, why) in cases {
-        let name = escaped(&name);
-        let _ = match why {
-            None => writeln!(text, "  <testcase name=\"{name}\"/>"),
-            Some(why) => {
-                writeln!(text, "  <testcase name=\"{name}\"><failure>{}</failure></testcase>", escaped(&why))
-            }
-        };
-    }
-    text + "</testsuite>\n"
-}
-
-/// XML 1.0 §2.4; control characters that XML forbids are replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push('\n'),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Reads `rtt` or `p99(rtt)`: the text, how numbers become one if it says so, and the metric.

@@ -30,19 +30,19 @@ mod parquet_table;
 mod plan;
 mod read;
 mod replay;
-mod run;
 mod step;
 mod summary;
 mod table;
 mod vary;
+mod verdict;
 
-pub use expect::{Judged, junit};
+pub use expect::Judged;
 use fastpath::{Error, Result};
+use fastpath_record::Repetition;
 use fastpath_text::mistake::Remarks;
 use fastpath_units::matrix::Shard;
 use files::Directory;
 pub use plan::Experiment;
-pub use run::RunRecord;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use step::RunKind;
 pub use summary::{Comparison, Summary};
+pub use verdict::tests;
 
 /// How an experiment is carried out.
 #[derive(Debug, Default)]
@@ -68,7 +69,7 @@ pub struct ExperimentOptions {
 #[derive(Debug)]
 pub struct Findings {
     /// The finished runs, by number.
-    pub runs: Vec<RunRecord>,
+    pub runs: Vec<Repetition>,
     /// The number of runs of the whole experiment.
     pub all: u64,
     /// The medians of the metrics by condition.
@@ -82,7 +83,7 @@ pub struct Findings {
 impl Findings {
     /// Whether every expectation holds, and every finished run came to its end undisturbed.
     pub fn is_good(&self) -> bool {
-        self.judged.iter().all(|judged| judged.holds()) && self.runs.iter().all(RunRecord::is_usable)
+        self.judged.iter().all(|judged| judged.holds()) && self.runs.iter().all(Repetition::is_usable)
     }
 
     /// Returns all findings as JSON.
@@ -121,7 +122,7 @@ pub fn run(
     let directory = Directory::open(&options.directory, plan)?;
     if options.retry {
         directory
-            .records()?
+            .finished()?
             .iter()
             .filter(|run| !run.is_usable())
             .try_for_each(|run| directory.forget(run.run))?;
@@ -139,13 +140,13 @@ pub fn run(
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
-    let findings = find(plan, directory.records()?);
+    let findings = find(plan, directory.finished()?);
     directory.write_tables(plan, &findings)?;
     Ok(findings)
 }
 
 /// Judges and summarises finished runs.
-pub fn find(plan: &Experiment, runs: Vec<RunRecord>) -> Findings {
+pub fn find(plan: &Experiment, runs: Vec<Repetition>) -> Findings {
     let judged =
         plan.expectations.iter().map(|expectation| expectation.judge(&plan.metrics, &runs)).collect();
     let summaries = summary::summaries(plan, &runs);
@@ -201,9 +202,9 @@ fn one(plan: &Experiment, directory: &Directory, number: u64, stop: &AtomicBool)
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let record = RunRecord::new(plan, number, attempt, evidence)?;
-        if record.disturbed.is_none() || attempt >= plan.attempts {
-            return directory.keep(number, &record);
+        let repetition = files::repetition(plan, number, attempt, evidence)?;
+        if repetition.disturbed.is_none() || attempt >= plan.attempts {
+            return directory.keep(number, &repetition);
         }
     }
     unreachable!("attempts end")

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// Interval between two samples of the links.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// How soon a signal to this process is noticed.
+/// The time within which a signal to this process is noticed.
 const ATTENTION: Duration = Duration::from_millis(200);
 /// Time from SIGTERM to SIGKILL for a command that reached its limit.
 const GRACE: Duration = Duration::from_secs(2);

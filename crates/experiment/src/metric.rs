@@ -5,6 +5,7 @@ use super::step::{RunKind, RunStep, StepAction};
 use fastpath_text::fields::{Field, Fields, Name};
 use fastpath_text::mistake::{Remarks, choice};
 use fastpath_traffic::{FlowDelay, FlowReport};
+use fastpath_units::stats::{quantile, sorted};
 use regex_lite::Regex;
 use serde_json::Value;
 use std::fmt;
@@ -374,8 +375,7 @@ pub(super) enum Reduce {
     First,
     Last,
     StandardDeviation,
-    /// The quantile, from 0 to 1: the smallest number that this share of the numbers does not
-    /// exceed.
+    /// The quantile, from 0 to 1.
     Quantile(f64),
 }
 
@@ -397,7 +397,7 @@ impl Reduce {
                 let mean = mean();
                 (numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
             }
-            Reduce::Quantile(share) => super::summary::quantile(numbers, share),
+            Reduce::Quantile(share) => quantile(&sorted(numbers.iter().copied()), share),
         }
     }
 }

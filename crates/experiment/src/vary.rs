@@ -4,7 +4,7 @@ use super::axis::Factor;
 use super::plan::Experiment;
 use fastpath::load;
 use fastpath::{Error, Result};
-use fastpath_spec::{Mistake, NetworkSpec, Warning};
+use fastpath_spec::{Mistake, NetworkSpec, TOP, TopKey, Warning};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -97,25 +97,24 @@ impl Experiment {
 fn set(description: &mut Value, name: &str, value: &Value) -> Result<(), String> {
     let (section, rest) = name.split_once('.').expect("values have a dot");
     let top = description.as_object_mut().expect("a description is an object");
-    let (list, what) = match section {
-        "link" => ("links", "link"),
-        "host" | "router" | "switch" | "openflow" | "nat" | "uplink" => ("nodes", section),
-        "group" => ("groups", "group"),
-        "traffic" => ("traffic", "traffic"),
-        "engine" => {
-            let table = top.entry("engine").or_insert_with(|| Value::Object(Map::new()));
-            table.as_object_mut().expect("a table").insert(rest.to_owned(), value.clone());
-            return Ok(());
-        }
-        _ => {
-            return Err(format!(
-                "{section} is no part of a description; write link, host, router, switch or engine"
-            ));
-        }
+    // A value alone has no keys.
+    let has_keys = |place: &&TopKey| place.is_table() || place.is_list();
+    let Some(place) = TopKey::of_word(section).filter(has_keys) else {
+        let words: Vec<&str> = TOP.iter().filter(has_keys).flat_map(TopKey::words).collect();
+        return Err(format!("{section} is not a part of a description; write one of {}", words.join(", ")));
     };
+    if place.is_table() {
+        let table = top.entry(place.key).or_insert_with(|| Value::Object(Map::new()));
+        table.as_object_mut().expect("a table").insert(rest.to_owned(), value.clone());
+        return Ok(());
+    }
+    let (list, what) = (place.key, section);
     let entries = top.get_mut(list).and_then(Value::as_array_mut).map(Vec::as_mut_slice).unwrap_or_default();
     let names: Vec<String> =
         entries.iter().filter_map(|entry| Some(entry.get("name")?.as_str()?.to_owned())).collect();
+    if names.is_empty() && !entries.is_empty() {
+        return Err(format!("an entry of {list} has no name, and only values under a name can vary"));
+    }
     // A name may contain dots; a key does not.
     let is_of = |known: &&String| rest.strip_prefix(known.as_str()).is_some_and(|key| key.starts_with('.'));
     let Some(index) = names.iter().position(|known| is_of(&known)) else {

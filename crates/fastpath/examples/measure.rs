@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use fastpath::measure::{PipelineGrid, PipelineProgram, Slowdown};
-    use fastpath::report::Tool;
+    use fastpath::record::Tool;
 
     let grid = PipelineGrid {
         program: PipelineProgram::Forward,

@@ -1,8 +1,8 @@
 //! Captures links of a running network into a pcapng file: the client of the engine's
 //! `GET /capture`.
 
-use crate::capture_stream::CaptureStream;
 use crate::{Error, Result};
+use fastpath_engine::control::{CallError, CaptureStream};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -62,7 +62,7 @@ pub fn capture_to_file(
     path: &Path,
     stop: &AtomicBool,
 ) -> Result<Captured> {
-    let stream = CaptureStream::start(socket, &options.query())?;
+    let stream = start(socket, options)?;
     let mut file = File::create(path).map_err(Error::file(path))?;
     let mut written = Written { out: &mut file, bytes: 0 };
     let result = copy(stream, options, &mut written, stop);
@@ -84,9 +84,14 @@ pub fn capture_to(
     out: &mut dyn Write,
     stop: &AtomicBool,
 ) -> Result<Captured> {
-    let stream = CaptureStream::start(socket, &options.query())?;
+    let stream = start(socket, options)?;
     let result = copy(stream, options, &mut Written { out, bytes: 0 }, stop);
     result.map_err(|(error, frames)| Error::file(Path::new("output"))(ended_early(&error, frames)))
+}
+
+fn start(socket: &Path, options: &CaptureOptions) -> Result<CaptureStream> {
+    CaptureStream::start(socket, &options.query())
+        .map_err(|error: CallError| Error::argument(error.to_string()))
 }
 
 fn ended_early(error: &io::Error, frames: u64) -> io::Error {

@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct CheckedFile<'c> {
     /// The file.
     pub path: &'c Path,
-    /// What was found in it.
+    /// The description, or its mistakes.
     pub checked: &'c Checked<NetworkSpec>,
 }
 

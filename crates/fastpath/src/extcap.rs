@@ -6,7 +6,6 @@
 //! `--extcap-interface` and `--fifo`.
 
 use crate::capture::{CaptureOptions, capture_to_file};
-use crate::capture_stream::percent_encoded;
 use crate::{Error, Result};
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{control_socket, list};
@@ -31,7 +30,7 @@ pub fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     words
 }
 
-/// What Wireshark asks for.
+/// A query of Wireshark.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Question {
     interfaces: bool,
@@ -171,7 +170,7 @@ fn interfaces_of(lab: &str, links: Vec<(String, String, String)>) -> Vec<ExtcapI
         link: None,
     };
     let links = links.into_iter().take(LINKS_MAX).map(|(name, from, to)| ExtcapInterface {
-        value: format!("fastpath-{lab}:{}", percent_encoded(&name)),
+        value: format!("fastpath-{lab}:{}", fastpath_engine::control::percent_encoded(&name)),
         display: format!("fastpath {lab}: {name} ({from} - {to})"),
         lab: lab.to_owned(),
         link: Some(name),
@@ -208,7 +207,7 @@ mod tests {
             [
                 "interface {value=fastpath-net}{display=fastpath net: all links}",
                 "interface {value=fastpath-net:a-b}{display=fastpath net: a-b (a - b)}",
-                "interface {value=fastpath-net:x%7d%20%7bvalue%3d%1b}{display=fastpath net: x value= (a - b)}",
+                "interface {value=fastpath-net:x%7D%20%7Bvalue%3D%1B}{display=fastpath net: x value= (a - b)}",
             ]
         );
     }

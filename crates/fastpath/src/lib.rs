@@ -16,8 +16,6 @@
 
 #[cfg(target_os = "linux")]
 pub mod capture;
-#[cfg(target_os = "linux")]
-mod capture_stream;
 pub mod check_text;
 #[cfg(target_os = "linux")]
 pub mod completion;
@@ -34,14 +32,15 @@ mod load;
 pub mod measurements;
 pub mod model_text;
 pub mod models;
+#[cfg(target_os = "linux")]
+pub mod origin;
 mod output;
 pub mod picture;
 pub mod presets;
-pub mod record;
+#[cfg(target_os = "linux")]
+mod recorder;
 pub mod records;
 pub mod replay;
-#[cfg(target_os = "linux")]
-pub mod run_record;
 #[cfg(target_os = "linux")]
 pub mod run_report;
 #[cfg(target_os = "linux")]
@@ -57,11 +56,14 @@ pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_
 #[cfg(target_os = "linux")]
 pub use load::{apply_request, engine_options};
 pub use output::{Render, print};
+#[cfg(target_os = "linux")]
+pub use recorder::Recorder;
 pub use replay::{Replay, ReplaySummary};
 
 pub use fastpath_link as link;
 pub use fastpath_model as model;
 pub use fastpath_net as net;
+pub use fastpath_record as record;
 pub use fastpath_report as report;
 pub use fastpath_sim as sim;
 pub use fastpath_spec as spec;

@@ -29,7 +29,7 @@ pub struct SourcedModel {
     pub model: Model,
     /// The fit that it was made of, if any.
     pub fit: Option<Fit>,
-    /// Where it comes from.
+    /// The origin of the model.
     pub description: String,
 }
 

@@ -2,13 +2,14 @@
 //! topology.
 
 use fastpath_spec::{
-    DaemonProgram, Description, DirectionDescription, EventDescription, Forward, GroupDescription,
-    HostOrigin, HostSettings, KernelRouter, LinkDescription, NO_FILES, NodeDescription, NodeRole, OnLink,
-    ProtocolKind, ProtocolSettings, RoutingDaemon, RuleSource, Start, Topology, TraceDescription, TraceEnd,
-    TraceSource, describe, parse_change, read, resolve,
+    Description, EventDescription, LinkDescription, NO_FILES, NodeDescription, OnLink, Topology,
+    TraceDescription, TraceEnd, TraceSource, describe, parse_change, read, resolve,
 };
-use fastpath_units::{Duration, Time};
-use proptest::prelude::*;
+use fastpath_units::Duration;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+mod random;
 
 /// Describes the topology, writes that as JSON, reads it and resolves it.
 fn again(topology: &Topology, files: &fastpath_spec::Files) -> Topology {
@@ -93,212 +94,179 @@ fn mistakes_of_a_description_carry_their_paths() {
     }
 }
 
-const VALUES: &[&str] = &[
-    "rate = '10Mbit'\nqueue = '50p'",
-    "rate = '1.000001Mbit'\ndelay = '1.5ms'",
-    "overhead = 'ethernet'\nrate = '300kbit'\nqueue = { kind = 'codel', ecn = true }",
-    "overhead = -14",
-    "overhead = { bytes = 8, cell = 48, cell_overhead = 5 }",
-    "loss = '1%'",
-    "loss = 'none'",
-    "loss = ['0.5%', { probability = 0.123456789, at = 'egress' }]",
-    "loss = { kind = 'outage', start = '1s', for = '200ms', every = '5s', at = 'egress' }",
-    "loss = { probability = '0%', ecn = true }",
-    "queue = 'unlimited'\nstate = 'down'",
-    "queue = '20ms'\nrate = '1Mbit'",
-    "queue = { kind = 'red', limit = '64KiB', min = '5KiB', max = '15KiB', gentle = false }",
-    "queue = { kind = 'prio', bands = [{ dscp = ['EF'], limit = '10p' }, { limit = '100p' }] }",
-    "jitter = { law = 'normal', sd = '1ms', half_life = '50ms', reorder = 'drop' }",
-    "jitter = { law = 'pareto', mean = '2ms', shape = 2.1 }",
-    "jitter = { law = 'table', values = ['1ms', '2.5ms'] }\nreorder = '25%'",
-    "jitter = 'none'\nduplicate = { probability = '1%', later = '5ms' }\ncorrupt = { bits = 1e-6 }",
-    "slots = { mean = '2ms', law = { law = 'exponential', mean = '1ms' } }",
-    "slots = 'none'\nrate = 'unlimited'",
-];
+/// How many random descriptions are tested.
+const RANDOM: u64 = 10_000;
 
-/// What a random description is made of.
-#[derive(Clone, Debug)]
-struct Parts {
-    kinds: Vec<u8>,
-    links: Vec<(usize, usize, [Option<usize>; 3], u8)>,
-    events: Vec<(u64, usize, u8, usize)>,
-    seed: Option<u64>,
-}
-
-fn parts() -> impl Strategy<Value = Parts> {
-    let value = || proptest::option::of(0..VALUES.len());
-    let link = (0usize..6, 0usize..6, [value(), value(), value()], 0u8..64);
-    let event = (0u64..20, 0usize..8, 0u8..3, 0..VALUES.len());
-    (
-        proptest::collection::vec(0u8..8, 1..6),
-        proptest::collection::vec(link, 0..8),
-        proptest::collection::vec(event, 0..4),
-        proptest::option::of(any::<u64>()),
-    )
-        .prop_map(|(kinds, links, events, seed)| Parts { kinds, links, events, seed })
-}
-
-fn node(index: usize, kind: u8) -> NodeDescription {
-    let role = match kind {
-        0..=2 => NodeRole::Host,
-        3 | 7 => NodeRole::Router,
-        4 => NodeRole::Switch,
-        5 => NodeRole::Uplink,
-        _ => NodeRole::OpenFlow,
-    };
-    let mut node = NodeDescription::new(role, format!("n{index}"));
-    node.host = host(index, kind);
-    if role == NodeRole::Uplink {
-        let listen = ["8080", "udp:53", "10.0.0.1:1", "udp:[::1]:9"][index % 4].parse().expect("a port");
-        node.uplink.forwards.push(Forward { listen, host: "first".to_owned(), port: 80 });
+/// The files that random descriptions name.
+fn named(name: &str) -> Result<String, String> {
+    match name {
+        "rate.csv" => Ok("time_s,rate_mbps\n0,3\n0.5,8\n".to_owned()),
+        "rules.txt" => Ok("priority=1,actions=flood\n".to_owned()),
+        _ => Err("there is no such file".to_owned()),
     }
-    if kind == 0 {
-        node.assign = index.is_multiple_of(2);
-        node.sysctls = [("net.ipv4.ip_forward".to_owned(), index.to_string())].into();
-        node.exec = vec!["echo \"a\"".to_owned(), format!("sleep {index} &")];
-    }
-    node.kernel = (kind == 7).then(|| KernelRouter { daemon: daemon(index).map(Box::new) });
-    if role == NodeRole::OpenFlow {
-        node.rules = Some(RuleSource::Text("priority=1,actions=flood".to_owned()));
-    }
-    node
 }
 
-/// No daemon, or one with some protocols or the author's configuration.
-fn daemon(index: usize) -> Option<RoutingDaemon> {
-    let settings = ProtocolSettings {
-        hello: index.is_multiple_of(2).then_some(1),
-        dead: index.is_multiple_of(3).then_some(4),
-        area: Some("0.0.0.7".to_owned()),
-        ..ProtocolSettings::default()
-    };
-    let bgp = ProtocolSettings {
-        asn: Some(65000 + index as u32),
-        unnumbered: index % 2 == 1,
-        ..ProtocolSettings::default()
-    };
-    let program = [DaemonProgram::Frr, DaemonProgram::Bird][index % 2];
-    (!index.is_multiple_of(4)).then(|| RoutingDaemon {
-        program,
-        router_id: (index % 3 == 1).then(|| "1.2.3.4".parse().expect("an address")),
-        protocols: [(ProtocolKind::Ospf, settings), (ProtocolKind::Bgp, bgp)]
-            .into_iter()
-            .take(index % 4)
-            .collect(),
-        config: (index % 4 == 3).then(|| "router ospf\nexit\n".to_owned()),
-        static_routes: index.is_multiple_of(3),
-    })
+/// Returns the description as it comes back from JSON and from a spec file, which must be one.
+fn through_texts(description: &Description, seed: &dyn std::fmt::Display) -> Description {
+    let json = description.to_json().to_string();
+    let from_json = Description::from_json(&json, &named);
+    let from_json = from_json.unwrap_or_else(|mistakes| panic!("{seed}: {json}\n{}", mistakes[0]));
+    let toml = description.to_toml();
+    let from_toml = Description::from_toml(&toml, &named);
+    let from_toml = from_toml.unwrap_or_else(|mistakes| panic!("{seed}: {toml}\n{}", mistakes[0]));
+    assert_eq!(from_json, from_toml, "{seed}: {toml}");
+    from_json
 }
 
-/// The settings of a host of each origin.
-fn host(index: usize, kind: u8) -> HostSettings {
-    let origin = match (kind, index % 3) {
-        (0 | 7, _) => HostOrigin::New,
-        (1, _) => return HostSettings { origin: attached(index), ..HostSettings::default() },
-        (2, 0) => HostOrigin::Image("localhost/i:1".to_owned()),
-        (2, _) => HostOrigin::RootFs("files".to_owned()),
-        _ => return HostSettings::default(),
-    };
-    let command = if origin.is_container() { vec!["sleep".to_owned(), "1 h".to_owned()] } else { Vec::new() };
-    let env = [("A".to_owned(), index.to_string())].into_iter().filter(|_| index.is_multiple_of(2)).collect();
-    let binds = ["/p:/q:ro", "r:/s"].iter().take(index % 3).map(|bind| bind.parse().expect("a bind"));
-    let private = ["/var/run"].iter().take(index % 2).map(|&directory| directory.to_owned()).collect();
-    let binds = binds.collect();
-    HostSettings { origin, command, env, binds, private, pid_namespace: index % 2 == 1 }
-}
-
-fn attached(index: usize) -> HostOrigin {
-    let kind = ["netns:a", "netns:/a", "pid:1", "container:a"][index % 4];
-    HostOrigin::Attached(format!("{kind}{index}").parse().expect("a namespace"))
-}
-
-fn description(parts: &Parts) -> Description {
-    let mut nodes: Vec<NodeDescription> = vec![NodeDescription::host("first")];
-    nodes.extend(parts.kinds.iter().enumerate().map(|(index, kind)| node(index, *kind)));
-    let values = |value: Option<usize>| {
-        value.map(|value| parse_change(VALUES[value]).expect("values")).unwrap_or_default()
-    };
-    let mut links = Vec::new();
-    for (a, b, [both, forward, backward], options) in &parts.links {
-        let [a, b] = [a, b].map(|end| end % nodes.len());
-        if a == b {
-            continue;
-        }
-        let mut link = LinkDescription::new(&nodes[a].name, &nodes[b].name);
-        // Values of the link and of both directions at once are refused.
-        link.values = values(both.filter(|_| forward.is_none() || backward.is_none()));
-        link.forward = DirectionDescription { values: values(*forward), traces: None };
-        link.backward = DirectionDescription { values: values(*backward), traces: None };
-        link.interfaces[0] = (options & 32 > 0).then(|| format!("up{}", links.len()));
-        link.mtu = (options & 1 > 0).then_some(1000 + u32::from(*options) * 20);
-        link.preset = (options & 2 > 0).then(|| "lte".to_owned());
-        link.group = (options & 4 > 0).then(|| format!("g{}", options & 1));
-        link.name = (options & 8 > 0).then(|| format!("l{}", links.len()));
-        if options & 16 > 0 && both.is_none() && backward.is_none() {
-            link.backward.traces = Some(vec![TraceDescription {
-                source: TraceSource::Poisson {
-                    rate: "1Mbit".parse().unwrap(),
-                    length: Duration::from_secs(2),
-                    seed: 3,
-                },
-                end: TraceEnd::Repeat,
-                offset: Duration::from_ms(u64::from(*options)),
-            }]);
-        }
-        links.push(link);
-    }
-    let named: Vec<(usize, String)> =
-        links.iter().enumerate().filter_map(|(index, link)| Some((index, link.name.clone()?))).collect();
-    let mut events = Vec::new();
-    for (at, link, direction, value) in &parts.events {
-        let Some((index, name)) = named.get(link % named.len().max(1)) else { continue };
-        if links[*index].backward.traces.is_some() {
-            continue;
-        }
-        events.push(EventDescription {
-            at: Duration::from_ms(at * 700),
-            links: vec![name.clone()],
-            group: None,
-            direction: [None, Some("forward"), Some("backward")][usize::from(*direction)].map(str::to_owned),
-            values: values(Some(*value)),
-            ..EventDescription::default()
-        });
-        if direction == &2 {
-            events.push(EventDescription {
-                at: Duration::from_ms(at * 300),
-                host: Some("first".to_owned()),
-                exec: Some(format!("echo '{at}' > /dev/null")),
-                ..EventDescription::default()
-            });
-        }
-    }
-    let groups = vec![GroupDescription {
-        name: "g1".to_owned(),
-        start: Start::At(Time::ZERO + Duration::from_secs(1)),
-    }];
-    Description { seed: parts.seed, nodes, links, events, groups, ..Description::default() }
-}
-
-proptest! {
-    #[test]
-    fn a_random_description_is_resolved_to_itself(parts in parts()) {
-        let description = description(&parts);
-        let text = description.to_json().to_string();
-        prop_assert_eq!(&Description::from_json(&text, NO_FILES).unwrap(), &description);
-        match resolve(&description, NO_FILES) {
-            Ok((topology, _)) => {
-                prop_assert_eq!(&again(&topology, NO_FILES), &topology);
-                // In its own place it has the same topology.
-                let resolved = fastpath_spec::resolve_in_place_of(&description, NO_FILES, &topology);
-                prop_assert_eq!(resolved.map(|(topology, _)| topology), Ok(topology));
+/// The keys of a table that are not in another, and those of its lists of tables.
+fn lost(given: &Value, written: &Value, place: &str, keys: &mut Vec<String>) {
+    match (given, written) {
+        (Value::Object(given), Value::Object(written)) => {
+            for (key, value) in given {
+                // An author's key: the canonical form has `addresses`.
+                let canonical = if key == "address" { "addresses" } else { key };
+                match written.get(canonical) {
+                    Some(written) => lost(value, written, &format!("{place}.{key}"), keys),
+                    None => keys.push(format!("{place}.{key}")),
+                }
             }
-            // A random trace and the rate of a link contradict each other.
-            Err(mistakes) => prop_assert!(
-                mistakes.iter().all(|mistake| mistake.what.contains("a trace says when")),
-                "{:?}", mistakes
-            ),
         }
+        (Value::Array(given), Value::Array(written)) => {
+            let pairs = given.iter().zip(written);
+            pairs.for_each(|(given, written)| lost(given, written, place, keys));
+        }
+        _ => {}
     }
+}
+
+#[test]
+fn random_descriptions_survive_json_toml_and_the_control_interface() {
+    let mut resolved = 0;
+    for seed in 0..RANDOM {
+        let given = random::description(seed);
+        let text = given.to_string();
+        let description = Description::from_json(&text, &named);
+        let description = description.unwrap_or_else(|mistakes| panic!("{seed}: {text}\n{}", mistakes[0]));
+        let mut keys = Vec::new();
+        lost(&given, &description.to_json(), "", &mut keys);
+        assert_eq!(keys, [""; 0], "{seed}: these keys are not written: {text}");
+        assert_eq!(through_texts(&description, &seed), description, "{seed}");
+        let Ok((topology, _)) = resolve(&description, &named) else { continue };
+        resolved += 1;
+        // This is what the control interface returns.
+        let answer = describe(&topology);
+        assert_eq!(through_texts(&answer, &seed), answer, "{seed}");
+        assert_eq!(again(&topology, &named), topology, "{seed}");
+        let in_place = fastpath_spec::resolve_in_place_of(&description, &named, &topology);
+        assert_eq!(in_place.map(|(topology, _)| topology), Ok(topology), "{seed}");
+    }
+    assert!(resolved > RANDOM / 4, "only {resolved} of {RANDOM} resolve");
+}
+
+/// Adds the keys of every table of a value to those of the tables of the schema.
+fn collect(value: &Value, found: &mut BTreeMap<String, BTreeSet<String>>) {
+    let names = [("links", "link"), ("events", "event"), ("traffic", "traffic")];
+    let tables = names.into_iter().flat_map(|(list, name)| {
+        value[list].as_array().into_iter().flatten().map(move |table| (name.to_owned(), table))
+    });
+    let nodes = value["nodes"].as_array().into_iter().flatten();
+    let nodes = nodes.map(|node| (format!("node {}", node["kind"].as_str().unwrap_or_default()), node));
+    let engine = value.get("engine").map(|engine| ("engine".to_owned(), engine));
+    let links = value["links"].as_array().into_iter().flatten();
+    let directions = links.flat_map(|link| [link.get("forward"), link.get("backward")]).flatten();
+    let directions = directions.map(|direction| ("direction".to_owned(), direction));
+    let top = [("canonical".to_owned(), value)];
+    for (name, table) in tables.chain(nodes).chain(engine).chain(directions).chain(top) {
+        found.entry(name).or_default().extend(table.as_object().expect("a table").keys().cloned());
+    }
+}
+
+/// Adds the keys of a value and of all below.
+fn all_keys(value: &Value, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(table) => {
+            for (key, value) in table {
+                keys.insert(key.clone());
+                all_keys(value, keys);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|value| all_keys(value, keys)),
+        _ => {}
+    }
+}
+
+/// Adds the names of the properties of a schema and of all below.
+fn properties(schema: &Value, keys: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(table) => {
+            for (key, value) in table {
+                if key == "properties" {
+                    keys.extend(value.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+                }
+                properties(value, keys);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|value| properties(value, keys)),
+        _ => {}
+    }
+}
+
+#[test]
+fn random_descriptions_have_every_key_of_the_schema_and_no_other() {
+    let (mut found, mut below) = (BTreeMap::new(), BTreeSet::new());
+    for seed in 0..2000 {
+        let given = random::description(seed);
+        collect(&given, &mut found);
+        all_keys(&given, &mut below);
+    }
+    let schema = fastpath_spec::json_schema();
+    let of = |schema: &Value| -> BTreeSet<String> {
+        schema["properties"].as_object().expect("properties").keys().cloned().collect()
+    };
+    let kinds = schema["$defs"]["node"]["oneOf"].as_array().expect("kinds of nodes");
+    let kinds = kinds.iter().map(|kind| {
+        (format!("node {}", kind["properties"]["kind"]["const"].as_str().expect("a word")), of(kind))
+    });
+    let tables = ["link", "direction", "event", "traffic", "engine", "canonical"];
+    let tables = tables.into_iter().map(|name| (name.to_owned(), of(&schema["$defs"][name])));
+    for (name, keys) in tables.chain(kinds) {
+        // A router in the engine has the keys of one in the kernel if it says so.
+        let expected: BTreeSet<String> = match name.as_str() {
+            "node router" => of_plain_router(&keys),
+            _ => keys,
+        };
+        assert_eq!(found.get(&name), Some(&expected), "{name}: give every key its values in tests/random");
+    }
+    // Keys of files, not of the canonical form.
+    for name in ["file", "host", "router", "nat", "uplink", "switch", "openflow"] {
+        below.extend(of(&schema["$defs"][name]));
+    }
+    let mut all = BTreeSet::new();
+    properties(&schema, &mut all);
+    let missing: Vec<&String> = all.difference(&below).collect();
+    assert!(missing.is_empty(), "give these keys their values in tests/random: {missing:?}");
+}
+
+fn of_plain_router(keys: &BTreeSet<String>) -> BTreeSet<String> {
+    let plain = ["name", "kind", "address", "addresses", "mac", "routes", "assign"];
+    keys.iter().filter(|key| plain.contains(&key.as_str())).cloned().collect()
+}
+
+#[test]
+fn examples_survive_json_toml_and_the_control_interface() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("the examples") {
+        let path = entry.expect("an example").path();
+        let Ok(loaded) = fastpath::load(&path) else { continue };
+        seen += 1;
+        let shown = path.display();
+        let description = &loaded.spec.description;
+        assert_eq!(&through_texts(description, &shown), description, "{shown}");
+        let answer = describe(&loaded.spec.topology);
+        assert_eq!(through_texts(&answer, &shown), answer, "{shown}");
+    }
+    assert!(seen >= 5, "{seen} examples in {folder}");
 }
 
 /// What was assigned stays when the description changes, wherever the new lines are.

@@ -11,7 +11,7 @@
 //! in another process removes it. The guard also removes `clsact` if this module added it and no
 //! other filter uses it.
 
-use crate::netlink::{LinkParameters, Netlink};
+use crate::kernel::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Panicked, Report, Running, StartError};
 use fastpath_net::EdgeId;
@@ -46,7 +46,7 @@ pub enum InterposeError {
         interface: String,
         /// The step.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The engine did not start.

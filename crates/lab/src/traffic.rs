@@ -92,7 +92,7 @@ pub enum TrafficError {
         traffic: String,
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

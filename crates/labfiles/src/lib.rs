@@ -36,7 +36,7 @@ mod yaml;
 use fastpath_spec::{Built, Description, Files, Mistakes, NetworkSpec, Warning, resolve_into};
 use fastpath_text::mistake::{Checked, Remarks};
 
-/// How a file is read.
+/// The settings of a reader.
 #[derive(Clone, Copy)]
 pub struct Options<'o> {
     /// Returns the text of a file that the file names.

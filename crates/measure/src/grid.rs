@@ -2,7 +2,7 @@
 //! links, bursts and flows.
 //!
 //! ```text
-//!  PipelineGrid ─▶ points ─▶ passes over all points ─▶ medians (`passes.rs`) ─▶ a Record per point
+//!  PipelineGrid ─▶ points ─▶ passes over all points ─▶ medians (`passes.rs`) ─▶ a Measurement per point
 //!                                └─ last pass: search for the rate without loss (`rate.rs`)
 //! ```
 
@@ -14,7 +14,7 @@ use crate::{
     netcope_throughput, switched, switched_over, switched_throughput, typical, weigh,
 };
 use fastpath_model::fcs::{self, Fcs};
-use fastpath_report::{Record, Tool, fields};
+use fastpath_record::{Measurement, Tool, fields};
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub enum PipelineProgram {
 /// A grid of measurements: every combination of the lists is a point.
 #[derive(Clone, Debug)]
 pub struct PipelineGrid {
-    /// What the device does.
+    /// The program that is measured.
     pub program: PipelineProgram,
     /// Frame lengths in bytes, without FCS.
     pub sizes: Vec<u32>,
@@ -108,7 +108,7 @@ impl PipelineGrid {
     ///
     /// # Errors
     /// [`GridError::Argument`] before anything is measured; the others while measuring.
-    pub fn measure(&self, tool: &Tool, progress: Progress<'_>) -> Result<Vec<Record>, GridError> {
+    pub fn measure(&self, tool: &Tool, progress: Progress<'_>) -> Result<Vec<Measurement>, GridError> {
         self.check()?;
         let points = self.points();
         let most = self.links.iter().max().map_or(1, |&links| links as usize);
@@ -143,7 +143,7 @@ impl PipelineGrid {
         let record = |((parameters, mut results), rates): ((_, Results), Option<Value>)| {
             results.extend(rates.map(|rates| ("throughput".to_owned(), rates)));
             let (kind, provenance) = ("pipeline".to_owned(), provenance.clone());
-            Record { kind, provenance, parameters, results, platform: None }
+            Measurement { kind, provenance, parameters, results, platform: None }
         };
         Ok(parameters.into_iter().zip(typical(found)).zip(rates).map(record).collect())
     }

@@ -106,7 +106,7 @@ pub enum AssignError {
         what: &'static str,
         /// Its value.
         value: f64,
-        /// What it must be.
+        /// The range in which the value must be.
         range: &'static str,
     },
     /// A task larger than an engine.

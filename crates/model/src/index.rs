@@ -31,7 +31,7 @@ pub enum Variant {
     Tuned,
     /// M = 400, N = 1 µs: as in SCION's benchmark program.
     Program,
-    /// Both given.
+    /// M and N are given.
     Given {
         /// M, without unit.
         m: f64,

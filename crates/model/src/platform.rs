@@ -75,7 +75,7 @@ pub enum PlatformError {
     /// A column is missing under all its names.
     #[error("no column for {what} (have: {have}): name it one of {names}")]
     NoColumn {
-        /// What it would hold.
+        /// The contents that the missing column would have.
         what: &'static str,
         /// The columns of the table.
         have: String,

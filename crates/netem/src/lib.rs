@@ -161,7 +161,7 @@ pub enum ArgumentError {
     BadValue {
         /// The keyword before it.
         word: &'static str,
-        /// What was written.
+        /// The text of the argument.
         text: String,
         /// The expected kind of value.
         wanted: &'static str,
@@ -191,7 +191,7 @@ pub enum ArgumentError {
         "distribution {name}: {why}: write uniform, normal, pareto, paretonormal, or the name of a table"
     )]
     BadTable {
-        /// What was written.
+        /// The text of the argument.
         name: String,
         /// What is wrong with it.
         why: String,

@@ -320,7 +320,7 @@ pub enum PortError {
     Capture {
         /// The port.
         name: String,
-        /// Where and how.
+        /// The place and the kind of the damage.
         source: ReadError,
     },
     /// A system call failed in a way that no retry mends.
@@ -328,7 +328,7 @@ pub enum PortError {
     System {
         /// The port.
         name: String,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
         /// What it said.
         source: io::Error,
@@ -385,7 +385,7 @@ pub enum OpenError {
     Capture {
         /// The port.
         name: String,
-        /// Where and how.
+        /// The place and the kind of the damage.
         source: ReadError,
     },
     /// AF_XDP does not carry frames of this length.
@@ -403,7 +403,7 @@ pub enum OpenError {
     System {
         /// The port.
         name: String,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
         /// What it said.
         source: io::Error,

@@ -26,13 +26,16 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("Error", module.py().get_type::<failure::Error>())?;
+    module.add("TOP", network::top())?;
     module.add_class::<capture::CaptureFile>()?;
     module.add_class::<switch::FlowTables>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::SweepTable>()?;
+    module.add_function(wrap_pyfunction!(network::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(network::check, module)?)?;
     module.add_function(wrap_pyfunction!(network::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(network::draw, module)?)?;
+    module.add_function(wrap_pyfunction!(network::to_toml, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::shipped, module)?)?;

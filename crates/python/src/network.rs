@@ -1,7 +1,7 @@
 //! Descriptions of networks: the canonical form (JSON) in, mistakes with their places out.
 
 use crate::failure::{argument, raise};
-use fastpath::spec::{Checked, NetworkSpec, Topology, check_json};
+use fastpath::spec::{Checked, Description, Mistake, NO_FILES, NetworkSpec, TOP, Topology, check_json};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::fs;
@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 /// A mistake: line, column, what is wrong, what to write.
 type MistakeRow = (usize, usize, String, String);
+/// A mistake: place, what is wrong, what to write.
+type PlacedMistake = (String, String, String);
 /// A warning: line, column, what.
 type WarningRow = (usize, usize, String);
 
@@ -33,33 +35,53 @@ impl NamedFiles {
 
     /// Returns the topology of a description without mistakes.
     pub(crate) fn topology(&self, description: &str) -> PyResult<Topology> {
-        let (spec, _) = self.check(description).into_result().map_err(|mistakes| {
-            argument(mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-        })?;
+        let checked = self.check(description).into_result();
+        let (spec, _) = checked.map_err(|mistakes| argument(lines(&mistakes)))?;
         Ok(spec.topology)
     }
 }
 
-/// Checks a description. Returns the resolved one in the canonical form, or None; mistakes; and
-/// warnings.
+/// Checks a description. Returns the resolved one in the canonical form (empty with mistakes);
+/// mistakes; and warnings.
 #[pyfunction]
-pub(crate) fn check(
-    description: &str,
-    files: NamedFiles,
-) -> (Option<String>, Vec<MistakeRow>, Vec<WarningRow>) {
+pub(crate) fn check(description: &str, files: NamedFiles) -> (String, Vec<MistakeRow>, Vec<WarningRow>) {
     let Checked { value, mistakes, warnings } = files.check(description);
-    let canonical = value.map(|spec| canonical(&spec));
-    let mistakes = mistakes.into_iter().map(|m| (m.line, m.column, m.what, m.instead)).collect();
+    let resolved = value.map(|spec| resolved(&spec)).unwrap_or_default();
     let warnings = warnings.into_iter().map(|w| (w.line, w.column, w.what)).collect();
-    (canonical, mistakes, warnings)
+    (resolved, mistakes.into_iter().map(row).collect(), warnings)
 }
 
-/// Reads a spec file of any format. Returns it in the canonical form, with warnings.
+/// Reads a spec file of any format. Returns the resolved description in the canonical form, or
+/// None; mistakes with their places; and warnings.
 #[pyfunction]
-pub(crate) fn check_file(path: PathBuf) -> PyResult<(String, Vec<String>)> {
-    let loaded = fastpath::load(&path).map_err(raise)?;
-    let warnings = loaded.warnings.iter().map(|warning| fastpath::at(&path, warning)).collect();
-    Ok((canonical(&loaded.spec), warnings))
+pub(crate) fn check_file(path: PathBuf) -> PyResult<(Option<String>, Vec<PlacedMistake>, Vec<String>)> {
+    let Checked { value, mistakes, warnings } = fastpath::check(&path).map_err(raise)?;
+    let placed = |m: Mistake| (format!("{}:{}:{}", path.display(), m.line, m.column), m.what, m.instead);
+    let warnings = warnings.iter().map(|warning| fastpath::at(&path, warning)).collect();
+    Ok((value.map(|spec| resolved(&spec)), mistakes.into_iter().map(placed).collect(), warnings))
+}
+
+/// Reads a description without resolving it. Returns it in the canonical form (empty with
+/// mistakes), and mistakes.
+#[pyfunction]
+pub(crate) fn canonical(description: &str, files: NamedFiles) -> (String, Vec<MistakeRow>) {
+    match Description::from_json(description, &|name| files.read(name)) {
+        Ok(description) => (description.to_json().to_string(), Vec::new()),
+        Err(mistakes) => (String::new(), mistakes.into_iter().map(row).collect()),
+    }
+}
+
+/// Returns a description in the canonical form as the text of a spec file.
+#[pyfunction]
+pub(crate) fn to_toml(description: &str) -> PyResult<String> {
+    let read = Description::from_json(description, NO_FILES);
+    Ok(read.map_err(|mistakes| argument(lines(&mistakes)))?.to_toml())
+}
+
+/// Returns the keys at the top of a description; whether each has a list, and whether the canonical
+/// form always has it.
+pub(crate) fn top() -> Vec<(&'static str, bool, bool)> {
+    TOP.iter().map(|top| (top.key, top.is_list(), top.is_always_written())).collect()
 }
 
 /// Draws a topology as SVG.
@@ -69,7 +91,15 @@ pub(crate) fn draw(description: &str, files: NamedFiles, title: &str) -> PyResul
     Ok(fastpath::picture::picture(&topology, title).draw().svg())
 }
 
-fn canonical(spec: &NetworkSpec) -> String {
+fn row(mistake: Mistake) -> MistakeRow {
+    (mistake.line, mistake.column, mistake.what, mistake.instead)
+}
+
+fn lines(mistakes: &[Mistake]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn resolved(spec: &NetworkSpec) -> String {
     let mut description = fastpath::spec::describe(&spec.topology);
     description.engine = spec.engine.clone();
     description.to_json().to_string()

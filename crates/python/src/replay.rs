@@ -5,6 +5,7 @@ use crate::network::NamedFiles;
 use fastpath::Replay;
 use fastpath::net::FrameAccounting;
 use fastpath::replay::{FrameLengths, FramesAt, TimeColumns};
+use fastpath::units::Duration;
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -29,6 +30,8 @@ pub(crate) struct Options {
     outputs: Vec<String>,
     packet_log: Option<PathBuf>,
     seed: Option<u64>,
+    /// The time of the run from which nothing enters.
+    until: Option<String>,
 }
 
 /// Replays captures and frames through a network.
@@ -55,6 +58,9 @@ pub(crate) fn replay<'py>(
     if let Some(seed) = options.seed {
         replay = replay.seed(seed);
     }
+    let until = options.until.as_deref().map(str::parse::<Duration>).transpose();
+    let until = until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
+    replay = replay.until(until);
     let arrays = frames.iter().map(frames_at).collect::<PyResult<Vec<FramesAt>>>()?;
     let (summary, columns) = without_lock(py, |signals| {
         let mut go_on = |read: fastpath::replay::BytesRead| {
@@ -78,6 +84,8 @@ pub(crate) fn replay<'py>(
     out.set_item("input", input.into_pyarray(py))?;
     out.set_item("edge", edge.into_pyarray(py))?;
     out.set_item("length", len.into_pyarray(py))?;
+    let traffic = serde_json::to_string(&summary.traffic).expect("reports are plain data");
+    out.set_item("traffic", traffic)?;
     out.set_item("hosts", hosts)?;
     out.set_item("edges", edges)?;
     out.set_item("seed", summary.seed)?;

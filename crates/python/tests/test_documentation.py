@@ -18,3 +18,11 @@ def test_blocks_run_in_their_order(page: str) -> None:
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, page, "exec"), names)
+
+
+def test_what_the_guide_says_of_specs_runs() -> None:
+    text = next((ROOT / "docs").rglob("python.md")).read_text()
+    [block] = re.findall(r"^## Everything else of a spec\n\n```python\n(.*?)^```$", text, re.S | re.M)
+    names: dict[str, object] = {}
+    exec(compile(block, "python.md", "exec"), names)
+    assert len(names["out"]) > 0  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ pub enum CaseError {
         /// The names of the shipped ones.
         known: String,
     },
-    /// Not a seed.
+    /// The text is not a seed.
     #[error("seed {0:?} is not a whole number")]
     Seed(String),
     /// A value cannot be set.

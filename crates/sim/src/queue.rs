@@ -5,7 +5,7 @@ use crate::stats::TimeWeighted;
 use fastpath_units::Time;
 use std::collections::VecDeque;
 
-/// What a full queue does.
+/// The behaviour of a full queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Full {
     /// The packet is dropped and counted.

@@ -95,7 +95,7 @@ pub struct Sweep {
 /// Why a sweep cannot be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SweepError {
-    /// Not an axis.
+    /// The text is not an axis.
     #[error(
         "axis {0:?}: write NAME=A,B,C or NAME=LOW..HIGH or NAME=LOW..HIGH/COUNT; write the unit after the number"
     )]

@@ -8,12 +8,12 @@
 use crate::description::GroupDescription;
 use crate::fields::Fields;
 use crate::mistake::Remarks;
-use crate::schema_parts;
+use crate::schema_parts::{self, reference};
 use crate::topology::Start;
 use crate::tree::Tree;
 use crate::write::text;
 use fastpath_units::{Duration, Time};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// Reads the table of a group.
 pub(crate) fn read(name: String, mut fields: Fields, remarks: &mut Remarks) -> GroupDescription {
@@ -44,12 +44,9 @@ pub(crate) fn write(group: &GroupDescription) -> Value {
     json!({ "name": group.name, "start": start })
 }
 
-/// The schema of a group's keys, except its name.
-pub(crate) fn properties() -> Value {
-    json!({
-        "start": schema_parts::described(
-            "When the traces of the links start: a time of the run, \"first-packet\" or \"command\".",
-            json!({ "anyOf": [{ "enum": ["first-packet", "command"] }, schema_parts::reference("duration")] }),
-        ),
-    })
+/// The schemas of a group's keys, except its name.
+pub(crate) fn properties() -> Map<String, Value> {
+    let start = json!({ "anyOf": [{ "enum": ["first-packet", "command"] }, reference("duration")] });
+    let what = "When the traces of the links start: a time of the run, \"first-packet\" or \"command\".";
+    schema_parts::properties([("start", what, start)])
 }

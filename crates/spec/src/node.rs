@@ -66,6 +66,18 @@ pub(crate) const KINDS: [(&str, NodeRole); 6] = [
     ("openflow", NodeRole::OpenFlow),
 ];
 
+/// What a kind of nodes is, for the schema.
+pub(crate) fn what(kind: NodeRole) -> &'static str {
+    match kind {
+        NodeRole::Host => "Hosts by name: frames enter and leave the network here.",
+        NodeRole::Router => "Routers by name: they forward IP packets.",
+        NodeRole::Nat => "NATs by name: they forward IP packets and translate addresses.",
+        NodeRole::Uplink => "Uplinks by name: they join a lab to the network of its machine.",
+        NodeRole::Switch => "Switches by name: they forward frames by learned addresses.",
+        NodeRole::OpenFlow => "Switches by name that forward frames by OpenFlow tables.",
+    }
+}
+
 /// Reads the table of a node.
 pub(crate) fn read(
     kind: NodeRole,

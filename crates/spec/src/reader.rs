@@ -48,18 +48,19 @@
 //! packets of 1500 bytes if that is more; a warning says so.
 
 use crate::description::{Description, NodeRole};
-use crate::engine_settings::{self, EngineSettings};
+use crate::engine_settings::EngineSettings;
 use crate::fields::{Field, Fields};
 use crate::files::{Files, NO_FILES};
+use crate::keys::{Part, Reading, TOP, TopKey};
 use crate::mistake::{Checked, Mistakes, Remarks, Warning, several};
 use crate::path::{PathStep, SpecPath};
 use crate::resolve::resolve_as_read;
-use crate::topology::{Family, Routing, Topology};
+use crate::topology::Topology;
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
-use crate::{document, event, group, json, link, node, pipe, traffic};
+use crate::{document, json, node, pipe};
 use fastpath_link::Change;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A description that was read and resolved.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -155,9 +156,24 @@ pub fn resolve_into(
 /// Reads a description in the canonical form without resolving it.
 pub(crate) fn description_of_json(text: &str, files: &Files) -> Result<Description, Mistakes> {
     let mut remarks = Remarks::new(text);
-    let Some(document) = parse_json(text, &mut remarks) else { return Err(remarks.finish().unwrap_err()) };
-    let (description, _) = read_table(&document, files, &mut remarks);
-    remarks.finish().map(|_| description)
+    let document = parse_json(text, &mut remarks);
+    description_of(document, remarks, files)
+}
+
+/// Reads a spec file (TOML) without resolving it.
+pub(crate) fn description_of_toml(text: &str, files: &Files) -> Result<Description, Mistakes> {
+    let mut remarks = Remarks::new(text);
+    let document = parse_toml(text, &mut remarks);
+    description_of(document, remarks, files)
+}
+
+fn description_of(
+    document: Option<TreeTable>,
+    mut remarks: Remarks,
+    files: &Files,
+) -> Result<Description, Mistakes> {
+    let description = document.map(|document| read_table(&document, files, &mut remarks).0);
+    remarks.finish().map(|_| description.unwrap_or_default())
 }
 
 fn parse_toml<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>> {
@@ -179,28 +195,20 @@ fn parse_json<'t>(text: &'t str, remarks: &mut Remarks) -> Option<TreeTable<'t>>
     }
 }
 
-/// Where the elements of the lists of a description stand in a text.
+/// Where the elements of the lists of a description stand in a text, by the key of the list.
 #[derive(Default)]
-struct Places<'d> {
-    nodes: Vec<(usize, &'d TreeTable<'d>)>,
-    links: Vec<(usize, &'d TreeTable<'d>)>,
-    events: Vec<(usize, &'d TreeTable<'d>)>,
-    traffic: Vec<(usize, &'d TreeTable<'d>)>,
-    groups: Vec<(usize, &'d TreeTable<'d>)>,
-}
+struct Places<'d>(BTreeMap<&'static str, Vec<(usize, &'d TreeTable<'d>)>>);
 
-impl Places<'_> {
+impl<'d> Places<'d> {
+    fn add(&mut self, list: &'static str, fields: &Fields<'d>, at: usize) {
+        self.0.entry(list).or_default().push((at, fields.source()));
+    }
+
     /// The byte offset of what stands at `path`, or of the innermost value around it.
     fn offset(&self, path: &SpecPath) -> usize {
         let [PathStep::Key(list), PathStep::Index(index), rest @ ..] = path.steps() else { return 0 };
-        let elements = match list.as_str() {
-            "nodes" => &self.nodes,
-            "links" => &self.links,
-            "events" => &self.events,
-            "traffic" => &self.traffic,
-            _ => &self.groups,
-        };
-        let Some(&(mut at, table)) = elements.get(*index) else { return 0 };
+        let elements = self.0.get(list.as_str());
+        let Some(&(mut at, table)) = elements.and_then(|elements| elements.get(*index)) else { return 0 };
         let mut table = Some(table);
         let mut list: Option<&[Placed]> = None;
         for step in rest {
@@ -253,45 +261,49 @@ fn read_table<'d>(
     remarks: &mut Remarks,
 ) -> (Description, Places<'d>) {
     let is_canonical = document.get("nodes").is_some_and(|nodes| matches!(nodes.value, Tree::Array(_)));
-    let mut description = Description::default();
     let mut places = Places::default();
     let mut top = Fields::new("the spec", 0, document);
-    description.seed = top.get("seed").and_then(|field| field.whole(0..=u64::MAX, remarks));
-    let family = top.get("family").and_then(|field| field.word("a family", &Family::WORDS, remarks));
-    description.family = family.map(|index| Family::ALL[index]);
-    let routes = top.get("routes").and_then(|field| field.word("a kind of routes", &Routing::WORDS, remarks));
-    description.routing.is_dynamic = routes == Some(1);
-    description.routing.is_multipath =
-        top.get("ecmp").and_then(|field| field.switch(remarks)).unwrap_or_default();
-    if let Some(table) = top.get("engine").and_then(|field| field.table("[engine]", "{ }", remarks)) {
-        description.engine = engine_settings::read(table, remarks);
+    let description = Description::default();
+    let mut reading = Reading { description, names: BTreeSet::new(), files, remarks };
+    for TopKey { key, part, .. } in &TOP {
+        match part {
+            Part::Value(read) => top.get(key).iter().for_each(|field| read(field, &mut reading)),
+            Part::Table(read) => {
+                let table =
+                    top.get(key).and_then(|field| field.table(format!("[{key}]"), "{ }", reading.remarks));
+                if let Some(fields) = table {
+                    read(fields, &mut reading);
+                }
+            }
+            Part::Nodes => {
+                let read = if is_canonical { canonical_nodes } else { nodes_by_kind };
+                for (at, kind, name, fields) in read(&mut top, reading.remarks) {
+                    places.add(key, &fields, at);
+                    reading.names.insert(name.clone());
+                    reading.description.nodes.push(node::read(kind, name, fields, reading.remarks));
+                }
+            }
+            Part::Named(word, read) => {
+                let tables = match is_canonical {
+                    true => named_elements(&mut top, (*key, *word), reading.remarks),
+                    false => tables_by_name(&mut top, word, reading.remarks),
+                };
+                for (at, name, fields) in tables {
+                    places.add(key, &fields, at);
+                    read(name, fields, &mut reading);
+                }
+            }
+            Part::List(word, read) => {
+                let given = if is_canonical { key } else { word };
+                for fields in tables(top.get(given), given, reading.remarks) {
+                    places.add(key, &fields, fields.at);
+                    read(fields, &mut reading);
+                }
+            }
+        }
     }
-    let read_nodes = if is_canonical { canonical_nodes } else { nodes_by_kind };
-    for (at, kind, name, fields) in read_nodes(&mut top, remarks) {
-        places.nodes.push((at, fields.source()));
-        description.nodes.push(node::read(kind, name, fields, remarks));
-    }
-    let read_groups = if is_canonical { canonical_groups } else { groups_by_name };
-    for (at, name, fields) in read_groups(&mut top, remarks) {
-        places.groups.push((at, fields.source()));
-        description.groups.push(group::read(name, fields, remarks));
-    }
-    let names: BTreeSet<&str> = description.nodes.iter().map(|node| node.name.as_str()).collect();
-    let [links, events] = if is_canonical { ["links", "events"] } else { ["link", "event"] };
-    for fields in tables(top.get(links), links, remarks) {
-        places.links.push((fields.at, fields.source()));
-        description.links.push(link::read(fields, |name| names.contains(name), files, remarks));
-    }
-    for fields in tables(top.get(events), events, remarks) {
-        places.events.push((fields.at, fields.source()));
-        description.events.push(event::read(fields, files, remarks));
-    }
-    for fields in tables(top.get("traffic"), "traffic", remarks) {
-        places.traffic.push((fields.at, fields.source()));
-        description.traffic.push(traffic::read(fields, remarks));
-    }
-    top.finish(remarks);
-    (description, places)
+    top.finish(reading.remarks);
+    (reading.description, places)
 }
 
 type NodeTable<'d> = (usize, NodeRole, String, Fields<'d>);
@@ -349,30 +361,34 @@ fn canonical_nodes<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<NodeT
     found
 }
 
-type GroupTable<'d> = (usize, String, Fields<'d>);
+type NamedTable<'d> = (usize, String, Fields<'d>);
 
-/// The groups of a file as an author writes it: `[group.cell]`.
-fn groups_by_name<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<GroupTable<'d>> {
-    let field = top.get("group");
-    let Some(mut tables) = field.and_then(|field| field.table("group", "{ }", remarks)) else {
+/// The tables of a file as an author writes it: `[group.cell]`.
+fn tables_by_name<'d>(top: &mut Fields<'d>, word: &str, remarks: &mut Remarks) -> Vec<NamedTable<'d>> {
+    let field = top.get(word);
+    let Some(mut tables) = field.and_then(|field| field.table(word, "{ }", remarks)) else {
         return Vec::new();
     };
     let mut found = Vec::new();
     for (at, field) in tables.all() {
         let name = field.key.clone();
-        if let Some(fields) = field.table(format!("group {name}"), "{ start = \"10s\" }", remarks) {
+        if let Some(fields) = field.table(format!("{word} {name}"), "{ start = \"10s\" }", remarks) {
             found.push((at, name, fields));
         }
     }
     found
 }
 
-/// The groups of the canonical form.
-fn canonical_groups<'d>(top: &mut Fields<'d>, remarks: &mut Remarks) -> Vec<GroupTable<'d>> {
+/// The named tables of a list of the canonical form.
+fn named_elements<'d>(
+    top: &mut Fields<'d>,
+    (key, word): (&str, &str),
+    remarks: &mut Remarks,
+) -> Vec<NamedTable<'d>> {
     let mut found = Vec::new();
-    for mut fields in tables(top.get("groups"), "groups", remarks) {
+    for mut fields in tables(top.get(key), key, remarks) {
         if let Some(name) = name_of(&mut fields, remarks) {
-            fields.what = format!("group {name}");
+            fields.what = format!("{word} {name}");
             found.push((fields.at, name, fields));
         }
     }
@@ -478,7 +494,3 @@ fn change_of(document: &TreeTable, mut remarks: Remarks) -> Result<Change, Mista
     }
     remarks.finish().map(|_| change)
 }
-
-#[cfg(test)]
-#[path = "tests.rs"]
-mod tests;

@@ -1,10 +1,9 @@
 //! The JSON Schema (draft 2020-12) of descriptions, made of the parts that stand next to the
 //! readers. It is committed as `docs/schema/topology.json`.
 
-use crate::description::NodeRole;
+use crate::keys::{Part, TOP, TopKey};
 use crate::schema_parts::{properties, reference, table};
-use crate::topology::{Family, Routing};
-use crate::{engine_settings, event, group, link, node, pipe, traffic};
+use crate::{engine_settings, event, link, node, pipe, traffic};
 use serde_json::{Map, Value, json};
 
 /// Where the schema is published.
@@ -40,67 +39,44 @@ pub fn json_schema() -> Value {
 /// The file as an author writes it: `[host.a]`, `[[link]]`, `a_to_b`.
 fn file() -> Value {
     let by_name = |schema: Value| json!({ "type": "object", "additionalProperties": schema });
-    let list = |name: &str| json!({ "type": "array", "items": reference(name) });
-    let mut all = properties([
-        ("seed", "The seed of all random choices.", seed()),
-        ("family", "The only family of IP addresses; by default both are assigned.", family()),
-        ("routes", ROUTES, json!({ "enum": Routing::WORDS })),
-        ("ecmp", ECMP, json!({ "type": "boolean" })),
-        ("engine", "The settings of a run in real time.", reference("engine")),
-        ("link", "Links between nodes.", list("link")),
-        ("event", "Changes at times of the run.", list("event")),
-        ("traffic", "What hosts send to each other without programs.", list("traffic")),
-        ("group", "Links whose traces start together, by name.", by_name(table(group_properties(), &[]))),
-    ]);
-    let what = |kind: NodeRole| match kind {
-        NodeRole::Host => "Hosts by name: frames enter and leave the network here.",
-        NodeRole::Router => "Routers by name: they forward IP packets.",
-        NodeRole::Nat => "NATs by name: they forward IP packets and translate addresses.",
-        NodeRole::Uplink => "Uplinks by name: they join a lab to the network of its machine.",
-        NodeRole::Switch => "Switches by name: they forward frames by learned addresses.",
-        NodeRole::OpenFlow => "Switches by name that forward frames by OpenFlow tables.",
-    };
-    all.extend(properties(node::KINDS.map(|(key, kind)| (key, what(kind), by_name(reference(key))))));
+    let mut all = Map::new();
+    for TopKey { key, what, part, schema, .. } in &TOP {
+        match part {
+            Part::Value(_) | Part::Table(_) => all.extend(properties([(*key, *what, schema())])),
+            Part::Nodes => all.extend(properties(
+                node::KINDS.map(|(key, kind)| (key, node::what(kind), by_name(reference(key)))),
+            )),
+            Part::Named(word, _) => {
+                let what = format!("{}, by name.", what.trim_end_matches('.'));
+                all.extend(properties([(*word, what.as_str(), by_name(schema()))]));
+            }
+            Part::List(word, _) => all.extend(properties([(*word, *what, list(schema()))])),
+        }
+    }
     table(all, &[])
 }
 
-const ROUTES: &str =
-    "Dynamic: the engine's routers avoid links that are down, from the instant of the change.";
-const ECMP: &str = "The engine's routers spread flows over all shortest paths.";
-
 /// The canonical form: lists of nodes, links, events and groups.
 fn canonical() -> Value {
-    let list = |schema: Value| json!({ "type": "array", "items": schema });
-    let mut group = group_properties();
-    group.insert("name".to_owned(), reference("name"));
-    let all = properties([
-        ("seed", "The seed of all random choices.", seed()),
-        ("family", "The only family of IP addresses; by default both are assigned.", family()),
-        ("routes", ROUTES, json!({ "enum": Routing::WORDS })),
-        ("ecmp", ECMP, json!({ "type": "boolean" })),
-        ("engine", "The settings of a run in real time.", reference("engine")),
-        ("nodes", "Hosts, routers and switches.", list(reference("node"))),
-        ("links", "Links between nodes.", list(reference("link"))),
-        ("events", "Changes at times of the run.", list(reference("event"))),
-        ("traffic", "What hosts send to each other without programs.", list(reference("traffic"))),
-        ("groups", "Links whose traces start together.", list(table(group, &["name"]))),
-    ]);
+    let mut all = Map::new();
+    for TopKey { key, what, part, schema, .. } in &TOP {
+        let schema = match part {
+            Part::Value(_) | Part::Table(_) => schema(),
+            Part::Nodes | Part::List(..) => list(schema()),
+            Part::Named(..) => {
+                let mut element = schema();
+                element["properties"]["name"] = reference("name");
+                element["required"] = json!(["name"]);
+                list(element)
+            }
+        };
+        all.extend(properties([(*key, *what, schema)]));
+    }
     table(all, &["nodes"])
 }
 
-fn family() -> Value {
-    json!({ "enum": Family::WORDS })
-}
-
-fn seed() -> Value {
-    json!({ "type": "integer", "minimum": 0 })
-}
-
-fn group_properties() -> Map<String, Value> {
-    match group::properties() {
-        Value::Object(properties) => properties,
-        _ => Map::new(),
-    }
+fn list(schema: Value) -> Value {
+    json!({ "type": "array", "items": schema })
 }
 
 fn quantities(define: &mut dyn FnMut(&str, Value)) {

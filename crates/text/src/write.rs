@@ -8,17 +8,21 @@ use std::fmt::Display;
 pub fn inline(value: &Value) -> String {
     match value {
         Value::Object(table) => {
-            let bare = |key: &str| key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-            let key = |key: &String| match bare(key) && !key.is_empty() {
-                true => key.clone(),
-                false => json!(key).to_string(),
-            };
             let entries = table.iter().map(|(name, value)| format!("{} = {}", key(name), inline(value)));
             format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
         }
         Value::Array(list) => format!("[{}]", list.iter().map(inline).collect::<Vec<_>>().join(", ")),
+        // TOML has no DEL in a text; JSON has.
+        Value::String(text) => json!(text).to_string().replace('\u{7f}', "\\u007F"),
         other => other.to_string(),
     }
+}
+
+/// Returns a key of TOML, in quotes where it needs them.
+pub fn key(name: &str) -> String {
+    let is_bare = !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if is_bare { name.to_owned() } else { inline(&json!(name)) }
 }
 
 /// Returns a quantity as text.

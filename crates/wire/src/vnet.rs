@@ -26,7 +26,7 @@ pub struct PartialChecksum {
     pub offset: u16,
 }
 
-/// How a super-packet is segmented.
+/// The rule by which a super-packet is segmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gso {
     /// The protocols of the super-packet.

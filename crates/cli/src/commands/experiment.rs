@@ -71,7 +71,7 @@ impl Experiment {
         bar.finish_and_clear();
         let findings = findings?;
         if let Some(path) = &self.junit {
-            std::fs::write(path, experiment::junit(&plan, &findings))?;
+            std::fs::write(path, experiment::tests(&plan, &findings).xml())?;
         }
         let mut out = io::stdout().lock();
         if self.json {

@@ -9,8 +9,8 @@ use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
-use fastpath::record::Recorder;
-use fastpath::run_record::{junit, with_origin};
+use fastpath::Recorder;
+use fastpath::origin::{tests, with_origin};
 use fastpath_audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
@@ -216,7 +216,7 @@ impl Run {
             let found = audit_with_progress(&lab, &stop)?;
             if let Some(file) = &self.junit {
                 let at = || format!("{}: cannot write the audit", file.display());
-                std::fs::write(file, junit(&found)).with_context(at)?;
+                std::fs::write(file, tests(&found).xml()).with_context(at)?;
             }
             self.print(&found)?;
             answer = if found.verdict == AuditVerdict::Pass { Answer::Yes } else { Answer::No };

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 /// Make a report (HTML, Markdown, SVG or PNG) from records.
 ///
-/// The input is records, directories of `lab run --record`, or the --json output of `model` and
-/// `evaluate`. Several runs are drawn in the same charts. An HTML report is one file that loads no
-/// other.
+/// The input is records of measurements, directories of runs (`lab run --record`, or `runs/0000` of
+/// an experiment), or the --json output of `model` and `evaluate`. Several runs are drawn in the
+/// same charts. An HTML report is one file that loads no other.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
     /// Records of `fastpath measure` or `fastpath lab run --record`, or the --json output of

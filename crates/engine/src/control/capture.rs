@@ -119,7 +119,7 @@ impl RunClock {
     }
 }
 
-/// What a capture waits for.
+/// The events that a capture waits for.
 enum Happened {
     Chunk(Option<CaptureChunk>),
     Tick,

@@ -12,7 +12,7 @@ use fastpath_measure::{
     Between, EXTRAS, Effort, Host, OperationCost, Progress, Rules, Slowdown, SwitchCost, SwitchQuestion,
     UnitLatency, Watch,
 };
-use fastpath_report::{Record, Tool, fields};
+use fastpath_record::{Measurement, Tool, fields};
 use fastpath_sim::classic::{RunCounts, mm1, pipe32};
 use fastpath_sim::experiment::t_f;
 use fastpath_units::Duration;
@@ -34,7 +34,7 @@ pub struct Recorded<T> {
     /// The results.
     pub found: T,
     /// The record.
-    pub record: Record,
+    pub record: Measurement,
 }
 
 /// The ports between the units of a latency measurement.
@@ -110,7 +110,7 @@ pub fn host(
         ("slowdown".to_owned(), json!(slowdown.factor())),
     ]);
     let (kind, results) = ("host".to_owned(), fields(&found));
-    let record = Record { kind, provenance, parameters, results, platform: Some(platform) };
+    let record = Measurement { kind, provenance, parameters, results, platform: Some(platform) };
     Ok(Recorded { found, record })
 }
 
@@ -145,7 +145,7 @@ pub fn latency(
     // No random choice is made: the seed is 0.
     let provenance = watch.provenance(tool, 0, u64::from(packets));
     let (kind, results) = ("latency".to_owned(), fields(&found));
-    Ok(Recorded { record: Record { kind, provenance, parameters, results, platform: None }, found })
+    Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
 }
 
 /// Measures what each operation on a packet costs, in the order of [`EXTRAS`].
@@ -159,7 +159,7 @@ pub fn operations(packets: u64, tool: &Tool, progress: Progress<'_>) -> Result<V
         let parameters = Map::from_iter([("operation".to_owned(), json!(extra))]);
         let (provenance, results) = (watch.provenance(tool, 0, packets), fields(&found));
         let record =
-            Record { kind: "operations".to_owned(), provenance, parameters, results, platform: None };
+            Measurement { kind: "operations".to_owned(), provenance, parameters, results, platform: None };
         Ok(Recorded { found, record })
     };
     EXTRAS.into_iter().map(one).collect()
@@ -187,7 +187,7 @@ pub fn switch(
         ("frame_bytes".to_owned(), json!(64)),
     ]);
     let (kind, results) = ("switch".to_owned(), fields(&found));
-    Ok(Recorded { record: Record { kind, provenance, parameters, results, platform: None }, found })
+    Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
 }
 
 /// Measures the events per second of the simulator's kernel on a textbook model. Without
@@ -220,7 +220,7 @@ pub fn events(
         Map::from_iter([("model".to_owned(), json!(model.name())), ("seed".to_owned(), json!(seed))]);
     let provenance = watch.provenance(tool, seed, found.counts.events);
     let (kind, results) = ("events".to_owned(), found.results());
-    Recorded { record: Record { kind, provenance, parameters, results, platform: None }, found }
+    Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found }
 }
 
 impl TextbookModel {

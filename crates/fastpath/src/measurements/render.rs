@@ -4,8 +4,8 @@ use super::{EventRate, LatencyQuestion, Recorded, latency, operations, text};
 use crate::error::Result;
 use crate::output::{Render, json_line};
 use fastpath_measure::{Host, LATENCY_SIZES, OperationCost, Progress, SwitchCost, UnitLatency};
+use fastpath_record::{Measurement, Optimised, Tool};
 use fastpath_report::text as print;
-use fastpath_report::{Optimised, Record, Tool};
 use serde_json::Value;
 use std::io::{self, Write};
 
@@ -15,7 +15,7 @@ const NOISY_PCT: f64 = 2.0;
 /// A measurement with its records.
 pub trait Measured: Render {
     /// Returns the records to append to files.
-    fn records(&self) -> Vec<&Record>;
+    fn records(&self) -> Vec<&Measurement>;
 
     /// Returns what limits the validity of the results.
     fn notes(&self) -> Vec<String> {
@@ -27,7 +27,7 @@ impl<T> Measured for Recorded<T>
 where
     Recorded<T>: Render,
 {
-    fn records(&self) -> Vec<&Record> {
+    fn records(&self) -> Vec<&Measurement> {
         vec![&self.record]
     }
 }
@@ -68,7 +68,7 @@ impl Render for Recorded<EventRate> {
 }
 
 /// The records of the points of a measured pipeline.
-pub struct PipelinePoints(pub Vec<Record>);
+pub struct PipelinePoints(pub Vec<Measurement>);
 
 impl Render for PipelinePoints {
     fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
@@ -81,13 +81,14 @@ impl Render for PipelinePoints {
 }
 
 impl Measured for PipelinePoints {
-    fn records(&self) -> Vec<&Record> {
+    fn records(&self) -> Vec<&Measurement> {
         self.0.iter().collect()
     }
 
     fn notes(&self) -> Vec<String> {
         let mut notes = self.0.first().map(validity).unwrap_or_default();
-        let is_noisy = |r: &&Record| r.results.get("spread_pct").and_then(Value::as_f64) > Some(NOISY_PCT);
+        let is_noisy =
+            |r: &&Measurement| r.results.get("spread_pct").and_then(Value::as_f64) > Some(NOISY_PCT);
         let noisy = self.0.iter().filter(is_noisy).count();
         if noisy > 0 {
             notes.push(format!(
@@ -140,7 +141,7 @@ impl Render for UnitLatencies {
 }
 
 impl Measured for UnitLatencies {
-    fn records(&self) -> Vec<&Record> {
+    fn records(&self) -> Vec<&Measurement> {
         let latencies = self.latencies.iter().map(|latency| &latency.record);
         latencies.chain(self.costs.iter().map(|cost| &cost.record)).collect()
     }
@@ -162,7 +163,7 @@ impl Measured for UnitLatencies {
 }
 
 /// Returns a record as JSON whose results are also at the top level, for scripts.
-fn with_results_on_top(record: &Record) -> io::Result<Value> {
+fn with_results_on_top(record: &Measurement) -> io::Result<Value> {
     let mut value = serde_json::to_value(record)?;
     if let Value::Object(top) = &mut value {
         record.results.iter().for_each(|(name, found)| drop(top.insert(name.clone(), found.clone())));
@@ -171,7 +172,7 @@ fn with_results_on_top(record: &Record) -> io::Result<Value> {
 }
 
 /// Returns what limits the validity of a record: a development build, other load.
-fn validity(record: &Record) -> Vec<String> {
+fn validity(record: &Measurement) -> Vec<String> {
     let mut notes = Vec::new();
     let provenance = &record.provenance;
     if provenance.tool.optimised == Optimised::Development {

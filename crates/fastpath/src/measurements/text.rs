@@ -4,7 +4,8 @@ use super::Recorded;
 use fastpath_measure::{
     ByTraffic, Host, Jitter, Operation, OperationCost, Place, Stage, SwitchCost, UnitLatency,
 };
-use fastpath_report::{Record, text as print};
+use fastpath_record::Measurement;
+use fastpath_report::text as print;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
@@ -12,7 +13,7 @@ use std::io::{self, Write};
 ///
 /// # Errors
 /// The error of `out`.
-pub fn host(out: &mut impl Write, record: &Record, found: &Host) -> io::Result<()> {
+pub fn host(out: &mut impl Write, record: &Measurement, found: &Host) -> io::Result<()> {
     let machine = &record.provenance.machine;
     writeln!(out, "{}: {}, {} cores, Linux {}", machine.name, machine.cpu, machine.cores, machine.kernel)?;
     let scores: Vec<String> = found.score_per_core.iter().map(|s| print::number(*s)).collect();
@@ -127,12 +128,12 @@ fn size(bytes: usize) -> String {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn pipeline(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
+pub fn pipeline(out: &mut impl Write, records: &[Measurement]) -> io::Result<()> {
     let names = identifying(records);
     let point = |parameters: &Map<String, Value>| point(parameters, &names);
     let mut table =
         print::table(["point", "ns per packet", "packets/s", "ceiling", "stages, ns", "stages − whole"]);
-    for Record { parameters, results, .. } in records {
+    for Measurement { parameters, results, .. } in records {
         let number =
             |name: &str| results.get(name).and_then(Value::as_f64).map_or(String::new(), print::number);
         let stages: Vec<Stage> =
@@ -149,7 +150,7 @@ pub fn pipeline(out: &mut impl Write, records: &[Record]) -> io::Result<()> {
         ]);
     }
     writeln!(out, "{table}")?;
-    for Record { parameters, results, .. } in records {
+    for Measurement { parameters, results, .. } in records {
         for found in results.get("throughput").and_then(Value::as_array).into_iter().flatten() {
             writeln!(out, "{}: {}", point(parameters), rate_found(found))?;
         }
@@ -189,7 +190,7 @@ fn rate_found(found: &Value) -> String {
 }
 
 /// Returns the parameters that identify a point. Bursts and flows are among them only if they vary.
-fn identifying(records: &[Record]) -> Vec<&'static str> {
+fn identifying(records: &[Measurement]) -> Vec<&'static str> {
     let is_varied = |name: &&str| {
         let values = || records.iter().map(|record| record.parameters.get(*name));
         values().zip(values().skip(1)).any(|(one, next)| one != next)
@@ -264,7 +265,7 @@ pub fn latency(
     latencies: &[Recorded<UnitLatency>],
     costs: &[Recorded<OperationCost>],
 ) -> io::Result<()> {
-    let text = |record: &Record, name: &str| match &record.parameters[name] {
+    let text = |record: &Measurement, name: &str| match &record.parameters[name] {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };

@@ -286,7 +286,7 @@ impl Replay {
 enum TimesIn {
     /// To the times file, if one is named.
     Files,
-    /// To columns.
+    /// To columns in memory.
     Memory,
 }
 

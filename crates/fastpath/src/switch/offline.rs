@@ -137,7 +137,7 @@ pub struct TableCounters {
 /// The result of [`switch_captures`].
 #[derive(Debug)]
 pub struct OfflineSummary {
-    /// Where all packets went.
+    /// The accounting of all packets.
     pub packets: OfflineAccounting,
     /// Number and name of the ports of [`OfflineCaptures`].
     pub ports: Vec<(u32, String)>,

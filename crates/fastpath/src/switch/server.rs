@@ -61,7 +61,7 @@ pub struct ServerOptions {
 pub struct NamedPort {
     /// The name.
     pub name: String,
-    /// What it attaches to.
+    /// The interface or memory to which the port attaches.
     pub port: PortName,
 }
 

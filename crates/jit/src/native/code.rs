@@ -58,7 +58,7 @@ pub(crate) struct Code {
     pub(crate) bytes: usize,
     /// The tables that it includes.
     pub(crate) tables: Vec<u8>,
-    /// How deep it parses packets.
+    /// The depth to which the code parses packets.
     pub(crate) depth: Depth,
     /// The plans that the code points into.
     _plans: Vec<TablePlan>,

@@ -2,9 +2,9 @@
 
 use super::Speaker;
 use crate::host::Host;
-use crate::lab_files::ROUTERS;
-use crate::mounts::Placed;
+use crate::host::mounts::Placed;
 use crate::programs::Programs;
+use crate::state::lab_files::ROUTERS;
 use fastpath_spec::segment::Segments;
 use fastpath_spec::{DaemonProgram, Node, NodeId, NodeKind, RoutingDaemon, Topology};
 use std::fs::{self, DirBuilder, File};
@@ -65,7 +65,7 @@ pub enum DaemonError {
         router: String,
         /// The program that refuses.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// A daemon did not start.
@@ -75,7 +75,7 @@ pub enum DaemonError {
         router: String,
         /// The suite of daemons.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// Its files could not be made.
@@ -83,7 +83,7 @@ pub enum DaemonError {
     Files {
         /// The router.
         router: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

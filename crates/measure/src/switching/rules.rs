@@ -74,7 +74,7 @@ pub enum RulesError {
     Refused(#[from] Refusal),
 }
 
-/// As [`Rules::from_str`] reads them.
+/// Prints the rules in the syntax of [`Rules::from_str`].
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

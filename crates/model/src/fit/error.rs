@@ -22,7 +22,7 @@ pub enum FitError {
         "y = `{y}` has another unit than the one given (--y-unit): omit that option, or correct the table"
     )]
     OtherUnit {
-        /// What is fitted.
+        /// The column that is fitted.
         y: String,
     },
     /// No row matches the selection.
@@ -94,7 +94,7 @@ pub enum FitError {
     /// The arithmetic overflows.
     #[error("the values of `{y}` and its terms are too large or too small to compute with: use other units")]
     Overflow {
-        /// What was to be fitted.
+        /// The column to fit.
         y: String,
     },
     /// A confidence level outside 0 … 1.

@@ -10,8 +10,8 @@ use crate::Estimate;
 use crate::dist::{normal_quantile, t_quantile};
 use crate::linear::{self, Dependent, Solution};
 use crate::model::Range;
-use crate::stats::median;
 use crate::terms::{Term, Terms};
+use fastpath_units::stats::median;
 use std::collections::BTreeMap;
 
 /// Condition number of the scaled columns above which collinearity is strong (Belsley 1991).

@@ -21,7 +21,7 @@ from .models import Fit, Machine, Simulation, fit, programs, simulate
 from .replay import Capture, Packet, Replayed
 from .sweeps import Swept, sweep
 from .switch import Switch, Switched
-from .topology import Link, Node, Topology
+from .topology import Link, Node, Topology, Traffic
 
 __all__ = [
     "Capture",
@@ -45,6 +45,7 @@ __all__ = [
     "Switch",
     "Switched",
     "Topology",
+    "Traffic",
     "__version__",
     "fit",
     "programs",

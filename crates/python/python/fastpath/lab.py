@@ -292,17 +292,14 @@ class Lab:
         """
         from .topology import Topology
 
-        description = self.topology.description()
-        description["links"] = [dict(link) for link in description.get("links", ())]
-        names = [link.name for link in self.topology.links]
+        # Every link has its name, and every value stands in its direction.
+        description = self.topology.check().description
+        links = {link["name"]: link for link in description["links"]}
         for name, from_, values in self._changes:
-            link = description["links"][names.index(name)]
-            if from_ is None:
-                link.update(values)
-            else:
-                key = "forward" if link["between"][0] == from_ else "backward"
-                link[key] = {**link.get(key, {}), **values}
-        copy = Topology.from_dict(description, directory=self.topology._directory)
+            for key, node in zip(("forward", "backward"), links[name]["between"]):
+                if from_ in (None, node):
+                    links[name].setdefault(key, {}).update(values)
+        copy = Topology._from_canonical(description, self.topology._directory)
         copy._texts = self.topology._texts
         directory = tempfile.mkdtemp(prefix="fastpath-")
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Se
 from . import _native
 from ._arrays import frames_of, times_of
 from ._progress import Bar
+from ._record import Record
 from .errors import Error
 
 if TYPE_CHECKING:
@@ -51,6 +53,16 @@ class _Options:
     outputs: list[str]
     packet_log: Optional[str]
     seed: Optional[int]
+    until: Optional[str]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a replay is told beside its inputs and outputs."""
+
+    seed: Optional[int] = None
+    until: Optional[str] = None
+    packet_log: Optional[Union[str, os.PathLike[str]]] = None
 
 
 class Replayed:
@@ -72,6 +84,8 @@ class Replayed:
         The frame accounting: frames in, delivered, dropped by reason, held.
     problems
         Captures that ended early, and why. Their complete packets were used.
+    traffic
+        A record for each traffic of the topology: packets sent and received, rates, delays.
     """
 
     in_ps: NDArray[np.uint64]
@@ -87,8 +101,9 @@ class Replayed:
         self.start_ps: int = found["start_ns"] * 1000
         self.out_of_order: int = found["out_of_order"]
         self.problems: list[str] = found["problems"]
+        self.traffic: list[Record] = json.loads(found["traffic"], object_hook=Record)
         self._found = found
-        self._inputs = inputs
+        self._inputs = [*inputs, *(traffic.name for traffic in self.traffic)]
 
     @property
     def delivered(self) -> NDArray[np.bool_]:
@@ -111,7 +126,7 @@ class Replayed:
 
     @property
     def source(self) -> NDArray[np.str_]:
-        """The input of each frame: the key of ``inputs``."""
+        """The input of each frame: the key of ``inputs``, or the name of the traffic."""
         import numpy as np
 
         names: NDArray[np.str_] = np.asarray(list(self._inputs) or [""])[self._found["input"]]
@@ -169,20 +184,20 @@ def run(
     net: Topology,
     inputs: Mapping[str, Any],
     outputs: Mapping[str, Any],
-    seed: Optional[int],
-    packet_log: Optional[Union[str, os.PathLike[str]]],
+    settings: Settings,
     progress: Union[bool, Callable[[int, int], object], None],
 ) -> Replayed:
     """Run a replay. See :meth:`fastpath.Topology.replay`."""
-    if not inputs:
-        raise Error('nothing to replay: write net.replay({"HOST": "FILE.pcap"})')
+    if not inputs and not net.description().get("traffic"):
+        raise Error('nothing to replay: write net.replay({"HOST": "FILE.pcap"}), or net.traffic(…)')
     captures = {at: given for at, given in inputs.items() if isinstance(given, (str, os.PathLike))}
     arrays = {at: given for at, given in inputs.items() if at not in captures}
     options = _Options(
         [f"{at}={os.fspath(file)}" for at, file in captures.items()],
         [f"{at}={os.fspath(file)}" for at, file in outputs.items()],
-        None if packet_log is None else os.fspath(packet_log),
-        None if seed is None else int(seed),
+        None if settings.packet_log is None else os.fspath(settings.packet_log),
+        None if settings.seed is None else int(settings.seed),
+        settings.until,
     )
     frames = [_frames(at, given) for at, given in arrays.items()]
     with Bar(progress) as bar:

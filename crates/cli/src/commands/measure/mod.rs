@@ -9,9 +9,9 @@ mod switch;
 use crate::Answer;
 use clap::{Args, Subcommand};
 use fastpath::measurements::Measured;
+use fastpath::record::Tool;
 use fastpath::records::{append_records, open_records};
 use fastpath_measure::{Effort, Progress};
-use fastpath_report::Tool;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 

@@ -2,8 +2,9 @@
 //! measurements.
 
 use clap::Args;
+use fastpath::record::Tool;
 use fastpath::simulate::{PointFiles, PointRow};
-use fastpath_report::{Section, Tool};
+use fastpath_report::Section;
 use std::path::PathBuf;
 
 /// The files that receive the points of a simulation.
