@@ -4,14 +4,15 @@
 //! each direction; a lan is a switch whose every member's link has half the lan's delay each way
 //! and 1 − √(1 − loss) of loss, so that the values hold between two members.
 
-use crate::interp::{Interp, Interrupt, TclResult, mistake};
+use crate::objects::{add, made, node, object, shown, usage};
+use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{
-    Act, Creation, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
-    Simulator,
+    Act, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
 };
+use crate::state::Interp;
 use crate::syntax::Value;
 use crate::{agents, builtins, elsewhere, programs, quantity, random};
-use fastpath_spec::mistake::nearest;
+use fastpath_text::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -77,22 +78,6 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
 }
 
 /// Returns a handle for a new object.
-pub(crate) fn add(tcl: &mut Interp, object: Object) -> TclResult {
-    match tcl.simulator.add(object) {
-        Some(index) => Ok(Value::from(Simulator::handle(index))),
-        None => tcl.exhausted(),
-    }
-}
-
-pub(crate) fn made(tcl: &mut Interp, object: Object) -> Result<(Creation, Value), Interrupt> {
-    let Some(index) = tcl.simulator.add(object) else { return tcl.exhausted() };
-    Ok((Creation { object: index, at: tcl.at }, Value::from(Simulator::handle(index))))
-}
-
-pub(crate) fn usage<T>(usage: &str) -> Result<T, Interrupt> {
-    mistake("wrong number of arguments", format!("write {usage}"))
-}
-
 /// Classes, for suggestions.
 const CLASSES: [&str; 8] = [
     "Simulator",
@@ -614,24 +599,6 @@ fn netmask(tcl: &mut Interp, link: &Value, mask: &Value) -> TclResult {
     Ok(Value::default())
 }
 
-/// Returns the object of a word. `wanted` is the expected kind, for the mistake.
-fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Interrupt> {
-    match tcl.simulator.object(word.trim()) {
-        Some(Object::Broken) => Err(Interrupt::Reported),
-        Some(object) => Ok(object),
-        None => {
-            mistake(format!("'{}' is not a {wanted}", &**word), format!("write the ${wanted}'s variable"))
-        }
-    }
-}
-
-pub(crate) fn node(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
-    match object(tcl, word, "node")? {
-        Object::Node(node) => Ok(node),
-        _ => mistake(format!("{} is not a node", shown(tcl, word)), "write a node"),
-    }
-}
-
 fn link_of(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
     match object(tcl, word, "link")? {
         Object::Link(link) => Ok(link),
@@ -676,10 +643,6 @@ fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Interrup
 }
 
 /// Returns the name of an object as the author wrote it.
-pub(crate) fn shown(tcl: &Interp, word: &str) -> String {
-    tcl.simulator.name_of(word.trim()).unwrap_or(word).to_owned()
-}
-
 fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> TclResult {
     let time = quantity::time(time)?;
     let acts = builtins::substituted(tcl, acts)?;

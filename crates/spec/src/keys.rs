@@ -16,7 +16,6 @@ use crate::files::Files;
 use crate::mistake::Remarks;
 use crate::schema_parts::{reference, table};
 use crate::topology::{Family, Routing};
-use crate::words::word;
 use crate::{event, group, link, node, traffic};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -72,7 +71,7 @@ pub static TOP: [TopKey; 10] = [
         key: "family",
         what: "The only family of IP addresses; by default both are assigned.",
         part: Part::Value(|field, reading| {
-            let family = word(field, "a family", &Family::WORDS, reading.remarks);
+            let family = field.word("a family", &Family::WORDS, reading.remarks);
             reading.description.family = family.map(|index| Family::ALL[index]);
         }),
         schema: || json!({ "enum": Family::WORDS }),
@@ -82,7 +81,7 @@ pub static TOP: [TopKey; 10] = [
         key: "routes",
         what: "Dynamic: the engine's routers avoid links that are down, from the instant of the change.",
         part: Part::Value(|field, reading| {
-            let routes = word(field, "a kind of routes", &Routing::WORDS, reading.remarks);
+            let routes = field.word("a kind of routes", &Routing::WORDS, reading.remarks);
             reading.description.routing.is_dynamic = routes == Some(1);
         }),
         schema: || json!({ "enum": Routing::WORDS }),
