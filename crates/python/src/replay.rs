@@ -61,9 +61,11 @@ pub(crate) fn replay<'py>(
     if let Some(seed) = options.seed {
         replay = replay.seed(seed);
     }
-    let until = options.until.as_deref().map(str::parse::<Duration>).transpose();
-    let until = until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
-    replay = replay.until(until);
+    if let Some(until) = &options.until {
+        let until: Duration =
+            until.parse().map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
+        replay = replay.until(until);
+    }
     let arrays = frames.iter().map(frames_at).collect::<PyResult<Vec<FramesAt>>>()?;
     let (summary, columns) = without_lock(py, |signals| {
         let mut go_on = |read: fastpath::replay::BytesRead| {
