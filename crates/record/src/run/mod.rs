@@ -1,5 +1,6 @@
 //! Runs: a directory with `run.json`, which says where the run comes from, and, if it was recorded
-//! over time, with time series of links and flows. `docs/reference/run-records.md` describes the files.
+//! over time, with time series of links and flows. `docs/reference/run-records.md` describes the
+//! files.
 //!
 //! ```text
 //!  lab ── a Sample in every interval ─▶ RunWriter ──┐
