@@ -13,8 +13,8 @@ const TURNS: usize = 7;
 /// What the default build may give up.
 const BOUND: f64 = 1.03;
 
-/// A measured speed: its name, the command, the record of the output (from 0), its place there, and whether
-/// larger is better.
+/// A measured speed: its name, the command, the record of the output (from 0), its place there, and
+/// whether larger is better.
 struct Speed {
     name: &'static str,
     command: &'static [&'static str],

@@ -37,7 +37,7 @@ pub(crate) enum Command {
 /// The instant at which links are changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum When {
-    /// When the command is read.
+    /// At the time at which the worker reads the command.
     Now,
     /// At this time; refused if it has passed.
     At(Time),

@@ -71,7 +71,7 @@ const HEARTBEAT_PORTS: usize = 64;
 /// recorded.
 pub(crate) type Watchers = (CaptureTap, Option<FlowTable>);
 
-/// What a worker runs, and how.
+/// The network of a worker, and its settings.
 pub(crate) struct WorkerConfig {
     pub(crate) clock: Clock,
     /// One for each edge of the network, in their order.
@@ -92,7 +92,7 @@ pub(crate) struct WorkerConfig {
 pub(crate) struct Worker<L> {
     clock: WorkerClock,
     network: Network<(L, Watchers)>,
-    /// By [`EdgeId`].
+    /// The port of each edge, by [`EdgeId`].
     edges: Vec<EdgePort>,
     /// Ports of all workers that have not failed.
     open_ports: Arc<AtomicUsize>,
@@ -114,7 +114,7 @@ pub(crate) struct Worker<L> {
     policy: LatenessPolicy,
     core: Option<u32>,
     sleep_margin: SleepMargin,
-    /// When a frame last moved.
+    /// The last time at which a frame moved.
     moved_at: Time,
     /// Whether unused memory was released since then.
     has_released: bool,
@@ -557,7 +557,7 @@ impl<L: Observer> Worker<L> {
         };
         Snapshot {
             at: now,
-            conservation: network.accounting(),
+            accounting: network.accounting(),
             pipes: pipes
                 .zip(queues)
                 .map(|((link, index), queue)| {

@@ -22,7 +22,7 @@ use fastpath_spec::{LinkNames, NodeDescription, NodeRole};
 use node::Layers;
 use std::collections::BTreeMap;
 
-/// What a node is here.
+/// The kind of node that a node of the file becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NodeUse {
     /// Programs run on it.

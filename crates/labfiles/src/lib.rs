@@ -38,7 +38,7 @@ use fastpath_spec::mistake::{Checked, Remarks};
 use fastpath_spec::{Description, Files, Mistakes, NetworkSpec, Warning, resolve_into};
 use yaml::{Value, Yaml};
 
-/// How a file is read.
+/// The settings of a reader.
 #[derive(Clone, Copy)]
 pub struct Options<'o> {
     /// Returns the text of a file that the file names.

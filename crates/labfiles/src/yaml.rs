@@ -22,7 +22,7 @@ pub(crate) struct Yaml {
     pub(crate) value: Value,
 }
 
-/// What a value is.
+/// The contents of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
     Null,

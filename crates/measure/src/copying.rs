@@ -41,7 +41,7 @@ pub enum Place {
     Arena,
 }
 
-/// The copy rate at one size, alignment and place.
+/// The copy rate at one size, alignment and level of the memory hierarchy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CopyRate {
     /// Bytes per copy.

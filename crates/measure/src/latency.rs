@@ -73,6 +73,7 @@ pub enum Between {
 
 /// The reason why a latency measurement failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BetweenError {
     /// There are too few samples.
     #[error(transparent)]
@@ -287,9 +288,9 @@ impl Generator for UnitUnderTest<1> {
 /// frame.
 #[derive(Clone, Copy)]
 enum Hop {
-    /// From forward to swap.
+    /// From the forward unit to the swap unit.
     Out,
-    /// From swap to forward.
+    /// From the swap unit to the forward unit.
     Back,
 }
 

@@ -77,7 +77,7 @@ impl Limit {
 /// A set of points with one limit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Regime {
-    /// What limits them.
+    /// The limit of these points.
     pub limit: Limit,
     /// bit/s on the wire for a line rate, packets/s for a packet rate; none for the processor.
     pub rate: Option<f64>,

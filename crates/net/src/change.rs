@@ -64,7 +64,7 @@ pub struct TopologyChange {
 struct KeptNode {
     /// Its former index among the running nodes.
     index: usize,
-    /// By former interface: its number.
+    /// The new number of each former interface.
     interfaces: Vec<Option<usize>>,
     /// What it was before is what it is now, with all interfaces.
     is_same: bool,

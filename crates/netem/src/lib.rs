@@ -139,6 +139,7 @@ pub enum SlotWait {
 
 /// Why arguments are refused, as tc refuses them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArgumentError {
     /// An unknown keyword.
     #[error(
@@ -161,7 +162,7 @@ pub enum ArgumentError {
     BadValue {
         /// The keyword before it.
         word: &'static str,
-        /// What was written.
+        /// The text of the argument.
         text: String,
         /// The expected kind of value.
         wanted: &'static str,
@@ -191,7 +192,7 @@ pub enum ArgumentError {
         "distribution {name}: {why}: write uniform, normal, pareto, paretonormal, or the name of a table"
     )]
     BadTable {
-        /// What was written.
+        /// The text of the argument.
         name: String,
         /// What is wrong with it.
         why: String,

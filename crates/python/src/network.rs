@@ -51,8 +51,8 @@ pub(crate) fn check(description: &str, files: NamedFiles) -> (String, Vec<Mistak
     (resolved, mistakes.into_iter().map(row).collect(), warnings)
 }
 
-/// Reads a spec file of any format. Returns the resolved description in the canonical form, or None;
-/// mistakes with their places; and warnings.
+/// Reads a spec file of any format. Returns the resolved description in the canonical form, or
+/// None; mistakes with their places; and warnings.
 #[pyfunction]
 pub(crate) fn check_file(path: PathBuf) -> PyResult<(Option<String>, Vec<PlacedMistake>, Vec<String>)> {
     let Checked { value, mistakes, warnings } = fastpath::check(&path).map_err(raise)?;
@@ -61,8 +61,8 @@ pub(crate) fn check_file(path: PathBuf) -> PyResult<(Option<String>, Vec<PlacedM
     Ok((value.map(|spec| resolved(&spec)), mistakes.into_iter().map(placed).collect(), warnings))
 }
 
-/// Reads a description without resolving it. Returns it in the canonical form (empty with mistakes),
-/// and mistakes.
+/// Reads a description without resolving it. Returns it in the canonical form (empty with
+/// mistakes), and mistakes.
 #[pyfunction]
 pub(crate) fn canonical(description: &str, files: NamedFiles) -> (String, Vec<MistakeRow>) {
     match Description::from_json(description, &|name| files.read(name)) {

@@ -48,7 +48,10 @@ pub(crate) fn replay<'py>(
     let hosts: Vec<String> = topology.hosts().map(|(_, host)| host.name.clone()).collect();
     let edges = topology.hosts().flat_map(|(_, host)| host.interfaces.iter().map(|_| host.name.clone()));
     let edges: Vec<String> = edges.collect();
-    let mut replay = Replay::through(topology).packet_log(options.packet_log);
+    let mut replay = Replay::through(topology);
+    if let Some(file) = options.packet_log {
+        replay = replay.packet_log(file);
+    }
     for input in &options.inputs {
         replay = replay.input(input).map_err(raise)?;
     }
@@ -93,7 +96,7 @@ pub(crate) fn replay<'py>(
     out.set_item("out_of_order", summary.out_of_order)?;
     let problems = summary.problems.iter().map(ToString::to_string);
     out.set_item("problems", problems.collect::<Vec<String>>())?;
-    out.set_item("frames", accounting(py, &summary.frames)?)?;
+    out.set_item("frames", accounting(py, &summary.accounting)?)?;
     Ok(out)
 }
 

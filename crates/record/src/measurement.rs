@@ -76,7 +76,7 @@ pub struct Tool {
     pub optimised: Optimised,
 }
 
-/// How the program was built.
+/// The optimisation of the program's build.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Optimised {

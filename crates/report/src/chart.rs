@@ -291,7 +291,7 @@ impl Chart {
     }
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// Marks, with lines between them.

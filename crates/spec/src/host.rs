@@ -76,7 +76,7 @@ pub enum Attach {
     Netns(String),
     /// A file that is a network namespace.
     Path(String),
-    /// Of a process.
+    /// The namespace of a process.
     Pid(u32),
     /// Of a container of Docker or Podman, by its name or ID.
     Container(String),
@@ -91,7 +91,7 @@ pub struct ParseAttachError(String);
 pub struct Bind {
     /// On the machine; relative to the description.
     pub source: String,
-    /// In the host. Absolute.
+    /// The absolute path in the host.
     pub target: String,
     /// Whether the programs may not change it.
     pub is_read_only: bool,

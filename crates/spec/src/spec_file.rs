@@ -1,5 +1,5 @@
-//! A description as a spec file (TOML): a table for each node, link, event, traffic and group. Reading
-//! it gives the same description.
+//! A description as a spec file (TOML): a table for each node, link, event, traffic and group.
+//! Reading it gives the same description.
 
 use crate::description::Description;
 use crate::kernel_router::KERNEL;

@@ -23,7 +23,7 @@ struct KnownFields {
     is_tagged: bool,
 }
 
-/// Where the knowledge comes from.
+/// The source of the knowledge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum KnownFrom {
     /// The match of a flow. An action that needs a field which the match does not require is

@@ -38,7 +38,7 @@ struct LearnedAddress {
     heard: Time,
 }
 
-/// Where a frame is forwarded.
+/// The ports to which a frame is forwarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardingDecision {
     /// To this port.

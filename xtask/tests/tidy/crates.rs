@@ -70,8 +70,8 @@ pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// No package has more than [`LINES_MAX`] lines of Rust. Files that hold tests alone do not count:
-/// nobody should write fewer of them.
+/// No package has more than [`LINES_MAX`] lines of Rust. Files of tests do not count, so that
+/// a limit on them would mean fewer tests.
 pub(crate) fn sizes(repository: &Repository) -> Vec<Violation> {
     let size = |package: &Package| -> usize {
         let below = repository.rust_below(&package.directory);

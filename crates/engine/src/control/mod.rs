@@ -38,6 +38,8 @@ mod web;
 pub use address::{BadAddress, HttpAddress};
 pub use apply::{Applied, AppliedChange, Apply, ApplyQueue, ApplyRequest, ApplyRequests, apply_requests};
 pub use capture_client::CaptureStream;
+pub use change::ChangeError;
+pub(crate) use change::make as make_changes;
 pub use client::{CallError, call, percent_encoded};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
@@ -135,16 +137,17 @@ pub struct Failure {
 
 /// The answer of an engine.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Response {
-    /// To [`Request::Report`].
+    /// The answer to [`Request::Report`].
     Report(Box<Report>),
-    /// To [`Request::Groups`].
+    /// The answer to [`Request::Groups`].
     Groups(Vec<GroupReport>),
-    /// To [`Request::Topology`]: a description in the canonical form.
+    /// The answer to [`Request::Topology`]: a description in the canonical form.
     Topology(Value),
-    /// To [`Request::Apply`].
+    /// The answer to [`Request::Apply`].
     Applied(Applied),
-    /// To all other requests.
+    /// The answer to all other requests.
     Done(Done),
     /// The request failed and changed nothing, for this reason.
     Error(String),

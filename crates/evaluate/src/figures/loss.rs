@@ -19,7 +19,7 @@ use std::time;
 
 const PAYLOAD: usize = 1472;
 const FRAME: usize = 1514;
-/// As in the publication.
+/// Number of frames, as in the publication.
 const FRAMES: u64 = 120_000;
 const PER_SECOND: u64 = 8000;
 /// The longest time that the last frames may take.

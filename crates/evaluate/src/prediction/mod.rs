@@ -85,13 +85,14 @@ pub struct PredictionFigure {
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PredictionError {
     /// A file or directory cannot be read or written.
     #[error("{path}: {source}")]
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A file holds something other than records, or records of which no table can be made.
@@ -99,7 +100,7 @@ pub enum PredictionError {
     Record {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: ObservationError,
     },
     /// A file without a host record.
@@ -110,7 +111,7 @@ pub enum PredictionError {
     Table {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: TableError,
     },
     /// The rounds of a platform have different points.
@@ -140,7 +141,7 @@ pub enum PredictionError {
     Compare {
         /// The platform.
         platform: String,
-        /// Why.
+        /// The reason.
         source: CheckError,
     },
 }

@@ -63,7 +63,7 @@ impl ReplayObserver for () {
     }
 }
 
-/// What enters a replay.
+/// The frames that enter a replay.
 pub(super) struct Inputs<'a> {
     pub(super) captures: Captures,
     pub(super) arrays: Arrays<'a>,
@@ -82,9 +82,9 @@ enum FrameSource {
 pub(super) struct ReplayRun<O: ReplayObserver> {
     network: Network<O>,
     traffic: TrafficRun,
-    /// By capture, then by array: the edge at which its frames enter.
+    /// The edges at which frames enter: of each capture, then of each array.
     entrances: Vec<EdgeId>,
-    /// By edge: the index in `outputs` of the file for what is delivered there.
+    /// The file for the frames that are delivered at each edge, as an index of `outputs`.
     exits: Vec<Option<usize>>,
     outputs: Vec<OutputCapture>,
     rows: Rows,

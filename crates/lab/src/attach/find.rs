@@ -1,6 +1,6 @@
 //! Finds the network namespace that a spec names.
 
-use crate::process::ProcessId;
+use crate::programs::process::ProcessId;
 use fastpath_spec::Attach;
 use nix::sys::statfs::{FsType, statfs};
 use std::fs;

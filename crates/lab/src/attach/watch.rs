@@ -1,7 +1,7 @@
 //! Watches the interfaces of attached hosts, and attaches a host again when its namespace is back.
 
 use super::{Attachment, Removed, parked_name};
-use crate::lab_files::DETACHED;
+use crate::state::lab_files::DETACHED;
 use fastpath_engine::Notice;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,9 +8,9 @@
 //! A keeper, as that of a scope, removes the table when this process has ended, even by `kill -9`.
 
 use super::{INTERFACE, Transfer, UplinkError, UplinkParts, failed, nft};
-use crate::keeper::keeper;
-use crate::netlink::{LinkParameters, Netlink};
-use crate::process::ProcessId;
+use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::programs::keeper::keeper;
+use crate::programs::process::ProcessId;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use nix::net::if_::if_nametoindex;
 use serde::{Deserialize, Serialize};

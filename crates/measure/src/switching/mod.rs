@@ -32,7 +32,7 @@ pub struct SwitchQuestion {
     pub flows: usize,
     /// Seed of the random generator of rules, flows and keys.
     pub seed: u64,
-    /// How long to measure.
+    /// The effort: quick or full.
     pub effort: Effort,
 }
 
@@ -128,6 +128,7 @@ pub struct SwitchCost {
 
 /// Why a switch could not be measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SwitchError {
     /// The tables.
     #[error(transparent)]

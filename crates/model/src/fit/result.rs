@@ -42,9 +42,9 @@ pub struct Fit {
     pub y: String,
     /// The terms, in the order of `covariance`.
     pub terms: Terms,
-    /// How the coefficients were found.
+    /// The estimator of the coefficients.
     pub method: Method,
-    /// How much each point counted.
+    /// The weight of each point.
     pub weighting: Weighting,
     /// Which quantile widened the intervals.
     pub quantile: Quantile,

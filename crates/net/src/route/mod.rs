@@ -82,7 +82,7 @@ impl Routes {
 /// The links of a topology that carry packets in both directions, and what they join.
 #[derive(Debug)]
 pub(crate) struct LiveLinks {
-    /// By link.
+    /// Whether each link is up.
     is_up: Vec<bool>,
     segments: Segments,
 }
