@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs os-ken's OpenFlow 1.3 switch test suite against `fastpath switch`, and writes docs/openflow-conformance.md.
+"""Runs os-ken's OpenFlow 1.3 switch test suite against `fastpath switch`, and writes docs/reference/openflow-conformance.md.
 
     xtask/openflow-conformance.py --fastpath target/release/fastpath --venv target/osken [--runs 3] [--shards 6]
 
@@ -380,7 +380,7 @@ def main():
     parser.add_argument("--keep", type=pathlib.Path, help="keep verdicts in this file; go on with those that are missing")
     parser.add_argument("--patience", type=float, default=0, help="seconds that a rate may wait for a quiet machine")
     parser.add_argument("--only", help="cases whose 'FILE: DESCRIPTION' matches this expression")
-    parser.add_argument("--output", default="docs/openflow-conformance.md")
+    parser.add_argument("--output", default="docs/reference/openflow-conformance.md")
     parser.add_argument("--inside", nargs="+", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.fastpath, args.venv = args.fastpath.absolute(), args.venv.absolute()

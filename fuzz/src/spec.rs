@@ -1,7 +1,7 @@
 //! Descriptions of networks: spec files and Emulab scripts.
 
 use fastpath_net::{EdgeId, Network, Options};
-use fastpath_spec::{Mistake, Topology, Warning};
+use fastpath_spec::{Mistakes, Topology, Warning};
 use fastpath_units::Time;
 use std::num::NonZeroUsize;
 
@@ -17,7 +17,7 @@ pub fn ns(text: &[u8]) {
     description(&text, fastpath_emulab::parse(&text));
 }
 
-pub(super) fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), Vec<Mistake>>) {
+pub(super) fn description(text: &str, parsed: Result<(Topology, Vec<Warning>), Mistakes>) {
     let lines = text.lines().count().max(1) + 1;
     match parsed {
         Err(mistakes) => {

@@ -54,6 +54,7 @@ fn check() -> io::Result<()> {
     fs::write(&bill, format!("{:#}\n", bill_of_materials(&metadata, &version)))?;
     dist::checksums()?;
     println!("xtask: dist/ has what version {version} consists of");
+    println!("xtask: README.md installs from {}", dist::archive_address(&version));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! `cargo xtask targets`: the systems that README.md offers, type-checked.
 //!
-//! Nothing is linked, so neither a linker nor the libraries of those systems are needed. The features
-//! are the default ones: TLS compiles C.
+//! Nothing is linked, so neither a linker nor the libraries of those systems are needed. The
+//! features are the default ones: TLS compiles C.
 
 use crate::dist::MUSL;
 use crate::process::{cargo, succeed};

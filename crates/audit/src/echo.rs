@@ -34,7 +34,7 @@ pub struct Echo {
     socket: OwnedFd,
     v4: bool,
     id: u16,
-    /// With its ICMP header.
+    /// The echo request, with its ICMP header.
     packet: Vec<u8>,
     sent_at: Vec<Duration>,
     /// Round-trip times in milliseconds, in the order of the replies.

@@ -70,12 +70,6 @@ fn interval(most: u64, log_of_none: f64, log_ratio: impl Fn(f64) -> f64) -> (u64
     (low.unwrap_or(most), most)
 }
 
-/// Returns quantile `q` of a sorted sample, by the nearest rank.
-pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,14 +105,5 @@ mod tests {
         assert!(rtt_agrees(240.0, 245.9, 4.0, 16) && !rtt_agrees(240.0, 246.1, 4.0, 16));
         assert!(rate_agrees(10.0, 9.91, 0.0, 1.0, 1000) && !rate_agrees(10.0, 9.89, 0.0, 1.0, 1000));
         assert!(rate_agrees(10.0, 9.7, 0.05, 1.0, 1000) && !rate_agrees(10.0, 9.0, 0.05, 1.0, 1000));
-    }
-
-    #[test]
-    fn quantiles_are_values_of_the_sample() {
-        let sample: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!(quantile(&sample, 0.5), Some(50.0));
-        assert_eq!(quantile(&sample, 0.99), Some(99.0));
-        assert_eq!(quantile(&[7.0], 0.99), Some(7.0));
-        assert_eq!(quantile(&[], 0.5), None);
     }
 }

@@ -110,6 +110,7 @@ pub struct AuditProgress {
 
 /// Why an audit gave no answer.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuditError {
     /// The `stop` flag was set.
     #[error("interrupted")]
@@ -131,7 +132,7 @@ pub enum AuditError {
 pub struct SocketError {
     /// The operation.
     pub what: &'static str,
-    /// Why.
+    /// The reason.
     pub source: io::Error,
 }
 
@@ -179,13 +180,7 @@ pub fn audit(
             Ok(disagreeing(batch, &subjects, &observed, |pair| pair.udp_mbit.judgement))
         })?;
     }
-    if repeated > 0 {
-        notes.push(format!(
-            "{repeated} measurements of RTT or rate were outside their tolerance and were repeated, at most \
-             {} times each; the last result is reported",
-            ATTEMPTS - 1
-        ));
-    }
+    notes.extend(note_of_repetitions(repeated));
     for batch in &connections {
         next("TCP");
         let run = |subject: &Subject<'_>| subject.connect(options, &stop);
@@ -197,6 +192,15 @@ pub fn audit(
     let engine = lab.report().ok_or(AuditError::EngineStopped)?;
     let pairs = subjects.iter().zip(&observed).map(|(subject, observed)| report::pair(subject, observed));
     Ok(Audit::new(pairs.collect(), engine, notes))
+}
+
+fn note_of_repetitions(repeated: usize) -> Option<String> {
+    let text = format!(
+        "{repeated} measurements of RTT or rate were outside their tolerance and were repeated, at most \
+         {} times each; the last result is reported",
+        ATTEMPTS - 1
+    );
+    (repeated > 0).then_some(text)
 }
 
 /// Measures the subjects, and repeats those outside their tolerance: a host stall passes, a
@@ -470,7 +474,7 @@ fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<PathHop
 /// Waits until the network holds no frame, so that measurements do not queue behind each other.
 fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
     let deadline = Instant::now() + DRAIN_MAX;
-    while lab.report().ok_or(AuditError::EngineStopped)?.conservation.held > 0 && Instant::now() < deadline {
+    while lab.report().ok_or(AuditError::EngineStopped)?.accounting.held > 0 && Instant::now() < deadline {
         stop.sleep(ATTENTION / 5)?;
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! The result of an audit, as JSON and as a table.
 
 use super::implied::Implied;
-use super::judge::{bursty_loss_interval, quantile, rate_agrees, rtt_agrees};
+use super::judge::{bursty_loss_interval, rate_agrees, rtt_agrees};
 use super::{Observed, Subject};
 use fastpath_engine::{FrameAccounting, LinkReport, Report};
 use fastpath_units::Duration;
+use fastpath_units::stats::quantile;
 use serde::Serialize;
 use std::fmt;
 
@@ -16,7 +17,8 @@ pub struct Audit {
     /// The links and their counters.
     pub links: Vec<LinkReport>,
     /// The frame accounting.
-    pub conservation: FrameAccounting,
+    #[serde(rename = "conservation")]
+    pub accounting: FrameAccounting,
     /// Notes on the figures.
     pub notes: Vec<String>,
     /// Whether everything judged is within its tolerance.
@@ -118,8 +120,8 @@ impl Audit {
         let judged = pairs.iter().flat_map(Pair::judgements);
         let good = judged.into_iter().all(|judgement| judgement != Judgement::Fail);
         let verdict =
-            if good && engine.conservation.balances() { AuditVerdict::Pass } else { AuditVerdict::Fail };
-        Audit { pairs, links: engine.links, conservation: engine.conservation, notes, verdict }
+            if good && engine.accounting.balances() { AuditVerdict::Pass } else { AuditVerdict::Fail };
+        Audit { pairs, links: engine.links, accounting: engine.accounting, notes, verdict }
     }
 }
 
@@ -149,7 +151,8 @@ pub(super) fn pair(subject: &Subject<'_>, observed: &Observed) -> Pair {
 fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
     let configured = implied.rtt.as_ms_f64();
     let replies = observed.rtts_ms.len();
-    let median = quantile(&observed.rtts_ms, 0.5);
+    let quantile = |p| (replies > 0).then(|| quantile(&observed.rtts_ms, p));
+    let median = quantile(0.5);
     let has_jitter = implied.rtt_sd != Some(Duration::ZERO);
     let mean = median.filter(|_| has_jitter).map(|_| observed.rtts_ms.iter().sum::<f64>() / replies as f64);
     let agrees = |sd: Duration| {
@@ -159,7 +162,7 @@ fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
         configured,
         mean,
         median,
-        p99: quantile(&observed.rtts_ms, 0.99),
+        p99: quantile(0.99),
         sent: observed.echoes,
         received: replies,
         judgement: implied.rtt_sd.map_or(Judgement::Shown, |sd| judgement(agrees(sd))),
@@ -212,7 +215,7 @@ impl fmt::Display for Audit {
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
-        let FrameAccounting { total_in, delivered, dropped, held } = &self.conservation;
+        let FrameAccounting { total_in, delivered, dropped, held } = &self.accounting;
         let reasons: Vec<String> =
             dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let all = dropped.values().sum::<u64>();

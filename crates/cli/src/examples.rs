@@ -89,7 +89,8 @@ mod tests {
     #[test]
     fn commands_that_the_documentation_only_shows_are_accepted() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let pages = ["README.md", "docs/start/install.md", "docs/start/first-lab.md", "docs/accuracy.md"];
+        let pages =
+            ["README.md", "docs/start/install.md", "docs/start/first-lab.md", "docs/start/accuracy.md"];
         let guides = ["netem", "mininet", "measure"].map(|name| format!("docs/guides/{name}.md"));
         for page in pages.into_iter().map(str::to_owned).chain(guides) {
             let text = std::fs::read_to_string(root.join(&page)).unwrap();

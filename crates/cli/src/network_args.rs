@@ -11,24 +11,26 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct NetworkArgs {
-    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml).
+    /// The network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     pub(crate) spec: PathBuf,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
-    /// Name of the lab; by default the name of the spec file without its extension.
+    /// Name of the lab. By default the name of the spec file without its extension.
     #[arg(long)]
     name: Option<String>,
-    /// The seed of every random choice; by default the seed of the spec, otherwise 1.
+    /// Seed of every random choice. By default the seed of the spec file, or 1.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Write a per-packet log (pcapng; times and drop reasons as packet comments).
-    #[arg(long, value_name = "FILE.pcapng")]
-    ledger: Option<PathBuf>,
-    /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.
+    /// Write the fate of every packet on every link to this file: times and drop reasons as packet
+    /// comments.
+    #[arg(long, alias = "ledger", value_name = "FILE.pcapng")]
+    packet_log: Option<PathBuf>,
+    /// Serve the HTTP control API on this address too: 127.0.0.1:8080, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// Show the network in a browser: print the address of a page that shows and changes it; by
-    /// default on a free port of 127.0.0.1.
+    /// Serve a page that shows and changes the network, and print its address. Without ADDRESS the
+    /// page is on a free port of 127.0.0.1.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     dashboard: Option<HttpAddress>,
     #[command(flatten)]
@@ -43,31 +45,31 @@ pub(crate) struct NetworkArgs {
 /// How the engine keeps time. The [engine] table of a spec has the same settings.
 #[derive(Args)]
 struct RealTimeArgs {
-    /// Exit with 1 and name the links if a frame is released later than this; by default the
-    /// tolerance of the spec.
+    /// Exit with 1 if a frame is released later than this, and name its links. By default the
+    /// tolerance of the spec file.
     #[arg(long, value_name = "TIME")]
     tolerance: Option<fastpath_units::Duration>,
-    /// What happens to frames that exceed the tolerance.
+    /// Deliver or drop frames that are later than the tolerance.
     #[arg(long, value_name = "ACTION")]
     late: Option<LateArg>,
     /// Busy-poll instead of sleeping: lowest jitter, one full core per worker.
     #[arg(long)]
     busy: bool,
-    /// Number of worker threads. Only parts of the network that no router or switch joins run in
-    /// parallel; a connected network, link groups and the per-packet log use one.
+    /// Number of worker threads. Parts of the network run in parallel if no router or switch joins
+    /// them. A network with link groups or a per-packet log has one worker.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     workers: Option<NonZeroUsize>,
-    /// The most memory for frames in the network, for example 256MiB; by default 1GiB, or half of
-    /// the limit of the cgroup.
+    /// Memory that frames in the network may use, such as 256MiB. By default 1GiB, or half of the
+    /// cgroup's limit.
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     memory: Option<NonZeroUsize>,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum LateArg {
-    /// Deliver and count them.
+    /// Deliver late frames and count them.
     Deliver,
-    /// Drop them and count them as late.
+    /// Drop late frames and count them as late.
     Drop,
 }
 
@@ -105,9 +107,9 @@ impl NetworkArgs {
     }
 
     /// Returns where a result of this network comes from.
-    pub(crate) fn origin(&self) -> anyhow::Result<serde_json::Value> {
+    pub(crate) fn origin(&self) -> anyhow::Result<fastpath::record::Origin> {
         let network = fastpath::load_with(&self.spec, &self.reading.reading())?;
-        Ok(fastpath::run_record::origin(&network, self.seed))
+        Ok(fastpath::origin::of(&network, self.seed))
     }
 
     /// Starts the network with `start`: [`Lab::up`] or [`Lab::attach`].
@@ -118,7 +120,7 @@ impl NetworkArgs {
         let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         let name = self.name.clone().unwrap_or_else(|| fastpath::name_of(&self.spec));
         let mut options = network.engine_options(self.seed, Notice::to_stderr())?;
-        options.packet_log.clone_from(&self.ledger);
+        options.packet_log.clone_from(&self.packet_log);
         options.records_flows = self.records_flows;
         options.http.clone_from(&self.http);
         options.dashboard = self.dashboard.clone().map(fastpath::picture::dashboard);

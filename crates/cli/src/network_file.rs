@@ -4,41 +4,44 @@ use clap::{Args, ValueEnum};
 use fastpath::{Loaded, Reading, at};
 use std::path::{Path, PathBuf};
 
+/// The heading of the options that concern files of other lab tools.
+const LABFILES: &str = "Containerlab files";
+
 /// How files of other lab tools are read.
 #[derive(Args)]
 pub(crate) struct ReadingArgs {
-    /// Run the nodes of a containerlab file that need no image of a vendor. The others are stubs:
-    /// links to them exist and lead nowhere.
-    #[arg(long, value_name = "KIND")]
-    only: Option<Only>,
-    /// What the images of a containerlab file are for. Without them hosts are namespaces with the
-    /// programs of this machine.
-    #[arg(long, value_name = "USE")]
+    /// Run only nodes of these kinds. The other nodes are stubs: their links exist and lead
+    /// nowhere.
+    #[arg(long, alias = "only", value_name = "KIND", help_heading = LABFILES)]
+    kinds: Option<Kinds>,
+    /// Run a container for each host that has an image (run), or run all hosts as namespaces with
+    /// the programs of this machine (ignore). By default images are run.
+    #[arg(long, value_name = "USE", help_heading = LABFILES)]
     images: Option<Images>,
-    /// Values of the links of a containerlab file (TOML): a table for each link (\[a-b]), for what
-    /// leaves an endpoint (\["a:eth1"]), or for all (\["*"]).
-    #[arg(long, value_name = "FILE.toml")]
+    /// Read link values from this file. A table sets a link (`[a-b]`), one direction by the
+    /// endpoint where it starts (`["a:eth1"]`), or all links (`["*"]`).
+    #[arg(long, value_name = "FILE.toml", help_heading = LABFILES)]
     impair: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Only {
-    /// Kinds linux, bridge, ovs-bridge and ext-container.
+enum Kinds {
+    /// The kinds without an image of a vendor: linux, bridge, ovs-bridge and ext-container.
     Linux,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Images {
-    /// Hosts are containers of them.
+    /// Hosts with an image are containers.
     Run,
-    /// Hosts are namespaces.
+    /// All hosts are namespaces.
     Ignore,
 }
 
 impl ReadingArgs {
     pub(crate) fn reading(&self) -> Reading {
         Reading {
-            only_linux: self.only == Some(Only::Linux),
+            only_linux: self.kinds == Some(Kinds::Linux),
             ignore_images: self.images == Some(Images::Ignore),
             impairments: self.impair.clone(),
         }

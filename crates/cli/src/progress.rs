@@ -31,12 +31,12 @@ struct Lines(Mutex<Drawn>);
 #[derive(Debug)]
 struct Drawn {
     text: String,
-    told: Instant,
+    printed_at: Instant,
 }
 
 impl Lines {
     fn new() -> Lines {
-        Lines(Mutex::new(Drawn { text: String::new(), told: Instant::now() }))
+        Lines(Mutex::new(Drawn { text: String::new(), printed_at: Instant::now() }))
     }
 
     fn drawn(&self) -> std::sync::MutexGuard<'_, Drawn> {
@@ -49,10 +49,10 @@ impl Drawn {
     fn line(&mut self, now: Instant) -> Option<String> {
         let text = std::mem::take(&mut self.text);
         let line = text.trim();
-        if line.is_empty() || now.duration_since(self.told) < EVERY {
+        if line.is_empty() || now.duration_since(self.printed_at) < EVERY {
             return None;
         }
-        self.told = now;
+        self.printed_at = now;
         Some(format!("fastpath: {line}"))
     }
 }
@@ -105,9 +105,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_told_now_and_then_and_never_an_empty_one() {
+    fn a_line_is_printed_now_and_then_and_never_an_empty_one() {
         let start = Instant::now();
-        let mut drawn = Drawn { text: String::new(), told: start };
+        let mut drawn = Drawn { text: String::new(), printed_at: start };
         let mut at = |seconds: u64, text: &str| {
             drawn.text = text.to_owned();
             drawn.line(start + Duration::from_secs(seconds))

@@ -103,7 +103,7 @@ fn an_error_names_the_cause_the_place_and_the_remedy() {
 fn a_value_that_begins_with_a_hyphen_is_reported_as_an_invalid_value() {
     for words in [
         "model cores --framing -3",
-        "model predict --constants const=5 --at x=1 --line -5Mbit",
+        "model predict --constants const=5 --point x=1 --line -5Mbit",
         "model index --n -1us --m 1",
         "sim ixp1200 --program linkem --seed -1",
         #[cfg(target_os = "linux")]

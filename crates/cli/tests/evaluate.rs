@@ -38,7 +38,7 @@ fn ids(list: &Value) -> Vec<&str> {
 fn every_result_has_the_fields_that_scripts_rely_on() {
     let at = directory("fields");
     let output =
-        evaluate(&[], &at, "--quick --json --only table-5.1/512/virtual,table-5.6/3/virtual,overload");
+        evaluate(&[], &at, "--quick --json --figures table-5.1/512/virtual,table-5.6/3/virtual,overload");
     let found = object(&output);
     assert_eq!(ids(&found["results"]), ["table-5.1/512/virtual", "table-5.6/3/virtual", "overload/150%"]);
     for result in found["results"].as_array().unwrap() {
@@ -61,7 +61,7 @@ fn every_result_has_the_fields_that_scripts_rely_on() {
 fn losses_are_measured_between_namespaces_and_the_report_is_written() {
     let test = "evaluate emulator in namespaces";
     let at = directory("namespaces");
-    let found = object(&evaluate(&[], &at, "--quick --json --only table-5.6/10 -o report"));
+    let found = object(&evaluate(&[], &at, "--quick --json --figures table-5.6/10 -o report"));
     if let Some(skipped) = found["skipped"].as_array().unwrap().first() {
         return skip(test, skipped["reason"].as_str().unwrap());
     }
@@ -92,7 +92,7 @@ fn without_namespaces_the_other_figures_are_measured_and_the_skipped_ones_are_na
         return skip("evaluate emulator without namespaces", "no user namespaces here");
     };
     let at = directory("prison");
-    let output = evaluate(&prison, &at, "--quick --json --only table-5.1/64,table-5.3");
+    let output = evaluate(&prison, &at, "--quick --json --figures table-5.1/64,table-5.3");
     let found = object(&output);
     assert_eq!(ids(&found["results"]), ["table-5.1/64/virtual"]);
     let skipped = ids(&found["skipped"]);
@@ -104,7 +104,8 @@ fn without_namespaces_the_other_figures_are_measured_and_the_skipped_ones_are_na
 #[test]
 fn invalid_arguments_are_refused_before_any_measurement() {
     let at = directory("refused");
-    for (words, says) in [("--only table-9", "table-5.1"), ("--only overload -o report.pdf", "*.html")] {
+    for (words, says) in [("--figures table-9", "table-5.1"), ("--figures overload -o report.pdf", "*.html")]
+    {
         let output = evaluate(&[], &at, words);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{said}");
@@ -115,7 +116,7 @@ fn invalid_arguments_are_refused_before_any_measurement() {
 #[test]
 fn a_signal_ends_the_evaluation_early_and_leaves_nothing_behind() {
     let at = directory("signal");
-    let words = ["evaluate", "emulator", "--only", "figure-5.8/128,lateness"];
+    let words = ["evaluate", "emulator", "--figures", "figure-5.8/128,lateness"];
     let mut child =
         Command::new(PROGRAM).args(words).current_dir(&at).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
@@ -171,7 +172,7 @@ fn saved_records_of_platforms_are_evaluated_again() {
             String::from_utf8(output.stderr).unwrap(),
         )
     };
-    let (code, out, err) = run(&["--records", ".", "--json"]);
+    let (code, out, err) = run(&["--input", ".", "--json"]);
     assert_eq!(code, Some(0), "{err}");
     let found: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(ids(&found["results"]), ["half-grid-median-pct", "half-grid-p95-pct", "slower-covered"]);
@@ -181,10 +182,10 @@ fn saved_records_of_platforms_are_evaluated_again() {
     );
     // A record that declares a machine as fast as this one.
     kept(&at, "slower", 1.6, 1.0);
-    let (code, out, _) = run(&["--records", "."]);
+    let (code, out, _) = run(&["--input", "."]);
     assert!(code == Some(1) && out.contains("MISS") && out.contains("2 of 3 figures pass"), "{out}");
-    let (code, _, err) = run(&["--records", "..", "--quick"]);
+    let (code, _, err) = run(&["--input", "..", "--quick"]);
     assert!(code == Some(2) && err.contains("--quick"), "{err}");
-    let (code, _, err) = run(&["--records", ".."]);
+    let (code, _, err) = run(&["--input", ".."]);
     assert!(code == Some(2) && err.contains("no here-costs-1.jsonl in it"), "{err}");
 }

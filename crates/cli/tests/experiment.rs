@@ -99,7 +99,7 @@ fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
     let of = |rate: &str, loss: &str, metric: &str| -> Vec<f64> {
         let runs = found["runs"].as_array().unwrap().iter();
         let place = |run: &&Value| {
-            run["place"]["link.a-b.rate"] == rate && run["place"]["link.a-b.a_to_b.loss"] == loss
+            run["condition"]["link.a-b.rate"] == rate && run["condition"]["link.a-b.a_to_b.loss"] == loss
         };
         runs.filter(place).map(|run| run["values"][metric].as_f64().unwrap()).collect()
     };
@@ -134,22 +134,73 @@ fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
 
     // Parts in one directory, and a run that is lost: only what is missing is done.
     for part in ["1/2", "2/2"] {
-        let (output, text) = bench.run(&["rates.toml", "--out", "parts", "--shard", part, "--threads", "1"]);
+        let (output, text) =
+            bench.run(&["rates.toml", "--output", "parts", "--shard", part, "--workers", "1"]);
         assert!(matches!(output.status.code(), Some(0 | 1)), "{text}");
     }
     assert_eq!(bench.text("parts/results.csv"), whole);
     let untouched = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
     fs::remove_file(bench.0.join("parts/runs/0007/run.json")).unwrap();
-    assert!(bench.run(&["rates.toml", "--out", "parts"]).0.status.success());
+    assert!(bench.run(&["rates.toml", "--output", "parts"]).0.status.success());
     assert_eq!(bench.text("parts/results.csv"), whole);
     let after = fs::metadata(bench.0.join("parts/runs/0003/run.json")).unwrap().modified().unwrap();
     assert_eq!(after, untouched);
 
     // Another experiment does not mix with these results.
     bench.write("rates.toml", VIRTUAL.replace("seeds = 4", "seeds = 5"));
-    let (output, text) = bench.run(&["rates.toml", "--out", "parts"]);
+    let (output, text) = bench.run(&["rates.toml", "--output", "parts"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text.contains("results of another experiment"), "{text}");
+}
+
+#[test]
+fn a_report_shows_runs_of_an_experiment_also_of_the_former_format() {
+    let bench = virtual_bench("report");
+    let (output, text) = bench.run(&["rates.toml"]);
+    assert!(output.status.success(), "{text}");
+    let report = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        let output = command.arg("report").args(words).current_dir(&bench.0).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (directory, file) = ("rates.results/runs/0000", "rates.results/runs/0001/run.json");
+    let shown = || {
+        let (status, said) = report(&[directory, file, "-o", "runs.md"]);
+        assert_eq!(status, Some(0), "{said}");
+        bench.text("runs.md")
+    };
+    let page = shown();
+    for part in ["| 0001 |", "link.a-b.rate=8Mbit", "| run | arrived | delay |"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let (status, said) = report(&[directory, "-o", "run.svg"]);
+    assert_eq!(status, Some(0), "{said}");
+
+    let mut run: Value = serde_json::from_str(&bench.text(file)).unwrap();
+    assert_eq!(
+        (run["format"].as_u64(), &run["condition"]["link.a-b.rate"]),
+        (Some(1), &Value::from("8Mbit"))
+    );
+    let keys = run.as_object_mut().unwrap();
+    let mut origin = serde_json::Map::new();
+    for (former, key) in [("version", "version"), ("machine", "machine")] {
+        origin.insert(former.to_owned(), keys.remove(key).unwrap());
+    }
+    let condition = keys.remove("condition").unwrap();
+    keys.extend([("place".to_owned(), condition), ("origin".to_owned(), Value::Object(origin))]);
+    keys.remove("format");
+    bench.write(file, run.to_string());
+    assert_eq!(shown(), page);
+    let whole = bench.text("rates.results/results.csv");
+    let (output, text) = bench.run(&["rates.toml"]);
+    assert!(output.status.success(), "{text}");
+    assert_eq!(bench.text("rates.results/results.csv"), whole);
+
+    let (status, said) = report(&["rates.results", "-o", "runs.md"]);
+    assert!(
+        status == Some(2) && said.contains("name its runs, for example rates.results/runs/0000"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn a_containerlab_file_runs_with_its_interfaces_and_commands() {
         refused.1.contains("pair.clab.yml:6:20: node vendor: a lab has no kind nokia_srlinux"),
         "{refused:?}"
     );
-    let command = ["run", "--only", "linux", "--images", "ignore", "pair.clab.yml", "--", "sh", "-c"];
+    let command = ["run", "--kinds", "linux", "--images", "ignore", "pair.clab.yml", "--", "sh", "-c"];
     let (code, text) = place.run(&[&command[..], &["cat made; echo $FASTPATH_LAB"]].concat());
     if code == 2 {
         return skip_if_not_permitted("containerlab", &text);
@@ -314,7 +314,7 @@ fn a_containerlab_file_runs_with_its_interfaces_and_commands() {
     assert_eq!(code, 0, "{text}");
     assert!(text.starts_with("eth2\nlo\nup7\npair\n"), "{text}");
     assert!(text.contains("image of a, b is ignored: --images ignore"), "{text}");
-    let toml = place.run(&["run", "--only", "linux", "net.toml", "--", "true"]);
+    let toml = place.run(&["run", "--kinds", "linux", "net.toml", "--", "true"]);
     assert!(toml.0 == 2 && toml.1.contains("only files of containerlab (.yml)"), "{toml:?}");
 }
 

@@ -126,7 +126,7 @@ fn a_frame_of_sixty_bytes_in_memory_is_sixty_four_on_the_wire_and_eighty_four_of
     assert!((number(&row["ns_per_packet"]["value"]) - model(60.0)).abs() < 1e-9, "{row}");
     assert_eq!(found["warnings"].as_array().map(Vec::len), Some(0), "{found}");
     let predict =
-        ["model", "predict", "fit.json", "--at", "p=60", "--cores", "1000", "--line", "10Gbit", "--json"];
+        ["model", "predict", "fit.json", "--point", "p=60", "--cores", "1000", "--line", "10Gbit", "--json"];
     let predicted = &records(&directory, &predict)[0]["predictions"][0];
     assert!((number(&predicted["throughput_pps"]["value"]) - 10e9 / 8.0 / 84.0).abs() < 1e-3, "{predicted}");
     let against = fastpath(&directory, &["model", "cores", "fit.json", "--fcs", "with"]);

@@ -110,7 +110,7 @@ fn a_check_that_misses_exits_with_1_and_one_of_noisy_points_with_2() {
 #[test]
 fn extrapolation_is_reported_in_text_and_json() {
     let table = file("far.csv", &netcope_grid());
-    let words = ["model", "predict", &table, "--at", "p=9000,h=10"];
+    let words = ["model", "predict", &table, "--point", "p=9000,h=10"];
     let found = json(&[&words[..], &FIT, &["--json"]].concat());
     let warnings = found["predictions"][0]["warnings"].to_string();
     assert!(warnings.contains("p = 9000 lies outside 64 … 1518"), "{warnings}");
@@ -130,9 +130,9 @@ fn a_saved_fit_predicts_points_throughput_and_cores() {
         "model",
         "predict",
         &fit,
-        "--at",
+        "--point",
         "p=64,h=10",
-        "--at",
+        "--point",
         "p=1518,h=0",
         "--cores",
         "8",
@@ -150,10 +150,10 @@ fn a_saved_fit_predicts_points_throughput_and_cores() {
         json(&["model", "cores", &fit, "--speeds", "100", "--frames", "64", "--steps", "0,100", "--json"]);
     assert_interval(&cores["rows"][0]["cores"], 6.706);
     assert_interval(&cores["rows"][1]["cores"], 67.27);
-    let other = refusal(&["model", "predict", &fit, "--at", "p=64,h=10", "--y-unit", "us"]);
+    let other = refusal(&["model", "predict", &fit, "--point", "p=64,h=10", "--y-unit", "us"]);
     assert!(other.contains("saved.json: y = `T_ns` has another unit"), "{other}");
     let bare = file("bare.json", &saved.replace("1e-9", "null").replace("T_ns", "T"));
-    let words = ["model", "predict", &bare, "--at", "p=64,h=10", "--json"];
+    let words = ["model", "predict", &bare, "--point", "p=64,h=10", "--json"];
     assert!(json(&words)["predictions"][0].get("throughput_pps").is_none());
     let known = json(&[&words[..], &["--y-unit", "ns"]].concat());
     assert_interval(&known["predictions"][0]["ns_per_packet"], 85.764);
@@ -165,24 +165,24 @@ fn cores_are_computed_at_given_values_of_columns_other_than_steps() {
     let words = ["model", "cores", "--constants", constants, "--speeds", "100", "--frames", "64"];
     let said = refusal(&words);
     assert!(
-        said.contains("several columns could be the steps (cores, h)") && said.contains("--at"),
+        said.contains("several columns could be the steps (cores, h)") && said.contains("--point"),
         "{said}"
     );
-    let found = json(&[&words[..], &["--steps", "10", "--at", "cores=1", "--json"]].concat());
+    let found = json(&[&words[..], &["--steps", "10", "--point", "cores=1", "--json"]].concat());
     let ns = number(&found["rows"][0]["ns_per_packet"]["value"]);
     assert!((ns - 1085.764).abs() < 1e-9 && found["at"]["cores"] == 1.0, "{found}");
-    let told = fastpath(&[&words[..], &["--steps", "10", "--at", "cores=1"]].concat()).stdout;
+    let told = fastpath(&[&words[..], &["--steps", "10", "--point", "cores=1"]].concat()).stdout;
     assert!(String::from_utf8(told).unwrap().contains(", cores = 1\n"));
 }
 
 #[test]
 fn test_rows_are_selected_and_an_empty_selection_is_refused() {
     let table = file("selected.csv", &netcope_grid());
-    let words = ["model", "fit", &table, "--test", &table, "--only", "cores=1"];
+    let words = ["model", "fit", &table, "--test", &table, "--where", "cores=1"];
     assert_eq!(json(&[&words[..], &FIT, &["--json"]].concat())["check"]["n"], 18);
     let other = file("none.csv", &netcope_grid().replace(",1,", ",2,"));
     let said =
-        refusal(&[&["model", "fit", &table, "--test", &other, "--only", "cores=1"][..], &FIT].concat());
+        refusal(&[&["model", "fit", &table, "--test", &other, "--where", "cores=1"][..], &FIT].concat());
     assert!(said.contains("none.csv: no row left where `cores` equals `1`"), "{said}");
     let unit = refusal(&[&["model", "fit", &table, "--y-unit", "us"][..], &FIT].concat());
     assert!(unit.contains("`T_ns` has another unit"), "{unit}");
@@ -193,7 +193,8 @@ fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() 
     let table = file("transfer.csv", &netcope_grid());
     let machines = file("machines.csv", "platform,score,copy_gbit_per_s\nhere,30000,100\nthere,15000,200\n");
     let (from, to) = (format!("{machines}:here"), format!("{machines}:there"));
-    let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
+    let words =
+        ["model", "predict", &table, "--point", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
     let found = json(&[&words[..], &FIT].concat());
     assert_interval(&found["predictions"][0]["ns_per_packet"], 2.0 * (38.6 + 40.7) + 0.5 * 101.0);
     // y is also that of the other platform, here in µs.
@@ -204,7 +205,8 @@ fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() 
         None => String::new(),
     };
     let table = file("transfer-us.csv", &netcope_grid().lines().map(thousand).collect::<String>());
-    let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
+    let words =
+        ["model", "predict", &table, "--point", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
     let in_us = json(&[&words[..], &["--y", "T_us", "--terms", "const,p,h"]].concat());
     let there = &in_us["predictions"][0];
     assert_interval(&there["y"], (2.0 * (38.6 + 40.7) + 0.5 * 101.0) / 1e3);
@@ -213,7 +215,8 @@ fn another_platform_is_predicted_with_an_interval_around_the_declared_scaling() 
     );
     assert!(there.get("y_mean").is_none(), "{there}");
     let table = file("transfer.csv", &netcope_grid());
-    let words = ["model", "predict", &table, "--at", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
+    let words =
+        ["model", "predict", &table, "--point", "p=1000,h=10", "--from", &from, "--to", &to, "--json"];
     let unknown = format!("{machines}:unknown");
     assert!(refusal(&[&words[..8], &[&unknown], &FIT].concat()).contains("have: here, there"));
 }
@@ -326,7 +329,7 @@ fn wrong_input_gets_one_clear_error() {
         assert!(said.contains("wrong.csv") && said.contains(reason), "{said}");
     }
     assert!(refusal(&["model", "fit", "nowhere.csv", "--y", "a", "--terms", "b"]).contains("nowhere.csv"));
-    assert!(refusal(&["model", "predict", "--at", "p=1"]).contains("no model"));
+    assert!(refusal(&["model", "predict", "--point", "p=1"]).contains("no model"));
 }
 
 /// Returns the grid as another tool would write it, with its delimiter, column names and number
@@ -453,7 +456,7 @@ fn impossible_numbers_are_refused_wherever_they_are_given() {
         ("p=64", "term `h` needs a value"),
         ("p=-64,h=1", "`p` = -64 is negative"),
     ] {
-        let output = fastpath(&[&["model", "predict", &table, "--at", at][..], &FIT].concat());
+        let output = fastpath(&[&["model", "predict", &table, "--point", at][..], &FIT].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && said.contains(reason), "{at}: {said}");
     }
@@ -472,7 +475,7 @@ fn text_output_has_a_table_and_the_reasons() {
 
 #[test]
 fn every_published_figure_names_a_publication_of_the_bibliography() {
-    let bibliography = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bibliography.md");
+    let bibliography = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/history/bibliography.md");
     let bibliography = fs::read_to_string(bibliography).unwrap();
     let found = json(&["evaluate", "models", "--json"]);
     let figures = found["results"].as_array().unwrap();

@@ -40,7 +40,8 @@ fn a_run_is_recorded_and_drawn_with_its_events() {
     assert_eq!((run["format"].as_u64(), run["seed"].as_u64()), (Some(1), Some(7)));
     assert!(run["duration_s"].as_f64() > Some(0.4) && run["command"][0] == "ping", "{run}");
     assert!(run["machine"]["kernel"].is_string() && run["spec"]["links"].is_array(), "{run}");
-    let record = fastpath::record::RunRecord::read(&directory.join("one")).unwrap();
+    let record =
+        fastpath::record::Run::read(&directory.join("one")).unwrap().series.expect("it was recorded");
     let total = |from: &str, column: &str| {
         let of = |series: &&fastpath::record::LinkSeries| series.from == from;
         record.links.iter().find(of).map_or(0.0, |series| series.total(column))

@@ -169,9 +169,12 @@ fn frame_accounting_balances_and_drops_have_a_reason() {
     bench.write("link.toml", spec("rate = \"8kbit\"\nqueue = \"2p\""));
     bench.write("in.pcap", capture(&[(0, 100); 5]));
     let printed = bench.replay_ok("link.toml in.pcap out.pcap --times times.csv --seed 3 --json");
+    let mut report: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    let pairs = report.as_object_mut().unwrap().remove("pairs").unwrap();
+    assert_eq!(pairs[0]["frames"], 2);
     assert_eq!(
-        printed,
-        "{\"conservation\":{\"delivered\":2,\"dropped\":{\"queue-full\":3},\"held\":0,\"in\":5},\"seed\":3}\n"
+        report.to_string(),
+        "{\"conservation\":{\"delivered\":2,\"dropped\":{\"queue-full\":3},\"held\":0,\"in\":5},\"seed\":3}"
     );
     assert_eq!(bench.text("times.csv").matches(",queue-full\n").count(), 3);
     assert!(bench.replay_ok("link.toml in.pcap out.pcap").contains("queue-full"));
@@ -198,6 +201,29 @@ fn captures_at_several_hosts_share_one_timeline() {
          2,1700000000000002000000,1700000000000012000000\n\
          3,1700000000000002000000,1700000000000022000000\n"
     );
+}
+
+#[test]
+fn the_delays_between_hosts_are_printed_and_exact() {
+    let bench = Bench::new("pairs");
+    bench.write(
+        "link.toml",
+        spec("a_to_b = { delay = \"10ms\" }\nb_to_a = { delay = \"20ms\" }\nrate = \"8Mbit\""),
+    );
+    // 1000 bytes take 1 ms on the wire. The second frame waits for the first.
+    bench.write("a.pcap", capture(&[(0, 1000), (500_000, 1000), (9_000_000, 1000)]));
+    bench.write("b.pcap", capture(&[(1000, 500)]));
+    let inputs = "link.toml --in a=a.pcap --in b=b.pcap";
+    let report: serde_json::Value =
+        serde_json::from_str(&bench.replay_ok(&format!("{inputs} --json"))).unwrap();
+    let pair = |from: &str, to: &str, frames: u64, [min, mean, max]: [f64; 3]| serde_json::json!({ "from": from, "to": to, "frames": frames, "min_ms": min, "mean_ms": mean, "max_ms": max });
+    let first = pair("a", "b", 3, [11.0, 11.166_666_666, 11.5]);
+    let second = pair("b", "a", 1, [20.5, 20.5, 20.5]);
+    assert_eq!(report["pairs"], serde_json::json!([first, second]));
+    let text = bench.replay_ok(inputs);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert!(rows.contains(&vec!["a", "→", "b", "3", "11.000", "11.167", "11.500"]), "{text}");
+    assert!(rows.contains(&vec!["b", "→", "a", "1", "20.500", "20.500", "20.500"]), "{text}");
 }
 
 #[test]
@@ -310,13 +336,11 @@ fn configured_and_measured_jitter_from_a_file_are_reported_side_by_side() {
     bench.write("delays.csv", "delay_ms\n4\n0\n2\n");
     // 1000 bytes take 1 ms on the wire; packets 10 ms apart are never reordered.
     bench.write("in.pcap", capture(&[0, 10, 20, 30, 40, 50].map(|ms| (ms * 1_000_000, 1000))));
-    let json = bench.replay_ok("link.toml in.pcap out.pcap --json --ledger ledger.pcapng");
+    let json = bench.replay_ok("link.toml in.pcap out.pcap --json --packet-log log.pcapng");
     let ms: Vec<u64> = packets(&bench.read("out.pcap")).into_iter().map(|(ns, ..)| ns / 1_000_000).collect();
     assert_eq!(ms, [15, 21, 33, 45, 51, 63]);
-    let ledger = String::from_utf8_lossy(&bench.read("ledger.pcapng")).into_owned();
-    assert!(
-        ledger.contains("frame=2 queued=0.010000000000 dequeued=0.011000000000 delivered=0.021000000000")
-    );
+    let log = String::from_utf8_lossy(&bench.read("log.pcapng")).into_owned();
+    assert!(log.contains("frame=2 queued=0.010000000000 dequeued=0.011000000000 delivered=0.021000000000"));
 
     let report: serde_json::Value = serde_json::from_str(&json).unwrap();
     let jitter = &report["jitter"][0];

@@ -76,7 +76,7 @@ fn a_trace_is_a_json_array_of_visits_and_does_not_change_the_run() {
     let at = directory("trace");
     let words = "sim xeon-e5-2687wv4 --program netcope --workload constant,rate=1Mpps,duration=50us --json";
     let plain = json(&at, words);
-    let traced = json(&at, &format!("{words} --trace run.json"));
+    let traced = json(&at, &format!("{words} --timeline run.json"));
     assert_eq!(plain["trace_hash"], traced["trace_hash"]);
     let bars: Vec<Value> = serde_json::from_str(&fs::read_to_string(at.join("run.json")).unwrap()).unwrap();
     let visits = bars.iter().filter(|bar| bar["ph"] == "X").count() as u64;
@@ -173,9 +173,9 @@ const SWEEP: &str = "sweep xeon-e5-2687wv4 --program netcope --workload line-rat
 #[test]
 fn a_sweep_gives_the_same_table_for_any_threads_kills_and_shards() {
     let at = directory("sweep");
-    let golden = text(&at, &format!("{SWEEP} --threads 1"));
+    let golden = text(&at, &format!("{SWEEP} --workers 1"));
     assert_eq!(golden.lines().count(), 1 + 4 * 2 * 3);
-    assert_eq!(text(&at, &format!("{SWEEP} --threads 3")), golden);
+    assert_eq!(text(&at, &format!("{SWEEP} --workers 3")), golden);
     // A killed sweep: two and a half rows remain.
     let left: Vec<&str> = golden.lines().take(4).collect();
     let left = format!("{}\n{}\n{}\n{}", left[0], left[2], left[1], &left[3][..30]);
@@ -349,8 +349,8 @@ fn records_measured_on_this_host_are_simulated() {
 #[test]
 fn published_experiments_run_by_name_and_are_plotted() {
     let at = directory("experiment");
-    assert!(text(&at, "sim experiment").contains("sixteen-hosts"));
-    let found = json(&at, "sim experiment two-units --duration 5ms --json --plot t.svg --records t.jsonl");
+    assert!(text(&at, "sim setup").contains("sixteen-hosts"));
+    let found = json(&at, "sim setup two-units --duration 5ms --json --plot t.svg --append t.jsonl");
     assert_eq!(found["results"].as_array().unwrap().len(), 6);
     assert!(
         fs::read_to_string(at.join("t.svg"))
@@ -358,9 +358,9 @@ fn published_experiments_run_by_name_and_are_plotted() {
             .contains("Median time of input and output (t_f) over frame size")
     );
     assert_eq!(fs::read_to_string(at.join("t.jsonl")).unwrap().lines().count(), 6);
-    let hosts = json(&at, "sim experiment sixteen-hosts --duration 2ms --json");
+    let hosts = json(&at, "sim setup sixteen-hosts --duration 2ms --json");
     assert_eq!(hosts["results"].as_array().unwrap().len(), 24);
-    assert!(refusal(&at, "sim experiment three-units").contains("two-units"));
+    assert!(refusal(&at, "sim setup three-units").contains("two-units"));
     let sweep = "sweep xeon-e5-2687wv4 --program netcope --vary machine.cpu.cores=1..4 --workload line-rate,size=64,duration=100us --plot s.html";
     text(&at, sweep);
     assert!(

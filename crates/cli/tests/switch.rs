@@ -100,7 +100,7 @@ fn explain_shows_table_shapes_and_the_path_of_a_packet() {
     let rules = "table=0,ip,nw_dst=10.0.0.0/8,actions=dec_ttl,goto_table:1\ntable=1,tcp,tp_dst=80,actions=group:1\n\
                  group_id=1,type=all,bucket=actions=output:2,bucket=actions=output:3\n";
     fs::write(bench.join("rules"), rules).unwrap();
-    let output = switch(&bench, "explain --rules rules --trace in_port=4,tcp,nw_dst=10.9.9.9,tp_dst=80");
+    let output = switch(&bench, "explain --rules rules --packet in_port=4,tcp,nw_dst=10.9.9.9,tp_dst=80");
     let said = text(&output);
     assert!(output.status.success(), "{said}");
     for part in
@@ -109,7 +109,7 @@ fn explain_shows_table_shapes_and_the_path_of_a_packet() {
         assert!(said.contains(part), "{part}: {said}");
     }
     let output =
-        switch(&bench, "explain --rules rules --json --trace in_port=4,tcp,nw_dst=10.9.9.9,tp_dst=80");
+        switch(&bench, "explain --rules rules --json --packet in_port=4,tcp,nw_dst=10.9.9.9,tp_dst=80");
     let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let table = &said["tables"][1];
     assert_eq!((&table["rules"], &table["parts"][0]["shape"]), (&1.into(), &"chain".into()), "{said}");
@@ -120,7 +120,7 @@ fn explain_shows_table_shapes_and_the_path_of_a_packet() {
     fs::write(bench.join("named"), "in_port=lan,tcp,actions=output:wan\n").unwrap();
     let output = switch(
         &bench,
-        "explain --rules named --port wan --port lan=tap:tap0 --trace in_port=lan,tcp,tp_src=7",
+        "explain --rules named --port wan --port lan=tap:tap0 --packet in_port=lan,tcp,tp_src=7",
     );
     let said = text(&output);
     for part in ["bytes on port 2; assumed: dl_src=", ",tp_dst=80\n", "output to port 1: "] {

@@ -364,7 +364,7 @@ fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> TclResul
     Ok(handle)
 }
 
-/// Returns the share of a lan's delay of each of the two links between members.
+/// Returns the delay of a member's link: half of the delay of its lan.
 fn half(delay: Duration) -> Duration {
     Duration::from_ps(delay.as_ps() / 2)
 }

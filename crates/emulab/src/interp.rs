@@ -39,7 +39,7 @@ pub(crate) enum Interrupt {
     Break,
     Continue,
     Return(Value),
-    /// `exit`, or the budget is spent: evaluation ends.
+    /// Evaluation ends: by `exit`, or because the budget is spent.
     Stop,
 }
 

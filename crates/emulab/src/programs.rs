@@ -53,7 +53,7 @@ fn option(tcl: &mut Interp, program: usize, name: &str, value: &Value) -> Result
         "dir" => tcl.simulator.programs[program].directory = text(),
         "timeout" => match value.trim().parse::<f64>() {
             Ok(seconds) if seconds >= 0.0 => tcl.simulator.programs[program].timeout = text(),
-            _ => return mistake(format!("'{}' is no time", &**value), "write a number of seconds"),
+            _ => return mistake(format!("'{}' is not a time", &**value), "write a number of seconds"),
         },
         "expected-exit-code" => tcl.warn("expected-exit-code is ignored: other exit codes are reported"),
         other => {

@@ -26,7 +26,7 @@ const LAWS: [Law; 8] = [
     ("RandomVariable/Weibull", &[("shape_", 1.0), ("scale_", 1.0)]),
 ];
 
-/// What a generator does, as it is written.
+/// The commands of a generator, with example arguments.
 const GENERATOR: [&str; 7] =
     ["seed 7", "uniform 0 1", "integer 10", "exponential 1.0", "normal 0 1", "lognormal 0 1", "next-random"];
 

@@ -91,7 +91,7 @@ pub(crate) struct Parser<'s> {
     base: Option<usize>,
     at: usize,
     depth: usize,
-    /// How many commands, words and parts of words were made: memory to be paid for.
+    /// Number of commands, words and parts of words so far. The budget pays for their memory.
     pub(crate) made: u64,
 }
 

@@ -76,7 +76,8 @@ fn a_node_with_several_links_on_which_programs_run_is_a_kernel_router() {
     assert!(!matches!(topology.nodes[1].kind, NodeKind::KernelRouter { .. }));
     // In a ring of nodes those with programs forward too.
     let ring = chain("$ns duplex-link $b $a 10Mb 1ms DropTail\ntb-set-node-startcmd $a id");
-    let kernel: Vec<bool> = read(&ring).0.nodes.iter().map(|node| node.kernel.is_some()).collect();
+    let kernel: Vec<bool> =
+        read(&ring).0.nodes.iter().map(|node| matches!(node.kind, NodeKind::KernelRouter { .. })).collect();
     assert_eq!(kernel, [true, false, false]);
 }
 
@@ -94,7 +95,7 @@ fn mistakes_about_programs_are_answered_with_what_to_write() {
             "'strat' is not an event of a program; write $ns at 10.0 \"$program start\"",
         ),
         ("set p [$a program-agent -command ls]\n$p start", "a program is started by an event; write $ns at"),
-        ("set p [$a program-agent -timeout soon]", "'soon' is no time; write a number of seconds"),
+        ("set p [$a program-agent -timeout soon]", "'soon' is not a time; write a number of seconds"),
         ("tb-set-node-startcmd $a", "wrong number of arguments; write tb-set-node-startcmd $node"),
         ("namespace x", "wrong number of arguments for namespace; write namespace eval NAME {BODY}"),
     ] {

@@ -1,17 +1,12 @@
-//! Commands sent to a worker by other threads, and their replies: among them a snapshot, the state
-//! copied at one instant.
+//! Commands sent to a worker by other threads, and their replies.
 
-use crate::lateness::{LatenessPolicy, Releases};
-use crate::packet_log::PacketLogReport;
-use crate::port::PortCounters;
+use crate::snapshot::Snapshot;
 use crate::worker_change::WorkerChange;
-use crate::worker_clock::InterruptionTotals;
-use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
 use fastpath_net::capture::CaptureOrder;
 use fastpath_net::sample::Sample;
-use fastpath_net::{FrameAccounting, LinkChange, ScheduleFull};
+use fastpath_net::{LinkChange, ScheduleFull};
 use fastpath_sys::poll::Bell;
-use fastpath_units::{Duration, Time};
+use fastpath_units::Time;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +37,7 @@ pub(crate) enum Command {
 /// The instant at which links are changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum When {
-    /// When the command is read.
+    /// At the time at which the worker reads the command.
     Now,
     /// At this time; refused if it has passed.
     At(Time),
@@ -61,58 +56,6 @@ pub(crate) enum Refusal {
     },
     /// Too many changes wait for their time.
     Full(ScheduleFull),
-}
-
-/// The state of a network and of its workers at one instant.
-pub(crate) struct Snapshot {
-    pub(crate) at: Time,
-    pub(crate) conservation: FrameAccounting,
-    /// Two per link: forward, backward.
-    pub(crate) pipes: Vec<PipeState>,
-    /// One per edge.
-    pub(crate) edges: Vec<EdgeState>,
-    /// The counters of ports that were removed with their edges.
-    pub(crate) removed_ports: PortCounters,
-    pub(crate) workers: Vec<WorkerState>,
-    /// The group adds it.
-    pub(crate) packet_log: Option<PacketLogReport>,
-    pub(crate) policy: LatenessPolicy,
-}
-
-pub(crate) struct PipeState {
-    pub(crate) spec: PipeSpec,
-    pub(crate) counters: Counters,
-    pub(crate) held: Volume,
-    pub(crate) queue: QueueState,
-    /// Present where there is jitter. The receiver of the snapshot evaluates it, which takes no
-    /// time of the worker.
-    pub(crate) delays: Option<Delays>,
-    /// When each of its traces starts or has started, in their order; `None` while a trace waits
-    /// for a packet or a command.
-    pub(crate) trace_starts: Vec<Option<Time>>,
-}
-
-pub(crate) struct EdgeState {
-    pub(crate) name: String,
-    pub(crate) kind: String,
-    pub(crate) counters: PortCounters,
-    pub(crate) waiting: usize,
-    pub(crate) releases: Releases,
-    pub(crate) failure: Option<String>,
-}
-
-/// The state of a worker.
-pub(crate) struct WorkerState {
-    /// The core its thread is bound to.
-    pub(crate) core: Option<u32>,
-    pub(crate) edges: usize,
-    /// Time spent in iterations that moved frames.
-    pub(crate) busy: Duration,
-    pub(crate) sleeps: u64,
-    pub(crate) stalled: InterruptionTotals,
-    pub(crate) preempted: InterruptionTotals,
-    /// Bytes of the frame pool.
-    pub(crate) pool_reserved: usize,
 }
 
 /// The sending side of a worker's command queue, with the stop flag and the doorbell that wakes the

@@ -1,8 +1,8 @@
 //! An edge of a worker's network with its port, and the frames on their way into the port.
 
-use crate::command::EdgeState;
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::port::{Port, PortCounters};
+use crate::snapshot::EdgeState;
 use crate::worker_clock::WorkerClock;
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;

@@ -2,24 +2,28 @@
 //! [`Report`].
 
 use crate::Notice;
+use crate::capture::{CaptureError, CaptureFilter, LinkCapture};
 use crate::clock::Clock;
-use crate::command::{CommandReceiver, CommandSender, Snapshot};
-use crate::control::{ApplyQueue, Dashboard, HttpAddress, HttpEndpoint, Server};
+use crate::command::{CommandReceiver, CommandSender};
+use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes};
 use crate::lateness::{self, LatenessPolicy};
 use crate::node_switch::NodeSwitch;
-use crate::packet_log::{self, LogThread};
+use crate::packet_log::{self, LogQueue, LogThread};
 use crate::port::Port;
 use crate::report::Report;
+use crate::snapshot::Snapshot;
+use crate::switching::Control;
 use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::{RearrangeError, WorkerGroup};
+use fastpath_link::PipeSpec;
 use fastpath_net::capture::CaptureTap;
 use fastpath_net::flows::FlowTable;
 use fastpath_net::packet_log::PacketLog;
 use fastpath_net::sample::Sample;
-use fastpath_net::{EdgeId, FramePool, Network, Observer, Part};
-use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeId, Topology, Workers};
+use fastpath_net::{EdgeId, FramePool, LinkChange, Network, Observer, Part};
+use fastpath_spec::{EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, Workers};
 use fastpath_sys::{cgroup, thread};
-use fastpath_units::{Bytes, Duration};
+use fastpath_units::{Bytes, Duration, Time};
 use std::any::Any;
 use std::io;
 use std::num::NonZeroUsize;
@@ -32,7 +36,7 @@ use std::thread::JoinHandle;
 /// Ports, each with the edge that it serves.
 pub type EdgePorts = Vec<(EdgeId, Box<dyn Port>)>;
 
-/// How to run a network.
+/// The settings of a run of a network in real time.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Seed, memory and executors of the network.
@@ -100,6 +104,7 @@ impl Options {
 
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// An edge does not have exactly one port.
     #[error("host {host}: interface {interface} has {count} ports, it needs one")]
@@ -207,53 +212,28 @@ impl Sampler {
 /// # Errors
 /// See [`StartError`].
 pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<Running, StartError> {
-    let open = |path: PathBuf| {
-        let ledger = packet_log::open(&path, &topology, &options.notice);
-        ledger.map_err(|source| StartError::PacketLog { path, source })
-    };
-    let ledger = options.packet_log.clone().map(open).transpose()?;
+    let ledger = open_packet_log(&topology, &options)?;
     let mut ports: Vec<Option<Box<dyn Port>>> = in_order(&topology, ports)?.into_iter().map(Some).collect();
     let open_ports = Arc::new(AtomicUsize::new(ports.len()));
-    let workers = options.workers.as_ref();
-    let mut cores = cores_for(workers)?;
+    let mut cores = cores_for(options.workers.as_ref())?;
     if ledger.is_some() {
         // The log is in the order of time, so one worker writes it.
         cores.truncate(1);
     }
-    let parts = Part::split(&topology, NonZeroUsize::new(cores.len()).unwrap_or(NonZeroUsize::MIN));
-    if let Some(asked) = workers.and_then(Workers::asked).filter(|asked| parts.len() < *asked) {
-        let why = match options.packet_log {
-            Some(_) => "one worker writes the packet log",
-            None => "links that a router or switch joins share a worker",
-        };
-        options.notice.send(&format!("{} of the {asked} requested workers run: {why}", parts.len()));
-    }
+    let parts = split(&topology, cores.len(), &options);
     let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
     let log = ledger.as_ref().map(|(_, thread)| Arc::clone(&thread.status));
     let group = WorkerGroup::new(senders, topology, parts.clone(), log);
-    let addresses: Vec<HttpAddress> =
-        options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
-    let dashboard = options.dashboard.as_ref();
-    let server = Server::start(&addresses, dashboard, group.clone(), options.apply.clone())
-        .map_err(|(address, source)| StartError::Control { address, source })?;
-    if let Some(endpoint) = &server.tcp {
-        options.notice.send(&format!("control API at {endpoint}"));
-    }
-    if let Some(endpoint) = &server.dashboard {
-        options.notice.send(&format!("dashboard at {}", endpoint.page()));
-    }
+    let server = listen(&options, &group)?;
     notice_of_cgroup(&options);
     let clock = Clock::start();
-    let pool_limit = options.network.pool_limit.get() / parts.len();
-    let network = fastpath_net::Options {
-        pool_limit: NonZeroUsize::new(pool_limit).unwrap_or(NonZeroUsize::MIN),
-        ..options.network.clone()
-    };
+    let network = network_options(&options, parts.len());
     let (stopper, notice) = (Stopper(group.clone()), options.notice.clone());
+    let (mut queue, log_thread) = ledger.map(|(queue, thread)| (PacketLog::new(queue), thread)).unzip();
     let mut running = Running {
         workers: Vec::new(),
-        log_thread: None,
+        log_thread,
         notice,
         server,
         network: network.clone(),
@@ -261,18 +241,9 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         clock,
         serving: Serving(Vec::new()),
     };
-    let mut queue = None;
-    if let Some((ledger, writer)) = ledger {
-        (queue, running.log_thread) = (Some(PacketLog::new(ledger)), Some(writer));
-    }
     for ((part, commands), core) in parts.into_iter().zip(receivers).zip(cores) {
         let ports =
             part.edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();
-        let switches = options.switches.iter().filter_map(|switch| {
-            let node = part.topology.nodes.iter().position(|node| node.name == switch.node)?;
-            Some((NodeId(node as u32), switch.control.clone()))
-        });
-        let switches = switches.collect();
         let config = WorkerConfig {
             clock,
             ports,
@@ -282,7 +253,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
             notice: options.notice.clone(),
             core,
             open_ports: Arc::clone(&open_ports),
-            switches,
+            switches: switches_of(&part, &options),
         };
         let flows = options.records_flows.then(FlowTable::default);
         let network = (part.topology, network.clone());
@@ -297,6 +268,64 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         running.serving.0.push(serving);
     }
     Ok(running)
+}
+
+/// Opens the per-packet log, if there is to be one.
+fn open_packet_log(
+    topology: &Topology,
+    options: &Options,
+) -> Result<Option<(LogQueue, LogThread)>, StartError> {
+    let Some(path) = options.packet_log.clone() else { return Ok(None) };
+    let opened = packet_log::open(&path, topology, &options.notice);
+    opened.map(Some).map_err(|source| StartError::PacketLog { path, source })
+}
+
+/// Splits a topology into parts, at most one for each of `cores`.
+fn split(topology: &Topology, cores: usize, options: &Options) -> Vec<Part> {
+    let parts = Part::split(topology, NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN));
+    let asked = options.workers.as_ref().and_then(Workers::asked);
+    if let Some(asked) = asked.filter(|asked| parts.len() < *asked) {
+        let why = match options.packet_log {
+            Some(_) => "one worker writes the packet log",
+            None => "links that a router or switch joins share a worker",
+        };
+        options.notice.send(&format!("{} of the {asked} requested workers run: {why}", parts.len()));
+    }
+    parts
+}
+
+/// Starts the control interface at all its addresses.
+fn listen(options: &Options, group: &WorkerGroup) -> Result<Server, StartError> {
+    let addresses: Vec<HttpAddress> =
+        options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
+    let dashboard = options.dashboard.as_ref();
+    let server = Server::start(&addresses, dashboard, group.clone(), options.apply.clone())
+        .map_err(|(address, source)| StartError::Control { address, source })?;
+    if let Some(endpoint) = &server.tcp {
+        options.notice.send(&format!("control API at {endpoint}"));
+    }
+    if let Some(endpoint) = &server.dashboard {
+        options.notice.send(&format!("dashboard at {}", endpoint.page()));
+    }
+    Ok(server)
+}
+
+/// Returns the options of the network of each worker: they share the memory of frames.
+fn network_options(options: &Options, workers: usize) -> fastpath_net::Options {
+    let pool_limit = options.network.pool_limit.get() / workers;
+    fastpath_net::Options {
+        pool_limit: NonZeroUsize::new(pool_limit).unwrap_or(NonZeroUsize::MIN),
+        ..options.network.clone()
+    }
+}
+
+/// Returns the nodes of a part that are switches with controllers.
+fn switches_of(part: &Part, options: &Options) -> Vec<(NodeId, Control)> {
+    let switches = options.switches.iter().filter_map(|switch| {
+        let node = part.topology.nodes.iter().position(|node| node.name == switch.node)?;
+        Some((NodeId(node as u32), switch.control.clone()))
+    });
+    switches.collect()
 }
 
 /// Says what the cgroup does not allow: the memory of frames, and the weight of the CPU.
@@ -461,6 +490,47 @@ impl Running {
     /// Returns the current state; `None` if it has ended.
     pub fn report(&self) -> Option<Report> {
         self.stopper.0.report()
+    }
+
+    /// Changes links, all at one instant: `at`, or now. Frames in them stay. Returns the instant.
+    ///
+    /// # Errors
+    /// See [`ChangeError`]; nothing has changed.
+    ///
+    /// # Panics
+    /// The topology has no such link.
+    pub fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Result<Time, ChangeError> {
+        let current = self.stopper.0.current();
+        let at = make_changes(&current, at, changes.clone())?;
+        self.server.record(current.topology(), at, &changes);
+        Ok(at)
+    }
+
+    /// Starts the traces of a group from their beginning. Returns the instant; `None` if there is
+    /// no such group, or the engine has ended.
+    pub fn start_traces(&self, group: &str) -> Option<Time> {
+        let current = self.stopper.0.current();
+        let at = current.start(current.topology().group_named(group)?)?;
+        self.server.record_start(at, group);
+        Some(at)
+    }
+
+    /// Returns the values of a link in force, from its first node to its second and back; `None` if
+    /// the engine has ended.
+    ///
+    /// # Panics
+    /// The topology has no such link.
+    pub fn pipes(&self, link: LinkId) -> Option<[PipeSpec; 2]> {
+        let mut snapshot = self.stopper.0.current().snapshot()?;
+        Some([0, 1].map(|pipe| std::mem::take(&mut snapshot.pipes[2 * link.0 as usize + pipe].spec)))
+    }
+
+    /// Starts a capture of frames of links.
+    ///
+    /// # Errors
+    /// See [`CaptureError`].
+    pub fn capture(&self, filter: &CaptureFilter) -> Result<LinkCapture, CaptureError> {
+        LinkCapture::start(&self.stopper.0, filter)
     }
 
     /// Changes the topology. What stays keeps its frames, clocks, queues, random numbers, learned

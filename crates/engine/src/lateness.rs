@@ -54,7 +54,7 @@ pub(crate) struct Releases {
 }
 
 impl Releases {
-    /// For one of `edges` edges.
+    /// Returns counters for a network of `edges` edges.
     pub(crate) fn new(edges: usize) -> Releases {
         let digits = if edges <= EXACT_EDGES { 2 } else { 1 };
         let lateness = Distribution::bounded(Duration::from_secs(10), digits);

@@ -42,7 +42,7 @@ impl PacketLogReport {
     }
 }
 
-/// What became of a log.
+/// The state of a per-packet log.
 #[derive(Debug)]
 pub(crate) struct LogStatus {
     path: PathBuf,

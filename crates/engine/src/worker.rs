@@ -1,11 +1,12 @@
 //! The worker loop: moves frames from ports into the network, and frames that are due out of it.
 //!
 //! ```text
-//!   port ──rx_burst──▶ stamp ──▶ Network::push_burst  Network::pop_burst ──▶ backlog ──tx_burst──▶ port
-//!          (close to the end of the poll: an                    (what the port does not take now
-//!          waits,
-//!           earlier stamp lets frames out early)                 bounded; beyond that it is
-//!           counted)
+//!   port ──rx_burst──▶ stamp ──▶ Network::push_burst
+//!                        └ near the end of the poll: an earlier stamp lets frames out early
+//!
+//!   Network::pop_burst ──▶ backlog ──tx_burst──▶ port
+//!                             └ what the port does not take now waits: at most BACKLOG_MAX frames,
+//!                               others are dropped and counted
 //! ```
 //!
 //! One worker is one thread that runs each frame to completion. It owns its network, frame pool and
@@ -18,13 +19,14 @@
 
 use crate::Notice;
 use crate::clock::Clock;
-use crate::command::{Command, CommandReceiver, PipeState, Refusal, Snapshot, When, WorkerState};
+use crate::command::{Command, CommandReceiver, Refusal, When};
 use crate::edge_port::{BACKLOG_MAX, Backlog, EdgePort};
 use crate::lateness::LatenessPolicy;
 use crate::node_switch::WorkerSwitch;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
+use crate::snapshot::{PipeState, Snapshot, WorkerState};
 use crate::worker_change::WorkerChange;
 use crate::worker_clock::WorkerClock;
 use fastpath_link::QueueState;
@@ -69,7 +71,7 @@ const HEARTBEAT_PORTS: usize = 64;
 /// recorded.
 pub(crate) type Watchers = (CaptureTap, Option<FlowTable>);
 
-/// What a worker runs, and how.
+/// The network of a worker, and its settings.
 pub(crate) struct WorkerConfig {
     pub(crate) clock: Clock,
     /// One for each edge of the network, in their order.
@@ -90,7 +92,7 @@ pub(crate) struct WorkerConfig {
 pub(crate) struct Worker<L> {
     clock: WorkerClock,
     network: Network<(L, Watchers)>,
-    /// By [`EdgeId`].
+    /// The port of each edge, by [`EdgeId`].
     edges: Vec<EdgePort>,
     /// Ports of all workers that have not failed.
     open_ports: Arc<AtomicUsize>,
@@ -112,7 +114,7 @@ pub(crate) struct Worker<L> {
     policy: LatenessPolicy,
     core: Option<u32>,
     sleep_margin: SleepMargin,
-    /// When a frame last moved.
+    /// The last time at which a frame moved.
     moved_at: Time,
     /// Whether unused memory was released since then.
     has_released: bool,
@@ -555,7 +557,7 @@ impl<L: Observer> Worker<L> {
         };
         Snapshot {
             at: now,
-            conservation: network.accounting(),
+            accounting: network.accounting(),
             pipes: pipes
                 .zip(queues)
                 .map(|((link, index), queue)| {

@@ -48,18 +48,18 @@ enum Kind {
     Preemption,
 }
 
-/// What is known of a suspicious interval.
+/// An interval in which the worker may have been interrupted.
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
-    /// Its length.
+    /// The length of the interval.
     gap: Duration,
-    /// How much of it work may take.
+    /// The part of the interval that work may take.
     gap_max: Duration,
-    /// The time since the last sample without sleeps. The interval is at its end.
+    /// The time awake since the last sample. The interval is the last part of it.
     awake: Duration,
-    /// What the kernel accounted to the thread since the last sample.
+    /// The times that the kernel accounted to the thread since the last sample.
     times: ThreadTimes,
-    /// What a hypervisor took since it was last read.
+    /// The time that a hypervisor took since the last reading.
     stolen: Duration,
 }
 
@@ -133,7 +133,7 @@ impl WorkerClock {
     /// Returns the time after a sleep that was to end at `until` at the latest.
     pub(crate) fn after_sleep(&mut self, until: Time) -> Time {
         let now = self.clock.now();
-        // Until then it slept, which is no interruption.
+        // Until then it slept, which is not an interruption.
         let asleep = now.min(until).since(self.last);
         self.sampled.2 = self.sampled.2.saturating_add(asleep);
         if now.since(until) > OVERSLEPT_MAX {

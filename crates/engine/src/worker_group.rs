@@ -5,10 +5,11 @@
 //! [`CurrentParts`] for reading until it is answered. Workers take no lock.
 
 use crate::capture::{CaptureQueue, CaptureRequest, ChunkSender};
-use crate::command::{CommandSender, EdgeState, PipeState, Refusal, Snapshot, When};
+use crate::command::{CommandSender, Refusal, When};
 use crate::packet_log::LogStatus;
 use crate::port::Port;
 use crate::report::Report;
+use crate::snapshot::{EdgeState, PipeState, Snapshot};
 use crate::worker_change::WorkerChange;
 use fastpath_net::capture::CaptureOrder;
 use fastpath_net::sample::{PipeSample, Sample};
@@ -27,7 +28,7 @@ const AHEAD: Duration = Duration::from_ms(10);
 pub(crate) struct WorkerGroup(Arc<GroupState>);
 
 struct GroupState {
-    /// By worker.
+    /// The command queue of each worker.
     commands: Vec<CommandSender>,
     layout: RwLock<CurrentParts>,
     log: Option<Arc<LogStatus>>,
@@ -44,13 +45,14 @@ struct CurrentParts {
 
 /// Why the topology cannot change. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RearrangeError {
     /// The workers cannot share the new topology.
     #[error(transparent)]
     Parts(#[from] PartsError),
     /// The log has an interface for each link.
     #[error(
-        "nodes and links cannot change while a per-packet log is written: start the network without --ledger"
+        "nodes and links cannot change while a per-packet log is written: start the network without --packet-log"
     )]
     PacketLog,
     /// The engine has ended.
@@ -283,7 +285,7 @@ impl Current<'_> {
             place(part, &mut next);
             whole.at = whole.at.max(next.at);
             whole.workers.append(&mut next.workers);
-            whole.conservation.add(next.conservation);
+            whole.accounting.add(next.accounting);
             whole.removed_ports += next.removed_ports;
         }
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();

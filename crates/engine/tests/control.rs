@@ -360,7 +360,7 @@ fn send(address: SocketAddr, curl: &str) -> (u16, String) {
 fn every_operation_has_example_requests_that_succeed_and_are_in_the_documentation() {
     let text = "[host.a]\n[switch.b]\n[host.c]\n[group.cell]\nstart = \"command\"\n\
         [[link]]\nbetween = [\"a\", \"b\"]\n[[link]]\nbetween = [\"b\", \"c\"]\ngroup = \"cell\"\ntrace = \"t.csv\"\n";
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-api.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/control-api.md");
     let page = std::fs::read_to_string(page).unwrap();
     let (running, address, _) = run_spec("examples", text);
     let document = openapi();
@@ -383,7 +383,7 @@ fn every_operation_has_example_requests_that_succeed_and_are_in_the_documentatio
         // The owner of a lab answers this one, and there is none.
         let expected = if command.ends_with("/apply") { 409 } else { 200 };
         assert_eq!(status, expected, "{command}: {answer}");
-        assert!(page.lines().any(|line| line == *command), "not in docs/control-api.md: {command}");
+        assert!(page.lines().any(|line| line == *command), "not in docs/reference/control-api.md: {command}");
     }
     let written = page.lines().filter(|line| line.starts_with("curl --unix-socket"));
     for line in written.filter(|line| !line.ends_with("/openapi.json")) {

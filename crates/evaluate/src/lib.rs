@@ -31,7 +31,8 @@ use fastpath_engine::{AttachError, Panicked, StartError};
 use fastpath_lab::HostError;
 use fastpath_lab::namespace::{NotPermitted, gain_privilege};
 use fastpath_measure::Watch;
-use fastpath_report::{Evaluation, SkippedFigure, Tool};
+use fastpath_record::Tool;
+use fastpath_report::{Evaluation, SkippedFigure};
 use figures::{FIGURES, Measurement, Needs, measurements};
 use std::collections::BTreeMap;
 use std::io;
@@ -75,6 +76,7 @@ pub struct Progress {
 
 /// Why there is no evaluation.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EvaluateError {
     /// The `stop` flag was set.
     #[error("interrupted; interfaces and namespaces of the measurement were removed")]
@@ -113,7 +115,7 @@ enum MeasurementError {
     Peer(String),
 }
 
-/// What a measurement is given.
+/// The arguments of a measurement.
 struct RunContext<'a> {
     effort: Effort,
     stop: Stop<'a>,

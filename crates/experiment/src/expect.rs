@@ -1,9 +1,9 @@
 //! Expectations: bounds that metrics must keep, for tests.
 
-use super::files::RunRecord;
 use super::metric::{Metric, Reduce};
 use super::plan::Experiment;
 use super::vary::{Factor, label};
+use fastpath_record::{Repetition, TestCase, TestOutcome, TestSuite};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -122,9 +122,10 @@ impl Expectation {
     }
 
     /// Compares the finished runs with the bound.
-    pub(super) fn judge(&self, plan: &Experiment, runs: &[RunRecord]) -> Judged {
-        let is_meant =
-            |run: &&RunRecord| self.places.iter().all(|(name, value)| run.place.get(name) == Some(value));
+    pub(super) fn judge(&self, plan: &Experiment, runs: &[Repetition]) -> Judged {
+        let is_meant = |run: &&Repetition| {
+            self.places.iter().all(|(name, value)| run.condition.get(name) == Some(value))
+        };
         let reduce = self.reduce.or_else(|| {
             plan.metrics.iter().find(|metric| metric.name == self.metric).map(|metric| metric.reduce)
         });
@@ -137,62 +138,39 @@ impl Expectation {
                 && self.at_least.is_none_or(|bound| found >= bound);
             if !holds {
                 let found = fastpath_report::text::number(found);
-                judged.broken.push(format!("run {} ({}): {found} {}", run.run, run.condition(), self.unit));
+                judged.broken.push(format!(
+                    "run {} ({}): {found} {}",
+                    run.run,
+                    run.condition_words(),
+                    self.unit
+                ));
             }
         }
         judged
     }
 }
 
-/// Returns the expectations as JUnit XML: a test case for each, failed if it does not hold; and one
-/// for each run that is not usable.
-pub fn junit(plan: &Experiment, findings: &super::Findings) -> String {
+/// Returns the findings as tests: one for each expectation, and one for each run that is not usable.
+pub fn tests(plan: &Experiment, findings: &super::Findings) -> TestSuite {
+    let case = |name: String, outcome: TestOutcome| TestCase {
+        class: "experiment",
+        name,
+        outcome,
+        found: String::new(),
+    };
     let expectations = findings.judged.iter().map(|judged| {
-        let why = match judged.runs {
-            0 => Some("no run was compared".to_owned()),
-            _ => (!judged.holds()).then(|| judged.broken.join("\n")),
+        let outcome = match judged.runs {
+            0 => TestOutcome::Failed("no run was compared".to_owned()),
+            _ if judged.holds() => TestOutcome::Passed,
+            _ => TestOutcome::Failed(judged.broken.join("\n")),
         };
-        (judged.expectation.clone(), why)
+        case(judged.expectation.clone(), outcome)
     });
-    let runs = findings.runs.iter().filter(|run| !run.is_usable());
-    let runs = runs.map(|run| {
-        let why = run.problem.clone().or_else(|| run.disturbed.clone()).unwrap_or_default();
-        (format!("run {} ({})", run.run, run.condition()), Some(why))
+    let left_out = findings.runs.iter().filter_map(|run| {
+        let why = run.why_left_out()?.to_owned();
+        Some(case(format!("run {} ({})", run.run, run.condition_words()), TestOutcome::Failed(why)))
     });
-    let cases: Vec<(String, Option<String>)> = expectations.chain(runs).collect();
-    let failures = cases.iter().filter(|(_, why)| why.is_some()).count();
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\">\n",
-        escaped(&plan.name),
-        cases.len()
-    );
-    for (name, why) in cases {
-        let name = escaped(&name);
-        let _ = match why {
-            None => writeln!(text, "  <testcase name=\"{name}\"/>"),
-            Some(why) => {
-                writeln!(text, "  <testcase name=\"{name}\"><failure>{}</failure></testcase>", escaped(&why))
-            }
-        };
-    }
-    text + "</testsuite>\n"
-}
-
-/// XML 1.0 §2.4; control characters that XML forbids are replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' => out.push('\n'),
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    TestSuite { name: plan.name.clone(), cases: expectations.chain(left_out).collect() }
 }
 
 /// Reads a bound: a number in the unit of the metric, or a text with a unit.

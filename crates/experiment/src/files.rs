@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  DIR/experiment.toml        the file of the experiment, as it was
-//!      runs/0042/run.json     condition, seed, metrics with all their numbers, origin
+//!      runs/0042/run.json     the record of the run: its condition, its metrics with all numbers
 //!      runs/0042/spec.json    the description of the run
 //!      runs/0042/STEP.out     what a command printed; STEP.err
 //!      results.csv            a row for each run
@@ -12,11 +12,9 @@
 
 use super::evidence::Evidence;
 use super::plan::Experiment;
-use super::vary::label;
 use super::{Findings, page, table};
 use fastpath::{Error, Result};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use fastpath_record::{Origin, Repetition};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -28,88 +26,49 @@ const RECORD: &str = "run.json";
 /// The description of a run in its directory.
 pub(super) const SPEC: &str = "spec.json";
 
-/// A finished run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RunRecord {
-    /// Its number, from 0.
-    pub run: u64,
-    /// The seed of its random choices.
-    pub seed: u64,
-    /// The value of each axis.
-    pub place: BTreeMap<String, Value>,
-    /// How often it was tried.
-    pub attempts: u32,
-    /// Why the machine did not carry it, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<String>,
-    /// Why it did not come to its end, if so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-    /// The numbers of each metric, in their order.
-    pub samples: BTreeMap<String, Vec<f64>>,
-    /// The number of each metric in the table.
-    pub values: BTreeMap<String, f64>,
-    /// The version of the program and the machine.
-    pub origin: Value,
-}
-
-impl RunRecord {
-    /// Computes the metrics of a run. A run that could not be done has its error as problem.
-    pub(super) fn new(
-        plan: &Experiment,
-        run: u64,
-        attempts: u32,
-        evidence: Result<Evidence>,
-    ) -> Result<RunRecord> {
-        let evidence = match evidence {
-            Ok(evidence) => evidence,
-            // The next runs would fail in the same way.
-            Err(error @ (Error::File { .. } | Error::Accounting(_))) => return Err(error),
-            Err(error) => Evidence { problem: Some(error.to_string()), ..Evidence::default() },
-        };
-        let mut record = RunRecord {
-            run,
-            seed: plan.seed(run),
-            place: plan.place(run),
-            attempts,
-            disturbed: evidence.disturbed.clone(),
-            problem: evidence.problem.clone(),
-            samples: BTreeMap::new(),
-            values: BTreeMap::new(),
-            origin: origin(),
-        };
-        for metric in &plan.metrics {
-            match metric.samples(&evidence) {
-                Ok(samples) => {
-                    record.values.insert(metric.name.clone(), metric.reduce.of(&samples));
-                    record.samples.insert(metric.name.clone(), samples);
-                }
-                Err(what) if record.problem.is_none() => record.problem = Some(what),
-                Err(_) => {}
+/// Computes the metrics of a run. A run that could not be done has its error as problem.
+pub(super) fn repetition(
+    plan: &Experiment,
+    run: u64,
+    attempts: u32,
+    evidence: Result<Evidence>,
+) -> Result<Repetition> {
+    let evidence = match evidence {
+        Ok(evidence) => evidence,
+        // The next runs would fail in the same way.
+        Err(error @ (Error::File { .. } | Error::Accounting(_))) => return Err(error),
+        Err(error) => Evidence { problem: Some(error.to_string()), ..Evidence::default() },
+    };
+    let mut repetition = Repetition {
+        run,
+        condition: plan.place(run),
+        attempts,
+        disturbed: evidence.disturbed.clone(),
+        problem: evidence.problem.clone(),
+        samples: BTreeMap::new(),
+        values: BTreeMap::new(),
+        origin: origin(plan.seed(run)),
+    };
+    for metric in &plan.metrics {
+        match metric.samples(&evidence) {
+            Ok(samples) => {
+                repetition.values.insert(metric.name.clone(), metric.reduce.of(&samples));
+                repetition.samples.insert(metric.name.clone(), samples);
             }
+            Err(what) if repetition.problem.is_none() => repetition.problem = Some(what),
+            Err(_) => {}
         }
-        Ok(record)
     }
-
-    /// Whether the run came to its end, and the machine carried it.
-    pub fn is_usable(&self) -> bool {
-        self.problem.is_none() && self.disturbed.is_none()
-    }
-
-    /// The condition in words: `cc=cubic, link.a-b.queue=codel`.
-    pub fn condition(&self) -> String {
-        let words: Vec<String> =
-            self.place.iter().map(|(name, value)| format!("{name}={}", label(value))).collect();
-        words.join(", ")
-    }
+    Ok(repetition)
 }
 
-fn origin() -> Value {
+/// Where a run comes from. Its description is beside it.
+fn origin(seed: u64) -> Origin {
     #[cfg(target_os = "linux")]
-    let machine = json!(fastpath_measure::this_machine());
+    let machine = Some(fastpath_measure::this_machine());
     #[cfg(not(target_os = "linux"))]
-    let machine = Value::Null;
-    json!({ "version": env!("CARGO_PKG_VERSION"), "machine": machine })
+    let machine = None;
+    Origin { version: env!("CARGO_PKG_VERSION").to_owned(), seed, spec: None, machine }
 }
 
 /// The directory of results.
@@ -134,7 +93,7 @@ impl Directory {
             Ok(_) => {
                 return Err(Error::Argument(format!(
                     "{}: results of another experiment, or of this one before its file was changed; \
-                     write --out with another directory",
+                     write --output with another directory",
                     path.display()
                 )));
             }
@@ -176,9 +135,8 @@ impl Directory {
     }
 
     /// Keeps the record of a run, whole or not at all.
-    pub(super) fn keep(&self, run: u64, record: &RunRecord) -> Result<()> {
-        let text = serde_json::to_vec_pretty(record).expect("a record is plain data");
-        write_whole(&self.of(run).join(RECORD), &text)
+    pub(super) fn keep(&self, run: u64, repetition: &Repetition) -> Result<()> {
+        write_whole(&self.of(run).join(RECORD), repetition.to_run_json().as_bytes())
     }
 
     /// Removes the record of a run, which is done again.
@@ -188,23 +146,23 @@ impl Directory {
     }
 
     /// Returns the finished runs in the order of their numbers.
-    pub(super) fn records(&self) -> Result<Vec<RunRecord>> {
+    pub(super) fn finished(&self) -> Result<Vec<Repetition>> {
         let runs = self.path.join(RUNS);
-        let mut records = Vec::new();
+        let mut finished = Vec::new();
         for entry in fs::read_dir(&runs).map_err(Error::file(&runs))? {
             let path = entry.map_err(Error::file(&runs))?.path().join(RECORD);
-            let text = match fs::read(&path) {
+            let text = match fs::read_to_string(&path) {
                 Ok(text) => text,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(Error::file(&path)(error)),
             };
-            let record: RunRecord = serde_json::from_slice(&text).map_err(|error| {
-                Error::Argument(format!("{}: {error}; remove the file to repeat the run", path.display()))
+            let repetition = Repetition::from_run_json(&text).map_err(|what| {
+                Error::Argument(format!("{}: {what}; remove the file to repeat the run", path.display()))
             })?;
-            records.push(record);
+            finished.push(repetition);
         }
-        records.sort_by_key(|record| record.run);
-        Ok(records)
+        finished.sort_by_key(|repetition| repetition.run);
+        Ok(finished)
     }
 
     /// Writes the tables and the page of all finished runs.

@@ -30,11 +30,11 @@ mod summary;
 mod table;
 mod vary;
 
-pub use expect::{Judged, junit};
+pub use expect::{Judged, tests};
 use fastpath::{Error, Result};
+use fastpath_record::Repetition;
 use fastpath_sim::sweep::Shard;
 use files::Directory;
-pub use files::RunRecord;
 pub use plan::Experiment;
 use plan::RunKind;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ pub struct ExperimentOptions {
 #[derive(Debug)]
 pub struct Findings {
     /// The finished runs, by number.
-    pub runs: Vec<RunRecord>,
+    pub runs: Vec<Repetition>,
     /// The number of runs of the whole experiment.
     pub all: u64,
     /// The medians of the metrics by condition.
@@ -75,7 +75,7 @@ pub struct Findings {
 impl Findings {
     /// Whether every expectation holds, and every finished run came to its end undisturbed.
     pub fn is_good(&self) -> bool {
-        self.judged.iter().all(|judged| judged.holds()) && self.runs.iter().all(RunRecord::is_usable)
+        self.judged.iter().all(|judged| judged.holds()) && self.runs.iter().all(Repetition::is_usable)
     }
 
     /// Returns all findings as JSON.
@@ -114,7 +114,7 @@ pub fn run(
     let directory = Directory::open(&options.directory, plan)?;
     if options.retry {
         directory
-            .records()?
+            .finished()?
             .iter()
             .filter(|run| !run.is_usable())
             .try_for_each(|run| directory.forget(run.run))?;
@@ -132,13 +132,13 @@ pub fn run(
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
-    let findings = find(plan, directory.records()?);
+    let findings = find(plan, directory.finished()?);
     directory.write_tables(plan, &findings)?;
     Ok(findings)
 }
 
 /// Judges and summarises finished runs.
-pub fn find(plan: &Experiment, runs: Vec<RunRecord>) -> Findings {
+pub fn find(plan: &Experiment, runs: Vec<Repetition>) -> Findings {
     let judged = plan.expectations.iter().map(|expectation| expectation.judge(plan, &runs)).collect();
     let summaries = summary::summaries(plan, &runs);
     let comparisons = summary::comparisons(plan, &runs);
@@ -193,9 +193,9 @@ fn one(plan: &Experiment, directory: &Directory, number: u64, stop: &AtomicBool)
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let record = RunRecord::new(plan, number, attempt, evidence)?;
-        if record.disturbed.is_none() || attempt >= plan.attempts {
-            return directory.keep(number, &record);
+        let repetition = files::repetition(plan, number, attempt, evidence)?;
+        if repetition.disturbed.is_none() || attempt >= plan.attempts {
+            return directory.keep(number, &repetition);
         }
     }
     unreachable!("attempts end")

@@ -4,7 +4,6 @@ use super::evidence::{Counter, Evidence};
 use super::files::SPEC;
 use super::metric::GAUGES;
 use super::plan::{Experiment, RunStep, StepAction};
-use fastpath::run_report::lost_under_load;
 use fastpath::{Error, Result};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{Notice, Report};
@@ -22,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Interval between two samples of the links.
 const SAMPLE: Duration = Duration::from_millis(100);
-/// How soon a signal to this process is noticed.
+/// The time within which a signal to this process is noticed.
 const ATTENTION: Duration = Duration::from_millis(200);
 /// Time from SIGTERM to SIGKILL for a command that reached its limit.
 const GRACE: Duration = Duration::from_secs(2);
@@ -43,7 +42,7 @@ pub(super) fn run(
     options.fill_from(&spec.engine);
     options.tolerance = options.tolerance.or(Some(plan.tolerance));
     let base = path.parent().unwrap_or(Path::new(""));
-    fastpath::switch::attach_controllers(&spec.topology, base, &mut options)?;
+    fastpath::switching::attach_controllers(&spec.topology, base, &mut options)?;
     let name = format!("experiment-{}-{number}", std::process::id());
     let lab = Lab::up(spec.topology, &name, options).map_err(|error| Error::Argument(error.to_string()))?;
     lab.wait_for_exec(stop);
@@ -60,7 +59,7 @@ pub(super) fn run(
     });
     evidence.samples = samples;
     let report = lab.down().map_err(|error| Error::Argument(error.to_string()))?;
-    if !report.conservation.balances() {
+    if !report.accounting.balances() {
         return Err(Error::Accounting(format!("run {number}")));
     }
     evidence.counters = counters(&report);
@@ -71,7 +70,7 @@ pub(super) fn run(
 
 /// Why the machine did not carry a run, if so.
 fn disturbed(plan: &Experiment, report: &Report) -> Option<String> {
-    let lost = lost_under_load(report);
+    let lost = report.lost_under_load();
     if lost > 0 {
         return Some(format!("{lost} frames were lost between hosts and links: the machine was too slow"));
     }

@@ -2,6 +2,7 @@
 
 use super::evidence::{Counter, Evidence};
 use super::plan::{RunKind, StepAction};
+use fastpath_units::stats::{quantile, sorted};
 use regex_lite::Regex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -261,8 +262,7 @@ pub(super) enum Reduce {
     First,
     Last,
     StandardDeviation,
-    /// The quantile, from 0 to 1: the smallest number that this share of the numbers does not
-    /// exceed.
+    /// The quantile, from 0 to 1.
     Quantile(f64),
 }
 
@@ -284,7 +284,7 @@ impl Reduce {
                 let mean = mean();
                 (numbers.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
             }
-            Reduce::Quantile(share) => super::summary::quantile(numbers, share),
+            Reduce::Quantile(share) => quantile(&sorted(numbers.iter().copied()), share),
         }
     }
 }

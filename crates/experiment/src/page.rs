@@ -1,11 +1,11 @@
 //! The page of an experiment: a table and a box plot for each metric.
 
 use super::Findings;
-use super::files::RunRecord;
 use super::metric::Metric;
 use super::plan::Experiment;
 use super::table::{titled, with_interval};
 use super::vary::label;
+use fastpath_record::Repetition;
 use fastpath_report::{Axis, Boxed, Chart, Drawing, Grid, Report, Scale, Section};
 
 /// Most conditions that a box plot shows: more have no room for their names.
@@ -28,8 +28,8 @@ fn overview(plan: &Experiment, findings: &Findings) -> Section {
     )];
     let left_out = findings.runs.iter().filter(|run| !run.is_usable());
     notes.extend(left_out.map(|run| {
-        let why = run.problem.as_ref().or(run.disturbed.as_ref()).map_or("", String::as_str);
-        format!("Run {} ({}) is left out: {why}.", run.run, run.condition())
+        let why = run.why_left_out().unwrap_or_default();
+        format!("Run {} ({}) is left out: {why}.", run.run, run.condition_words())
     }));
     let rows = findings.judged.iter().map(|judged| {
         let verdict =
@@ -51,8 +51,8 @@ fn of_metric(plan: &Experiment, findings: &Findings, metric: &Metric) -> Section
     let rows = of_it().map(|summary| {
         let median =
             summary.median.map_or_else(|| "–".to_owned(), |median| with_interval(median, summary.interval));
-        let place = summary.place.values().map(label);
-        place.chain([summary.runs.to_string(), summary.left_out.to_string(), median]).collect()
+        let condition = summary.condition.values().map(label);
+        condition.chain([summary.runs.to_string(), summary.left_out.to_string(), median]).collect()
     });
     let mut tables = vec![Grid::new(titles, rows)];
     let compared: Vec<Vec<String>> = findings
@@ -88,7 +88,7 @@ fn boxes(plan: &Experiment, findings: &Findings, metric: &Metric) -> Option<Char
     }
     let mut boxes = Vec::new();
     for condition in 0..plan.conditions() {
-        let runs: Vec<&RunRecord> = findings
+        let runs: Vec<&Repetition> = findings
             .runs
             .iter()
             .filter(|run| run.run % plan.conditions() == condition && run.is_usable())
@@ -101,8 +101,8 @@ fn boxes(plan: &Experiment, findings: &Findings, metric: &Metric) -> Option<Char
         if values.is_empty() {
             continue;
         }
-        let name: Vec<String> = runs[0].place.values().map(label).collect();
-        boxes.push(boxed(name.join(" "), values));
+        let name: Vec<String> = runs[0].condition.values().map(label).collect();
+        boxes.push(Boxed::of(name.join(" "), &values));
     }
     (!boxes.is_empty()).then(|| Chart {
         title: titled(&metric.name, &metric.unit),
@@ -110,15 +110,4 @@ fn boxes(plan: &Experiment, findings: &Findings, metric: &Metric) -> Option<Char
         y: Axis::new(&titled(&metric.name, &metric.unit), Scale::Linear),
         drawing: Drawing::Boxes(boxes),
     })
-}
-
-/// Quartiles, and whiskers to the last value within 1.5 of their distance (Tukey 1977).
-fn boxed(name: String, values: Vec<f64>) -> Boxed {
-    let [low, median, high] = [0.25, 0.5, 0.75].map(|share| super::summary::quantile(&values, share));
-    let reach = 1.5 * (high - low);
-    let (inside, outliers): (Vec<f64>, Vec<f64>) =
-        values.into_iter().partition(|value| (low - reach..=high + reach).contains(value));
-    let least = inside.iter().copied().fold(low, f64::min);
-    let most = inside.iter().copied().fold(high, f64::max);
-    Boxed { name, five: [least, low, median, high, most], outliers }
 }

@@ -1,6 +1,5 @@
 //! The table of all runs as Apache Parquet.
 
-use super::files::RunRecord;
 use super::plan::Experiment;
 use super::table::{Column, columns};
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -12,7 +11,10 @@ use parquet::schema::types::Type;
 use std::sync::Arc;
 
 /// The table as Apache Parquet, without compression.
-pub(super) fn bytes(plan: &Experiment, runs: &[RunRecord]) -> Result<Vec<u8>, ParquetError> {
+pub(super) fn bytes(
+    plan: &Experiment,
+    runs: &[fastpath_record::Repetition],
+) -> Result<Vec<u8>, ParquetError> {
     let columns = columns(plan, runs);
     let field = |column: &Column| -> Result<Arc<Type>, ParquetError> {
         let builder = match column {

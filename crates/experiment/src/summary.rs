@@ -1,9 +1,10 @@
 //! Statistics over repetitions: medians with intervals, and differences between conditions.
 
-use super::files::RunRecord;
 use super::plan::Experiment;
 use super::vary::label;
+use fastpath_record::Repetition;
 use fastpath_units::Rng;
+use fastpath_units::stats::{median, quantile, sorted};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ const TAIL: f64 = 0.025;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
     /// The value of each axis.
-    pub place: BTreeMap<String, Value>,
+    pub condition: BTreeMap<String, Value>,
     /// The metric.
     pub metric: String,
     /// Its unit; empty for none.
@@ -57,22 +58,6 @@ pub struct Comparison {
     pub effect: Option<f64>,
 }
 
-/// The smallest number that `share` of the numbers does not exceed; the middle of two for medians
-/// of an even number.
-pub(super) fn quantile(numbers: &[f64], share: f64) -> f64 {
-    let mut sorted = numbers.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    if share == 0.5 && sorted.len().is_multiple_of(2) {
-        return f64::midpoint(sorted[sorted.len() / 2 - 1], sorted[sorted.len() / 2]);
-    }
-    let rank = (share * sorted.len() as f64).ceil() as usize;
-    sorted[rank.clamp(1, sorted.len()) - 1]
-}
-
-fn median(numbers: &[f64]) -> f64 {
-    quantile(numbers, 0.5)
-}
-
 /// The 95 % interval of the median by the percentile bootstrap (Efron 1979).
 fn interval(numbers: &[f64]) -> Option<[f64; 2]> {
     if numbers.len() < 3 {
@@ -80,18 +65,14 @@ fn interval(numbers: &[f64]) -> Option<[f64; 2]> {
     }
     // A fixed seed: the same runs have the same interval.
     let mut rng = Rng::new(1);
-    let mut resample = || {
-        let drawn: Vec<f64> =
-            numbers.iter().map(|_| numbers[rng.below(numbers.len() as u64) as usize]).collect();
-        median(&drawn)
-    };
-    let medians: Vec<f64> = (0..RESAMPLES).map(|_| resample()).collect();
+    let mut resample = || median(numbers.iter().map(|_| numbers[rng.below(numbers.len() as u64) as usize]));
+    let medians = sorted((0..RESAMPLES).map(|_| resample()));
     Some([quantile(&medians, TAIL), quantile(&medians, 1.0 - TAIL)])
 }
 
 /// Summarises each metric in each condition, in the order of the conditions.
-pub(super) fn summaries(plan: &Experiment, runs: &[RunRecord]) -> Vec<Summary> {
-    let mut by_condition: BTreeMap<u64, Vec<&RunRecord>> = BTreeMap::new();
+pub(super) fn summaries(plan: &Experiment, runs: &[Repetition]) -> Vec<Summary> {
+    let mut by_condition: BTreeMap<u64, Vec<&Repetition>> = BTreeMap::new();
     for run in runs {
         by_condition.entry(run.run % plan.conditions()).or_default().push(run);
     }
@@ -101,12 +82,12 @@ pub(super) fn summaries(plan: &Experiment, runs: &[RunRecord]) -> Vec<Summary> {
             let usable = runs.iter().filter(|run| run.is_usable());
             let values: Vec<f64> = usable.filter_map(|run| run.values.get(&metric.name).copied()).collect();
             summaries.push(Summary {
-                place: runs[0].place.clone(),
+                condition: runs[0].condition.clone(),
                 metric: metric.name.clone(),
                 unit: metric.unit.clone(),
                 runs: values.len(),
                 left_out: runs.len() - values.len(),
-                median: (!values.is_empty()).then(|| median(&values)),
+                median: (!values.is_empty()).then(|| median(values.iter().copied())),
                 interval: interval(&values),
             });
         }
@@ -115,24 +96,24 @@ pub(super) fn summaries(plan: &Experiment, runs: &[RunRecord]) -> Vec<Summary> {
 }
 
 /// Compares each value of each axis with the first.
-pub(super) fn comparisons(plan: &Experiment, runs: &[RunRecord]) -> Vec<Comparison> {
+pub(super) fn comparisons(plan: &Experiment, runs: &[Repetition]) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for axis in plan.axes.iter().filter(|axis| axis.values.len() > 1) {
         // Runs by all that is equal in a pair.
-        let rest_of = |run: &RunRecord| {
-            let rest = run.place.iter().filter(|(name, _)| **name != axis.name);
+        let rest_of = |run: &Repetition| {
+            let rest = run.condition.iter().filter(|(name, _)| **name != axis.name);
             let rest: Vec<String> = rest.map(|(name, value)| format!("{name}={}", label(value))).collect();
-            (run.seed, rest)
+            (run.origin.seed, rest)
         };
         let usable = || runs.iter().filter(|run| run.is_usable());
-        let first: BTreeMap<_, &RunRecord> = usable()
-            .filter(|run| run.place[&axis.name] == axis.values[0])
+        let first: BTreeMap<_, &Repetition> = usable()
+            .filter(|run| run.condition[&axis.name] == axis.values[0])
             .map(|run| (rest_of(run), run))
             .collect();
         for value in &axis.values[1..] {
             for metric in &plan.metrics {
                 let differences: Vec<f64> = usable()
-                    .filter(|run| run.place[&axis.name] == *value)
+                    .filter(|run| run.condition[&axis.name] == *value)
                     .filter_map(|run| {
                         let other = first.get(&rest_of(run))?;
                         Some(run.values.get(&metric.name)? - other.values.get(&metric.name)?)
@@ -148,7 +129,7 @@ pub(super) fn comparisons(plan: &Experiment, runs: &[RunRecord]) -> Vec<Comparis
                     metric: metric.name.clone(),
                     unit: metric.unit.clone(),
                     pairs: differences.len(),
-                    difference: median(&differences),
+                    difference: median(differences.iter().copied()),
                     interval: interval(&differences),
                     effect: effect(&differences),
                 });
@@ -171,14 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_numbers_of_the_sample_and_medians_the_middle() {
-        let numbers = [4.0, 1.0, 3.0, 2.0];
-        assert_eq!(median(&numbers), 2.5);
-        assert_eq!(
-            [0.0, 0.25, 0.26, 0.99, 1.0].map(|share| quantile(&numbers, share)),
-            [1.0, 1.0, 2.0, 4.0, 4.0]
-        );
-        assert_eq!(median(&[7.0]), 7.0);
+    fn the_effect_is_that_of_pairs() {
         assert_eq!(effect(&[2.0, 4.0]), Some(3.0 / 2.0_f64.sqrt()));
         assert_eq!([effect(&[2.0]), effect(&[2.0, 2.0])], [None, None]);
     }

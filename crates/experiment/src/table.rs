@@ -1,9 +1,9 @@
 //! The table of all runs, as columns and as CSV; the tables of a terminal.
 
 use super::Findings;
-use super::files::RunRecord;
 use super::plan::Experiment;
 use super::vary::label;
+use fastpath_record::Repetition;
 use fastpath_report::text::{align_left, number, table};
 
 /// A column of the table.
@@ -15,16 +15,17 @@ pub(super) enum Column {
 }
 
 /// The columns: run, seed and attempts; the axes; the metrics; what disturbed or ended a run.
-pub(super) fn columns(plan: &Experiment, runs: &[RunRecord]) -> Vec<Column> {
-    let whole = |name: &str, of: &dyn Fn(&RunRecord) -> u64| {
+pub(super) fn columns(plan: &Experiment, runs: &[Repetition]) -> Vec<Column> {
+    let whole = |name: &str, of: &dyn Fn(&Repetition) -> u64| {
         Column::Whole(name.to_owned(), runs.iter().map(|run| of(run) as i64).collect())
     };
-    let text = |name: &str, of: &dyn Fn(&RunRecord) -> Option<String>| {
+    let text = |name: &str, of: &dyn Fn(&Repetition) -> Option<String>| {
         Column::Text(name.to_owned(), runs.iter().map(|run| of(run).unwrap_or_default()).collect())
     };
-    let mut columns = vec![whole("run", &|run| run.run), whole("seed", &|run| run.seed)];
-    columns
-        .extend(plan.axes.iter().map(|axis| text(&axis.name, &|run| run.place.get(&axis.name).map(label))));
+    let mut columns = vec![whole("run", &|run| run.run), whole("seed", &|run| run.origin.seed)];
+    columns.extend(
+        plan.axes.iter().map(|axis| text(&axis.name, &|run| run.condition.get(&axis.name).map(label))),
+    );
     columns.extend(plan.metrics.iter().map(|metric| {
         let name = if metric.unit.is_empty() {
             metric.name.clone()
@@ -40,7 +41,7 @@ pub(super) fn columns(plan: &Experiment, runs: &[RunRecord]) -> Vec<Column> {
 }
 
 /// The table as CSV (RFC 4180).
-pub(super) fn csv(plan: &Experiment, runs: &[RunRecord]) -> Vec<u8> {
+pub(super) fn csv(plan: &Experiment, runs: &[Repetition]) -> Vec<u8> {
     let columns = columns(plan, runs);
     let mut writer = csv::Writer::from_writer(Vec::new());
     let titles = columns.iter().map(|column| match column {
@@ -69,8 +70,8 @@ pub(super) fn text(plan: &Experiment, findings: &Findings) -> String {
         parts.push(differences(findings));
     }
     for run in findings.runs.iter().filter(|run| !run.is_usable()) {
-        let why = run.problem.as_ref().or(run.disturbed.as_ref()).map_or("", String::as_str);
-        parts.push(format!("run {} ({}) is left out: {why}", run.run, run.condition()));
+        let why = run.why_left_out().unwrap_or_default();
+        parts.push(format!("run {} ({}) is left out: {why}", run.run, run.condition_words()));
     }
     for judged in &findings.judged {
         let verdict = match (judged.runs, judged.broken.len()) {
@@ -98,12 +99,12 @@ fn medians(plan: &Experiment, findings: &Findings) -> String {
     let mut table = table(titles.iter().map(String::as_str));
     align_left(&mut table, 0..plan.axes.len());
     for condition in findings.summaries.chunks(plan.metrics.len()) {
-        let place = condition[0].place.values().map(label);
+        let values_of_axes = condition[0].condition.values().map(label);
         let runs = condition.iter().map(|summary| summary.runs).min().unwrap_or_default().to_string();
         let values = condition.iter().map(|summary| {
             summary.median.map_or_else(|| "–".to_owned(), |median| with_interval(median, summary.interval))
         });
-        table.add_row(place.chain([runs]).chain(values));
+        table.add_row(values_of_axes.chain([runs]).chain(values));
     }
     format!("medians [95 % intervals]\n{table}")
 }

@@ -1,8 +1,8 @@
 //! Captures links of a running network into a pcapng file: the client of the engine's
 //! `GET /capture`.
 
-use crate::capture_stream::CaptureStream;
 use crate::{Error, Result};
+use fastpath_engine::control::{CallError, CaptureStream};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -62,7 +62,7 @@ pub fn capture_to_file(
     path: &Path,
     stop: &AtomicBool,
 ) -> Result<Captured> {
-    let stream = CaptureStream::start(socket, &options.query())?;
+    let stream = start(socket, options)?;
     let mut file = File::create(path).map_err(Error::file(path))?;
     let mut written = Written { out: &mut file, bytes: 0 };
     let result = copy(stream, options, &mut written, stop);
@@ -84,9 +84,14 @@ pub fn capture_to(
     out: &mut dyn Write,
     stop: &AtomicBool,
 ) -> Result<Captured> {
-    let stream = CaptureStream::start(socket, &options.query())?;
+    let stream = start(socket, options)?;
     let result = copy(stream, options, &mut Written { out, bytes: 0 }, stop);
     result.map_err(|(error, frames)| Error::file(Path::new("output"))(ended_early(&error, frames)))
+}
+
+fn start(socket: &Path, options: &CaptureOptions) -> Result<CaptureStream> {
+    CaptureStream::start(socket, &options.query())
+        .map_err(|error: CallError| Error::argument(error.to_string()))
 }
 
 fn ended_early(error: &io::Error, frames: u64) -> io::Error {
@@ -108,8 +113,7 @@ fn copy(
     stop: &AtomicBool,
 ) -> Result<Captured, (io::Error, u64)> {
     let mut captured = Captured::default();
-    let mut missed = BTreeMap::new();
-    let (mut part, mut waiting) = (vec![0; 1 << 16], Vec::new());
+    let (mut part, mut blocks) = (vec![0; 1 << 16], Blocks::default());
     let mut ended_at: Option<Instant> = None;
     let frames_max = options.frames_max.unwrap_or(u64::MAX);
     loop {
@@ -124,7 +128,7 @@ fn copy(
                 captured.network_ended = ended_at.is_none();
                 break;
             }
-            Ok(count) => waiting.extend_from_slice(&part[..count]),
+            Ok(count) => blocks.waiting.extend_from_slice(&part[..count]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 if ended_at.is_some_and(|at| at.elapsed() > REST_MAX) {
                     break;
@@ -137,34 +141,53 @@ fn copy(
                 break;
             }
         }
+        let whole = blocks.take(frames_max);
+        let result = written.out.write_all(&whole).and_then(|()| written.out.flush());
+        result.map_err(|error| (error, captured.frames))?;
+        written.bytes += whole.len() as u64;
+        captured.frames = blocks.frames;
+    }
+    captured.missed = blocks.missed.values().sum();
+    Ok(captured)
+}
+
+/// The blocks of a capture.
+#[derive(Default)]
+struct Blocks {
+    /// Bytes that have come and were not taken: at the end a part of a block.
+    waiting: Vec<u8>,
+    /// Frames that were taken.
+    frames: u64,
+    /// By interface: the frames that the capture lacks.
+    missed: BTreeMap<u32, u64>,
+}
+
+impl Blocks {
+    /// Takes the whole blocks, without frames beyond `frames_max`.
+    fn take(&mut self, frames_max: u64) -> Vec<u8> {
         let mut whole = Vec::new();
-        let mut frames = captured.frames;
         let mut taken = 0;
-        while let Some(block) = Block::first(&waiting[taken..]) {
+        while let Some(block) = Block::first(&self.waiting[taken..]) {
+            let bytes = &self.waiting[taken..taken + block.len];
             match block.kind {
-                Block::PACKET if frames >= frames_max => {}
+                Block::PACKET if self.frames >= frames_max => {}
                 Block::PACKET => {
-                    frames += 1;
-                    whole.extend_from_slice(&waiting[taken..taken + block.len]);
+                    self.frames += 1;
+                    whole.extend_from_slice(bytes);
                 }
                 kind => {
-                    whole.extend_from_slice(&waiting[taken..taken + block.len]);
+                    whole.extend_from_slice(bytes);
                     if kind == Block::STATISTICS {
-                        let (interface, count) = statistics(&waiting[taken..]);
-                        missed.insert(interface, count);
+                        let (interface, count) = statistics(bytes);
+                        self.missed.insert(interface, count);
                     }
                 }
             }
             taken += block.len;
         }
-        waiting.drain(..taken);
-        let result = written.out.write_all(&whole).and_then(|()| written.out.flush());
-        result.map_err(|error| (error, captured.frames))?;
-        written.bytes += whole.len() as u64;
-        captured.frames = frames;
+        self.waiting.drain(..taken);
+        whole
     }
-    captured.missed = missed.values().sum();
-    Ok(captured)
 }
 
 /// A block of pcapng in the byte order of the engine's answer.

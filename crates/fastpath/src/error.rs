@@ -1,5 +1,6 @@
 //! The error of every operation of this crate.
 
+use fastpath_record::RecordError;
 use fastpath_sim::case::CaseError;
 use fastpath_sim::run::RunError;
 use fastpath_wire::pcap::ReadError;
@@ -73,6 +74,15 @@ impl Error {
     /// Makes an [`Error::File`] of an error of the operating system.
     pub fn file(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
         move |source| Error::File { path: path.to_owned(), source }
+    }
+}
+
+impl From<RecordError> for Error {
+    fn from(error: RecordError) -> Error {
+        match error {
+            RecordError::File { path, source } => Error::File { path, source },
+            other => Error::Argument(other.to_string()),
+        }
     }
 }
 

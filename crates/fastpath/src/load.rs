@@ -43,7 +43,7 @@ impl Loaded {
         let mut options = engine_options(seed, notice);
         options.fill_from(&self.spec.engine);
         let directory = self.path.parent().unwrap_or(Path::new(""));
-        crate::switch::attach_controllers(&self.spec.topology, directory, &mut options)?;
+        crate::switching::attach_controllers(&self.spec.topology, directory, &mut options)?;
         Ok(options)
     }
 }
@@ -53,7 +53,7 @@ impl Loaded {
 pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
     let executors = {
         let notice = notice.clone();
-        crate::switch::compiled(move |text| notice.send(text))
+        crate::switching::compiled(move |text| notice.send(text))
     };
     let pool_limit = fastpath_engine::memory_default();
     let network = fastpath_net::Options { executors, pool_limit, ..fastpath_net::Options::with_seed(seed) };
@@ -148,7 +148,7 @@ fn check_recording(
     };
     let extension = path.extension().and_then(|extension| extension.to_str());
     if *reading != Reading::default() && !matches!(extension, Some("yml" | "yaml")) {
-        let what = "only files of containerlab (.yml) are read with --only, --images or --impair";
+        let what = "only files of containerlab (.yml) are read with --kinds, --images or --impair";
         return Err(Error::argument(format!("{}: {what}; write the values in the file", path.display())));
     }
     let checked = match extension {

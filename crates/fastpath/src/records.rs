@@ -1,12 +1,12 @@
 //! Files of records and tables: what was measured, read for models and reports, and the reports.
 
 use crate::error::{Error, Result};
-use crate::record::{RunRecord, report_of_runs};
 use fastpath_model::Table;
 use fastpath_model::assign::{State, Task};
 use fastpath_model::fit::Fit;
 use fastpath_model::platform::{self, Platform};
-use fastpath_report::{CommandOutput, Evaluation, Fonts, Measurement, Record, Report};
+use fastpath_record::{Measurement, Observation, Run};
+use fastpath_report::{CommandOutput, Evaluation, Fonts, Report};
 use serde_json::Value;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 /// What a report is made of: records, and the --json output of `fastpath model` and `evaluate`.
 #[derive(Default)]
 pub struct RecordFiles {
-    /// Records of measurements.
-    pub records: Vec<Record>,
+    /// Measurements.
+    pub measurements: Vec<Measurement>,
     /// Outputs of other commands.
     pub outputs: Vec<CommandOutput>,
-    /// Records of runs of labs, each a directory.
-    pub runs: Vec<RunRecord>,
+    /// Runs, each a directory.
+    pub runs: Vec<Run>,
 }
 
 impl RecordFiles {
-    /// Reads files of JSON lines (records and outputs), and directories with records of runs, in
-    /// any order.
+    /// Reads files of JSON lines (measurements and outputs), and runs (their directories or their
+    /// `run.json`), in any order.
     ///
     /// # Errors
     /// A file that cannot be read, a line that is neither, or nothing in the files.
@@ -34,8 +34,8 @@ impl RecordFiles {
         let mut files = RecordFiles::default();
         for path in paths {
             let path = path.as_ref();
-            if path.is_dir() {
-                files.runs.push(RunRecord::read(path)?);
+            if path.is_dir() || path.file_name().is_some_and(|name| name == "run.json") {
+                files.runs.push(Run::read(path)?);
                 continue;
             }
             let text = fs::read_to_string(path).map_err(Error::file(path))?;
@@ -46,7 +46,7 @@ impl RecordFiles {
                 files.add(value).map_err(|error| refuse(&place, &error))?;
             }
         }
-        if files.records.is_empty() && files.outputs.is_empty() && files.runs.is_empty() {
+        if files.measurements.is_empty() && files.outputs.is_empty() && files.runs.is_empty() {
             return Err(Error::argument(
                 "no records in these files: measure with `fastpath measure … -o FILE`",
             ));
@@ -56,7 +56,7 @@ impl RecordFiles {
 
     fn add(&mut self, value: Value) -> std::result::Result<(), String> {
         if value.get("kind").is_some() {
-            self.records.push(serde_json::from_value(value).map_err(|error| error.to_string())?);
+            self.measurements.push(serde_json::from_value(value).map_err(|error| error.to_string())?);
         } else {
             self.outputs.push(CommandOutput::parse(value).map_err(|error| error.to_string())?);
         }
@@ -65,11 +65,8 @@ impl RecordFiles {
 
     /// Makes the report.
     pub fn report(&self) -> Report {
-        let report = self.outputs.iter().fold(Report::new(&self.records), Report::with_output);
-        match self.runs.is_empty() {
-            true => report,
-            false => report.with_sections(report_of_runs(&self.runs)),
-        }
+        let report = Report::new(&self.measurements);
+        self.outputs.iter().fold(report, Report::with_output).with_runs(&self.runs)
     }
 }
 
@@ -124,7 +121,10 @@ pub fn open_records(path: &Path) -> Result<File> {
 ///
 /// # Errors
 /// The system's reason.
-pub fn append_records<'r>(file: &mut File, records: impl IntoIterator<Item = &'r Record>) -> io::Result<()> {
+pub fn append_records<'r>(
+    file: &mut File,
+    records: impl IntoIterator<Item = &'r Measurement>,
+) -> io::Result<()> {
     records.into_iter().try_for_each(|record| writeln!(file, "{}", serde_json::to_string(record)?))
 }
 
@@ -135,8 +135,8 @@ pub fn append_records<'r>(file: &mut File, records: impl IntoIterator<Item = &'r
 pub fn read_table(path: &Path) -> Result<Table> {
     let text = read_text(path)?;
     if text.trim_start().starts_with('{') {
-        let measured = Measurement::parse(&text).map_err(at(path))?;
-        return Measurement::table(&measured).map_err(at(path));
+        let measured = Observation::parse(&text).map_err(at(path))?;
+        return Observation::table(&measured).map_err(at(path));
     }
     Table::from_csv(&text).map_err(at(path))
 }
@@ -148,8 +148,8 @@ pub fn read_table(path: &Path) -> Result<Table> {
 pub fn read_platforms(path: &Path) -> Result<Vec<Platform>> {
     let text = read_text(path)?;
     let platforms: Vec<Platform> = if text.trim_start().starts_with('{') {
-        let measured = Measurement::parse(&text).map_err(at(path))?;
-        measured.into_iter().filter_map(|measurement| measurement.platform).collect()
+        let measured = Observation::parse(&text).map_err(at(path))?;
+        measured.into_iter().filter_map(|observation| observation.platform).collect()
     } else {
         platform::from_csv(&text).map_err(at(path))?
     };

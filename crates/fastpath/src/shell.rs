@@ -6,7 +6,7 @@ use fastpath_spec::{self as spec, NetworkSpec, Topology, Warning};
 use fastpath_units::Bytes;
 use std::fmt::Write;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const INFALLIBLE: &str = "writing to a string cannot fail";
 
@@ -76,22 +76,7 @@ impl ShellLink {
             ("inside_to_outside", &self.up, &self.trace_up),
             ("outside_to_inside", &self.down, &self.trace_down),
         ] {
-            let own_queue = values.iter().rev().find_map(|value| value.strip_prefix("queue="));
-            let mut values: Vec<String> =
-                values.iter().map(|value| assignment(value)).collect::<Result<_>>()?;
-            if let Some(path) = path {
-                match (own_queue.or(self.queue.as_deref()).map(of_mm_link), &self.preset) {
-                    (Some(Some(queue)), _) => {
-                        values.retain(|value| !value.starts_with("queue"));
-                        values.push(format!("queue = {queue}"));
-                    }
-                    // The default queue of mm-link.
-                    (None, None) => values.push(spec::assignment("queue", "unlimited")),
-                    _ => {}
-                }
-                let file = spec::assignment("file", &path.display().to_string());
-                values.push(format!("trace = {{ {file}, format = \"mahimahi\" }}"));
-            }
+            let values = self.direction(values, path.as_deref())?;
             writeln!(text, "{direction} = {{ {} }}", values.join(", ")).expect(INFALLIBLE);
         }
         let files = |path: &str| fs::read_to_string(path).map_err(|error| error.to_string());
@@ -108,6 +93,26 @@ impl ShellLink {
                 Err(Error::Mistakes(lines))
             }
         }
+    }
+
+    /// Returns the assignments of one direction.
+    fn direction(&self, values: &[String], trace: Option<&Path>) -> Result<Vec<String>> {
+        let own_queue = values.iter().rev().find_map(|value| value.strip_prefix("queue="));
+        let mut values: Vec<String> = values.iter().map(|value| assignment(value)).collect::<Result<_>>()?;
+        if let Some(path) = trace {
+            match (own_queue.or(self.queue.as_deref()).map(of_mm_link), &self.preset) {
+                (Some(Some(queue)), _) => {
+                    values.retain(|value| !value.starts_with("queue"));
+                    values.push(format!("queue = {queue}"));
+                }
+                // The default queue of mm-link.
+                (None, None) => values.push(spec::assignment("queue", "unlimited")),
+                _ => {}
+            }
+            let file = spec::assignment("file", &path.display().to_string());
+            values.push(format!("trace = {{ {file}, format = \"mahimahi\" }}"));
+        }
+        Ok(values)
     }
 }
 

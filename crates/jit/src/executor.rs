@@ -3,7 +3,7 @@
 use crate::live::{Job, JobResult, Live};
 use crate::native::{CompileError, Fate, Worker};
 use fastpath_switch::execute::{
-    BackgroundJob, CreditPlace, Executor, Forwarder, Outbox, OutboxEntry, Verdict,
+    BackgroundJob, CreditPosition, Executor, Forwarder, Outbox, OutboxEntry, Verdict,
 };
 use fastpath_switch::{Rank, Switch};
 use fastpath_units::Time;
@@ -81,7 +81,7 @@ impl Executor for Compiled {
         self.live.settle(switch);
     }
 
-    fn credit_part(&mut self, switch: &mut Switch, from: CreditPlace) -> Option<CreditPlace> {
+    fn credit_part(&mut self, switch: &mut Switch, from: CreditPosition) -> Option<CreditPosition> {
         self.live.settle_part(switch, from)
     }
 

@@ -16,7 +16,7 @@ use crate::native::{self, Code, CompileError, Worker};
 use crate::port_table::{PORT_CELLS, PortTable};
 use crate::program::{Choice, GroupView, Program, TableData};
 use crate::shared::{Shared, WorkerCells};
-use fastpath_switch::execute::CreditPlace;
+use fastpath_switch::execute::CreditPosition;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::plan::{Delta, Rule, Shelf, Update};
@@ -318,20 +318,20 @@ impl Live {
 
     /// Adds the counts of the workers since the last call to the switch.
     pub fn settle(&mut self, switch: &mut Switch) {
-        let mut place = Some(CreditPlace::default());
-        while let Some(from) = place {
-            place = self.settle_part(switch, from);
+        let mut position = Some(CreditPosition::default());
+        while let Some(from) = position {
+            position = self.settle_part(switch, from);
         }
         self.settle_retired(switch, usize::MAX);
     }
 
     /// Does part of what [`Live::settle`] does: first tables, ports, groups and meters, then the
     /// flows of each table, then those of replaced tables. Returns where to continue.
-    pub fn settle_part(&mut self, switch: &mut Switch, from: CreditPlace) -> Option<CreditPlace> {
-        let CreditPlace { part, place } = from;
+    pub fn settle_part(&mut self, switch: &mut Switch, from: CreditPosition) -> Option<CreditPosition> {
+        let CreditPosition { part, position } = from;
         if part == 0 {
             self.settle_shared(switch);
-            return Some(CreditPlace { part: 1, place: 0 });
+            return Some(CreditPosition { part: 1, position: 0 });
         }
         // A table that is replaced between two parts gets a number above all others.
         let (id, table, part) = match self.tables.get_mut(part - 1) {
@@ -342,9 +342,13 @@ impl Live {
             }
         };
         let mut work = PARTLY_SETTLED;
-        let place = table.settle_from(place.min(table.len()), id, switch, &mut work);
-        let is_done = place == table.len();
-        Some(if is_done { CreditPlace { part: part + 1, place: 0 } } else { CreditPlace { part, place } })
+        let position = table.settle_from(position.min(table.len()), id, switch, &mut work);
+        let is_done = position == table.len();
+        Some(if is_done {
+            CreditPosition { part: part + 1, position: 0 }
+        } else {
+            CreditPosition { part, position }
+        })
     }
 
     /// Settles everything except flows.
@@ -409,10 +413,10 @@ impl Live {
     /// releases those that are done.
     fn settle_retired(&mut self, switch: &mut Switch, mut work: usize) {
         self.programs.retain(|program| Arc::strong_count(program) > 1);
-        let mut place = 0;
-        while let Some(Retired { id, table, settled, .. }) = self.retired.get_mut(place) {
+        let mut position = 0;
+        while let Some(Retired { id, table, settled, .. }) = self.retired.get_mut(position) {
             if Arc::strong_count(&table.data) > 1 || Arc::strong_count(&table.data.base) > 1 {
-                place += 1;
+                position += 1;
                 continue;
             }
             // The last worker's writes are visible with its release of the program.
@@ -421,7 +425,7 @@ impl Live {
             if *settled < table.len() {
                 return;
             }
-            let done = self.retired.remove(place);
+            let done = self.retired.remove(position);
             self.garbage.tables.push(done.table);
         }
     }
@@ -542,7 +546,7 @@ impl AddedFlows {
     fn note(&mut self, rule: Option<&Rule>, workers: usize) {
         let AddedFlows { flows, read, by_serial, cells, none } = self;
         let Some(rule) = rule else { return cells.push(Arc::clone(none)) };
-        let place = *by_serial.entry(rule.serial).or_insert_with(|| {
+        let position = *by_serial.entry(rule.serial).or_insert_with(|| {
             flows.push(AddedFlow {
                 rank: rule.rank.clone(),
                 serial: rule.serial,
@@ -551,7 +555,7 @@ impl AddedFlows {
             read.resize(flows.len() * workers, Counters::default());
             flows.len() as u32 - 1
         });
-        cells.push(Arc::clone(&flows[place as usize].cells));
+        cells.push(Arc::clone(&flows[position as usize].cells));
     }
 }
 
@@ -597,11 +601,11 @@ impl LiveTable {
     /// Credits the counts of the rules from number `from` on, with `work` as the limit. Returns the
     /// rule to continue with.
     fn settle_from(&mut self, from: usize, id: u8, switch: &mut Switch, work: &mut usize) -> usize {
-        for place in from..self.len() {
+        for position in from..self.len() {
             if *work == 0 {
-                return place;
+                return position;
             }
-            let credited = self.settle_place(place, id, switch);
+            let credited = self.settle_position(position, id, switch);
             *work = work.saturating_sub(1 + credited * CREDIT);
         }
         self.len()
@@ -610,15 +614,15 @@ impl LiveTable {
     /// Credits the counts of one flow, as a rule of the base and as an added one.
     fn settle_flow(&mut self, id: u8, switch: &mut Switch, rank: &Rank, serial: u64) {
         let rules = self.data.plan.rules();
-        let added = self.added.by_serial.get(&serial).map(|place| rules.len() + *place as usize);
+        let added = self.added.by_serial.get(&serial).map(|position| rules.len() + *position as usize);
         let based = rules.binary_search_by(|rule| rule.rank.cmp(rank)).ok();
-        for place in based.into_iter().chain(added) {
-            self.settle_place(place, id, switch);
+        for position in based.into_iter().chain(added) {
+            self.settle_position(position, id, switch);
         }
     }
 
     /// Credits the counts of one rule. Returns how often the flow had to be found for that.
-    fn settle_place(&mut self, place: usize, id: u8, switch: &mut Switch) -> usize {
+    fn settle_position(&mut self, position: usize, id: u8, switch: &mut Switch) -> usize {
         let LiveTable { data, base_read, added } = self;
         let mut credited = 0;
         let mut credit = |rank: &Rank, serial, cell: &FlowCell, read: &mut Counters| {
@@ -627,16 +631,16 @@ impl LiveTable {
                 credited += 1;
             }
         };
-        match place.checked_sub(data.plan.rules().len()) {
+        match position.checked_sub(data.plan.rules().len()) {
             None => {
-                let Rule { rank, serial, .. } = &data.plan.rules()[place];
+                let Rule { rank, serial, .. } = &data.plan.rules()[position];
                 for (cells, read) in data.base.cells.iter().zip(base_read) {
-                    credit(rank, *serial, &cells[place], &mut read[place]);
+                    credit(rank, *serial, &cells[position], &mut read[position]);
                 }
             }
-            Some(place) => {
-                let AddedFlow { rank, serial, cells } = &added.flows[place];
-                let read = &mut added.read[place * cells.len()..][..cells.len()];
+            Some(position) => {
+                let AddedFlow { rank, serial, cells } = &added.flows[position];
+                let read = &mut added.read[position * cells.len()..][..cells.len()];
                 for (cell, read) in cells.iter().zip(read) {
                     credit(rank, *serial, cell, read);
                 }

@@ -11,7 +11,7 @@
 //! in another process removes it. The guard also removes `clsact` if this module added it and no
 //! other filter uses it.
 
-use crate::netlink::{LinkParameters, Netlink};
+use crate::kernel::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Panicked, Report, Running, StartError};
 use fastpath_net::EdgeId;
@@ -35,6 +35,7 @@ const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
 
 /// Why the network cannot be inserted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InterposeError {
     /// The interface or the TAP cannot be opened.
     #[error(transparent)]
@@ -46,7 +47,7 @@ pub enum InterposeError {
         interface: String,
         /// The step.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The engine did not start.
@@ -155,7 +156,7 @@ impl Drop for Redirection {
 /// Waits until standard input ends, which happens when the parent process ends, by whatever signal.
 /// Then removes the filter from `interface`, if it still exists. Any input before that means that
 /// `clsact` was added and is removed too. A process that may not remove the filter could not add it
-/// either, so that is no error.
+/// either, so that is not an error.
 pub fn guard(interface: &str) -> io::Result<()> {
     let mut input = Vec::new();
     let _ = io::stdin().read_to_end(&mut input);

@@ -1,24 +1,26 @@
 //! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
 use crate::attach::AttachWatch;
-use crate::claim::Claim;
-use crate::commands::Commands;
-use crate::ended::EndWatch;
-use crate::enter::{EnterError, alive};
-use crate::host::{Host, HostError, HostNamespace};
+use crate::host::host_namespace::HostNamespace;
+use crate::host::nodes::{self, NodeMaker};
+use crate::host::{Host, HostError};
+use crate::kernel::namespace::{NotPermitted, Privilege, gain_privilege};
+use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::limits::open_files;
 use crate::limits::{self, NotEnough};
-use crate::names;
-use crate::namespace::{NotPermitted, Privilege, gain_privilege};
-use crate::netlink::{LinkParameters, Netlink};
-use crate::nodes::{self, NodeMaker};
-use crate::open_files;
 use crate::programs::Programs;
+use crate::programs::commands::Commands;
+use crate::programs::ended::EndWatch;
+use crate::programs::enter::{EnterError, alive};
+use crate::programs::names;
+use crate::programs::scope::{self, Scope};
+use crate::programs::variables;
 use crate::routing;
-use crate::scope::{self, Scope};
-use crate::state::{self, ClaimError, HOSTS, HostState, NamespaceState, RESOLV_CONF, State};
+use crate::state::claim::Claim;
+use crate::state::lab_files::{HOSTS, RESOLV_CONF, STATE};
+use crate::state::{self, ClaimError, HostState, NamespaceState, State};
 use crate::traffic::{LabTraffic, TrafficError};
 use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
-use crate::variables;
 use fastpath_engine::control::{ApplyRequests, apply_requests};
 use fastpath_engine::port::Port;
 use fastpath_engine::{
@@ -100,7 +102,7 @@ fn bring_up(interface: &str) -> io::Result<()> {
     Netlink::open()?.bring_up(if_nametoindex(interface)?, LinkParameters::default())
 }
 
-/// What a lab is started with.
+/// The parts from which a lab is made.
 struct LabParts {
     base: PathBuf,
     claim: Claim,
@@ -114,6 +116,7 @@ struct LabParts {
 
 /// Why a lab did not come up. Nothing remains.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpError {
     /// Network namespaces are not permitted here.
     #[error(transparent)]
@@ -147,7 +150,7 @@ pub enum UpError {
     Down {
         /// The interface.
         name: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The engine did not start.
@@ -158,7 +161,7 @@ pub enum UpError {
     State {
         /// The lab.
         name: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -425,7 +428,7 @@ impl Lab {
             user_namespace: self.privilege == Privilege::UserNamespace,
             hosts: self.hosts.iter().map(|host| (host.name.clone(), place(host))).collect(),
         };
-        self.claim.write(state::FILE, &serde_json::to_vec_pretty(&state)?)
+        self.claim.write(STATE, &serde_json::to_vec_pretty(&state)?)
     }
 }
 
@@ -441,7 +444,7 @@ impl Drop for Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scope::Boundary;
+    use crate::programs::scope::Boundary;
     use crate::skip;
     use std::io::Read;
     use std::net::UdpSocket;
@@ -569,7 +572,7 @@ mod tests {
         // Neither resolution (ARP, Neighbor Discovery) nor multicast reports.
         let report = lab.report().unwrap();
         assert!(report.ports.iter().all(|port| port.counters.rx_overrun == 0), "{:?}", report.ports);
-        let frames = report.conservation;
+        let frames = report.accounting;
         assert_eq!((frames.total_in, frames.delivered), (2, 2), "{frames:?}");
     }
 

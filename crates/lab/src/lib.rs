@@ -13,54 +13,54 @@
 //! `kill -9`. Programs in the hosts are in one cgroup or PID namespace, and end with that process
 //! too (`scope.rs`). The state directory may remain; [`down`] removes it.
 //!
-//! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `namespace.rs`.
+//! | room | what is in it |
+//! |---|---|
+//! | `lab.rs` | a running lab: everything below, brought up and ended together |
+//! | `apply/` | another description becomes that of a running lab |
+//! | `host/` | a host: its namespace, interfaces, files and container |
+//! | `attach/` | hosts in namespaces that exist |
+//! | `programs/` | programs in hosts: started, entered, ended |
+//! | `routing/`, `uplink/` | daemons of kernel routers; ways to the network of the machine |
+//! | `state/` | the files of a running lab, and its name |
+//! | `limits/` | what the machine has for a lab |
+//! | `kernel/` | namespaces, and netlink(7) |
+//! | `traffic.rs`, `interpose.rs`, `shell.rs` | traffic of the spec; impairments without a lab |
+//!
+//! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `kernel/namespace.rs`.
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
-mod adjust;
 mod apply;
 mod attach;
-mod claim;
-mod commands;
-mod container;
-mod differences;
-mod ended;
-mod enter;
-mod first;
 mod host;
-mod inspect;
 pub mod interpose;
+mod kernel;
 mod lab;
 mod limits;
-mod mounts;
-mod names;
-pub mod namespace;
-mod neighbors;
-pub mod netlink;
-mod nodes;
-mod open_files;
-mod process;
+mod link;
 mod programs;
 mod routing;
-mod scope;
 pub mod shell;
 mod state;
+mod text;
 mod traffic;
 mod uplink;
-mod variables;
 
 pub use apply::{ApplyError, ApplyMode};
-pub use attach::{AttachedNamespace, NotFound};
-pub use claim::ForeignDirectory;
-pub use enter::{EnterError, NO_PROGRAMS, exec, exec_shell, is_host};
-pub use host::{Host, HostError, HostNamespace};
-pub use inspect::{InspectedLab, InspectedNode, inspect};
+pub use attach::NotFound;
+pub use host::host_namespace::{AttachedNamespace, HostNamespace};
+pub use host::neighbors::KnownNeighbors;
+pub use host::{Host, HostError};
+pub use kernel::namespace::{Namespace, NotPermitted};
+pub use kernel::{namespace, netlink};
 pub use lab::{Lab, UpError, control_socket};
 pub use limits::NotEnough;
-pub use namespace::{Namespace, NotPermitted};
-pub use neighbors::KnownNeighbors;
-pub use open_files::TooManyFiles;
+pub use limits::open_files::TooManyFiles;
+pub use link::{LabLink, LinkError};
+pub use programs::enter::{EnterError, NO_PROGRAMS, exec, exec_shell, is_host};
 pub use routing::DaemonError;
+pub use state::claim::ForeignDirectory;
+pub use state::inspect::{InspectedLab, InspectedNode, inspect};
 pub use state::{ClaimError, DownError, Listed, NoLab, down, list, only_lab};
 pub use traffic::{TrafficError, arrival};
 pub use uplink::UplinkError;

@@ -16,13 +16,13 @@
 //! (`net.ipv4.ip_forward` and masquerading). Outside, only the new interface and its route are
 //! added; both are removed with the process.
 
-use crate::first::Inside;
+use crate::host::first::Inside;
+use crate::host::mounts::View;
+use crate::host::neighbors::KnownNeighbors;
 use crate::host::{Host, HostError};
-use crate::mounts::View;
-use crate::namespace::Privilege;
-use crate::neighbors::KnownNeighbors;
-use crate::netlink::{LinkParameters, Netlink};
-use crate::scope::Scope;
+use crate::kernel::namespace::Privilege;
+use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::programs::scope::Scope;
 use fastpath_engine::port::{OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
@@ -52,6 +52,7 @@ pub struct AddressBlock {
 
 /// Why a shell did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ShellError {
     /// No addresses are left.
     #[error("no address is free for another shell in {0}: end one, or nest less deeply")]
@@ -72,7 +73,7 @@ pub enum ShellError {
         interface: String,
         /// The step.
         what: &'static str,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The place for its programs could not be made.

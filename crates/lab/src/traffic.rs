@@ -64,6 +64,7 @@ pub(crate) struct LabTraffic {
 
 /// Why traffic cannot be sent.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TrafficError {
     /// A host of it is not in the lab.
     #[error("traffic {traffic}: {host} is a port of this machine; name hosts without port")]
@@ -92,7 +93,7 @@ pub enum TrafficError {
         traffic: String,
         /// The host.
         host: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }
@@ -167,6 +168,17 @@ impl LabTraffic {
                 received: Mutex::default(),
             });
         }
+        Ok(Some(LabTraffic::run(flows, outgoing, incoming, clock, notice)))
+    }
+
+    /// Starts the threads that send and receive.
+    fn run(
+        flows: Vec<LabFlow>,
+        outgoing: Vec<Outgoing>,
+        incoming: Vec<UdpSocket>,
+        clock: Clock,
+        notice: &Notice,
+    ) -> LabTraffic {
         let (flows, stop) = (Arc::new(flows), Arc::new(AtomicBool::new(false)));
         let is_sent = Arc::new(AtomicBool::new(false));
         let sender = {
@@ -187,7 +199,7 @@ impl LabTraffic {
         };
         // Receivers are ready before the first packet.
         let threads = vec![thread::spawn(receiver), thread::spawn(sender)];
-        Ok(Some(LabTraffic { flows, clock, stop, is_sent, threads }))
+        LabTraffic { flows, clock, stop, is_sent, threads }
     }
 
     /// Waits until all is sent, and received or lost, or `stop` is set.

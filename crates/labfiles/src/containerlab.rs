@@ -22,7 +22,7 @@ use fastpath_spec::{LinkNames, NodeDescription, NodeRole};
 use node::Layers;
 use std::collections::BTreeMap;
 
-/// What a node is here.
+/// The kind of node that a node of the file becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum NodeUse {
     /// Programs run on it.
@@ -114,7 +114,7 @@ impl<'y> Reader<'y, '_> {
         if self.options.only_linux {
             remarks.warn(at, format!("{name} is a stub: {why}"));
         } else {
-            let instead = format!("{instead}, or --only linux, which puts a stub in its place");
+            let instead = format!("{instead}, or --kinds linux, which puts a stub in its place");
             remarks.mistake(at, format!("node {name}: {why}"), instead);
         }
         self.add_stub(name, at);

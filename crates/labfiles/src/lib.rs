@@ -38,7 +38,7 @@ use fastpath_spec::mistake::{Checked, Remarks};
 use fastpath_spec::{Description, Files, Mistakes, NetworkSpec, Warning, resolve_into};
 use yaml::{Value, Yaml};
 
-/// How a file is read.
+/// The settings of a reader.
 #[derive(Clone, Copy)]
 pub struct Options<'o> {
     /// Returns the text of a file that the file names.
@@ -88,7 +88,7 @@ fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
         netlab::read(&yaml, options, &mut remarks)
     } else {
         let instead = "write topology: with nodes: and links: below it, as containerlab has it";
-        remarks.mistake(0, "this is no topology", instead);
+        remarks.mistake(0, "this is not a topology", instead);
         Built::default()
     };
     if let Some(overlay) = options.impairments {

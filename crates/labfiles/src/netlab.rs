@@ -143,7 +143,7 @@ impl<'y> Reader<'y> {
             if options.only_linux {
                 remarks.warn(device_at, format!("{name} is a stub: {why}"));
             } else {
-                let instead = "write device: linux, or --only linux, which puts a stub in its place";
+                let instead = "write device: linux, or --kinds linux, which puts a stub in its place";
                 remarks.mistake(device_at, format!("node {name}: {why}"), instead);
             }
             node.kind = NodeRole::Router;

@@ -22,7 +22,7 @@ pub(crate) struct Yaml {
     pub(crate) value: Value,
 }
 
-/// What a value is.
+/// The contents of a value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Value {
     Null,
@@ -46,7 +46,7 @@ pub(crate) struct YamlEntry {
 }
 
 impl Yaml {
-    /// Returns the value under a key; `None` also for what is no map.
+    /// Returns the value under a key; `None` also for what is not a map.
     pub(crate) fn get(&self, key: &str) -> Option<&Yaml> {
         let Value::Map(entries) = &self.value else { return None };
         entries.iter().find(|entry| entry.key == key).map(|entry| &entry.yaml)
@@ -269,7 +269,7 @@ impl OpenMap {
                     self.pending = Some((text, yaml.at));
                     Ok(())
                 }
-                _ => Err((yaml.at, format!("{} is no key", yaml.kind()), "write KEY: VALUE")),
+                _ => Err((yaml.at, format!("{} is not a key", yaml.kind()), "write KEY: VALUE")),
             };
         };
         if key == "<<" {
@@ -370,7 +370,7 @@ mod tests {
             ("a: 1\na: 2\n", "2:1: there is already a key 'a'; write it once"),
             ("a: &a\n  b: *a\n", "2:6: the alias is inside what it stands for; write the value"),
             ("a: 1\n---\nb: 2\n", "2:1: there is a second document; write one document, without '---'"),
-            ("[a, b]: 1\n", "1:1: a list is no key; write KEY: VALUE"),
+            ("[a, b]: 1\n", "1:1: a list is not a key; write KEY: VALUE"),
             ("a: {<<: 1}\n", "1:5: '<<' merges a map; write <<: *NAME"),
             ("a: *nothing\n", "1:4: this is not YAML"),
             ("a: [1\nb: 2\n", "2:"),

@@ -253,7 +253,7 @@ fn variables_of_the_environment_are_filled_in() {
 #[test]
 fn mistakes_are_answered_with_what_to_write() {
     for (text, expected) in [
-        ("name: x\n", "1:1: this is no topology; write topology: with nodes"),
+        ("name: x\n", "1:1: this is not a topology; write topology: with nodes"),
         ("topology:\n  nodes: [a]\n", "2:10: nodes is a list, not a map; write KEY: VALUE"),
         (
             "topology:\n  nodes:\n    a: {kind: linux}\n",

@@ -76,8 +76,8 @@ fn devices_that_a_lab_cannot_run_are_named_with_their_lines() {
     assert_eq!(
         said(TOPOLOGY, false),
         [
-            "6:16: node r1: a lab has no device frr (but linux); write device: linux, or --only linux, which puts a stub in its place",
-            "7:16: node r2: a lab has no device frr (but linux); write device: linux, or --only linux, which puts a stub in its place",
+            "6:16: node r1: a lab has no device frr (but linux); write device: linux, or --kinds linux, which puts a stub in its place",
+            "7:16: node r2: a lab has no device frr (but linux); write device: linux, or --kinds linux, which puts a stub in its place",
         ]
     );
     let group = "groups:\n  x: {device: eos, members: [a]}\nnodes: [a, b]\nlinks: [a-b]\n";

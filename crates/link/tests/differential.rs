@@ -172,7 +172,7 @@ proptest! {
         let mut pipe = Pipe::new(&spec, Rng::new(seed));
         let mut oracle = Oracle::new(&spec, Rng::new(seed));
         let mut now = Time::ZERO;
-        // In a general pipe an event may be no exit.
+        // In a general pipe an event may not be an exit.
         let mut fast = is_fast(&spec.queue);
         let (mut ours, mut theirs) = (Out::new(), Out::new());
         for (i, (gap, operation)) in operations.into_iter().enumerate() {

@@ -7,8 +7,8 @@
 //! and the edges are detected in each resample. The confidence is the share of resamples that put
 //! the edge at the same size.
 
-use super::median;
 use fastpath_units::Rng;
+use fastpath_units::stats::median;
 use serde::{Deserialize, Serialize};
 
 /// Ratio of latency to the plateau's level above which the plateau has ended.
@@ -49,14 +49,11 @@ impl CacheEdge {
 
 /// Detects the cache edges. `readings` holds several latencies per size, ns; `sizes` increase.
 pub(super) fn edges(sizes: &[usize], readings: &[Vec<f64>], rng: &mut Rng) -> Vec<CacheEdge> {
-    let curve: Vec<f64> = readings.iter().map(|r| median(&mut r.clone())).collect();
+    let curve: Vec<f64> = readings.iter().map(|r| median(r.iter().copied())).collect();
     let found = plateaus(&curve);
     let mut votes = vec![0usize; found.len()];
     for _ in 0..RESAMPLES {
-        let mut resample = |r: &Vec<f64>| {
-            let mut drawn: Vec<f64> = r.iter().map(|_| r[rng.below(r.len() as u64) as usize]).collect();
-            median(&mut drawn)
-        };
+        let mut resample = |r: &Vec<f64>| median(r.iter().map(|_| r[rng.below(r.len() as u64) as usize]));
         let again = plateaus(&readings.iter().map(&mut resample).collect::<Vec<_>>());
         for (vote, edge) in votes.iter_mut().zip(&found) {
             *vote += usize::from(again.iter().any(|other| other.0 == edge.0));
@@ -82,7 +79,7 @@ fn plateaus(curve: &[f64]) -> Vec<(usize, f64)> {
     let mut ends = Vec::new();
     let mut start = 0;
     while start + PLATEAU < curve.len() {
-        let level = median(&mut curve[start..start + PLATEAU].to_vec());
+        let level = median(curve[start..start + PLATEAU].iter().copied());
         // Search from the right, so that a single disturbed size does not end a plateau.
         let within = |ns: &f64| *ns <= RISE * level;
         let Some(end) = curve[start..].iter().rposition(within).map(|i| start + i) else { break };

@@ -6,7 +6,8 @@
 //! 64 bytes spread the blocks over the sets of a cache. Smaller arenas that fit a cache show the
 //! effect of the caches.
 
-use super::{Effort, Progress, Slowdown, median};
+use super::{Effort, Progress, Slowdown};
+use fastpath_units::stats::median;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub enum Place {
     Arena,
 }
 
-/// The copy rate at one size, alignment and place.
+/// The copy rate at one size, alignment and level of the memory hierarchy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CopyRate {
     /// Bytes per copy.
@@ -113,7 +114,7 @@ fn copy_rate(
         times.push(start.elapsed().as_secs_f64() * 1e9 / BATCH as f64);
     }
     black_box(&arena[0]);
-    let ns = median(&mut times);
+    let ns = median(times);
     CopyRate { bytes, offset, place, ns, bits_per_s: 8e9 * bytes as f64 / ns }
 }
 

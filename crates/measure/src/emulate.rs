@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-/// Bytes of each ring of the port, at least.
+/// Fewest bytes of each ring of the port.
 const RING: usize = 1 << 20;
 /// Total rate of all links, bits per second.
 const TOTAL_BPS: u64 = 200_000_000_000;

@@ -2,19 +2,19 @@
 //! links, bursts and flows.
 //!
 //! ```text
-//!  PipelineGrid ─▶ points ─▶ passes over all points ─▶ medians (`passes.rs`) ─▶ a Record per point
+//!  PipelineGrid ─▶ points ─▶ passes over all points ─▶ medians (`passes.rs`) ─▶ a Measurement per point
 //!                                └─ last pass: search for the rate without loss (`rate.rs`)
 //! ```
 
 use crate::passes::Results;
 use crate::{
-    DutAttachment, DutPort, DutPortError, Effort, EmulationQuestion, Goal, Hunt, LinkKind, LinkWeight,
+    DutAttachment, DutPort, DutPortError, Effort, EmulationQuestion, Found, Goal, Hunt, LinkKind, LinkWeight,
     NetcopeQuestion, Progress, Rules, SEARCH, SearchError, Slowdown, SwitchError, SwitchFrames,
     SwitchQuestion, Tag, Watch, emulate, emulate_over, emulate_throughput, netcope, netcope_over,
     netcope_throughput, switched, switched_over, switched_throughput, typical, weigh,
 };
 use fastpath_model::fcs::{self, Fcs};
-use fastpath_report::{Record, Tool, fields};
+use fastpath_record::{Measurement, Tool, fields};
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub enum PipelineProgram {
 /// A grid of measurements: every combination of the lists is a point.
 #[derive(Clone, Debug)]
 pub struct PipelineGrid {
-    /// What the device does.
+    /// The program that is measured.
     pub program: PipelineProgram,
     /// Frame lengths in bytes, without FCS.
     pub sizes: Vec<u32>,
@@ -75,8 +75,31 @@ pub struct PipelineGrid {
     pub seed: u64,
 }
 
+impl Default for PipelineGrid {
+    /// One point, as of `fastpath measure pipeline --program forward`: 64-byte frames of a thousand
+    /// flows in bursts of 64 through one core on memory ports.
+    fn default() -> PipelineGrid {
+        PipelineGrid {
+            program: PipelineProgram::Forward,
+            sizes: vec![64],
+            steps: vec![0],
+            cores: vec![1],
+            bursts: vec![64],
+            flows: vec![1000],
+            links: vec![1],
+            rules: Rules::Cidr(912),
+            packets: 1_000_000,
+            attachment: None,
+            loss_ratios: Vec::new(),
+            slowdown: Slowdown::NONE,
+            seed: 1,
+        }
+    }
+}
+
 /// Why a grid cannot be measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GridError {
     /// Values that contradict each other or this machine.
     #[error("{0}")]
@@ -108,7 +131,7 @@ impl PipelineGrid {
     ///
     /// # Errors
     /// [`GridError::Argument`] before anything is measured; the others while measuring.
-    pub fn measure(&self, tool: &Tool, progress: Progress<'_>) -> Result<Vec<Record>, GridError> {
+    pub fn measure(&self, tool: &Tool, progress: Progress<'_>) -> Result<Vec<Measurement>, GridError> {
         self.check()?;
         let points = self.points();
         let most = self.links.iter().max().map_or(1, |&links| links as usize);
@@ -143,7 +166,7 @@ impl PipelineGrid {
         let record = |((parameters, mut results), rates): ((_, Results), Option<Value>)| {
             results.extend(rates.map(|rates| ("throughput".to_owned(), rates)));
             let (kind, provenance) = ("pipeline".to_owned(), provenance.clone());
-            Record { kind, provenance, parameters, results, platform: None }
+            Measurement { kind, provenance, parameters, results, platform: None }
         };
         Ok(parameters.into_iter().zip(typical(found)).zip(rates).map(record).collect())
     }
@@ -213,84 +236,23 @@ impl PipelineGrid {
     /// Measures one point in one of `passes` passes. Searches the rates for `loss_ratios`.
     fn measure_point(
         &self,
-        GridPoint { size, h, cores, links, burst, flows }: GridPoint,
+        point: GridPoint,
         weight: Option<LinkWeight>,
         passes: usize,
         loss_ratios: &[f64],
         progress: Progress<'_>,
     ) -> Result<(Map<String, Value>, Results), GridError> {
         let packets = self.packets.div_ceil(passes as u64);
-        let (size, burst, cores) = (size as usize, burst as usize, usize::from(cores));
         let goals: Vec<Goal> = loss_ratios.iter().map(|&loss_ratio| Goal { loss_ratio }).collect();
         let hunt = Hunt { goals: &goals, duration: TRIAL, width: WIDTH, queue: QUEUE };
-        let dut_port =
-            self.attachment.as_ref().map(|attachment| DutPort::open(attachment, size)).transpose()?;
+        let open = |attachment| DutPort::open(attachment, point.size as usize);
+        let dut_port = self.attachment.as_ref().map(open).transpose()?;
         let port = dut_port.as_ref().map(DutPort::kind);
+        let measuring = Measuring { point, packets, dut_port, hunt, progress };
         let (mut parameters, mut results, rates) = match weight {
-            Some(weight) => {
-                let question = EmulationQuestion {
-                    size,
-                    links: links as usize,
-                    burst,
-                    packets: self.packets,
-                    seed: self.seed,
-                    link: LinkKind::default(),
-                    cores,
-                };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => emulate_over(&question, weight, dut_port, hunt, progress)?,
-                    None => {
-                        let found = emulate(&question, weight, progress);
-                        let rates = emulate_throughput(&question, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                (fields(&question), fields(&found), rates)
-            }
-            None if self.program == PipelineProgram::Switch => {
-                let flows = flows as usize;
-                let rules = self.rules.clone();
-                let table = format!("{rules:?}");
-                let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
-                let frames = SwitchFrames { size, burst, packets };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => switched_over(&question, frames, dut_port, hunt, progress)?,
-                    None => {
-                        let found = switched(&question, frames, cores, progress)?;
-                        let rates = switched_throughput(&question, frames, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                let parameters = Map::from_iter([
-                    ("p".to_owned(), json!(size)),
-                    ("table".to_owned(), json!(table)),
-                    ("cores".to_owned(), json!(cores)),
-                    ("flows".to_owned(), json!(flows)),
-                    ("burst".to_owned(), json!(burst)),
-                ]);
-                (parameters, fields(&found), rates)
-            }
-            None => {
-                let question = NetcopeQuestion {
-                    p: size,
-                    h,
-                    cores,
-                    burst,
-                    flows: flows as usize,
-                    packets,
-                    tag: if self.program == PipelineProgram::Netcope { Tag::Push } else { Tag::None },
-                    slowdown: self.slowdown.factor(),
-                };
-                let (found, rates) = match dut_port {
-                    Some(dut_port) => netcope_over(&question, dut_port, hunt, progress)?,
-                    None => {
-                        let found = netcope(&question, progress);
-                        let rates = netcope_throughput(&question, found.t_ns, hunt, progress)?;
-                        (found, rates)
-                    }
-                };
-                (fields(&question), fields(&found), rates)
-            }
+            Some(weight) => self.emulate_point(measuring, weight)?,
+            None if self.program == PipelineProgram::Switch => self.switch_point(measuring)?,
+            None => self.netcope_point(measuring)?,
         };
         if !rates.is_empty() {
             results.insert("throughput".to_owned(), json!(rates));
@@ -302,7 +264,91 @@ impl PipelineGrid {
         parameters.insert("packets".to_owned(), json!(self.packets));
         Ok((parameters, results))
     }
+
+    fn emulate_point(&self, of: Measuring<'_>, weight: LinkWeight) -> Result<Measured, GridError> {
+        let GridPoint { size, cores, links, burst, .. } = of.point;
+        let question = EmulationQuestion {
+            size: size as usize,
+            links: links as usize,
+            burst: burst as usize,
+            packets: self.packets,
+            seed: self.seed,
+            link: LinkKind::default(),
+            cores: cores.into(),
+        };
+        let (found, rates) = match of.dut_port {
+            Some(dut_port) => emulate_over(&question, weight, dut_port, of.hunt, of.progress)?,
+            None => {
+                let found = emulate(&question, weight, of.progress);
+                let rates = emulate_throughput(&question, found.t_ns, of.hunt, of.progress)?;
+                (found, rates)
+            }
+        };
+        Ok((fields(&question), fields(&found), rates))
+    }
+
+    fn switch_point(&self, of: Measuring<'_>) -> Result<Measured, GridError> {
+        let GridPoint { size, cores, burst, flows, .. } = of.point;
+        let (size, cores, burst) = (size as usize, usize::from(cores), burst as usize);
+        let flows = flows as usize;
+        let rules = self.rules.clone();
+        let table = format!("{rules:?}");
+        let question = SwitchQuestion { rules, flows, seed: self.seed, effort: Effort::Quick };
+        let frames = SwitchFrames { size, burst, packets: of.packets };
+        let (found, rates) = match of.dut_port {
+            Some(dut_port) => switched_over(&question, frames, dut_port, of.hunt, of.progress)?,
+            None => {
+                let found = switched(&question, frames, cores, of.progress)?;
+                let rates = switched_throughput(&question, frames, found.t_ns, of.hunt, of.progress)?;
+                (found, rates)
+            }
+        };
+        let parameters = Map::from_iter([
+            ("p".to_owned(), json!(size)),
+            ("table".to_owned(), json!(table)),
+            ("cores".to_owned(), json!(cores)),
+            ("flows".to_owned(), json!(flows)),
+            ("burst".to_owned(), json!(burst)),
+        ]);
+        Ok((parameters, fields(&found), rates))
+    }
+
+    fn netcope_point(&self, of: Measuring<'_>) -> Result<Measured, GridError> {
+        let GridPoint { size, h, cores, burst, flows, .. } = of.point;
+        let question = NetcopeQuestion {
+            p: size as usize,
+            h,
+            cores: cores.into(),
+            burst: burst as usize,
+            flows: flows as usize,
+            packets: of.packets,
+            tag: if self.program == PipelineProgram::Netcope { Tag::Push } else { Tag::None },
+            slowdown: self.slowdown.factor(),
+        };
+        let (found, rates) = match of.dut_port {
+            Some(dut_port) => netcope_over(&question, dut_port, of.hunt, of.progress)?,
+            None => {
+                let found = netcope(&question, of.progress);
+                let rates = netcope_throughput(&question, found.t_ns, of.hunt, of.progress)?;
+                (found, rates)
+            }
+        };
+        Ok((fields(&question), fields(&found), rates))
+    }
 }
+
+/// One pass over a point.
+struct Measuring<'m> {
+    point: GridPoint,
+    packets: u64,
+    /// `None`: in memory.
+    dut_port: Option<DutPort>,
+    hunt: Hunt<'m>,
+    progress: Progress<'m>,
+}
+
+/// The parameters and results of a point, and the rates that were found.
+type Measured = (Map<String, Value>, Results, Vec<Found>);
 
 impl PipelineProgram {
     /// The name in records and on the command line.

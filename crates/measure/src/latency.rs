@@ -27,6 +27,7 @@ use fastpath_model::latency::{Latency, LatencyError, summarise};
 use fastpath_net::{EdgeId, Frame, FramePool, Routes};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_units::Time;
+use fastpath_units::stats::median;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io;
@@ -72,6 +73,7 @@ pub enum Between {
 
 /// The reason why a latency measurement failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BetweenError {
     /// There are too few samples.
     #[error(transparent)]
@@ -138,11 +140,11 @@ pub fn latency(
     packets: usize,
     progress: Progress<'_>,
 ) -> Result<UnitLatency, BetweenError> {
-    let Samples { t_f, mut round_trips, lost } = match between {
+    let Samples { t_f, round_trips, lost } = match between {
         Between::Memory => on_core(0, || in_memory(size, packets, progress)),
         Between::Namespaces => between_namespaces(size, packets, progress),
     }?;
-    let round_trip_ns = Some(super::median(&mut round_trips));
+    let round_trip_ns = Some(median(round_trips));
     Ok(UnitLatency { round_trip_ns, lost, ..UnitLatency::of(&t_f)? })
 }
 
@@ -286,9 +288,9 @@ impl Generator for UnitUnderTest<1> {
 /// frame.
 #[derive(Clone, Copy)]
 enum Hop {
-    /// From forward to swap.
+    /// From the forward unit to the swap unit.
     Out,
-    /// From swap to forward.
+    /// From the swap unit to the forward unit.
     Back,
 }
 

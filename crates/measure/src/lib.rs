@@ -50,6 +50,7 @@ pub use dut_port::{DutAttachment, DutPort, DutPortError, ParseAttachmentError};
 pub use emulate::{
     Emulation, EmulationQuestion, LinkKind, LinkWeight, emulate, emulate_over, emulate_throughput, weigh,
 };
+use fastpath_units::stats::median;
 pub use grid::{GridError, PipelineGrid, PipelineProgram};
 pub use host::{Host, host};
 pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, latency};
@@ -113,27 +114,13 @@ fn pin(core: usize) {
 
 /// Returns the cost of one clock reading, ns: the median of 101 samples.
 fn clock_cost_ns() -> f64 {
-    let mut costs: Vec<f64> = (0..101)
-        .map(|_| {
-            let start = Instant::now();
-            for _ in 0..100 {
-                std::hint::black_box(Instant::now());
-            }
-            start.elapsed().as_secs_f64() * 1e9 / 101.0
-        })
-        .collect();
-    median(&mut costs)
-}
-
-/// Returns the median of `values` and sorts them. Returns NaN if there are none.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    quantile(values, 0.5)
-}
-
-/// Returns quantile `p` of sorted numbers, interpolated linearly. Returns NaN if there are none.
-fn quantile(sorted: &[f64], p: f64) -> f64 {
-    if sorted.is_empty() { f64::NAN } else { fastpath_model::stats::quantile_of(sorted, p) }
+    median((0..101).map(|_| {
+        let start = Instant::now();
+        for _ in 0..100 {
+            std::hint::black_box(Instant::now());
+        }
+        start.elapsed().as_secs_f64() * 1e9 / 101.0
+    }))
 }
 
 /// Repeats `work` until `span` has elapsed, at least `rounds_min` times. Returns each duration, ns.

@@ -1,6 +1,6 @@
 //! Describes this machine and detects other load that disturbed a measurement.
 
-use fastpath_report::{Disturbance, Machine, Provenance, Tool};
+use fastpath_record::{Disturbance, Machine, Provenance, Tool};
 use std::fs;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

@@ -3,8 +3,9 @@
 //! small pages add.
 
 use super::caches::{self, CacheEdge};
-use super::{Effort, Progress, median, on_core, pin};
+use super::{Effort, Progress, on_core, pin};
 use fastpath_units::Rng;
+use fastpath_units::stats::median;
 use memmap2::{Advice, MmapMut};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -116,7 +117,7 @@ pub(super) fn latency(
     for (i, &bytes) in sizes.iter().enumerate() {
         progress("memory latency", i, sizes.len());
         let readings_ns = chase(&mut memory[..bytes], loads, &mut rng);
-        points.push(LatencyPoint { bytes, ns: median(&mut readings_ns.clone()), readings_ns });
+        points.push(LatencyPoint { bytes, ns: median(readings_ns.iter().copied()), readings_ns });
     }
     Ok(points)
 }
@@ -168,7 +169,7 @@ fn chase(memory: &mut [u8], loads: usize, rng: &mut Rng) -> Vec<f64> {
 pub(super) fn tlb(seed: u64) -> std::io::Result<TlbCost> {
     let measure = |pages: Pages| -> std::io::Result<f64> {
         let mut memory = block(TLB_BYTES, pages)?;
-        Ok(median(&mut chase(&mut memory, LOADS, &mut Rng::stream(seed, 3))))
+        Ok(median(chase(&mut memory, LOADS, &mut Rng::stream(seed, 3))))
     };
     let small_pages_ns = measure(Pages::Small)?;
     let mode = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
@@ -257,7 +258,7 @@ fn rate(operation: Operation, memory: &mut [u8], span: Duration) -> f64 {
         }
         rates.push(moved as f64 / start.elapsed().as_secs_f64());
     }
-    median(&mut rates)
+    median(rates)
 }
 
 impl Operation {

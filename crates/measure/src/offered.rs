@@ -21,7 +21,7 @@ const STALL_S: f64 = 50e-6;
 /// Slowdown of the device or its core, as a factor, that still counts as its own time.
 const SLOW: f64 = 4.0;
 
-/// How packets reach the device.
+/// The way in which packets reach the device.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Arrivals {
     /// Capacity of the queue, packets; arrivals beyond it are lost.

@@ -7,7 +7,7 @@
 //! polish of their logarithms, 1977). The median pass has a factor of 1, so that results are at the
 //! host's usual speed.
 
-use super::median;
+use fastpath_units::stats::median;
 use serde_json::{Map, Value, json};
 
 /// Minimum number of points: with fewer, the factor of a pass would be the noise of those points.
@@ -45,16 +45,12 @@ fn factors(times: &[Vec<f64>]) -> Vec<f64> {
         return factors;
     }
     for _ in 0..ROUNDS {
-        let usual: Vec<f64> = times
-            .iter()
-            .map(|times| median(&mut times.iter().zip(&factors).map(|(t, f)| t / f).collect::<Vec<_>>()))
-            .collect();
+        let usual: Vec<f64> =
+            times.iter().map(|times| median(times.iter().zip(&factors).map(|(t, f)| t / f))).collect();
         for (pass, factor) in factors.iter_mut().enumerate() {
-            *factor = median(
-                &mut times.iter().zip(&usual).map(|(times, usual)| times[pass] / usual).collect::<Vec<_>>(),
-            );
+            *factor = median(times.iter().zip(&usual).map(|(times, usual)| times[pass] / usual));
         }
-        let middle = median(&mut factors.clone());
+        let middle = median(factors.iter().copied());
         factors.iter_mut().for_each(|factor| *factor /= middle);
     }
     factors
@@ -66,8 +62,7 @@ fn of_point(mut passes: Vec<Results>, times: &[f64], factors: &[f64]) -> Results
         return passes.swap_remove(0);
     }
     let polished: Vec<f64> = times.iter().zip(factors).map(|(t, f)| t / f).collect();
-    let median_of_every_other =
-        |from: usize| median(&mut polished.iter().copied().skip(from).step_by(2).collect::<Vec<_>>());
+    let median_of_every_other = |from: usize| median(polished.iter().copied().skip(from).step_by(2));
     let spread = 100.0 * (median_of_every_other(0) / median_of_every_other(1) - 1.0).abs();
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|&a, &b| polished[a].total_cmp(&polished[b]));
@@ -105,8 +100,8 @@ fn merge(name: &str, of: &[(&Value, f64)]) -> Value {
             };
             Value::Array((0..items.len()).map(item).collect())
         }
-        Value::Number(_) if TIMES.contains(&name) => json!(median(&mut numbers(&|x, factor| x / factor))),
-        Value::Number(_) if name == RATE => json!(median(&mut numbers(&|x, factor| x * factor))),
+        Value::Number(_) if TIMES.contains(&name) => json!(median(numbers(&|x, factor| x / factor))),
+        Value::Number(_) if name == RATE => json!(median(numbers(&|x, factor| x * factor))),
         Value::Number(_) if name == COUNT => {
             json!(of.iter().filter_map(|(value, _)| value.as_u64()).sum::<u64>())
         }
@@ -122,6 +117,7 @@ fn sum_of_stages(results: &Results) -> Option<f64> {
 mod tests {
     use super::*;
     use fastpath_units::Rng;
+    use fastpath_units::stats::sorted;
 
     fn results(t: f64) -> Results {
         let stages = json!([{"name": "a", "ns": 0.25 * t}, {"name": "b", "ns": 0.7 * t}]);
@@ -153,11 +149,10 @@ mod tests {
     fn points_keep_their_proportions_on_a_host_with_two_speeds() {
         for seed in 0..20 {
             let found = typical(shared_machine(40, 200, seed));
-            let mut scales: Vec<f64> =
+            let scales: Vec<f64> =
                 found.iter().enumerate().map(|(point, r)| time(r) / (50.0 + 10.0 * point as f64)).collect();
-            let middle = median(&mut scales);
-            let mut errors: Vec<f64> = scales.iter().map(|scale| (scale / middle - 1.0).abs()).collect();
-            errors.sort_by(f64::total_cmp);
+            let middle = median(scales.iter().copied());
+            let errors = sorted(scales.iter().map(|scale| (scale / middle - 1.0).abs()));
             assert!(errors[20] < 0.01 && errors[38] < 0.05, "seed {seed}: {} {}", errors[20], errors[38]);
             assert!((1.0..1.72).contains(&middle), "{middle}");
         }

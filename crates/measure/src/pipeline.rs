@@ -10,10 +10,11 @@
 //! another. Every [`STAGED_EVERY`]th round also reads the clock between stages; the cost of these
 //! readings is subtracted.
 
-use super::{Progress, clock_cost_ns, median, pin, quantile};
+use super::{Progress, clock_cost_ns, pin};
 use fastpath_engine::port::{MemoryEnd, Port};
 use fastpath_net::{Frame, FramePool};
 use fastpath_units::Time;
+use fastpath_units::stats::{median, quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Barrier};
@@ -196,21 +197,22 @@ impl Meter {
         end.take()
     }
 
-    pub(super) fn cost(mut self, names: &[&str]) -> Cost {
-        let median_ns = median(&mut self.whole);
+    pub(super) fn cost(self, names: &[&str]) -> Cost {
+        let whole = sorted(self.whole);
+        let median_ns = quantile(&whole, 0.5);
         let stages: Vec<Stage> = names
             .iter()
-            .zip(&mut self.stages)
+            .zip(self.stages)
             .map(|(name, times)| Stage { name: (*name).to_owned(), ns: median(times) })
             .collect();
         let sum: f64 = stages.iter().map(|stage| stage.ns).sum();
         Cost {
             median_ns,
-            mean_ns: self.whole.iter().sum::<f64>() / self.whole.len() as f64,
-            p90_ns: quantile(&self.whole, 0.9),
+            mean_ns: whole.iter().sum::<f64>() / whole.len() as f64,
+            p90_ns: quantile(&whole, 0.9),
             stages,
             stages_minus_whole_pct: 100.0 * (sum / median_ns - 1.0),
-            rounds: self.whole.len(),
+            rounds: whole.len(),
         }
     }
 }

@@ -172,22 +172,27 @@ fn in_real_time<E: End>(
             received += taken;
             watch(&mut last, new + taken);
         }
-        // RFC 2544 §26.1: wait for frames in flight, until the device has found its port empty
-        // twice and `GRACE` has passed for frames on the wire.
-        let (seen, last) = (idle.load(Ordering::Relaxed), Instant::now());
-        let is_in_flight = || {
-            idle.load(Ordering::Relaxed) < seen + 2
-                || last.elapsed() < GRACE
-                || holds.load(Ordering::Relaxed) && last.elapsed() < HELD
-        };
-        while received < sent && is_in_flight() {
-            received += end.take() as u64;
-        }
-        received += end.take() as u64;
+        received += in_flight(end, sent - received.min(sent), &idle, &holds);
         stop.store(true, Ordering::Relaxed);
         let spoilt = stalled.load(Ordering::Relaxed);
         Trial { offered, forwarded: received, spoilt, ..Trial::default() }
     })
+}
+
+/// Takes up to `missing` frames that are in flight and returns their number: waits until the device
+/// has found its port empty twice and `GRACE` has passed for frames on the wire (RFC 2544 §26.1).
+fn in_flight<E: End>(end: &E, missing: u64, idle: &AtomicU64, holds: &AtomicBool) -> u64 {
+    let (seen, last) = (idle.load(Ordering::Relaxed), Instant::now());
+    let may_come = || {
+        idle.load(Ordering::Relaxed) < seen + 2
+            || last.elapsed() < GRACE
+            || holds.load(Ordering::Relaxed) && last.elapsed() < HELD
+    };
+    let mut taken = 0;
+    while taken < missing && may_come() {
+        taken += end.take() as u64;
+    }
+    taken + end.take() as u64
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Measures the cost of clocks, sleeps, system calls and rings: the basis of a real-time engine.
 
-use super::{Effort, clock_cost_ns, median, pin, quantile, rounds};
+use super::{Effort, clock_cost_ns, pin, rounds};
+use fastpath_units::stats::{median, quantile, sorted};
 use nix::unistd::getppid;
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -74,8 +75,8 @@ impl Timing {
 }
 
 impl Jitter {
-    fn of(mut lateness_ns: Vec<f64>) -> Jitter {
-        lateness_ns.sort_by(f64::total_cmp);
+    fn of(lateness_ns: Vec<f64>) -> Jitter {
+        let lateness_ns = sorted(lateness_ns);
         let at = |p| quantile(&lateness_ns, p);
         Jitter {
             samples: lateness_ns.len(),
@@ -91,7 +92,7 @@ impl Jitter {
 pub(super) fn timing(effort: Effort, cores: usize) -> Timing {
     let (deadlines, sleeps) = if effort == Effort::Quick { (2000, 100) } else { (20_000, 2000) };
     let span = Duration::from_millis(if effort == Effort::Quick { 10 } else { 200 });
-    let per_batch = |mut times: Vec<f64>| median(&mut times) / BATCH as f64;
+    let per_batch = |times: Vec<f64>| median(times) / BATCH as f64;
     Timing {
         clock_ns: clock_cost_ns(),
         syscall_ns: per_batch(rounds(span, 5, || {
@@ -147,13 +148,13 @@ fn core_to_core(span: Duration) -> f64 {
             }
         });
         let visit = |_| {
-            let mut times = rounds(span / VISITS, TRIPS, || {
+            let times = rounds(span / VISITS, TRIPS, || {
                 there.push(1);
                 while back.pop().is_none() {
                     std::hint::spin_loop();
                 }
             });
-            median(&mut times)
+            median(times)
         };
         let fastest = (0..VISITS).map(visit).fold(f64::INFINITY, f64::min);
         there.push(STOP);

@@ -98,6 +98,7 @@ pub struct Assignment {
 
 /// Why there is no assignment.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum AssignError {
     /// No task, too many tasks or engines, or a number out of range.
     #[error("{what} = {value}: must be {range}")]
@@ -106,7 +107,7 @@ pub enum AssignError {
         what: &'static str,
         /// Its value.
         value: f64,
-        /// What it must be.
+        /// The range in which the value must be.
         range: &'static str,
     },
     /// A task larger than an engine.

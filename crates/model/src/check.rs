@@ -10,9 +10,9 @@ use crate::fit::prepared::Prepared;
 use crate::fit::{self, Explanation, Fit, FitError, FitOptions, fit_prepared};
 use crate::model::ModelError;
 use crate::predict::{PredictError, PredictionQuery, Transfer, predict};
-use crate::stats::{median, quantile_of};
 use crate::table::Table;
 use crate::terms::Term;
+use fastpath_units::stats::{quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -63,16 +63,17 @@ pub struct Repeat {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckVerdict {
-    /// They do.
+    /// The predictions meet them.
     Holds,
-    /// They do not, and the points repeat well enough to blame the model.
+    /// The predictions miss them, and the points repeat well enough to blame the model.
     Misses,
-    /// They do not, and the points do not repeat well enough to decide why.
+    /// The predictions miss them, and the points do not repeat well enough to decide why.
     TooNoisy,
 }
 
 /// Why a model cannot be checked.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum CheckError {
     /// The table does not suit the fit.
     #[error(transparent)]
@@ -185,14 +186,12 @@ impl<'a> Rows<'a> {
     /// Computes the errors of the predictions; the caller sets the verdict.
     fn compare(&self, predictions: &[Estimate]) -> Check {
         let pairs = || predictions.iter().zip(&self.measured);
-        let mut errors: Vec<f64> =
-            pairs().map(|(p, measured)| 100.0 * (p.value / measured - 1.0).abs()).collect();
-        errors.sort_by(f64::total_cmp);
+        let errors = sorted(pairs().map(|(p, measured)| 100.0 * (p.value / measured - 1.0).abs()));
         Check {
             n: errors.len(),
             capped: 0,
-            median_pct: median(errors.iter().copied()),
-            p95_pct: quantile_of(&errors, 0.95),
+            median_pct: quantile(&errors, 0.5),
+            p95_pct: quantile(&errors, 0.95),
             max_pct: errors[errors.len() - 1],
             covered: pairs().filter(|(p, measured)| p.covers(**measured)).count() as f64
                 / errors.len() as f64,
@@ -263,7 +262,7 @@ fn halves(table: &Table, columns: &[&str]) -> Result<[Vec<usize>; 2], FitError> 
 
 /// Returns how well the points of a table repeat.
 fn repeat(table: &Table, columns: &[(&str, Vec<f64>)], measured: &[f64]) -> Option<Repeat> {
-    let mut differences: Vec<f64> = match table.numbers_if_any(SPREAD) {
+    let differences: Vec<f64> = match table.numbers_if_any(SPREAD) {
         Ok(spread) => spread.into_iter().flatten().collect(),
         Err(_) => {
             let mut points: BTreeMap<Vec<u64>, Vec<f64>> = BTreeMap::new();
@@ -280,11 +279,11 @@ fn repeat(table: &Table, columns: &[(&str, Vec<f64>)], measured: &[f64]) -> Opti
     if differences.is_empty() {
         return None;
     }
-    differences.sort_by(f64::total_cmp);
+    let differences = sorted(differences);
     Some(Repeat {
         n: differences.len(),
-        median_pct: median(differences.iter().copied()),
-        p95_pct: quantile_of(&differences, 0.95),
+        median_pct: quantile(&differences, 0.5),
+        p95_pct: quantile(&differences, 0.95),
     })
 }
 

@@ -83,13 +83,14 @@ impl CoresQuery {
 
 /// Why there is no result.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum CoresError {
     /// The model gives no value.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// More than one column could be the steps.
     #[error(
-        "several columns could be the steps ({columns}): give all but one a value (--at COLUMN=VALUE, such as cores=1)"
+        "several columns could be the steps ({columns}): give all but one a value (--point COLUMN=VALUE, such as cores=1)"
     )]
     Unclear {
         /// The columns.
@@ -110,7 +111,7 @@ pub enum CoresError {
         bytes: f64,
     },
     /// A value for a column that the model does not have.
-    #[error("--at {name}: the model has no such column (have: {have})")]
+    #[error("--point {name}: the model has no such column (have: {have})")]
     NoColumn {
         /// The name.
         name: String,
@@ -283,6 +284,6 @@ mod tests {
         assert!((ns - (38.6 + 6.464 + 40.7 + 2000.0)).abs() < 1e-9, "{ns}");
         let wrong = CoresQuery { at: vec![("core".to_owned(), 2.0)], ..query };
         let error = cores(&model, &wrong).unwrap_err().to_string();
-        assert_eq!(error, "--at core: the model has no such column (have: cores, h, p)");
+        assert_eq!(error, "--point core: the model has no such column (have: cores, h, p)");
     }
 }

@@ -19,18 +19,19 @@ pub const FCS_BYTES: f64 = 4.0;
 /// Name of the column, and of the parameter in records, that says how frame sizes are counted.
 pub const COLUMN: &str = "fcs";
 
-/// How frame sizes are counted.
+/// Whether frame sizes include the frame check sequence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fcs {
-    /// As on the wire.
+    /// Sizes include it, as on the wire.
     With,
-    /// As in memory.
+    /// Sizes do not include it, as in memory.
     Without,
 }
 
 /// A wrong or contradictory statement about the FCS.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum FcsError {
     /// A cell of the column is neither `with` nor `without`.
     #[error(
@@ -49,15 +50,15 @@ pub enum FcsError {
     Mixed {
         /// Line of the text.
         line: u64,
-        /// How the rows before count.
+        /// The convention of the rows before.
         before: Fcs,
-        /// How this one does.
+        /// The convention of this row.
         here: Fcs,
     },
     /// The caller contradicts the table or fit.
     #[error("frame sizes were recorded {recorded} FCS, not {given} it: omit --fcs")]
     Recorded {
-        /// How it was recorded.
+        /// The convention of the record.
         recorded: Fcs,
         /// How the caller says it was recorded.
         given: Fcs,
@@ -73,7 +74,7 @@ pub struct FrameSize {
     pub with_fcs_bytes: f64,
     /// On the wire: with FCS, preamble and inter-frame gap, bytes.
     pub wire_bytes: f64,
-    /// How the model counts.
+    /// The convention of the model.
     pub fcs: Fcs,
     /// Whether `fcs` is assumed, because neither table nor caller says it.
     pub assumed: bool,

@@ -31,7 +31,7 @@ pub enum Variant {
     Tuned,
     /// M = 400, N = 1 µs: as in SCION's benchmark program.
     Program,
-    /// Both given.
+    /// M and N are given.
     Given {
         /// M, without unit.
         m: f64,
@@ -104,6 +104,7 @@ pub struct PlatformIndex {
 
 /// Why there is no index.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum IndexError {
     /// Fewer platforms than unknowns.
     #[error("{platforms} platform(s) for {unknowns} unknowns (I{}{}): measure more platforms, or give M and N", if *.unknowns > 1 { ", M" } else { "" }, if *.unknowns > 2 { ", N" } else { "" })]

@@ -6,7 +6,7 @@
 use crate::Estimate;
 use crate::dist::{chi2_quantile, normal_quantile, t_quantile};
 use crate::fit::Quantile;
-use crate::stats::quantile_of;
+use fastpath_units::stats::{quantile, sorted};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -21,6 +21,7 @@ const SAMPLES_MIN: usize = 8;
 
 /// Why samples have no summary.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum LatencyError {
     /// Too few samples.
     #[error("{samples} samples are too few: take at least {needed}")]
@@ -100,12 +101,11 @@ pub fn mean_interval(samples: &[f64], quantile: Quantile, level: f64) -> Result<
 /// [`LatencyError`] for too few samples or one that is not a latency.
 pub fn summarise(samples: &[f64]) -> Result<Latency, LatencyError> {
     check(samples, SAMPLES_MIN)?;
-    let mut sorted = samples.to_vec();
-    sorted.sort_by(f64::total_cmp);
+    let sorted = sorted(samples.iter().copied());
     let n = sorted.len() as f64;
     let (_, variance) = moments(&sorted, |_| 1.0);
     let sd = variance.sqrt();
-    let five = [0.0, 0.25, 0.5, 0.75, 1.0].map(|p| quantile_of(&sorted, p));
+    let five = [0.0, 0.25, 0.5, 0.75, 1.0].map(|p| quantile(&sorted, p));
     let reach = FENCE * (five[3] - five[1]);
     let fences = (five[1] - reach, five[3] + reach);
     Ok(Latency {

@@ -71,7 +71,6 @@ pub mod predict;
 pub mod publications;
 pub mod queueing;
 pub mod regime;
-pub mod stats;
 pub mod table;
 pub mod terms;
 #[cfg(test)]

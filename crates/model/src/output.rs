@@ -42,7 +42,7 @@ pub struct CoresOutput {
     pub model: String,
     /// Whether the model's frame sizes count the FCS.
     pub model_fcs: Fcs,
-    /// Whether that is assumed.
+    /// Whether the convention of the FCS is assumed.
     pub model_fcs_assumed: bool,
     /// Bytes on the wire in addition to each frame.
     pub framing_bytes: f64,
@@ -60,7 +60,7 @@ pub struct IndexOutput {
     /// The index.
     #[serde(flatten)]
     pub index: Index,
-    /// Where the platforms come from.
+    /// The source of the platforms.
     pub source: String,
     /// The rate predicted for another platform, packets/s.
     #[serde(default)]

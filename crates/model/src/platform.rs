@@ -68,6 +68,7 @@ impl LineRateTest {
 
 /// Why a table of platforms cannot be read.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum PlatformError {
     /// The table is wrong.
     #[error(transparent)]
@@ -75,7 +76,7 @@ pub enum PlatformError {
     /// A column is missing under all its names.
     #[error("no column for {what} (have: {have}): name it one of {names}")]
     NoColumn {
-        /// What it would hold.
+        /// The contents that the missing column would have.
         what: &'static str,
         /// The columns of the table.
         have: String,

@@ -41,7 +41,7 @@ pub struct PredictionQuery {
 /// The platforms of a prediction and their errors.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Transfer {
-    /// Where the model was fitted.
+    /// The platform on which the model was fitted.
     pub from: Platform,
     /// The platform to predict for.
     pub to: Platform,
@@ -58,7 +58,7 @@ pub struct Throughput {
     pub throughput_pps: Estimate,
     /// Time that a packet costs one core, ns.
     pub ns_per_packet: Estimate,
-    /// What limits the throughput.
+    /// The limit of the throughput.
     pub limit: Limit,
     /// Factor on the time of terms without a frame size; below 1 on a faster machine.
     pub compute_scale: f64,
@@ -117,12 +117,13 @@ impl PointPrediction {
 
 /// Why there is no prediction.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum PredictError {
     /// The model gives no value.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// A value for a column that the model does not have.
-    #[error("--at {name}: the model has no such column (have: {have})")]
+    #[error("--point {name}: the model has no such column (have: {have})")]
     NoColumn {
         /// The name.
         name: String,

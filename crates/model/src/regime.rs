@@ -30,7 +30,7 @@ const LINE_TOLERANCE: f64 = 0.002;
 const CAP_TOLERANCE: f64 = 0.03;
 /// Rates of different applications within this share of each other are one cap.
 const SHARED_TOLERANCE: f64 = 0.002;
-/// Caps looked for, at most.
+/// Most caps that are searched for.
 const CAPS_MAX: usize = 8;
 /// A plateau: doubling the cores adds less than this share of packets.
 const PLATEAU_GAIN: f64 = 0.10;
@@ -77,7 +77,7 @@ impl Limit {
 /// A set of points with one limit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Regime {
-    /// What limits them.
+    /// The limit of these points.
     pub limit: Limit,
     /// bit/s on the wire for a line rate, packets/s for a packet rate; none for the processor.
     pub rate: Option<f64>,
@@ -393,7 +393,7 @@ mod tests {
         ];
         let found = regimes(&table_of(&rows), "mpps");
         assert_eq!(found, [(Limit::Cpu, None, 3), (Limit::PacketRate, Some(13.896e6), 3)]);
-        // The same rates of one application measured in three runs are no cap.
+        // The same rates of one application measured in three runs are not a cap.
         let runs = ["r1", "r2", "r3"].map(|run| [(run, 64, 1, 9.1), (run, 64, 2, 18.2)]).concat();
         assert_eq!(regimes(&table_of(&runs), "mpps"), [(Limit::Cpu, None, 6)]);
     }

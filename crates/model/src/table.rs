@@ -40,6 +40,7 @@ pub enum Scalar {
 
 /// What is wrong with a table, where, and what to do about it.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum TableError {
     /// The text is not CSV.
     #[error("line {line}: not CSV: {reason}")]
@@ -490,8 +491,8 @@ fn from_markdown(text: &str) -> Option<String> {
     Some(text.lines().map(row).collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the text with `\n` between lines, a header that is no comment, and one delimiter between
-/// columns; and that delimiter.
+/// Returns the text with `\n` between lines, a header that is not a comment, and one delimiter
+/// between columns; and that delimiter.
 fn laid_out(text: &str) -> (String, u8) {
     // With CR LF the CSV reader would count lines wrongly.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n").replace('\r', "\n");

@@ -96,7 +96,7 @@ pub trait ChunkSink: Send {
     fn offer(&mut self, chunk: CaptureChunk) -> Option<CaptureChunk>;
 }
 
-/// What to capture.
+/// The order to capture frames.
 pub struct CaptureOrder {
     /// Identifies the capture.
     pub id: u64,
@@ -107,7 +107,7 @@ pub struct CaptureOrder {
     pub has_drops: bool,
     /// The most bytes of a frame that are captured.
     pub snap_len: usize,
-    /// Where the frames go.
+    /// The receiver of the frames.
     pub sink: Box<dyn ChunkSink>,
 }
 

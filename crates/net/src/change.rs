@@ -17,14 +17,16 @@
 use crate::difference::{Difference, inverse};
 use crate::fate::Reason;
 use crate::id::EdgeId;
-use crate::network::{Delivery, Network, Options};
+use crate::network::{Delivery, Network};
 use crate::observer::Observer;
+use crate::options::Options;
 use crate::pool::Frame;
 use crate::schedule::{LinkChange, Schedule};
+use crate::spanning_tree;
 use crate::wiring::{NodePort, NodeState, RunningNode, Wiring};
 use fastpath_link::{Change, PipeInit, Pipes};
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{Direction, Link, LinkId, NodeId, Topology, Track, segment};
+use fastpath_spec::{Direction, Link, LinkId, NodeId, Topology, Track};
 use fastpath_units::{Rng, Time};
 use fastpath_wire::MacAddr;
 use std::collections::{BTreeSet, VecDeque};
@@ -62,7 +64,7 @@ pub struct TopologyChange {
 struct KeptNode {
     /// Its former index among the running nodes.
     index: usize,
-    /// By former interface: its number.
+    /// The new number of each former interface.
     interfaces: Vec<Option<usize>>,
     /// What it was before is what it is now, with all interfaces.
     is_same: bool,
@@ -366,7 +368,7 @@ fn forgetful_switches(old: &Topology, new: &Topology, difference: &Difference) -
             waiting.extend([a, b]);
         }
     }
-    let (before, after) = (segment::forwarding(old), segment::forwarding(new));
+    let (before, after) = (spanning_tree::forwarding(old), spanning_tree::forwarding(new));
     for (id, link) in new.links.iter().enumerate() {
         let Some(former) = difference.links[id] else { continue };
         for end in 0..2 {

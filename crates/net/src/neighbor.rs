@@ -30,7 +30,7 @@ pub(crate) struct Neighbors {
     resolved: BTreeMap<NeighborKey, MacAddr>,
     /// The time of the latest request for each unresolved address.
     requested: BTreeMap<NeighborKey, Time>,
-    /// In order of arrival.
+    /// The waiting frames, in order of arrival.
     waiting: VecDeque<Waiting>,
 }
 

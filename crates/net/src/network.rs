@@ -23,7 +23,7 @@ use crate::fate::{NodeAction, Reason};
 use crate::id::{Edge, EdgeId, Location, PipeId};
 use crate::nat::{NatCounters, NatSession};
 use crate::observer::{Observer, Passage};
-use crate::openflow::Executors;
+use crate::options::Options;
 use crate::pool::{Frame, FramePool};
 use crate::route::LiveLinks;
 use crate::schedule::{LinkChange, Schedule, ScheduleFull};
@@ -36,19 +36,6 @@ use fastpath_spec::{Direction, LinkId, NodeId, Topology};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
 use std::collections::{BTreeSet, VecDeque};
-use std::num::NonZeroUsize;
-
-/// The parameters of a run that are not part of the topology.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The seed of all random numbers of the run.
-    pub seed: u64,
-    /// The maximum memory for frames in flight, in bytes; [`FramePool::LIMIT_DEFAULT`] by default.
-    /// A frame beyond it is dropped and counted as `pool-full`.
-    pub pool_limit: NonZeroUsize,
-    /// The executors of the tables of OpenFlow nodes.
-    pub executors: Executors,
-}
 
 /// Pipes are prefetched in networks with more edges; the pipes of fewer edges stay in the cache.
 const PREFETCH_EDGES_MIN: usize = 1024;
@@ -94,25 +81,6 @@ pub struct Network<O = ()> {
     /// The actions of the current node; empty between frames, kept to reuse the memory.
     actions: Vec<NodeAction>,
     counters: FrameCounters,
-}
-
-impl Options {
-    /// Returns options with this seed and pool limit, and the default executors.
-    pub const fn new(seed: u64, pool_limit: NonZeroUsize) -> Options {
-        Options { seed, pool_limit, executors: Executors::planned() }
-    }
-
-    /// Returns options with this seed and the default pool limit and executors.
-    pub const fn with_seed(seed: u64) -> Options {
-        Options::new(seed, FramePool::LIMIT_DEFAULT)
-    }
-}
-
-impl Default for Options {
-    /// Seed 1, [`FramePool::LIMIT_DEFAULT`], and the executors that interpret plans.
-    fn default() -> Options {
-        Options::with_seed(1)
-    }
 }
 
 impl Network {

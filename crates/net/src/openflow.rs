@@ -149,7 +149,8 @@ fn send_outputs(
 #[cfg(test)]
 mod tests {
     use crate::id::EdgeId;
-    use crate::network::{Network, Options};
+    use crate::network::Network;
+    use crate::options::Options;
     use fastpath_spec as spec;
     use fastpath_units::{Duration, Time};
 

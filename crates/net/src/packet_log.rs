@@ -293,7 +293,8 @@ impl<W: Write> Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::{Network, Options};
+    use crate::network::Network;
+    use crate::options::Options;
     use fastpath_spec::NodeId;
     use fastpath_wire::pcap::CaptureReader;
 

@@ -15,6 +15,7 @@ use crate::nat::Nat;
 use crate::neighbor::{NeighborKey, Neighbors, RequestState, UnresolvedFrame};
 use crate::pool::{Frame, FramePool};
 use crate::route::{Fib, NextHop, Routes};
+use crate::rx_context::RxContext;
 use fastpath_spec::segment;
 use fastpath_spec::{Interface, NodeId, Topology};
 use fastpath_units::{Rng, Time};
@@ -59,28 +60,6 @@ enum Medium {
     PointToPoint,
     /// A segment with switches. The router drops flooded frames for other MAC addresses.
     Shared,
-}
-
-/// The reception of one frame: time and interface, the pool, and the resulting actions.
-pub(crate) struct RxContext<'a> {
-    pub(crate) at: Time,
-    pub(crate) interface: usize,
-    pub(crate) pool: &'a mut FramePool,
-    pub(crate) actions: &'a mut Vec<NodeAction>,
-}
-
-impl RxContext<'_> {
-    pub(crate) fn drop(&mut self, frame: Frame, reason: Reason) {
-        self.actions.push(NodeAction::Drop(frame, reason));
-    }
-
-    /// Sends a frame that the router generates.
-    pub(crate) fn originate(&mut self, interface: usize, bytes: &[u8]) {
-        self.actions.push(match self.pool.insert(bytes) {
-            Some(frame) => NodeAction::Originate { interface, frame },
-            None => NodeAction::NoBuffer,
-        });
-    }
 }
 
 impl Router {

@@ -4,7 +4,8 @@
 use crate::fate::{NodeAction, Reason};
 use crate::neighbor::NeighborKey;
 use crate::pool::Frame;
-use crate::router::{Router, RxContext};
+use crate::router::Router;
+use crate::rx_context::RxContext;
 use fastpath_wire::arp::{Arp, ArpOperation};
 use fastpath_wire::icmp::{self, IcmpError};
 use fastpath_wire::nd::{Neighbor, Role, Solicitation};

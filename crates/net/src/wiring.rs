@@ -8,13 +8,13 @@
 
 use crate::bridge::Bridge;
 use crate::id::EdgeId;
-use crate::network::Options;
 use crate::openflow::OpenFlowNode;
+use crate::options::Options;
 use crate::pool::Frame;
 use crate::route::Routes;
 use crate::router::Router;
+use crate::spanning_tree;
 use fastpath_link::Pipes;
-use fastpath_spec::segment;
 use fastpath_spec::{KernelForwarder, NodeId, NodeKind, Topology};
 use fastpath_units::Time;
 
@@ -118,7 +118,7 @@ impl Wiring {
         let is_static = !topology.routing.is_dynamic;
         let routes = (is_static && has(NodeKind::is_engine_router)).then(|| Routes::compute(topology));
         let has_switches = has(|kind| matches!(kind, NodeKind::Switch));
-        let mut forwarding = if has_switches { segment::forwarding(topology) } else { Vec::new() };
+        let mut forwarding = if has_switches { spanning_tree::forwarding(topology) } else { Vec::new() };
         for (i, node) in topology.nodes.iter().enumerate() {
             let id = NodeId(i as u32);
             let state = match &node.kind {

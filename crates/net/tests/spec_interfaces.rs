@@ -32,8 +32,8 @@ fn what_cannot_be_an_interface_or_a_parameter_is_refused() {
             "interfaces = ['x', '']\n[[link]]\nbetween = ['b', 'a']\ninterfaces = ['', 'x']",
             "8:19: a already has an interface x; write another name",
         ),
-        ("[host.c]\nsysctls = { 'kernel.hostname' = 'x' }", "6:33: 'kernel.hostname' is no parameter"),
-        ("[host.c]\nsysctls = { 'net.../x' = '1' }", "6:26: 'net.../x' is no parameter"),
+        ("[host.c]\nsysctls = { 'kernel.hostname' = 'x' }", "6:33: 'kernel.hostname' is not a parameter"),
+        ("[host.c]\nsysctls = { 'net.../x' = '1' }", "6:26: 'net.../x' is not a parameter"),
         ("[host.c]\nassign = 1", "6:10: assign is a whole number, not true or false"),
     ] {
         let said: Vec<String> =

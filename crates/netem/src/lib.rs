@@ -139,6 +139,7 @@ pub enum SlotWait {
 
 /// Why arguments are refused, as tc refuses them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArgumentError {
     /// An unknown keyword.
     #[error(
@@ -161,7 +162,7 @@ pub enum ArgumentError {
     BadValue {
         /// The keyword before it.
         word: &'static str,
-        /// What was written.
+        /// The text of the argument.
         text: String,
         /// The expected kind of value.
         wanted: &'static str,
@@ -191,7 +192,7 @@ pub enum ArgumentError {
         "distribution {name}: {why}: write uniform, normal, pareto, paretonormal, or the name of a table"
     )]
     BadTable {
-        /// What was written.
+        /// The text of the argument.
         name: String,
         /// What is wrong with it.
         why: String,
@@ -312,7 +313,7 @@ impl Arguments {
     }
 
     fn read_loss(&mut self, words: &mut ArgumentReader) -> Result<(), ArgumentError> {
-        // A probability of 0 is no loss yet, as in tc.
+        // A probability of 0 does not enable loss, as in tc.
         let nothing =
             |loss: LossModel| matches!(loss, LossModel::Random(chance) if chance.probability.is_never());
         if self.loss.is_some_and(|loss| !nothing(loss)) {

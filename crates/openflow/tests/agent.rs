@@ -97,7 +97,7 @@ fn packets_go_to_the_controller_and_back() {
     controller.say(&Message::PacketOut(PacketOut { buffer_id: 5, ..out(Vec::new(), frame(1)) }));
     assert_eq!(controller.refusal(), (1, 8), "a buffer that is not there");
     controller.say(&Message::PacketOut(out(Vec::new(), vec![1, 2, 3])));
-    assert_eq!(controller.refusal(), (1, 12), "three bytes are no packet");
+    assert_eq!(controller.refusal(), (1, 12), "three bytes are not a packet");
     controller.say(&Message::PacketOut(out(vec![Action::output(1)], Vec::new())));
     controller.barrier();
     controller.say(&Message::PacketOut(PacketOut { in_port: 99, ..out(Vec::new(), frame(1)) }));

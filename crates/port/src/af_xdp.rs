@@ -90,10 +90,10 @@ fn open(
     }
 }
 
-/// Where the program runs.
+/// The hook at which the program runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum XdpMode {
-    /// In the driver.
+    /// The program runs in the driver.
     Native,
     /// In the network stack, for every device.
     Generic,

@@ -308,6 +308,7 @@ impl Default for Burst {
 
 /// Why a port stopped working.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PortError {
     /// Its interface was removed.
     #[error("port {name}: the interface is gone")]
@@ -320,7 +321,7 @@ pub enum PortError {
     Capture {
         /// The port.
         name: String,
-        /// Where and how.
+        /// The place and the kind of the damage.
         source: ReadError,
     },
     /// A system call failed in a way that no retry mends.
@@ -328,7 +329,7 @@ pub enum PortError {
     System {
         /// The port.
         name: String,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
         /// What it said.
         source: io::Error,
@@ -337,6 +338,7 @@ pub enum PortError {
 
 /// Why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// No interface has this name.
     #[error("port {name}: no such interface (have: {})", have.join(", "))]
@@ -385,7 +387,7 @@ pub enum OpenError {
     Capture {
         /// The port.
         name: String,
-        /// Where and how.
+        /// The place and the kind of the damage.
         source: ReadError,
     },
     /// AF_XDP does not carry frames of this length.
@@ -403,7 +405,7 @@ pub enum OpenError {
     System {
         /// The port.
         name: String,
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
         /// What it said.
         source: io::Error,

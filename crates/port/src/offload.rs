@@ -26,7 +26,7 @@ pub(super) struct Scratch {
     segment: Vec<u8>,
 }
 
-/// Where received frames go.
+/// The receiver of frames.
 pub(super) struct RxSink<'a> {
     pub(super) pool: &'a mut FramePool,
     pub(super) burst: &'a mut Burst,

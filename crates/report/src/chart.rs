@@ -1,6 +1,8 @@
 //! Charts as SVG: lines over linear or logarithmic axes, histograms with a normal curve, box plots.
 
 use crate::short;
+use fastpath_record::escaped;
+use fastpath_units::stats::{quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -73,6 +75,21 @@ pub struct Boxed {
     pub five: [f64; 5],
     /// Values outside the whiskers.
     pub outliers: Vec<f64>,
+}
+
+impl Boxed {
+    /// Makes the box of samples in any order, of which there is at least one: quartiles, and
+    /// whiskers to the last value within 1.5 of their distance (Tukey 1977).
+    pub fn of(name: String, samples: &[f64]) -> Boxed {
+        let sorted = sorted(samples.iter().copied());
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|p| quantile(&sorted, p));
+        let reach = 1.5 * (high - low);
+        let (inside, outliers): (Vec<f64>, Vec<f64>) =
+            sorted.into_iter().partition(|value| (low - reach..=high + reach).contains(value));
+        let least = inside.first().map_or(low, |least| least.min(low));
+        let most = inside.last().map_or(high, |most| most.max(high));
+        Boxed { name, five: [least, low, median, high, most], outliers }
+    }
 }
 
 /// An instant to which a chart over time points.
@@ -274,7 +291,7 @@ impl Chart {
     }
 }
 
-/// How a series is drawn.
+/// The style of a series.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// Marks, with lines between them.
@@ -300,7 +317,7 @@ fn marks(svg: &mut String, instants: &[Mark], (x, y): (&Range, &Range)) {
             format_args!(
                 "<line class=\"p\" x1=\"{at:.1}\" y1=\"{top:.1}\" x2=\"{at:.1}\" y2=\"{foot:.1}\" stroke=\"#888888\" stroke-dasharray=\"4 3\"><title>{} s: {}</title></line>",
                 short(mark.x),
-                escape(&mark.text)
+                escaped(&mark.text)
             ),
         );
         if at < free_from {
@@ -348,7 +365,7 @@ fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range)
                     "<circle class=\"p\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{}: {} → {}</title></circle>",
                     x.at(p.0),
                     y.at(p.1),
-                    escape(&one.name),
+                    escaped(&one.name),
                     x.label(p.0),
                     short(p.1)
                 ),
@@ -431,7 +448,7 @@ fn box_plot(svg: &mut String, boxes: &[Boxed], (x, y): (&Range, &Range)) {
                 "<rect class=\"p\" x=\"{left:.1}\" y=\"{q3:.1}\" width=\"{:.1}\" height=\"{:.1}\" fill=\"#cfe5f5\" stroke=\"#0072b2\"><title>{}: median {}, quartiles {} and {}, whiskers {} and {}</title></rect>",
                 right - left,
                 (q1 - q3).max(1.0),
-                escape(&boxed.name),
+                escaped(&boxed.name),
                 short(boxed.five[2]),
                 short(boxed.five[1]),
                 short(boxed.five[3]),
@@ -470,21 +487,13 @@ fn text(svg: &mut String, at: (f64, f64), anchor: &str, words: &str, more: &str)
             "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\"{more}>{}</text>",
             at.0,
             at.1,
-            escape(words)
+            escaped(words)
         ),
     );
 }
 
 fn push(svg: &mut String, piece: std::fmt::Arguments<'_>) {
     svg.write_fmt(piece).expect("a String takes all");
-}
-
-/// Makes a text safe in XML and HTML. Control characters, which XML does not allow, are replaced.
-pub(super) fn escape(text: &str) -> String {
-    let is_allowed = |letter: char| !letter.is_control() || matches!(letter, '\n' | '\t');
-    let text: String =
-        text.chars().map(|letter| if is_allowed(letter) { letter } else { '\u{fffd}' }).collect();
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

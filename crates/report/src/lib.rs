@@ -1,11 +1,12 @@
-//! Records of measurements, and reports made of them: one self-contained HTML page with interactive
-//! charts, Markdown, or the charts alone as SVG or PNG.
+//! Reports: one self-contained HTML page with interactive charts, Markdown, or the charts alone as
+//! SVG or PNG.
 //!
-//! A report is made of records, of an evaluation, or of what `fastpath model` prints with --json,
-//! and of nothing else: the crate reads no file, no clock and no machine.
+//! A report is made of the records of measurements and runs, of an evaluation, or of what
+//! `fastpath model` prints with --json, and of nothing else: the crate reads no file, no clock and no machine.
 //!
 //! ```text
-//!  Record         ─▶ sections.rs  ─┐
+//!  Measurement    ─▶ sections.rs  ─┐
+//!  Run            ─▶ runs.rs      ─┤
 //!  Evaluation     ─▶ evaluation/  ─┼▶ Section { notes, charts, tables } ─▶ page.rs: HTML, Markdown
 //!  CommandOutput  ─▶ outputs.rs   ─┘           chart.rs: numbers to SVG; image.rs: SVG to PNG
 //! ```
@@ -17,14 +18,12 @@ mod evaluation;
 #[cfg_attr(not(feature = "png"), path = "no_image.rs")]
 mod image;
 mod image_error;
-mod measurement;
 mod outputs;
 mod page;
 pub mod picture;
 mod plain;
 mod published;
-mod record;
-mod recorded;
+mod runs;
 mod sections;
 mod simulated;
 #[cfg(test)]
@@ -37,15 +36,11 @@ pub use image_error::ImageError;
 
 pub use chart::{Axis, Boxed, Chart, Drawing, Mark, Scale, Series};
 pub use image::Fonts;
-pub use measurement::{MachineName, Measurement, MeasurementError};
 pub use outputs::{CommandOutput, OutputError};
 pub use published::EvaluationOutput;
-pub use record::{Disturbance, Machine, Optimised, Provenance, Record, Tool, fields};
-pub use recorded::{
-    HostRecord, HostResults, PipelineParameters, PipelineRecord, PipelineResults, RecordedCache,
-    RecordedLatency, RecordedStage,
-};
 pub use values::words;
+
+use fastpath_record::{Measurement, Run};
 
 /// A report that can be written in any format.
 pub struct Report {
@@ -84,9 +79,9 @@ impl Grid {
 }
 
 impl Report {
-    /// Makes the report of `records`, ordered by kind: host, pipeline, latency, operations.
-    pub fn new(records: &[Record]) -> Report {
-        Report::from_sections("fastpath report".to_owned(), sections::all(records))
+    /// Makes the report of measurements, ordered by kind: host, pipeline, latency, operations.
+    pub fn new(measurements: &[Measurement]) -> Report {
+        Report::from_sections("fastpath report".to_owned(), sections::all(measurements))
     }
 
     /// Adds what `fastpath model` or `fastpath evaluate` printed with `--json`. A report of one
@@ -98,6 +93,12 @@ impl Report {
         }
         self.sections.extend(output.sections());
         self
+    }
+
+    /// Adds runs, drawn over one another.
+    #[must_use]
+    pub fn with_runs(self, runs: &[Run]) -> Report {
+        if runs.is_empty() { self } else { self.with_sections(runs::sections(runs)) }
     }
 
     /// Puts a section before the others.
@@ -173,9 +174,9 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn record(kind: &str, parameters: serde_json::Value, results: serde_json::Value) -> Record {
+    fn record(kind: &str, parameters: serde_json::Value, results: serde_json::Value) -> Measurement {
         let object = |value: serde_json::Value| value.as_object().unwrap().clone();
-        Record {
+        Measurement {
             kind: kind.to_owned(),
             provenance: testing::provenance(),
             parameters: object(parameters),
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    fn records() -> Vec<Record> {
+    fn records() -> Vec<Measurement> {
         let point = |p: u64, h: u64, t: f64| {
             record(
                 "pipeline",

@@ -1,7 +1,8 @@
 //! Sections as HTML, Markdown or SVG.
 
-use crate::chart::{Chart, escape};
+use crate::chart::Chart;
 use crate::{Grid, Section};
+use fastpath_record::escaped;
 use std::fmt::Write;
 
 /// Maximum number of letters in a cell that is a number with its unit.
@@ -23,14 +24,14 @@ p.addEventListener('mouseleave',()=>tip.style.display='none')});";
 pub(super) fn html(title: &str, sections: &[Section]) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title><style>{STYLE}</style></head>\n<body><h1>{0}</h1>\n",
-        escape(title)
+        escaped(title)
     );
     for section in sections {
-        push(&mut page, format_args!("<h2>{}</h2>\n", escape(&section.title)));
+        push(&mut page, format_args!("<h2>{}</h2>\n", escaped(&section.title)));
         section.charts.iter().for_each(|chart| push(&mut page, format_args!("{}\n", chart.svg(0.0))));
         section.tables.iter().for_each(|table| html_table(&mut page, table));
         push(&mut page, format_args!("<ul>"));
-        section.notes.iter().for_each(|note| push(&mut page, format_args!("<li>{}</li>\n", escape(note))));
+        section.notes.iter().for_each(|note| push(&mut page, format_args!("<li>{}</li>\n", escaped(note))));
         push(&mut page, format_args!("</ul>\n"));
     }
     push(&mut page, format_args!("<div id=\"tip\"></div><script>{SCRIPT}</script></body></html>\n"));
@@ -46,7 +47,7 @@ fn html_table(page: &mut String, table: &Grid) {
     let row = |tag: &str, cells: &[String]| {
         let cell = |(cell, is_text): (&String, &bool)| {
             let class = if *is_text { " class=\"t\"" } else { "" };
-            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+            format!("<{tag}{class}>{}</{tag}>", escaped(cell))
         };
         let cells: String = cells.iter().zip(&is_text).map(cell).collect();
         format!("<tr>{cells}</tr>\n")

@@ -1,16 +1,16 @@
 //! Records without a section of their own: a table of their parameters and results, a column each.
 
-use crate::record::Record;
 use crate::text::number;
 use crate::values::{word, words};
 use crate::{Grid, Section};
+use fastpath_record::Measurement;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Maximum number of records in one table.
 const RECORDS_MAX: usize = 8;
 
-pub(super) fn section(kind: &str, records: &[&Record]) -> Section {
+pub(super) fn section(kind: &str, records: &[&Measurement]) -> Section {
     let mut letters = kind.chars();
     let title = letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>());
     Section {
@@ -22,7 +22,7 @@ pub(super) fn section(kind: &str, records: &[&Record]) -> Section {
 }
 
 /// The table of a few records. A result that one of them lacks is a dash there.
-fn table(records: &[&Record]) -> Grid {
+fn table(records: &[&Measurement]) -> Grid {
     let columns: Vec<BTreeMap<String, String>> = records
         .iter()
         .map(|record| {

@@ -2,16 +2,16 @@
 
 use crate::chart::{Boxed, Chart, Drawing, Scale, Series};
 use crate::plain;
-use crate::record::{Optimised, Record};
 use crate::simulated::simulations;
 use crate::values::{axis, interval, number, series, thinned, word};
 use crate::{Grid, Section, short};
-use fastpath_model::stats::median;
+use fastpath_record::{Measurement, Optimised};
+use fastpath_units::stats::median;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Makes the section of all records of one kind.
-type Show = fn(&[&Record]) -> Section;
+type Show = fn(&[&Measurement]) -> Section;
 
 /// The kinds, in the order of a report.
 const KINDS: [(&str, Show); 5] = [
@@ -22,10 +22,10 @@ const KINDS: [(&str, Show); 5] = [
     ("simulation", simulations),
 ];
 
-pub(super) fn all(records: &[Record]) -> Vec<Section> {
+pub(super) fn all(records: &[Measurement]) -> Vec<Section> {
     let mut sections = Vec::new();
     for (kind, show) in KINDS {
-        let of_kind: Vec<&Record> = records.iter().filter(|r| r.kind == kind).collect();
+        let of_kind: Vec<&Measurement> = records.iter().filter(|r| r.kind == kind).collect();
         if !of_kind.is_empty() {
             let mut section = show(&of_kind);
             section.notes.extend(provenance(&of_kind));
@@ -35,7 +35,7 @@ pub(super) fn all(records: &[Record]) -> Vec<Section> {
     let others: BTreeSet<&str> =
         records.iter().map(|r| r.kind.as_str()).filter(|kind| KINDS.iter().all(|(k, _)| k != kind)).collect();
     for kind in others {
-        let of_kind: Vec<&Record> = records.iter().filter(|r| r.kind == kind).collect();
+        let of_kind: Vec<&Measurement> = records.iter().filter(|r| r.kind == kind).collect();
         let mut section = plain::section(kind, &of_kind);
         section.notes.extend(provenance(&of_kind));
         sections.push(section);
@@ -44,7 +44,7 @@ pub(super) fn all(records: &[Record]) -> Vec<Section> {
 }
 
 /// Describes the provenance of the records. Each different provenance is listed once.
-fn provenance(records: &[&Record]) -> Vec<String> {
+fn provenance(records: &[&Measurement]) -> Vec<String> {
     let mut notes = Vec::new();
     for record in records {
         let p = &record.provenance;
@@ -90,11 +90,11 @@ fn span(ns: f64) -> String {
     }
 }
 
-fn items<'a>(record: &'a Record, name: &str) -> impl Iterator<Item = &'a Value> {
+fn items<'a>(record: &'a Measurement, name: &str) -> impl Iterator<Item = &'a Value> {
     record.results.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-fn host(records: &[&Record]) -> Section {
+fn host(records: &[&Measurement]) -> Section {
     let (mut charts, mut tables) = (Vec::new(), Vec::new());
     let latency = records.iter().enumerate().flat_map(|(i, r)| {
         let name = r.provenance.machine.name.clone();
@@ -149,7 +149,7 @@ fn host(records: &[&Record]) -> Section {
     Section { title: "Machines".to_owned(), notes: host_notes(records), charts, tables }
 }
 
-fn host_tables(record: &Record) -> [Grid; 2] {
+fn host_tables(record: &Measurement) -> [Grid; 2] {
     let caches = items(record, "caches").map(|c| {
         vec![
             format!("L{}", word(c.get("level"))),
@@ -179,7 +179,7 @@ fn host_tables(record: &Record) -> [Grid; 2] {
     [caches, Grid::new(["", "median", "p99", "worst"], rows)]
 }
 
-fn host_notes(records: &[&Record]) -> Vec<String> {
+fn host_notes(records: &[&Measurement]) -> Vec<String> {
     let mut notes = Vec::new();
     for record in records {
         let scores: Vec<String> = items(record, "score_per_core").map(|s| short(number(s))).collect();
@@ -201,62 +201,15 @@ fn binary(bytes: f64) -> String {
     }
 }
 
-fn pipeline(records: &[&Record]) -> Section {
-    let parameter = |r: &Record, name: &str| r.parameters.get(name).map_or(f64::NAN, number);
-    let result = |r: &Record, name: &str| r.results.get(name).map_or(f64::NAN, number);
-    let (emulated, others): (Vec<&Record>, Vec<&Record>) =
+fn pipeline(records: &[&Measurement]) -> Section {
+    let (emulated, others): (Vec<&Measurement>, Vec<&Measurement>) =
         records.iter().partition(|r| r.parameters.contains_key("links"));
     let mut charts = Vec::new();
     if !others.is_empty() {
-        let varied = ["flows", "burst"]
-            .map(|name| others.iter().any(|r| r.parameters.get(name) != others[0].parameters.get(name)));
-        let lines = others.iter().map(|r| {
-            let (program, h, cores) =
-                (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
-            let mut name = format!("{program}, {h} steps per packet");
-            if cores != 1.0 {
-                name += &format!(", {cores} cores");
-            }
-            let more = ["flows", "burst"].map(|name| parameter(r, name));
-            for ((what, value), _) in
-                ["flows", "in a burst"].into_iter().zip(more).zip(varied).filter(|(_, varied)| *varied)
-            {
-                name += &format!(", {value} {what}");
-            }
-            let more = more.map(|value| value as u64);
-            ((program, h as u64, cores as u64, more), name, parameter(r, "p"), result(r, "T_ns"))
-        });
-        charts.push(Chart {
-            title: "Core time per packet".to_owned(),
-            x: axis("frame size without FCS, bytes", Scale::Linear),
-            y: axis("core time per packet, ns", Scale::Linear),
-            drawing: Drawing::Lines(series(lines)),
-        });
+        charts.push(core_times(&others));
     }
     if !emulated.is_empty() {
-        let lines = emulated.iter().flat_map(|r| {
-            ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
-                let size = parameter(r, "size");
-                let what = if name.starts_with("ceiling") { "without emulation" } else { "emulated" };
-                // Old records do not say: they are of one core and memory ports.
-                let cores = r.parameters.get("cores").map_or(1, |cores| number(cores) as u64);
-                let port = r.parameters.get("port").map_or(String::new(), |port| word(Some(port)));
-                let mut line = format!("{what}, {size} B");
-                if cores != 1 {
-                    line += &format!(", {cores} cores");
-                }
-                if !port.is_empty() {
-                    line += &format!(", {port}");
-                }
-                ((name, size as u64, cores, port), line, parameter(r, "links"), result(r, name))
-            })
-        });
-        charts.push(Chart {
-            title: "Forwarding rate over the number of links".to_owned(),
-            x: axis("number of links", Scale::Log10),
-            y: axis("forwarding rate, packets/s", Scale::Linear),
-            drawing: Drawing::Lines(series(lines)),
-        });
+        charts.push(rates_over_links(&emulated));
     }
     let rows = records.iter().map(|r| {
         let stages =
@@ -275,8 +228,71 @@ fn pipeline(records: &[&Record]) -> Section {
     Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
 }
 
+fn parameter(record: &Measurement, name: &str) -> f64 {
+    record.parameters.get(name).map_or(f64::NAN, number)
+}
+
+fn result(record: &Measurement, name: &str) -> f64 {
+    record.results.get(name).map_or(f64::NAN, number)
+}
+
+/// The core time of a packet over the frame size.
+fn core_times(others: &[&Measurement]) -> Chart {
+    let varied = ["flows", "burst"]
+        .map(|name| others.iter().any(|r| r.parameters.get(name) != others[0].parameters.get(name)));
+    let lines = others.iter().map(|r| {
+        let (program, h, cores) =
+            (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
+        let mut name = format!("{program}, {h} steps per packet");
+        if cores != 1.0 {
+            name += &format!(", {cores} cores");
+        }
+        let more = ["flows", "burst"].map(|name| parameter(r, name));
+        for ((what, value), _) in
+            ["flows", "in a burst"].into_iter().zip(more).zip(varied).filter(|(_, varied)| *varied)
+        {
+            name += &format!(", {value} {what}");
+        }
+        let more = more.map(|value| value as u64);
+        ((program, h as u64, cores as u64, more), name, parameter(r, "p"), result(r, "T_ns"))
+    });
+    Chart {
+        title: "Core time per packet".to_owned(),
+        x: axis("frame size without FCS, bytes", Scale::Linear),
+        y: axis("core time per packet, ns", Scale::Linear),
+        drawing: Drawing::Lines(series(lines)),
+    }
+}
+
+/// The forwarding rate over the number of links.
+fn rates_over_links(emulated: &[&Measurement]) -> Chart {
+    let lines = emulated.iter().flat_map(|r| {
+        ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
+            let size = parameter(r, "size");
+            let what = if name.starts_with("ceiling") { "without emulation" } else { "emulated" };
+            // Old records do not say: they are of one core and memory ports.
+            let cores = r.parameters.get("cores").map_or(1, |cores| number(cores) as u64);
+            let port = r.parameters.get("port").map_or(String::new(), |port| word(Some(port)));
+            let mut line = format!("{what}, {size} B");
+            if cores != 1 {
+                line += &format!(", {cores} cores");
+            }
+            if !port.is_empty() {
+                line += &format!(", {port}");
+            }
+            ((name, size as u64, cores, port), line, parameter(r, "links"), result(r, name))
+        })
+    });
+    Chart {
+        title: "Forwarding rate over the number of links".to_owned(),
+        x: axis("number of links", Scale::Log10),
+        y: axis("forwarding rate, packets/s", Scale::Linear),
+        drawing: Drawing::Lines(series(lines)),
+    }
+}
+
 /// Describes the measured point of a pipeline.
-fn point(record: &Record) -> String {
+fn point(record: &Measurement) -> String {
     let names = ["port", "table", "p", "h", "cores", "size", "links", "flows", "burst"];
     let set = names.iter().filter_map(|name| Some((name, record.parameters.get(*name)?)));
     let set: Vec<String> = set.map(|(name, value)| format!("{name} = {}", word(Some(value)))).collect();
@@ -284,7 +300,7 @@ fn point(record: &Record) -> String {
 }
 
 /// The highest rates within a loss ratio, where they were searched.
-fn searched(records: &[&Record]) -> Option<Grid> {
+fn searched(records: &[&Measurement]) -> Option<Grid> {
     let rows = records.iter().flat_map(|r| {
         let point = point(r);
         items(r, "throughput").map(move |found| {
@@ -305,11 +321,8 @@ fn searched(records: &[&Record]) -> Option<Grid> {
     (!rows.is_empty()).then_some(Grid::new(titles, rows))
 }
 
-fn latency(records: &[&Record]) -> Section {
-    let size = |r: &Record| word(r.parameters.get("size"));
-    // Old records do not say: they are of memory ports.
-    let between = |r: &Record| r.parameters.get("between").map_or("memory".to_owned(), |b| word(Some(b)));
-    let boxed = |r: &Record| {
+fn latency(records: &[&Measurement]) -> Section {
+    let boxed = |r: &Measurement| {
         let t = &r.results["t_f_ns"];
         let five = [0, 1, 2, 3, 4].map(|i| number(&t["five"][i]));
         let [low, high] = [0, 1].map(|i| number(&t["fences"][i]));
@@ -321,7 +334,7 @@ fn latency(records: &[&Record]) -> Section {
     };
     let mut charts = Vec::new();
     for place in records.iter().map(|r| between(r)).collect::<BTreeSet<String>>() {
-        let of_place: Vec<&&Record> = records.iter().filter(|r| between(r) == place).collect();
+        let of_place: Vec<&&Measurement> = records.iter().filter(|r| between(r) == place).collect();
         charts.push(Chart {
             title: format!("Time of input and output of a unit (t_f); between units: {place}"),
             x: axis("frame size, bytes", Scale::Linear),
@@ -331,6 +344,28 @@ fn latency(records: &[&Record]) -> Section {
         let varied = of_place.iter().filter(|r| varies(r));
         charts.extend(varied.map(|r| histogram(r, &format!("{place}, {}", size(r)))));
     }
+    Section {
+        title: "Latency".to_owned(),
+        notes: vec![
+            "whiskers cover 99.3 % of a normal distribution; distant outliers are drawn at the upper edge; there is no \
+             histogram where all packets took the same time"
+                .to_owned(),
+        ],
+        charts,
+        tables: vec![latency_table(records)],
+    }
+}
+
+fn size(record: &Measurement) -> String {
+    word(record.parameters.get("size"))
+}
+
+/// What joins the units. Old records do not say: they are of memory ports.
+fn between(record: &Measurement) -> String {
+    record.parameters.get("between").map_or("memory".to_owned(), |b| word(Some(b)))
+}
+
+fn latency_table(records: &[&Measurement]) -> Grid {
     let rows = records.iter().map(|r| {
         let t = &r.results["t_f_ns"];
         vec![
@@ -356,26 +391,17 @@ fn latency(records: &[&Record]) -> Section {
         "packets",
         "generator to generator, ns",
     ];
-    Section {
-        title: "Latency".to_owned(),
-        notes: vec![
-            "whiskers cover 99.3 % of a normal distribution; distant outliers are drawn at the upper edge; there is no \
-             histogram where all packets took the same time"
-                .to_owned(),
-        ],
-        charts,
-        tables: vec![Grid::new(titles, rows)],
-    }
+    Grid::new(titles, rows)
 }
 
 /// Whether the packets of a record took different times. In virtual time they may not.
-fn varies(record: &Record) -> bool {
+fn varies(record: &Measurement) -> bool {
     let counts = record.results["histogram"]["counts"].as_array();
     counts.into_iter().flatten().filter(|count| number(count) > 0.0).count() > 1
 }
 
 /// The histogram between the fences, and the normal distribution of the mixture's core.
-fn histogram(record: &Record, size: &str) -> Chart {
+fn histogram(record: &Measurement, size: &str) -> Chart {
     let h = &record.results["histogram"];
     let (from, width) = (number(&h["from"]), number(&h["width"]));
     // `from` is the middle of the first bin.
@@ -408,7 +434,7 @@ fn histogram(record: &Record, size: &str) -> Chart {
     }
 }
 
-fn operations(records: &[&Record]) -> Section {
+fn operations(records: &[&Measurement]) -> Section {
     let lines = records.iter().flat_map(|r| {
         let name = word(r.parameters.get("operation"));
         // Each number of operations is measured several times.
@@ -416,9 +442,7 @@ fn operations(records: &[&Record]) -> Section {
         for point in items(r, "points") {
             repeats.entry(number(&point[0]) as u64).or_default().push(number(&point[1]));
         }
-        repeats
-            .into_iter()
-            .map(move |(n, times)| (name.clone(), name.clone(), n as f64, median(times.into_iter())))
+        repeats.into_iter().map(move |(n, times)| (name.clone(), name.clone(), n as f64, median(times)))
     });
     let chart = Chart {
         title: "Median cost of a forwarder that repeats an operation on each packet".to_owned(),

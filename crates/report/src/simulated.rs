@@ -2,9 +2,9 @@
 //! for each combination of the other parameters.
 
 use crate::chart::{Axis, Chart, Drawing, Scale};
-use crate::record::Record;
 use crate::values::{number, series, thinned, word, words};
 use crate::{Grid, Section, short};
+use fastpath_record::Measurement;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ const PARAMETERS: [(&str, &str, &str); 4] = [
 /// Maximum number of rows of the table.
 const ROWS_MAX: usize = 500;
 
-pub(super) fn simulations(records: &[&Record]) -> Section {
+pub(super) fn simulations(records: &[&Measurement]) -> Section {
     let names: BTreeSet<&String> = records.iter().flat_map(|r| r.parameters.keys()).collect();
     let values =
         |name: &str| -> BTreeSet<String> { records.iter().map(|r| word(r.parameters.get(name))).collect() };
@@ -38,7 +38,7 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
     let numeric =
         |name: &&&String| records.iter().all(|r| r.parameters.get(**name).is_none_or(Value::is_number));
     let x = varied.iter().filter(numeric).max_by_key(|name| values(name).len()).copied();
-    let label = |r: &Record| {
+    let label = |r: &Measurement| {
         let others = varied.iter().filter(|name| Some(**name) != x);
         let parts = others.map(|name| match word(r.parameters.get(*name)) {
             text if matches!(name.as_str(), "machine" | "program") => text,
@@ -66,7 +66,17 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
         })
     };
     let charts: Vec<Chart> = PLOTTED.iter().filter_map(chart).collect();
-    let is_found = |r: &&&Record, name: &str| r.results.get(name).is_some_and(|value| !value.is_null());
+    let tables = vec![table(records, &varied)];
+    let mut notes = vec!["simulated, not measured".to_owned()];
+    if records.len() > ROWS_MAX {
+        notes.push(format!("the table shows the first {ROWS_MAX} of {} points", records.len()));
+    }
+    Section { title: "Simulations".to_owned(), notes, charts, tables }
+}
+
+/// The results of each point; `varied` are the parameters that differ.
+fn table(records: &[&Measurement], varied: &[&String]) -> Grid {
+    let is_found = |r: &&&Measurement, name: &str| r.results.get(name).is_some_and(|value| !value.is_null());
     let found: BTreeSet<&String> = records.iter().flat_map(|r| r.results.keys()).collect();
     let found: Vec<&String> =
         found.into_iter().filter(|name| records.iter().any(|r| is_found(&r, name))).collect();
@@ -83,12 +93,7 @@ pub(super) fn simulations(records: &[&Record]) -> Section {
         std::iter::once(place.join(", ")).chain(columns).collect()
     });
     let titles = std::iter::once("point".to_owned()).chain(found.iter().map(|name| words(name)));
-    let tables = vec![Grid::new(titles, rows)];
-    let mut notes = vec!["simulated, not measured".to_owned()];
-    if records.len() > ROWS_MAX {
-        notes.push(format!("the table shows the first {ROWS_MAX} of {} points", records.len()));
-    }
-    Section { title: "Simulations".to_owned(), notes, charts, tables }
+    Grid::new(titles, rows)
 }
 
 /// The name of a parameter in words, and its unit.

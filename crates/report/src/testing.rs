@@ -1,6 +1,6 @@
 //! What tests of reports share: the origin of a record, without a machine.
 
-use crate::record::{Disturbance, Machine, Provenance, Tool};
+use fastpath_record::{Disturbance, Machine, Provenance, Tool};
 
 /// The provenance of a record that no machine made.
 pub(crate) fn provenance() -> Provenance {

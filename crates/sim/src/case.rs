@@ -66,6 +66,7 @@ pub enum Parameter {
 
 /// Why a case cannot be changed, read or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CaseError {
     /// No such parameter.
     #[error("parameter {0:?}: write machine.PATH, program.PATH, workload.FIELD, seed, machine or program")]
@@ -80,7 +81,7 @@ pub enum CaseError {
         /// The names of the shipped ones.
         known: String,
     },
-    /// Not a seed.
+    /// The text is not a seed.
     #[error("seed {0:?} is not a whole number")]
     Seed(String),
     /// A value cannot be set.

@@ -83,7 +83,7 @@ pub(crate) struct Lock {
     pub(crate) waiters: VecDeque<(u16, u32)>,
 }
 
-/// What all units share.
+/// The state that all units share.
 pub(crate) struct Environment<'a> {
     pub(crate) kernel: Kernel<Event>,
     pub(crate) packets: Vec<Packet>,

@@ -15,6 +15,7 @@ use crate::shipped;
 use crate::trace::Visit;
 use crate::workload::Workload;
 use fastpath_units::Duration;
+use fastpath_units::stats::{quantile, sorted};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -94,10 +95,8 @@ pub fn t_f(size: u32, duration: Duration, seed: u64) -> Vec<f64> {
 
 fn two_units(duration: Duration, seed: u64) -> Vec<Point> {
     let point = |size| {
-        let mut all = t_f(size, duration, seed);
-        all.sort_by(f64::total_cmp);
-        let at =
-            |q: f64| all.get((q * all.len() as f64) as usize).or(all.last()).copied().unwrap_or(f64::NAN);
+        let all = sorted(t_f(size, duration, seed));
+        let at = |p: f64| quantile(&all, p);
         let published = 0.5 * (0.0018 * f64::from(size) + 1.036);
         // t_f is input and output of both units; the published line is one of them.
         let found = BTreeMap::from([

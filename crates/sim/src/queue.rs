@@ -5,7 +5,7 @@ use fastpath_units::Time;
 use serde::Deserialize;
 use std::collections::VecDeque;
 
-/// What a full queue does.
+/// The behaviour of a full queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Full {

@@ -30,6 +30,7 @@ const FIRST_CHECK: u64 = 64;
 
 /// Why a run cannot start.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The program does not fit the machine.
     #[error(transparent)]
@@ -160,7 +161,7 @@ fn units(machine: &Machine, route: &Route, workload: &Workload, seed: u64) -> Ve
 struct Simulation<'a> {
     env: Environment<'a>,
     units: Vec<Unit>,
-    /// The number of each unit in the trace hash, in its place there.
+    /// The number of each unit in the trace hash, at its position there.
     trace_numbers: Vec<u32>,
     names: Vec<String>,
     ports: &'a [u32],
@@ -209,9 +210,9 @@ impl<'a> Simulation<'a> {
         seed: u64,
         observer: Option<&'a mut dyn FnMut(Visit)>,
     ) -> Simulation<'a> {
-        let places = ports.len() as u32;
+        let port_count = ports.len() as u32;
         let streams = first_stream(machine, route);
-        let generator = |place| Generator::new(workload, machine.ports.rate, place, places, seed, streams);
+        let generator = |port| Generator::new(workload, machine.ports.rate, port, port_count, seed, streams);
         let end = Time::ZERO + workload.duration;
         let warm = Time::ZERO + workload.warm_up();
         let first_check = Time::from_ps((2 * warm.as_ps()).max(workload.duration.as_ps() / FIRST_CHECK));
@@ -238,9 +239,9 @@ impl<'a> Simulation<'a> {
             trace_numbers: machine.units.iter().map(|u| u32::from(u.trace_number) << 20).collect(),
             names: machine.units(),
             ports,
-            generators: (0..places).map(generator).collect(),
+            generators: (0..port_count).map(generator).collect(),
             announced: vec![None; ports.len()],
-            flows: vec![FlowCount::default(); (workload.flows + places) as usize],
+            flows: vec![FlowCount::default(); (workload.flows + port_count) as usize],
             counts: Counts {
                 offered: 0,
                 forwarded: 0,
@@ -259,7 +260,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn go(&mut self) {
-        (0..self.ports.len()).for_each(|place| self.announce(place));
+        (0..self.ports.len()).for_each(|port| self.announce(port));
         while let Some(event) = self.env.kernel.next() {
             if self.env.now() >= self.check_at {
                 self.check_precision();
@@ -291,18 +292,18 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    fn announce(&mut self, place: usize) {
-        self.announced[place] = if self.stopped { None } else { self.generators[place].next() };
-        if let Some(frame) = self.announced[place] {
-            let event = Event { unit: 0, what: What::Arrival, server: place as u32 };
+    fn announce(&mut self, port: usize) {
+        self.announced[port] = if self.stopped { None } else { self.generators[port].next() };
+        if let Some(frame) = self.announced[port] {
+            let event = Event { unit: 0, what: What::Arrival, server: port as u32 };
             self.env.kernel.schedule(frame.at, event);
         }
     }
 
-    fn arrive(&mut self, place: usize) {
+    fn arrive(&mut self, port: usize) {
         let now = self.env.now();
-        let frame = self.announced[place].expect("an arrival was announced");
-        self.announce(place);
+        let frame = self.announced[port].expect("an arrival was announced");
+        self.announce(port);
         let flow = &mut self.flows[frame.flow as usize];
         let packet = Packet {
             id: self.counts.offered,
@@ -311,8 +312,8 @@ impl<'a> Simulation<'a> {
             size: frame.size,
             flow: frame.flow,
             order: flow.arrived,
-            port_in: self.ports[place],
-            port_out: self.ports[(place + 1) % self.ports.len()],
+            port_in: self.ports[port],
+            port_out: self.ports[(port + 1) % self.ports.len()],
             leg: 0,
             is_copy: false,
         };
@@ -406,11 +407,11 @@ impl<'a> Simulation<'a> {
         let lost: u64 = counts.dropped.values().sum();
         let held = counts.offered + self.env.copies - counts.forwarded - lost;
         let window = (counts.window.1 - counts.window.0).as_secs_f64().max(1e-12);
-        let place = |(unit, why): (usize, &str)| format!("{} {why}", self.names[unit]);
+        let name = |(unit, why): (usize, &str)| format!("{} {why}", self.names[unit]);
         Outcome {
             offered: counts.offered,
             forwarded: counts.forwarded,
-            dropped: counts.dropped.iter().map(|(&key, &n)| (place(key), n)).collect(),
+            dropped: counts.dropped.iter().map(|(&key, &n)| (name(key), n)).collect(),
             copied: self.env.copies,
             held,
             offered_pps: counts.offered_in_window as f64 / window,

@@ -67,7 +67,7 @@ pub enum SpecProblem {
     Link {
         /// The mistake.
         what: String,
-        /// What to write.
+        /// The text to write instead.
         instead: String,
     },
     /// A program without stages, or a machine without units.
@@ -181,7 +181,7 @@ impl FromStr for Clock {
     }
 }
 
-/// Not a clock.
+/// The error of a text that is not a clock.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("clock {0:?} is not a frequency from 1Hz to 1000GHz (write e.g. \"232MHz\")")]
 pub struct ParseClockError(String);

@@ -93,8 +93,9 @@ pub struct Sweep {
 
 /// Why a sweep cannot be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SweepError {
-    /// Not an axis.
+    /// The text is not an axis.
     #[error(
         "axis {0:?}: write NAME=A,B,C or NAME=LOW..HIGH or NAME=LOW..HIGH/COUNT; write the unit after the number"
     )]
@@ -114,7 +115,7 @@ pub enum SweepError {
     /// Too many points, or none.
     #[error("{0:.0} points: a sweep has 1 … {POINTS_MAX}; use a sample instead of a grid, or fewer values")]
     Points(f64),
-    /// Not a shard.
+    /// The text is not a shard.
     #[error("shard {0:?}: write I/N with I from 1 to N")]
     Shard(String),
 }

@@ -11,8 +11,8 @@
 //! our figures were known.
 //!
 //! The publications are Joglekar 2004 (LinkEM and Dummynet; "the thesis" in the notes), Hartikainen
-//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP). `docs/bibliography.md` has
-//! the full references.
+//! 2016 (CN6880), Netcope 2017 and the FD.io CSIT report 17.01 (VPP).
+//! `docs/history/bibliography.md` has the full references.
 
 mod check;
 mod links;
@@ -138,8 +138,6 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
     let (two, bridge) = shipped("ixp1200-egress2", "ixp-bridge");
     let duration = effort.ms(100);
     let mut all = Vec::new();
-    let underflow =
-        |outcome: &Outcome| outcome.dropped_at("egress underflow") as f64 / outcome.offered as f64;
     for size in SIZES {
         let four_ports = go(&one, &linkem, &line_rate(size, &FOUR, duration));
         let two_ports = go(&one, &linkem, &line_rate(size, &TWO, duration));
@@ -161,23 +159,7 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
                 note,
             ));
         }
-        let (range, note) = match size {
-            64 => ((0.0, 0.0), "no underflow: a frame of one chunk"),
-            _ => (
-                (1e-6, 0.10),
-                "frames of several chunks underflow, with one egress engine on four ports. The published curve dips at 128 and \
-                 1024 B and gives no values. The simulated share falls with size, because a longer frame has more chunks, each of which can be late",
-            ),
-        };
-        let original = (size == 64).then_some(0.0);
-        all.push(check(
-            format!("ixp1200-underflow-{size}"),
-            Kind::Prediction,
-            original,
-            underflow(&four_ports),
-            range,
-            note,
-        ));
+        all.push(underflow_on_four_ports(size, underflow(&four_ports)));
         if size == 1518 {
             let note = "share of line rate sent on four ports: 1.2 times Dummynet's 81 %; sets the egress cycles per chunk";
             let sent = four_ports.share();
@@ -203,19 +185,37 @@ fn ixp1200(effort: Effort) -> Vec<ValidationCheck> {
         ));
     }
     all.push(tick(&one, &linkem));
-    let note = "Intel's bridging reference code has the same underflows";
-    for (size, original, range) in [(64, Some(0.0), (0.0, 0.0)), (1518, None, (1e-4, 1.0))] {
-        let ours = underflow(&go(&one, &bridge, &line_rate(size, &FOUR, duration)));
-        all.push(check(
-            format!("ixp1200-bridge-underflow-{size}"),
-            Kind::Qualitative,
-            original,
-            ours,
-            range,
-            note,
-        ));
-    }
+    all.extend(bridging(&one, &bridge, duration));
     all
+}
+
+/// The share of frames that underflow.
+fn underflow(outcome: &Outcome) -> f64 {
+    outcome.dropped_at("egress underflow") as f64 / outcome.offered as f64
+}
+
+fn bridging(machine: &Machine, program: &Program, duration: Duration) -> Vec<ValidationCheck> {
+    let note = "Intel's bridging reference code has the same underflows";
+    let all = [(64, Some(0.0), (0.0, 0.0)), (1518, None, (1e-4, 1.0))];
+    let checks = all.into_iter().map(|(size, original, range)| {
+        let ours = underflow(&go(machine, program, &line_rate(size, &FOUR, duration)));
+        check(format!("ixp1200-bridge-underflow-{size}"), Kind::Qualitative, original, ours, range, note)
+    });
+    checks.collect()
+}
+
+/// The share of frames that underflow with one egress engine on four ports.
+fn underflow_on_four_ports(size: u32, share: f64) -> ValidationCheck {
+    let (range, note) = match size {
+        64 => ((0.0, 0.0), "no underflow: a frame of one chunk"),
+        _ => (
+            (1e-6, 0.10),
+            "frames of several chunks underflow, with one egress engine on four ports. The published curve dips at 128 and \
+             1024 B and gives no values. The simulated share falls with size, because a longer frame has more chunks, each of which can be late",
+        ),
+    };
+    let original = (size == 64).then_some(0.0);
+    check(format!("ixp1200-underflow-{size}"), Kind::Prediction, original, share, range, note)
 }
 
 /// The tick of the emulation task: the longest wait of a packet at a load without queues.

@@ -27,7 +27,7 @@ pub struct Workload {
     pub priorities: u32,
     /// Scheduling groups for a hardware scheduler: flow mod this.
     pub groups: u32,
-    /// How long frames arrive, at most.
+    /// The longest time for which frames arrive.
     pub duration: Duration,
     /// The time at the start that is not counted in rates and latencies; `None` is a tenth of the
     /// duration.
@@ -77,6 +77,7 @@ pub enum Sizes {
 
 /// Why a text is not a workload.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkloadError {
     /// Unknown kind.
     #[error(
@@ -282,8 +283,8 @@ pub(crate) struct Generator<'a> {
     rng: Rng,
     rate: Rate,
     /// This port's index among the active ports, and their number.
-    place: u32,
-    places: u32,
+    port: u32,
+    ports: u32,
     at: Time,
     carried: Fraction,
     burst_end: Time,
@@ -296,15 +297,15 @@ impl<'a> Generator<'a> {
     pub(crate) fn new(
         workload: &'a Workload,
         rate: Rate,
-        place: u32,
-        places: u32,
+        port: u32,
+        ports: u32,
         seed: u64,
         streams: u64,
     ) -> Self {
-        let mut rng = Rng::stream(seed, streams + 1 + u64::from(place));
+        let mut rng = Rng::stream(seed, streams + 1 + u64::from(port));
         // Ports are not synchronised: each starts at a random time within its first frame time.
         let first = match workload.arrivals {
-            Arrivals::Constant(pps) => Duration::from_secs_f64(f64::from(places) / pps * rng.unit_f64()),
+            Arrivals::Constant(pps) => Duration::from_secs_f64(f64::from(ports) / pps * rng.unit_f64()),
             Arrivals::LineRate | Arrivals::OnOff { .. } => {
                 let frame = Bytes(workload.sizes.mean() as u64 + FRAME_GAP);
                 let (span, _) = rate.transmission(frame, Fraction::ZERO);
@@ -315,11 +316,11 @@ impl<'a> Generator<'a> {
         let burst_end = Time::ZERO;
         let at = Time::ZERO + first;
         let phases = match workload.arrivals {
-            Arrivals::Links { rate, count } => phases(workload, rate, count, place, places, seed),
+            Arrivals::Links { rate, count } => phases(workload, rate, count, port, ports, seed),
             _ => Vec::new(),
         };
         let carried = Fraction::ZERO;
-        Generator { workload, rng, rate, place, places, at, carried, burst_end, sent: 0, phases }
+        Generator { workload, rng, rate, port, ports, at, carried, burst_end, sent: 0, phases }
     }
 
     /// The next frame, or `None` after the end of the workload.
@@ -328,10 +329,10 @@ impl<'a> Generator<'a> {
         match &self.workload.arrivals {
             Arrivals::LineRate => self.wire(size),
             Arrivals::Constant(pps) => {
-                self.at += Duration::from_secs_f64(f64::from(self.places) / pps);
+                self.at += Duration::from_secs_f64(f64::from(self.ports) / pps);
             }
             Arrivals::Poisson(pps) => {
-                let mean = Duration::from_secs_f64(f64::from(self.places) / pps);
+                let mean = Duration::from_secs_f64(f64::from(self.ports) / pps);
                 self.at += exponential(&mut self.rng, mean);
             }
             Arrivals::OnOff { on, off } => {
@@ -343,7 +344,7 @@ impl<'a> Generator<'a> {
             }
             Arrivals::Links { rate, .. } => return self.next_of_links(*rate),
             Arrivals::List(frames) => {
-                let index = self.place as usize + self.sent * self.places as usize;
+                let index = self.port as usize + self.sent * self.ports as usize;
                 let &(at, given) = frames.get(index)?;
                 self.at = self.at.max(at);
                 size = given;
@@ -353,9 +354,9 @@ impl<'a> Generator<'a> {
         if self.at.since(Time::ZERO) > self.workload.duration {
             return None;
         }
-        // The port's share of the flows: flows f with f mod ports = place.
-        let own = (self.workload.flows.saturating_sub(self.place)).div_ceil(self.places).max(1);
-        let flow = self.place + self.places * self.rng.below(u64::from(own)) as u32;
+        // The port's share of the flows: flows f with f mod ports = port.
+        let own = (self.workload.flows.saturating_sub(self.port)).div_ceil(self.ports).max(1);
+        let flow = self.port + self.ports * self.rng.below(u64::from(own)) as u32;
         Some(Arrival { at: self.at, size, flow })
     }
 
@@ -363,10 +364,10 @@ impl<'a> Generator<'a> {
     /// order of their phases, period after period.
     fn next_of_links(&mut self, rate: Rate) -> Option<Arrival> {
         let &(phase, flow) = self.phases.get(self.sent % self.phases.len().max(1))?;
-        let period = period(&self.workload.sizes, rate) * if self.place.is_multiple_of(2) { 1 } else { 2 };
+        let period = period(&self.workload.sizes, rate) * if self.port.is_multiple_of(2) { 1 } else { 2 };
         let sent = Time::ZERO + period * (self.sent / self.phases.len()) as u64 + phase;
         self.sent += 1;
-        let size = if self.place.is_multiple_of(2) { self.workload.sizes.draw(&mut self.rng) } else { 64 };
+        let size = if self.port.is_multiple_of(2) { self.workload.sizes.draw(&mut self.rng) } else { 64 };
         // Senders do not stay synchronised: each frame is up to a mean gap late. All frames share
         // one wire, one after the other.
         let gap = period.as_ps() / self.phases.len() as u64;
@@ -391,29 +392,29 @@ fn period(sizes: &Sizes, rate: Rate) -> Duration {
     Duration::from_secs_f64((sizes.mean() - NOT_IP) * 8.0 / rate.as_bps() as f64)
 }
 
-/// The links whose frames arrive on port number `place` of `places`, by their time in the period.
+/// The links whose frames arrive on port number `port` of `ports`, by their time in the period.
 /// Flow f is link f, and its acknowledgements are link count/2 + f. They arrive half a period after
 /// the second of the frames that they acknowledge.
 fn phases(
     workload: &Workload,
     rate: Rate,
     count: u32,
-    place: u32,
-    places: u32,
+    port: u32,
+    ports: u32,
     seed: u64,
 ) -> Vec<(Duration, u32)> {
-    let (pairs, flows) = ((places / 2).max(1), count / 2);
+    let (pairs, flows) = ((ports / 2).max(1), count / 2);
     let period = period(&workload.sizes, rate);
     let phase = |flow: u32| {
         let at = Rng::stream(seed, (1 << 32) + u64::from(flow)).below(period.as_ps().max(1));
         let at = Duration::from_ps(at);
-        if place.is_multiple_of(2) {
+        if port.is_multiple_of(2) {
             (at, flow)
         } else {
             (at + Duration::from_ps(period.as_ps() / 2 * 3), flows + flow)
         }
     };
-    let mut phases: Vec<_> = (0..flows).filter(|f| f % pairs == place / 2).map(phase).collect();
+    let mut phases: Vec<_> = (0..flows).filter(|f| f % pairs == port / 2).map(phase).collect();
     phases.sort_unstable();
     phases
 }
@@ -422,10 +423,10 @@ fn phases(
 mod tests {
     use super::*;
 
-    fn frames(text: &str, place: u32, places: u32, mbit: u64) -> Vec<Arrival> {
+    fn frames(text: &str, port: u32, ports: u32, mbit: u64) -> Vec<Arrival> {
         let workload: Workload = text.parse().unwrap();
         let rate = Rate::from_bps(mbit * 1_000_000).unwrap();
-        let mut generator = Generator::new(&workload, rate, place, places, 1, 0);
+        let mut generator = Generator::new(&workload, rate, port, ports, 1, 0);
         std::iter::from_fn(|| generator.next()).collect()
     }
 
@@ -469,8 +470,8 @@ mod tests {
         let arrivals = Arrivals::List(vec![at(1, 64), at(5, 100), at(7, 1518), at(99_000, 64)]);
         let workload = Workload { arrivals, ..Workload::default() };
         let rate = Rate::from_bps(100_000_000).unwrap();
-        let frames = |place| {
-            let mut generator = Generator::new(&workload, rate, place, 2, 1, 0);
+        let frames = |port| {
+            let mut generator = Generator::new(&workload, rate, port, 2, 1, 0);
             std::iter::from_fn(move || generator.next()).map(|f| (f.at, f.size)).collect::<Vec<_>>()
         };
         // The last frame is after the workload's 10 ms.

@@ -20,7 +20,7 @@ use fastpath_units::{Bytes, Duration};
 use serde_json::{Map, Value, json};
 use std::num::NonZeroUsize;
 
-/// The `[engine]` table of a spec. The engine has a default for what is not given.
+/// The `[engine]` table of a spec. The engine has a default for each key that is not given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EngineSettings {
     /// The lateness with which a frame may be released. A run with later frames fails.

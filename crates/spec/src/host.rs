@@ -76,7 +76,7 @@ pub enum Attach {
     Netns(String),
     /// A file that is a network namespace.
     Path(String),
-    /// Of a process.
+    /// The namespace of a process.
     Pid(u32),
     /// Of a container of Docker or Podman, by its name or ID.
     Container(String),
@@ -91,7 +91,7 @@ pub struct ParseAttachError(String);
 pub struct Bind {
     /// On the machine; relative to the description.
     pub source: String,
-    /// In the host. Absolute.
+    /// The absolute path in the host.
     pub target: String,
     /// Whether the programs may not change it.
     pub is_read_only: bool,
@@ -476,7 +476,7 @@ mod tests {
             ("private = ['run']", "'run' is not a directory that a host can have; write its path"),
             ("private = ['/a/../b']", "'/a/../b' is not a directory that a host can have; "),
             ("private = ['/']", "'/' is not a directory that a host can have; "),
-            ("command = 'x'", "a has a command and is no container; write image or rootfs too"),
+            ("command = 'x'", "a has a command and is not a container; write image or rootfs too"),
             (
                 "attach = 'pid:1'\nprivate = '/x'",
                 "a is pid:1, which a lab does not change, and has private; ",

@@ -69,7 +69,7 @@ pub enum NodeKind {
     OpenFlow {
         /// The rules in the syntax of ovs-ofctl, as the author wrote them.
         rules: String,
-        /// The same rules, parsed and checked by [`Topology::set_rules`](crate::Topology::set_rules).
+        /// The same rules, parsed and checked ([`crate::rules`]).
         lines: Vec<RuleLine>,
         /// Its controllers, for runs in real time.
         controllers: Box<Controllers>,
@@ -100,7 +100,7 @@ pub struct HostSetup {
 pub enum KernelForwarder {
     /// The engine, as a router: outside of labs.
     Engine,
-    /// The kernel, in a namespace: see [`Topology::with_namespaces`](crate::Topology::with_namespaces).
+    /// The kernel, in a namespace of a lab.
     Namespace,
 }
 
@@ -126,12 +126,9 @@ impl NodeKind {
 
     /// Returns whether frames enter and leave the network here.
     pub fn is_edge(&self) -> bool {
-        match self {
-            NodeKind::Host { .. } | NodeKind::Uplink { .. } => true,
-            NodeKind::KernelRouter { forwarder, .. } => *forwarder == KernelForwarder::Namespace,
-            NodeKind::Router { .. } | NodeKind::Nat { .. } => false,
-            NodeKind::Switch | NodeKind::OpenFlow { .. } => false,
-        }
+        let in_namespace = KernelForwarder::Namespace;
+        matches!(self, NodeKind::Host { .. } | NodeKind::Uplink { .. })
+            || matches!(self, NodeKind::KernelRouter { forwarder, .. } if *forwarder == in_namespace)
     }
 
     /// Returns whether the node forwards at layer 2, so that its links are one segment.
@@ -141,11 +138,7 @@ impl NodeKind {
 
     /// Returns whether the node forwards IP packets, inside the engine or by the kernel.
     pub fn is_router(&self) -> bool {
-        match self {
-            NodeKind::Router { .. } | NodeKind::KernelRouter { .. } => true,
-            NodeKind::Nat { .. } | NodeKind::Uplink { .. } => true,
-            NodeKind::Host { .. } | NodeKind::Switch | NodeKind::OpenFlow { .. } => false,
-        }
+        !matches!(self, NodeKind::Host { .. } | NodeKind::Switch | NodeKind::OpenFlow { .. })
     }
 
     /// Returns whether the node forwards IP packets inside the engine.

@@ -330,8 +330,8 @@ impl Topology {
         ))
     }
 
-    /// Returns the topology as a lab runs it: the kernel forwards in kernel routers, which are edges
-    /// of the network as hosts are.
+    /// Returns the topology as a lab runs it: the kernel forwards in kernel routers, which are
+    /// edges of the network as hosts are.
     pub fn with_namespaces(mut self) -> Topology {
         for node in &mut self.nodes {
             if let NodeKind::KernelRouter { forwarder, .. } = &mut node.kind {

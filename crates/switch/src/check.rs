@@ -1,16 +1,16 @@
 //! Checks actions and instructions before a switch accepts them (OpenFlow 1.3.5 §6.4, §7.2.5).
-//!
-//! This file and `switch.rs` use each other: a switch checks what it is given, and a check asks the
-//! switch for its groups, meters and ports.
 
 use crate::Refusal;
 use crate::action::Action;
 use crate::field::{ETHERTYPE_PBB, Field, Needs, VLAN_PRESENT};
 use crate::flow::Instructions;
+use crate::group::Group;
+use crate::limits::Limits;
 use crate::matching::{FieldMatch, Match};
+use crate::meter::Meter;
 use crate::port;
-use crate::switch::Switch;
 use fastpath_wire::ethertype;
+use std::collections::BTreeMap;
 
 /// The header fields that every packet of an action list is known to have: from the match of the
 /// flow, then from the actions before.
@@ -23,7 +23,7 @@ struct KnownFields {
     is_tagged: bool,
 }
 
-/// Where the knowledge comes from.
+/// The source of the knowledge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum KnownFrom {
     /// The match of a flow. An action that needs a field which the match does not require is
@@ -32,6 +32,14 @@ enum KnownFrom {
     /// Nothing (groups, packet-outs): the headers are not known in advance, so every action is
     /// consistent.
     Nothing,
+}
+
+/// What a switch has that instructions and actions may name.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Targets<'s> {
+    pub(crate) limits: &'s Limits,
+    pub(crate) groups: &'s BTreeMap<u32, Group>,
+    pub(crate) meters: &'s BTreeMap<u32, Meter>,
 }
 
 /// The owner of an action list.
@@ -47,27 +55,27 @@ pub(crate) enum ActionsOf<'a> {
 
 /// Checks the instructions of a flow for `table_id`.
 pub(crate) fn instructions(
-    switch: &Switch,
+    targets: &Targets<'_>,
     table_id: u8,
     matching: &Match,
     instructions: &Instructions,
 ) -> Result<(), Refusal> {
-    actions(switch, ActionsOf::Flow(matching), &instructions.apply)?;
-    actions(switch, ActionsOf::Flow(matching), &instructions.write)?;
+    actions(targets, ActionsOf::Flow(matching), &instructions.apply)?;
+    actions(targets, ActionsOf::Flow(matching), &instructions.write)?;
     if let Some(table) = instructions.goto
-        && (table <= table_id || table >= switch.limits().tables)
+        && (table <= table_id || table >= targets.limits.tables)
     {
         return Err(Refusal::InstructionBadTable(table));
     }
     match instructions.meter {
-        Some(id) if switch.meter(id).is_none() => Err(Refusal::MeterInvalid(id)),
+        Some(id) if !targets.meters.contains_key(&id) => Err(Refusal::MeterInvalid(id)),
         _ => Ok(()),
     }
 }
 
 /// Checks a list of actions.
-pub(crate) fn actions(switch: &Switch, owner: ActionsOf<'_>, list: &[Action]) -> Result<(), Refusal> {
-    let limit = switch.limits().actions;
+pub(crate) fn actions(targets: &Targets<'_>, owner: ActionsOf<'_>, list: &[Action]) -> Result<(), Refusal> {
+    let limit = targets.limits.actions;
     if list.len() > limit {
         return Err(Refusal::ActionTooMany(limit));
     }
@@ -75,7 +83,9 @@ pub(crate) fn actions(switch: &Switch, owner: ActionsOf<'_>, list: &[Action]) ->
     for action in list {
         match *action {
             Action::Output { port, .. } => check_output(owner, port)?,
-            Action::Group(id) if switch.group(id).is_none() => return Err(Refusal::ActionBadOutGroup(id)),
+            Action::Group(id) if !targets.groups.contains_key(&id) => {
+                return Err(Refusal::ActionBadOutGroup(id));
+            }
             Action::SetField(field, value) => known.check_set(field, value)?,
             Action::PushVlan(kind) if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) => {
                 return Err(Refusal::ActionBadTag(kind));

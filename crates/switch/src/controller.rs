@@ -28,7 +28,7 @@ pub struct Target {
     pub port: u16,
 }
 
-/// Where to listen.
+/// The address on which to listen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Listen {
     /// Plain or TLS.

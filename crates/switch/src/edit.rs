@@ -16,7 +16,7 @@ use std::ops::Range;
 /// The result of decrementing a TTL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ttl {
-    /// The packet goes on, or has no such TTL.
+    /// The packet continues, or has no such TTL.
     Alive,
     /// The TTL was 1 or 0, and is unchanged: an invalid TTL (OFPR_INVALID_TTL).
     Invalid,

@@ -44,7 +44,7 @@ pub struct Bucket {
 /// A group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// How it selects buckets.
+    /// The rule by which it selects buckets.
     pub kind: GroupKind,
     /// The buckets.
     pub buckets: Arc<[Bucket]>,
@@ -66,7 +66,7 @@ pub struct GroupMod {
     pub command: GroupCommand,
     /// The group; [`ALL`] in deletions.
     pub id: u32,
-    /// How it selects buckets.
+    /// The rule by which it selects buckets.
     pub kind: GroupKind,
     /// The buckets.
     pub buckets: Vec<Bucket>,

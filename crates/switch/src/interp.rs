@@ -321,7 +321,7 @@ impl Effects for Walk<'_> {
         }));
     }
 
-    /// The packet as it is now enters table 0 without metadata and tunnel id.
+    /// Sends the packet, as changed so far, into table 0 without metadata and tunnel id.
     fn resubmit(&mut self, packet: &Packet) {
         let context = PipelineFields { in_port: packet.context.in_port, ..PipelineFields::default() };
         self.packet = Packet { context, ..packet.clone() };

@@ -8,7 +8,7 @@
 //! Time is an argument. An address is valid for 300 s after its last frame, as IEEE 802.1Q
 //! recommends (table 8-6).
 
-use crate::plan::hash::mix;
+use crate::mix::mix;
 use crate::port;
 use fastpath_units::{Duration, Time};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ struct LearnedAddress {
     heard: Time,
 }
 
-/// Where a frame is forwarded.
+/// The ports to which a frame is forwarded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ForwardingDecision {
     /// To this port.
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(
             to_a(Some(0x600a), true),
             ForwardingDecision::Port(1),
-            "the priority is no part of the VLAN"
+            "the priority is not a part of the VLAN"
         );
         assert_eq!(to_a(Some(11), true), ForwardingDecision::Flood);
         assert_eq!(to_a(None, true), ForwardingDecision::Flood);

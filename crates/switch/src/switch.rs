@@ -4,12 +4,13 @@
 //!
 //! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
 
-use crate::check::{self, ActionsOf};
+use crate::check::{self, ActionsOf, Targets};
 use crate::flow::{
     ALL_TABLES, ANY_GROUP, Counters, Flow, FlowCommand, FlowFilter, FlowMod, Rank, Removed, RemovedReason,
     flags,
 };
 use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
+use crate::limits::Limits;
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
 use crate::port::{self, Port, PortCounters};
@@ -18,45 +19,6 @@ use crate::{Action, Refusal};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The limits of a switch. A request beyond them is refused with the protocol's error.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Tables, 1 to 254.
-    pub tables: u8,
-    /// Flows in one table.
-    pub flows: usize,
-    /// Groups.
-    pub groups: usize,
-    /// Buckets of one group.
-    pub buckets: usize,
-    /// Groups in a chain, by packets or by liveness; each takes stack.
-    pub chain: usize,
-    /// Meters.
-    pub meters: usize,
-    /// Bands of one meter.
-    pub bands: usize,
-    /// Actions of one list.
-    pub actions: usize,
-    /// Flows and buckets of all tables and groups, plus the actions in them: bounds memory.
-    pub room: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            tables: 254,
-            flows: 1 << 20,
-            groups: 65_536,
-            buckets: 1024,
-            chain: 64,
-            meters: 65_536,
-            bands: 16,
-            actions: 256,
-            room: 1 << 22,
-        }
-    }
-}
 
 /// An OpenFlow switch.
 #[derive(Clone, Debug)]
@@ -165,6 +127,10 @@ impl Switch {
     /// Returns the groups, by number.
     pub fn groups(&self) -> impl Iterator<Item = (u32, &Group)> {
         self.groups.iter().map(|(id, group)| (*id, group))
+    }
+
+    fn targets(&self) -> Targets<'_> {
+        Targets { limits: &self.limits, groups: &self.groups, meters: &self.meters }
     }
 
     /// Returns a group for counting.
@@ -278,7 +244,7 @@ impl Switch {
             return Err(Refusal::FlowBadFlags(request.flags));
         }
         if !is_delete {
-            check::instructions(self, *table_id, matching, instructions)?;
+            check::instructions(&self.targets(), *table_id, matching, instructions)?;
         }
         Ok(())
     }
@@ -562,7 +528,7 @@ impl Switch {
             if bucket.chained().any(|other| other == *id) || bucket.watch_group == *id {
                 return Err(Refusal::GroupLoop(*id));
             }
-            check::actions(self, ActionsOf::Bucket, &bucket.actions)?;
+            check::actions(&self.targets(), ActionsOf::Bucket, &bucket.actions)?;
         }
         if self.reaches(buckets, *id) { Err(Refusal::GroupLoop(*id)) } else { Ok(()) }
     }
@@ -741,5 +707,5 @@ pub(crate) fn check_packet_out(switch: &Switch, in_port: u32, actions: &[Action]
     if !may_enter_by(switch, in_port) {
         return Err(Refusal::RequestBadPort(in_port));
     }
-    check::actions(switch, ActionsOf::PacketOut, actions)
+    check::actions(&switch.targets(), ActionsOf::PacketOut, actions)
 }

@@ -43,7 +43,7 @@ pub fn before(command: &mut Command, steps: Before) -> &mut Command {
             check(unsafe { libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) } as i32)?;
         }
         if steps.ignore_children {
-            // SAFETY: SIG_IGN is no function that could be called.
+            // SAFETY: SIG_IGN is not a function that could be called.
             if unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) } == libc::SIG_ERR {
                 return Err(io::Error::last_os_error());
             }
@@ -58,7 +58,7 @@ pub fn before(command: &mut Command, steps: Before) -> &mut Command {
                 // SAFETY: the strings are constants.
                 let done = unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind, flags, ptr::null()) };
                 if done < 0 {
-                    // A refusal of the first is no error: then /proc stays the machine's.
+                    // A refusal of the first is not an error: then /proc stays the machine's.
                     break;
                 }
             }

@@ -121,7 +121,7 @@ pub fn stay_on(core: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// What the kernel accounts to the calling thread.
+/// The times that the kernel accounts to the calling thread.
 #[derive(Debug)]
 pub struct ThreadAccount {
     /// `None` where the kernel does not provide it.
@@ -131,9 +131,9 @@ pub struct ThreadAccount {
 /// Times of a thread since it started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ThreadTimes {
-    /// It ran.
+    /// Time for which it ran.
     pub cpu: Duration,
-    /// It was ready to run, without a core.
+    /// Time for which it was ready to run and had no core.
     pub run_delay: Duration,
 }
 

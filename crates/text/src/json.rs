@@ -196,7 +196,7 @@ impl<'t> Parser<'t> {
     }
 
     fn unicode(&mut self) -> Result<char, JsonError> {
-        let wrong = self.error("this is no character", "write \\u and four hexadecimal digits");
+        let wrong = self.error("this is not a character", "write \\u and four hexadecimal digits");
         let unit = |at: usize| {
             let digits = self.text.get(at..at + 6)?.strip_prefix("\\u")?;
             digits

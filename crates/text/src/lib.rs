@@ -15,6 +15,11 @@
 pub mod fields;
 pub mod hints;
 pub mod json;
+pub mod link_names;
 pub mod mistake;
+pub mod name;
+pub mod path;
+pub mod schema_parts;
 pub mod tree;
+pub mod words;
 pub mod write;

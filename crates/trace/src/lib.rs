@@ -52,7 +52,7 @@ pub enum Format {
     NetemTrace,
 }
 
-/// What a trace holds.
+/// The values of a trace over time.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Timeline {
     /// Successive values.

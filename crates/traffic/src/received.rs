@@ -15,7 +15,7 @@ use std::fmt;
 /// highest, in words of 64.
 const WORDS: usize = 1024;
 
-/// What a sender has sent.
+/// The packets that a sender has sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Sent {
     /// Packets.
@@ -24,7 +24,7 @@ pub struct Sent {
     pub bytes: u64,
 }
 
-/// What has arrived of a flow.
+/// The packets of a flow that have arrived.
 #[derive(Clone, Debug)]
 pub struct Received {
     packets: u64,

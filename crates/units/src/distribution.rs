@@ -41,7 +41,8 @@ impl Distribution<u64> {
 
 impl<C: Counter> Distribution<C> {
     /// Returns an empty distribution that allocates nothing later. Its quantiles are within
-    /// 10<sup>-`digits`</sup>, and 1.024 ns. A duration above `largest` counts as `largest` in quantiles.
+    /// 10<sup>-`digits`</sup>, and 1.024 ns. A duration above `largest` counts as `largest` in
+    /// quantiles.
     ///
     /// # Panics
     /// `digits` is not from 1 to 5, or `largest` is below 2 ns.
@@ -92,8 +93,8 @@ impl<C: Counter> Distribution<C> {
         (self.count() > 0).then_some(self.max)
     }
 
-    /// Returns the duration that a share of the durations does not exceed; `None` without durations.
-    /// The share is from 0 to 1.
+    /// Returns the duration that a share of the durations does not exceed; `None` without
+    /// durations. The share is from 0 to 1.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let end = self.end_ps(self.histogram.value_at_quantile(share));
         (self.count() > 0).then(|| Duration::from_ps(end).clamp(self.min, self.max))
@@ -104,7 +105,8 @@ impl<C: Counter> Distribution<C> {
         10f64.powi(-i32::from(self.digits))
     }
 
-    /// Returns how many durations did not exceed each of the bounds, which ascend, to the resolution.
+    /// Returns how many durations did not exceed each of the bounds, which ascend, to the
+    /// resolution.
     pub fn within<const N: usize>(&self, bounds: [Duration; N]) -> [u64; N] {
         let mut counts = [0; N];
         let mut sum = 0;

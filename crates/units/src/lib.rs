@@ -37,6 +37,7 @@ mod parse;
 mod probability;
 mod rate;
 mod rng;
+pub mod stats;
 mod time;
 
 pub use bytes::Bytes;

@@ -99,6 +99,16 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::ZERO.word(!checksum).word(!old).word(new).checksum()
 }
 
+impl Headers {
+    /// Returns whether the checksum of an IPv4 header is correct, or `None` if the frame is not
+    /// IPv4.
+    pub fn ipv4_checksum_ok(&self, frame: &[u8]) -> Option<bool> {
+        let NetworkLayer::Ipv4(ip) = self.network else { return None };
+        let header = frame.get(ip.offset..ip.offset + ip.header_len)?;
+        Some(of(header) == 0)
+    }
+}
+
 /// Verifies the TCP, UDP, ICMP or ICMPv6 checksum of a packet as its receiver does. If the packet
 /// has an IPv6 routing header, its destination address must already be the final one.
 pub fn check_transport(frame: &[u8], headers: &Headers) -> ChecksumStatus {

@@ -9,8 +9,8 @@
 //! Headers above IP are not validated. A router must drop [`NetworkLayer::Malformed`] and can
 //! forward everything else. Read first: RFC 791 §3.1, RFC 8200 §3–4, IEEE 802.1Q §9.
 
+use crate::MacAddr;
 use crate::bytes::{be16, mac, v4, v6};
-use crate::{MacAddr, checksum};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// EtherType values (IEEE 802 numbers).
@@ -271,14 +271,6 @@ impl Headers {
             _ => 0,
         };
         u64::from(protocol) << 32 | ports
-    }
-
-    /// Returns whether the checksum of an IPv4 header is correct, or `None` if the frame is not
-    /// IPv4.
-    pub fn ipv4_checksum_ok(&self, frame: &[u8]) -> Option<bool> {
-        let NetworkLayer::Ipv4(ip) = self.network else { return None };
-        let header = frame.get(ip.offset..ip.offset + ip.header_len)?;
-        Some(checksum::of(header) == 0)
     }
 }
 

@@ -15,7 +15,7 @@ pub struct ParseMacError(pub String);
 impl MacAddr {
     /// The broadcast address, `ff:ff:ff:ff:ff:ff`.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
-    /// `00:00:00:00:00:00`, which is no station's address.
+    /// `00:00:00:00:00:00`, which is not the address of a station.
     pub const ZERO: MacAddr = MacAddr([0; 6]);
 
     /// Returns the `index`-th locally administered unicast address: `02:00` followed by the index.

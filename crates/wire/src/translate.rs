@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 /// The endpoints of an IPv4 packet that has ports, or an identifier in place of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlowAddresses {
-    /// What the packet is.
+    /// The kind of the packet.
     pub content: Content,
     /// The source. The port is 0 in ICMP errors and replies.
     pub src: SocketAddrV4,

@@ -26,7 +26,7 @@ pub struct PartialChecksum {
     pub offset: u16,
 }
 
-/// How a super-packet is segmented.
+/// The rule by which a super-packet is segmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gso {
     /// The protocols of the super-packet.
@@ -50,6 +50,7 @@ pub enum GsoKind {
 
 /// Why a virtio header cannot be processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum VnetError {
     /// The header has fewer than ten bytes.
     #[error("a virtio network header has 10 bytes, but only {0} are present")]

@@ -10,8 +10,8 @@ pub(crate) const SOURCES: &[(&str, &str, &str)] = &[
 /// Returns the page from the texts of [`SOURCES`].
 pub(crate) fn page(texts: &[String]) -> String {
     let mut page = String::from(
-        "# Drop reasons\n\nIn every run, frames in = delivered + dropped + held. Reports, `--times` and `--ledger` name the \
-         reason of each drop.\n",
+        "# Drop reasons\n\nIn every run, frames in = delivered + dropped + held. Reports, `--times` and `--packet-log` name \
+         the reason of each drop.\n",
     );
     for ((_, name, heading), text) in SOURCES.iter().zip(texts) {
         page.push_str(&format!("\n## {heading}\n\n| reason | meaning |\n|---|---|\n"));

@@ -27,6 +27,8 @@ const ROOT_PAGES: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md",
 /// Directories that are in the book.
 const DIRECTORIES: &[&str] = &["docs", "examples"];
 const GENERATED: &str = "docs/reference/generated";
+/// The list of decisions, from `docs/`. Its pages are below it in the contents of the book.
+const DECISIONS: &str = "internals/decisions.md";
 
 /// Builds the book. The exit code is 1 if it has dead links.
 pub(crate) fn run() -> ExitCode {
@@ -59,7 +61,9 @@ fn build() -> io::Result<(PathBuf, Vec<String>)> {
     stage(&source)?;
     generate(&source.join(GENERATED), &program)?;
     fs::copy("docs/book.toml", book.join("book.toml"))?;
-    fs::write(source.join("SUMMARY.md"), contents(&fs::read_to_string("docs/SUMMARY.md")?))?;
+    let decisions = fs::read_to_string(Path::new("docs").join(DECISIONS))?;
+    let summary = with_decisions(&fs::read_to_string("docs/SUMMARY.md")?, &decisions);
+    fs::write(source.join("SUMMARY.md"), contents(&summary))?;
     succeed(Command::new(&mdbook).arg("build").arg(&book))?;
     let html = book.join("html");
     let dead = links::dead(&html)?;
@@ -142,6 +146,21 @@ fn generate(directory: &Path, program: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The contents with a line for each decision below the line of their list.
+fn with_decisions(summary: &str, decisions: &str) -> String {
+    let mut contents = String::new();
+    for line in summary.lines() {
+        contents += &format!("{line}\n");
+        if line.ends_with(&format!("]({DECISIONS})")) {
+            for item in decisions.lines().filter(|item| item.starts_with("- [")) {
+                let end = item.find(')').map_or(item.len(), |at| at + 1);
+                contents += &format!("  {}\n", item[..end].replace("](../", "]("));
+            }
+        }
+    }
+    contents
+}
+
 /// The contents, whose links are from `docs/`, from the root of the book.
 fn contents(summary: &str) -> String {
     let parts: Vec<&str> = summary.split("](").collect();
@@ -157,4 +176,14 @@ fn contents(summary: &str) -> String {
 fn links_of_the_contents_lead_from_the_root() {
     let summary = "# S\n- [a](a.md)\n  - [b](../B.md)\n";
     assert_eq!(contents(summary), "# S\n- [a](docs/a.md)\n  - [b](B.md)\n");
+}
+
+#[test]
+fn decisions_are_below_their_list_in_the_contents() {
+    let summary = "- [a](a.md)\n- [Decisions](internals/decisions.md)\n- [b](b.md)\n";
+    let decisions = "# D\n- [001. A pipe](../decisions/001-a.md). Replaced by 002\n";
+    assert_eq!(
+        with_decisions(summary, decisions),
+        "- [a](a.md)\n- [Decisions](internals/decisions.md)\n  - [001. A pipe](decisions/001-a.md)\n- [b](b.md)\n"
+    );
 }

@@ -23,6 +23,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 pub(crate) const MUSL: &str = "x86_64-unknown-linux-musl";
+/// The address of the files of releases. README.md installs from it.
+const RELEASES: &str = "https://example.invalid/fastpath/releases/download";
+/// Whether there is a release there. Until then README.md says that there is none.
+#[cfg(test)]
+const IS_RELEASED: bool = false;
 /// What `apt-get` installs for it: a program, its package.
 const PROGRAMS: &[(&str, &str)] = &[
     ("dpkg-deb", "dpkg"),
@@ -171,9 +176,19 @@ fn install(program: &Path, root: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The name of the archive of a version, without `.tar.gz`: that of the directory in it.
+fn archive_name(version: &str) -> String {
+    format!("fastpath-{version}-{MUSL}")
+}
+
+/// The address of the archive of a version.
+pub(crate) fn archive_address(version: &str) -> String {
+    format!("{RELEASES}/v{version}/{}.tar.gz", archive_name(version))
+}
+
 /// Makes the archive that any Linux unpacks: `tar -C /usr/local --strip-components=1 -xzf FILE`.
 fn archive(program: &Path) -> io::Result<()> {
-    let name = format!("fastpath-{}-{MUSL}", version()?);
+    let name = archive_name(&version()?);
     let place = target().join("dist-files").join(&name);
     install(program, &place)?;
     let file = fs::canonicalize("dist")?.join(format!("{name}.tar.gz"));
@@ -207,4 +222,15 @@ fn arguments_name_artefacts_profiles_and_the_check() {
     assert!(plan.checks && plan.profile == "release" && plan.only == ["deb"]);
     assert_eq!(read(&[]).unwrap().only, ARTEFACTS);
     assert!(read(&words("rpm")).is_none() && read(&words("--profile")).is_none());
+}
+
+#[test]
+fn the_readme_installs_the_archive_of_this_version_and_says_whether_it_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let address = archive_address(env!("CARGO_PKG_VERSION"));
+    let lines = || readme.lines().skip_while(|line| *line != "## Install");
+    assert!(lines().any(|line| line == format!("curl -L {address} |")), "{address}");
+    assert_eq!(readme.contains("There is no release yet"), !IS_RELEASED);
+    assert!(readme.contains("`cargo xtask dist archive`"));
 }

@@ -10,7 +10,7 @@ pub(crate) fn rule(repository: &Repository) -> Vec<Violation> {
     if last.starts_with("cargo ") && readme.text.lines().any(|line| line == last) {
         return Vec::new();
     }
-    let advice = format!("end with the test command of README.md; '{last}' is no line of it");
+    let advice = format!("end with the test command of README.md; '{last}' is not a line of it");
     vec![ci.violation(ci.text.lines().count(), advice)]
 }
 

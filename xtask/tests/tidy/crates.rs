@@ -4,6 +4,8 @@ use crate::repository::{File, Package, Repository, Violation, is_below};
 use crate::source::lines_with;
 
 const TABLE: &str = "ARCHITECTURE.md";
+/// What the line above a table says of a drawer without other crates.
+const PURE_DRAWER: &str = "All of it is pure.";
 /// Most lines of Rust in a crate.
 const LINES_MAX: usize = 12_000;
 
@@ -15,6 +17,8 @@ struct Row<'a> {
     what: &'a str,
     /// `forbidden`, or a directory of the crate.
     unsafety: &'a str,
+    /// The line above the table: the name of the drawer, and what is in it.
+    drawer: &'a str,
 }
 
 impl Row<'_> {
@@ -55,6 +59,10 @@ pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
                 format!("{} may use {used}, which is not in a row above: arrows point down", row.name);
             violations.push(table.violation(row.line, advice));
         }
+        if !row.is_pure() && row.drawer.contains(PURE_DRAWER) {
+            let advice = format!("{} is not pure: move it to a later drawer", row.name);
+            violations.push(table.violation(row.line, advice));
+        }
         if !row.is_pure() && !row.what.starts_with("world: ") {
             violations.push(table.violation(row.line, "begin 'what it is' with 'pure: ' or 'world: '"));
         }
@@ -62,10 +70,13 @@ pub(crate) fn edges(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// No package has more than [`LINES_MAX`] lines of Rust, its tests and benchmarks included.
+/// No package has more than [`LINES_MAX`] lines of Rust. Files of tests do not count, so that
+/// a limit on them would mean fewer tests.
 pub(crate) fn sizes(repository: &Repository) -> Vec<Violation> {
     let size = |package: &Package| -> usize {
-        repository.rust_below(&package.directory).map(|file| file.text.lines().count()).sum()
+        let below = repository.rust_below(&package.directory);
+        let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+        below.filter(|file| !is_test(&file.path)).map(|file| file.text.lines().count()).sum()
     };
     let large = repository.packages.iter().map(|package| (package, size(package)));
     let large = large.filter(|(_, lines)| *lines > LINES_MAX);
@@ -188,26 +199,36 @@ fn manifest<'a>(repository: &'a Repository, package: &Package) -> &'a File {
     repository.file(&path).unwrap_or_else(|| panic!("{path} is not committed"))
 }
 
-/// The rows of the crate table: crate | may use | what it is | unsafe.
+/// The rows of the crate tables, one table a drawer: crate | may use | what it is | unsafe.
 fn table(repository: &Repository) -> (&File, Vec<Row<'_>>) {
     let file = repository.file(TABLE).expect("ARCHITECTURE.md is committed");
     let section = file.text.lines().enumerate().skip_while(|(_, line)| *line != "## Crates").skip(1);
-    let section = section.take_while(|(_, line)| !line.starts_with("## "));
-    let rows = section.filter(|(_, line)| line.starts_with('|')).skip(2).map(|(index, line)| {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [name, uses, what, unsafety] = cells[..] else {
-            panic!("{TABLE}:{}: a row has four cells: crate | may use | what it is | unsafe", index + 1)
-        };
-        let uses = uses.split(", ").filter(|used| *used != "–").collect();
-        Row {
-            line: index + 1,
-            name: name.trim_matches('`'),
-            uses,
-            what,
-            unsafety: unsafety.trim_matches('`'),
+    let mut drawer = "";
+    let mut rows = Vec::new();
+    for (index, line) in section.take_while(|(_, line)| !line.starts_with("## ")) {
+        if line.starts_with("**") {
+            drawer = line;
         }
-    });
-    (file, rows.collect())
+        if line.starts_with('|') && !line.starts_with("| crate |") && !line.starts_with("|---") {
+            rows.push(row(index + 1, line, drawer));
+        }
+    }
+    (file, rows)
+}
+
+fn row<'a>(number: usize, line: &'a str, drawer: &'a str) -> Row<'a> {
+    let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+    let [name, uses, what, unsafety] = cells[..] else {
+        panic!("{TABLE}:{number}: a row has four cells: crate | may use | what it is | unsafe")
+    };
+    Row {
+        line: number,
+        name: name.trim_matches('`'),
+        uses: uses.split(", ").filter(|used| *used != "–").collect(),
+        what,
+        unsafety: unsafety.trim_matches('`'),
+        drawer,
+    }
 }
 
 #[cfg(test)]
@@ -226,7 +247,8 @@ mod tests {
     fn bad() -> Repository {
         let table = "# A\n## Crates\n| crate | may use | what it is | unsafe |\n|---|---|---|---|\n\
             | low | high | pure: low | forbidden |\n| high | – | world: high | src/sys |\n| gone | – | it | forbidden |\n\
-            | low | – | pure: low | forbidden |\n";
+            | low | – | pure: low | forbidden |\n**Core**: low. All of it is pure.\n| crate | may use |\n|---|\n\
+            | wide | – | world: wide | src |\n";
         Repository {
             files: vec![
                 File::new("ARCHITECTURE.md", table),
@@ -257,6 +279,8 @@ mod tests {
                 "ARCHITECTURE.md:7: there is no crate gone: remove the row",
                 "ARCHITECTURE.md:7: begin 'what it is' with 'pure: ' or 'world: '",
                 "ARCHITECTURE.md:8: low has a row above: keep one",
+                "ARCHITECTURE.md:12: there is no crate wide: remove the row",
+                "ARCHITECTURE.md:12: wide is not pure: move it to a later drawer",
             ]
         );
     }

@@ -7,6 +7,8 @@ use crate::repository::{File, Repository, Violation};
 const GENERATED: &str = "docs/reference/generated/";
 /// The contents of the book.
 const SUMMARY: &str = "docs/SUMMARY.md";
+/// The list of decisions.
+const DECISIONS: &str = "docs/internals/decisions.md";
 const README_LINES_MAX: usize = 150;
 const README_WORDS_MAX: usize = 1100;
 /// A picture and a table begin at the latest here.
@@ -25,15 +27,45 @@ pub(crate) fn links(repository: &Repository) -> Vec<Violation> {
     violations
 }
 
-/// Pages below `docs/` that the contents do not list, and lines of the contents without a page.
+/// Pages below `docs/` that the contents or the list of decisions do not list, or that are not in
+/// the directory of their part; decisions that are listed by another name than their heading.
 pub(crate) fn contents(repository: &Repository) -> Vec<Violation> {
     let Some(summary) = repository.file(SUMMARY) else { return Vec::new() };
-    let listed: Vec<String> =
-        links_of(&summary.text).into_iter().filter_map(|(_, target)| resolve(SUMMARY, &target)).collect();
+    let mut violations = Vec::new();
+    let mut listed = Vec::new();
+    let mut directory = String::new();
+    for (index, line) in summary.text.lines().enumerate() {
+        if let Some(part) = line.strip_prefix("# ") {
+            directory = format!("docs/{}/", part.to_lowercase());
+        }
+        for (_, target) in links_of(line) {
+            let page = resolve(SUMMARY, &target).unwrap_or_default();
+            if page.starts_with("docs/") && !page.starts_with(&directory) {
+                violations.push(summary.violation(index + 1, format!("move {page} to {directory}")));
+            }
+            listed.push(page);
+        }
+    }
+    if let Some(list) = repository.file(DECISIONS) {
+        for (line, target) in links_of(&list.text) {
+            let page = resolve(DECISIONS, &target).unwrap_or_default();
+            let heading =
+                repository.file(&page).and_then(|page| page.text.lines().next()?.strip_prefix("# "));
+            let item = list.text.lines().nth(line - 1).unwrap_or_default();
+            if let Some(heading) = heading.filter(|heading| !item.contains(&format!("[{heading}]"))) {
+                violations.push(list.violation(line, format!("the heading of {target} is \"{heading}\"")));
+            }
+            listed.push(page);
+        }
+    }
     let pages = repository.files.iter().filter(|file| file.path.starts_with("docs/"));
     let pages = pages.filter(|file| file.path.ends_with(".md") && file.path != SUMMARY);
     let missing = pages.filter(|file| !listed.contains(&file.path));
-    missing.map(|file| file.violation(0, format!("add the page to {SUMMARY}"))).collect()
+    violations.extend(missing.map(|file| {
+        let list = if file.path.starts_with("docs/decisions/") { DECISIONS } else { SUMMARY };
+        file.violation(0, format!("add the page to {list}"))
+    }));
+    violations
 }
 
 /// A README that is too long, or that begins without a picture and a table.
@@ -222,7 +254,7 @@ fn links_of(text: &str) -> Vec<(usize, String)> {
         if is_fenced {
             continue;
         }
-        // Code may contain brackets that are no links.
+        // Code may contain brackets that are not links.
         let prose: String = line.split('`').step_by(2).collect();
         for rest in prose.split("](").skip(1) {
             let target = rest.split(')').next().unwrap_or_default();
@@ -268,7 +300,11 @@ fn dead_links_missing_pages_and_a_long_readme_are_found() {
         format!("![p](docs/a.md)\n|---|\n[x](docs/b.md#the-end) [`c`](gone.md)\n{}", "w\n".repeat(150));
     let files = vec![
         File::new("README.md", &readme),
-        File::new("docs/SUMMARY.md", "[a](a.md) [g](reference/generated/g.md)\n"),
+        File::new(SUMMARY, "# Start\n[a](a.md)\n# Internals\n[d](internals/decisions.md)\n"),
+        File::new(DECISIONS, "- [001. One](../decisions/1.md)\n- [002. B](../decisions/2.md)\n"),
+        File::new("docs/decisions/1.md", "# 001. One\n"),
+        File::new("docs/decisions/2.md", "# 002. Two\n"),
+        File::new("docs/decisions/3.md", "# 003. Three\n"),
         File::new(
             "docs/a.md",
             "[up](../README.md) `crates/x/gone.rs` `crates/KIND.rs` `docs/`\n[out](../../y)\n",
@@ -280,7 +316,10 @@ fn dead_links_missing_pages_and_a_long_readme_are_found() {
         violations.iter().map(|violation| format!("{}:{}", violation.path, violation.line)).collect()
     };
     assert_eq!(found(links(&repository)), ["README.md:3", "docs/a.md:2", "docs/b.md:2"]);
-    assert_eq!(found(contents(&repository)), ["docs/b.md:0"]);
+    assert_eq!(
+        found(contents(&repository)),
+        ["docs/SUMMARY.md:2", "docs/internals/decisions.md:2", "docs/decisions/3.md:0", "docs/b.md:0"]
+    );
     assert_eq!(found(super::documents::readme(&repository)), ["README.md:153"]);
     assert_eq!(found(places(&repository)), ["docs/a.md:1"]);
 }

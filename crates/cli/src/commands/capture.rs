@@ -13,27 +13,27 @@ use std::path::PathBuf;
 /// Capture frames of links of a running network, as pcapng.
 ///
 /// The time of a packet is the time at which it was due at the end of the link. Its comment has the
-/// actual time, or the reason of the drop. Ctrl-C ends the capture; the network goes on.
+/// time at which it actually left, or the drop reason. Ctrl-C ends the capture, not the network.
 #[derive(Args)]
 pub(crate) struct Capture {
     #[command(flatten)]
     network: RunningNetwork,
-    /// The links; by default all links.
+    /// The links to capture. By default all links.
     #[arg(value_name = "LINK")]
     links: Vec<String>,
-    /// Only the direction that starts at this node.
+    /// Capture only the direction that starts at this node.
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
     /// Also capture frames that the links drop.
     #[arg(long)]
     drops: bool,
-    /// The most bytes of each frame; by default all.
+    /// Keep at most this number of bytes of each frame. By default all bytes are kept.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     snap: Option<u32>,
     /// End after this number of frames.
     #[arg(short, long, value_name = "N")]
     count: Option<NonZeroU64>,
-    /// The file to write; by default, or as -, standard output.
+    /// The file to write. Without this option, and with -, standard output is used.
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
 }
@@ -74,14 +74,14 @@ To install it, link the program as fastpath-extcap into Wireshark's personal ext
 (Help > About Wireshark > Folders):
   ln -s \"$(command -v fastpath)\" ~/.local/lib/wireshark/extcap/fastpath-extcap")]
 pub(crate) struct Extcap {
-    /// Arguments of the extcap protocol.
+    /// The arguments that Wireshark passes (extcap protocol).
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENT")]
     words: Vec<String>,
 }
 
 impl Extcap {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        print!("{}", fastpath::extcap::answer(&self.words, &*stop_on_signals()?)?);
+        print!("{}", crate::extcap::answer(&self.words, &*stop_on_signals()?)?);
         Ok(Answer::Yes)
     }
 }

@@ -3,24 +3,25 @@
 
 use crate::Answer;
 use crate::network_file::ReadingArgs;
+use crate::view::{self, CheckedFile};
 use clap::Args;
-use fastpath::check_text::CheckedFile;
 use fastpath_spec::json_schema;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Check a network description and report every mistake
+/// Check a network description and report every mistake.
 #[derive(Args)]
 pub(crate) struct Check {
-    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml)
+    /// The network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     #[arg(required_unless_present = "schema")]
     spec: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// Print one JSON object: the resolved topology, mistakes and warnings
+    /// Print one JSON object: the resolved topology, mistakes and warnings.
     #[arg(long)]
     json: bool,
-    /// Print the JSON Schema of descriptions and exit
+    /// Print the JSON Schema of descriptions.
     #[arg(long, conflicts_with_all = ["spec", "json"])]
     schema: bool,
 }
@@ -32,7 +33,7 @@ impl Check {
             return Ok(Answer::Yes);
         };
         let checked = fastpath::check_with(path, &self.reading.reading())?;
-        fastpath::print(&CheckedFile { path, checked: &checked }, self.json)?;
+        view::print(&CheckedFile { path, checked: &checked }, self.json)?;
         Ok(if checked.value.is_some() { Answer::Yes } else { Answer::No })
     }
 }

@@ -1,10 +1,10 @@
 //! `fastpath ctl`: shows a running network and changes its links.
 
 use crate::Answer;
+use crate::view::{self, LinkTable, load_table};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use fastpath::link_loads::LinkLoads;
-use fastpath::run_report::{link_table, port_table};
 use fastpath_engine::Report;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_lab::{control_socket, only_lab};
@@ -28,10 +28,10 @@ pub(crate) struct Ctl {
 /// A network that runs.
 #[derive(Args)]
 pub(super) struct RunningNetwork {
-    /// Name of the network; optional if only one is up.
+    /// Name of the running network. Needed only if several are up.
     #[arg(long, global = true, value_name = "NAME")]
     lab: Option<String>,
-    /// Path of the control socket, instead of a name.
+    /// Path of the network's control socket, instead of its name.
     #[arg(long, global = true, value_name = "PATH", conflicts_with = "lab")]
     socket: Option<PathBuf>,
 }
@@ -52,12 +52,12 @@ enum Action {
     Links(Show),
     /// Show the links by load, with queueing delays, drops and lateness.
     ///
-    /// In a terminal the table is renewed until Ctrl-C. Otherwise it is printed once.
+    /// In a terminal the table is updated until Ctrl-C. Otherwise it is printed once.
     Top {
         /// Print one sample as JSON.
         #[arg(long)]
         json: bool,
-        /// The interval of a sample.
+        /// Time over which rates are computed.
         #[arg(long, value_name = "TIME", default_value = "500ms")]
         interval: fastpath_units::Duration,
     },
@@ -65,11 +65,11 @@ enum Action {
     Report(Show),
     /// Set parameters of links, all at one instant.
     ///
-    /// Frames in the links stay. Parameters driven by an active trace cannot be set.
+    /// Frames in the links stay there. Parameters driven by an active trace cannot be set.
     Set(Box<Set>),
     /// Start the traces of a group from their beginning.
     Start {
-        /// The group.
+        /// The group of links.
         group: String,
     },
     /// End the network.
@@ -78,59 +78,59 @@ enum Action {
 
 #[derive(Args)]
 struct Show {
-    /// Print JSON.
+    /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Args)]
 struct Set {
-    /// The links.
+    /// The links to change.
     #[arg(value_name = "LINK", required_unless_present = "group")]
     links: Vec<String>,
-    /// All links of a group.
+    /// Change all links of this group. May be repeated.
     #[arg(long, value_name = "GROUP")]
     group: Vec<String>,
-    /// Time of the change since the network started, such as 12.5s; by default now.
+    /// When to change, as time since the start of the network, such as 12.5s. By default at once.
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Set any parameter of a link, as in a spec. May be repeated.
+    /// Set any key of a link in a spec file. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     values: Vec<String>,
     /// Change only the direction that starts at this node.
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
-    /// 10Mbit, or unlimited. The frame in transmission continues at the new rate.
+    /// Rate, such as 10Mbit, or unlimited. The frame in transmission continues at the new rate.
     #[arg(long)]
     rate: Option<String>,
     /// One-way delay, such as 25ms. Frames keep their order.
     #[arg(long)]
     delay: Option<String>,
-    /// 1%, a table as in a spec, or none.
+    /// Loss, such as 1%, a table as in a spec file, or none.
     #[arg(long)]
     loss: Option<String>,
-    /// 50p, 64KiB, 20ms, unlimited, or a table as in a spec. Queued packets stay.
+    /// Queue: 50p, 64KiB, 20ms, unlimited, or a table as in a spec file. Queued packets stay.
     #[arg(long)]
     queue: Option<String>,
-    /// Bytes on the wire in addition to the frame: a number, or ethernet.
-    #[arg(long)]
+    /// Bytes on the wire beyond those of the frame: a number, or ethernet.
+    #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
-    /// A table as in a spec, or none.
+    /// Jitter: a table as in a spec file, or none.
     #[arg(long)]
     jitter: Option<String>,
-    /// 25%, a table as in a spec, or none.
+    /// Reordering, such as 25%, a table as in a spec file, or none.
     #[arg(long)]
     reorder: Option<String>,
-    /// 1%, a table as in a spec, or none.
+    /// Duplication, such as 1%, a table as in a spec file, or none.
     #[arg(long)]
     duplicate: Option<String>,
-    /// 0.1%, a table as in a spec, or none.
+    /// Corruption, such as 0.1%, a table as in a spec file, or none.
     #[arg(long)]
     corrupt: Option<String>,
-    /// 2ms, a table as in a spec, or none.
+    /// Transmission slots, such as 2ms, a table as in a spec file, or none.
     #[arg(long)]
     slots: Option<String>,
-    /// up or down. Going down drops queued packets.
+    /// State of the link: up or down. A link that goes down drops its queued packets.
     #[arg(long)]
     state: Option<String>,
 }
@@ -142,28 +142,16 @@ impl Ctl {
             Response::Error(why) => bail!(why),
             answer => Ok(answer),
         };
-        let mut out = io::stdout().lock();
         match self.action {
             Action::Links(Show { json }) => {
-                let report = report(ask(Request::Report)?)?;
-                if json {
-                    writeln!(out, "{}", serde_json::to_string(&report.links)?)?;
-                } else {
-                    writeln!(out, "{}", link_table(&report))?;
-                }
+                view::print(&LinkTable(&report(ask(Request::Report)?)?), json)?;
             }
             Action::Report(Show { json }) => {
-                let report = report(ask(Request::Report)?)?;
-                if json {
-                    writeln!(out, "{}", serde_json::to_string(&report)?)?;
-                } else {
-                    writeln!(out, "{}", link_table(&report))?;
-                    writeln!(out, "{}", port_table(&report))?;
-                }
+                view::print(&report(ask(Request::Report)?)?, json)?;
             }
             Action::Top { json, interval } => {
                 let sample = || report(ask(Request::Report)?);
-                top(json, interval, sample, &mut out)?;
+                top(json, interval, sample, &mut io::stdout().lock())?;
             }
             Action::Set(set) => drop(ask(Request::Set(set.changes()?))?),
             Action::Start { group } => drop(ask(Request::Start { group })?),
@@ -189,8 +177,8 @@ fn top(
         match (json, is_live) {
             (true, _) => writeln!(out, "{}", serde_json::to_string(&loads)?)?,
             // Clears the screen (ECMA-48: CUP, ED).
-            (_, true) => writeln!(out, "\x1b[H\x1b[2J{}", loads.table(rows()))?,
-            (..) => writeln!(out, "{}", loads.table(usize::MAX))?,
+            (_, true) => writeln!(out, "\x1b[H\x1b[2J{}", load_table(&loads, rows()))?,
+            (..) => writeln!(out, "{}", load_table(&loads, usize::MAX))?,
         }
         out.flush()?;
         if !is_live {

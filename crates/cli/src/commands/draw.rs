@@ -7,21 +7,23 @@ use fastpath::picture::{picture, write_picture};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Draw a network: SVG, PNG, Mermaid, Graphviz or draw.io
+/// Draw a network as SVG, PNG, Mermaid, Graphviz or draw.io.
 ///
-/// The same network gives the same picture on every machine, and a node more moves the others
-/// little. Above 60 links, their values are shown under the pointer only.
+/// The same network gives the same picture on every machine. A node that is added moves the other
+/// nodes little. In a picture of more than 60 links, the values of a link are shown while the
+/// pointer is on it.
 #[derive(Args)]
 pub(crate) struct Draw {
-    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml)
+    /// The network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     spec: PathBuf,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// The file to write; its name ends in .svg, .png, .mmd, .dot or .drawio. Without it, SVG goes
-    /// to standard output.
+    /// The file to write. Its name ends in .svg, .png, .mmd, .dot or .drawio. Without this option,
+    /// SVG is printed.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The title above the picture; by default the name of the spec file
+    /// The title above the picture. By default the name of the spec file.
     #[arg(long)]
     title: Option<String>,
 }

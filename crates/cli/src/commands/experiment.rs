@@ -16,37 +16,37 @@ const WRITTEN: &str = if cfg!(feature = "parquet") {
     "results.csv, report.html (results.parquet needs a build with --features parquet)"
 };
 
-/// Run a matrix of conditions with repetitions, in labs or in virtual time.
+/// Run a matrix of conditions, in labs or in virtual time.
 ///
 /// The file says what varies, what is done, what is measured and what is expected. Every finished
-/// run is kept: run the same command again after an interruption to do only what is missing.
-/// Several processes may work on one directory. A run that the machine disturbs is repeated, and
-/// marked and left out of the tables if it does not succeed. The exit code is 1 if an expectation
-/// is broken or a run is left out.
+/// run is kept. After an interruption, the same command does only the missing runs. Several
+/// processes may work on one directory. A run that the machine disturbs is repeated. If the
+/// repetitions are disturbed too, the run is marked and left out of the tables. The exit code is 1
+/// if an expectation is broken or a run is left out.
 #[derive(Args)]
 pub(crate) struct Experiment {
-    /// The experiment (TOML).
+    /// The experiment file (TOML).
     file: PathBuf,
-    /// The directory of results; by default the name of the file without its extension, with
-    /// `.results`.
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    /// The directory for results. By default the name of the file with `.results` instead of its
+    /// extension.
+    #[arg(short, long, alias = "out", value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Do only part I of N of the runs.
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: Shard,
-    /// Number of runs at a time in virtual time; by default one per core.
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-    /// Do the runs again that were left out.
+    /// Number of worker threads for runs in virtual time. By default one per core.
+    #[arg(long, alias = "threads", value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    /// Repeat the runs that were left out.
     #[arg(long)]
     retry: bool,
-    /// Check the file and print the number of runs, but run nothing.
+    /// Only check the file and print the number of runs.
     #[arg(long)]
     dry_run: bool,
-    /// Write the expectations as JUnit XML to this file.
-    #[arg(long, value_name = "FILE")]
+    /// Write the result of each expectation to this file, as JUnit XML.
+    #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -59,9 +59,9 @@ impl Experiment {
             return Ok(Answer::Yes);
         }
         let directory =
-            self.out.unwrap_or_else(|| self.file.with_extension("").with_added_extension("results"));
+            self.output.unwrap_or_else(|| self.file.with_extension("").with_added_extension("results"));
         let options =
-            ExperimentOptions { directory, shard: self.shard, threads: self.threads, retry: self.retry };
+            ExperimentOptions { directory, shard: self.shard, threads: self.workers, retry: self.retry };
         let stop = stop_on_signals()?;
         let bar = progress::bar(0, "{pos}/{len} runs ({elapsed}, {eta} left)");
         let findings = experiment::run(&plan, &options, &stop, &|done, all| {
@@ -71,7 +71,7 @@ impl Experiment {
         bar.finish_and_clear();
         let findings = findings?;
         if let Some(path) = &self.junit {
-            std::fs::write(path, experiment::junit(&plan, &findings))?;
+            std::fs::write(path, experiment::tests(&plan, &findings).xml())?;
         }
         let mut out = io::stdout().lock();
         if self.json {

@@ -3,14 +3,16 @@
 
 use super::replay;
 use crate::accounting::{print_lateness, print_report};
+use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::network_args::NetworkArgs;
 use crate::network_file::ReadingArgs;
 use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
+use crate::view::{self, AppliedChanges};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, Subcommand};
-use fastpath::record::Recorder;
-use fastpath::run_record::{junit, with_origin};
+use clap::Args;
+use fastpath::Recorder;
+use fastpath::origin::{tests, with_origin};
 use fastpath_audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
@@ -36,15 +38,16 @@ pub(crate) struct LabCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    Up(Up),
-    Exec(Exec),
-    Apply(Apply),
-    Inspect(Inspect),
-    Down(Down),
-    List(List),
-    Run(Run),
+subcommands! {
+    Action {
+        Up(Up),
+        Exec(Exec),
+        Apply(Apply),
+        Inspect(Inspect),
+        Down(Down),
+        List(List),
+        Run(Run),
+    }
 }
 
 /// Bring a lab up until Ctrl-C or `fastpath lab down`.
@@ -60,61 +63,63 @@ struct Run {
     #[command(flatten)]
     network: NetworkArgs,
     /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, and compare them with the
-    /// spec. The default of --tolerance is 100ms.
+    /// spec file. The default of --tolerance is then 100ms.
     #[arg(long)]
     audit: bool,
-    /// Print one JSON object: the audit, or without an audit the report of the run (as `fastpath
-    /// ctl report --json`). `run` has the version, seed, network and machine.
+    /// Print one JSON object: the audit, or without --audit the report of `fastpath ctl report
+    /// --json`. Its key `run` has the version, seed, network and machine.
     #[arg(long)]
     json: bool,
-    /// Also write the judgements of the audit as JUnit XML, for continuous integration.
+    /// Write the verdicts of the audit to this file too, as JUnit XML for continuous integration.
     #[arg(long, value_name = "FILE.xml", requires = "audit")]
     junit: Option<PathBuf>,
-    /// Record time series of links and flows into a new directory, for `fastpath report DIR`.
+    /// Record time series of links and flows in this new directory. `fastpath report DIR` draws
+    /// them.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// The interval of the time series.
+    /// Interval of the time series.
     #[arg(long, value_name = "TIME", default_value = "10ms", requires = "record")]
     record_interval: fastpath_units::Duration,
-    /// Run the command on this host. By default it runs outside the hosts and may use `fastpath lab
-    /// exec`.
+    /// Run the command on this host. By default it runs outside the hosts, and can reach them with
+    /// `fastpath lab exec`.
     #[arg(long, value_name = "HOST", requires = "command")]
     on: Option<String>,
-    /// The command and its arguments. Optional with --audit, and for a spec with [[traffic]]: the
-    /// lab then ends with its traffic.
+    /// The command and its arguments. Optional with --audit. Also optional if the spec file has
+    /// [[traffic]]: the lab then ends when its traffic ends.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// Run a command on a host of a running lab, or open a shell there.
+/// Run a command, or a shell, on a host of a lab.
 ///
-/// Without a command $SHELL starts, or sh.
+/// Without a command, $SHELL is started, or sh.
 #[derive(Args)]
 struct Exec {
-    /// The host, preceded by the lab if several are up; then the command and its arguments. `--`
-    /// may stand before the command.
+    /// The lab if several are up, the host, the command and its arguments. `--` may precede the
+    /// command.
     #[arg(value_names = ["LAB", "HOST", "COMMAND"], required = true, trailing_var_arg = true)]
     words: Vec<OsString>,
 }
 
-/// Change the nodes and links of a running lab to those of another spec.
+/// Change a running lab to the network of another spec file.
 ///
-/// What is in both keeps its frames, queues, addresses, programs and connections. Either everything
-/// changes or nothing.
+/// Nodes and links that both have keep their frames, queues, addresses, programs and connections.
+/// If a change fails, nothing changes.
 #[derive(Args)]
 struct Apply {
-    /// The new network: a spec file (TOML or JSON), an Emulab script (.ns), or a topology of
-    /// containerlab (.clab.yml).
+    /// The new network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     spec: PathBuf,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// The lab; by default the lab with the name of the spec file, or the only one that is up.
-    #[arg(long, value_name = "LAB")]
+    /// Name of the lab. By default the name of the spec file without its extension, or the only lab
+    /// that is up.
+    #[arg(long)]
     name: Option<String>,
-    /// Only show what would change.
+    /// Show what would change, and change nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -122,19 +127,19 @@ struct Apply {
 /// List the nodes of a running lab: namespaces, programs, addresses, state.
 #[derive(Args)]
 struct Inspect {
-    /// The lab; optional if only one lab is up.
+    /// Name of the lab. Needed only if several are up.
     lab: Option<String>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
 
-/// Remove a lab, also after its engine was killed.
+/// Remove a lab, even if its engine was killed.
 #[derive(Args)]
 struct Down {
-    /// The lab or its spec file; optional if only one lab is up.
+    /// Name of the lab, or its spec file. Needed only if several labs are up.
     lab: Option<String>,
-    /// Do not ask before ending a lab that was started from another terminal and is not named.
+    /// End an unnamed lab without asking, even if it was started from another terminal.
     #[arg(long)]
     yes: bool,
 }
@@ -142,22 +147,14 @@ struct Down {
 /// List this user's labs.
 #[derive(Args)]
 struct List {
-    /// Print one JSON array.
+    /// Print one JSON array instead of text.
     #[arg(long)]
     json: bool,
 }
 
 impl LabCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            Action::Up(up) => up.run(),
-            Action::Exec(exec) => exec.run(),
-            Action::Apply(apply) => apply.run(),
-            Action::Inspect(inspect) => inspect.run(),
-            Action::Down(down) => down.run(),
-            Action::List(list) => list.run(),
-            Action::Run(run) => run.run(),
-        }
+        self.action.run()
     }
 }
 
@@ -214,7 +211,7 @@ impl Run {
             let found = audit_with_progress(&lab, &stop)?;
             if let Some(file) = &self.junit {
                 let at = || format!("{}: cannot write the audit", file.display());
-                std::fs::write(file, junit(&found)).with_context(at)?;
+                std::fs::write(file, tests(&found).xml()).with_context(at)?;
             }
             self.print(&found)?;
             answer = if found.verdict == AuditVerdict::Pass { Answer::Yes } else { Answer::No };
@@ -294,7 +291,7 @@ impl Run {
 
 impl Exec {
     fn run(self) -> anyhow::Result<Answer> {
-        let fastpath::ExecWords { lab, host, command } = fastpath::exec_words(self.words)?;
+        let ExecWords { lab, host, command } = exec_words(self.words)?;
         let started = match command.is_empty() {
             true => fastpath_lab::exec_shell(&lab, &host),
             false => fastpath_lab::exec(&lab, &host, &command),
@@ -319,20 +316,19 @@ impl Apply {
         let (mut apply, warnings) = fastpath::apply_request(&self.spec, &self.reading.reading())?;
         warnings.iter().for_each(|warning| eprintln!("{}", fastpath::at(&self.spec, warning)));
         apply.dry_run = self.dry_run;
-        let lab = self.name.map_or_else(|| fastpath::lab_of(&self.spec), Ok)?;
+        let lab = self.name.map_or_else(|| lab_of(&self.spec), Ok)?;
         let applied = match call(&fastpath_lab::control_socket(&lab)?, &Request::Apply(Box::new(apply)))? {
             Response::Applied(applied) => applied,
             Response::Error(why) => bail!("lab {lab} is unchanged: {why}"),
             _ => bail!("unexpected answer of lab {lab} (another version of fastpath?)"),
         };
-        if self.json {
-            writeln!(io::stdout(), "{}", serde_json::to_string(&applied)?)?;
-            return Ok(Answer::Yes);
+        if !self.json {
+            // The warnings of the description have been printed with their places.
+            let known = |notice: &&String| warnings.iter().all(|warning| warning.what != **notice);
+            applied.notices.iter().filter(known).for_each(|notice| eprintln!("fastpath: {notice}"));
         }
-        // The warnings of the description have been printed with their places.
-        let known = |notice: &&String| warnings.iter().all(|warning| warning.what != **notice);
-        applied.notices.iter().filter(known).for_each(|notice| eprintln!("fastpath: {notice}"));
-        write!(io::stdout(), "{}", fastpath::applied_table(&lab, &applied, self.dry_run))?;
+        let changes = AppliedChanges { lab: &lab, applied: &applied, is_dry_run: self.dry_run };
+        view::print(&changes, self.json)?;
         Ok(Answer::Yes)
     }
 }
@@ -340,11 +336,7 @@ impl Apply {
 impl Inspect {
     fn run(self) -> anyhow::Result<Answer> {
         let name = self.lab.map_or_else(|| fastpath_lab::only_lab(|lab| lab.alive), Ok)?;
-        let lab = fastpath_lab::inspect(&name)?;
-        match self.json {
-            true => writeln!(io::stdout(), "{}", serde_json::to_string(&lab)?)?,
-            false => write!(io::stdout(), "{}", fastpath::inspected_table(&lab))?,
-        }
+        view::print(&fastpath_lab::inspect(&name)?, self.json)?;
         Ok(Answer::Yes)
     }
 }
@@ -392,22 +384,10 @@ fn is_meant(name: &str) -> anyhow::Result<bool> {
 impl List {
     fn run(self) -> anyhow::Result<Answer> {
         let labs = fastpath_lab::list();
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_string(&labs)?)?;
-            return Ok(Answer::Yes);
-        }
-        if labs.is_empty() {
+        if labs.is_empty() && !self.json {
             eprintln!("fastpath: no lab is up; start one with `fastpath lab up SPEC`");
         }
-        for lab in labs {
-            let state = if lab.alive { "up" } else { "dead; remove it with `fastpath lab down`" };
-            writeln!(out, "{} ({state}, process {})", lab.name, lab.pid)?;
-            for (host, addresses) in &lab.hosts {
-                let gone = if lab.detached.contains(host) { " (its namespace is gone)" } else { "" };
-                writeln!(out, "  {host:<12} {}{gone}", addresses.join(" "))?;
-            }
-        }
+        view::print(labs.as_slice(), self.json)?;
         Ok(Answer::Yes)
     }
 }

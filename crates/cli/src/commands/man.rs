@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Read one with: man -l DIRECTORY/fastpath.1
 #[derive(Args)]
 pub(crate) struct Man {
-    /// The directory of the pages; created if it does not exist.
+    /// The directory for the pages. It is created if it does not exist.
     directory: PathBuf,
 }
 

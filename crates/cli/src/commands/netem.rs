@@ -33,25 +33,25 @@ enum Action {
 
 /// Apply netem-style impairments to an interface's egress until interrupted (Ctrl-C).
 ///
-/// Packets that the machine sends by the interface are redirected to an emulated link and sent from
-/// there, past queue disciplines and filters. The kernel must have clsact, u32 and mirred. Ingress,
-/// addresses and routes of the interface do not change. Differences from netem: the delay follows
-/// the transmission at the rate, as on a wire; the limit counts packets that wait for the rate, not
-/// packets under delay; TCP super-packets (GSO) are segmented before the link, so loss and limit
-/// count segments.
+/// Packets that leave by the interface pass an emulated link, and bypass its queue disciplines and
+/// filters. The kernel needs clsact, u32 and mirred. Ingress, addresses and routes of the interface
+/// do not change. This differs from netem in three points. The delay follows the transmission at
+/// the rate, as on a wire. The limit counts packets that wait for the rate, but not packets that
+/// are delayed. TCP super-packets (GSO) are segmented before the link, so loss and limit count
+/// segments.
 #[derive(Args)]
 struct Dev {
     /// The interface.
     #[arg(value_name = "IFACE")]
     interface: String,
-    /// Write a per-packet log (pcapng; times and drop reasons as packet comments). Write it before
-    /// the arguments.
-    #[arg(long, value_name = "FILE.pcapng")]
-    ledger: Option<PathBuf>,
-    /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.
+    /// Write the fate of every packet to this file: times and drop reasons as packet comments. This
+    /// option precedes ARGUMENTS.
+    #[arg(long, alias = "ledger", value_name = "FILE.pcapng")]
+    packet_log: Option<PathBuf>,
+    /// Serve the HTTP control API on this address too: 127.0.0.1:8080, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// The arguments that follow `netem` in tc-netem(8).
+    /// Impairments, as after `netem` in tc-netem(8).
     #[arg(value_name = "ARGUMENTS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -80,7 +80,7 @@ impl Dev {
         let stop = stop_on_signals()?;
         let seed = arguments.seed.unwrap_or(fastpath::DEFAULT_SEED);
         let mut options = fastpath::engine_options(seed, Notice::to_stderr());
-        options.packet_log.clone_from(&self.ledger);
+        options.packet_log.clone_from(&self.packet_log);
         options.http.clone_from(&self.http);
         let mut guard = self.guard()?;
         let interposed = Interposed::start(&self.interface, topology, options)?;

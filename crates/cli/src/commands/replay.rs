@@ -1,53 +1,55 @@
 //! `fastpath replay`: captures and traffic through a network, offline, in virtual time.
 
 use crate::network_file::{ReadingArgs, load_with_warnings};
-use crate::{Answer, progress};
+use crate::{Answer, progress, view};
 use anyhow::bail;
 use clap::Args;
-use fastpath::net::FrameAccounting;
-use fastpath::replay::{BytesRead, CaptureAt, RealisedDelays};
-use fastpath::{Reading, ReplaySummary, replay};
-use serde_json::json;
-use std::io::{self, Write};
+use fastpath::replay::{BytesRead, CaptureAt};
+use fastpath::{Reading, replay};
 use std::path::{Path, PathBuf};
 
 /// Send captures and traffic through a network offline, exactly.
 ///
 /// Each frame of a capture enters at its host, at the time of its timestamp. Hosts send the
-/// [[traffic]] of the spec beside captures or without any. Frames that reach a host are written
-/// with their arrival times. Time is virtual: no privileges are needed and nothing waits.
+/// [[traffic]] of the spec file too; then a capture is not needed. Frames that reach a host are
+/// written with their arrival times. Time is virtual: a replay needs no privileges and does not
+/// wait.
 #[derive(Args)]
 pub(crate) struct ReplayCommand {
-    /// The network: a spec (TOML or .json), an Emulab script (.ns) or a containerlab file (.yml).
+    /// The network: a spec file (TOML or JSON), an Emulab script (.ns) or a containerlab file
+    /// (.yml).
     spec: PathBuf,
     #[command(flatten)]
     reading: ReadingArgs,
-    /// In a network of two hosts: the capture that enters at the first host.
+    /// The capture that enters at the first host, in a network of two hosts.
     #[arg(value_name = "IN.pcap", requires = "output", conflicts_with_all = ["inputs", "outputs"])]
     input: Option<PathBuf>,
-    /// In a network of two hosts: the file for frames that reach the second host.
+    /// The file for frames that reach the second host, in a network of two hosts.
     #[arg(value_name = "OUT.pcap")]
     output: Option<PathBuf>,
-    /// A capture that enters at a host; with several interfaces, HOST:INTERFACE=FILE. May be
-    /// repeated.
+    /// A capture, and the host at which it enters. For a host with several interfaces, write
+    /// HOST:INTERFACE=FILE. May be repeated.
     #[arg(long = "in", value_name = "HOST=FILE")]
     inputs: Vec<CaptureAt>,
-    /// The file for frames that reach a host, or one interface of it. May be repeated.
+    /// The file for frames that reach a host, or an interface of it. May be repeated.
     #[arg(long = "out", value_name = "HOST=FILE")]
     outputs: Vec<CaptureAt>,
-    /// Write the exact times of every frame (CSV): index, in_ps, out_ps or the drop reason.
+    /// Write the exact times of every frame to this file (CSV): index, in_ps, and out_ps or the
+    /// drop reason.
     #[arg(long, value_name = "FILE")]
     times: Option<PathBuf>,
-    /// Write a per-packet log (pcapng; times and drop reasons as packet comments).
-    #[arg(long, value_name = "FILE.pcapng")]
-    ledger: Option<PathBuf>,
-    /// The seed of every random choice; by default the seed of the spec, otherwise 1.
+    /// Write the fate of every packet on every link to this file: times and drop reasons as packet
+    /// comments.
+    #[arg(long, alias = "ledger", value_name = "FILE.pcapng")]
+    packet_log: Option<PathBuf>,
+    /// Seed of every random choice. By default the seed of the spec file, or 1.
     #[arg(long)]
     seed: Option<u64>,
-    /// Let nothing enter from this time of the run on, such as 30s.
+    /// Stop captures and traffic at this time of the run, such as 30s. Frames in the network still
+    /// leave it.
     #[arg(long, value_name = "TIME")]
     until: Option<fastpath_units::Duration>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -56,8 +58,16 @@ impl ReplayCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         network.spec.topology.emulation_notice().iter().for_each(|text| eprintln!("fastpath: {text}"));
-        let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.ledger);
-        replay = replay.until(self.until);
+        let mut replay = fastpath::Replay::new(&network);
+        if let Some(file) = self.times {
+            replay = replay.times(file);
+        }
+        if let Some(file) = self.packet_log {
+            replay = replay.packet_log(file);
+        }
+        if let Some(until) = self.until {
+            replay = replay.until(until);
+        }
         if let Some(seed) = self.seed {
             replay = replay.seed(seed);
         }
@@ -98,41 +108,8 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
             "fastpath: {count} packets are older than their predecessor in the capture; they entered late"
         );
     }
-    print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };
     others.iter().for_each(|other| eprintln!("fastpath: {other}"));
     bail!("{first}")
-}
-
-fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
-    let ReplaySummary { frames, jitter, traffic, seed, .. } = summary;
-    let FrameAccounting { delivered, dropped, held, .. } = frames;
-    let mut out = io::stdout().lock();
-    if as_json {
-        let conservation =
-            json!({ "in": frames.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
-        let mut all = json!({ "conservation": conservation, "seed": seed });
-        if !jitter.is_empty() {
-            all["jitter"] = json!(jitter);
-        }
-        if !traffic.is_empty() {
-            all["traffic"] = json!(traffic);
-        }
-        return writeln!(out, "{all}");
-    }
-    writeln!(out, "in         {:>12}", frames.total_in())?;
-    writeln!(out, "delivered  {delivered:>12}")?;
-    writeln!(out, "dropped    {:>12}", frames.total_dropped())?;
-    for (reason, count) in dropped {
-        writeln!(out, "  {reason:<13}{count:>8}")?;
-    }
-    writeln!(out, "held       {held:>12}")?;
-    writeln!(out, "seed       {seed:>12}")?;
-    for RealisedDelays { from, to, delays, .. } in jitter {
-        writeln!(out, "delay      {from} → {to}: {delays}")?;
-    }
-    for flow in traffic {
-        writeln!(out, "traffic    {flow}")?;
-    }
-    Ok(())
 }

@@ -7,17 +7,17 @@ use std::path::PathBuf;
 
 /// Make a report (HTML, Markdown, SVG or PNG) from records.
 ///
-/// The input is records, directories of `lab run --record`, or the --json output of `model` and
-/// `evaluate`. Several runs are drawn over one another. An HTML report is one file that loads
-/// nothing else.
+/// The input is records of measurements, directories of runs (`lab run --record`, or `runs/0000` of
+/// an experiment), or the --json output of `model` and `evaluate`. Several runs are drawn in the
+/// same charts. An HTML report is one file that loads no other.
 #[derive(Args)]
 pub(crate) struct ReportCommand {
-    /// Records as `fastpath measure` or `lab run --record` writes them, or the --json of
-    /// `fastpath model fit|predict|cores|index|budget` and of `fastpath evaluate
+    /// Records of `fastpath measure` or `fastpath lab run --record`, or the --json output of
+    /// `fastpath model fit|predict|cores|index|budget` or `fastpath evaluate
     /// models|simulator|prediction`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
-    /// The file to write; its name ends in .html, .md, .svg or .png.
+    /// The file to write. Its name ends in .html, .md, .svg or .png.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

@@ -20,57 +20,58 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Run a program, or a shell, behind an emulated link.
 ///
 /// The program sees one interface, eth0. All its traffic passes the link: "up" is away from the
-/// program, "down" is towards it. The program reaches every address of the machine (or of the
-/// enclosing shell); the nearest one is in FASTPATH_SHELL_OUTSIDE. It reaches further networks if
-/// the machine forwards packets. Shells can be nested: their links are in series.
+/// program, "down" is towards it. The program reaches every address of the machine, or of the shell
+/// around it. The address next to the link is in FASTPATH_SHELL_OUTSIDE. The program reaches other
+/// networks if the machine forwards packets. Shells can be nested: their links are then in series.
 #[derive(Args)]
 #[command(after_help = "\
 To reach the internet, let the machine forward and masquerade:
   sysctl -w net.ipv4.ip_forward=1
   iptables -t nat -A POSTROUTING -s 100.64.0.0/10 -j MASQUERADE")]
 pub(crate) struct ShellArgs {
-    /// Use the values of a kind of access: lte, starlink, … (see `fastpath presets`). Options given
-    /// here override them.
+    /// Use the values of a kind of access, such as lte or starlink (see `fastpath presets`). Other
+    /// options override them.
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// One-way delay of each direction: 20ms.
+    /// One-way delay of each direction, such as 20ms.
     #[arg(long)]
     delay: Option<String>,
-    /// Loss of each direction: 1%, or a table as in a spec.
+    /// Loss of each direction, such as 1%, or a table as in a spec file.
     #[arg(long)]
     loss: Option<String>,
-    /// Rate of each direction: 10Mbit.
+    /// Rate of each direction, such as 10Mbit.
     #[arg(long)]
     rate: Option<String>,
-    /// Queue of each direction: 50p, 64KiB, 20ms, or a table as in a spec. With a trace, packets
-    /// and bytes are counted as mm-link counts them: without the packet in transmission.
+    /// Queue of each direction: 50p, 64KiB, 20ms, or a table as in a spec file. With a trace, the
+    /// packet in transmission is not counted, as in mm-link.
     #[arg(long)]
     queue: Option<String>,
-    /// Bytes on the wire in addition to the frame: a number, or ethernet.
-    #[arg(long)]
+    /// Bytes on the wire beyond those of the frame: a number, or ethernet.
+    #[arg(long, value_name = "BYTES")]
     overhead: Option<String>,
-    /// Set a value of the up direction only. May be repeated.
+    /// Set a value of the up direction. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     up: Vec<String>,
-    /// Set a value of the down direction only. May be repeated.
+    /// Set a value of the down direction. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     down: Vec<String>,
-    /// Use a Mahimahi trace instead of a rate in the up direction.
+    /// Use a Mahimahi trace in the up direction, instead of a rate.
     #[arg(long, value_name = "FILE")]
     trace_up: Option<PathBuf>,
-    /// Use a Mahimahi trace instead of a rate in the down direction.
+    /// Use a Mahimahi trace in the down direction, instead of a rate.
     #[arg(long, value_name = "FILE")]
     trace_down: Option<PathBuf>,
-    /// The seed of every random choice.
+    /// Seed of every random choice.
     #[arg(long, default_value_t = fastpath::DEFAULT_SEED)]
     seed: u64,
-    /// Write a per-packet log (pcapng; times and drop reasons as packet comments).
-    #[arg(long, value_name = "FILE.pcapng")]
-    ledger: Option<PathBuf>,
-    /// Also serve the HTTP control API on this address: 127.0.0.1:8080, or unix:PATH.
+    /// Write the fate of every packet on every link to this file: times and drop reasons as packet
+    /// comments.
+    #[arg(long, alias = "ledger", value_name = "FILE.pcapng")]
+    packet_log: Option<PathBuf>,
+    /// Serve the HTTP control API on this address too: 127.0.0.1:8080, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
-    /// The program and its arguments; by default $SHELL.
+    /// The program and its arguments. By default $SHELL.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -96,7 +97,7 @@ impl ShellArgs {
         let (topology, warnings) = self.link().topology(block)?;
         warnings.iter().for_each(|warning| eprintln!("fastpath: {}", warning.what));
         let mut options = fastpath::engine_options(self.seed, Notice::to_stderr());
-        options.packet_log.clone_from(&self.ledger);
+        options.packet_log.clone_from(&self.packet_log);
         options.http.clone_from(&self.http);
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGHUP] {

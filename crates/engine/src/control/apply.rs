@@ -28,7 +28,7 @@ pub struct Apply {
     pub dry_run: bool,
 }
 
-/// What has changed, or would.
+/// The changes that were made, or that a dry run would make.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Applied {
     /// Each node, link or setting that differs: additions and changes in the order of the

@@ -10,9 +10,9 @@
 //! number of samples that it has missed. No worker and no other reader waits for it.
 
 use super::history::History;
-use super::routes::Engine;
 use super::streaming::{StreamBody, Streams};
 use crate::report::{LinkReport, PipeReport, Report};
+use crate::worker_group::WorkerGroup;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
@@ -70,18 +70,18 @@ impl Feed {
     }
 
     /// Starts to take samples, unless that is under way. It ends with the last reader.
-    fn start(&self, engine: &Engine) {
+    fn start(&self, workers: WorkerGroup) {
         if self.0.is_sampled.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (shared, engine) = (Arc::clone(&self.0), engine.clone());
+        let shared = Arc::clone(&self.0);
         tokio::spawn(async move {
             let mut last: Option<Arc<Sample>> = None;
             let mut ticks = tokio::time::interval(PERIOD);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             while shared.samples.receiver_count() > 0 {
                 ticks.tick().await;
-                let Some(report) = engine.current() else { break };
+                let Some(report) = workers.report() else { break };
                 let changes = shared.history.lock().unwrap_or_else(PoisonError::into_inner).len();
                 let event = match &last {
                     Some(last) if has_links_of(&last.report, &report) => sample(last, &report, changes),
@@ -98,9 +98,13 @@ impl Feed {
 }
 
 /// Answers `GET /events`.
-pub(super) async fn events(State(engine): State<Engine>, Extension(streams): Extension<Streams>) -> Response {
-    let mut samples = engine.feed.0.samples.subscribe();
-    engine.feed.start(&engine);
+pub(super) async fn events(
+    State(feed): State<Feed>,
+    State(workers): State<WorkerGroup>,
+    Extension(streams): Extension<Streams>,
+) -> Response {
+    let mut samples = feed.0.samples.subscribe();
+    feed.start(workers);
     let (sender, body) = StreamBody::new(streams, 1);
     tokio::spawn(async move {
         // Events that this reader has missed since `state` was sent last; at first it has none.
@@ -130,14 +134,17 @@ pub(super) async fn events(State(engine): State<Engine>, Extension(streams): Ext
 }
 
 /// Answers `GET /changes`: the changes of this run as JSON.
-pub(super) async fn changes(State(engine): State<Engine>) -> Json<Value> {
-    Json(engine.history.lock().unwrap_or_else(PoisonError::into_inner).to_json())
+pub(super) async fn changes(State(history): State<Arc<Mutex<History>>>) -> Json<Value> {
+    Json(history.lock().unwrap_or_else(PoisonError::into_inner).to_json())
 }
 
 /// Answers `GET /changes.toml`: the changes of this run as events of a spec.
-pub(super) async fn changes_as_events(State(engine): State<Engine>) -> Response {
-    let current = engine.workers.current();
-    let text = engine.history.lock().unwrap_or_else(PoisonError::into_inner).to_toml(current.topology());
+pub(super) async fn changes_as_events(
+    State(history): State<Arc<Mutex<History>>>,
+    State(workers): State<WorkerGroup>,
+) -> Response {
+    let current = workers.current();
+    let text = history.lock().unwrap_or_else(PoisonError::into_inner).to_toml(current.topology());
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
 }
 

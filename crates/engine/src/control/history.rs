@@ -134,7 +134,7 @@ mod tests {
         history.add(at, change(None, json!({ "delay": "25ms", "rate": "5Mbit" })));
         history
             .add(at, change(Some("b"), json!({ "queue": { "kind": "codel", "ecn": true }, "loss": 0.01 })));
-        // What another description has removed is no event.
+        // A removal by another description is not an event.
         history.add(at, Made::Applied(1));
         let gone = Setting {
             link: Some("gone".to_owned()),

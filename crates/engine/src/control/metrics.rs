@@ -9,6 +9,30 @@ use std::fmt::Write;
 /// The value of a metric for a direction of a link.
 type PipeValue = fn(&PipeReport) -> f64;
 
+/// The families with one sample for each direction of a link: name, kind, help, value.
+const PIPE_FAMILIES: [(&str, &str, &str, PipeValue); 8] = [
+    ("link_in_frames_total", "counter", "Frames that arrived at a direction of a link.", |pipe| {
+        pipe.frames_in as f64
+    }),
+    ("link_in_bytes_total", "counter", "Bytes that arrived at a direction of a link.", |pipe| {
+        pipe.bytes_in as f64
+    }),
+    ("link_out_frames_total", "counter", "Frames that left a direction of a link.", |pipe| {
+        pipe.frames_out as f64
+    }),
+    ("link_out_bytes_total", "counter", "Bytes that left a direction of a link.", |pipe| {
+        pipe.bytes_out as f64
+    }),
+    ("link_marked_frames_total", "counter", "Frames marked with ECN CE.", |pipe| pipe.marked as f64),
+    ("link_duplicated_frames_total", "counter", "Frames that were duplicated.", |pipe| {
+        pipe.duplicated as f64
+    }),
+    ("link_corrupted_frames_total", "counter", "Frames that left with flipped bits.", |pipe| {
+        pipe.corrupted as f64
+    }),
+    ("link_held_frames", "gauge", "Frames in the queue and in flight.", |pipe| pipe.held as f64),
+];
+
 pub(super) fn metrics(report: &Report) -> String {
     let mut text = String::new();
     family(
@@ -18,29 +42,7 @@ pub(super) fn metrics(report: &Report) -> String {
         "Seconds since the engine started.",
         [(String::new(), report.uptime_s)],
     );
-    let counters: [(&str, &str, &str, PipeValue); 8] = [
-        ("link_in_frames_total", "counter", "Frames that arrived at a direction of a link.", |pipe| {
-            pipe.frames_in as f64
-        }),
-        ("link_in_bytes_total", "counter", "Bytes that arrived at a direction of a link.", |pipe| {
-            pipe.bytes_in as f64
-        }),
-        ("link_out_frames_total", "counter", "Frames that left a direction of a link.", |pipe| {
-            pipe.frames_out as f64
-        }),
-        ("link_out_bytes_total", "counter", "Bytes that left a direction of a link.", |pipe| {
-            pipe.bytes_out as f64
-        }),
-        ("link_marked_frames_total", "counter", "Frames marked with ECN CE.", |pipe| pipe.marked as f64),
-        ("link_duplicated_frames_total", "counter", "Frames that were duplicated.", |pipe| {
-            pipe.duplicated as f64
-        }),
-        ("link_corrupted_frames_total", "counter", "Frames that left with flipped bits.", |pipe| {
-            pipe.corrupted as f64
-        }),
-        ("link_held_frames", "gauge", "Frames in the queue and in flight.", |pipe| pipe.held as f64),
-    ];
-    for (name, kind, help, value) in counters {
+    for (name, kind, help, value) in PIPE_FAMILIES {
         let samples = pipes(report).map(|(link, pipe)| (direction(link, pipe), value(pipe)));
         family(&mut text, name, kind, help, samples);
     }
@@ -64,19 +66,8 @@ pub(super) fn metrics(report: &Report) -> String {
     lateness(&mut text, report);
     packet_log(&mut text, report);
     workers(&mut text, report);
-    let ports = || {
-        report
-            .ports
-            .iter()
-            .map(|port| (format!("host=\"{}\",port=\"{}\"", escape(&port.host), escape(&port.name)), port))
-    };
-    let received = ports().map(|(labels, port)| (labels, port.counters.rx_frames as f64));
-    family(&mut text, "port_received_frames_total", "counter", "Frames received by a port.", received);
-    let sent = ports().map(|(labels, port)| (labels, port.counters.tx_frames as f64));
-    family(&mut text, "port_sent_frames_total", "counter", "Frames sent by a port.", sent);
-    let up = ports().map(|(labels, port)| (labels, f64::from(u8::from(port.failure.is_none()))));
-    family(&mut text, "port_up", "gauge", "1 while the port works, 0 after it failed.", up);
-    let accounting = &report.conservation;
+    ports(&mut text, report);
+    let accounting = &report.accounting;
     let all = [
         ("in", accounting.total_in),
         ("delivered", accounting.delivered),
@@ -86,6 +77,21 @@ pub(super) fn metrics(report: &Report) -> String {
     let all = all.map(|(place, count)| (format!("place=\"{place}\""), count as f64));
     family(&mut text, "frames", "gauge", "Frame accounting: in = delivered + dropped + held.", all);
     text
+}
+
+fn ports(text: &mut String, report: &Report) {
+    let all = || {
+        report
+            .ports
+            .iter()
+            .map(|port| (format!("host=\"{}\",port=\"{}\"", escape(&port.host), escape(&port.name)), port))
+    };
+    let received = all().map(|(labels, port)| (labels, port.counters.rx_frames as f64));
+    family(text, "port_received_frames_total", "counter", "Frames received by a port.", received);
+    let sent = all().map(|(labels, port)| (labels, port.counters.tx_frames as f64));
+    family(text, "port_sent_frames_total", "counter", "Frames sent by a port.", sent);
+    let up = all().map(|(labels, port)| (labels, f64::from(u8::from(port.failure.is_none()))));
+    family(text, "port_up", "gauge", "1 while the port works, 0 after it failed.", up);
 }
 
 fn packet_log(text: &mut String, report: &Report) {

@@ -21,11 +21,13 @@
 mod address;
 mod apply;
 mod capture;
+mod capture_client;
 mod change;
 mod client;
 mod events;
 mod history;
 mod metrics;
+mod refused;
 mod routes;
 mod samples;
 mod server;
@@ -35,7 +37,10 @@ mod web;
 
 pub use address::{BadAddress, HttpAddress};
 pub use apply::{Applied, AppliedChange, Apply, ApplyQueue, ApplyRequest, ApplyRequests, apply_requests};
-pub use client::{CallError, call};
+pub use capture_client::CaptureStream;
+pub use change::ChangeError;
+pub(crate) use change::make as make_changes;
+pub use client::{CallError, call, percent_encoded};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
 pub(crate) use server::Server;
@@ -132,16 +137,17 @@ pub struct Failure {
 
 /// The answer of an engine.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Response {
-    /// To [`Request::Report`].
+    /// The answer to [`Request::Report`].
     Report(Box<Report>),
-    /// To [`Request::Groups`].
+    /// The answer to [`Request::Groups`].
     Groups(Vec<GroupReport>),
-    /// To [`Request::Topology`]: a description in the canonical form.
+    /// The answer to [`Request::Topology`]: a description in the canonical form.
     Topology(Value),
-    /// To [`Request::Apply`].
+    /// The answer to [`Request::Apply`].
     Applied(Applied),
-    /// To all other requests.
+    /// The answer to all other requests.
     Done(Done),
     /// The request failed and changed nothing, for this reason.
     Error(String),

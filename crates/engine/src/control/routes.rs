@@ -1,19 +1,20 @@
 //! The routes of the control interface. The OpenAPI document is made from the same declarations.
 
-use super::capture;
+use super::capture::{self, OpenCaptures};
+use super::change::ChangeError;
 use super::events::{self, Feed};
 use super::history::{History, Made};
+use super::refused::{Refused, ended};
 use super::web;
 use super::{
     APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics,
     samples,
 };
-use crate::command::Refusal;
 use crate::report::{LinkReport, Report};
 use crate::worker_group::WorkerGroup;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, FromRef, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
@@ -24,7 +25,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The state shared by the handlers.
+/// The state shared by the handlers. Those in other files take the parts that they use.
 #[derive(Clone)]
 pub(super) struct Engine {
     pub(super) workers: WorkerGroup,
@@ -33,7 +34,7 @@ pub(super) struct Engine {
     pub(super) picture: Option<fn(&Topology) -> serde_json::Value>,
     pub(super) feed: Feed,
     pub(super) history: Arc<Mutex<History>>,
-    pub(super) captures: capture::OpenCaptures,
+    pub(super) captures: OpenCaptures,
 }
 
 impl Engine {
@@ -44,7 +45,7 @@ impl Engine {
     ) -> Engine {
         let history = Arc::default();
         let feed = Feed::new(Arc::clone(&history));
-        Engine { workers, apply, picture, feed, history, captures: capture::OpenCaptures::default() }
+        Engine { workers, apply, picture, feed, history, captures: OpenCaptures::default() }
     }
 
     /// Lists a change that was made.
@@ -54,21 +55,36 @@ impl Engine {
     }
 }
 
+impl FromRef<Engine> for WorkerGroup {
+    fn from_ref(engine: &Engine) -> WorkerGroup {
+        engine.workers.clone()
+    }
+}
+
+impl FromRef<Engine> for Feed {
+    fn from_ref(engine: &Engine) -> Feed {
+        engine.feed.clone()
+    }
+}
+
+impl FromRef<Engine> for Arc<Mutex<History>> {
+    fn from_ref(engine: &Engine) -> Arc<Mutex<History>> {
+        Arc::clone(&engine.history)
+    }
+}
+
+impl FromRef<Engine> for OpenCaptures {
+    fn from_ref(engine: &Engine) -> OpenCaptures {
+        engine.captures.clone()
+    }
+}
+
 #[derive(OpenApi)]
 #[openapi(info(
     title = "fastpath control",
     description = "Inspect a running network and change its links. Quantities are texts with units, as in a spec."
 ))]
 struct Document;
-
-/// A request that fails.
-pub(super) struct Refused(pub(super) StatusCode, pub(super) String);
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, Json(Failure { error: self.1 })).into_response()
-    }
-}
 
 type Answer<T> = Result<Json<T>, Refused>;
 
@@ -200,24 +216,16 @@ async fn set(
     let changes: Changes = serde_json::from_slice(&body)
         .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
     let current = engine.workers.current();
-    let topology = current.topology();
-    let (at, found) = change::read(topology, &changes).map_err(wrong)?;
-    if !topology.tracks.is_empty() {
-        let snapshot = current.snapshot().ok_or_else(ended)?;
-        let at = at.unwrap_or(snapshot.at);
-        change::check(topology, &snapshot, at, &found).map_err(|why| Refused(StatusCode::CONFLICT, why))?;
-    }
-    match current.change(at, found).ok_or_else(ended)? {
-        Ok(at) => {
-            engine.record(at, changes.changes.into_iter().map(Made::Set));
-            Ok(done(at))
-        }
-        Err(Refusal::Past { now }) => {
-            let what = format!("at: that time has passed: the engine has run for {:.3}s", now.as_secs_f64());
-            Err(Refused(StatusCode::CONFLICT, what))
-        }
-        Err(Refusal::Full(full)) => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, full.to_string())),
-    }
+    let (at, found) = change::read(current.topology(), &changes).map_err(wrong)?;
+    let at = change::make(&current, at, found).map_err(|error| {
+        let status = match error {
+            ChangeError::Traced(_) | ChangeError::Past { .. } => StatusCode::CONFLICT,
+            ChangeError::Ended | ChangeError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Refused(status, error.to_string())
+    })?;
+    engine.record(at, changes.changes.into_iter().map(Made::Set));
+    Ok(done(at))
 }
 
 /// The places of nodes on a map. The layout of a large network takes a while, so another thread
@@ -287,12 +295,8 @@ async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
 }
 
 impl Engine {
-    pub(super) fn current(&self) -> Option<Report> {
-        self.workers.report()
-    }
-
     fn report(&self) -> Result<Report, Refused> {
-        self.current().ok_or_else(ended)
+        self.workers.report().ok_or_else(ended)
     }
 }
 
@@ -309,8 +313,4 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
 
 fn done(at: fastpath_units::Time) -> Json<Done> {
     Json(Done { at_s: at.as_secs_f64() })
-}
-
-pub(super) fn ended() -> Refused {
-    Refused(StatusCode::SERVICE_UNAVAILABLE, "the engine has ended".to_owned())
 }

@@ -3,7 +3,8 @@
 
 use super::address::HttpAddress;
 use super::apply::ApplyQueue;
-use super::history::History;
+use super::change;
+use super::history::{History, Made};
 use super::routes::{self, Engine};
 use super::streaming::Streams;
 use super::web::{self, Dashboard};
@@ -12,6 +13,9 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
+use fastpath_net::LinkChange;
+use fastpath_spec::Topology;
+use fastpath_units::Time;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -92,6 +96,15 @@ struct SocketFile {
     owner: u32,
 }
 
+/// The sockets of the server: in the file system with their owners, and TCP with their tokens.
+type Listeners = (Vec<(std::os::unix::net::UnixListener, u32)>, Vec<(std::net::TcpListener, Option<String>)>);
+
+/// Makes an error that of an address.
+fn at(address: &HttpAddress) -> impl FnOnce(io::Error) -> (HttpAddress, io::Error) {
+    let address = address.clone();
+    move |error| (address, error)
+}
+
 impl Server {
     /// Listens on all of `addresses`, and on that of `dashboard`.
     pub(crate) fn start(
@@ -100,10 +113,6 @@ impl Server {
         workers: WorkerGroup,
         apply: Option<ApplyQueue>,
     ) -> Result<Server, (HttpAddress, io::Error)> {
-        let at = |address: &HttpAddress| {
-            let address = address.clone();
-            move |error| (address, error)
-        };
         let (stop, stopped) = oneshot::channel();
         let mut server = Server {
             files: Vec::new(),
@@ -113,34 +122,9 @@ impl Server {
             tcp: None,
             dashboard: None,
         };
-        let (mut unix, mut tcp) = (Vec::new(), Vec::new());
-        // One token for all addresses.
-        let mut shared_token = None;
-        let own = dashboard.map(|dashboard| &dashboard.address);
-        let with_page = own.into_iter().map(|address| (address, true));
-        let all: Vec<_> = addresses.iter().map(|address| (address, false)).chain(with_page).collect();
-        for &(address, is_dashboard) in &all {
-            match address {
-                HttpAddress::Unix(path) => {
-                    let (listener, file) = listen(path).map_err(at(address))?;
-                    unix.push((listener, file.owner));
-                    server.files.push(file);
-                }
-                HttpAddress::Tcp(wanted) | HttpAddress::Open(wanted) => {
-                    let listener = std::net::TcpListener::bind(wanted).map_err(at(address))?;
-                    listener.set_nonblocking(true).map_err(at(address))?;
-                    let own = listener.local_addr().map_err(at(address))?;
-                    let is_open = matches!(address, HttpAddress::Open(_));
-                    if !is_open && shared_token.is_none() {
-                        shared_token = Some(token().map_err(at(address))?);
-                    }
-                    let token = shared_token.clone().filter(|_| !is_open);
-                    tcp.push((listener, token.clone()));
-                    let endpoint = Some(HttpEndpoint { address: own, token });
-                    *if is_dashboard { &mut server.dashboard } else { &mut server.tcp } = endpoint;
-                }
-            }
-        }
+        let own = dashboard.map(|dashboard| (&dashboard.address, true));
+        let all: Vec<_> = addresses.iter().map(|address| (address, false)).chain(own).collect();
+        let (unix, tcp) = server.open(&all)?;
         let Some(&(first, _)) = all.first() else { return Ok(server) };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
@@ -159,12 +143,54 @@ impl Server {
         server.thread = Some(thread.map_err(at(first))?);
         Ok(server)
     }
+
+    /// Opens the sockets of all addresses; true stands for that of the dashboard.
+    fn open(&mut self, all: &[(&HttpAddress, bool)]) -> Result<Listeners, (HttpAddress, io::Error)> {
+        let (mut unix, mut tcp) = (Vec::new(), Vec::new());
+        // One token for all addresses.
+        let mut shared_token = None;
+        for &(address, is_dashboard) in all {
+            match address {
+                HttpAddress::Unix(path) => {
+                    let (listener, file) = listen(path).map_err(at(address))?;
+                    unix.push((listener, file.owner));
+                    self.files.push(file);
+                }
+                HttpAddress::Tcp(wanted) | HttpAddress::Open(wanted) => {
+                    let listener = std::net::TcpListener::bind(wanted).map_err(at(address))?;
+                    listener.set_nonblocking(true).map_err(at(address))?;
+                    let own = listener.local_addr().map_err(at(address))?;
+                    let is_open = matches!(address, HttpAddress::Open(_));
+                    if !is_open && shared_token.is_none() {
+                        shared_token = Some(token().map_err(at(address))?);
+                    }
+                    let token = shared_token.clone().filter(|_| !is_open);
+                    tcp.push((listener, token.clone()));
+                    let endpoint = Some(HttpEndpoint { address: own, token });
+                    *if is_dashboard { &mut self.dashboard } else { &mut self.tcp } = endpoint;
+                }
+            }
+        }
+        Ok((unix, tcp))
+    }
 }
 
 impl Server {
     /// Returns the changes made up to now, as `GET /changes` has them.
     pub(crate) fn changes(&self) -> serde_json::Value {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).to_json()
+    }
+
+    /// Lists changes of links that this process has made itself.
+    pub(crate) fn record(&self, topology: &Topology, at: Time, changes: &[LinkChange]) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.iter().for_each(|changed| history.add(at, Made::Set(change::setting(topology, changed))));
+    }
+
+    /// Lists the start of the traces of a group by this process itself.
+    pub(crate) fn record_start(&self, at: Time, group: &str) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.add(at, Made::Started(group.to_owned()));
     }
 }
 

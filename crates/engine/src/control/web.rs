@@ -11,7 +11,7 @@ use axum::routing::get;
 use fastpath_spec::Topology;
 use serde_json::Value;
 
-/// How to show the dashboard.
+/// The settings of the dashboard.
 #[derive(Clone, Debug)]
 pub struct Dashboard {
     /// The address on which to serve it, with the whole control interface.

@@ -1,11 +1,10 @@
 //! The control side of a running switch: requests, counters, packet-ins, packet-outs and expiry.
 
 use super::accounting::{Counts, SwitchAccounting};
-use super::node::NodeExecutor;
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use crate::clock::Clock;
 use crate::priority::with_low_priority;
-use fastpath_switch::execute::{CreditPlace, Executor, Forwarder, Outbox, OutboxEntry};
+use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry};
 use fastpath_switch::interp;
 use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::port::{self, LinkState};
@@ -30,7 +29,7 @@ const RELEASED_AFTER: usize = 10_000;
 /// Flows that may expire while the worker waits.
 const EXPIRED_AT_ONCE: usize = 128;
 
-/// How long no change may have come before a job starts that is not pressing.
+/// Time without changes after which a job starts that is not urgent.
 const QUIET: Duration = Duration::from_millis(10);
 
 /// A handle of a running switch. Clones are handles of the same switch.
@@ -154,7 +153,7 @@ impl Control {
         self.credit();
         let mut core = self.lock();
         // Groups, meters and ports, for which the time is short.
-        self.credit_part(&mut core, CreditPlace::default());
+        self.credit_part(&mut core, CreditPosition::default());
         self.change_locked(&mut core, change)
     }
 
@@ -188,15 +187,15 @@ impl Control {
 
     /// Brings the counters of the switch up to date, in parts: packets pass in between.
     pub fn credit(&self) {
-        let mut place = Some(CreditPlace::default());
-        while let Some(from) = place {
-            place = self.credit_part(&mut self.lock(), from);
+        let mut position = Some(CreditPosition::default());
+        while let Some(from) = position {
+            position = self.credit_part(&mut self.lock(), from);
         }
     }
 
     /// Brings part of the counters of the switch up to date. Returns where to continue.
-    fn credit_part(&self, core: &mut Core, from: CreditPlace) -> Option<CreditPlace> {
-        let is_first = from == CreditPlace::default();
+    fn credit_part(&self, core: &mut Core, from: CreditPosition) -> Option<CreditPosition> {
+        let is_first = from == CreditPosition::default();
         // The counters of ports are in the first part. What a port had refused before is already
         // counted as sent.
         let refused = if is_first { std::mem::take(&mut self.exchange().refused) } else { BTreeMap::new() };
@@ -270,7 +269,7 @@ impl Control {
         let core = &mut *core;
         let outcomes = if actions.iter().any(enters_tables) {
             // It passes the meters of the switch, of which the executor may have copies.
-            self.credit_part(core, CreditPlace::default());
+            self.credit_part(core, CreditPosition::default());
             let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
             core.executor.update(&mut core.switch);
             outcomes?
@@ -413,11 +412,6 @@ impl Control {
         let is_due =
             self.shared.is_due.load(Ordering::Relaxed) && self.shared.is_due.swap(false, Ordering::AcqRel);
         is_due.then(|| std::mem::take(&mut self.exchange().injected))
-    }
-
-    /// Returns the executor of a node of a network that this switch is.
-    pub fn node_executor(&self) -> NodeExecutor {
-        NodeExecutor::new(self.clone(), self.forwarder())
     }
 
     /// Takes the lock for a controlling thread. A worker that waits for it goes first: the lock

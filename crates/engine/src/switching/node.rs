@@ -20,9 +20,10 @@ pub struct NodeExecutor {
     forwarder: Option<Box<dyn Forwarder>>,
 }
 
-impl NodeExecutor {
-    pub(super) fn new(control: Control, forwarder: Option<Box<dyn Forwarder>>) -> NodeExecutor {
-        NodeExecutor { control, forwarder }
+impl Control {
+    /// Returns the executor of a node of a network that this switch is.
+    pub fn node_executor(&self) -> NodeExecutor {
+        NodeExecutor { control: self.clone(), forwarder: self.forwarder() }
     }
 }
 

@@ -5,6 +5,7 @@
 //! so that no tool's buffers take part. Arrivals are divided into intervals, and the median of
 //! their rates is the result: a host stall affects only some intervals.
 
+use fastpath_units::stats::{quantile, sorted};
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Shaper, ShaperKind, Testbed};
@@ -14,7 +15,6 @@ use fastpath_engine::priority::with_high_priority;
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_model::dist::normal_quantile;
 use fastpath_model::publications::linkem::TABLE_5_1;
-use fastpath_model::stats::quantile_of;
 use fastpath_net::{EdgeId, Network};
 use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_spec::{NodeKind, Topology};
@@ -115,7 +115,7 @@ struct Observed {
 fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let slow: Vec<f64> = TABLE_5_1.iter().map(|row| row.0).filter(|&kbit| context.wants(&id(kbit))).collect();
     let fast = FASTER_KBIT.iter().copied().filter(|&kbit| context.wants(&id(kbit)));
-    // The slow links are measured together: their sum is no load.
+    // The slow links are measured together: their sum does not load a core.
     let groups = [slow].into_iter().chain(fast.map(|kbit| vec![kbit])).filter(|group| !group.is_empty());
     let mut results = Vec::new();
     for group in groups {
@@ -206,8 +206,7 @@ impl Observed {
             let span = steady[start + frames].saturating_sub(steady[start]).as_secs_f64();
             frames as f64 * f64::from(FRAME * 8) / span / 1000.0
         };
-        let mut rates: Vec<f64> = (0..gaps / frames).map(|i| rate(i * frames)).collect();
-        rates.sort_by(f64::total_cmp);
+        let rates = sorted((0..gaps / frames).map(|i| rate(i * frames)));
         let (kbit, interval) = median_with_interval(&rates);
         Observed { kbit, interval, frames: gaps as u64 + 1 }
     }
@@ -219,7 +218,7 @@ fn median_with_interval(sorted: &[f64]) -> (f64, Option<[f64; 2]>) {
     let n = sorted.len();
     let reach = (normal_quantile(0.975) / 2.0 * (n as f64).sqrt()).ceil() as usize;
     let interval = (n / 2).checked_sub(reach).map(|low| [sorted[low], sorted[n - 1 - low]]);
-    (quantile_of(sorted, 0.5), interval)
+    (quantile(sorted, 0.5), interval)
 }
 
 /// Counts the frames that do not leave a saturated link at their exact time, to the picosecond: the

@@ -12,6 +12,7 @@
 //! counts. Our engine uses AF_XDP ports (`port = "xdp:eth1"`), or packet sockets where AF_XDP is
 //! not available. The value with packet sockets is reported too.
 
+use fastpath_units::stats::median;
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::testpmd;
@@ -242,7 +243,7 @@ impl Throughput {
     }
 }
 
-/// What lies between the hosts, and the throughput in each round.
+/// A path between the hosts, and its throughput in each round.
 struct MeasuredPath {
     between: Between,
     /// The hosts, kept between rounds unless our engine polls between them.
@@ -335,9 +336,8 @@ impl MeasuredPath {
     fn ratio_to(&self, other: &MeasuredPath) -> Option<f64> {
         let rounds = self.rounds.iter().zip(&other.rounds);
         let rounds = rounds.filter_map(|(own, its)| Some((own.as_ref()?, its.as_ref()?)));
-        let mut ratios: Vec<f64> = rounds.map(|(own, its)| own.received / its.received).collect();
-        ratios.sort_by(f64::total_cmp);
-        ratios.get(ratios.len() / 2).copied()
+        let ratios: Vec<f64> = rounds.map(|(own, its)| own.received / its.received).collect();
+        (!ratios.is_empty()).then(|| median(ratios))
     }
 
     /// Returns the round with the median throughput.

@@ -4,6 +4,7 @@
 //! during which the thread did not run. Two rates are measured: one that leaves the engine mostly
 //! idle, and one that should load it to 70 %.
 
+use fastpath_units::stats::{median, quantile, sorted};
 use super::{Figure, Measurement, Needs};
 use crate::paced_links::{Links, OfferedPace};
 use crate::{MeasurementError, RunContext};
@@ -75,16 +76,10 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
     let calm = Rounds::at(PER_SECOND, context)?;
     let mut results = calm.results(PREFIXES[0]);
     if QUANTILES.iter().any(|(name, _)| context.wants(&format!("{}{name}", PREFIXES[1]))) {
-        let per_second = (PER_SECOND * LOAD / median(&calm.ours, &|round| round.load)).min(PER_SECOND_MAX);
+        let per_second = (PER_SECOND * LOAD / median(calm.ours.iter().map(|round| round.load))).min(PER_SECOND_MAX);
         results.extend(Rounds::at(per_second, context)?.results(PREFIXES[1]));
     }
     Ok(results)
-}
-
-fn median(rounds: &[Round], of: &dyn Fn(&Round) -> f64) -> f64 {
-    let mut values: Vec<f64> = rounds.iter().map(of).collect();
-    values.sort_by(f64::total_cmp);
-    fastpath_audit::judge::quantile(&values, 0.5).unwrap_or(f64::NAN)
 }
 
 /// The rounds at one rate.
@@ -114,7 +109,7 @@ impl Rounds {
         let n = ours.iter().map(|round| round.released).sum();
         let result = |(i, (name, _)): (usize, &(&str, f64))| {
             let [us, reference] =
-                [ours, control].map(|rounds| median(rounds, &|round| round.quantiles_us[i]));
+                [ours, control].map(|rounds| median(rounds.iter().map(|round| round.quantiles_us[i])));
             let criterion = match i {
                 0 => {
                     let of = "the control and 1 µs";
@@ -125,7 +120,7 @@ impl Rounds {
             EvaluatedFigure::new(format!("{prefix}{name}"), "µs", us, n, criterion)
                 .control(reference)
                 .detail("frames_per_second", *per_second)
-                .detail("load", median(ours, &|round| round.load))
+                .detail("load", median(ours.iter().map(|round| round.load)))
                 .detail("rounds", ours.len() as f64)
                 .detail("max_us", ours.iter().map(|round| round.max_us).fold(0.0, f64::max))
                 .detail("control_max_us", control.iter().map(|round| round.max_us).fold(0.0, f64::max))
@@ -184,8 +179,8 @@ fn spin(pace: OfferedPace) -> Round {
             deadline = deadline.saturating_add(gap);
         }
     }
-    late_us.sort_by(f64::total_cmp);
-    let at = |p| fastpath_audit::judge::quantile(&late_us, p).unwrap_or(f64::NAN);
+    let late_us = sorted(late_us);
+    let at = |p| quantile(&late_us, p);
     let quantiles_us = QUANTILES.map(|(_, p)| at(p));
     Round { quantiles_us, max_us: at(1.0), released: late_us.len() as u64, load: 1.0, ..round }
 }

@@ -19,7 +19,7 @@ use std::time;
 
 const PAYLOAD: usize = 1472;
 const FRAME: usize = 1514;
-/// As in the publication.
+/// Number of frames, as in the publication.
 const FRAMES: u64 = 120_000;
 const PER_SECOND: u64 = 8000;
 /// The longest time that the last frames may take.
@@ -103,7 +103,7 @@ fn count(
         patience: PATIENCE,
     };
     let result = with_high_priority(|| flood::run(from, to, address, stream, &context.stop))?;
-    // Frames that overran the engine's port are no loss of the link, but they are reported.
+    // Frames that overran the engine's port are not losses of the link, but they are reported.
     let overrun: u64 =
         testbed.report().map_or(0, |report| report.ports.iter().map(|port| port.counters.rx_dropped()).sum());
     Ok((result.lost(), result.sent, result.missed + overrun))

@@ -2,17 +2,16 @@
 //! both ways, and a link without effects. Both are over TAPs, where the engine segments and
 //! coalesces super-packets.
 
+use fastpath_units::stats::{median, quantile, sorted};
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Testbed};
 use crate::{MeasurementError, RunContext};
 use fastpath_audit::bulk;
 use fastpath_audit::echo::{self, Echo};
-use fastpath_audit::judge::quantile;
 use fastpath_engine::Idle;
 use fastpath_engine::priority::with_high_priority;
 use fastpath_link::PipeSpec;
-use fastpath_model::stats::median;
 use fastpath_report::{Criterion, EvaluatedFigure};
 use fastpath_units::Duration;
 use std::time;
@@ -140,9 +139,8 @@ fn rtts(
     let mut echoes = [Echo::new(from, address, 1, (PAYLOAD, implied.to_std()))?];
     with_high_priority(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
     let [echo] = echoes;
-    let mut us: Vec<f64> = echo.rtts_ms.iter().map(|ms| 1000.0 * ms).collect();
-    us.sort_by(f64::total_cmp);
-    let at = |p| quantile(&us, p).unwrap_or(f64::NAN);
+    let us = sorted(echo.rtts_ms.iter().map(|ms| 1000.0 * ms));
+    let at = |p| quantile(&us, p);
     let mean_us = us.iter().sum::<f64>() / us.len() as f64;
     Ok(Summary { mean_us, p50_us: at(0.5), p99_us: at(0.99), n: us.len() as u64 })
 }
@@ -170,8 +168,8 @@ fn tcp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
         let between = Between::Rattan(RattanLink::Delay(Duration::ZERO));
         rattan.extend(context.peer(rattan::PROGRAM, || carried(between), |gbit| *gbit > 0.0)?);
     }
-    let rattan = (!rattan.is_empty()).then(|| median(rattan.into_iter()));
-    let [ours, control, bridge, copies] = rates.map(|rates| median(rates.into_iter()));
+    let rattan = (!rattan.is_empty()).then(|| median(rattan));
+    let [ours, control, bridge, copies] = rates.map(median);
     let criterion = Criterion::at_least(bridge, TCP_TOLERANCE, "the kernel bridge");
     Ok(EvaluatedFigure::new("tcp/tap".to_owned(), "Gbit/s", ours, rounds, criterion)
         .control(control)

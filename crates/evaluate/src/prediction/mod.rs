@@ -22,7 +22,7 @@ use fastpath_model::check::{Check, CheckError, CheckVerdict, MEDIAN_PCT, P95_PCT
 use fastpath_model::fit::{FitError, FitOptions, Weighting, fit};
 use fastpath_model::predict::{RECORD_SD, TRANSFER_SD, Transfer};
 use fastpath_model::table::TableError;
-use fastpath_report::MeasurementError;
+use fastpath_record::ObservationError;
 use platform::MeasuredPlatform;
 use serde::Serialize;
 use std::io;
@@ -85,13 +85,14 @@ pub struct PredictionFigure {
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PredictionError {
     /// A file or directory cannot be read or written.
     #[error("{path}: {source}")]
     File {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A file holds something other than records, or records of which no table can be made.
@@ -99,8 +100,8 @@ pub enum PredictionError {
     Record {
         /// The file.
         path: String,
-        /// Why.
-        source: MeasurementError,
+        /// The reason.
+        source: ObservationError,
     },
     /// A file without a host record.
     #[error("{0}: contains no platform: measure with `fastpath measure host`")]
@@ -110,7 +111,7 @@ pub enum PredictionError {
     Table {
         /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         source: TableError,
     },
     /// The rounds of a platform have different points.
@@ -140,7 +141,7 @@ pub enum PredictionError {
     Compare {
         /// The platform.
         platform: String,
-        /// Why.
+        /// The reason.
         source: CheckError,
     },
 }
@@ -150,7 +151,7 @@ impl PredictionError {
         move |source| PredictionError::File { path: path.display().to_string(), source }
     }
 
-    fn record(path: &Path) -> impl Fn(MeasurementError) -> PredictionError {
+    fn record(path: &Path) -> impl Fn(ObservationError) -> PredictionError {
         move |source| PredictionError::Record { path: path.display().to_string(), source }
     }
 

@@ -4,9 +4,9 @@ use super::PredictionError;
 use fastpath_model::Table;
 use fastpath_model::check::SPREAD;
 use fastpath_model::platform::Platform;
-use fastpath_model::stats::median;
 use fastpath_model::table::TableError;
-use fastpath_report::Measurement;
+use fastpath_record::Observation;
+use fastpath_units::stats::median;
 use std::path::{Path, PathBuf};
 
 /// The platform that the others are compared with.
@@ -59,7 +59,7 @@ impl MeasuredPlatform {
     pub(super) fn read(&mut self, host: &Path, costs: &Path) -> Result<(), PredictionError> {
         let platform = records(host)?.into_iter().find_map(|record| record.platform);
         let platform = platform.ok_or_else(|| PredictionError::NoPlatform(host.display().to_string()))?;
-        let table = Measurement::table(&records(costs)?).map_err(PredictionError::record(costs))?;
+        let table = Observation::table(&records(costs)?).map_err(PredictionError::record(costs))?;
         let points = |table: &Table| Ok((table.numbers("p")?, table.numbers("h")?));
         let is_same = match self.costs.first() {
             None => Ok(true),
@@ -104,7 +104,7 @@ impl MeasuredPlatform {
     }
 }
 
-fn records(path: &Path) -> Result<Vec<Measurement>, PredictionError> {
+fn records(path: &Path) -> Result<Vec<Observation>, PredictionError> {
     let text = std::fs::read_to_string(path).map_err(PredictionError::file(path))?;
-    Measurement::parse(&text).map_err(PredictionError::record(path))
+    Observation::parse(&text).map_err(PredictionError::record(path))
 }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 const READ_MAX: usize = 10 + 65536 + 14;
 /// Super-packets copied from one side before the other.
 const BATCH: usize = 4;
-/// How soon the loop notices that it is to end, ms.
+/// The time within which the loop notices that it must end, ms.
 const POLL_MS: u8 = 20;
 
 /// The loop, on its own thread. It ends on drop.

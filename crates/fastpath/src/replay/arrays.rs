@@ -7,7 +7,7 @@ use fastpath_units::Time;
 /// Frames in memory that enter at a host.
 #[derive(Clone, Debug)]
 pub struct FramesAt<'a> {
-    /// Where they enter.
+    /// The host or interface at which the frames enter.
     pub at: HostInterface,
     /// When they enter, picoseconds from time zero of the run, in order.
     pub times_ps: &'a [u64],

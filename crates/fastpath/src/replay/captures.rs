@@ -74,7 +74,7 @@ impl Captures {
         Ok(opened)
     }
 
-    /// How many captures there are.
+    /// Returns the number of captures.
     pub(crate) fn count(&self) -> usize {
         self.captures.len()
     }

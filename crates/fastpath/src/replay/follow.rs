@@ -1,10 +1,12 @@
 //! Follows every frame of a replay from its entry to its end: one row per frame, and how many bytes
-//! of a frame were captured when a snap length cut it. `rows.rs` stores the rows.
+//! of a frame were captured when a snap length cut it. `rows.rs` stores the rows, `pairs.rs` counts
+//! the delays between hosts.
 //!
 //! A frame in the network is identified by its slot in the pool. Copies made inside the network
 //! (flooding, fragments) are not followed: the row of an input frame is the fate of that frame.
 
-use super::rows::Rows;
+use super::pairs::Pairs;
+use super::rows::{FrameEnd, Rows};
 use crate::error::Result;
 use fastpath_net::{EdgeId, Frame, FramePool, Observer, Reason};
 use fastpath_units::Time;
@@ -22,20 +24,15 @@ pub(crate) struct Follower {
     rows: VecDeque<FrameRow>,
     /// Index of the first of `rows`.
     first: u64,
+    /// The delays of delivered frames.
+    pub(super) pairs: Pairs,
 }
 
 struct FrameRow {
     entered: Time,
+    /// The edge at which it entered; `None` if it could not enter.
+    entrance: Option<EdgeId>,
     end: Option<FrameEnd>,
-}
-
-/// How a frame ended.
-#[derive(Clone, Copy)]
-pub(super) enum FrameEnd {
-    Delivered(Time, EdgeId),
-    Dropped(Reason),
-    /// Consumed by the router it was addressed to.
-    Absorbed,
 }
 
 impl Follower {
@@ -51,12 +48,12 @@ impl Follower {
 
     /// Notes an input frame that could not enter.
     pub(crate) fn refused(&mut self, at: Time, reason: Reason) {
-        self.rows.push_back(FrameRow { entered: at, end: Some(FrameEnd::Dropped(reason)) });
+        self.rows.push_back(FrameRow { entered: at, entrance: None, end: Some(FrameEnd::Dropped(reason)) });
     }
 
     /// Stores and forgets the rows from the oldest to the first that is still open.
     pub(super) fn store_closed(&mut self, rows: &mut Rows) -> Result<()> {
-        while let Some(FrameRow { entered, end: Some(end) }) = self.rows.front() {
+        while let Some(FrameRow { entered, end: Some(end), .. }) = self.rows.front() {
             rows.store(self.first, *entered, Some(*end))?;
             self.rows.pop_front();
             self.first += 1;
@@ -75,15 +72,19 @@ impl Follower {
 
     fn close(&mut self, frame: &Frame, end: FrameEnd) {
         if let Some(index) = self.inside.remove(&frame.slot()) {
-            self.rows[(index - self.first) as usize].end = Some(end);
+            let row = &mut self.rows[(index - self.first) as usize];
+            row.end = Some(end);
+            if let (FrameEnd::Delivered(at, exit), Some(entrance)) = (end, row.entrance) {
+                self.pairs.add(entrance, exit, at.since(row.entered));
+            }
         }
     }
 }
 
 impl Observer for Follower {
-    fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame, _pool: &FramePool) {
+    fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame, _pool: &FramePool) {
         self.inside.insert(frame.slot(), self.first + self.rows.len() as u64);
-        self.rows.push_back(FrameRow { entered: at, end: None });
+        self.rows.push_back(FrameRow { entered: at, entrance: Some(edge), end: None });
     }
 
     fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame, _pool: &FramePool) {

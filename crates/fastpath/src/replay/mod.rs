@@ -15,13 +15,14 @@ mod arrays;
 mod attachment;
 mod captures;
 mod follow;
+mod pairs;
 mod rows;
 mod run;
 mod traffic;
 
 use crate::error::{Error, Result};
 use crate::load::{DEFAULT_SEED, Loaded};
-use crate::switch::compiled;
+use crate::switching::compiled;
 use arrays::Arrays;
 pub use arrays::{FrameLengths, FramesAt};
 pub use attachment::{CaptureAt, HostInterface};
@@ -31,6 +32,7 @@ use fastpath_net::{FrameAccounting, Options};
 use fastpath_spec::Topology;
 use fastpath_traffic::FlowReport;
 use fastpath_units::{Duration, Time};
+pub use pairs::PairDelays;
 pub use rows::TimeColumns;
 pub use run::RealisedDelays;
 use run::{Inputs, ReplayObserver, ReplayRun, observers};
@@ -45,7 +47,7 @@ use std::path::{Path, PathBuf};
 ///
 /// let network = load("examples/two-hosts.toml")?;
 /// let summary = Replay::new(&network).input("a=in.pcap")?.output("b=out.pcap")?.seed(7).run()?;
-/// println!("{} of {} frames arrived", summary.frames.delivered, summary.frames.total_in());
+/// println!("{} of {} frames arrived", summary.accounting.delivered, summary.accounting.total_in());
 /// # Ok::<(), fastpath::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -63,9 +65,12 @@ pub struct Replay {
 #[derive(Debug)]
 pub struct ReplaySummary {
     /// Where all frames are: in = delivered + dropped (by reason) + held.
-    pub frames: FrameAccounting,
+    pub accounting: FrameAccounting,
     /// Configured and realised delay of each direction of a link that has jitter.
     pub jitter: Vec<RealisedDelays>,
+    /// The delays between hosts of the frames that were delivered, in the order of the hosts. Empty
+    /// if only hosts sent, by the traffic of the description, and no file of times was written.
+    pub pairs: Vec<PairDelays>,
     /// What was sent and received of the traffic of the description, in its order.
     pub traffic: Vec<FlowReport>,
     /// The seed that was used.
@@ -124,14 +129,14 @@ impl Replay {
 
     /// Writes the exact times of every frame to a CSV file: `index,in_ps,out_ps`, or the drop
     /// reason in place of `out_ps`.
-    pub fn times(mut self, file: Option<PathBuf>) -> Replay {
-        self.times = file;
+    pub fn times(mut self, file: impl Into<PathBuf>) -> Replay {
+        self.times = Some(file.into());
         self
     }
 
     /// Writes a per-packet log (pcapng; times and drop reasons as packet comments).
-    pub fn packet_log(mut self, file: Option<PathBuf>) -> Replay {
-        self.packet_log = file;
+    pub fn packet_log(mut self, file: impl Into<PathBuf>) -> Replay {
+        self.packet_log = Some(file.into());
         self
     }
 
@@ -143,8 +148,8 @@ impl Replay {
 
     /// Lets nothing enter from this time of the run on. What is in the network then arrives.
     /// Traffic of the description that has no `stop` needs it.
-    pub fn until(mut self, until: Option<Duration>) -> Replay {
-        self.until = until.map(|until| Time::ZERO + until);
+    pub fn until(mut self, until: Duration) -> Replay {
+        self.until = Some(Time::ZERO + until);
         self
     }
 
@@ -261,9 +266,18 @@ impl Replay {
         }
         let problems = run.play(inputs, progress)?;
         let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
-        let (frames, columns) = run.finish()?;
-        let summary =
-            ReplaySummary { frames, jitter, traffic, seed: self.seed, start_ns, out_of_order, problems };
+        let pairs = run.pairs();
+        let (accounting, columns) = run.finish()?;
+        let summary = ReplaySummary {
+            accounting,
+            jitter,
+            pairs,
+            traffic,
+            seed: self.seed,
+            start_ns,
+            out_of_order,
+            problems,
+        };
         Ok((summary, columns))
     }
 }
@@ -272,7 +286,7 @@ impl Replay {
 enum TimesIn {
     /// To the times file, if one is named.
     Files,
-    /// To columns.
+    /// To columns in memory.
     Memory,
 }
 

@@ -1,11 +1,20 @@
 //! The times of every frame of a replay: lines of the times file, columns in memory, or neither.
 
-use super::follow::FrameEnd;
 use crate::error::{Error, Result};
+use fastpath_net::{EdgeId, Reason};
 use fastpath_units::Time;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+
+/// How a frame ended.
+#[derive(Clone, Copy)]
+pub(super) enum FrameEnd {
+    Delivered(Time, EdgeId),
+    Dropped(Reason),
+    /// Consumed by the router it was addressed to.
+    Absorbed,
+}
 
 /// The times of every frame, in the order in which the frames entered. Times are picoseconds from
 /// time zero of the run.

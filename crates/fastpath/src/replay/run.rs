@@ -5,6 +5,7 @@ use super::arrays::Arrays;
 use super::attachment::{CaptureAt, HostInterface};
 use super::captures::{BytesRead, Captures};
 use super::follow::Follower;
+use super::pairs::PairDelays;
 use super::rows::{Rows, TimeColumns};
 use super::traffic::TrafficRun;
 use crate::error::{Error, Result};
@@ -22,6 +23,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
+use std::mem;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +63,7 @@ impl ReplayObserver for () {
     }
 }
 
-/// What enters a replay.
+/// The frames that enter a replay.
 pub(super) struct Inputs<'a> {
     pub(super) captures: Captures,
     pub(super) arrays: Arrays<'a>,
@@ -80,9 +82,9 @@ enum FrameSource {
 pub(super) struct ReplayRun<O: ReplayObserver> {
     network: Network<O>,
     traffic: TrafficRun,
-    /// By capture, then by array: the edge at which its frames enter.
+    /// The edges at which frames enter: of each capture, then of each array.
     entrances: Vec<EdgeId>,
-    /// By edge: the index in `outputs` of the file for what is delivered there.
+    /// The file for the frames that are delivered at each edge, as an index of `outputs`.
     exits: Vec<Option<usize>>,
     outputs: Vec<OutputCapture>,
     rows: Rows,
@@ -230,6 +232,12 @@ impl<O: ReplayObserver> ReplayRun<O> {
         }
         self.drain(&mut || report(progress, &captures))?;
         Ok(captures.into_problems())
+    }
+
+    /// The delays between hosts.
+    pub(super) fn pairs(&mut self) -> Vec<PairDelays> {
+        let pairs = self.network.observer_mut().follower().map(|follower| mem::take(&mut follower.pairs));
+        pairs.map_or_else(Vec::new, |pairs| pairs.delays(&self.network))
     }
 
     /// The results of the traffic.

@@ -2,7 +2,8 @@
 //! measurements.
 
 use crate::error::Result;
-use fastpath_report::{Section, Tool};
+use fastpath_record::Tool;
+use fastpath_report::Section;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -28,19 +29,20 @@ impl PointFiles {
         use crate::error::Error;
         use crate::records::{append_records, open_records, write_report};
         use fastpath_measure::Watch;
-        use fastpath_report::{Record, Report};
+        use fastpath_record::Measurement;
+        use fastpath_report::Report;
         if self.plot.is_none() && self.records.is_none() {
             return Ok(());
         }
         let provenance = Watch::start().provenance(tool, seed, 1);
-        let record = |(parameters, results)| Record {
+        let record = |(parameters, results)| Measurement {
             kind: "simulation".to_owned(),
             provenance: provenance.clone(),
             parameters,
             results,
             platform: None,
         };
-        let records: Vec<Record> = rows.into_iter().map(record).collect();
+        let records: Vec<Measurement> = rows.into_iter().map(record).collect();
         if let Some(path) = &self.records {
             append_records(&mut open_records(path)?, &records).map_err(Error::file(path))?;
         }

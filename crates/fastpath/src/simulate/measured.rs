@@ -7,8 +7,8 @@
 //! Both are texts like any other, so every number can be seen and changed.
 
 use crate::error::{Error, Result};
-use fastpath_report::{
-    HostRecord, Measurement, MeasurementError, PipelineRecord, RecordedCache, RecordedStage,
+use fastpath_record::{
+    HostMeasurement, Observation, ObservationError, PipelineMeasurement, RecordedCache, RecordedStage,
 };
 use fastpath_sim::parameter::Text;
 use std::collections::BTreeMap;
@@ -17,25 +17,15 @@ use std::path::Path;
 
 /// The machine of the last host record in `file`.
 pub(super) fn machine(file: &str) -> Result<Text> {
-    let hosts = records(file, Measurement::host)?;
-    let HostRecord { machine, results } = hosts
+    let hosts = records(file, Observation::host)?;
+    let HostMeasurement { machine, results } = hosts
         .last()
         .ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure host` in it")))?;
     let cores = results.score_per_core.len().max(1);
     let is_size = |x: f64| x.is_finite() && x > 0.0;
     let caches: Vec<&RecordedCache> =
         results.caches.iter().filter(|cache| is_size(cache.fits_bytes) && is_size(cache.ns)).collect();
-    let mut levels = String::new();
-    let sizes = sizes(&caches);
-    for (i, (cache, size)) in caches.iter().zip(&sizes).enumerate() {
-        let shared = if i > 0 && i + 1 == caches.len() { ", shared = true" } else { "" };
-        let line = format!(
-            "  {{ name = \"L{}\", size = \"{size}B\", latency = \"{:.3}ns\"{shared} }},\n",
-            i + 1,
-            cache.ns
-        );
-        levels.push_str(&line);
-    }
+    let levels = levels(&caches);
     let memory = results.latency.last().map(|point| point.ns).filter(|ns| is_size(*ns));
     let memory = memory
         .ok_or_else(|| Error::Argument(format!("{file}: the host record holds no memory latencies")))?;
@@ -82,6 +72,22 @@ source = "measured: plateaus of the latency of dependent loads, and the last of 
     Ok(Text::new(format!("this-host={file}"), text))
 }
 
+/// Returns the lines of the levels of a cache.
+fn levels(caches: &[&RecordedCache]) -> String {
+    let mut levels = String::new();
+    let sizes = sizes(caches);
+    for (i, (cache, size)) in caches.iter().zip(&sizes).enumerate() {
+        let shared = if i > 0 && i + 1 == caches.len() { ", shared = true" } else { "" };
+        let line = format!(
+            "  {{ name = \"L{}\", size = \"{size}B\", latency = \"{:.3}ns\"{shared} }},\n",
+            i + 1,
+            cache.ns
+        );
+        levels.push_str(&line);
+    }
+    levels
+}
+
 /// Returns the size of each cache: the one the kernel declares where the measurement agrees with
 /// it, otherwise the one measured. Levels of memory must grow, so all sizes are the measured ones
 /// where the declared ones do not: one declared cache may show as two edges.
@@ -101,11 +107,11 @@ fn sizes(caches: &[&RecordedCache]) -> Vec<f64> {
 /// The program of the pipeline records in `file`: those like the last one, with the fewest steps of
 /// parsing there are.
 pub(super) fn program(file: &str) -> Result<Text> {
-    let records = records(file, Measurement::pipeline)?;
+    let records = records(file, Observation::pipeline)?;
     let last = records
         .last()
         .ok_or_else(|| Error::Argument(format!("{file}: no record of `fastpath measure pipeline` in it")))?;
-    let of = |r: &PipelineRecord| (r.parameters.program.clone(), r.parameters.cores, r.parameters.links);
+    let of = |r: &PipelineMeasurement| (r.parameters.program.clone(), r.parameters.cores, r.parameters.links);
     let same = || records.iter().filter(|record| of(record) == of(last));
     let fewest = same().map(|record| record.parameters.h).min().unwrap_or(0);
     let what = last.parameters.program.replace(['"', '\\'], "");
@@ -142,11 +148,11 @@ pub(super) fn program(file: &str) -> Result<Text> {
 /// Reads the records of one kind, typed by `typed`.
 fn records<T>(
     file: &str,
-    typed: impl Fn(&Measurement) -> std::result::Result<Option<T>, MeasurementError>,
+    typed: impl Fn(&Observation) -> std::result::Result<Option<T>, ObservationError>,
 ) -> Result<Vec<T>> {
-    let refuse = |error: MeasurementError| Error::Argument(format!("{file}: {error}"));
+    let refuse = |error: ObservationError| Error::Argument(format!("{file}: {error}"));
     let text = std::fs::read_to_string(file).map_err(Error::file(Path::new(file)))?;
-    let all = Measurement::parse(&text).map_err(refuse)?;
+    let all = Observation::parse(&text).map_err(refuse)?;
     all.iter().filter_map(|record| typed(record).map_err(refuse).transpose()).collect()
 }
 

@@ -36,6 +36,7 @@ const SIZE_MAX: usize = 4096;
 
 /// Why no code could be generated.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// Cranelift does not support the processor.
     #[error("no machine code for this machine: {0}")]
@@ -58,7 +59,7 @@ pub(crate) struct Code {
     pub(crate) bytes: usize,
     /// The tables that it includes.
     pub(crate) tables: Vec<u8>,
-    /// How deep it parses packets.
+    /// The depth to which the code parses packets.
     pub(crate) depth: Depth,
     /// The plans that the code points into.
     _plans: Vec<TablePlan>,

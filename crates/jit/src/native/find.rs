@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{Block, Value};
 use cranelift_frontend::Variable;
 use fastpath_switch::Term;
 use fastpath_switch::field::WORDS;
-use fastpath_switch::plan::hash::{MULTIPLIER, OFFSET};
+use fastpath_switch::mix::{MULTIPLIER, OFFSET};
 use fastpath_switch::plan::{Base, Body, Entry, Hash, Lanes, Packed, Shape, Slot, Trie};
 use std::mem::offset_of;
 

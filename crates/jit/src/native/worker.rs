@@ -54,7 +54,7 @@ pub struct Worker {
     in_flags: u8,
 }
 
-/// Where the frame is.
+/// The location of the frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FrameLocation {
     /// In the caller's buffer.

@@ -1,6 +1,6 @@
 //! Finds the network namespace that a spec names.
 
-use crate::process::ProcessId;
+use crate::programs::process::ProcessId;
 use fastpath_spec::Attach;
 use nix::sys::statfs::{FsType, statfs};
 use std::fs;
@@ -28,7 +28,7 @@ pub(crate) struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum NotFound {
     /// `ip netns` has no such name.
-    #[error("no network namespace {name} (have: {}): write one of these, or make it with `ip netns add {name}`", crate::state::or_none(.have))]
+    #[error("no network namespace {name} (have: {}): write one of these, or make it with `ip netns add {name}`", crate::text::or_none(.have))]
     Name {
         /// The name.
         name: String,

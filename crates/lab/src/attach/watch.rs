@@ -1,6 +1,7 @@
 //! Watches the interfaces of attached hosts, and attaches a host again when its namespace is back.
 
 use super::{Attachment, Removed, parked_name};
+use crate::state::lab_files::DETACHED;
 use fastpath_engine::Notice;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The file of a lab's state with the names of attached hosts whose namespace is gone: JSON.
-pub(crate) const DETACHED: &str = "detached.json";
 /// Time between two attempts to attach a host again: at first, and at most.
 const RETRY: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
@@ -104,7 +103,7 @@ impl Work {
 impl Kept {
     /// Makes an interface that was removed again, here, so that its port has one.
     fn park(&mut self, interface: usize, notice: &Notice) {
-        let (host, attach) = (&self.attachment.node.name, &self.attachment.namespace.attach);
+        let (host, attach) = (&self.attachment.node.name, self.attachment.namespace.name());
         if !self.is_detached {
             self.is_detached = true;
             self.attachment.namespace.set(None);
@@ -120,7 +119,7 @@ impl Kept {
     }
 
     fn attach(&mut self, notice: &Notice) {
-        let (host, attach) = (self.attachment.node.name.clone(), &self.attachment.namespace.attach);
+        let (host, attach) = (self.attachment.node.name.clone(), self.attachment.namespace.name());
         // What fails after the interfaces were moved removes them, which comes back as a message.
         let parked = std::mem::take(&mut self.parked);
         match self.attachment.place(&parked) {

@@ -2,9 +2,9 @@
 
 use super::Speaker;
 use crate::host::Host;
-use crate::mounts::Placed;
+use crate::host::mounts::Placed;
 use crate::programs::Programs;
-use crate::state::ROUTERS;
+use crate::state::lab_files::ROUTERS;
 use fastpath_spec::segment::Segments;
 use fastpath_spec::{DaemonProgram, Node, NodeId, NodeKind, RoutingDaemon, Topology};
 use std::fs::{self, DirBuilder, File};
@@ -43,6 +43,7 @@ const FRR_DAEMONS: [(&str, &[&str]); 15] = [
 
 /// Why the routing daemon of a router does not run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DaemonError {
     /// A program is not installed.
     #[error(
@@ -65,7 +66,7 @@ pub enum DaemonError {
         router: String,
         /// The program that refuses.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// A daemon did not start.
@@ -75,7 +76,7 @@ pub enum DaemonError {
         router: String,
         /// The suite of daemons.
         program: &'static str,
-        /// What it says.
+        /// Its error output.
         text: String,
     },
     /// Its files could not be made.
@@ -83,7 +84,7 @@ pub enum DaemonError {
     Files {
         /// The router.
         router: String,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -8,9 +8,9 @@
 //! A keeper, as that of a scope, removes the table when this process has ended, even by `kill -9`.
 
 use super::{INTERFACE, Transfer, UplinkError, UplinkParts, failed, nft};
-use crate::netlink::{LinkParameters, Netlink};
-use crate::process::ProcessId;
-use crate::scope;
+use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::programs::keeper::keeper;
+use crate::programs::process::ProcessId;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use nix::net::if_::if_nametoindex;
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ pub(super) fn join(
     let table = format!("{}{}_{}", table_prefix(number), process.pid, process.started);
     let changes = MachineChanges { table, settings: path };
     record(parts.directory, &changes).map_err(step("recording its table"))?;
-    let keeper = scope::keeper(&mut keeper_of(&changes)).map_err(step("starting its keeper"))?;
+    let keeper = keeper(&mut keeper_of(&changes)).map_err(step("starting its keeper"))?;
     let joined = UplinkKeeper { keeper };
     let ([near4, far4], [near6, far6]) = addresses(number);
     let rules = format!(

@@ -18,10 +18,10 @@ mod relay;
 mod user;
 
 use crate::host::Host;
-use crate::host::HostNamespace;
-use crate::namespace::Namespace;
-use crate::netlink::{LinkParameters, Netlink};
-use crate::scope::Boundary;
+use crate::host::host_namespace::HostNamespace;
+use crate::kernel::namespace::Namespace;
+use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::programs::scope::Boundary;
 use fastpath_engine::Notice;
 use fastpath_spec::{Forward, ListenAt, Node, NodeKind, PortProtocol, Topology};
 use ipnet::IpNet;
@@ -42,6 +42,7 @@ const DNS: u16 = 53;
 
 /// Why an uplink did not come up.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UplinkError {
     /// A program is not installed.
     #[error("uplink {uplink} needs {program}: install {package}")]
@@ -60,7 +61,7 @@ pub enum UplinkError {
         uplink: String,
         /// The port.
         listen: ListenAt,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// A program failed.
@@ -70,7 +71,7 @@ pub enum UplinkError {
         uplink: String,
         /// The program.
         program: &'static str,
-        /// What it said.
+        /// Its error output.
         text: String,
     },
     /// The kernel refused a step.
@@ -78,7 +79,7 @@ pub enum UplinkError {
     Step {
         /// The uplink.
         uplink: String,
-        /// What was done.
+        /// The step that failed.
         step: &'static str,
         /// Why it failed.
         source: io::Error,

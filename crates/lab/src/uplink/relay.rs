@@ -56,7 +56,7 @@ pub(super) enum Targets {
     NameServers,
 }
 
-/// Where the sockets are that send.
+/// The network namespace whose sockets send.
 #[derive(Clone, Debug)]
 pub(super) enum Side {
     /// In the network namespace of this process.

@@ -3,9 +3,9 @@
 //! it.
 
 use super::{INTERFACE, Transfer, UplinkError, UplinkParts, failed, has_program};
-use crate::first::Inside;
-use crate::mounts::View;
-use crate::namespace::Namespace;
+use crate::host::first::Inside;
+use crate::host::mounts::View;
+use crate::kernel::namespace::Namespace;
 use fastpath_sys::child::before;
 use nix::mount::{MsFlags, mount};
 use std::fs::{self, File};

@@ -105,7 +105,7 @@ impl<'y> Reader<'y, '_> {
         if self.options.only_linux {
             remarks.warn(at, format!("the link of type {kind} is left out: it leads to {what}"));
         } else {
-            let instead = "remove it, or write --only linux, which leaves it out";
+            let instead = "remove it, or write --kinds linux, which leaves it out";
             remarks.mistake(at, format!("a link of type {kind} leads to {what}"), instead);
         }
     }
@@ -195,7 +195,7 @@ fn end<'y>(yaml: &'y Yaml, remarks: &mut Remarks) -> Option<End<'y>> {
     if let Some(text) = yaml.text() {
         let Some((node, interface)) = text.split_once(':').filter(|(_, interface)| !interface.is_empty())
         else {
-            let what = format!("'{}' is no endpoint", text.escape_debug());
+            let what = format!("'{}' is not an endpoint", text.escape_debug());
             remarks.mistake(at, what, "write NODE:INTERFACE, for example \"a:eth1\"");
             return None;
         };

@@ -282,7 +282,7 @@ impl<'y> Reader<'y, '_> {
             if seconds.parse::<u32>().is_err() {
                 remarks.mistake(
                     at,
-                    format!("startup-delay {seconds} is no number"),
+                    format!("startup-delay {seconds} is not a number"),
                     "write a number of seconds",
                 );
             } else if !layers.value("image").is_none_or(|_| self.options.ignore_images) {
@@ -321,7 +321,7 @@ impl<'y> Reader<'y, '_> {
         fields.finish(remarks);
         let Some(Yaml { value: Value::List(exec), .. }) = exec else {
             if let Some(exec) = exec {
-                remarks.mistake(exec.at, "exec of a stage is no list", "write - command: COMMAND");
+                remarks.mistake(exec.at, "exec of a stage is not a list", "write - command: COMMAND");
             }
             return;
         };

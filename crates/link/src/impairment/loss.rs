@@ -8,7 +8,7 @@ use crate::packet::Held;
 use fastpath_units::{Probability, Rng, Time};
 use std::fmt;
 
-/// How packets are lost.
+/// A law of packet loss.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub enum LossSpec {
     /// No packet is lost; nothing is drawn.

@@ -26,7 +26,7 @@ struct TokenBucket {
     denominator: u128,
     /// When the last packet passed × denominator.
     last: u128,
-    /// When the first packet conforms.
+    /// The time at which the first packet conforms.
     due: Option<Time>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct PolicerQueue<P> {
     fifo: Fifo<P>,
     /// Tokens, in 10⁻¹² bits.
     level: u128,
-    /// When tokens were last added.
+    /// The last time at which tokens were added.
     filled: Time,
 }
 

@@ -128,7 +128,7 @@ pub(crate) struct TokenBucketQueue<P> {
     fifo: Fifo<P>,
     /// When each bucket is full again.
     full_at: [ExactInstant; 2],
-    /// When the newest packet passed.
+    /// The time at which the newest packet passed.
     passed: ExactInstant,
 }
 

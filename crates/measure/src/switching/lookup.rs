@@ -4,10 +4,11 @@
 //! the loop around the lookups is measured separately and subtracted.
 
 use super::{ByTraffic, Lookups, Made, SwitchQuestion};
-use crate::{Effort, median};
+use crate::Effort;
 use fastpath_jit::{CompileError, Finder};
 use fastpath_switch::plan::Base;
 use fastpath_switch::{Key, Match, TablePlan, workload};
+use fastpath_units::stats::median;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -81,6 +82,6 @@ impl Traffic {
         while begin.elapsed() < self.span {
             pass(&mut times, begin + 10 * self.span);
         }
-        median(&mut times)
+        median(times)
     }
 }

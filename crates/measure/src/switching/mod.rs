@@ -13,10 +13,11 @@ mod path;
 mod rules;
 mod updates;
 
+use fastpath_units::stats::median;
 pub use rules::{Rules, RulesError};
 
 use super::search::SearchError;
-use super::{Effort, Progress, median, on_core};
+use super::{Effort, Progress, on_core};
 use fastpath_jit::{CompileError, Live};
 use fastpath_switch::Switch;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub struct SwitchQuestion {
     pub flows: usize,
     /// Seed of the random generator of rules, flows and keys.
     pub seed: u64,
-    /// How long to measure.
+    /// The effort: quick or full.
     pub effort: Effort,
 }
 
@@ -127,6 +128,7 @@ pub struct SwitchCost {
 
 /// Why a switch could not be measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SwitchError {
     /// The tables.
     #[error(transparent)]
@@ -159,7 +161,7 @@ pub fn switch_cost(question: &SwitchQuestion, progress: Progress<'_>) -> Result<
         times.push(start.elapsed().as_secs_f64() * 1e3);
         compiled = Some((live, switch));
     }
-    let compile_ms = median(&mut times);
+    let compile_ms = median(times);
     let Some((live, switch)) = compiled else { unreachable!("at least one round") };
     let code_bytes = live.code_bytes();
     progress("looking up", 2, 5);

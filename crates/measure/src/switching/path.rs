@@ -3,12 +3,13 @@
 
 use super::rules::IN;
 use super::{Made, Rates, SwitchQuestion};
-use crate::{Effort, median};
+use crate::Effort;
 use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port};
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_net::{Frame, FramePool};
 use fastpath_switch::{PacketOutcome, Plan, interp_by};
 use fastpath_units::Time;
+use fastpath_units::stats::median;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -68,7 +69,7 @@ impl Path {
             rates.push(sent as f64 / elapsed);
             round += 1;
         }
-        median(&mut rates)
+        median(rates)
     }
 
     fn receive(&mut self, now: Time) {

@@ -42,6 +42,7 @@ pub enum Rules {
 
 /// Why rules could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RulesError {
     /// The name of the tables is unknown.
     #[error(
@@ -74,7 +75,7 @@ pub enum RulesError {
     Refused(#[from] Refusal),
 }
 
-/// As [`Rules::from_str`] reads them.
+/// Prints the rules in the syntax of [`Rules::from_str`].
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

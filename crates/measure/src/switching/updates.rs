@@ -6,14 +6,14 @@
 
 use super::rules::{IN, OUT};
 use super::{ChangeTimes, Made, Spread, SwitchQuestion, Updates};
-use crate::{Effort, median, on_core, pin};
-use fastpath_audit::judge::quantile;
+use crate::{Effort, on_core, pin};
 use fastpath_engine::priority::set_low_priority;
 use fastpath_jit::{CompileError, Fate, Job, JobResult, Live};
 use fastpath_switch::flow::FlowCommand;
 use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Switch};
 use fastpath_units::Time;
+use fastpath_units::stats::{median, quantile, sorted};
 use nix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -69,9 +69,9 @@ pub(super) fn measure(question: &SwitchQuestion, made: &Made, mut live: Live, mu
         }
         let update_us = on_core(0, || change(count, made, &mut live, &mut switch));
         is_over.store(true, Ordering::Relaxed);
-        let (mut burst_us, packets, lost) =
+        let (burst_us, packets, lost) =
             traffic.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        Updates { update_us, burst_us: spread(&mut burst_us), packets, lost }
+        Updates { update_us, burst_us: spread(&burst_us), packets, lost }
     })
 }
 
@@ -105,7 +105,7 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
             is_busy = true;
             start_job(job);
         }
-        let median_us = median(&mut times.clone());
+        let median_us = median(times.iter().copied());
         thread::sleep(PAUSE);
         let start = Instant::now();
         while micros(start.elapsed()) < median_us {
@@ -114,10 +114,10 @@ fn change(count: u32, made: &Made, live: &mut Live, switch: &mut Switch) -> Chan
         control.push(micros(start.elapsed()));
     }
     let max = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
-    times.sort_by(f64::total_cmp);
+    let times = sorted(times);
     ChangeTimes {
-        median: median(&mut times),
-        p99: quantile(&times, 0.99).unwrap_or_default(),
+        median: quantile(&times, 0.5),
+        p99: quantile(&times, 0.99),
         max: max(&times),
         cpu_max: max(&cpu_times),
         control_max: max(&control),
@@ -152,7 +152,7 @@ fn is_expected(port: u32) -> bool {
     port == OUT || port == OUT + 1
 }
 
-fn spread(values: &mut [f64]) -> Spread {
+fn spread(values: &[f64]) -> Spread {
     let max = values.iter().copied().fold(0.0, f64::max);
-    Spread { median: median(values), max }
+    Spread { median: median(values.iter().copied()), max }
 }

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// Why there is no fit.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum FitError {
     /// The table is wrong.
     #[error(transparent)]
@@ -22,7 +23,7 @@ pub enum FitError {
         "y = `{y}` has another unit than the one given (--y-unit): omit that option, or correct the table"
     )]
     OtherUnit {
-        /// What is fitted.
+        /// The column that is fitted.
         y: String,
     },
     /// No row matches the selection.
@@ -94,7 +95,7 @@ pub enum FitError {
     /// The arithmetic overflows.
     #[error("the values of `{y}` and its terms are too large or too small to compute with: use other units")]
     Overflow {
-        /// What was to be fitted.
+        /// The column to fit.
         y: String,
     },
     /// A confidence level outside 0 … 1.

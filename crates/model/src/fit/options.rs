@@ -4,7 +4,7 @@ use crate::column_unit::ColumnUnit;
 use crate::regime::CapHints;
 use serde::{Deserialize, Serialize};
 
-/// How the coefficients are found.
+/// The estimator of the coefficients.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -15,7 +15,7 @@ pub enum Method {
     Huber,
 }
 
-/// How much each point counts.
+/// The weight of each point.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weighting {
@@ -68,9 +68,9 @@ pub enum Regimes {
 /// Options of [`super::fit`]; the default is ordinary least squares with 95 % Student intervals.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FitOptions {
-    /// How the coefficients are found.
+    /// The estimator of the coefficients.
     pub method: Method,
-    /// How much each point counts.
+    /// The weight of each point.
     pub weighting: Weighting,
     /// Which quantile widens the intervals.
     pub quantile: Quantile,

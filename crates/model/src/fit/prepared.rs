@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  table ─▶ rows with words left out ─▶ units and FCS checked ─▶ limits found ─▶ rows selected
-//!                                                                (whole table)   (--only)
+//!                                                                (whole table)   (--where)
 //! ```
 //!
 //! Limits are found before rows are selected, because the other rows show where the caps are. Which

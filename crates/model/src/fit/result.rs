@@ -9,8 +9,8 @@ use crate::dist::{normal_quantile, t_quantile};
 use crate::fcs::Fcs;
 use crate::model::{Model, Range};
 use crate::regime::{Limit, Regime};
-use crate::stats::median;
 use crate::terms::Terms;
+use fastpath_units::stats::median;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -42,9 +42,9 @@ pub struct Fit {
     pub y: String,
     /// The terms, in the order of `covariance`.
     pub terms: Terms,
-    /// How the coefficients were found.
+    /// The estimator of the coefficients.
     pub method: Method,
-    /// How much each point counted.
+    /// The weight of each point.
     pub weighting: Weighting,
     /// Which quantile widened the intervals.
     pub quantile: Quantile,

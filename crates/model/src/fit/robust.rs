@@ -3,7 +3,7 @@
 //! points. It does not protect against a point that is extreme in a term (high leverage).
 
 use crate::linear::{self, Solution};
-use crate::stats::median;
+use fastpath_units::stats::median;
 
 /// Tuning constant: 95 % efficient when the errors are normal.
 const TUNING: f64 = 1.345;

@@ -26,24 +26,24 @@ use std::collections::BTreeSet;
 
 /// Bytes of a cache line.
 const CACHE_LINE: u32 = 64;
-/// Bends tried per column, at most.
+/// Most bends that are tried per column.
 const BENDS_MAX: usize = 12;
-/// Points the choice uses, at most.
+/// Most points that the choice uses.
 const POINTS_MAX: usize = 1000;
 /// Parts of the points that are left out in turn to calibrate the intervals.
 const FOLDS: u64 = 5;
-/// Points used to calibrate the intervals, at most.
+/// Most points that calibrate the intervals.
 const FOLD_POINTS_MAX: usize = 200;
 /// A term's coefficient must differ from 0 at this level, shared among all terms tried
 /// (Bonferroni): the best of dozens always lowers the error a little.
 const CHANCE_MAX: f64 = 0.05;
 /// A term that lowers the error by less than this share is dropped.
 const GAIN_MIN: f64 = 0.01;
-/// Points per term, at least.
+/// Fewest points per term.
 const POINTS_PER_TERM: usize = 2;
-/// Terms, at most: a cost of packets has fewer.
+/// Most terms of a choice. The cost of a packet has fewer.
 const TERMS_MAX: usize = 16;
-/// A point of this leverage cannot be left out.
+/// A fit without a point of this leverage or more is not determined.
 const LEVERAGE_ONE: f64 = 1.0 - 1e-9;
 
 /// Returns the columns of `auto:p,h`; none for terms written out.

@@ -10,8 +10,8 @@ use crate::Estimate;
 use crate::dist::{normal_quantile, t_quantile};
 use crate::linear::{self, Dependent, Solution};
 use crate::model::Range;
-use crate::stats::median;
 use crate::terms::{Term, Terms};
+use fastpath_units::stats::median;
 use std::collections::BTreeMap;
 
 /// Condition number of the scaled columns above which collinearity is strong (Belsley 1991).
@@ -73,16 +73,11 @@ impl Problem<'_> {
         let covariance: Vec<Vec<f64>> =
             solution.covariance.iter().map(|row| row.iter().map(|c| c * variance).collect()).collect();
         let finite = |v: &[f64]| v.iter().all(|x| x.is_finite());
-        if !finite(&solution.coefficients)
-            || !covariance.iter().all(|row| finite(row))
-            || !variance.is_finite()
-        {
+        let are_finite = finite(&solution.coefficients) && covariance.iter().all(|row| finite(row));
+        if !are_finite || !variance.is_finite() {
             return Err(FitError::Overflow { y: self.prepared.y.text().to_owned() });
         }
-        let width = match self.options.quantile {
-            Quantile::StudentT => t_quantile(0.5 + self.options.level / 2.0, (n - k) as f64),
-            Quantile::Normal => normal_quantile(0.5 + self.options.level / 2.0),
-        };
+        let width = self.width(n - k);
         let coefficients = self.by_term(|j| {
             Some(Estimate::around(solution.coefficients[j], width * covariance[j][j].max(0.0).sqrt()))
         });
@@ -116,6 +111,15 @@ impl Problem<'_> {
             regimes: Vec::new(),
             points,
         })
+    }
+
+    /// Returns the half width of an interval, in standard deviations.
+    fn width(&self, degrees_of_freedom: usize) -> f64 {
+        let probability = 0.5 + self.options.level / 2.0;
+        match self.options.quantile {
+            Quantile::StudentT => t_quantile(probability, degrees_of_freedom as f64),
+            Quantile::Normal => normal_quantile(probability),
+        }
     }
 
     fn read(&self) -> Result<Data, FitError> {

@@ -1,5 +1,6 @@
 //! "LINC fast path", the journal of work on a faster back end for the LINC OpenFlow switch
-//! (January 2014, author not named). `docs/fast-path-journal.md` answers its open questions.
+//! (January 2014, author not named). `docs/history/fast-path-journal.md` answers its open
+//! questions.
 //!
 //! Recomputed: the ping latencies of three experiments (µs, both directions of ten runs), and the
 //! costs of encapsulation and decapsulation by least squares.

@@ -2,8 +2,8 @@
 //!
 //! Each file holds one publication: its citation, its *inputs* (samples, cycle tables, platforms)
 //! and the computation. `data/published_figures.csv` holds what the documents print, the table or
-//! section where they print it, and how each figure is judged. `docs/bibliography.md` lists the
-//! publications.
+//! section where they print it, and how each figure is judged. `docs/history/bibliography.md` lists
+//! the publications.
 //!
 //! | status | rule |
 //! |---|---|
@@ -36,7 +36,7 @@ const FIGURES: &str = include_str!("../../data/published_figures.csv");
 /// digit.
 const PRINTED_RELATIVE: f64 = 2e-5;
 
-/// How a figure is judged.
+/// The rule by which a figure is judged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, serde::Deserialize)]
 #[serde(rename_all = "SCREAMING-KEBAB-CASE")]
 pub enum Status {
@@ -71,7 +71,7 @@ pub struct PublishedFigure {
     pub ours: Ours,
     /// How far the two may differ.
     pub tolerance: f64,
-    /// How it is judged.
+    /// The rule by which it is judged.
     pub status: Status,
     /// Whether it passes.
     pub pass: bool,

@@ -1,7 +1,8 @@
 //! The slow and obvious twin of `table.rs`: one list of sessions, each with all packets that it has
 //! seen. The differential test is here.
 
-use super::table::{NatProtocol, NatSession, NatTable, Seen};
+use super::protocol::NatProtocol;
+use super::table::{NatSession, NatTable, Seen};
 use crate::fate::Reason;
 use fastpath_spec::{Dependence, NatSettings, NatTimeouts, Pooling};
 use fastpath_units::{Duration, Rng, Time};

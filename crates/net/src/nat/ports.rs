@@ -1,7 +1,7 @@
 //! The outside ports of one address and protocol of a NAT, and the choice of a free one (RFC 4787
 //! §4.2).
 
-use super::table::NatProtocol;
+use super::protocol::NatProtocol;
 use fastpath_spec::NatSettings;
 use fastpath_units::Rng;
 use std::ops::RangeInclusive;

@@ -11,23 +11,13 @@
 //! slow and obvious twin of this file is `oracle.rs`.
 
 use super::ports::Ports;
+use super::protocol::NatProtocol;
 use crate::fate::Reason;
 use fastpath_spec::{Dependence, NatSettings, Pooling};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::build::tcp_flags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddrV4};
-
-/// The protocol of a mapping. An ICMP query has its identifier in place of the port.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum NatProtocol {
-    /// UDP.
-    Udp,
-    /// TCP.
-    Tcp,
-    /// Queries of ICMP.
-    Icmp,
-}
 
 /// One packet, as the table sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -259,7 +249,7 @@ impl NatTable {
         session.or_else(|| self.by_inside.get(&key).copied())
     }
 
-    /// Returns how much there is at `at`.
+    /// Returns the number of mappings and sessions at `at`.
     pub(crate) fn counters(&mut self, at: Time) -> NatCounters {
         self.expire(at);
         NatCounters {

@@ -55,7 +55,7 @@ pub enum FailMode {
     Standalone,
 }
 
-/// How to serve controllers.
+/// The settings of an agent.
 pub struct Options {
     /// The datapath id of the switch.
     pub datapath_id: u64,
@@ -70,7 +70,7 @@ pub struct Options {
     pub connect: Vec<Target>,
     /// Keys and certificates for connections with TLS.
     pub tls: Option<TlsFiles>,
-    /// What to do without controllers.
+    /// The behaviour without controllers.
     pub fail_mode: FailMode,
     /// After this long without a message, an echo request is sent to the controller; zero for
     /// never.
@@ -85,6 +85,7 @@ pub struct Options {
 
 /// Why an agent did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// An address cannot be listened on.
     #[error("{listen}: {source}")]

@@ -6,6 +6,7 @@ use std::io;
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// The feature `tls` is not in this build.
     #[error("this build has no TLS; connect by tcp:, or build fastpath with --features tls")]
@@ -21,11 +22,11 @@ impl Tls {
         Err(TlsError::NotBuilt)
     }
 
-    pub(super) fn dialled(&self, _host: &str) -> Result<Connection, Infallible> {
+    pub(super) fn dialled(&self, _host: &str) -> Result<Connection, TlsError> {
         match *self {}
     }
 
-    pub(super) fn answered(&self) -> Result<Connection, Infallible> {
+    pub(super) fn answered(&self) -> Result<Connection, TlsError> {
         match *self {}
     }
 }

@@ -177,15 +177,7 @@ fn answer(
         Message::Hello(_) | Message::EchoReply(_) | Message::Error(_) => {}
         Message::EchoRequest(data) => connection.say(xid, &Message::EchoReply(data)),
         Message::FeaturesRequest => {
-            let tables = state.control.peek(|switch| switch.limits().tables);
-            let features = Features {
-                datapath_id: state.datapath_id,
-                buffers: 0,
-                tables,
-                auxiliary_id: 0,
-                capabilities: CAPABILITIES,
-            };
-            connection.say(xid, &Message::FeaturesReply(features));
+            connection.say(xid, &Message::FeaturesReply(features(state)));
         }
         Message::GetConfigRequest => connection.say(xid, &Message::GetConfigReply(state.config)),
         Message::SetConfig(config) => {
@@ -208,13 +200,7 @@ fn answer(
         }
         Message::TableMod { table_id, config } => {
             only_masters()?;
-            let tables = state.control.peek(|switch| switch.limits().tables);
-            if table_id >= tables && table_id != 0xff {
-                return Err(Fault::TableModBadTable(table_id));
-            }
-            if config & !TABLE_CONFIG != 0 {
-                return Err(Fault::TableModBadConfig(config));
-            }
+            check_table_mod(state, table_id, config)?;
         }
         Message::BarrierRequest => {
             // Changes before the barrier are in force: each is when its call returns. Frames that
@@ -233,6 +219,23 @@ fn answer(
         Message::SetAsync(masks) => connection.masks = known(masks),
         Message::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
         other => return Err(Fault::BadType(other.kind())),
+    }
+    Ok(())
+}
+
+fn features(state: &SwitchState) -> Features {
+    let tables = state.control.peek(|switch| switch.limits().tables);
+    let datapath_id = state.datapath_id;
+    Features { datapath_id, buffers: 0, tables, auxiliary_id: 0, capabilities: CAPABILITIES }
+}
+
+fn check_table_mod(state: &SwitchState, table_id: u8, config: u32) -> Result<(), Fault> {
+    let tables = state.control.peek(|switch| switch.limits().tables);
+    if table_id >= tables && table_id != 0xff {
+        return Err(Fault::TableModBadTable(table_id));
+    }
+    if config & !TABLE_CONFIG != 0 {
+        return Err(Fault::TableModBadConfig(config));
     }
     Ok(())
 }

@@ -44,20 +44,10 @@ pub(super) fn answer(
         }
         Request::Table => Reply::Table(state.control.read(|switch, _| tables(switch))),
         Request::PortStats(number) => {
-            let stats = port_stats(state, number)?;
-            let mut pages = Pages::begin(connection.output(), 4, xid);
-            stats.iter().for_each(|port| pages.item(connection.output(), |out| port.write(out)));
-            pages.end(connection.output(), 0);
-            return Ok(());
+            return port_statistics(state, connection, xid, number);
         }
         Request::Queue { port, queue } => {
-            let is_there = state.control.peek(|switch| switch.port(port).is_some());
-            if port != port::ANY && !is_there {
-                return Err(Fault::QueueBadPort(port));
-            }
-            if queue != ALL_QUEUES {
-                return Err(Fault::QueueBadQueue(queue));
-            }
+            check_queue(state, port, queue)?;
             Reply::Queue(Vec::new())
         }
         Request::Group(id) => {
@@ -72,12 +62,7 @@ pub(super) fn answer(
         }
         Request::GroupFeatures => Reply::GroupFeatures(group_features(state)),
         Request::Meter(id) | Request::MeterConfig(id) => {
-            let only = (id != meter::ALL).then_some(id);
-            if let Some(id) = only
-                && state.control.peek(|switch| switch.meter(id).is_none())
-            {
-                return Err(Refusal::MeterUnknown(id).into());
-            }
+            let only = known_meter(state, id)?;
             state.control.credit();
             connection.dump = dump(match request {
                 Request::Meter(_) => DumpOf::Meters { only, next: 0 },
@@ -89,21 +74,59 @@ pub(super) fn answer(
         Request::TableFeatures(wanted) => {
             return table_features(state, connection, (xid, len), flags, wanted);
         }
-        Request::PortDesc => {
-            let ports: Vec<_> =
-                state.control.peek(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
-            let mut pages = Pages::begin(connection.output(), 13, xid);
-            for (number, port) in ports {
-                let port = state.describe(number, &port);
-                pages.item(connection.output(), |out| Reply::PortDesc(vec![port]).write(out));
-            }
-            pages.end(connection.output(), 0);
-            return Ok(());
-        }
+        Request::PortDesc => return port_descriptions(state, connection, xid),
         Request::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
     };
     connection.say(xid, &Message::MultipartReply { flags: 0, reply });
     Ok(())
+}
+
+fn port_statistics(
+    state: &SwitchState,
+    connection: &mut Connection,
+    xid: u32,
+    number: u32,
+) -> Result<(), Fault> {
+    let stats = port_stats(state, number)?;
+    let mut pages = Pages::begin(connection.output(), 4, xid);
+    stats.iter().for_each(|port| pages.item(connection.output(), |out| port.write(out)));
+    pages.end(connection.output(), 0);
+    Ok(())
+}
+
+fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: u32) -> Result<(), Fault> {
+    let ports: Vec<_> =
+        state.control.peek(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
+    let mut pages = Pages::begin(connection.output(), 13, xid);
+    for (number, port) in ports {
+        let port = state.describe(number, &port);
+        pages.item(connection.output(), |out| Reply::PortDesc(vec![port]).write(out));
+    }
+    pages.end(connection.output(), 0);
+    Ok(())
+}
+
+/// Refuses ports that do not exist, and every queue: ports have none.
+fn check_queue(state: &SwitchState, port: u32, queue: u32) -> Result<(), Fault> {
+    let is_there = state.control.peek(|switch| switch.port(port).is_some());
+    if port != port::ANY && !is_there {
+        return Err(Fault::QueueBadPort(port));
+    }
+    if queue != ALL_QUEUES {
+        return Err(Fault::QueueBadQueue(queue));
+    }
+    Ok(())
+}
+
+/// Returns the only meter that a request names; `None` if it names all.
+fn known_meter(state: &SwitchState, id: u32) -> Result<Option<u32>, Fault> {
+    let only = (id != meter::ALL).then_some(id);
+    if let Some(id) = only
+        && state.control.peek(|switch| switch.meter(id).is_none())
+    {
+        return Err(Refusal::MeterUnknown(id).into());
+    }
+    Ok(only)
 }
 
 fn check_table(state: &SwitchState, table_id: u8) -> Result<(), Fault> {
@@ -282,66 +305,27 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
             last.map(|next| DumpOf::Flows { filter, next: Some(next) })
         }
         DumpOf::Groups { only, next } => {
-            let references = if only.is_none() { switch.all_group_references() } else { Default::default() };
-            let groups = switch.groups().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
-            for (id, group) in groups {
-                if page.items == ITEMS_PER_PAGE {
-                    return Some(DumpOf::Groups { only, next: id });
-                }
-                let used = match only {
-                    Some(_) => switch.group_references(id),
-                    None => references.get(&id).copied().unwrap_or_default(),
-                };
-                let stats = GroupStats {
-                    id,
-                    references: used as u32,
-                    counters: group.counters,
-                    age: now.since(group.added),
-                    buckets: group.bucket_counters.clone(),
-                };
-                page.item(|out| stats.write(out));
-            }
-            None
+            groups(switch, now, only, next, page).map(|next| DumpOf::Groups { only, next })
         }
         DumpOf::GroupDescriptions { next } => {
-            for (id, group) in switch.groups().filter(|(id, _)| *id >= next) {
-                if page.items == ITEMS_PER_PAGE {
-                    return Some(DumpOf::GroupDescriptions { next: id });
-                }
+            let groups = switch.groups().filter(|(id, _)| *id >= next);
+            let next = items(groups, page, |id, group| {
                 let description = GroupDescription { id, kind: group.kind, buckets: group.buckets.to_vec() };
-                page.item(|out| description.write(out));
-            }
-            None
+                move |out: &mut Vec<u8>| description.write(out)
+            });
+            next.map(|next| DumpOf::GroupDescriptions { next })
         }
         DumpOf::Meters { only, next } => {
-            let references = switch.all_meter_references();
-            let meters = switch.meters().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
-            for (id, meter) in meters {
-                if page.items == ITEMS_PER_PAGE {
-                    return Some(DumpOf::Meters { only, next: id });
-                }
-                let stats = MeterStats {
-                    id,
-                    references: references.get(&id).copied().unwrap_or_default() as u32,
-                    counters: meter.counters,
-                    age: now.since(meter.added),
-                    bands: meter.bands().map(|(_, counters)| *counters).collect(),
-                };
-                page.item(|out| stats.write(out));
-            }
-            None
+            meters(switch, now, only, next, page).map(|next| DumpOf::Meters { only, next })
         }
         DumpOf::MeterDescriptions { only, next } => {
             let meters = switch.meters().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
-            for (id, meter) in meters {
-                if page.items == ITEMS_PER_PAGE {
-                    return Some(DumpOf::MeterDescriptions { only, next: id });
-                }
+            let next = items(meters, page, |id, meter| {
                 let bands = meter.bands().map(|(band, _)| *band).collect();
                 let description = MeterDescription { id, flags: meter.flags, bands };
-                page.item(|out| description.write(out));
-            }
-            None
+                move |out: &mut Vec<u8>| description.write(out)
+            });
+            next.map(|next| DumpOf::MeterDescriptions { only, next })
         }
         DumpOf::Tables { next } => {
             let limits = switch.limits();
@@ -356,6 +340,55 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
             (end < limits.tables).then_some(DumpOf::Tables { next: end })
         }
     }
+}
+
+/// Adds numbered items to a page until it is full. Returns the first number that has no room.
+fn items<T, W: FnOnce(&mut Vec<u8>)>(
+    all: impl Iterator<Item = (u32, T)>,
+    page: &mut Page<'_>,
+    of: impl Fn(u32, T) -> W,
+) -> Option<u32> {
+    for (id, item) in all {
+        if page.items == ITEMS_PER_PAGE {
+            return Some(id);
+        }
+        page.item(of(id, item));
+    }
+    None
+}
+
+fn groups(switch: &Switch, now: Time, only: Option<u32>, next: u32, page: &mut Page<'_>) -> Option<u32> {
+    let references = if only.is_none() { switch.all_group_references() } else { Default::default() };
+    let groups = switch.groups().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
+    items(groups, page, |id, group| {
+        let used = match only {
+            Some(_) => switch.group_references(id),
+            None => references.get(&id).copied().unwrap_or_default(),
+        };
+        let stats = GroupStats {
+            id,
+            references: used as u32,
+            counters: group.counters,
+            age: now.since(group.added),
+            buckets: group.bucket_counters.clone(),
+        };
+        move |out: &mut Vec<u8>| stats.write(out)
+    })
+}
+
+fn meters(switch: &Switch, now: Time, only: Option<u32>, next: u32, page: &mut Page<'_>) -> Option<u32> {
+    let references = switch.all_meter_references();
+    let meters = switch.meters().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
+    items(meters, page, |id, meter| {
+        let stats = MeterStats {
+            id,
+            references: references.get(&id).copied().unwrap_or_default() as u32,
+            counters: meter.counters,
+            age: now.since(meter.added),
+            bands: meter.bands().map(|(_, counters)| *counters).collect(),
+        };
+        move |out: &mut Vec<u8>| stats.write(out)
+    })
 }
 
 fn flow_stats(now: Time, table_id: u8, rank: &Rank, flow: &Flow) -> FlowStats {

@@ -142,7 +142,12 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
     if header.version != VERSION && header.kind != 0 {
         return Err(Fault::BadVersion(header.version));
     }
-    let mut r = ByteReader::new(&bytes[HEADER_LEN..], Fault::BadLen);
+    let body = ByteReader::new(&bytes[HEADER_LEN..], Fault::BadLen);
+    Ok((header.xid, read_body(&header, body)?))
+}
+
+/// Reads what follows the header.
+fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
     let message = match header.kind {
         0 => Message::Hello(Hello::read(header.version, &mut r)),
         1 => Message::Error(ErrorMessage { kind: r.u16()?, code: r.u16()?, data: r.rest().to_vec() }),
@@ -154,16 +159,16 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
         7 => Message::GetConfigRequest,
         8 => Message::GetConfigReply(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
         9 => Message::SetConfig(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
-        10 => return Ok((header.xid, Message::PacketIn(packet::read_packet_in(r)?))),
-        11 => return Ok((header.xid, Message::FlowRemoved(packet::read_flow_removed(r)?))),
-        12 => return Ok((header.xid, Message::PortStatus(packet::read_port_status(r)?))),
-        13 => return Ok((header.xid, Message::PacketOut(packet::read_packet_out(r)?))),
+        10 => return Ok(Message::PacketIn(packet::read_packet_in(r)?)),
+        11 => return Ok(Message::FlowRemoved(packet::read_flow_removed(r)?)),
+        12 => return Ok(Message::PortStatus(packet::read_port_status(r)?)),
+        13 => return Ok(Message::PacketOut(packet::read_packet_out(r)?)),
         14 => {
             let (buffer_id, request) = modify::read_flow_mod(r)?;
-            return Ok((header.xid, Message::FlowMod { buffer_id, request }));
+            return Ok(Message::FlowMod { buffer_id, request });
         }
-        15 => return Ok((header.xid, Message::GroupMod(modify::read_group_mod(r)?))),
-        16 => return Ok((header.xid, Message::PortMod(modify::read_port_mod(r)?))),
+        15 => return Ok(Message::GroupMod(modify::read_group_mod(r)?)),
+        16 => return Ok(Message::PortMod(modify::read_port_mod(r)?)),
         17 => {
             let table_id = r.u8()?;
             r.skip(3)?;
@@ -172,12 +177,12 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
         18 => {
             let (kind, flags) = (r.u16()?, r.u16()?);
             r.skip(4)?;
-            return Ok((header.xid, Message::MultipartRequest { flags, request: Request::read(kind, r)? }));
+            return Ok(Message::MultipartRequest { flags, request: Request::read(kind, r)? });
         }
         19 => {
             let (kind, flags) = (r.u16()?, r.u16()?);
             r.skip(4)?;
-            return Ok((header.xid, Message::MultipartReply { flags, reply: Reply::read(kind, r)? }));
+            return Ok(Message::MultipartReply { flags, reply: Reply::read(kind, r)? });
         }
         20 => Message::BarrierRequest,
         21 => Message::BarrierReply,
@@ -195,11 +200,11 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
         26 => Message::GetAsyncRequest,
         27 => Message::GetAsyncReply(Async::read(&mut r)?),
         28 => Message::SetAsync(Async::read(&mut r)?),
-        29 => return Ok((header.xid, Message::MeterMod(modify::read_meter_mod(r)?))),
+        29 => return Ok(Message::MeterMod(modify::read_meter_mod(r)?)),
         kind => return Err(Fault::BadType(kind)),
     };
     r.end()?;
-    Ok((header.xid, message))
+    Ok(message)
 }
 
 impl Message {

@@ -4,7 +4,7 @@
 mod page;
 
 use crate::chart::Axis;
-use crate::record::Provenance;
+use fastpath_record::Provenance;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub struct EvaluatedFigure {
     /// Further numbers, by name with the unit last.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub details: BTreeMap<String, f64>,
-    /// What a reader must know.
+    /// A note for the reader.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -90,7 +90,7 @@ pub struct EvaluatedFigure {
 pub struct SkippedFigure {
     /// Its name.
     pub id: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -111,7 +111,7 @@ pub enum Criterion {
         bound: f64,
         /// The share.
         tolerance: f64,
-        /// What the bound is.
+        /// The name of the bound.
         of: String,
     },
     /// At most a bound, plus a share of it.
@@ -120,7 +120,7 @@ pub enum Criterion {
         bound: f64,
         /// The share.
         tolerance: f64,
-        /// What the bound is.
+        /// The name of the bound.
         of: String,
     },
     /// Within the range that a correct link has in 999 of 1000 runs.

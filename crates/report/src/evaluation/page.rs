@@ -3,10 +3,10 @@
 
 use super::{Criterion, EvaluatedFigure, Evaluation, FigureGroup};
 use crate::chart::{Chart, Drawing, Series};
-use crate::record::Optimised;
 use crate::text::number;
 use crate::values::words;
 use crate::{Grid, Report, Section};
+use fastpath_record::Optimised;
 use std::collections::BTreeSet;
 
 /// The part of an id that marks a value in another unit than the axis.

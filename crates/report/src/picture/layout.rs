@@ -36,7 +36,7 @@ const HALF: f64 = 2.8;
 /// A shape longer than this many times its width lies along the horizontal axis.
 const LONG: f64 = 1.15;
 const PUSHES: usize = 400;
-/// The area of a drawing, at least, in areas of its nodes.
+/// The least area of a drawing, as a multiple of the area of its nodes.
 const ROOM: f64 = 2.5;
 
 /// A graph to lay out.

@@ -36,7 +36,7 @@ pub struct PictureNode {
     pub name: String,
     /// A second line, such as an address; empty: none.
     pub note: String,
-    /// What it is.
+    /// Its symbol.
     pub symbol: Symbol,
 }
 

@@ -2,7 +2,7 @@
 
 use super::geometry::{Pixels, distance};
 use super::{Drawn, LINE, PictureNode, SMALL_LETTER, Symbol, shortened, text_width};
-use crate::chart::escape;
+use fastpath_record::escaped;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -69,7 +69,7 @@ impl Drawn<'_> {
                 &mut svg,
                 format_args!(
                     "<title>{0}</title>\n<text class=\"title\" x=\"{1}\" y=\"{2}\">{0}</text>",
-                    escape(title),
+                    escaped(title),
                     tenth(width / 2.0),
                     MARGIN + LINE / 2.0
                 ),
@@ -134,7 +134,7 @@ impl Drawn<'_> {
                 tenth(b[1])
             ),
         };
-        line(svg, format_args!("<path class=\"link\" d=\"{path}\"><title>{}</title></path>", escape(&tip)));
+        line(svg, format_args!("<path class=\"link\" d=\"{path}\"><title>{}</title></path>", escaped(&tip)));
     }
 
     /// Writes the label of a link along it.
@@ -160,7 +160,7 @@ impl Drawn<'_> {
                 tenth(x),
                 tenth(y),
                 tenth(degrees),
-                escape(label)
+                escaped(label)
             ),
         );
     }
@@ -210,14 +210,14 @@ fn draw_node(svg: &mut String, node: &PictureNode, [x, y]: Pixels, [width, heigh
         svg,
         format_args!(
             "<g><title>{}{} ({})</title><rect class=\"node {class}\" x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\" rx=\"{corner}\"/><text x=\"{}\" y=\"{}\">{}</text>",
-            escape(&node.name),
-            escape(&tip),
+            escaped(&node.name),
+            escaped(&tip),
             node.symbol.word(),
             tenth(x - width / 2.0),
             tenth(y - height / 2.0),
             tenth(x),
             tenth(baseline),
-            escape(&name)
+            escaped(&name)
         ),
     );
     if !node.note.is_empty() {
@@ -227,7 +227,7 @@ fn draw_node(svg: &mut String, node: &PictureNode, [x, y]: Pixels, [width, heigh
                 "<text class=\"note\" x=\"{}\" y=\"{}\">{}</text>",
                 tenth(x),
                 tenth(y + 12.0),
-                escape(&node.note)
+                escaped(&node.note)
             ),
         );
     }

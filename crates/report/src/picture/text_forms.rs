@@ -1,7 +1,7 @@
 //! A picture in the formats of other programs: Mermaid, Graphviz, draw.io.
 
 use super::{Drawn, PictureNode, Symbol};
-use crate::chart::escape;
+use fastpath_record::escaped;
 use std::fmt::Write;
 
 impl Drawn<'_> {
@@ -73,7 +73,7 @@ impl Drawn<'_> {
     pub fn drawio(&self) -> String {
         let mut text = format!(
             "<mxfile host=\"fastpath\"><diagram name=\"{}\"><mxGraphModel><root>\n<mxCell id=\"0\"/>\n<mxCell id=\"1\" parent=\"0\"/>\n",
-            escape(&self.picture.title)
+            escaped(&self.picture.title)
         );
         for (number, node) in self.picture.nodes.iter().enumerate() {
             let ([x, y], [width, height]) = (self.centres[number], self.sizes[number]);
@@ -88,7 +88,7 @@ impl Drawn<'_> {
             let _ = writeln!(
                 text,
                 "<mxCell id=\"n{number}\" value=\"{}\" style=\"{style};html=0;whiteSpace=wrap\" vertex=\"1\" parent=\"1\"><mxGeometry x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\" as=\"geometry\"/></mxCell>",
-                escape(&lines(node, "\n", str::to_owned)).replace('\n', "&#10;"),
+                escaped(&lines(node, "\n", str::to_owned)).replace('\n', "&#10;"),
                 (x - width / 2.0).round(),
                 (y - height / 2.0).round()
             );
@@ -97,7 +97,7 @@ impl Drawn<'_> {
             let _ = writeln!(
                 text,
                 "<mxCell id=\"l{number}\" value=\"{}\" style=\"endArrow=none;html=0\" edge=\"1\" parent=\"1\" source=\"n{}\" target=\"n{}\"><mxGeometry relative=\"1\" as=\"geometry\"/></mxCell>",
-                escape(&link.label),
+                escaped(&link.label),
                 link.ends[0],
                 link.ends[1]
             );

@@ -64,7 +64,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) memories: &'a [String],
 }
 
-/// What a unit is built from, besides its description.
+/// The arguments from which a unit is built, except its description.
 pub(crate) struct Setup<'a> {
     pub(crate) ports: &'a PortsSpec,
     /// Names of the memories, in the order of [`Environment::memories`].
@@ -95,10 +95,10 @@ pub(crate) trait UnitModel {
     /// packet.
     fn release(&mut self, env: &mut Environment, server: u32);
 
-    /// What happens to a packet for which there is no room.
+    /// The behaviour when there is no room for a packet.
     fn full(&self) -> Full;
 
-    /// How much of the unit was used in the run that ended at `end`.
+    /// Returns the share of the unit that was used in the run that ended at `end`.
     fn usage(&self, end: Time) -> Use;
 
     /// Sentences about packets that wait for ever, once nothing else can happen; `name` is the

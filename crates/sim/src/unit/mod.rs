@@ -36,7 +36,7 @@ macro_rules! unit_types {
                 match self { $(UnitSpec::$Model(spec) => spec,)* }
             }
 
-            /// As [`UnitSpec::get`], to be changed.
+            /// Returns the description of the unit, to be changed.
             pub(crate) fn get_mut(&mut self) -> &mut dyn UnitType {
                 match self { $(UnitSpec::$Model(spec) => spec,)* }
             }

@@ -190,8 +190,8 @@ impl Threads {
         self.engines.iter().map(|e| e.computing.mean(end)).sum::<f64>() / self.engines.len() as f64
     }
 
-    /// u: the fraction of the threads' memory time during which their engine computed. `None`
-    /// without memory.
+    /// Returns u, the share of the memory time of threads in which their engine computed for other
+    /// threads. `None` if no thread waited for memory.
     pub(crate) fn hidden(&self, end: Time) -> Option<f64> {
         let exposed: f64 = self.engines.iter().map(|e| e.exposed.mean(end) * end.as_secs_f64()).sum();
         (!self.memory.is_zero()).then(|| 1.0 - exposed / self.memory.as_secs_f64())

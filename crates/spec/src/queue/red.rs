@@ -96,7 +96,7 @@ fn threshold(field: &Field, unit: Limit, remarks: &mut Remarks) -> Option<u64> {
     }
 }
 
-/// Writes RED without thresholds and weight.
+/// Returns the keys of RED except its thresholds and weight.
 pub(super) fn write_red(red: &RedSpec) -> Vec<(&'static str, Value)> {
     vec![
         ("limit", text(red.limit)),

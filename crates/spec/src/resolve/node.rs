@@ -112,7 +112,7 @@ impl Resolver<'_> {
             self.mistake(path(key), what, format!("remove it, or write [host.{name}]"));
         }
         if node.kernel.is_some() && node.kind != NodeRole::Router {
-            let what = format!("{kind} {name} is no router, so the kernel does not forward in it");
+            let what = format!("{kind} {name} is not a router, so the kernel does not forward in it");
             self.mistake(path("kind"), what, format!("write [router.{name}]"));
         }
         if node.controllers != Controllers::default() && node.kind != NodeRole::OpenFlow {
@@ -154,7 +154,7 @@ impl Resolver<'_> {
                 keys.map(|key| (key, what(key), "remove one of them")).collect()
             }
             (HostOrigin::New, _) if !settings.command.is_empty() => {
-                let what = format!("{} has a command and is no container", node.name);
+                let what = format!("{} has a command and is not a container", node.name);
                 vec![("command", what, "write image or rootfs too")]
             }
             _ => Vec::new(),
@@ -180,7 +180,7 @@ impl Resolver<'_> {
         };
         for name in node.sysctls.keys().filter(|name| !is_of_namespace(name)) {
             let path = SpecPath::of("nodes", index).key("sysctls").key(name);
-            let what = format!("'{}' is no parameter of a network namespace", name.escape_debug());
+            let what = format!("'{}' is not a parameter of a network namespace", name.escape_debug());
             self.mistake(path, what, "write one of net, for example \"net.ipv4.ip_forward\"");
         }
     }

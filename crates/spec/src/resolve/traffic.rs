@@ -12,7 +12,7 @@ use fastpath_traffic::{ArrivalModel, SourceModel, VOICE};
 use fastpath_units::{Probability, Rate, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The first UDP port of traffic that names none, as of iperf(1).
+/// The first UDP port of traffic that names none, as in iperf(1).
 const PORT: u16 = 5001;
 const ETHERNET: u32 = 14;
 const UDP: u32 = 8;

@@ -70,9 +70,10 @@ pub trait Executor: Send {
     }
 
     /// Adds part of the executor's own counts, in less time than a change may take. The first part,
-    /// from [`CreditPlace::default`], has those of tables, ports, groups and meters. Returns where
-    /// to continue; `None` after the last part. Counts made before the first part are all added.
-    fn credit_part(&mut self, switch: &mut Switch, from: CreditPlace) -> Option<CreditPlace> {
+    /// from [`CreditPosition::default`], has those of tables, ports, groups and meters. Returns
+    /// where to continue; `None` after the last part. Counts made before the first part are all
+    /// added.
+    fn credit_part(&mut self, switch: &mut Switch, from: CreditPosition) -> Option<CreditPosition> {
         let _ = from;
         self.credit(switch);
         None
@@ -125,11 +126,11 @@ pub trait Forwarder: Send {
 
 /// How far an executor has added its counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct CreditPlace {
+pub struct CreditPosition {
     /// The part, as the executor numbers them; 0 is the first.
     pub part: usize,
-    /// The place in it.
-    pub place: usize,
+    /// The position in it.
+    pub position: usize,
 }
 
 /// The fate of the frame that was executed.

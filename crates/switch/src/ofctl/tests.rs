@@ -5,10 +5,10 @@ use crate::action::Action;
 use crate::field::Field;
 use crate::flow::{Flow, FlowFilter, Rank};
 use crate::group::{Bucket, GroupKind};
+use crate::limits::Limits;
 use crate::matching::FieldMatch;
 use crate::meter::{self, Band, BandKind, Meter};
 use crate::port::{self, Port};
-use crate::switch::Limits;
 use proptest::prelude::*;
 
 fn flow(line: &str) -> FlowMod {

@@ -81,7 +81,7 @@ pub enum Body {
 /// A shape over packed lanes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packed<const N: usize> {
-    /// How keys are packed.
+    /// The packing of keys.
     pub lanes: Lanes,
     /// The lookup over the packed key.
     pub shape: Shape<N>,

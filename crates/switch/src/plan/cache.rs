@@ -4,10 +4,10 @@
 //! the old one. Entries of an older version of the plan count as empty. If few lookups hit, the
 //! cache is bypassed for a while, so that traffic without locality does not pay for it.
 
-use super::hash::mix;
 use super::lanes::Lanes;
 use super::{NONE, Rule, RuleNumber, TablePlan};
 use crate::key::Key;
+use crate::mix::mix;
 
 /// The lookups in a window, after which the hits are evaluated.
 const WINDOW: u32 = 1024;

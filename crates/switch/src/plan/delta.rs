@@ -13,11 +13,11 @@
 //! from which an earlier clone goes back to the slot that it knows.
 
 use super::Rule;
-use super::hash::{MULTIPLIER, OFFSET};
 use super::shelf::Shelf;
 use crate::flow::Rank;
 use crate::key::Key;
 use crate::matching::Term;
+use crate::mix::{MULTIPLIER, OFFSET};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -79,9 +79,9 @@ impl Delta {
     /// Notes that a rank has this rule now, or none.
     pub fn note(&mut self, rank: Rank, rule: Option<Rule>) {
         let terms = rank.matching().terms();
-        let place = self.tuple_of(terms).unwrap_or_else(|| self.add_tuple(terms));
+        let position = self.tuple_of(terms).unwrap_or_else(|| self.add_tuple(terms));
         let tag = tag_of(hash_of(terms.iter().map(|term| term.value)));
-        let earlier = self.slot_of(&self.tuples[place], tag, &rank);
+        let earlier = self.slot_of(&self.tuples[position], tag, &rank);
         let slot = self.changes.len() as u32;
         let priority = rank.priority();
         let behind = OnceLock::new();
@@ -94,7 +94,7 @@ impl Delta {
             *self = self.copy();
             return self.note(rank, rule);
         }
-        let tuple = &mut self.tuples[place];
+        let tuple = &mut self.tuples[position];
         tuple.first = tuple.first.max(priority);
         match earlier {
             Some((entry, _)) => tuple.index.set(entry, tag, slot),
@@ -184,10 +184,10 @@ impl Delta {
     fn tuple_of(&self, terms: &[Term]) -> Option<usize> {
         let mut number = hash_of_mask(terms);
         loop {
-            let place = *self.by_mask.get(&number)?;
-            let mask = &self.tuples[place].mask;
+            let position = *self.by_mask.get(&number)?;
+            let mask = &self.tuples[position].mask;
             if mask.iter().copied().eq(terms.iter().map(|term| (term.word, term.mask))) {
-                return Some(place);
+                return Some(position);
             }
             number = number.wrapping_add(1);
         }
@@ -198,11 +198,11 @@ impl Delta {
         while self.by_mask.contains_key(&number) {
             number = number.wrapping_add(1);
         }
-        let place = self.tuples.len();
-        Arc::make_mut(&mut self.by_mask).insert(number, place);
+        let position = self.tuples.len();
+        Arc::make_mut(&mut self.by_mask).insert(number, position);
         let mask = terms.iter().map(|term| (term.word, term.mask)).collect();
         self.tuples.push(Tuple { mask, first: 0, index: Arc::new(Index::new(INDEX_MIN)), used: 0 });
-        place
+        position
     }
 }
 
@@ -230,31 +230,32 @@ impl Index {
 
     /// Adds an entry. At least one must be free.
     fn add(&self, entry: u64) {
-        let Some((place, _)) = self.from((entry >> 32) as u32).find(|(_, other)| *other == 0) else {
+        let Some((position, _)) = self.from((entry >> 32) as u32).find(|(_, other)| *other == 0) else {
             unreachable!("half of the entries are free")
         };
         // A reader that finds the slot sees the change in it.
-        self.0[place].store(entry, Ordering::Release);
+        self.0[position].store(entry, Ordering::Release);
     }
 
     /// Gives an entry another slot.
-    fn set(&self, place: usize, tag: u32, slot: u32) {
-        self.0[place].store(entry_of(tag, slot), Ordering::Release);
+    fn set(&self, position: usize, tag: u32, slot: u32) {
+        self.0[position].store(entry_of(tag, slot), Ordering::Release);
     }
 
-    /// Returns the entries of a tag, by place, with their slots.
+    /// Returns the entries of a tag, by position, with their slots.
     #[inline]
     fn find(&self, tag: u32) -> impl Iterator<Item = (usize, u32)> {
         let used = self.from(tag).take_while(|(_, entry)| *entry != 0);
-        used.filter(move |(_, entry)| (entry >> 32) as u32 == tag).map(|(place, entry)| (place, slot(entry)))
+        used.filter(move |(_, entry)| (entry >> 32) as u32 == tag)
+            .map(|(position, entry)| (position, slot(entry)))
     }
 
-    /// Returns all entries, from the place of a tag on.
+    /// Returns all entries, from the position of a tag on.
     #[inline]
     fn from(&self, tag: u32) -> impl Iterator<Item = (usize, u64)> {
         let mask = self.0.len() - 1;
-        let places = (0..self.0.len()).map(move |step| (tag as usize).wrapping_add(step) & mask);
-        places.map(|place| (place, self.0[place].load(Ordering::Acquire)))
+        let positions = (0..self.0.len()).map(move |step| (tag as usize).wrapping_add(step) & mask);
+        positions.map(|position| (position, self.0[position].load(Ordering::Acquire)))
     }
 
     /// Returns all slots.
@@ -316,8 +317,8 @@ mod tests {
         for serial in 1..5000 {
             // A clone that falls behind and continues by itself.
             if random.below(50) == 0 && !clones.is_empty() {
-                let place = random.below(clones.len() as u64) as usize;
-                let (before, known): &(Delta, Vec<Option<u64>>) = &clones[place];
+                let position = random.below(clones.len() as u64) as usize;
+                let (before, known): &(Delta, Vec<Option<u64>>) = &clones[position];
                 (delta, expected) = (before.clone(), known.clone());
             }
             let number = random.below(ranks as u64) as usize;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::field::Field;
 use crate::flow::{FlowCommand, FlowMod, Instructions};
+use crate::limits::Limits;
 use crate::matching::{FieldMatch, Match};
-use crate::switch::Limits;
 use crate::workload;
 use fastpath_units::{Rng, Time};
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
 
-use crate::Answer;
 use crate::commands::measure::{effort, tool};
 use crate::signals::stop_on_signals;
+use crate::{Answer, view};
 use clap::Args;
 use fastpath::records::EvaluationFiles;
 use fastpath_evaluate::{Options, Progress, estimate_s, evaluate};
@@ -14,29 +14,29 @@ use std::time::{Duration, Instant};
 ///
 /// The figures are those of chapter 5 (Joglekar 2004): accuracy of bandwidth, delay and loss,
 /// throughput, number of links, lateness and overload. Each is shown next to the published figure,
-/// a control without an emulator, and other emulators and bridges installed here. Without
-/// permission for network namespaces, only the figures in virtual time and memory are measured; the
-/// others are listed. The exit code is 1 if a figure misses its criterion.
+/// a control without an emulator, and the emulators and bridges installed here. Without permission
+/// for network namespaces, only the figures in virtual time and in memory are measured. The others
+/// are listed. The exit code is 1 if a figure misses its criterion.
 #[derive(Args)]
 pub(super) struct EmulatorCommand {
     /// Take about six minutes instead of most of an hour.
     #[arg(long)]
     quick: bool,
-    /// Measure only figures whose id begins with one of these: `table-5.1`, `figure-5.2/64`.
-    #[arg(long, value_name = "ID-PREFIX,…", value_delimiter = ',')]
-    only: Vec<String>,
-    /// Write the report: *.html, *.md or *.json, or a directory for all three.
+    /// Measure only the figures whose id begins so, such as `table-5.1` or `figure-5.2/64`.
+    #[arg(long, alias = "only", value_name = "ID-PREFIX,…", value_delimiter = ',')]
+    figures: Vec<String>,
+    /// Write the report to this file (*.html, *.md or *.json), or all three to this directory.
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
 
 impl EmulatorCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
-        let EmulatorCommand { quick, only, output, json } = self;
-        let options = Options { effort: effort(quick), only };
+        let EmulatorCommand { quick, figures, output, json } = self;
+        let options = Options { effort: effort(quick), only: figures };
         let estimate = Duration::from_secs_f64(estimate_s(&options)?.ceil());
         let output = output.as_deref().map(EvaluationFiles::new).transpose()?;
         let stop = stop_on_signals()?;
@@ -48,7 +48,7 @@ impl EmulatorCommand {
         if let Some(output) = output {
             output.write(&evaluation)?;
         }
-        fastpath::print(&evaluation, json)?;
+        view::print(&evaluation, json)?;
         Ok(if evaluation.passed == evaluation.total { Answer::Yes } else { Answer::No })
     }
 }

@@ -2,15 +2,16 @@
 //! judged.
 
 use super::tell;
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
-use fastpath::evaluations;
 use fastpath_model::publications::results;
 
-/// Recompute the published figures of the models; exit 1 if one differs.
+/// Recompute the published figures of the models.
+///
+/// The exit code is 1 if a figure differs from the published one.
 #[derive(Args)]
 pub(super) struct ModelsCommand {
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -18,6 +19,6 @@ pub(super) struct ModelsCommand {
 impl ModelsCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let results = results();
-        tell(&results, self.json, evaluations::models(&results))
+        tell(&results, self.json, view::models(&results))
     }
 }

@@ -3,56 +3,56 @@
 use super::tell;
 use crate::Answer;
 use crate::commands::measure::{bar, effort, show};
+use crate::view;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use fastpath::evaluations;
 use fastpath_evaluate::{PredictionOptions, RestrictedPlatform, predict, predict_from_records};
 use fastpath_measure::Slowdown;
 use std::path::PathBuf;
 
 /// Measure how well fitted models predict other points and platforms.
 ///
-/// Half of a grid of frame sizes and steps predicts the other half: 1 % median error, 95 % of the
-/// points within 5 %. The costs measured here and two host records predict a restricted platform:
-/// 95 % of its points lie in the stated interval. The exit code is 1 if a criterion is missed, 2 if
-/// the machine is too noisy to tell.
+/// A model of half of a grid of frame sizes and steps predicts the other half. Criterion: a median
+/// error of 1 %, and 95 % of the points within 5 %. The costs measured here and two host records
+/// predict a restricted platform. Criterion: 95 % of its points lie in the stated interval. The
+/// exit code is 1 if a criterion is missed, and 2 if the machine is too noisy to tell.
 #[derive(Args)]
 pub(super) struct PredictionCommand {
     /// Take two minutes instead of six: fewer packets and rounds.
     #[arg(long)]
     quick: bool,
-    /// Restrictions of this platform, each measured as a platform of its own.
+    /// Measure this machine under each of these restrictions, as platforms of their own.
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', default_value = "slower-core,narrow-copies")]
     platform: Vec<Restriction>,
-    /// Another build of this program, as one more platform (may be repeated).
+    /// Measure another build of this program too, as a platform of its own. May be repeated.
     #[arg(long, value_name = "PROGRAM")]
     build: Vec<PathBuf>,
-    /// Slowdown of slower-core.
+    /// Factor by which slower-core is slower.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.6)]
     slowdown: f64,
-    /// Keep the records in this directory.
-    #[arg(short, long, value_name = "DIRECTORY")]
+    /// Write the records to this directory.
+    #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Compute the figures from the records in this directory, without measuring.
-    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = ["output", "build", "quick"])]
-    records: Option<PathBuf>,
-    /// Print one JSON object.
+    /// Measure nothing: compute the figures from the records that --output wrote to this directory.
+    #[arg(long, alias = "records", value_name = "DIR", conflicts_with_all = ["output", "build", "quick"])]
+    input: Option<PathBuf>,
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Restriction {
-    /// A core slowed down by additional work after each operation.
+    /// A core that does additional work after each operation.
     SlowerCore,
-    /// Copies without wide vectors, where the C library is glibc on x86.
+    /// Copies without wide vectors. Needs glibc on x86.
     NarrowCopies,
 }
 
 impl PredictionCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let slowdown = Slowdown::new(self.slowdown)?;
-        let figures = match &self.records {
+        let figures = match &self.input {
             Some(directory) => predict_from_records(directory)?,
             None => {
                 let platforms = self.platform.iter().map(|restriction| match restriction {
@@ -72,7 +72,7 @@ impl PredictionCommand {
                 figures
             }
         };
-        let answer = tell(&figures, self.json, evaluations::prediction(&figures))?;
+        let answer = tell(&figures, self.json, view::prediction(&figures))?;
         let missed = figures.iter().any(|f| !f.pass && !f.noisy);
         let noisy = figures.iter().any(|f| f.noisy);
         ensure!(missed || !noisy, "the machine was too noisy to tell: measure again on a quieter machine");

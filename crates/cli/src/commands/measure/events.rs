@@ -9,13 +9,14 @@ use fastpath::measurements::{TextbookModel, events};
 /// Measure events per second of the simulator on a textbook model.
 #[derive(Args)]
 pub(super) struct EventsCommand {
-    /// The model.
+    /// The model to simulate.
     #[arg(long, default_value = "mm1")]
     model: Model,
-    /// Customers to serve (pipe32: laps through all 32 servers); by default about a second of work.
+    /// Customers to serve (for pipe32: laps through all 32 servers). By default about a second of
+    /// work.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     customers: Option<u64>,
-    /// The seed.
+    /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -24,7 +25,7 @@ pub(super) struct EventsCommand {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Model {
-    /// One server, Poisson arrivals, 80 % load.
+    /// M/M/1: one server, Poisson arrivals, 80 % load.
     Mm1,
     /// A closed ring of 32 exponential servers and 64 customers.
     Pipe32,

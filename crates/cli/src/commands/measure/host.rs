@@ -9,23 +9,23 @@ use fastpath_measure::Slowdown;
 
 /// Measure the cores, memory, clocks and system calls of this machine.
 ///
-/// Measures an integer score, copy rates, memory by working set, caches, TLB, clocks and system
-/// calls.
+/// The record has an integer score, copy rates, memory latency by working set, caches, TLB, clocks
+/// and system calls.
 #[derive(Args)]
 pub(super) struct HostCommand {
-    /// Take seconds instead of minutes: fewer sizes, working sets up to 32 MiB.
+    /// Take seconds instead of minutes, with fewer sizes and working sets up to 32 MiB.
     #[arg(long)]
     quick: bool,
-    /// Record an official CoreMark score of one core (iterations/s) next to the measured score.
+    /// Also record this official CoreMark score of one core (iterations/s).
     #[arg(long, value_name = "SCORE")]
     coremark: Option<f64>,
-    /// Name of the machine; by default its host name.
+    /// Name of the machine in the record. By default its host name.
     #[arg(long)]
     name: Option<String>,
-    /// The seed of the random walks through memory.
+    /// Seed of the random walks through memory.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Emulate a core FACTOR times slower by adding work.
+    /// Add work to emulate a core that is FACTOR times slower.
     #[arg(long, value_name = "FACTOR", default_value = "1")]
     slowdown: Slowdown,
     #[command(flatten)]

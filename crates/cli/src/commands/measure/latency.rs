@@ -7,21 +7,21 @@ use fastpath::measurements::{LatencyQuestion, UnitsBetween};
 
 /// Measure the latency of a unit by packet size, and operation costs.
 ///
-/// A packet goes from a generator through a forward unit to a swap unit and back. The latency is
-/// that of Hartikainen 2016, equation 1: half of the time between the probes, less the time of the
-/// swap unit. Operations are measured on units with memory ports.
+/// A packet goes from a generator through a forward unit to a swap unit, and back. The latency
+/// follows equation 1 of Hartikainen 2016: half of the time between the probes, less the time in
+/// the swap unit. Operations are measured on units with memory ports.
 #[derive(Args)]
 pub(super) struct LatencyCommand {
-    /// Frame lengths in bytes; by default 64 to 1500 as published.
+    /// Frame lengths in bytes. By default the published ones, 64 to 1500.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(60..=9000))]
     size: Vec<u32>,
     /// Packets per size.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(8..=10_000_000))]
     packets: u32,
-    /// Ports between the units.
+    /// Kind of ports between the units.
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', default_value = "memory")]
-    between: Vec<Place>,
-    /// Do not measure the costs of operations.
+    between: Vec<UnitPorts>,
+    /// Measure latencies only, not the costs of operations.
     #[arg(long)]
     no_operations: bool,
     #[command(flatten)]
@@ -29,21 +29,21 @@ pub(super) struct LatencyCommand {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Place {
+enum UnitPorts {
     /// Memory ports, on one core.
     Memory,
-    /// Namespaces, with the engine on another core.
+    /// Packet sockets between namespaces, with the engine on another core.
     Namespaces,
-    /// The simulated CN6880s of Hartikainen 2016, in virtual time; sizes are with FCS.
+    /// The simulated CN6880s of Hartikainen 2016, in virtual time. Sizes then include the FCS.
     Simulator,
 }
 
-impl Place {
+impl UnitPorts {
     fn between(self) -> UnitsBetween {
         match self {
-            Place::Memory => UnitsBetween::Memory,
-            Place::Namespaces => UnitsBetween::Namespaces,
-            Place::Simulator => UnitsBetween::Simulator,
+            UnitPorts::Memory => UnitsBetween::Memory,
+            UnitPorts::Namespaces => UnitsBetween::Namespaces,
+            UnitPorts::Simulator => UnitsBetween::Simulator,
         }
     }
 }
@@ -51,7 +51,7 @@ impl Place {
 impl LatencyCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let question = LatencyQuestion {
-            between: self.between.iter().map(|place| place.between()).collect(),
+            between: self.between.iter().map(|ports| ports.between()).collect(),
             sizes: self.size,
             packets: self.packets,
             operations: !self.no_operations,

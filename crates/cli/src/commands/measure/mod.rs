@@ -7,34 +7,35 @@ mod pipeline;
 mod switch;
 
 use crate::Answer;
-use clap::{Args, Subcommand};
-use fastpath::measurements::Measured;
+use crate::view::{self, Measured};
+use clap::Args;
+use fastpath::record::Tool;
 use fastpath::records::{append_records, open_records};
 use fastpath_measure::{Effort, Progress};
-use fastpath_report::Tool;
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 
-/// Measure this machine and packet pipelines on it; print or append records.
+/// Measure this machine and packet pipelines on it.
 #[derive(Args)]
 pub(crate) struct MeasureCommand {
     #[command(subcommand)]
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    Host(host::HostCommand),
-    Pipeline(Box<pipeline::PipelineCommand>),
-    Latency(latency::LatencyCommand),
-    Events(events::EventsCommand),
-    Switch(switch::SwitchCommand),
+subcommands! {
+    Action {
+        Host(host::HostCommand),
+        Pipeline(Box<pipeline::PipelineCommand>),
+        Latency(latency::LatencyCommand),
+        Events(events::EventsCommand),
+        Switch(switch::SwitchCommand),
+    }
 }
 
 /// Where the records go.
 #[derive(Args)]
 struct Output {
-    /// Append the records to this file.
+    /// Append the records to this file (JSON, one record per line).
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print the records as JSON, one per line, instead of tables.
@@ -44,13 +45,7 @@ struct Output {
 
 impl MeasureCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            Action::Host(command) => command.run(),
-            Action::Pipeline(command) => command.run(),
-            Action::Latency(command) => command.run(),
-            Action::Events(command) => command.run(),
-            Action::Switch(command) => command.run(),
-        }
+        self.action.run()
     }
 }
 
@@ -69,7 +64,7 @@ impl Output {
         if let Some(file) = &mut file {
             append_records(file, measured.records())?;
         }
-        fastpath::print(&measured, self.json)?;
+        view::print(&measured, self.json)?;
         measured.notes().iter().for_each(|note| eprintln!("fastpath: note: {note}"));
         Ok(Answer::Yes)
     }

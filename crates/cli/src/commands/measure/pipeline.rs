@@ -3,59 +3,62 @@
 
 use super::Output;
 use crate::Answer;
+use crate::view::PipelinePoints;
 use clap::{Args, ValueEnum};
-use fastpath::measurements::PipelinePoints;
 use fastpath_measure::{DutAttachment, PipelineGrid, PipelineProgram, Rules, Slowdown};
 
 /// Measure the cost of a packet in a pipeline, over a grid.
 ///
-/// One record is made per point of the grid. Lengths are of the frame in memory, without FCS: 60
+/// There is one record for each point of the grid. Frame lengths are without FCS, as in memory: 60
 /// bytes are 64 bytes on the wire. The records state this. With --json the results of a record are
 /// also at its top level.
 #[derive(Args)]
 pub(super) struct PipelineCommand {
-    /// What the device does with packets.
+    /// What the measured program does with a packet.
     #[arg(long, default_value = "netcope")]
     program: ProgramArg,
-    /// Frame lengths in bytes.
+    /// Frame lengths in bytes, without FCS.
     #[arg(long, visible_alias = "p", value_name = "BYTES,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(60..=9000))]
     size: Vec<u32>,
     /// Steps of parsing and hashing per packet (netcope).
     #[arg(long, value_name = "STEPS,…", value_delimiter = ',', default_value = "0")]
     h: Vec<usize>,
-    /// Cores, each with a port and a device of its own. Emulated links are divided among them.
+    /// Number of cores. Each has its own port and its own copy of the program. Emulated links are
+    /// divided among them.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     cores: Vec<u16>,
-    /// Frames that arrive together.
+    /// Number of frames that arrive together.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4096))]
     burst: Vec<u32>,
     /// Number of flows (netcope, forward, switch).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: Vec<u32>,
-    /// The tables (switch), as for `fastpath measure switch`.
+    /// The tables, as for `fastpath measure switch` (switch).
     #[arg(long, value_name = "KIND:WHAT", default_value = "cidr:912")]
     table: Rules,
     /// Number of links (emulate).
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Packets timed per point and core, in up to 250 passes over the grid, of which the medians
-    /// are reported (switch and --port: five passes; emulate: one).
+    /// Packets to time per point and core. They are divided into up to 250 passes over the grid,
+    /// and medians are reported. With switch and --port there are five passes, with emulate one.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     packets: u64,
-    /// The device's port: memory, veth (a packet socket between namespaces), xdp (AF_XDP there), or
-    /// DEVICE+SOURCE, two interfaces of this machine that a cable connects.
+    /// The port: memory, veth (a packet socket between namespaces), xdp (AF_XDP between
+    /// namespaces), or DEVICE+SOURCE (two interfaces of this machine that a cable connects).
     #[arg(long, value_name = "PORT", default_value = "memory", value_parser = DutAttachment::parse_or_memory)]
     port: Attachment,
-    /// Also search for the highest rate of a core at which at most this share of packets is lost. 0
-    /// is the throughput of RFC 2544. Emulated links have no random loss in the search. The search
-    /// runs in the device's own time; host stalls are left out and counted. Between two interfaces
-    /// it runs in real time, and a trial that lost packets during a host stall is repeated.
+    /// Search for the highest rate of a core that loses at most this share of packets. A share of 0
+    /// gives the throughput of RFC 2544. Emulated links have no random loss in the search. Time
+    /// counts only while the program runs: host stalls are left out and counted. Between two
+    /// interfaces the search runs in real time, and a trial that lost packets during a host stall
+    /// is repeated.
     #[arg(long, value_name = "RATIO,…", value_delimiter = ',')]
     loss_ratio: Vec<f64>,
-    /// Emulate a core FACTOR times slower by adding work (netcope, forward on memory ports).
+    /// Add work to emulate a core that is FACTOR times slower (netcope and forward, on memory
+    /// ports).
     #[arg(long, value_name = "FACTOR", default_value = "1")]
     slowdown: Slowdown,
-    /// The seed of random losses.
+    /// Seed of random losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

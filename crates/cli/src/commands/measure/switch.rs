@@ -8,20 +8,20 @@ use fastpath_measure::Rules;
 
 /// Measure lookups, forwarding rate and rule changes of a switch.
 ///
-/// Measures ns per lookup (compiled, interpreted, hash per mask), packets per second from one
-/// memory port to another on one core, the time until a rule change is in force, and the effect of
-/// changes on packets. The longest change is shown with its CPU time, and next to the longest of as
-/// many empty loops. The time of that loop is caused by the machine.
+/// The record has ns per lookup (compiled, interpreted, hash per mask), packets per second between
+/// two memory ports on one core, the time until a rule change is in force, and the effect of
+/// changes on packets. The longest change is shown with its CPU time, and beside the longest of as
+/// many empty loops. The time of the empty loop is caused by the machine alone.
 #[derive(Args)]
 pub(super) struct SwitchCommand {
-    /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (ClassBench's format), mac:N,
-    /// pipeline:gateway, pipeline:load-balancer.
+    /// The tables: cidr:N, cidr:FILE, acl:N, acl:FILE (in ClassBench's format), mac:N,
+    /// pipeline:gateway or pipeline:load-balancer.
     #[arg(long, value_name = "KIND:WHAT")]
     table: Rules,
     /// Number of active flows.
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
-    /// The seed of rules, flows and keys.
+    /// Seed of rules, flows and keys.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Take seconds instead of minutes.

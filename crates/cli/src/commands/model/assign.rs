@@ -1,6 +1,6 @@
 //! `fastpath model assign`: the best assignment of tasks to engines.
 
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
 use fastpath::models::Assignments;
 use fastpath_model::assign::NetworkProcessor;
@@ -9,28 +9,29 @@ use std::path::PathBuf;
 
 /// Find the best assignment of tasks to engines with limited code space.
 ///
-/// Without a table the tasks of Joglekar 2004 (LinkEM) are used, and its mapping is shown too.
+/// Without FILE, the tasks are those of LinkEM (Joglekar 2004), and the published assignment is
+/// shown too.
 #[derive(Args)]
 pub(super) struct AssignCommand {
-    /// The tasks: a table with the columns name, compute, memory (cycles), code (instructions) and
+    /// A table of tasks with the columns name, compute and memory (cycles), code (instructions) and
     /// state (private or shared).
     file: Option<PathBuf>,
-    /// Number of engines free for the tasks.
-    #[arg(long, default_value_t = 3)]
+    /// Number of engines for the tasks.
+    #[arg(long, value_name = "N", default_value_t = 3)]
     engines: u32,
     /// Threads per engine.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     threads: u32,
-    /// Instructions that an engine holds.
-    #[arg(long, default_value_t = 2048)]
+    /// Number of instructions that fit into an engine.
+    #[arg(long, value_name = "N", default_value_t = 2048)]
     code_limit: u32,
-    /// Share u of the memory cycles that other threads hide, 0 to 1.
+    /// Share u of the memory cycles that are hidden by other threads, 0 to 1.
     #[arg(long, value_name = "U", default_value_t = linkem::HIDDEN_CALIBRATED)]
     hidden: f64,
-    /// Engine clock in Hz [default: the IXP1200's 232 MHz].
+    /// Engine clock in Hz. By default the IXP1200's, 232 MHz.
     #[arg(long, value_name = "HZ")]
     clock: Option<f64>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -46,7 +47,7 @@ impl AssignCommand {
             clock_hz: self.clock.unwrap_or(default.clock_hz),
             ..default
         };
-        fastpath::print(&Assignments::find(self.file.as_deref(), &processor)?, self.json)?;
+        view::print(&Assignments::find(self.file.as_deref(), &processor)?, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,33 +1,34 @@
 //! `fastpath model budget`: the packet rate that threads on engines sustain.
 
-use crate::Answer;
+use crate::{Answer, view};
 use clap::{Args, ValueEnum};
 use fastpath_model::budget::{BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
 use fastpath_model::output::BudgetOutput;
 
-/// Compute the packets/s that threads and engines sustain.
+/// Compute the packet rate that threads and engines sustain.
 #[derive(Args)]
 pub(super) struct BudgetCommand {
-    /// Compute and memory cycles per packet of each pipeline stage, one engine each. Compute may be
-    /// a range.
+    /// Compute and memory cycles per packet of each pipeline stage. A stage has one engine. Compute
+    /// may be a range (LOW..HIGH).
     #[arg(long, value_name = "COMPUTE:MEMORY,…", value_delimiter = ',', required_unless_present = "work")]
     stages: Vec<PacketCycles>,
-    /// Compute and memory cycles of the whole work, for --engines.
+    /// Compute and memory cycles per packet of the whole work, which --engines divides.
     #[arg(long, value_name = "COMPUTE:MEMORY", conflicts_with = "stages", requires = "engines")]
     work: Option<PacketCycles>,
     /// Number of engines that share the work evenly.
-    #[arg(long, requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "work", value_parser = clap::value_parser!(u32).range(1..))]
     engines: Option<u32>,
-    /// Let each engine do all the work for its share of the packets.
+    /// Let each engine do the whole work for its share of the packets.
     #[arg(long, requires = "engines")]
     parallel: bool,
     /// Threads per engine.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4)]
     threads: u32,
-    /// Share u of the memory cycles that other threads hide, 0 to 1 [default: the whole range].
+    /// Share u of the memory cycles that are hidden by other threads, 0 to 1. By default the whole
+    /// range is shown.
     #[arg(long, value_name = "U")]
     hidden: Option<f64>,
-    /// Engine clock in Hz. The default is the IXP1200's.
+    /// Engine clock in Hz. The default is that of the IXP1200.
     #[arg(long, value_name = "HZ", default_value_t = IXP1200_HZ)]
     clock: f64,
     /// Offered load in packets/s.
@@ -36,7 +37,7 @@ pub(super) struct BudgetCommand {
     /// Formula of Joglekar 2004 to apply: T_c + (1-u)·T_m, or T_c + (1-u)·T_m/threads.
     #[arg(long, default_value = "per-packet")]
     formula: FormulaArg,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -66,7 +67,7 @@ impl BudgetCommand {
             },
         };
         let output = BudgetOutput { budget: budget(&question)?, question };
-        fastpath::print(&output, self.json)?;
+        view::print(&output, self.json)?;
         Ok(Answer::Yes)
     }
 }

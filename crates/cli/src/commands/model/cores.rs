@@ -1,7 +1,7 @@
 //! `fastpath model cores`: how many cores a link needs (the chart of Netcope 2017).
 
 use super::source::Source;
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
 use fastpath::models::{LinkCores, SourcedModel};
 use fastpath_model::arguments::point;
@@ -11,29 +11,29 @@ use fastpath_units::Rate;
 
 /// Count the cores a link needs by speed, frame size and steps.
 ///
-/// Without a model, the constants of Netcope 2017 are used: 38.6 ns + 0.101 ns per byte + 4.07 ns
-/// per step.
+/// Without a model, the constants of Netcope 2017 apply: 38.6 ns per packet, 0.101 ns per byte and
+/// 4.07 ns per step.
 #[derive(Args)]
 pub(super) struct CoresCommand {
     #[command(flatten)]
     source: Source,
-    /// Link speeds in Gbit/s, or with a unit [default: those of Ethernet from 10 to 800].
+    /// Link speeds in Gbit/s, or with a unit. By default those of Ethernet from 10 to 800 Gbit/s.
     #[arg(long, value_name = "GBIT,…", value_delimiter = ',', value_parser = speed)]
     speeds: Vec<f64>,
-    /// Frame sizes in bytes, with FCS [default: those of RFC 2544]. A model of sizes without FCS
-    /// (from records) is evaluated at 4 bytes less.
+    /// Frame sizes in bytes, with FCS. By default those of RFC 2544. If the model was fitted to
+    /// sizes without FCS, as in records, 4 bytes are subtracted.
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
     frames: Vec<f64>,
-    /// Values of the model's column that is neither a frame size nor set by --at.
+    /// Values of the model's column that is neither the frame size nor in --point.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]
     steps: Vec<f64>,
-    /// Values of the model's other columns, such as cores=1.
-    #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point)]
-    at: Vec<Vec<(String, f64)>>,
-    /// Bytes on the wire in addition to each frame (preamble and inter-frame gap).
+    /// Values of the other columns of the model, such as cores=1.
+    #[arg(long, alias = "at", value_name = "COLUMN=VALUE,…", value_parser = point)]
+    point: Vec<Vec<(String, f64)>>,
+    /// Bytes on the wire beyond those of each frame (preamble and inter-frame gap).
     #[arg(long, value_name = "BYTES", default_value_t = FRAMING_BYTES)]
     framing: f64,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -57,10 +57,10 @@ impl CoresCommand {
             speeds_gbit: or(self.speeds, &SPEEDS_GBIT),
             frames_bytes: or(self.frames, &FRAMES_BYTES),
             steps: self.steps,
-            at: self.at.concat(),
+            at: self.point.concat(),
             framing_bytes: self.framing,
         };
-        fastpath::print(&LinkCores::new(model, question)?, self.json)?;
+        view::print(&LinkCores::new(model, question)?, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,7 +1,7 @@
 //! `fastpath model fit`: least squares over a table of measurements.
 
 use super::options::Fitting;
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::bail;
 use clap::Args;
 use fastpath::models::{TestPoints, fit_table};
@@ -14,14 +14,14 @@ use std::path::PathBuf;
 /// is the verdict: 0 the model holds, 1 it misses, 2 the points are too noisy to tell.
 #[derive(Args)]
 pub(super) struct FitCommand {
-    /// The table; `-` reads standard input.
+    /// The table. `-` reads standard input.
     file: PathBuf,
-    /// The column (or product of columns, like cores/rate) to explain.
+    /// The column to explain, or a product of columns such as cores/rate.
     #[arg(long, value_name = "COLUMN")]
     y: String,
     /// The terms that explain y: const, columns, products, steps and bends, such as
-    /// 'const,p,h,p*h,ceil(p/64),max(p-256,0)'; or auto:p,h to choose terms over some columns by
-    /// their leave-one-out errors.
+    /// 'const,p,h,p*h,ceil(p/64),max(p-256,0)'. Or auto:p,h, which chooses terms of these columns
+    /// by their leave-one-out errors.
     #[arg(long, value_name = "TERMS")]
     terms: String,
     #[command(flatten)]
@@ -29,11 +29,10 @@ pub(super) struct FitCommand {
     /// Check the fit against the rows of another table.
     #[arg(long, value_name = "FILE", conflicts_with = "half")]
     test: Option<PathBuf>,
-    /// Fit half of the rows (a checkerboard split of the grid) and check the fit against the
-    /// others.
+    /// Fit half of the rows (a checkerboard of the grid), and check the fit against the other half.
     #[arg(long)]
     half: bool,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -47,7 +46,7 @@ impl FitCommand {
             (None, false) => TestPoints::None,
         };
         let output = fit_table(&self.file, &self.y, &self.terms, &options, test)?;
-        fastpath::print(&output, self.json)?;
+        view::print(&output, self.json)?;
         answer(output.check.as_ref())
     }
 }

@@ -1,6 +1,6 @@
 //! `fastpath model index`: SCION's performance index, cross-validated, and the rates it predicts.
 
-use crate::Answer;
+use crate::{Answer, view};
 use clap::{Args, ValueEnum};
 use fastpath::models::IndexQuestion;
 use fastpath_model::index::Variant;
@@ -9,28 +9,29 @@ use std::path::PathBuf;
 
 /// Compute SCION's performance index of platforms, and predict rates.
 ///
-/// Without files the three platforms of Hugly 2024 are used.
+/// Without FILES, the three platforms of Hugly 2024 are used.
 #[derive(Args)]
 pub(super) struct IndexCommand {
-    /// Platforms: tables with the columns platform, coremark or score, a copy rate and rate_pps; or
-    /// host records.
+    /// The platforms: host records, or tables with the columns platform, coremark or score, a copy
+    /// rate, and rate_pps.
     files: Vec<PathBuf>,
-    /// Choice of M and N: plain (M = 1), tuned (M = 400), program (M = 400, N = 1 µs), or fitted.
+    /// Choice of M and N: plain (M = 1), tuned (M = 400), program (M = 400, N = 1 µs), fit-m or
+    /// fit-mn (fitted).
     #[arg(long, default_value = "tuned")]
     variant: VariantArg,
-    /// Weight M of copying, instead of a variant.
+    /// Weight M of copying. It replaces --variant.
     #[arg(long, conflicts_with = "variant")]
     m: Option<f64>,
-    /// Fixed time N per packet, with --m; such as 1us.
+    /// Fixed time N per packet, such as 1us.
     #[arg(long, requires = "m")]
     n: Option<Duration>,
-    /// Packet length in bytes, if the platforms do not state it [default: 172].
+    /// Packet length in bytes, if the platforms do not state it. By default 172.
     #[arg(long, value_name = "BYTES")]
     length: Option<f64>,
     /// Predict the rate on this platform: FILE or FILE:NAME.
     #[arg(long, value_name = "PLATFORM")]
     to: Option<String>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -48,7 +49,7 @@ impl IndexCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let variant = self.variant();
         let question = IndexQuestion { files: self.files, variant, length: self.length, to: self.to };
-        fastpath::print(&question.answer()?, self.json)?;
+        view::print(&question.answer()?, self.json)?;
         Ok(Answer::Yes)
     }
 

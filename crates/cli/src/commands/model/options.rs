@@ -12,47 +12,47 @@ use fastpath_units::Rate;
 /// How to fit.
 #[derive(Args)]
 pub(super) struct Fitting {
-    /// Weight of each point: equal, relative (1/y²), or a column of weights (1/variance) [default:
-    /// equal; relative for auto terms].
+    /// Weight of each point: equal, relative (1/y²), or a column of weights (1/variance). By
+    /// default equal, and relative for auto terms.
     #[arg(long, value_name = "WEIGHTS")]
     weights: Option<String>,
-    /// Use only rows where COLUMN equals TEXT. May be repeated: all must hold.
-    #[arg(long, value_name = "COLUMN=TEXT", value_parser = column_text)]
+    /// Use only rows in which COLUMN equals TEXT. May be repeated: all must hold.
+    #[arg(long = "where", alias = "only", value_name = "COLUMN=TEXT", value_parser = column_text)]
     only: Vec<(String, String)>,
     /// Estimator of the coefficients.
     #[arg(long, default_value = "least-squares")]
     method: MethodArg,
-    /// Quantile that widens the intervals. The normal one is too narrow for few points.
+    /// Distribution of the intervals. Intervals of the normal one are too narrow for few points.
     #[arg(long, default_value = "t")]
     quantile: QuantileArg,
     /// Confidence level of the intervals.
     #[arg(long, default_value_t = 0.95)]
     level: f64,
-    /// What to do with points that a line rate or a NIC limits instead of the processor.
+    /// What to do with points that are limited by a line rate or a NIC instead of the processor.
     #[arg(long, default_value = "auto")]
     regimes: RegimesArg,
-    /// Unit of y, if the column's name carries none: ns, us, ms, s, cycles, pps, Mpps.
+    /// Unit of y if the column's name has none: ns, us, ms, s, cycles, pps, kpps or Mpps.
     #[arg(long, value_name = "UNIT")]
     y_unit: Option<String>,
-    /// Clock of the processor, to convert cycles to time, such as 2.5GHz.
+    /// Clock of the processor, such as 2.5GHz. It converts cycles to time.
     #[arg(long, value_name = "HZ", value_parser = clock_hz)]
     clock: Option<f64>,
-    /// Column of frame sizes [default: found by name].
+    /// Column of frame sizes. By default it is found by its name.
     #[arg(long, value_name = "COLUMN")]
     frame_column: Option<String>,
-    /// Whether frame sizes count the 4 bytes of the FCS, if the table has no column fcs. Sizes in
-    /// memory do not; published sizes usually do.
+    /// Whether frame sizes include the 4 bytes of the FCS, if the table has no column fcs. Sizes in
+    /// memory do not include it. Published sizes usually do.
     #[arg(long, value_name = "WITH|WITHOUT", value_parser = fcs)]
     fcs: Option<Fcs>,
-    /// Bytes on the wire in addition to each frame, preamble and gap, such as 50 for VXLAN; used
-    /// for line rates.
+    /// Bytes on the wire beyond those of each frame, preamble and gap, such as 50 for VXLAN. Line
+    /// rates count them.
     #[arg(long, value_name = "BYTES", default_value_t = 0.0, value_parser = bytes)]
     overhead: f64,
-    /// Column of core counts [default: found by name].
+    /// Column of core counts. By default it is found by its name.
     #[arg(long, value_name = "COLUMN")]
     cores_column: Option<String>,
-    /// Line rate that limits some points, all ports together. May be repeated [default: Ethernet's
-    /// line rates are tried].
+    /// Line rate of all ports together, which limits some points. May be repeated. By default the
+    /// line rates of Ethernet are tried.
     #[arg(long, value_name = "RATE")]
     line_rate: Vec<Rate>,
 }
@@ -75,7 +75,7 @@ enum QuantileArg {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum RegimesArg {
-    /// Leave them out if enough points remain to fit the terms; otherwise keep them and warn.
+    /// Leave them out if enough points remain to fit the terms. Otherwise keep them and warn.
     Auto,
     /// Leave them out, or refuse the fit.
     Split,

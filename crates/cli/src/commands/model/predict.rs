@@ -2,7 +2,7 @@
 
 use super::fit::answer;
 use super::source::Source;
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::Context;
 use clap::Args;
 use fastpath::models::check_against;
@@ -15,42 +15,41 @@ use std::path::PathBuf;
 
 /// Predict costs and throughput from a fitted model.
 ///
-/// The prediction is for the fitted platform, or with --from and --to for another. With --test the
-/// exit code is 1 if the model misses.
+/// The prediction is for the platform of the fit. With --from and --to it is for another platform.
+/// With --test the exit code is 1 if the model misses.
 #[derive(Args)]
 pub(super) struct PredictCommand {
     #[command(flatten)]
     source: Source,
     /// A point to predict: a value for each column of the model. May be repeated.
-    #[arg(long, value_name = "COLUMN=VALUE,…", value_parser = point, required_unless_present = "test")]
-    at: Vec<Vec<(String, f64)>>,
-    /// Predict every row of this table and compare with its measurements (with --to, on that
-    /// platform).
+    #[arg(long, alias = "at", value_name = "COLUMN=VALUE,…", value_parser = point, required_unless_present = "test")]
+    point: Vec<Vec<(String, f64)>>,
+    /// Predict every row of this table, and compare the predictions with its measurements.
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
-    /// The platform the model was fitted on: FILE or FILE:NAME; the file is a host record or a
-    /// table of platforms.
+    /// The platform of the fit: FILE or FILE:NAME. The file is a host record or a table of
+    /// platforms.
     #[arg(long, value_name = "PLATFORM", requires = "to")]
     from: Option<String>,
-    /// The platform to predict for.
+    /// The platform to predict for, written as for --from.
     #[arg(long, value_name = "PLATFORM", requires = "from")]
     to: Option<String>,
-    /// Relative standard deviation of the scaling between platforms.
+    /// Relative standard deviation of the factor between two platforms.
     #[arg(long, value_name = "SD", default_value_t = TRANSFER_SD)]
     transfer_sd: f64,
     /// Relative standard deviation of the numbers in each platform's record.
     #[arg(long, value_name = "SD", default_value_t = RECORD_SD)]
     record_sd: f64,
-    /// Cores that forward, each independently.
-    #[arg(long, default_value_t = 1.0)]
+    /// Number of cores that forward, each independently.
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
     cores: f64,
-    /// The line rate that may be the limit.
+    /// Line rate that may limit the throughput.
     #[arg(long, value_name = "RATE")]
     line: Option<Rate>,
-    /// Largest packet rate of a NIC, packets/s.
+    /// Highest packet rate of the NIC, in packets/s.
     #[arg(long, value_name = "PPS")]
     packet_cap: Option<f64>,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -62,7 +61,7 @@ impl PredictCommand {
         )?;
         let transfer = self.transfer()?;
         let predictions = self
-            .at
+            .point
             .iter()
             .map(|at| Ok(predict_point(&sourced.model, &self.query(at, transfer.as_ref()))?))
             .collect::<anyhow::Result<Vec<_>>>()?;
@@ -74,7 +73,7 @@ impl PredictCommand {
             }
         };
         let output = PredictionOutput { model: sourced.description, predictions, check: checked };
-        fastpath::print(&output, self.json)?;
+        view::print(&output, self.json)?;
         answer(output.check.as_ref())
     }
 

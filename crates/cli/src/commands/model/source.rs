@@ -9,16 +9,16 @@ use std::path::PathBuf;
 /// Where the model comes from.
 #[derive(Args)]
 pub(super) struct Source {
-    /// A fit saved from `model fit --json`, or a table to fit now (with --y and --terms).
+    /// A fit that `model fit --json` printed, or a table to fit now (with --y and --terms).
     file: Option<PathBuf>,
-    /// The column (or product of columns, like cores/rate) to explain.
+    /// The column to explain, or a product of columns such as cores/rate.
     #[arg(long, value_name = "COLUMN", requires = "file", requires = "terms")]
     y: Option<String>,
     /// The terms that explain y.
     #[arg(long, value_name = "TERMS", requires = "file", requires = "y")]
     terms: Option<String>,
-    /// Constants in ns instead of a fit: const=38.6,p=0.101,h=4.07. Their predictions have no
-    /// interval.
+    /// Constants in ns instead of a fit, such as const=38.6,p=0.101,h=4.07. Predictions then have
+    /// no interval.
     #[arg(long, value_name = "TERM=NS,…", conflicts_with = "file")]
     constants: Option<String>,
     #[command(flatten)]

@@ -9,15 +9,15 @@
 //! Read first: `question.rs`.
 
 mod compare;
-mod experiment;
 pub(super) mod plot;
 pub(super) mod question;
+mod setup;
 
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use fastpath::sim::case::Input;
-use fastpath::simulate::{Shipped, SimulationRun};
+use fastpath::simulate::SimulationRun;
 use fastpath::units::Time;
 use fastpath_report::text as print;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -28,9 +28,10 @@ use std::time::Instant;
 /// At this forwarded share or above the bottleneck is not widened.
 const CARRIES: f64 = 0.999;
 
-/// Simulate a packet processor: throughput, losses, latency, utilisation and the bottleneck.
+/// Simulate a packet processor.
 ///
-/// The exit code is 1 if the simulated machine deadlocks.
+/// The result is throughput, losses, latency, utilisation and the bottleneck. The exit code is 1 if
+/// the simulated machine deadlocks.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
@@ -42,8 +43,8 @@ Workloads: line-rate | constant | poisson | on-off | links | pcap=FILE, then fie
 pub(crate) struct Sim {
     #[command(subcommand)]
     action: Option<Action>,
-    /// A shipped machine (see --list), a machine file (TOML), or this-host=RECORDS of `fastpath
-    /// measure host`.
+    /// A shipped machine (see --list), a machine file (TOML), or this-host=RECORDS with the records
+    /// of `fastpath measure host`.
     #[arg(required_unless_present = "list")]
     machine: Option<String>,
     #[command(flatten)]
@@ -53,13 +54,13 @@ pub(crate) struct Sim {
     /// List the shipped machines and programs.
     #[arg(long, conflicts_with = "machine")]
     list: bool,
-    /// Write every visit of a packet to a unit to this file; open it in https://ui.perfetto.dev.
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
+    /// Write every visit of a packet to a unit to this file, for https://ui.perfetto.dev.
+    #[arg(long, alias = "trace", value_name = "FILE")]
+    timeline: Option<PathBuf>,
     /// Widen the bottleneck and run again, even if no frame is lost.
     #[arg(long)]
     remedy: bool,
-    /// Print one JSON object.
+    /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
@@ -67,29 +68,31 @@ pub(crate) struct Sim {
 #[derive(Subcommand)]
 enum Action {
     Compare(compare::Compare),
-    Experiment(experiment::Experiment),
+    #[command(alias = "experiment")]
+    Setup(setup::Setup),
 }
 
 impl Sim {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         match self.action {
             Some(Action::Compare(command)) => return command.run(),
-            Some(Action::Experiment(command)) => return command.run(),
+            Some(Action::Setup(command)) => return command.run(),
             None => {}
         }
         if self.list {
-            fastpath::print(&Shipped, self.json)?;
+            view::print(&view::Shipped, self.json)?;
             return Ok(Answer::Yes);
         }
         let machine = self.machine.as_deref().context("name a machine, or --list")?;
-        let input = self.question.case(machine)?.input()?;
-        let mut run = simulate(&input, self.trace.as_deref())?;
+        let simulation = self.question.simulation(machine)?;
+        let input = simulation.case()?.input()?;
+        let mut run = simulate(&input, self.timeline.as_deref())?;
         let is_short = run.outcome.share() < CARRIES && !self.json;
         if (self.remedy || is_short) && run.outcome.deadlock.is_none() {
             run.find_remedy(&input)?;
         }
-        self.plot.write(input.seed, vec![run.row(self.question.simulation()?.parameters())], None)?;
-        fastpath::print(&run, self.json)?;
+        self.plot.write(input.seed, vec![run.row(simulation.parameters())], None)?;
+        view::print(&run, self.json)?;
         Ok(answer(&run))
     }
 }

@@ -2,19 +2,20 @@
 //! measurements.
 
 use clap::Args;
+use fastpath::record::Tool;
 use fastpath::simulate::{PointFiles, PointRow};
-use fastpath_report::{Section, Tool};
+use fastpath_report::Section;
 use std::path::PathBuf;
 
 /// The files that receive the points of a simulation.
 #[derive(Args)]
 pub(in crate::commands) struct Plot {
-    /// Plot the points: a page (*.html), an image (*.svg, *.png) or a text (*.md).
+    /// Plot the points in this file: a page (*.html), an image (*.svg, *.png) or a text (*.md).
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Append the points to this file as records, for `fastpath report` and `fastpath model fit`.
-    #[arg(long, value_name = "FILE")]
-    records: Option<PathBuf>,
+    /// Append the points as records to this file, for `fastpath report` and `fastpath model fit`.
+    #[arg(long, alias = "records", value_name = "FILE")]
+    append: Option<PathBuf>,
 }
 
 impl Plot {
@@ -25,7 +26,7 @@ impl Plot {
         rows: Vec<PointRow>,
         first: Option<Section>,
     ) -> anyhow::Result<()> {
-        let files = PointFiles { plot: self.plot.clone(), records: self.records.clone() };
+        let files = PointFiles { plot: self.plot.clone(), records: self.append.clone() };
         let tool = Tool::new(env!("CARGO_PKG_VERSION"), option_env!("FASTPATH_COMMIT"));
         Ok(files.write(&tool, seed, rows, first)?)
     }

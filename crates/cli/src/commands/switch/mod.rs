@@ -20,8 +20,8 @@ use rules::SwitchArgs;
 /// Switch packets by OpenFlow 1.3 tables, between ports or on captures.
 ///
 /// Rules come from a file, from controllers, or both. With --in and --out, captures go through the
-/// tables offline, in virtual time. Otherwise the switch serves its ports until Ctrl-C; it listens
-/// for controllers, dials them, or both.
+/// tables offline, in virtual time. Otherwise the switch serves its ports until Ctrl-C. It listens
+/// for controllers, connects to them, or both.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -1,17 +1,17 @@
 //! `fastpath switch --in … --out …`: captures through a switch, in virtual time.
 
 use super::rules::SwitchArgs;
-use crate::{Answer, progress};
+use crate::{Answer, progress, view};
 use anyhow::ensure;
 use clap::Args;
 use fastpath::replay::BytesRead;
-use fastpath::switch::{NamedCapture, OfflineCaptures};
+use fastpath::switching::{NamedCapture, OfflineCaptures};
 use fastpath_spec::mistake::printable;
 
 /// Captures and the ports where they enter and leave.
 #[derive(Args)]
 pub(super) struct OfflineArgs {
-    /// A capture that arrives on a port. May be repeated.
+    /// A capture, and the port on which it arrives. May be repeated.
     #[arg(long = "in", value_name = "PORT=FILE")]
     inputs: Vec<NamedCapture>,
     /// The file for packets that leave by a port. May be repeated.
@@ -41,6 +41,6 @@ pub(super) fn run(switch_args: &SwitchArgs, args: &OfflineArgs, as_json: bool) -
     bar.finish_and_clear();
     let summary = summary?;
     summary.problems.iter().for_each(|problem| eprintln!("fastpath: {}", printable(&problem.to_string())));
-    fastpath::print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     Ok(if summary.problems.is_empty() { Answer::Yes } else { Answer::No })
 }

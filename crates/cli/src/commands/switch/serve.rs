@@ -1,11 +1,11 @@
 //! A switch between real ports, driven by controllers.
 
 use super::rules::SwitchArgs;
-use crate::Answer;
 use crate::signals::stop_on_signals;
+use crate::{Answer, view};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use fastpath::switch::{
+use fastpath::switching::{
     FailMode, Listen, NamedPort, ServerOptions, SwitchServer, Target, TlsFiles, parse_datapath_id,
 };
 use std::io::{self, Write};
@@ -19,32 +19,32 @@ const POLL: Duration = Duration::from_millis(50);
 /// Ports, and controllers and how to reach them.
 #[derive(Args)]
 pub(super) struct ServeArgs {
-    /// Add a port: NAME=IFACE, NAME=xdp:IFACE, NAME=tap:IFACE, NAME=memory (not attached), or
-    /// IFACE. LOCAL=tap:IFACE is the port to this host (OFPP_LOCAL). May be repeated.
+    /// Add a port: IFACE, NAME=IFACE, NAME=xdp:IFACE, NAME=tap:IFACE or NAME=memory (not attached).
+    /// LOCAL=tap:IFACE is the port to this machine (OFPP_LOCAL). May be repeated.
     #[arg(long = "port", value_name = "NAME=KIND")]
     pub(super) ports: Vec<NamedPort>,
     /// Listen for controllers: ptcp:PORT:ADDRESS or ptls:PORT:ADDRESS. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<Listen>,
-    /// Dial a controller: tcp:ADDRESS:PORT or tls:ADDRESS:PORT. May be repeated.
+    /// Connect to a controller: tcp:ADDRESS:PORT or tls:ADDRESS:PORT. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) connect: Vec<Target>,
-    /// Serve a copy of all OpenFlow messages on this address (`ovs-ofctl snoop`).
+    /// Serve a copy of all OpenFlow messages on this address, for `ovs-ofctl snoop`.
     #[arg(long, value_name = "ADDRESS")]
     snoop: Vec<Listen>,
     /// Datapath id of the switch, 16 hexadecimal digits.
     #[arg(long, value_name = "HEX", default_value = "0000000000000001", value_parser = parse_datapath_id)]
     datapath_id: u64,
-    /// What to do while no controller of --connect answers, or without --connect.
+    /// What to do without --connect, and while no controller of --connect answers.
     #[arg(long, value_enum, default_value = "secure")]
     fail_mode: Mode,
-    /// Largest number of packet-ins per second; 0 for no limit.
+    /// Maximum number of packet-ins per second. 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = ServerOptions::default().packet_in_rate)]
     packet_in_rate: u32,
-    /// Seconds of silence after which a controller gets an echo request; 0 for never.
+    /// Seconds of silence after which a controller gets an echo request. 0 is never.
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     probe_interval: u64,
-    /// Longest wait in seconds before the switch connects to a controller again.
+    /// Maximum wait, in seconds, before the switch connects to a controller again.
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     max_backoff: u64,
     /// The switch's private key (PEM), for TLS.
@@ -53,7 +53,7 @@ pub(super) struct ServeArgs {
     /// The switch's certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "private_key")]
     certificate: Option<PathBuf>,
-    /// The certificate (PEM) of the authority that signs controllers' certificates.
+    /// Certificate (PEM) of the authority that signs the certificates of controllers.
     #[arg(long, value_name = "FILE", requires = "private_key")]
     ca_cert: Option<PathBuf>,
 }
@@ -62,7 +62,7 @@ pub(super) struct ServeArgs {
 enum Mode {
     /// Keep forwarding by the existing flows.
     Secure,
-    /// Forward as a learning switch. Without --connect: what matches no rule.
+    /// Forward as a learning switch. Without --connect, forward so what matches no rule.
     Standalone,
 }
 
@@ -100,7 +100,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
         std::thread::sleep(POLL);
     }
     let summary = server.stop();
-    fastpath::print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     ensure!(
         summary.packets.balances(),
         "internal error: packet accounting does not balance; please report this"

@@ -7,20 +7,46 @@
 const CHARTED_MAX = 3;
 const COLOURS = ["#2f6fde", "#d9822b", "#2a9d5c", "#b5489a", "#8a6fd1", "#c0392b"];
 
-/** Title, unit, and for each series of a direction: column of its history and dash. */
+/** @typedef {import("./state.js").Direction} Direction */
+/** @typedef {keyof import("./state.js").Sample} Column */
+/** @typedef {{column: Column, name: string, dash: number[]}} Series */
+/** @typedef {{title: string, unit: string, series: Series[], showsLosses?: boolean}} Chart */
+
+const SOLID = /** @type {number[]} */ ([]);
+const DASHED = [4, 3];
+
+/**
+ * The charts. Below the one that shows losses stand the drops by reason.
+ * @type {Chart[]}
+ */
 const CHARTS = [
-  { title: "rate", unit: "Mbit/s", series: [{ column: 2, name: "out", dash: [] }, { column: 1, name: "in", dash: [4, 3] }] },
-  { title: "queue", unit: "frames", series: [{ column: 3, name: "", dash: [] }] },
-  { title: "queueing delay", unit: "ms", series: [{ column: 4, name: "", dash: [] }] },
-  { title: "drops and marks", unit: "frames/s", series: [{ column: 5, name: "dropped", dash: [] }, { column: 7, name: "marked", dash: [4, 3] }] },
-  { title: "lateness p99", unit: "ms", series: [{ column: 6, name: "", dash: [] }] },
+  {
+    title: "rate",
+    unit: "Mbit/s",
+    series: [
+      { column: "outMbit", name: "out", dash: SOLID },
+      { column: "inMbit", name: "in", dash: DASHED },
+    ],
+  },
+  { title: "queue", unit: "frames", series: [{ column: "queuedFrames", name: "", dash: SOLID }] },
+  { title: "queueing delay", unit: "ms", series: [{ column: "queueingDelayMs", name: "", dash: SOLID }] },
+  {
+    title: "drops and marks",
+    unit: "frames/s",
+    series: [
+      { column: "dropsPerS", name: "dropped", dash: SOLID },
+      { column: "marksPerS", name: "marked", dash: DASHED },
+    ],
+    showsLosses: true,
+  },
+  { title: "lateness p99", unit: "ms", series: [{ column: "latenessMs", name: "", dash: SOLID }] },
 ];
 
 export class Charts {
   /** @param {HTMLElement} place */
   constructor(place) {
     this.place = place;
-    /** @type {{chart: any, sources: {direction: import("./state.js").Direction, column: number}[]}[]} */
+    /** @type {{chart: any, sources: {direction: Direction, column: Column}[]}[]} */
     this.charts = [];
     /** The drops by reason. @type {HTMLElement | null} */
     this.losses = null;
@@ -41,36 +67,7 @@ export class Charts {
     this.losses = null;
     const shown = links.slice(0, CHARTED_MAX);
     if (shown.length === 0) return;
-    const colour = getComputedStyle(document.documentElement).getPropertyValue("--text").trim();
-    const grid = getComputedStyle(document.documentElement).getPropertyValue("--line").trim();
-    for (const { title, unit, series } of CHARTS) {
-      const directions = shown.flatMap((link) => link.directions);
-      const sources = directions.flatMap((direction, i) => series.map(({ column, name, dash }) => ({
-        direction, column, dash, stroke: COLOURS[i % COLOURS.length],
-        label: `${direction.from} → ${direction.to}${name ? ` ${name}` : ""}`,
-      })));
-      const heading = document.createElement("h3");
-      heading.textContent = `${title} (${unit})`;
-      this.place.append(heading);
-      const axis = { stroke: colour, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, font: "11px system-ui" };
-      // @ts-ignore uPlot is a classic script.
-      const chart = new uPlot({
-        ...this.size(),
-        scales: { x: { time: false }, y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [Math.min(0, low ?? 0), Math.max(high ?? 0, 1e-3) * 1.1] } },
-        cursor: { points: { size: 5 } },
-        axes: [{ ...axis, size: 24, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => `${s} s`) }, { ...axis, size: 54 }],
-        series: [{ label: "s", value: (/** @type {any} */ _, /** @type {number | null} */ at) => (at == null ? "" : at.toFixed(1)) }, ...sources.map(({ label, stroke, dash }) => ({
-          label, stroke, dash, width: 1.5, points: { show: false },
-          value: (/** @type {any} */ _, /** @type {number | null} */ value) => (value == null ? "" : value.toFixed(2)),
-        }))],
-      }, [[]], this.place);
-      this.charts.push({ chart, sources });
-      if (title.startsWith("drops")) {
-        this.losses = document.createElement("p");
-        this.losses.id = "losses";
-        this.place.append(this.losses);
-      }
-    }
+    for (const chart of CHARTS) this.add(chart, shown.flatMap((link) => link.directions));
     if (links.length > CHARTED_MAX) {
       const note = document.createElement("p");
       note.textContent = `The charts show the first ${CHARTED_MAX} of ${links.length} chosen links.`;
@@ -79,18 +76,63 @@ export class Charts {
     this.update();
   }
 
+  /** Adds a chart of these directions. @param {Chart} chart @param {Direction[]} directions */
+  add({ title, unit, series, showsLosses }, directions) {
+    const sources = directions.flatMap((direction, i) => series.map(({ column, name, dash }) => ({
+      direction, column, dash, stroke: COLOURS[i % COLOURS.length],
+      label: `${direction.from} → ${direction.to}${name ? ` ${name}` : ""}`,
+    })));
+    const heading = document.createElement("h3");
+    heading.textContent = `${title} (${unit})`;
+    this.place.append(heading);
+    // @ts-ignore uPlot is a classic script.
+    const chart = new uPlot({ ...this.size(), ...options(sources) }, [[]], this.place);
+    this.charts.push({ chart, sources });
+    if (showsLosses) {
+      this.losses = document.createElement("p");
+      this.losses.id = "losses";
+      this.place.append(this.losses);
+    }
+  }
+
   /** Draws what is new. */
   update() {
     const directions = (this.links ?? []).slice(0, CHARTED_MAX).flatMap((link) => link.directions);
     const lossy = directions.filter((direction) => direction.losses() !== "");
     const texts = lossy.map((direction) => `${direction.from} → ${direction.to}: ${direction.losses()}`);
-    if (this.losses) this.losses.textContent = `Since the start: ${texts.join("; ") || "no frame dropped or marked"}`;
+    const losses = texts.join("; ") || "no frame dropped or marked";
+    if (this.losses) this.losses.textContent = `Since the start: ${losses}`;
     for (const { chart, sources } of this.charts) {
       // Directions of one network have the same times from the first that all keep.
       const length = Math.min(...sources.map(({ direction }) => direction.history.length));
-      const rows = (/** @type {import("./state.js").Direction} */ direction) => direction.history.slice(direction.history.length - length);
-      const times = rows(sources[0].direction).map((row) => row[0]);
-      chart.setData([times, ...sources.map(({ direction, column }) => rows(direction).map((row) => row[column]))]);
+      const values = (/** @type {Direction} */ { history }, /** @type {Column} */ column) =>
+        history.slice(history.length - length).map((sample) => sample[column]);
+      const times = values(sources[0].direction, "atS");
+      chart.setData([times, ...sources.map(({ direction, column }) => values(direction, column))]);
     }
   }
+}
+
+/**
+ * Returns the options of uPlot for these series.
+ * @param {{label: string, stroke: string, dash: number[]}[]} sources
+ */
+function options(sources) {
+  const style = getComputedStyle(document.documentElement);
+  const colour = style.getPropertyValue("--text").trim();
+  const grid = { stroke: style.getPropertyValue("--line").trim(), width: 1 };
+  const axis = { stroke: colour, grid, ticks: grid, font: "11px system-ui" };
+  const range = (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) =>
+    [Math.min(0, low ?? 0), Math.max(high ?? 0, 1e-3) * 1.1];
+  const seconds = (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => `${s} s`);
+  /** @param {number} count @returns {(chart: any, value: number | null) => string} */
+  const digits = (count) => (_, value) => (value == null ? "" : value.toFixed(count));
+  return {
+    scales: { x: { time: false }, y: { range } },
+    cursor: { points: { size: 5 } },
+    axes: [{ ...axis, size: 24, values: seconds }, { ...axis, size: 54 }],
+    series: [{ label: "s", value: digits(1) }, ...sources.map(({ label, stroke, dash }) => ({
+      label, stroke, dash, width: 1.5, points: { show: false }, value: digits(2),
+    }))],
+  };
 }

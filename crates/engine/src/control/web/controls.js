@@ -65,12 +65,15 @@ export class Controls {
     this.form.hidden = chosen.length === 0;
     if (chosen.length === 0) return;
     const ends = chosen.length === 1 ? chosen[0].ends : [];
-    if (this.direction.options.length !== 1 + ends.length || ends.some((end, i) => this.direction.options[i + 1].value !== end)) {
-      const option = (/** @type {string} */ text, /** @type {string} */ value) => new Option(text, value);
-      this.direction.replaceChildren(option("both", ""), ...ends.map((end, i) => option(`${end} → ${ends[1 - i]}`, end)));
+    const { options } = this.direction;
+    const isOther = (/** @type {string} */ end, /** @type {number} */ i) => options[i + 1].value !== end;
+    if (options.length !== 1 + ends.length || ends.some(isOther)) {
+      const directions = ends.map((end, i) => new Option(`${end} → ${ends[1 - i]}`, end));
+      this.direction.replaceChildren(new Option("both", ""), ...directions);
     }
     const from = this.direction.value;
-    const pipes = chosen.flatMap((link) => link.directions.filter((direction) => from === "" || direction.from === from));
+    const all = chosen.flatMap((link) => link.directions);
+    const pipes = all.filter((direction) => from === "" || direction.from === from);
     for (const key of KEYS) {
       const field = this.field(key);
       if (this.edited.has(key) || document.activeElement === field) continue;
@@ -102,7 +105,8 @@ export class Controls {
       try {
         const { at_s: at } = await post("/set", { changes });
         Object.keys(set).forEach((key) => this.edited.delete(key));
-        this.say(`Set for ${links.length === 1 ? links[0].name : `${links.length} links`} at ${at.toFixed(3)} s.`, true);
+        const what = links.length === 1 ? links[0].name : `${links.length} links`;
+        this.say(`Set for ${what} at ${at.toFixed(3)} s.`, true);
       } catch (error) {
         this.say(String(/** @type {Error} */ (error).message), false);
       }
@@ -141,10 +145,9 @@ export class Controls {
     const { changes } = await answer.json();
     const items = changes.slice(-200).reverse().map((/** @type {any} */ change) => {
       const item = document.createElement("li");
-      const { at_s: at, link, group, from, set, started, applied } = change;
-      const what = started ? `traces of ${started} start` : applied ? `${applied} nodes, links and settings applied` : Object.entries(set ?? {})
-        .map(([key, value]) => `${key} = ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ");
-      item.textContent = `${at.toFixed(3)} s  ${link ?? group ?? ""}${from ? ` from ${from}` : ""}  ${what}`;
+      const { at_s: at, link, group, from } = change;
+      const where = `${link ?? group ?? ""}${from ? ` from ${from}` : ""}`;
+      item.textContent = `${at.toFixed(3)} s  ${where}  ${whatChanged(change)}`;
       return item;
     });
     get("changes").replaceChildren(...items);
@@ -159,4 +162,12 @@ export class Controls {
     link.click();
     URL.revokeObjectURL(link.href);
   }
+}
+
+/** Returns a change in words. @param {any} change */
+function whatChanged({ set, started, applied }) {
+  if (started) return `traces of ${started} start`;
+  if (applied) return `${applied} nodes, links and settings applied`;
+  const text = (/** @type {unknown} */ value) => (typeof value === "string" ? value : JSON.stringify(value));
+  return Object.entries(set ?? {}).map(([key, value]) => `${key} = ${text(value)}`).join(", ");
 }

@@ -6,6 +6,9 @@ import { Controls } from "./controls.js";
 import { BUNDLED_FROM, NetworkMap } from "./map.js";
 import { activity, bits, Network, request } from "./state.js";
 
+/** @typedef {import("./state.js").Link} Link */
+/** @typedef {import("./state.js").Direction} Direction */
+
 /** Rows of the list of links: those that do most come first. */
 const ROWS_MAX = 100;
 
@@ -23,7 +26,7 @@ let topology = {};
 let drawnLinks = "";
 let listed = -1;
 
-/** @param {import("./state.js").Link[]} links @param {boolean} adds */
+/** @param {Link[]} links @param {boolean} adds */
 function choose(links, adds) {
   const all = links.every((link) => link.chosen);
   if (!adds) network.links.forEach((link) => { link.chosen = false; });
@@ -34,7 +37,8 @@ function choose(links, adds) {
 function showChosen() {
   const chosen = network.chosen();
   const names = chosen.slice(0, 3).map((link) => link.name).join(", ");
-  get("chosen-title").textContent = chosen.length === 0 ? "No link is chosen" : chosen.length > 3 ? `${chosen.length} links: ${names}, …` : names;
+  const some = chosen.length > 3 ? `${chosen.length} links: ${names}, …` : names;
+  get("chosen-title").textContent = chosen.length === 0 ? "No link is chosen" : some;
   get("chosen-help").toggleAttribute("hidden", chosen.length > 0);
   controls.edited.clear();
   controls.show();
@@ -47,31 +51,42 @@ function showChosen() {
 function shown() {
   const query = map.query;
   if (query === "") return network.links;
-  return network.links.filter(({ name, ends }) => [name, ...ends].some((text) => text.toLowerCase().includes(query)));
+  const isFound = (/** @type {string} */ text) => text.toLowerCase().includes(query);
+  return network.links.filter(({ name, ends }) => [name, ...ends].some(isFound));
 }
 
 function list() {
   const body = /** @type {HTMLTableSectionElement} */ (document.querySelector("#links tbody"));
-  const rank = (/** @type {import("./state.js").Link} */ link) => {
-    const drops = link.directions[0].dropsPerS + link.directions[1].dropsPerS;
-    return (link.chosen ? 1e18 : 0) + (drops > 0 ? 1e15 : 0) + activity(link).load * 1e12 + link.directions[0].outBps + link.directions[1].outBps;
+  const rank = (/** @type {Link} */ link) => {
+    const [there, back] = link.directions;
+    const first = (link.chosen ? 1e18 : 0) + (there.dropsPerS + back.dropsPerS > 0 ? 1e15 : 0);
+    return first + activity(link).load * 1e12 + there.outBps + back.outBps;
   };
   const found = shown();
   // A short list keeps its order, so that rows do not move under the pointer.
-  const links = found.length <= ROWS_MAX ? found : found.map((link, i) => ({ link, i, rank: rank(link) }))
-    .sort((a, b) => b.rank - a.rank || a.i - b.i).slice(0, ROWS_MAX).map(({ link }) => link);
+  const links = found.length <= ROWS_MAX
+    ? found
+    : found.map((link, i) => ({ link, i, rank: rank(link) }))
+      .sort((a, b) => b.rank - a.rank || a.i - b.i).slice(0, ROWS_MAX).map(({ link }) => link);
   const more = found.length - links.length;
-  get("count").textContent = more > 0 ? `${links.length} with most traffic of ${found.length}` : `${found.length}`;
+  const first = more > 0 ? `${links.length} with most traffic of ` : "";
+  get("count").textContent = `${first}${found.length}`;
   while (body.rows.length > links.length) body.deleteRow(-1);
   links.forEach((link, i) => {
     const row = body.rows[i] ?? newRow(body);
     const { kind, load } = activity(link);
-    const worst = (/** @type {(direction: import("./state.js").Direction) => number} */ value) => Math.max(...link.directions.map(value));
+    const most = (/** @type {(direction: Direction) => number} */ value) =>
+      Math.max(...link.directions.map(value));
     const has = link.directions.some((direction) => direction.load !== null);
+    const percent = has ? `${(100 * load).toFixed(0)} %` : "–";
+    const delayUs = most((direction) => direction.now.queueing_delay_us ?? 0);
     const texts = [
-      link.name, kind === "down" ? "down" : has ? `${(100 * load).toFixed(0)} %` : "–", bits(worst((direction) => direction.outBps)),
-      String(worst((direction) => direction.now.queued_frames ?? 0)), `${(worst((direction) => direction.now.queueing_delay_us ?? 0) / 1000).toFixed(2)} ms`,
-      worst((direction) => direction.dropsPerS).toFixed(0),
+      link.name,
+      kind === "down" ? "down" : percent,
+      bits(most((direction) => direction.outBps)),
+      String(most((direction) => direction.now.queued_frames ?? 0)),
+      `${(delayUs / 1000).toFixed(2)} ms`,
+      most((direction) => direction.dropsPerS).toFixed(0),
     ];
     texts.forEach((text, column) => {
       const cell = row.cells[column + 1];
@@ -102,12 +117,17 @@ function newRow(body) {
 /** Shows what is known about nodes. @param {string[]} names */
 function showNodes(names) {
   const place = get("node");
+  /** @type {{name: string}[]} */
+  const nodes = topology.nodes ?? [];
+  const text = (/** @type {unknown} */ value) => (typeof value === "string" ? value : JSON.stringify(value));
   const lines = names.slice(0, 12).map((name) => {
-    const { kind = "node", name: _, ...table } = (topology.nodes ?? []).find((/** @type {{name: string}} */ node) => node.name === name) ?? {};
-    const words = Object.entries(table).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
+    /** @type {any} */
+    const { kind = "node", name: _, ...table } = nodes.find((node) => node.name === name) ?? {};
+    const words = Object.entries(table).map(([key, value]) => `${key}: ${text(value)}`);
     const links = network.links.filter(({ ends }) => ends.includes(name)).map((link) => link.name);
     const note = map.places.find((place) => place.name === name)?.note;
-    return [`${kind} ${name}`, note ?? "", ...words, `links: ${links.slice(0, 20).join(", ")}${links.length > 20 ? ", …" : ""}`].filter(Boolean).join(" · ");
+    const linked = `links: ${links.slice(0, 20).join(", ")}${links.length > 20 ? ", …" : ""}`;
+    return [`${kind} ${name}`, note ?? "", ...words, linked].filter(Boolean).join(" · ");
   });
   place.replaceChildren(...lines.map((line) => {
     const item = document.createElement("p");
@@ -134,9 +154,16 @@ function problem(text) {
 network.onUpdate = (kind) => {
   const pipes = network.links.flatMap((link) => link.directions);
   get("clock").textContent = `${network.at.toFixed(1)} s`;
-  const sum = (/** @type {(direction: import("./state.js").Direction) => number} */ value) => pipes.reduce((sum, pipe) => sum + value(pipe), 0);
-  const late = sum((pipe) => pipe.now.late ?? 0);
-  get("totals").textContent = `${network.links.length} links · ${bits(sum((pipe) => pipe.outBps))}/s · ${sum((pipe) => pipe.dropsPerS).toFixed(0)} drops/s · ${late} frames more than ${network.tolerance} late${network.missed ? ` · ${network.missed} samples missed` : ""}`;
+  const sum = (/** @type {(direction: Direction) => number} */ value) =>
+    pipes.reduce((sum, pipe) => sum + value(pipe), 0);
+  const totals = [
+    `${network.links.length} links`,
+    `${bits(sum((pipe) => pipe.outBps))}/s`,
+    `${sum((pipe) => pipe.dropsPerS).toFixed(0)} drops/s`,
+    `${sum((pipe) => pipe.now.late ?? 0)} frames more than ${network.tolerance} late`,
+  ];
+  if (network.missed) totals.push(`${network.missed} samples missed`);
+  get("totals").textContent = totals.join(" · ");
   problem(network.failures.map(({ host, failure }) => `${host}: ${failure}`).join("; "));
   const names = network.links.map((link) => `${link.name} ${link.ends}`).join("\n");
   if (kind === "state" && names !== drawnLinks) {

@@ -10,10 +10,17 @@ const BUNDLE_MIN = 4;
 export const BUNDLED_FROM = 200;
 const ORDER = ["idle", "low", "middle", "high", "lossy", "down"];
 
-/** @typedef {{name: string, note: string, kind: string, x: number, y: number, width: number, height: number}} Place */
-/** @typedef {{x: number, y: number, width: number, height: number, label: string, note: string, kind: string, names: string[]}} Shape */
+/** @typedef {import("./state.js").Link} Link */
+/** @typedef {{x: number, y: number, width: number, height: number}} Box */
+/** @typedef {Box & {name: string, note: string, kind: string}} Place */
+/** @typedef {Box & {label: string, note: string, kind: string, names: string[]}} Shape */
 
-/** @template {keyof SVGElementTagNameMap} K @param {K} name @param {Record<string, string | number>} attributes @returns {SVGElementTagNameMap[K]} */
+/**
+ * @template {keyof SVGElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, string | number>} attributes
+ * @returns {SVGElementTagNameMap[K]}
+ */
 function element(name, attributes) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
@@ -22,7 +29,8 @@ function element(name, attributes) {
 
 /** Returns the middle of places. @param {Place[]} all */
 function middle(all) {
-  const mean = (/** @type {"x" | "y"} */ axis) => all.reduce((sum, place) => sum + place[axis], 0) / Math.max(1, all.length);
+  const mean = (/** @type {"x" | "y"} */ axis) =>
+    all.reduce((sum, place) => sum + place[axis], 0) / Math.max(1, all.length);
   return { x: mean("x"), y: mean("y") };
 }
 
@@ -35,10 +43,10 @@ export class NetworkMap {
     this.places = [];
     this.isBundled = false;
     this.query = "";
-    /** @type {{line: SVGLineElement, hit: SVGLineElement, links: import("./state.js").Link[]}[]} */
+    /** @type {{line: SVGLineElement, hit: SVGLineElement, links: Link[]}[]} */
     this.lines = [];
     this.view = { x: 0, y: 0, width: 100, height: 100 };
-    /** @type {(links: import("./state.js").Link[], adds: boolean) => void} */
+    /** @type {(links: Link[], adds: boolean) => void} */
     this.onChoose = () => {};
     /** @type {(names: string[]) => void} */
     this.onNode = () => {};
@@ -46,7 +54,11 @@ export class NetworkMap {
   }
 
   listen() {
-    this.zoom = (factor = 1, x = this.view.x + this.view.width / 2, y = this.view.y + this.view.height / 2) => zoom(factor, x, y);
+    const centre = () => [this.view.x + this.view.width / 2, this.view.y + this.view.height / 2];
+    this.zoom = (factor = 1) => {
+      const [x, y] = centre();
+      zoom(factor, x, y);
+    };
     const zoom = (/** @type {number} */ factor, /** @type {number} */ x, /** @type {number} */ y) => {
       const view = this.view;
       view.x = x - (x - view.x) * factor;
@@ -55,16 +67,21 @@ export class NetworkMap {
       view.height *= factor;
       this.show();
     };
-    const centre = () => [this.view.x + this.view.width / 2, this.view.y + this.view.height / 2];
     this.svg.addEventListener("wheel", (event) => {
       event.preventDefault();
       const box = this.svg.getBoundingClientRect();
       const [x, y] = [(event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height];
-      zoom(event.deltaY > 0 ? 1.15 : 1 / 1.15, this.view.x + x * this.view.width, this.view.y + y * this.view.height);
+      const factor = event.deltaY > 0 ? 1.15 : 1 / 1.15;
+      zoom(factor, this.view.x + x * this.view.width, this.view.y + y * this.view.height);
     }, { passive: false });
     this.svg.addEventListener("keydown", (event) => {
       const step = this.view.width / 10;
-      const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, -step], ArrowDown: [0, step] };
+      const moves = {
+        ArrowLeft: [-step, 0],
+        ArrowRight: [step, 0],
+        ArrowUp: [0, -step],
+        ArrowDown: [0, step],
+      };
       const move = moves[/** @type {"ArrowLeft"} */ (event.key)];
       const [x, y] = centre();
       if (move) {
@@ -92,11 +109,11 @@ export class NetworkMap {
     addEventListener("pointerup", () => { grip = null; });
   }
 
-  /** Draws nodes and links anew. */
+  /** Draws all nodes and links again. */
   draw() {
     const shapes = this.shapes();
     const [lines, hits, nodes] = ["lines", "hits", "nodes"].map((name) => element("g", { class: name }));
-    /** Links between the same shapes are one line. @type {Map<string, import("./state.js").Link[]>} */
+    /** Links between the same shapes are one line. @type {Map<string, Link[]>} */
     const together = new Map();
     for (const link of this.network.links) {
       const [a, b] = link.ends.map((end) => shapes.byName.get(end));
@@ -115,7 +132,9 @@ export class NetworkMap {
       const names = links.slice(0, 8).map((link) => link.name).join(", ");
       title.textContent = links.length > 8 ? `${names} and ${links.length - 8} more` : names;
       hit.append(title);
-      hit.addEventListener("click", (event) => this.onChoose(links, event.shiftKey || event.ctrlKey || event.metaKey));
+      hit.addEventListener("click", (event) => {
+        this.onChoose(links, event.shiftKey || event.ctrlKey || event.metaKey);
+      });
       lines.append(line);
       hits.append(hit);
       this.lines.push({ line, hit, links });
@@ -175,8 +194,9 @@ export class NetworkMap {
       const far = Math.hypot(dx, dy);
       const [x, y] = far < 1 ? [hub.x, hub.y + 90] : [hub.x + (130 * dx) / far, hub.y + (90 * dy) / far];
       const names = group.map((place) => place.name);
-      const hosts = `${group.length} × ${names[0].slice(0, 12)} …`;
-      add({ x, y, width: 24 + 7.2 * hosts.length, height: 32, label: hosts, note: "", kind: "host bundle", names });
+      const label = `${group.length} × ${names[0].slice(0, 12)} …`;
+      const width = 24 + 7.2 * label.length;
+      add({ x, y, width, height: 32, label, note: "", kind: "host bundle", names });
     }
     for (const place of this.places) {
       const { name, note, kind, x, y, width, height } = place;
@@ -188,18 +208,27 @@ export class NetworkMap {
 
   /** Shows everything. */
   fit() {
-    const sides = this.shapes().all.map(({ x, y, width, height }) => [x - width / 2, y - height / 2, x + width / 2, y + height / 2]);
-    if (sides.length === 0) return;
-    const least = (/** @type {number} */ i) => sides.reduce((least, side) => Math.min(least, side[i]), Infinity) - 20;
-    const most = (/** @type {number} */ i) => sides.reduce((most, side) => Math.max(most, side[i]), -Infinity) + 20;
-    this.view = { x: least(0), y: least(1), width: most(2) - least(0), height: most(3) - least(1) };
+    const shapes = this.shapes().all;
+    if (shapes.length === 0) return;
+    const margin = 20;
+    const edges = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+    for (const { x, y, width, height } of shapes) {
+      edges.left = Math.min(edges.left, x - width / 2 - margin);
+      edges.top = Math.min(edges.top, y - height / 2 - margin);
+      edges.right = Math.max(edges.right, x + width / 2 + margin);
+      edges.bottom = Math.max(edges.bottom, y + height / 2 + margin);
+    }
+    const { left, top, right, bottom } = edges;
+    this.view = { x: left, y: top, width: right - left, height: bottom - top };
     const box = this.svg.getBoundingClientRect();
     const ratio = box.width / box.height || 1;
     // The view has the shape of its place, and small networks are not enlarged.
     const width = Math.max(this.view.width, this.view.height * ratio, box.width / 1.6);
     this.view = {
-      x: this.view.x - (width - this.view.width) / 2, y: this.view.y - (width / ratio - this.view.height) / 2,
-      width, height: width / ratio,
+      x: this.view.x - (width - this.view.width) / 2,
+      y: this.view.y - (width / ratio - this.view.height) / 2,
+      width,
+      height: width / ratio,
     };
     this.show();
   }
@@ -208,7 +237,7 @@ export class NetworkMap {
     const { x, y, width, height } = this.view;
     this.svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
     const scale = this.svg.getBoundingClientRect().width / width;
-    // Texts that nobody can read are not drawn.
+    // Texts that are too small to read are not drawn.
     this.svg.classList.toggle("small", scale < 0.45);
   }
 
@@ -223,7 +252,8 @@ export class NetworkMap {
         chosen ||= link.chosen;
         found ||= this.query !== "" && link.name.toLowerCase().includes(this.query);
       }
-      const names = `link ${kind}${chosen ? " chosen" : ""}${found ? " found" : ""}${links.length > 1 ? " many" : ""}`;
+      const marks = [chosen && "chosen", found && "found", links.length > 1 && "many"].filter(Boolean);
+      const names = ["link", kind, ...marks].join(" ");
       if (line.getAttribute("class") !== names) line.setAttribute("class", names);
       if (hit.getAttribute("class") !== "hit") hit.setAttribute("class", "hit");
       const width = (1.5 + 3 * Math.min(1, load)).toFixed(1);

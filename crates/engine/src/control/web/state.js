@@ -15,17 +15,34 @@ export function request(path, options = {}) {
   return fetch(path, { ...options, headers, cache: "no-store" });
 }
 
-/** Sends JSON. Returns the answer, or throws an error with its text. @param {string} path @param {unknown} [body] */
+/**
+ * Sends JSON. Returns the answer, or throws an error with its text.
+ * @param {string} path
+ * @param {unknown} [body]
+ */
 export async function post(path, body) {
-  const answer = await request(path, {
-    method: "POST", headers: { "content-type": "application/json" }, body: body === undefined ? "" : JSON.stringify(body),
-  });
+  const headers = { "content-type": "application/json" };
+  const text = body === undefined ? "" : JSON.stringify(body);
+  const answer = await request(path, { method: "POST", headers, body: text });
   const data = await answer.json();
   if (!answer.ok) throw new Error(data.error);
   return data;
 }
 
 /** @typedef {{name: string, ends: [string, string], directions: Direction[], chosen: boolean}} Link */
+
+/**
+ * What charts show of a direction at one instant.
+ * @typedef {object} Sample
+ * @property {number} atS
+ * @property {number} inMbit
+ * @property {number} outMbit
+ * @property {number} queuedFrames
+ * @property {number} queueingDelayMs
+ * @property {number} dropsPerS
+ * @property {number} marksPerS
+ * @property {number} latenessMs
+ */
 
 /** One direction of a link. */
 export class Direction {
@@ -42,13 +59,20 @@ export class Direction {
     this.marksPerS = 0;
     /** The used fraction of the rate. @type {number | null} */
     this.load = null;
-    /** @type {number[][]} */
+    /** @type {Sample[]} */
     this.history = [];
   }
 
-  /** Takes the counters of a sample `seconds` after the one before. @param {Record<string, number>} next @param {number} seconds */
+  /**
+   * Takes the counters of a sample `seconds` after the one before.
+   * @param {Record<string, number>} next
+   * @param {number} seconds
+   */
   update(next, seconds) {
-    const rate = (/** @type {string} */ field) => Math.max(0, (next[field] - (this.now[field] ?? next[field])) / seconds);
+    const rate = (/** @type {string} */ field) => {
+      const before = this.now[field] ?? next[field];
+      return Math.max(0, (next[field] - before) / seconds);
+    };
     this.inBps = 8 * rate("bytes_in");
     this.outBps = 8 * rate("bytes_out");
     this.marksPerS = rate("marked");
@@ -61,9 +85,13 @@ export class Direction {
     this.now = next;
   }
 
-  /** Returns the frames dropped and marked since the start: `3 queue-full, 1 loss, 2 marked`; empty if there are none. */
+  /**
+   * Returns the frames dropped and marked since the start: `3 queue-full, 1 loss, 2 marked`; empty
+   * if there are none.
+   */
   losses() {
-    const counts = Object.entries(this.now).filter(([field, count]) => count > 0 && (field === "marked" || field.startsWith("dropped.")));
+    const isLoss = (/** @type {string} */ field) => field === "marked" || field.startsWith("dropped.");
+    const counts = Object.entries(this.now).filter(([field, count]) => count > 0 && isLoss(field));
     return counts.map(([field, count]) => `${count} ${field.replace("dropped.", "")}`).join(", ");
   }
 
@@ -73,8 +101,17 @@ export class Direction {
       this.history.length = 0;
       return;
     }
-    const { queued_frames: queued, queueing_delay_us: delay, lateness_p99_us: late } = this.now;
-    this.history.push([at, this.inBps / 1e6, this.outBps / 1e6, queued, delay / 1000, this.dropsPerS, late / 1000, this.marksPerS]);
+    const { queued_frames: queuedFrames, queueing_delay_us: delayUs, lateness_p99_us: latenessUs } = this.now;
+    this.history.push({
+      atS: at,
+      inMbit: this.inBps / 1e6,
+      outMbit: this.outBps / 1e6,
+      queuedFrames,
+      queueingDelayMs: delayUs / 1000,
+      dropsPerS: this.dropsPerS,
+      marksPerS: this.marksPerS,
+      latenessMs: latenessUs / 1000,
+    });
     if (this.history.length > KEPT) this.history.shift();
   }
 }
@@ -89,12 +126,15 @@ export function bitsOf(text) {
 /** Returns the milliseconds of a duration as the engine writes it. @param {string} text */
 export function millisOf(text) {
   const found = /^([\d.]+)(ps|ns|us|ms|s)$/.exec(text);
-  return found ? Number(found[1]) * { ps: 1e-9, ns: 1e-6, us: 1e-3, ms: 1, s: 1000 }[/** @type {"s"} */ (found[2])] : 0;
+  if (!found) return 0;
+  return Number(found[1]) * { ps: 1e-9, ns: 1e-6, us: 1e-3, ms: 1, s: 1000 }[/** @type {"s"} */ (found[2])];
 }
 
 /** @param {number} bps */
 export function bits(bps) {
-  for (const [size, unit] of /** @type {[number, string][]} */ ([[1e9, "Gbit"], [1e6, "Mbit"], [1e3, "kbit"]])) {
+  /** @type {[number, string][]} */
+  const units = [[1e9, "Gbit"], [1e6, "Mbit"], [1e3, "kbit"]];
+  for (const [size, unit] of units) {
     if (bps >= size) return `${(bps / size).toFixed(2)} ${unit}`;
   }
   return `${bps.toFixed(0)} bit`;
@@ -177,7 +217,8 @@ export class Network {
     const isNew = new Set();
     for (const [index, ...values] of data.rows) {
       isNew.add(index);
-      this.direction(index).update(Object.fromEntries(this.fields.map((field, i) => [field, values[i]])), seconds);
+      const counters = Object.fromEntries(this.fields.map((field, i) => [field, values[i]]));
+      this.direction(index).update(counters, seconds);
     }
     const keepsAll = this.links.length <= KEEP_ALL_MAX;
     this.links.forEach((link, number) => link.directions.forEach((direction, i) => {

@@ -1,0 +1,61 @@
+//! A snapshot: the state of a network and of its workers, copied at one instant.
+
+use crate::lateness::{LatenessPolicy, Releases};
+use crate::packet_log::PacketLogReport;
+use crate::port::PortCounters;
+use crate::worker_clock::InterruptionTotals;
+use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
+use fastpath_net::FrameAccounting;
+use fastpath_units::{Duration, Time};
+
+/// The state of a network and of its workers at one instant.
+pub(crate) struct Snapshot {
+    pub(crate) at: Time,
+    pub(crate) accounting: FrameAccounting,
+    /// Two per link: forward, backward.
+    pub(crate) pipes: Vec<PipeState>,
+    /// One per edge.
+    pub(crate) edges: Vec<EdgeState>,
+    /// The counters of ports that were removed with their edges.
+    pub(crate) removed_ports: PortCounters,
+    pub(crate) workers: Vec<WorkerState>,
+    /// The group adds it.
+    pub(crate) packet_log: Option<PacketLogReport>,
+    pub(crate) policy: LatenessPolicy,
+}
+
+pub(crate) struct PipeState {
+    pub(crate) spec: PipeSpec,
+    pub(crate) counters: Counters,
+    pub(crate) held: Volume,
+    pub(crate) queue: QueueState,
+    /// Present where there is jitter. The receiver of the snapshot evaluates it, which takes no
+    /// time of the worker.
+    pub(crate) delays: Option<Delays>,
+    /// When each of its traces starts or has started, in their order; `None` while a trace waits
+    /// for a packet or a command.
+    pub(crate) trace_starts: Vec<Option<Time>>,
+}
+
+pub(crate) struct EdgeState {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) counters: PortCounters,
+    pub(crate) waiting: usize,
+    pub(crate) releases: Releases,
+    pub(crate) failure: Option<String>,
+}
+
+/// The state of a worker.
+pub(crate) struct WorkerState {
+    /// The core its thread is bound to.
+    pub(crate) core: Option<u32>,
+    pub(crate) edges: usize,
+    /// Time spent in iterations that moved frames.
+    pub(crate) busy: Duration,
+    pub(crate) sleeps: u64,
+    pub(crate) stalled: InterruptionTotals,
+    pub(crate) preempted: InterruptionTotals,
+    /// Bytes of the frame pool.
+    pub(crate) pool_reserved: usize,
+}

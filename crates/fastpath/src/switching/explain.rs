@@ -1,0 +1,196 @@
+//! The structures made from the tables of a switch, and the path of one packet through them.
+
+use crate::error::{Error, Result};
+use fastpath_jit::Compiled;
+use fastpath_switch::interp::{Lookup, trace};
+use fastpath_switch::ofctl::{self, Described, PortNames};
+use fastpath_switch::outcome::PacketOutcome;
+use fastpath_switch::plan::Subtable;
+use fastpath_switch::{Plan, Port, Switch, TablePlan};
+use fastpath_units::Time;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Instant;
+
+/// The shapes of the tables of a switch, the code made of them, and the path of a packet.
+pub struct Explanation {
+    tables: Value,
+    text: String,
+    path: Option<PacketPath>,
+}
+
+/// Explains the tables of a switch, and the path of `packet` if one is given: fields as in a rule
+/// (`in_port=1,tcp,nw_dst=10.0.0.1`), or a frame in hexadecimal that arrives on `in_port`.
+///
+/// # Errors
+/// [`Error::Argument`] if the packet cannot be read.
+pub fn explain(
+    switch: &mut Switch,
+    names: &PortNames,
+    packet: Option<&str>,
+    in_port: u32,
+) -> Result<Explanation> {
+    let before = Instant::now();
+    let compiled = Compiled::new(switch);
+    let milliseconds = before.elapsed().as_secs_f64() * 1e3;
+    let packet = packet.map(|text| parse_packet(text, in_port, names)).transpose()?;
+    let path = packet.map(|packet| PacketPath::of(switch, packet));
+    let (mut tables, text) = match &compiled {
+        Ok(compiled) => {
+            let live = compiled.live();
+            let mut tables = shapes(live.plans().map(|(id, plan, ..)| (id, plan)));
+            tables["code"] = json!({ "bytes": live.code_bytes(), "tables": live.tables_in_code() });
+            tables["compile_ms"] = json!(milliseconds);
+            (tables, format!("{}analysed and compiled in {milliseconds:.2} ms\n", live.explain()))
+        }
+        Err(error) => {
+            let plan = Plan::new(switch);
+            let text = format!("{}no code: {error}; packets would be interpreted\n", plan.explain());
+            (shapes((0..).zip(plan.tables())), text)
+        }
+    };
+    tables["trace"] = json!(path.as_ref().map(PacketPath::json));
+    Ok(Explanation { tables, text, path })
+}
+
+impl Explanation {
+    /// Returns the explanation as JSON: `tables`, `code`, `compile_ms`, `trace`.
+    pub fn json(&self) -> &Value {
+        &self.tables
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        self.path.as_ref().map_or(Ok(()), |path| write!(f, "{path}"))
+    }
+}
+
+/// Returns the parts of each table with rules.
+fn shapes<'a>(plans: impl Iterator<Item = (u8, &'a TablePlan)>) -> Value {
+    let part = |part: &Subtable| json!({ "rules": part.rules(), "shape": part.shape(), "why": part.to_string(), "bytes": part.bytes() });
+    let table = |(id, plan): (u8, &TablePlan)| {
+        let depth = format!("{:?}", plan.depth()).to_lowercase();
+        let parts: Vec<Value> = plan.base().subtables().iter().map(part).collect();
+        let (rules, bytes) = (plan.rules().len(), plan.base().bytes());
+        let is_default = plan.base().default_rule().is_some();
+        json!({ "table": id, "rules": rules, "parsed_to": depth, "bytes": bytes, "parts": parts, "rule_for_the_rest": is_default })
+    };
+    let tables: Vec<Value> = plans.filter(|(_, plan)| !plan.rules().is_empty()).map(table).collect();
+    json!({ "tables": tables })
+}
+
+/// Parses fields as in a rule, or a frame in hexadecimal.
+fn parse_packet(text: &str, in_port: u32, names: &PortNames) -> Result<Described> {
+    let refuse = |error: String| Error::Argument(format!("--packet: {error}"));
+    let digits: String = text.chars().filter(|c| !c.is_whitespace() && *c != ':').collect();
+    let is_hex = digits.len() >= 28 && digits.chars().all(|c| c.is_ascii_hexdigit());
+    if !is_hex {
+        return ofctl::parse_packet(text, names).map_err(|error| refuse(error.to_string()));
+    }
+    if !digits.len().is_multiple_of(2) {
+        return Err(refuse(format!("{} hexadecimal digits; write two for each byte", digits.len())));
+    }
+    let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16);
+    let frame: std::result::Result<Vec<u8>, _> = (0..digits.len()).step_by(2).map(byte).collect();
+    let frame = frame.map_err(|error| refuse(error.to_string()))?;
+    Ok(Described { in_port, frame, assumed: String::new() })
+}
+
+/// Returns the ports that rules and groups send to. They are assumed to exist.
+fn mentioned(switch: &Switch) -> BTreeSet<u32> {
+    use fastpath_switch::{Action, port};
+    let flows = switch.tables().iter().flat_map(|table| table.flows());
+    let flows = flows.flat_map(|(_, flow)| flow.instructions.actions().copied().collect::<Vec<_>>());
+    let buckets: Vec<_> = switch.groups().flat_map(|(_, group)| group.buckets.iter()).collect();
+    let watched = buckets.iter().map(|bucket| bucket.watch_port);
+    let actions = flows.chain(buckets.iter().flat_map(|bucket| bucket.actions.iter().copied()));
+    let outputs = actions.filter_map(|action| match action {
+        Action::Output { port, .. } => Some(port),
+        _ => None,
+    });
+    let is_port = |number: &u32| (1..=port::MAX).contains(number) || *number == port::LOCAL;
+    outputs.chain(watched).filter(is_port).collect()
+}
+
+/// The path of one packet through the tables.
+struct PacketPath {
+    packet: Described,
+    lookups: Vec<Lookup>,
+    outcomes: Vec<PacketOutcome>,
+}
+
+impl PacketPath {
+    /// Sends a packet through the tables. Every port that they mention is up.
+    fn of(switch: &mut Switch, packet: Described) -> PacketPath {
+        let mut ports = mentioned(switch);
+        ports.insert(packet.in_port);
+        ports.into_iter().for_each(|number| switch.set_port(number, Port::up()));
+        let (lookups, outcomes) = trace(switch, Time::ZERO, packet.in_port, &packet.frame);
+        PacketPath { packet, lookups, outcomes }
+    }
+
+    fn json(&self) -> Value {
+        let lookup = |Lookup { table_id, rank, instructions }: &Lookup| match rank {
+            None => json!({ "table": table_id, "matched": false }),
+            Some(rank) => json!({
+                "table": table_id, "matched": true, "priority": rank.priority(),
+                "match": ofctl::print_match(rank.matching()), "actions": ofctl::print_instructions(instructions),
+            }),
+        };
+        let outcome = |outcome: &PacketOutcome| match outcome {
+            PacketOutcome::Output { port, queue, frame } => {
+                json!({ "output": port, "queue": queue, "frame": hex(frame) })
+            }
+            PacketOutcome::Controller(packet) => {
+                json!({ "controller": format!("{:?}", packet.reason), "frame": hex(&packet.frame) })
+            }
+            PacketOutcome::Drop(reason) => json!({ "dropped": reason.name() }),
+        };
+        json!({
+            "in_port": self.packet.in_port, "frame": hex(&self.packet.frame), "assumed": self.packet.assumed,
+            "lookups": self.lookups.iter().map(lookup).collect::<Vec<_>>(),
+            "outcomes": self.outcomes.iter().map(outcome).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl fmt::Display for PacketPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Described { in_port, frame, assumed } = &self.packet;
+        let assumed = if assumed.is_empty() { String::new() } else { format!("; assumed: {assumed}") };
+        writeln!(f, "\npacket of {} bytes on port {in_port}{assumed}", frame.len())?;
+        for Lookup { table_id, rank, instructions } in &self.lookups {
+            match rank {
+                None => writeln!(f, "table {table_id}: no flow matches")?,
+                Some(rank) => {
+                    let matching = ofctl::print_match(rank.matching());
+                    let comma = if matching.is_empty() { "" } else { "," };
+                    let actions = ofctl::print_instructions(instructions);
+                    writeln!(f, "table {table_id}: priority={}{comma}{matching}", rank.priority())?;
+                    writeln!(f, "         actions={actions}")?;
+                }
+            }
+        }
+        for outcome in &self.outcomes {
+            match outcome {
+                PacketOutcome::Output { port, queue, frame } => {
+                    let queue = if *queue == 0 { String::new() } else { format!(", queue {queue}") };
+                    writeln!(f, "output to port {port}{queue}: {}", hex(frame))?;
+                }
+                PacketOutcome::Controller(packet) => {
+                    writeln!(f, "sent to the controllers ({:?}): {}", packet.reason, hex(&packet.frame))?;
+                }
+                PacketOutcome::Drop(reason) => writeln!(f, "dropped: {}", reason.name())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Formats a frame in hexadecimal.
+fn hex(frame: &[u8]) -> String {
+    frame.iter().map(|byte| format!("{byte:02x}")).collect()
+}

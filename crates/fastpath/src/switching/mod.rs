@@ -1,0 +1,28 @@
+//! OpenFlow switches: rule files, captures and frames through tables offline, a switch between real
+//! ports, and the structures made from tables.
+
+mod executor;
+mod explain;
+mod frames;
+#[cfg(target_os = "linux")]
+mod nodes;
+mod offline;
+mod ports;
+#[cfg(target_os = "linux")]
+mod server;
+
+pub use executor::{compiled, executor};
+pub use explain::{Explanation, explain};
+pub use frames::{FrameFate, FrameSwitch};
+#[cfg(target_os = "linux")]
+pub use nodes::attach_controllers;
+pub use offline::{
+    CaptureAtPort, NamedCapture, OfflineAccounting, OfflineCaptures, OfflineSummary, TableCounters,
+    switch_captures,
+};
+pub use ports::{load_rules, number_ports};
+#[cfg(target_os = "linux")]
+pub use server::{
+    FailMode, Listen, NamedPort, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles,
+    parse_datapath_id,
+};

@@ -1,0 +1,233 @@
+//! A switch between real ports, driven by controllers (Linux).
+//!
+//! ```text
+//!  controllers ═ Agent ═ Control (tables) ─▶ Datapath ═ ports
+//! ```
+
+use super::executor::executor;
+use super::ports::{load_rules, number_ports};
+use crate::error::{Error, Result};
+use fastpath_engine::Notice;
+use fastpath_engine::port::{self, OpenContext, Port};
+use fastpath_engine::switching::{
+    Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, SwitchRunning, serve,
+};
+use fastpath_openflow::agent::{self, Agent, Doorbell, PortInfo};
+pub use fastpath_openflow::agent::{FailMode, Listen, Target, TlsFiles};
+use fastpath_spec::{ParsePortNameError, PortName};
+use fastpath_switch::{PortCounters, Switch};
+use fastpath_wire::MacAddr;
+use std::collections::BTreeMap;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Memory for frames that wait for ports.
+const POOL: NonZeroUsize = NonZeroUsize::new(64 << 20).expect("not zero");
+
+/// The ports, rules and controllers of a switch that runs.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Names of the ports and what each attaches to. [`number_ports`] numbers them.
+    pub ports: Vec<(String, PortName)>,
+    /// A file of rules, in the syntax of ovs-ofctl.
+    pub rules: Option<PathBuf>,
+    /// The datapath id.
+    pub datapath_id: u64,
+    /// Addresses on which controllers may connect.
+    pub listen: Vec<Listen>,
+    /// Addresses on which a copy of all messages is served (`ovs-ofctl snoop`).
+    pub snoop: Vec<Listen>,
+    /// Controllers to dial.
+    pub connect: Vec<Target>,
+    /// Keys and certificates for TLS.
+    pub tls: Option<TlsFiles>,
+    /// What the switch does without a controller.
+    pub fail_mode: FailMode,
+    /// Most packet-ins per second; 0 for no limit.
+    pub packet_in_rate: u32,
+    /// Silence after which a controller gets an echo request; zero for never.
+    pub probe_every: Duration,
+    /// The longest wait before a controller is dialled again.
+    pub backoff_max: Duration,
+    /// Receives notices of events: controllers that connect, ports that fail.
+    pub notice: Notice,
+}
+
+/// A port of the switch and what it attaches to: `NAME=KIND`, or an interface.
+#[derive(Clone, Debug)]
+pub struct NamedPort {
+    /// The name.
+    pub name: String,
+    /// The interface or memory to which the port attaches.
+    pub port: PortName,
+}
+
+impl FromStr for NamedPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<NamedPort, String> {
+        let (name, port) = text.split_once('=').map_or((None, text), |(name, port)| (Some(name), port));
+        let port: PortName = port.parse().map_err(|error: ParsePortNameError| {
+            format!("{error}: {}, each with NAME= before it", error.instead())
+        })?;
+        let name = name.or(port.interface()).unwrap_or(port.kind()).to_owned();
+        Ok(NamedPort { name, port })
+    }
+}
+
+/// Parses a datapath id: up to 16 hexadecimal digits, with colons or not.
+///
+/// # Errors
+/// What to write instead.
+pub fn parse_datapath_id(text: &str) -> std::result::Result<u64, &'static str> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).replace(':', "");
+    u64::from_str_radix(&digits, 16).map_err(|_| "write up to 16 hexadecimal digits")
+}
+
+/// A switch that is being served. Dropping it ends it.
+pub struct SwitchServer {
+    control: Control,
+    numbers: Vec<(u32, String)>,
+    agent: Agent,
+    running: SwitchRunning,
+    listening: Vec<Listen>,
+}
+
+/// The results of serving a switch.
+#[derive(Debug)]
+pub struct ServedSummary {
+    /// Where all packets went.
+    pub packets: SwitchAccounting,
+    /// Number, name and counters of each port.
+    pub ports: Vec<(u32, String, PortCounters)>,
+}
+
+impl Default for ServerOptions {
+    /// No ports, no controllers, fail-secure; notices go to standard error.
+    fn default() -> ServerOptions {
+        ServerOptions {
+            ports: Vec::new(),
+            rules: None,
+            datapath_id: 1,
+            listen: Vec::new(),
+            snoop: Vec::new(),
+            connect: Vec::new(),
+            tls: None,
+            fail_mode: FailMode::Secure,
+            packet_in_rate: PacketInLimit::default().per_second,
+            probe_every: Duration::from_secs(15),
+            backoff_max: Duration::from_secs(8),
+            notice: Notice::to_stderr(),
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Returns warnings of addresses that other hosts reach without a certificate.
+    pub fn warnings(&self) -> Vec<String> {
+        let control = self.listen.iter().filter(|listen| listen.is_exposed()).map(|listen| {
+            format!(
+                "{listen}: every host that reaches it may control the switch: write \
+                 ptcp:{port}:127.0.0.1, or ptls:{port}:{ip} with certificates",
+                port = listen.at.port(),
+                ip = listen.at.ip()
+            )
+        });
+        let snoop =
+            self.snoop.iter().filter(|snoop| snoop.is_exposed()).map(|snoop| {
+                format!("{snoop}: every host that reaches it may read all messages of the switch")
+            });
+        control.chain(snoop).collect()
+    }
+}
+
+impl SwitchServer {
+    /// Opens the ports, loads the rules, and starts the data path and the agent.
+    ///
+    /// # Errors
+    /// Ports that cannot be opened, mistakes in rules, addresses in use, keys that cannot be read.
+    pub fn start(mut switch: Switch, options: ServerOptions) -> Result<SwitchServer> {
+        let ServerOptions { ports: named, notice, .. } = &options;
+        let numbers = number_ports(named.iter().map(|(name, _)| name.as_str()))?;
+        let numbers: Vec<(u32, String)> = numbers.into_iter().map(|(n, name)| (n, name.to_owned())).collect();
+        let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
+        let mut context = OpenContext::new(named.iter().map(|(_, port)| port.clone()), notice);
+        for ((number, _), (_, name)) in numbers.iter().zip(named) {
+            let opened =
+                port::open(name, &mut context).map_err(|error| Error::Argument(error.to_string()))?;
+            ports.push((*number, opened));
+            switch.set_port(*number, fastpath_switch::Port::up());
+        }
+        if let Some(rules) = &options.rules {
+            let by_name = numbers.iter().map(|(number, name)| (name.clone(), *number)).collect();
+            load_rules(&mut switch, rules, &by_name)?;
+        }
+        let start = |error: io::Error| Error::Argument(format!("starting the switch: {error}"));
+        let interfaces = ports
+            .iter()
+            .zip(named)
+            .filter_map(|((number, port), (_, name))| Some((*number, port.as_ref(), name.interface()?)));
+        let links = LinkWatch::new(interfaces).map_err(start)?;
+        let doorbell = Doorbell::new().map_err(start)?;
+        let best = executor(&mut switch, &|text: &str| notice.send(text));
+        let limit = PacketInLimit { per_second: options.packet_in_rate, ..PacketInLimit::default() };
+        let control = Control::new(switch, best, limit, doorbell.ringer()).map_err(start)?;
+        let datapath = Datapath::new(&control, ports, POOL, notice.clone());
+        let running = serve(&control, datapath).map_err(start)?;
+        let agent_options = agent::Options {
+            datapath_id: options.datapath_id,
+            ports: port_infos(&numbers, &links),
+            listen: options.listen.clone(),
+            snoop: options.snoop.clone(),
+            connect: options.connect,
+            tls: options.tls,
+            fail_mode: options.fail_mode,
+            probe_every: options.probe_every,
+            backoff_max: options.backoff_max,
+            links: Some(links),
+            notice: options.notice,
+        };
+        let agent = Agent::start(&control, doorbell, agent_options);
+        let agent = agent.map_err(|error| Error::Argument(error.to_string()))?;
+        let asked = options.listen.iter().chain(&options.snoop);
+        let listening = asked.zip(agent.listening()).map(|(listen, at)| Listen { at: *at, ..*listen });
+        let listening = listening.collect();
+        Ok(SwitchServer { control, numbers, agent, running, listening })
+    }
+
+    /// The addresses on which the switch listens, with the port numbers that the system chose.
+    pub fn listening(&self) -> &[Listen] {
+        &self.listening
+    }
+
+    /// Whether a thread of the switch has ended by a defect.
+    pub fn has_failed(&self) -> bool {
+        self.agent.has_failed() || self.running.has_failed()
+    }
+
+    /// Ends the switch. Returns where all packets went.
+    pub fn stop(self) -> ServedSummary {
+        let SwitchServer { control, numbers, agent, running, .. } = self;
+        drop(agent);
+        let counters = |(number, name): (u32, String)| {
+            let counters = control.read(|switch, _| switch.port(number).map(|port| port.counters));
+            (number, name, counters.unwrap_or_default())
+        };
+        let ports = numbers.into_iter().map(counters).collect();
+        ServedSummary { packets: running.stop(), ports }
+    }
+}
+
+/// Names and hardware addresses of the ports, as controllers see them. A port without an interface
+/// gets an address made of its number.
+fn port_infos(numbers: &[(u32, String)], links: &LinkWatch) -> BTreeMap<u32, PortInfo> {
+    let info = |(number, name): &(u32, String)| {
+        let own = MacAddr::from_index(0x0f00_0000 | *number);
+        let hw_addr = links.hw_addr(*number).map_or(own, MacAddr);
+        (*number, PortInfo { name: name.clone(), hw_addr })
+    };
+    numbers.iter().map(info).collect()
+}

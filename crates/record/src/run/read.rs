@@ -1,0 +1,194 @@
+//! Reads the record of a run.
+
+use super::{DROPPED, EVENTS, FLOWS, LINKS, RUN, head};
+use crate::{Origin, RecordError, Repetition};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A run, as its record has it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Run {
+    /// The name of the directory.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What was recorded over time, if anything was.
+    pub series: Option<RunSeries>,
+    /// The run as a repetition of an experiment, if it is one.
+    pub repetition: Option<Repetition>,
+}
+
+/// A run over time.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RunSeries {
+    /// The interval of samples, in seconds.
+    pub interval_s: f64,
+    /// The time of the last sample, in seconds.
+    pub duration_s: f64,
+    /// The directions of links that moved or held frames, in the order of their first rows.
+    pub links: Vec<LinkSeries>,
+    /// The flows, in the order of their first packets.
+    pub flows: Vec<FlowSeries>,
+    /// What changed, in the order of time.
+    pub events: Vec<TimedText>,
+}
+
+/// A direction of a link over time. A time without a row is one at which nothing moved and the
+/// queue was empty.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LinkSeries {
+    /// The link.
+    pub link: String,
+    /// The node it leads from.
+    pub from: String,
+    /// The times of the rows, in seconds.
+    pub times: Vec<f64>,
+    /// By the name of a column, `bytes_out` or `dropped.queue-full`: its values.
+    pub columns: BTreeMap<String, Vec<f64>>,
+}
+
+/// A flow over time. Intervals without a packet have no row.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct FlowSeries {
+    /// Its name: `tcp 10.0.0.1:5001 > 10.0.0.2:80`.
+    pub flow: String,
+    /// The times of the rows, in seconds.
+    pub times: Vec<f64>,
+    /// By the name of a column: its values; NaN where an interval has no RTT.
+    pub columns: BTreeMap<String, Vec<f64>>,
+}
+
+/// A text with its time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TimedText {
+    /// Seconds since the start of the run.
+    pub at_s: f64,
+    /// What happened.
+    pub text: String,
+}
+
+impl Run {
+    /// Reads the record of a run: its directory, or the `run.json` in it.
+    ///
+    /// # Errors
+    /// [`RecordError::Content`] if there is no record, or one of another format;
+    /// [`RecordError::File`] if a file cannot be read.
+    pub fn read(path: &Path) -> Result<Run> {
+        let directory = match path.parent() {
+            _ if path.is_dir() => path,
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let path = directory.join(RUN);
+        if !path.is_file() {
+            return Err(RecordError::content(directory, no_record(directory)));
+        }
+        let text = fs::read_to_string(&path).map_err(RecordError::file(&path))?;
+        let head = head::read(&text).map_err(|what| RecordError::content(&path, what))?;
+        let series =
+            head.interval_s.map(|interval_s| RunSeries::read(directory, interval_s, head.duration_s));
+        let (origin, repetition) = (head.origin, head.repetition);
+        Ok(Run { name: name_of(directory), origin, series: series.transpose()?, repetition })
+    }
+}
+
+/// What to say of a directory without a run.
+fn no_record(directory: &Path) -> String {
+    if directory.join("runs").is_dir() {
+        let first = directory.join("runs/0000");
+        return format!("the directory of an experiment: name its runs, for example {}", first.display());
+    }
+    format!("not a record (no {RUN}): record a run with `fastpath lab run … --record DIR`")
+}
+
+impl RunSeries {
+    fn read(directory: &Path, interval_s: f64, duration_s: Option<f64>) -> Result<RunSeries> {
+        let mut read = RunSeries { interval_s, ..RunSeries::default() };
+        let mut last = 0f64;
+        for (keys, times, columns) in series(&directory.join(LINKS), &["link", "from"])? {
+            let [link, from] = <[String; 2]>::try_from(keys).expect("as many as asked for");
+            last = times.last().map_or(last, |time| last.max(*time));
+            read.links.push(LinkSeries { link, from, times, columns });
+        }
+        for (keys, times, columns) in series(&directory.join(FLOWS), &["flow"])? {
+            let [flow] = <[String; 1]>::try_from(keys).expect("as many as asked for");
+            read.flows.push(FlowSeries { flow, times, columns });
+        }
+        let events = directory.join(EVENTS);
+        // A run that was killed has none.
+        if events.is_file() {
+            let broken = |error: csv::Error| RecordError::content(&events, error.to_string());
+            for row in csv::Reader::from_path(&events).map_err(broken)?.deserialize() {
+                let (at_s, text) = row.map_err(broken)?;
+                read.events.push(TimedText { at_s, text });
+            }
+        }
+        read.duration_s = duration_s.unwrap_or(last);
+        Ok(read)
+    }
+}
+
+impl LinkSeries {
+    /// Returns the sum of a column.
+    pub fn total(&self, column: &str) -> f64 {
+        self.columns.get(column).map_or(0.0, |values| values.iter().sum())
+    }
+
+    /// Returns the frames dropped at each time, for all reasons.
+    pub fn drops(&self) -> Vec<f64> {
+        let mut sums = vec![0.0; self.times.len()];
+        for (_, values) in self.columns.iter().filter(|(name, _)| name.starts_with(DROPPED)) {
+            sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+        }
+        sums
+    }
+}
+
+fn name_of(directory: &Path) -> String {
+    let path: PathBuf = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+    path.file_name()
+        .map_or_else(|| directory.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+type Result<T> = std::result::Result<T, RecordError>;
+type KeyedRows = (Vec<String>, Vec<f64>, BTreeMap<String, Vec<f64>>);
+
+/// Reads a table, and splits its rows by the columns `keys`. A last row that was cut is left out.
+fn series(path: &Path, keys: &[&str]) -> Result<Vec<KeyedRows>> {
+    let wrong = |what: String| RecordError::content(path, what);
+    let file = File::open(path).map_err(RecordError::file(path))?;
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
+    let titles = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
+    let place = |name: &str| {
+        titles.iter().position(|title| title == name).ok_or_else(|| wrong(format!("it has no column {name}")))
+    };
+    let time = place("time_s")?;
+    let key_places = keys.iter().map(|key| place(key)).collect::<Result<Vec<_>>>()?;
+    let mut numbers: BTreeMap<Vec<String>, usize> = BTreeMap::new();
+    let mut all: Vec<KeyedRows> = Vec::new();
+    for row in reader.records() {
+        let row = row.map_err(|error| wrong(error.to_string()))?;
+        if row.len() < titles.len() {
+            break;
+        }
+        let key: Vec<String> = key_places.iter().map(|place| row[*place].to_owned()).collect();
+        let number = *numbers.entry(key.clone()).or_insert_with(|| {
+            all.push((key, Vec::new(), BTreeMap::new()));
+            all.len() - 1
+        });
+        let line = row.position().map_or(0, csv::Position::line);
+        let value = |place: usize| match &row[place] {
+            "" => Ok(f64::NAN),
+            text => text.parse().map_err(|_| wrong(format!("line {line}: '{text}' is not a number"))),
+        };
+        let (_, times, columns) = &mut all[number];
+        times.push(value(time)?);
+        for (place, title) in titles.iter().enumerate() {
+            if place != time && !key_places.contains(&place) {
+                columns.entry(title.to_owned()).or_default().push(value(place)?);
+            }
+        }
+    }
+    Ok(all)
+}

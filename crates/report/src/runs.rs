@@ -1,0 +1,266 @@
+//! Runs as sections of a report: throughput, queueing delay, drops, lateness and RTT over time,
+//! several runs over one another, with the events of the runs; the metrics of repetitions.
+
+use crate::text::number;
+use crate::{Axis, Boxed, Chart, Drawing, Grid, Mark, Scale, Section, Series, short};
+use fastpath_record::{FlowSeries, LinkSeries, Repetition, Run, RunSeries};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The directions and flows that are drawn: those with most bytes.
+const DIRECTIONS_MAX: usize = 6;
+const FLOWS_MAX: usize = 8;
+/// Points of a line.
+const POINTS_MAX: f64 = 350.0;
+/// Events that are drawn and listed.
+const EVENTS_MAX: usize = 40;
+/// Boxes of a chart, and the samples that make a box.
+const BOXES_MAX: usize = 40;
+const BOX_SAMPLES_MIN: usize = 2;
+
+/// What is known of a direction at a point of a line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Combine {
+    /// The sum of an interval, per second.
+    Rate,
+    /// The largest value of an interval.
+    Largest,
+}
+
+/// A run that was recorded over time.
+struct TimedRun<'r> {
+    name: &'r str,
+    series: &'r RunSeries,
+}
+
+/// Returns the sections of a report on these runs: all of them, the metrics of repetitions, one for
+/// each direction of a link that carried most, and the flows.
+pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
+    let over_time: Vec<TimedRun<'_>> = runs
+        .iter()
+        .filter_map(|run| run.series.as_ref().map(|series| TimedRun { name: &run.name, series }))
+        .collect();
+    let mut sections = vec![overview(runs)];
+    sections.extend(metrics(runs));
+    sections.extend(busiest(&over_time).into_iter().map(|(link, from)| direction(&over_time, &link, &from)));
+    sections.extend(flows(&over_time));
+    sections
+}
+
+/// The runs, where they come from, and their events.
+fn overview(runs: &[Run]) -> Section {
+    let none = || "–".to_owned();
+    let has_conditions = runs.iter().any(|run| run.repetition.is_some());
+    let rows = runs.iter().map(|run| {
+        let mut cells = vec![run.name.clone()];
+        if has_conditions {
+            let condition = run.repetition.as_ref().map(Repetition::condition_words);
+            cells.push(condition.filter(|words| !words.is_empty()).unwrap_or_else(none));
+        }
+        cells.extend(match &run.series {
+            Some(series) => {
+                let carried: f64 = series.links.iter().map(|link| link.total("bytes_out")).sum();
+                let dropped: f64 = series.links.iter().flat_map(LinkSeries::drops).sum();
+                [short(series.duration_s), short(carried / 1e6), short(dropped)]
+            }
+            None => [none(), none(), none()],
+        });
+        let machine = run.origin.machine.as_ref().map_or_else(none, |machine| machine.name.clone());
+        cells.extend([run.origin.seed.to_string(), run.origin.version.clone(), machine]);
+        cells
+    });
+    let condition = has_conditions.then_some("condition");
+    let titles = ["run"].into_iter().chain(condition);
+    let titles = titles.chain(["seconds", "MB over links", "frames dropped", "seed", "version", "machine"]);
+    let tables = vec![Grid::new(titles, rows)];
+    Section {
+        title: "Runs".to_owned(),
+        notes: runs.iter().flat_map(|run| notes(run, runs)).collect(),
+        charts: vec![],
+        tables,
+    }
+}
+
+/// What is to be said of a run: its events, and why tables of its experiment leave it out.
+fn notes(run: &Run, runs: &[Run]) -> Vec<String> {
+    let of = if runs.len() > 1 { format!("{}: ", run.name) } else { String::new() };
+    let mut notes = Vec::new();
+    if let Some(why) = run.repetition.as_ref().and_then(Repetition::why_left_out) {
+        notes.push(format!("{of}left out of the tables of its experiment: {why}"));
+    }
+    let events = run.series.as_ref().map_or(&[][..], |series| &series.events);
+    for event in events.iter().take(EVENTS_MAX) {
+        notes.push(format!("{of}at {} s, {}", short(event.at_s), event.text));
+    }
+    if events.len() > EVENTS_MAX {
+        notes.push(format!("{of}{} more events are in events.csv", events.len() - EVENTS_MAX));
+    }
+    notes
+}
+
+/// The metrics of repetitions: their values, and a box plot of the samples of each.
+fn metrics(runs: &[Run]) -> Option<Section> {
+    let repetitions = || runs.iter().filter_map(|run| Some((run, run.repetition.as_ref()?)));
+    let names: BTreeSet<&String> =
+        repetitions().flat_map(|(_, repetition)| repetition.values.keys()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let cell = |repetition: &Repetition, name: &String| {
+        repetition.values.get(name).map_or_else(|| "–".to_owned(), |value| number(*value))
+    };
+    let rows = repetitions().map(|(run, repetition)| {
+        let values = names.iter().map(|name| cell(repetition, name));
+        [run.name.clone()].into_iter().chain(values).collect()
+    });
+    let titles = ["run".to_owned()].into_iter().chain(names.iter().map(|name| (*name).clone()));
+    let tables = vec![Grid::new(titles, rows)];
+    let boxes = |name: &&String| {
+        let drawn = repetitions().filter_map(|(run, repetition)| {
+            let samples = repetition.samples.get(*name).filter(|samples| samples.len() >= BOX_SAMPLES_MIN)?;
+            Some(Boxed::of(run.name.clone(), samples))
+        });
+        let drawn: Vec<Boxed> = drawn.take(BOXES_MAX).collect();
+        (!drawn.is_empty()).then(|| Chart {
+            title: (*name).clone(),
+            x: Axis::new("", Scale::Linear),
+            y: Axis::new(name, Scale::Linear),
+            drawing: Drawing::Boxes(drawn),
+        })
+    };
+    let charts = names.iter().filter_map(boxes).collect();
+    let notes = vec![
+        "The samples of a run are drawn as a box: quartiles, and whiskers within 1.5 of their distance."
+            .to_owned(),
+    ];
+    Some(Section { title: "Metrics".to_owned(), notes, charts, tables })
+}
+
+/// The directions that carried most, over all runs.
+fn busiest(runs: &[TimedRun<'_>]) -> Vec<(String, String)> {
+    let mut bytes: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for series in runs.iter().flat_map(|run| &run.series.links) {
+        let carried = series.total("bytes_in");
+        *bytes.entry((series.link.clone(), series.from.clone())).or_default() += carried;
+    }
+    let mut all: Vec<_> = bytes.into_iter().collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.into_iter().take(DIRECTIONS_MAX).map(|(direction, _)| direction).collect()
+}
+
+fn direction(runs: &[TimedRun<'_>], link: &str, from: &str) -> Section {
+    let draw = |title: &str, unit: &str, values: &dyn Fn(&LinkSeries) -> Vec<f64>, combine: Combine| {
+        let series = runs.iter().filter_map(|run| {
+            let series = run.series.links.iter().find(|series| series.link == link && series.from == from)?;
+            Some(Series {
+                name: run.name.to_owned(),
+                points: points(run.series, &series.times, &values(series), combine),
+            })
+        });
+        let series: Vec<Series> = series.collect();
+        let is_empty = series.iter().flat_map(|series| &series.points).all(|point| point.1 == 0.0);
+        (!is_empty).then(|| chart(title, unit, series, runs))
+    };
+    let column = |name: &'static str, factor: f64| {
+        move |series: &LinkSeries| -> Vec<f64> {
+            series.columns.get(name).map_or(Vec::new(), |values| values.iter().map(|v| v * factor).collect())
+        }
+    };
+    let charts = [
+        draw("Throughput", "Mbit/s", &column("bytes_out", 8e-6), Combine::Rate),
+        draw("Queueing delay", "ms", &column("queue_delay_s", 1e3), Combine::Largest),
+        draw("Drops", "frames/s", &LinkSeries::drops, Combine::Rate),
+        draw("Marks", "frames/s", &column("marked", 1.0), Combine::Rate),
+        draw("Lateness of the engine", "ms", &column("lateness_max_s", 1e3), Combine::Largest),
+    ];
+    Section {
+        title: format!("Link {link} from {from}"),
+        notes: Vec::new(),
+        charts: charts.into_iter().flatten().collect(),
+        tables: Vec::new(),
+    }
+}
+
+/// The RTT and the throughput of the largest flows.
+fn flows(runs: &[TimedRun<'_>]) -> Option<Section> {
+    let mut all: Vec<(&TimedRun<'_>, &FlowSeries, f64)> = Vec::new();
+    for run in runs {
+        let bytes =
+            |flow: &FlowSeries| flow.columns.get("bytes_out").map_or(0.0, |values| values.iter().sum());
+        all.extend(run.series.flows.iter().map(|flow| (run, flow, bytes(flow))));
+    }
+    all.sort_by(|a, b| b.2.total_cmp(&a.2));
+    all.truncate(FLOWS_MAX);
+    let name = |run: &TimedRun<'_>, flow: &FlowSeries| match runs.len() {
+        1 => flow.flow.clone(),
+        _ => format!("{}: {}", run.name, flow.flow),
+    };
+    let throughput = all.iter().map(|(run, flow, _)| {
+        let values: Vec<f64> = flow.columns["bytes_out"].iter().map(|bytes| bytes * 8e-6).collect();
+        Series { name: name(run, flow), points: points(run.series, &flow.times, &values, Combine::Rate) }
+    });
+    let throughput: Vec<Series> = throughput.collect();
+    let rtt = all.iter().filter_map(|(run, flow, _)| {
+        let rows = flow.times.iter().zip(&flow.columns["rtt_mean_s"]);
+        let points: Vec<(f64, f64)> =
+            rows.filter(|(_, rtt)| !rtt.is_nan()).map(|(at, rtt)| (*at, rtt * 1e3)).collect();
+        (!points.is_empty()).then(|| Series { name: name(run, flow), points: thinned(points) })
+    });
+    let rtt: Vec<Series> = rtt.collect();
+    if throughput.is_empty() {
+        return None;
+    }
+    let mut charts = vec![chart("Throughput of flows", "Mbit/s", throughput, runs)];
+    let mut notes = Vec::new();
+    if !rtt.is_empty() {
+        charts.push(chart("Round-trip time of flows", "ms", rtt, runs));
+        notes.push(
+            "The RTT is that of TCP by its timestamps, at the interface of the sender: network and receiver."
+                .to_owned(),
+        );
+    }
+    Some(Section { title: "Flows".to_owned(), notes, charts, tables: Vec::new() })
+}
+
+fn chart(title: &str, unit: &str, series: Vec<Series>, runs: &[TimedRun<'_>]) -> Chart {
+    let mut marks: Vec<Mark> = Vec::new();
+    for event in runs.iter().flat_map(|run| run.series.events.iter().take(EVENTS_MAX)) {
+        if !marks.iter().any(|mark| mark.text == event.text && (mark.x - event.at_s).abs() < 0.05) {
+            marks.push(Mark { x: event.at_s, text: event.text.clone() });
+        }
+    }
+    Chart {
+        title: title.to_owned(),
+        x: Axis::new("time, s", Scale::Linear),
+        y: Axis::new(&format!("{}, {unit}", title.to_lowercase()), Scale::Linear),
+        drawing: Drawing::Timeline(series, marks),
+    }
+}
+
+/// Returns the points of a line over the whole run, with zeros where there is no row.
+fn points(run: &RunSeries, times: &[f64], values: &[f64], combine: Combine) -> Vec<(f64, f64)> {
+    let duration = run.duration_s.max(run.interval_s);
+    // Whole intervals, so that each point has the same number of samples.
+    let samples = (duration / run.interval_s / POINTS_MAX).ceil().max(1.0);
+    let width = samples * run.interval_s;
+    let count = (duration / width).ceil() as usize;
+    let mut bins = vec![0f64; count.max(1)];
+    for (at, value) in times.iter().zip(values).filter(|(_, value)| !value.is_nan()) {
+        // A row is the end of its interval.
+        let place = ((at - run.interval_s / 2.0) / width).max(0.0) as usize;
+        let last = bins.len() - 1;
+        let bin = &mut bins[place.min(last)];
+        *bin = match combine {
+            Combine::Rate => *bin + value / width,
+            Combine::Largest => bin.max(*value),
+        };
+    }
+    bins.into_iter().enumerate().map(|(place, value)| ((place as f64 + 0.5) * width, value)).collect()
+}
+
+/// Keeps the largest of points that are close to each other.
+fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let group = points.len().div_ceil(POINTS_MAX as usize).max(1);
+    let largest =
+        |group: &[(f64, f64)]| group.iter().copied().fold(group[0], |a, b| if b.1 > a.1 { b } else { a });
+    points.chunks(group).map(largest).collect()
+}
