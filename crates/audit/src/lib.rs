@@ -110,6 +110,7 @@ pub struct AuditProgress {
 
 /// Why an audit gave no answer.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuditError {
     /// The `stop` flag was set.
     #[error("interrupted")]
@@ -473,7 +474,7 @@ fn batches(subjects: &[Subject<'_>], pipes: impl Fn(&Subject<'_>) -> Vec<PathHop
 /// Waits until the network holds no frame, so that measurements do not queue behind each other.
 fn drain(lab: &Lab, stop: &Stop<'_>) -> Result<(), AuditError> {
     let deadline = Instant::now() + DRAIN_MAX;
-    while lab.report().ok_or(AuditError::EngineStopped)?.conservation.held > 0 && Instant::now() < deadline {
+    while lab.report().ok_or(AuditError::EngineStopped)?.accounting.held > 0 && Instant::now() < deadline {
         stop.sleep(ATTENTION / 5)?;
     }
     Ok(())

@@ -17,7 +17,8 @@ pub struct Audit {
     /// The links and their counters.
     pub links: Vec<LinkReport>,
     /// The frame accounting.
-    pub conservation: FrameAccounting,
+    #[serde(rename = "conservation")]
+    pub accounting: FrameAccounting,
     /// Notes on the figures.
     pub notes: Vec<String>,
     /// Whether everything judged is within its tolerance.
@@ -119,8 +120,8 @@ impl Audit {
         let judged = pairs.iter().flat_map(Pair::judgements);
         let good = judged.into_iter().all(|judgement| judgement != Judgement::Fail);
         let verdict =
-            if good && engine.conservation.balances() { AuditVerdict::Pass } else { AuditVerdict::Fail };
-        Audit { pairs, links: engine.links, conservation: engine.conservation, notes, verdict }
+            if good && engine.accounting.balances() { AuditVerdict::Pass } else { AuditVerdict::Fail };
+        Audit { pairs, links: engine.links, accounting: engine.accounting, notes, verdict }
     }
 }
 
@@ -214,7 +215,7 @@ impl fmt::Display for Audit {
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
-        let FrameAccounting { total_in, delivered, dropped, held } = &self.conservation;
+        let FrameAccounting { total_in, delivered, dropped, held } = &self.accounting;
         let reasons: Vec<String> =
             dropped.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let all = dropped.values().sum::<u64>();

@@ -46,7 +46,7 @@ fn what_is_observed_agrees_with_what_is_implied() {
     assert_eq!(pair.loss.judgement, Judgement::Pass, "{:?}", pair.loss);
     assert_eq!(pair.loss.configured, 0.02);
     assert!((0.0..60.0).contains(&pair.tcp_mbit.observed.unwrap()), "{:?}", pair.tcp_mbit);
-    assert!(found.conservation.balances(), "{:?}", found.conservation);
+    assert!(found.accounting.balances(), "{:?}", found.accounting);
     has_what_scripts_rely_on(&found);
 }
 

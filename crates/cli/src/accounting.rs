@@ -1,7 +1,7 @@
 //! The end of a run in real time, on standard error.
 
 use crate::Answer;
-use fastpath::run_report::{accounting_lines, is_good, lateness_lines, lost_under_load};
+use crate::view::{accounting_lines, lateness_lines};
 use fastpath_engine::Report;
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 pub(crate) fn print_report(report: &Report) -> Answer {
     print_accounting(report);
     print_lateness(report);
-    if is_good(report) { Answer::Yes } else { Answer::No }
+    if report.is_good() { Answer::Yes } else { Answer::No }
 }
 
 /// Prints where all frames went, and the delays of links with jitter.
@@ -22,7 +22,7 @@ pub(crate) fn print_accounting(report: &Report) {
 /// the engine did not keep up.
 pub(crate) fn print_lateness(report: &Report) -> bool {
     print(&lateness_lines(report));
-    !report.is_broken() && lost_under_load(report) == 0
+    !report.is_broken() && report.lost_under_load() == 0
 }
 
 fn print(lines: &[String]) {

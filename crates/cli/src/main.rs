@@ -8,7 +8,13 @@
 #[cfg(target_os = "linux")]
 mod accounting;
 mod commands;
+#[cfg(target_os = "linux")]
+mod completion;
 mod examples;
+#[cfg(target_os = "linux")]
+mod extcap;
+#[cfg(target_os = "linux")]
+mod lab_words;
 #[cfg(target_os = "linux")]
 mod network_args;
 mod network_file;
@@ -16,11 +22,13 @@ mod progress;
 mod separator;
 #[cfg(target_os = "linux")]
 mod signals;
+mod view;
 #[cfg(test)]
 mod words;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser};
+use commands::Command;
 use fastpath_spec::mistake::printable;
 use std::any::TypeId;
 use std::path::PathBuf;
@@ -39,41 +47,6 @@ static HEAP: fastpath_engine::LargeBlocks = fastpath_engine::LargeBlocks;
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    #[cfg(target_os = "linux")]
-    Lab(commands::lab::LabCommand),
-    #[cfg(target_os = "linux")]
-    Run(commands::run::Run),
-    #[cfg(target_os = "linux")]
-    Ctl(commands::ctl::Ctl),
-    #[cfg(target_os = "linux")]
-    Capture(commands::capture::Capture),
-    #[cfg(target_os = "linux")]
-    Extcap(commands::capture::Extcap),
-    #[cfg(target_os = "linux")]
-    Shell(commands::shell::ShellArgs),
-    #[cfg(target_os = "linux")]
-    Netem(commands::netem::NetemCommand),
-    Check(commands::check::Check),
-    Draw(commands::draw::Draw),
-    Presets(commands::presets::Presets),
-    Replay(Box<commands::replay::ReplayCommand>),
-    Switch(Box<commands::switch::SwitchCommand>),
-    #[cfg(target_os = "linux")]
-    Measure(commands::measure::MeasureCommand),
-    Report(commands::report::ReportCommand),
-    Model(Box<commands::model::ModelCommand>),
-    Sim(commands::sim::Sim),
-    Sweep(commands::sweep::SweepCommand),
-    Experiment(commands::experiment::Experiment),
-    Evaluate(commands::evaluate::EvaluateCommand),
-    #[cfg(target_os = "linux")]
-    Complete(commands::complete::Complete),
-    Completions(commands::completions::Completions),
-    Man(commands::man::Man),
 }
 
 /// The answer of a command. If there is no answer, the reason is an `Err`.
@@ -108,40 +81,8 @@ fn main() -> ExitCode {
         suggest_no_end(&mut error);
         error.exit()
     });
-    let result = match Cli::from_arg_matches(&words).unwrap_or_else(|error| error.exit()).command {
-        #[cfg(target_os = "linux")]
-        Command::Lab(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Run(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Ctl(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Capture(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Extcap(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Shell(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Netem(command) => command.run(),
-        Command::Check(command) => command.run(),
-        Command::Draw(command) => command.run(),
-        Command::Presets(command) => command.run(),
-        Command::Replay(command) => command.run(),
-        Command::Switch(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Measure(command) => command.run(),
-        Command::Report(command) => command.run(),
-        Command::Model(command) => command.run(),
-        Command::Sim(command) => command.run(),
-        Command::Sweep(command) => command.run(),
-        Command::Experiment(command) => command.run(),
-        Command::Evaluate(command) => command.run(),
-        #[cfg(target_os = "linux")]
-        Command::Complete(command) => command.run(),
-        Command::Completions(command) => command.run(),
-        Command::Man(command) => command.run(),
-    };
-    match result {
+    let Cli { command } = Cli::from_arg_matches(&words).unwrap_or_else(|error| error.exit());
+    match command.run() {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::FAILURE,
         #[cfg(target_os = "linux")]
@@ -157,7 +98,7 @@ fn main() -> ExitCode {
 /// The words of the command line.
 fn words_given() -> Vec<std::ffi::OsString> {
     #[cfg(target_os = "linux")]
-    return fastpath::extcap::arguments(std::env::args_os());
+    return extcap::arguments(std::env::args_os());
     #[cfg(not(target_os = "linux"))]
     return std::env::args_os().collect();
 }

@@ -192,5 +192,5 @@ fn round_trip(name: &str, lab: Lab) {
 
 fn drops(report: &Report) -> String {
     let rx: Vec<u64> = report.ports.iter().map(|port| port.counters.rx_dropped()).collect();
-    format!("(dropped {:?}, arriving {rx:?})", report.conservation.dropped)
+    format!("(dropped {:?}, arriving {rx:?})", report.accounting.dropped)
 }

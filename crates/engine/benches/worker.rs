@@ -72,7 +72,7 @@ fn rate(links: usize, size: usize) -> f64 {
     }
     let elapsed = begin.elapsed();
     let report = finish(running);
-    assert!(report.conservation.total_in > 0);
+    assert!(report.accounting.total_in > 0);
     let (from, before) = counted_from.expect("the run is longer than its warm-up");
     (received - before) as f64 / (elapsed - from).as_secs_f64()
 }

@@ -54,6 +54,7 @@ pub fn attach_named(
 
 /// Why the hosts of a spec cannot be attached to interfaces of this machine.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AttachError {
     /// An uplink needs a lab.
     #[error(

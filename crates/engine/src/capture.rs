@@ -1,17 +1,55 @@
 //! Captures of a running engine: a bounded queue of chunks from the workers to the reader. A worker
 //! never waits; what does not fit into the queue is lost and counted.
+//!
+//! ```text
+//!  workers ──chunks──▶ queue (bounded) ──▶ LinkCapture (this process), or GET /capture ──▶ pcapng
+//! ```
 
+use crate::worker_group::WorkerGroup;
 use fastpath_net::PipeId;
-use fastpath_net::capture::{CaptureChunk, ChunkSink};
-use fastpath_units::Time;
+use fastpath_net::capture::{CaptureChunk, CaptureWriter, ChunkSink};
+use fastpath_spec::{LinkId, Topology};
+use fastpath_units::{Duration, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 
 /// Chunks that may wait for the reader: at most about 16 MiB.
 const WAITING_MAX: usize = 96;
 
-/// Which frames to capture.
+/// Interval between two looks at the queue.
+const POLL: std::time::Duration = std::time::Duration::from_millis(10);
+/// Frames of several workers are put in order once they are this old. Workers pass them on sooner.
+pub(crate) const MERGE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// Which frames of links to capture.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CaptureFilter {
+    /// The links; all links if there are none.
+    pub links: Vec<LinkId>,
+    /// Only directions that start at this node.
+    pub from: Option<String>,
+    /// Whether to capture frames that a link drops.
+    pub drops: bool,
+    /// The most bytes of a frame that are captured; by default all.
+    pub snap: Option<usize>,
+}
+
+/// Why nothing is captured.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CaptureError {
+    /// The engine has ended.
+    #[error("the engine has ended")]
+    Ended,
+    /// No direction of the links starts at the node.
+    #[error("none of these links starts at '{}'", .0.escape_debug())]
+    NoDirection(String),
+}
+
+/// Which pipes to capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct CaptureRequest {
     /// The pipes, by their numbers in the whole network.
@@ -20,6 +58,45 @@ pub(crate) struct CaptureRequest {
     pub(crate) has_drops: bool,
     /// The most bytes of a frame that are captured.
     pub(crate) snap_len: usize,
+}
+
+impl CaptureRequest {
+    /// Returns what `filter` selects of a topology.
+    pub(crate) fn of(topology: &Topology, filter: &CaptureFilter) -> Result<CaptureRequest, CaptureError> {
+        let mut links = filter.links.clone();
+        if links.is_empty() {
+            links = (0..topology.links.len() as u32).map(LinkId).collect();
+        }
+        links.sort_unstable();
+        links.dedup();
+        let pipes = links.into_iter().flat_map(|link| [0, 1].map(|index| PipeId { link, index }));
+        let begins = |pipe: &PipeId| {
+            let (node, _) = topology.link(pipe.link).ends[pipe.index];
+            filter.from.as_ref().is_none_or(|from| topology.node(node).name == *from)
+        };
+        let pipes: Vec<PipeId> = pipes.filter(begins).collect();
+        match &filter.from {
+            Some(from) if pipes.is_empty() => Err(CaptureError::NoDirection(from.clone())),
+            _ => Ok(CaptureRequest {
+                pipes,
+                has_drops: filter.drops,
+                snap_len: filter.snap.unwrap_or(usize::MAX),
+            }),
+        }
+    }
+}
+
+/// The time of a run, continued from an instant that a worker has told.
+#[derive(Clone, Copy)]
+pub(crate) struct RunClock {
+    started: Time,
+    at: Instant,
+}
+
+impl RunClock {
+    pub(crate) fn now(&self) -> Time {
+        self.started.saturating_add(Duration::from(self.at.elapsed()))
+    }
 }
 
 /// The reader's end of a capture.
@@ -33,6 +110,106 @@ pub(crate) struct CaptureQueue {
     pub(crate) started: Time,
     /// Whether chunks of several workers are merged.
     pub(crate) is_merged: bool,
+}
+
+impl CaptureQueue {
+    /// Returns the clock of the run. The capture has just started.
+    pub(crate) fn clock(&self) -> RunClock {
+        RunClock { started: self.started, at: Instant::now() }
+    }
+
+    /// Returns the writer of the file. The capture has just started.
+    pub(crate) fn writer(&self, topology: &Topology, pipes: &[PipeId]) -> CaptureWriter {
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
+        CaptureWriter::new(topology, pipes, now_ns.saturating_sub(self.started.as_ns()))
+    }
+
+    /// Returns the number of frames that are missing, by number in the capture.
+    pub(crate) fn missed(&self) -> impl Iterator<Item = u64> {
+        self.missed.iter().map(|missed| missed.load(Ordering::Relaxed))
+    }
+}
+
+/// A capture of a running engine by the process that runs it, as pcapng. The workers end it when it
+/// is dropped.
+pub struct LinkCapture {
+    queue: CaptureQueue,
+    workers: WorkerGroup,
+    writer: CaptureWriter,
+    clock: RunClock,
+    waiting: Vec<CaptureChunk>,
+    /// Frames before the second last look are written: those of all workers have come.
+    looked: (Time, Instant),
+}
+
+impl LinkCapture {
+    pub(crate) fn start(workers: &WorkerGroup, filter: &CaptureFilter) -> Result<LinkCapture, CaptureError> {
+        let current = workers.current();
+        let wanted = CaptureRequest::of(current.topology(), filter)?;
+        let queue = current.capture(&wanted).ok_or(CaptureError::Ended)?;
+        let (clock, writer) = (queue.clock(), queue.writer(current.topology(), &wanted.pipes));
+        let looked = (Time::ZERO, Instant::now());
+        Ok(LinkCapture { queue, workers: workers.clone(), writer, clock, waiting: Vec::new(), looked })
+    }
+
+    /// Returns the next part of the file; waits for frames for at most `longest`. `None` after the
+    /// end of the network.
+    pub fn read(&mut self, longest: std::time::Duration) -> Option<Vec<u8>> {
+        let deadline = Instant::now() + longest;
+        loop {
+            match self.queue.chunks.try_recv() {
+                Ok(chunk) => self.waiting.push(chunk),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {
+                    let has_part = self.write_waiting();
+                    if has_part || Instant::now() >= deadline {
+                        self.writer.write_statistics(self.clock.now(), self.queue.missed(), false);
+                        return Some(self.writer.take());
+                    }
+                    std::thread::sleep(POLL);
+                }
+            }
+        }
+    }
+
+    /// Ends the capture, and returns the rest of the file.
+    pub fn end(mut self) -> Vec<u8> {
+        self.workers.end_capture(self.queue.id);
+        while let Some(chunk) = self.queue.chunks.blocking_recv() {
+            self.waiting.push(chunk);
+        }
+        self.writer.write_until(&mut self.waiting, Time::MAX);
+        self.writer.write_statistics(self.clock.now(), self.queue.missed(), true);
+        self.writer.take()
+    }
+
+    /// Returns the number of frames that are missing, because they were not read in time.
+    pub fn missed(&self) -> u64 {
+        self.queue.missed().sum()
+    }
+
+    /// Writes frames that are in order. Returns whether there were any.
+    fn write_waiting(&mut self) -> bool {
+        let has_any = !self.waiting.is_empty();
+        if !self.queue.is_merged {
+            self.writer.write_until(&mut self.waiting, Time::MAX);
+            return has_any;
+        }
+        let (until, at) = self.looked;
+        if at.elapsed() < MERGE_INTERVAL {
+            return false;
+        }
+        self.writer.write_until(&mut self.waiting, until);
+        self.looked = (self.clock.now(), Instant::now());
+        has_any
+    }
+}
+
+impl Drop for LinkCapture {
+    fn drop(&mut self) {
+        self.workers.end_capture(self.queue.id);
+    }
 }
 
 /// A worker's end of a capture.

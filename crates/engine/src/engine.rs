@@ -2,9 +2,10 @@
 //! [`Report`].
 
 use crate::Notice;
+use crate::capture::{CaptureError, CaptureFilter, LinkCapture};
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender};
-use crate::control::{ApplyQueue, Dashboard, HttpAddress, HttpEndpoint, Server};
+use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes};
 use crate::lateness::{self, LatenessPolicy};
 use crate::node_switch::NodeSwitch;
 use crate::packet_log::{self, LogQueue, LogThread};
@@ -14,14 +15,15 @@ use crate::snapshot::Snapshot;
 use crate::switching::Control;
 use crate::worker::{Worker, WorkerConfig};
 use crate::worker_group::{RearrangeError, WorkerGroup};
+use fastpath_link::PipeSpec;
 use fastpath_net::capture::CaptureTap;
 use fastpath_net::flows::FlowTable;
 use fastpath_net::packet_log::PacketLog;
 use fastpath_net::sample::Sample;
-use fastpath_net::{EdgeId, FramePool, Network, Observer, Part};
-use fastpath_spec::{EngineSettings, Idle, Late, Node, NodeId, Topology, Workers};
+use fastpath_net::{EdgeId, FramePool, LinkChange, Network, Observer, Part};
+use fastpath_spec::{EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, Workers};
 use fastpath_sys::{cgroup, thread};
-use fastpath_units::{Bytes, Duration};
+use fastpath_units::{Bytes, Duration, Time};
 use std::any::Any;
 use std::io;
 use std::num::NonZeroUsize;
@@ -102,6 +104,7 @@ impl Options {
 
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// An edge does not have exactly one port.
     #[error("host {host}: interface {interface} has {count} ports, it needs one")]
@@ -487,6 +490,47 @@ impl Running {
     /// Returns the current state; `None` if it has ended.
     pub fn report(&self) -> Option<Report> {
         self.stopper.0.report()
+    }
+
+    /// Changes links, all at one instant: `at`, or now. Frames in them stay. Returns the instant.
+    ///
+    /// # Errors
+    /// See [`ChangeError`]; nothing has changed.
+    ///
+    /// # Panics
+    /// The topology has no such link.
+    pub fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Result<Time, ChangeError> {
+        let current = self.stopper.0.current();
+        let at = make_changes(&current, at, changes.clone())?;
+        self.server.record(current.topology(), at, &changes);
+        Ok(at)
+    }
+
+    /// Starts the traces of a group from their beginning. Returns the instant; `None` if there is
+    /// no such group, or the engine has ended.
+    pub fn start_traces(&self, group: &str) -> Option<Time> {
+        let current = self.stopper.0.current();
+        let at = current.start(current.topology().group_named(group)?)?;
+        self.server.record_start(at, group);
+        Some(at)
+    }
+
+    /// Returns the values of a link in force, from its first node to its second and back; `None` if
+    /// the engine has ended.
+    ///
+    /// # Panics
+    /// The topology has no such link.
+    pub fn pipes(&self, link: LinkId) -> Option<[PipeSpec; 2]> {
+        let mut snapshot = self.stopper.0.current().snapshot()?;
+        Some([0, 1].map(|pipe| std::mem::take(&mut snapshot.pipes[2 * link.0 as usize + pipe].spec)))
+    }
+
+    /// Starts a capture of frames of links.
+    ///
+    /// # Errors
+    /// See [`CaptureError`].
+    pub fn capture(&self, filter: &CaptureFilter) -> Result<LinkCapture, CaptureError> {
+        LinkCapture::start(&self.stopper.0, filter)
     }
 
     /// Changes the topology. What stays keeps its frames, clocks, queues, random numbers, learned

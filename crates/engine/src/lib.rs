@@ -31,7 +31,7 @@
 //!
 //! end_a.send([[7; 60].as_slice()]);
 //! while end_b.recv(1, |frame| assert_eq!(frame, [7; 60])) == 0 {}
-//! assert!(running.stop()?.conservation.balances());
+//! assert!(running.stop()?.accounting.balances());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -63,7 +63,9 @@ mod worker_clock;
 mod worker_group;
 
 pub use attach::{AttachError, attach, attach_named};
+pub use capture::{CaptureError, CaptureFilter, LinkCapture};
 pub use clock::Clock;
+pub use control::ChangeError;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{
     EdgePorts, Options, Panicked, Running, Sampler, StartError, Stopper, memory_default, start,

@@ -24,7 +24,8 @@ pub struct Report {
     /// Seconds since the engine started.
     pub uptime_s: f64,
     /// Frame accounting over all links and ports.
-    pub conservation: FrameAccounting,
+    #[serde(rename = "conservation")]
+    pub accounting: FrameAccounting,
     /// The links, in the order of the spec.
     pub links: Vec<LinkReport>,
     /// One for each interface of a host, in the order of the spec.
@@ -270,6 +271,20 @@ impl Report {
         self.lateness.stated && self.lateness.late > 0
     }
 
+    /// Returns the number of frames that were lost between hosts and links, which no spec asks for:
+    /// the engine did not read or send them in time.
+    pub fn lost_under_load(&self) -> u64 {
+        self.ports.iter().map(|port| port.counters.rx_overrun + port.counters.tx_full).sum()
+    }
+
+    /// Returns whether all frames are accounted for and were released in time, none was lost
+    /// because the engine did not keep up, no port failed, and the per-packet log is complete.
+    pub fn is_good(&self) -> bool {
+        let has_log = self.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
+        let has_ports = self.ports.iter().all(|port| port.failure.is_none());
+        self.accounting.balances() && !self.is_broken() && has_ports && has_log && self.lost_under_load() == 0
+    }
+
     pub(crate) fn of(topology: &Topology, snapshot: &Snapshot) -> Report {
         let hosts = topology.nodes.iter().filter(|node| node.kind.is_edge());
         let edge_hosts = hosts.flat_map(|node| node.interfaces.iter().map(|_| node.name.clone()));
@@ -283,7 +298,7 @@ impl Report {
         let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
-            conservation: accounting(snapshot),
+            accounting: accounting(snapshot),
             links: links
                 .zip(0..)
                 .map(|((link, pipes), number)| {
@@ -312,7 +327,7 @@ impl Report {
 
 /// The accounting of the network, continued through the ports.
 fn accounting(snapshot: &Snapshot) -> FrameAccounting {
-    let network = &snapshot.conservation;
+    let network = &snapshot.accounting;
     let mut dropped: BTreeMap<String, u64> =
         network.dropped.iter().map(|(&reason, &count)| (reason.to_owned(), count)).collect();
     let (mut lost, mut waiting) = (0, 0);
@@ -427,4 +442,43 @@ fn worker_report(worker: &WorkerState, at: Time) -> WorkerReport {
 fn interruptions(gaps: &InterruptionTotals) -> Interruptions {
     let InterruptionTotals { count, total, longest } = *gaps;
     Interruptions { count, total_ms: total.as_ms_f64(), longest_ms: longest.as_ms_f64() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_log_that_is_cut_short_is_not_good() {
+        let report = |log: &str| -> Report {
+            let text = format!(
+                r#"{{"uptime_s":1,"conservation":{{"in":0,"delivered":0,"dropped":{{}},"held":0}},"links":[],"ports":[],
+                "packet_log":{{"path":"x","written":5,{log}}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        assert!(report(r#""missing":0"#).is_good());
+        assert!(!report(r#""missing":3"#).is_good());
+        assert!(!report(r#""missing":0,"failure":"No space left on device""#).is_good());
+    }
+
+    #[test]
+    fn losses_that_no_spec_asks_for_are_not_good() {
+        let report = |counters: PortCounters| -> Report {
+            let lateness = serde_json::json!({ "frames": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 });
+            let port = serde_json::json!({ "name": "eth0", "host": "a", "lateness": lateness, "counters": counters });
+            serde_json::from_value(serde_json::json!({ "uptime_s": 1.0, "links": [], "ports": [port],
+                "conservation": { "in": 0, "delivered": 0, "dropped": {}, "held": 0 } }))
+            .unwrap()
+        };
+        assert!(report(PortCounters { rx_frames: 1, ..PortCounters::default() }).is_good());
+        for lost in [
+            PortCounters { rx_overrun: 1, ..PortCounters::default() },
+            PortCounters { tx_full: 1, ..PortCounters::default() },
+        ] {
+            let report = report(lost);
+            assert!(!report.is_good(), "{lost:?}");
+            assert_eq!(report.lost_under_load(), 1, "{lost:?}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use fastpath_units::{Duration, Time};
 /// The state of a network and of its workers at one instant.
 pub(crate) struct Snapshot {
     pub(crate) at: Time,
-    pub(crate) conservation: FrameAccounting,
+    pub(crate) accounting: FrameAccounting,
     /// Two per link: forward, backward.
     pub(crate) pipes: Vec<PipeState>,
     /// One per edge.

@@ -557,7 +557,7 @@ impl<L: Observer> Worker<L> {
         };
         Snapshot {
             at: now,
-            conservation: network.accounting(),
+            accounting: network.accounting(),
             pipes: pipes
                 .zip(queues)
                 .map(|((link, index), queue)| {

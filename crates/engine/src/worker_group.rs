@@ -45,6 +45,7 @@ struct CurrentParts {
 
 /// Why the topology cannot change. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RearrangeError {
     /// The workers cannot share the new topology.
     #[error(transparent)]
@@ -284,7 +285,7 @@ impl Current<'_> {
             place(part, &mut next);
             whole.at = whole.at.max(next.at);
             whole.workers.append(&mut next.workers);
-            whole.conservation.add(next.conservation);
+            whole.accounting.add(next.accounting);
             whole.removed_ports += next.removed_ports;
         }
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();

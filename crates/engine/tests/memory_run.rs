@@ -51,7 +51,7 @@ fn frames_arrive_whole_in_order_and_not_early() {
         assert!(sent_at.elapsed().as_millis() >= 20, "{:?}", sent_at.elapsed());
         assert_eq!(received, frames);
         let report = finish(running);
-        assert_eq!((report.conservation.total_in, report.conservation.delivered), (200, 200));
+        assert_eq!((report.accounting.total_in, report.accounting.delivered), (200, 200));
         assert_eq!(report.ports[0].counters.rx_frames, 200);
         assert_eq!(report.ports[1].counters.tx_frames, 200);
         assert_eq!(report.ports[1].lateness.frames, 200);
@@ -64,7 +64,7 @@ fn run_with_tolerance(tolerance: Duration, late: Late) -> Report {
     let options = Options { tolerance: Some(tolerance), late: Some(late), ..options(Idle::Busy) };
     let (running, [a, _b]) = run(PipeSpec::default(), options);
     assert_eq!(a.send((0..200).map(|_| [7u8; 60].as_slice())), 200);
-    let done = |report: Report| report.conservation.total_in == 200 && report.conservation.held == 0;
+    let done = |report: Report| report.accounting.total_in == 200 && report.accounting.held == 0;
     while !done(running.report().unwrap()) {}
     finish(running)
 }
@@ -84,18 +84,18 @@ fn a_broken_tolerance_names_the_direction_of_the_link() {
 
     let report = run_with_tolerance(Duration::from_secs(3600), Late::Deliver);
     assert!(!report.is_broken() && report.broken().is_empty());
-    assert_eq!(report.conservation.delivered, 200);
+    assert_eq!(report.accounting.delivered, 200);
     assert!(report.workers[0].busy_s > 0.0 && report.workers[0].load <= 1.0, "{:?}", report.workers);
 }
 
 #[test]
 fn late_frames_are_dropped_where_configured_and_the_accounting_balances() {
     let report = run_with_tolerance(Duration::from_ns(1), Late::Drop);
-    let accounting = &report.conservation;
+    let accounting = &report.accounting;
     assert_eq!((accounting.delivered, accounting.dropped["late"], report.lateness.late), (0, 200, 200));
     assert!(report.is_broken());
     let report = run_with_tolerance(Duration::from_secs(3600), Late::Drop);
-    assert_eq!((report.conservation.delivered, report.conservation.dropped.len()), (200, 0));
+    assert_eq!((report.accounting.delivered, report.accounting.dropped.len()), (200, 0));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn several_workers_are_one_engine() {
         assert_eq!(receive(&ends[edge + 1], 10), [[link; 60]; 10]);
     }
     let report = finish(running);
-    assert_eq!((report.workers.len(), report.conservation.delivered), (3, 50));
+    assert_eq!((report.workers.len(), report.accounting.delivered), (3, 50));
     assert_eq!(report.workers.iter().map(|worker| worker.ports).sum::<usize>(), 10);
     for (number, link) in report.links.iter().enumerate() {
         let [forward, backward] = &link.directions;
@@ -164,7 +164,7 @@ fn frames_that_arrive_faster_than_they_are_released_wait_at_the_ports() {
         assert_eq!(receive(end, FRAMES).len(), FRAMES);
     }
     let report = finish(running);
-    assert_eq!(report.conservation.delivered, u64::from(PORTS) * FRAMES as u64);
+    assert_eq!(report.accounting.delivered, u64::from(PORTS) * FRAMES as u64);
     // All of them together would take 64 bytes each, 4 MB.
     assert!(report.workers[0].pool_bytes <= 1 << 20, "{}", report.workers[0].pool_bytes);
 }
@@ -194,8 +194,8 @@ fn a_frame_in_flight_at_the_end_counts_as_held() {
     let (running, [a, _b]) = run(delayed(60_000), options(Idle::Save));
     a.send([[1u8; 60].as_slice()]);
     let start = Instant::now();
-    while running.report().unwrap().conservation.held == 0 && start.elapsed().as_secs() < 10 {}
-    assert_eq!(finish(running).conservation.held, 1);
+    while running.report().unwrap().accounting.held == 0 && start.elapsed().as_secs() < 10 {}
+    assert_eq!(finish(running).accounting.held, 1);
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn frames_that_the_port_does_not_accept_are_dropped_and_counted() {
     let running = start(topology, ports, options(Idle::Busy)).unwrap();
     assert_eq!(end_a.send((0..3000).map(|_| [0u8; 60].as_slice())), 3000);
     let start = Instant::now();
-    while running.report().unwrap().conservation.total_in < 3000 && start.elapsed().as_secs() < 10 {}
+    while running.report().unwrap().accounting.total_in < 3000 && start.elapsed().as_secs() < 10 {}
     let report = finish(running);
     // The ring holds ten, the backlog 1024.
-    let accounting = report.conservation;
+    let accounting = report.accounting;
     assert_eq!(
         (accounting.delivered, accounting.held, accounting.dropped["port-full"]),
         (10, 1024, 3000 - 1034)
@@ -226,7 +226,7 @@ fn a_link_is_changed_while_it_holds_a_frame() {
     let (running, [a, b]) = run(slow, options);
     // 1500 bytes at 1 kbit/s take 12 s. At 1 Gbit/s the rest takes 12 µs.
     a.send([[1u8; 1500].as_slice()]);
-    while running.report().unwrap().conservation.held == 0 {}
+    while running.report().unwrap().accounting.held == 0 {}
     let change = |from: Option<&str>, values: &[(&str, &str)]| {
         let set = values.iter().map(|(key, value)| ((*key).to_owned(), (*value).into())).collect();
         let setting =
@@ -286,7 +286,7 @@ fn a_drop_tail_queue_works_in_real_time_too() {
     let pipe = PipeSpec { rate: Rate::from_bps(1_000), queue, ..PipeSpec::default() };
     let (running, [a, _b]) = run(pipe, options(Idle::Save));
     assert_eq!(a.send((0..50).map(|_| [0u8; 60].as_slice())), 50);
-    while running.report().unwrap().conservation.total_in < 50 {}
+    while running.report().unwrap().accounting.total_in < 50 {}
     let report = finish(running);
     assert_eq!(report.links[0].directions[0].dropped["queue-full"], 40);
 }
@@ -327,12 +327,12 @@ fn run_broken(is_defect: bool) -> (Running, MemoryEnd) {
 #[test]
 fn the_engine_goes_on_without_a_port_whose_interface_is_gone() {
     let (running, end) = run_broken(false);
-    while running.report().unwrap().conservation.total_in < 2 {}
+    while running.report().unwrap().accounting.total_in < 2 {}
     end.send([[2u8; 60].as_slice()]);
-    while running.report().unwrap().conservation.total_in < 3 {}
+    while running.report().unwrap().accounting.total_in < 3 {}
     let report = finish(running);
     assert_eq!(report.ports[1].failure.as_deref(), Some("port broken: the interface is gone"));
-    assert_eq!((report.conservation.delivered, report.conservation.dropped["port-down"]), (0, 3));
+    assert_eq!((report.accounting.delivered, report.accounting.dropped["port-down"]), (0, 3));
 }
 
 #[test]

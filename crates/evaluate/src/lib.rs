@@ -76,6 +76,7 @@ pub struct Progress {
 
 /// Why there is no evaluation.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EvaluateError {
     /// The `stop` flag was set.
     #[error("interrupted; interfaces and namespaces of the measurement were removed")]

@@ -421,7 +421,7 @@ mod tests {
         let window = Duration::from_secs(2);
         let load = LoadParams { pairs: 2, flows: 128, rate: 10_000_000, offered: 1.1, window };
         let trial = run(&load, &context).unwrap();
-        assert!(trial.report.conservation.balances(), "{:?}", trial.report.conservation);
+        assert!(trial.report.accounting.balances(), "{:?}", trial.report.accounting);
         assert_eq!((trial.errors.len(), trial.disordered), (128, 0));
         let loaded = trial.report.links.iter().filter(|link| link.name.starts_with("link"));
         let carried: Vec<u64> =

@@ -5,7 +5,6 @@ use super::files::SPEC;
 use super::metric::GAUGES;
 use super::plan::Experiment;
 use super::step::{LinkValue, RunStep, StepAction};
-use fastpath::run_report::lost_under_load;
 use fastpath::{Error, Result};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{Notice, Report};
@@ -44,7 +43,7 @@ pub(super) fn run(
     options.fill_from(&spec.engine);
     options.tolerance = options.tolerance.or(Some(plan.tolerance));
     let base = path.parent().unwrap_or(Path::new(""));
-    fastpath::switch::attach_controllers(&spec.topology, base, &mut options)?;
+    fastpath::switching::attach_controllers(&spec.topology, base, &mut options)?;
     let name = format!("experiment-{}-{number}", std::process::id());
     let lab = Lab::up(spec.topology, &name, options).map_err(|error| Error::Argument(error.to_string()))?;
     lab.wait_for_exec(stop);
@@ -61,7 +60,7 @@ pub(super) fn run(
     });
     evidence.samples = samples;
     let report = lab.down().map_err(|error| Error::Argument(error.to_string()))?;
-    if !report.conservation.balances() {
+    if !report.accounting.balances() {
         return Err(Error::Accounting(format!("run {number}")));
     }
     evidence.counters = counters(&report);
@@ -72,7 +71,7 @@ pub(super) fn run(
 
 /// Why the machine did not carry a run, if so.
 fn disturbed(plan: &Experiment, report: &Report) -> Option<String> {
-    let lost = lost_under_load(report);
+    let lost = report.lost_under_load();
     if lost > 0 {
         return Some(format!("{lost} frames were lost between hosts and links: the machine was too slow"));
     }

@@ -32,22 +32,22 @@ pub(super) fn run(
         .iter()
         .map(|at| capture(at, &directory.join(format!("{}.pcap", at.replace(':', "-")))))
         .collect::<Result<_>>()?;
-    let replay = Replay::through(spec.topology)
-        .inputs(captures)
-        .outputs(arrivals)
-        .seed(plan.seed(number))
-        .until(inputs.until);
+    let mut replay =
+        Replay::through(spec.topology).inputs(captures).outputs(arrivals).seed(plan.seed(number));
+    if let Some(end) = inputs.until {
+        replay = replay.until(end);
+    }
     let (summary, columns) = replay.run_columns(&[], &mut |_| ControlFlow::Continue(()))?;
     if let Some(problem) = summary.problems.first() {
         return Err(Error::argument(problem.to_string()));
     }
     let mut frames = summary
-        .frames
+        .accounting
         .dropped
         .iter()
         .map(|(why, n)| (why.to_string(), *n))
         .collect::<std::collections::BTreeMap<_, _>>();
-    frames.insert("delivered".to_owned(), summary.frames.delivered);
+    frames.insert("delivered".to_owned(), summary.accounting.delivered);
     let times = columns
         .in_ps
         .iter()

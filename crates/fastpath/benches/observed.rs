@@ -76,7 +76,7 @@ fn run(observer: usize) -> (f64, f64) {
         rate
     });
     let report = running.stop().expect("the worker lives");
-    assert!(report.conservation.balances());
+    assert!(report.accounting.balances());
     let lateness = report.links[0].directions[0].lateness.expect("it leads to a host");
     (rate, lateness.p99_us)
 }

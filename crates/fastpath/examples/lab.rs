@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let status = lab.spawn(a, Command::new("ping").args(["-c3", "-i0.2", &to]))?.wait()?;
     println!("ping from {} to {}: {status}", a.name, b.name);
     let report = lab.down()?;
-    println!("{} frames delivered", report.conservation.delivered);
+    println!("{} frames delivered", report.accounting.delivered);
     Ok(())
 }
 

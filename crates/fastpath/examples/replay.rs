@@ -11,8 +11,8 @@ fn main() -> fastpath::Result<()> {
     let input = arguments.next().unwrap_or_else(|| "n0=examples/emulab-fig2-1.pcap".to_owned());
 
     let summary = Replay::new(&load(spec)?).input(&input)?.seed(7).run()?;
-    println!("{} frames in, {} delivered", summary.frames.total_in(), summary.frames.delivered);
-    for (reason, count) in &summary.frames.dropped {
+    println!("{} frames in, {} delivered", summary.accounting.total_in(), summary.accounting.delivered);
+    for (reason, count) in &summary.accounting.dropped {
         println!("  {count} dropped: {reason}");
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Loads OpenFlow rules and shows the path of one packet through them.
 
-use fastpath::switch::{explain, number_ports};
-use fastpath::tables::ofctl::{self, PortNames};
-use fastpath::tables::{Limits, Switch};
+use fastpath::switch::ofctl::{self, PortNames};
+use fastpath::switch::{Limits, Switch};
+use fastpath::switching::{explain, number_ports};
 use fastpath::units::Time;
 
 const RULES: &str = "

@@ -4,7 +4,7 @@
 //! ```text
 //!  file ─▶ load ─▶ Loaded ─┬─▶ Replay     captures through the network in virtual time
 //!                          └─▶ lab        real programs on hosts of this machine (Linux)
-//!  rules ─▶ switch                        captures, or ports with controllers (Linux)
+//!  rules ─▶ switching                     captures, or ports with controllers (Linux)
 //!  machine + program + workload ─▶ simulate, sweep
 //!  measure ─▶ records ─▶ model ─▶ report
 //! ```
@@ -16,46 +16,30 @@
 
 #[cfg(target_os = "linux")]
 pub mod capture;
-pub mod check_text;
-#[cfg(target_os = "linux")]
-pub mod completion;
 mod error;
-pub mod evaluations;
-#[cfg(target_os = "linux")]
-pub mod extcap;
-#[cfg(target_os = "linux")]
-mod lab_text;
 #[cfg(target_os = "linux")]
 pub mod link_loads;
 mod load;
 #[cfg(target_os = "linux")]
 pub mod measurements;
-pub mod model_text;
 pub mod models;
 #[cfg(target_os = "linux")]
 pub mod origin;
-mod output;
 pub mod picture;
-pub mod presets;
 #[cfg(target_os = "linux")]
 mod recorder;
 pub mod records;
 pub mod replay;
 #[cfg(target_os = "linux")]
-pub mod run_report;
-#[cfg(target_os = "linux")]
 pub mod shell;
 pub mod simulate;
 pub mod sweep;
-pub mod switch;
+pub mod switching;
 
 pub use error::{Error, Result};
-#[cfg(target_os = "linux")]
-pub use lab_text::{ExecWords, applied_table, exec_words, inspected_table, lab_of};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
 #[cfg(target_os = "linux")]
 pub use load::{apply_request, engine_options};
-pub use output::{Render, print};
 #[cfg(target_os = "linux")]
 pub use recorder::Recorder;
 pub use replay::{Replay, ReplaySummary};
@@ -67,7 +51,7 @@ pub use fastpath_record as record;
 pub use fastpath_report as report;
 pub use fastpath_sim as sim;
 pub use fastpath_spec as spec;
-pub use fastpath_switch as tables;
+pub use fastpath_switch as switch;
 pub use fastpath_units as units;
 pub use fastpath_wire as wire;
 

@@ -1,9 +1,6 @@
-//! What the links of a running network do at the moment: the difference of two reports, for
-//! `fastpath ctl top`.
+//! What the links of a running network do at the moment: the difference of two reports.
 
 use fastpath_engine::{PipeReport, Report};
-use fastpath_report::text::{align_left, table};
-use fastpath_spec::mistake::printable;
 use fastpath_units::Rate;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -74,37 +71,6 @@ impl LinkLoads {
         });
         LinkLoads { uptime_s: after.uptime_s, interval_s, links }
     }
-
-    /// Formats a table of the first `rows` directions. It has no control characters.
-    pub fn table(&self, rows: usize) -> String {
-        let titles =
-            ["link", "from → to", "load", "in", "out", "queue", "delay", "dropped", "late", "late p99"];
-        let mut table = table(titles);
-        align_left(&mut table, [7]);
-        for link in self.links.iter().take(rows) {
-            let dropped: Vec<String> = link.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
-            table.add_row([
-                printable(&link.link).into_owned(),
-                printable(&format!("{} → {}", link.from, link.to)).into_owned(),
-                match (link.state.as_str(), link.load) {
-                    ("up", Some(load)) => format!("{:.0} %", 100.0 * load),
-                    ("up", None) => "–".to_owned(),
-                    (state, _) => state.to_owned(),
-                },
-                bits(link.in_bps),
-                bits(link.out_bps),
-                format!("{} ({} B)", link.queued_frames, link.queued_bytes),
-                format!("{:.2} ms", link.queueing_delay_us / 1000.0),
-                if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
-                link.late.map_or_else(|| "–".to_owned(), |late| late.to_string()),
-                link.lateness_p99_us.map_or_else(|| "–".to_owned(), |us| format!("{us:.0} µs")),
-            ]);
-        }
-        let more = self.links.len().saturating_sub(rows);
-        let more = if more > 0 { format!("\n… and {more} more") } else { String::new() };
-        let LinkLoads { uptime_s, interval_s, .. } = self;
-        format!("{table}{more}\nafter {uptime_s:.1} s, over {interval_s:.2} s")
-    }
 }
 
 impl LinkLoad {
@@ -139,12 +105,6 @@ impl LinkLoad {
     }
 }
 
-fn bits(bps: f64) -> String {
-    let units = [(1e9, "Gbit"), (1e6, "Mbit"), (1e3, "kbit")];
-    let found = units.into_iter().find(|(size, _)| bps >= *size);
-    found.map_or_else(|| format!("{bps:.0}bit"), |(size, unit)| format!("{:.2}{unit}", bps / size))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,10 +132,5 @@ mod tests {
         assert_eq!((first.load, first.out_bps), (Some(0.5), 5_000_000.0));
         assert_eq!(first.dropped, BTreeMap::from([("queue-full".to_owned(), 3)]));
         assert_eq!((second.load, second.out_bps, second.dropped.len()), (None, 8000.0, 0));
-        let text = loads.table(1);
-        for part in ["50 %", "5.00Mbit", "7 (700 B)", "2.50 ms", "3 queue-full", "… and 1 more"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert!(!text.contains('\u{1b}'), "a name has no terminal escape: {text:?}");
     }
 }

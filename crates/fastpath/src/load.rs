@@ -43,7 +43,7 @@ impl Loaded {
         let mut options = engine_options(seed, notice);
         options.fill_from(&self.spec.engine);
         let directory = self.path.parent().unwrap_or(Path::new(""));
-        crate::switch::attach_controllers(&self.spec.topology, directory, &mut options)?;
+        crate::switching::attach_controllers(&self.spec.topology, directory, &mut options)?;
         Ok(options)
     }
 }
@@ -53,7 +53,7 @@ impl Loaded {
 pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
     let executors = {
         let notice = notice.clone();
-        crate::switch::compiled(move |text| notice.send(text))
+        crate::switching::compiled(move |text| notice.send(text))
     };
     let pool_limit = fastpath_engine::memory_default();
     let network = fastpath_net::Options { executors, pool_limit, ..fastpath_net::Options::with_seed(seed) };

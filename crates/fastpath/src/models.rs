@@ -1,9 +1,7 @@
-//! Models of files: fits of tables, saved fits, published constants, indices of platforms; and what
-//! `fastpath model` prints of them.
+//! Models of files: fits of tables, saved fits, published constants, indices of
+//! platforms, assignments of tasks.
 
 use crate::error::{Error, Result};
-use crate::model_text as text;
-use crate::output::{Render, json_line};
 use crate::records::{at, read_fit, read_platform, read_platforms, read_table, read_tasks};
 use fastpath_model::assign::{Assignment, NetworkProcessor, best};
 use fastpath_model::check::{Check, check, elsewhere, half};
@@ -12,15 +10,12 @@ use fastpath_model::fcs::Fcs;
 use fastpath_model::fit::{Fit, FitOptions, fit};
 use fastpath_model::index::{Variant, common_length, index, predict_rate};
 use fastpath_model::model::Model;
-use fastpath_model::output::{BudgetOutput, CoresOutput, FitOutput, IndexOutput, PredictionOutput};
+use fastpath_model::output::{CoresOutput, FitOutput, IndexOutput};
 use fastpath_model::predict::Transfer;
-use fastpath_model::publications::{linkem, netcope, scion};
-use fastpath_model::{Estimate, Terms, arguments};
-use fastpath_report::text as print;
-use serde::Serialize;
-use serde_json::{Value, json};
+use fastpath_model::publications::linkem::{self, Comparison};
+use fastpath_model::publications::{netcope, scion};
+use fastpath_model::{Terms, arguments};
 use std::fmt::Display;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A model and its origin.
@@ -140,42 +135,12 @@ pub fn check_against(
     }
 }
 
-impl Render for FitOutput {
-    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
-        text::fit(&mut out, &self.fit, self.check.as_ref())
-    }
-
-    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        sorted_line(out, self)
-    }
-}
-
-impl Render for PredictionOutput {
-    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", self.model)?;
-        self.predictions.iter().try_for_each(|prediction| text::prediction(&mut out, prediction))?;
-        self.check.as_ref().map_or(Ok(()), |check| text::check(&mut out, check))
-    }
-
-    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        sorted_line(out, self)
-    }
-}
-
-impl Render for BudgetOutput {
-    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
-        text::budget(&mut out, &self.budget)
-    }
-
-    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        sorted_line(out, self)
-    }
-}
-
 /// The cores that links need, and the values of columns that were given.
 pub struct LinkCores {
-    output: CoresOutput,
-    at: Vec<(String, f64)>,
+    /// A row for each link.
+    pub output: CoresOutput,
+    /// The values of the other columns.
+    pub at: Vec<(String, f64)>,
 }
 
 impl LinkCores {
@@ -186,24 +151,6 @@ impl LinkCores {
     pub fn new(source: SourcedModel, query: CoresQuery) -> Result<LinkCores> {
         let output = CoresOutput::new(source.description, &source.model, &query).map_err(refuse)?;
         Ok(LinkCores { output, at: query.at })
-    }
-}
-
-impl Render for LinkCores {
-    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
-        let LinkCores { output, at } = self;
-        let at: String = at.iter().map(|(name, value)| format!(", {name} = {value}")).collect();
-        let why = if output.model_fcs_assumed { " (assumed; if not, give --fcs without)" } else { "" };
-        let frames = format!(
-            "frame sizes include the FCS; line time adds {} bytes per frame; sizes in the model are {} FCS{why}",
-            output.framing_bytes, output.model_fcs
-        );
-        text::cores(&mut out, &[format!("{}{at}", output.model), frames], &output.rows)?;
-        output.warnings.iter().try_for_each(|warning| writeln!(out, "note: {warning}"))
-    }
-
-    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        sorted_line(out, &self.output)
     }
 }
 
@@ -222,9 +169,10 @@ pub struct IndexQuestion {
 
 /// SCION's index of platforms.
 pub struct IndexAnswer {
-    output: IndexOutput,
+    /// The index, and the predicted rate.
+    pub output: IndexOutput,
     /// The platform of the predicted rate.
-    platform: Option<String>,
+    pub platform: Option<String>,
 }
 
 impl IndexQuestion {
@@ -264,23 +212,12 @@ impl IndexQuestion {
     }
 }
 
-impl Render for IndexAnswer {
-    fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
-        let IndexOutput { index, source, predicted_pps } = &self.output;
-        text::index(&mut out, source, index, self.platform.clone().zip(*predicted_pps))
-    }
-
-    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        sorted_line(out, &self.output)
-    }
-}
-
 /// Assignments of tasks to engines.
-pub struct Assignments {
-    value: Value,
-    named: Vec<(&'static str, Assignment)>,
-    /// What the best carries over the published one.
-    gain: Option<Estimate>,
+pub enum Assignments {
+    /// The tasks and the processor of Joglekar 2004: the published assignment and the best ones.
+    Published(Comparison),
+    /// The best assignment of other tasks, or on another processor.
+    Best(Assignment),
 }
 
 impl Assignments {
@@ -291,52 +228,9 @@ impl Assignments {
     /// A table that cannot be read, numbers out of range, code that fits nowhere.
     pub fn find(tasks: Option<&Path>, processor: &NetworkProcessor) -> Result<Assignments> {
         if tasks.is_none() && *processor == linkem::ixp1200() {
-            let found = linkem::comparison();
-            let value = json!(found);
-            let named = vec![
-                ("thesis", found.thesis),
-                ("best", found.best),
-                ("best on two engines", found.best_on_two),
-            ];
-            return Ok(Assignments { value, named, gain: Some(found.gain) });
+            return Ok(Assignments::Published(linkem::comparison()));
         }
         let tasks = tasks.map_or_else(|| Ok(linkem::tasks()), read_tasks)?;
-        let found = best(&tasks, processor).map_err(refuse)?;
-        Ok(Assignments { value: json!({ "best": found }), named: vec![("best", found)], gain: None })
+        best(&tasks, processor).map(Assignments::Best).map_err(refuse)
     }
-}
-
-impl Render for Assignments {
-    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        for (name, assignment) in &self.named {
-            let mut table = print::table(["tasks", "engines", "instructions", "cycles between packets"]);
-            for group in &assignment.groups {
-                table.add_row([
-                    group.tasks.join(" + "),
-                    group.engines.to_string(),
-                    group.code.to_string(),
-                    print::number(group.arrival_cycles),
-                ]);
-            }
-            writeln!(out, "{name}: {} packets/s\n{table}", print::estimate(assignment.packets_per_s))?;
-        }
-        if let Some(gain) = self.gain {
-            writeln!(
-                out,
-                "the best mapping carries {} times the packets of the mapping of Joglekar 2004",
-                print::estimate(gain)
-            )?;
-        }
-        let caveats = self.value["caveats"].as_array().into_iter().flatten();
-        caveats.map(|caveat| caveat.as_str().unwrap_or_default()).try_for_each(|c| writeln!(out, "note: {c}"))
-    }
-
-    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        json_line(out, &self.value)
-    }
-}
-
-/// Writes a value as one line of JSON whose keys are sorted.
-fn sorted_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    json_line(out, &serde_json::to_value(value)?)
 }

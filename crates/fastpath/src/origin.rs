@@ -45,7 +45,7 @@ pub fn tests(audit: &Audit) -> TestSuite {
             cases.push(case(format!("{} → {}: {figure}", pair.from, pair.to), outcome, found));
         }
     }
-    let balances = match audit.conservation.balances() {
+    let balances = match audit.accounting.balances() {
         true => TestOutcome::Passed,
         false => TestOutcome::Failed("in is not delivered + dropped + held".to_owned()),
     };
@@ -107,11 +107,11 @@ mod test {
                 judgement: Judgement::Pass,
             },
         };
-        let conservation = FrameAccounting::default();
+        let accounting = FrameAccounting::default();
         let audit = Audit {
             pairs: vec![pair],
             links: Vec::new(),
-            conservation,
+            accounting,
             notes: Vec::new(),
             verdict: AuditVerdict::Fail,
         };

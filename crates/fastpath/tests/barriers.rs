@@ -2,7 +2,7 @@
 //! whatever arrives meanwhile.
 #![cfg(target_os = "linux")]
 
-use fastpath::switch::executor;
+use fastpath::switching::executor;
 use fastpath_engine::Notice;
 use fastpath_engine::port::{Memory, Port};
 use fastpath_engine::switching::{Control, Datapath, PacketInLimit, serve};

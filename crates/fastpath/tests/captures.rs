@@ -42,7 +42,7 @@ fn network(test: &str) -> Network {
 
 /// Sends `count` frames from the first node of each link, and waits until they have passed.
 fn send(network: &Network, count: u64) {
-    let target = network.running.report().unwrap().conservation.total_in + 2 * count;
+    let target = network.running.report().unwrap().accounting.total_in + 2 * count;
     let mut left = [count; 2];
     loop {
         for (link, left) in left.iter_mut().enumerate() {
@@ -50,7 +50,7 @@ fn send(network: &Network, count: u64) {
             *left -= network.ends[2 * link].send(burst.iter().map(|frame| &frame[..])) as u64;
         }
         network.ends[1].recv(usize::MAX, |_| ());
-        let accounting = network.running.report().unwrap().conservation;
+        let accounting = network.running.report().unwrap().accounting;
         if accounting.total_in == target && accounting.held == 0 {
             return;
         }
@@ -139,7 +139,7 @@ fn a_capture_has_the_frames_of_all_workers_in_order_and_the_dropped_ones() {
     assert_eq!((captured.frames, captured.missed), (7, 0));
     let mut reader = CaptureReader::new(&file[..]).unwrap();
     assert_eq!(std::iter::from_fn(|| reader.read_packet().unwrap().map(|_| ())).count(), 7);
-    assert!(network.running.stop().unwrap().conservation.balances());
+    assert!(network.running.stop().unwrap().accounting.balances());
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_request_that_is_wrong_is_refused_and_a_full_disk_ends_the_capture_alone() {
         let done = CaptureOptions { frames_max: Some(0), ..of("c-d") };
         assert_eq!(capture_to(&network.socket, &done, &mut Vec::new(), &never).unwrap().frames, 0);
     }
-    assert!(network.running.stop().unwrap().conservation.balances());
+    assert!(network.running.stop().unwrap().accounting.balances());
 }
 
 #[test]

@@ -107,8 +107,8 @@ fn two_nodes_dial_one_controller_which_sets_their_rules_and_sends_frames() {
     ends[0].send([&frame(10)[..]]);
     assert_eq!(received(&ends[1]), 10);
     let report = running.stop().unwrap();
-    assert!(report.conservation.balances(), "{:?}", report.conservation);
-    assert_eq!(report.conservation.dropped.values().sum::<u64>(), 0);
+    assert!(report.accounting.balances(), "{:?}", report.accounting);
+    assert_eq!(report.accounting.dropped.values().sum::<u64>(), 0);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_node_may_listen_and_learns_addresses_without_a_controller() {
         ends[from].send([&frame(last)[..]]);
         assert_eq!(received(&ends[to]), last);
     }
-    assert!(running.stop().unwrap().conservation.balances());
+    assert!(running.stop().unwrap().accounting.balances());
 }
 
 #[test]

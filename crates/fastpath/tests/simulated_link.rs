@@ -43,7 +43,7 @@ fn replayed(values: &str, frames: &[(Time, u32)], seed: u64, directory: &Path) -
     writer.finish().unwrap();
     let network = fastpath::load(&spec).unwrap();
     let replay = Replay::new(&network).input(&format!("a={}", capture.display())).unwrap();
-    replay.seed(seed).times(Some(times.clone())).run().unwrap();
+    replay.seed(seed).times(&times).run().unwrap();
     let text = fs::read_to_string(times).unwrap();
     let row = |line: &str| line.rsplit(',').next().unwrap().parse().ok().map(Time::from_ps);
     text.lines().skip(1).map(row).collect()

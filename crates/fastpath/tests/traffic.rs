@@ -62,7 +62,7 @@ fn a_flow_is_the_same_whatever_else_is_sent() {
             "[host.a]\n[host.b]\n[host.c]\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nbetween = ['a', 'c']\nloss = '10%'\n\
              {others}[[traffic]]\nname = 'x'\nfrom = 'a'\nto = 'b'\nkind = 'poisson'\nrate = '1Mbit'\n"
         );
-        let replay = Replay::through(topology(&text)).until(Some(Duration::from_secs(1))).seed(seed);
+        let replay = Replay::through(topology(&text)).until(Duration::from_secs(1)).seed(seed);
         let (summary, times) = columns(replay);
         let place = summary.traffic.iter().position(|flow| flow.name == "x").unwrap() as u32;
         let own = times.in_ps.iter().zip(&times.input).filter(|(_, input)| **input == place);
@@ -98,7 +98,7 @@ fn what_a_queue_drops_is_lost() {
     // 2000 frames of 1000 bytes a second, of which 1000 leave.
     assert_eq!((flow.sent, flow.sent - flow.received), (20_000, flow.lost));
     assert!((9_985..=10_000).contains(&flow.lost), "{flow}");
-    assert_eq!(summary.frames.total_dropped(), flow.lost);
+    assert_eq!(summary.accounting.total_dropped(), flow.lost);
     assert_eq!(flow.delay.unwrap().max_ms.round(), 10.0, "{flow}");
 }
 
@@ -212,10 +212,10 @@ proptest! {
             let size = if kind == 2 { String::new() } else { format!("size = {size}\n") };
             text += &format!("[[traffic]]\nfrom = '{from}'\nto = '{to}'\n{more}\n{size}");
         }
-        let replay = || Replay::through(topology(&text)).seed(seed).until(Some(Duration::from_ms(100)));
+        let replay = || Replay::through(topology(&text)).seed(seed).until(Duration::from_ms(100));
         let (fast, (slow, _)) = (run(replay()), columns(replay()));
         prop_assert_eq!(&fast.traffic, &slow.traffic);
-        prop_assert_eq!(&fast.frames, &slow.frames);
+        prop_assert_eq!(&fast.accounting, &slow.accounting);
         for flow in &fast.traffic {
             prop_assert_eq!(flow.sent, flow.received + flow.lost);
             prop_assert!(flow.delay.is_none_or(|delay| delay.min_ms >= delay_min_ms), "{}", flow);

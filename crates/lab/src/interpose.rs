@@ -35,6 +35,7 @@ const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
 
 /// Why the network cannot be inserted.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InterposeError {
     /// The interface or the TAP cannot be opened.
     #[error(transparent)]

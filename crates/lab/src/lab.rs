@@ -116,6 +116,7 @@ struct LabParts {
 
 /// Why a lab did not come up. Nothing remains.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UpError {
     /// Network namespaces are not permitted here.
     #[error(transparent)]
@@ -571,7 +572,7 @@ mod tests {
         // Neither resolution (ARP, Neighbor Discovery) nor multicast reports.
         let report = lab.report().unwrap();
         assert!(report.ports.iter().all(|port| port.counters.rx_overrun == 0), "{:?}", report.ports);
-        let frames = report.conservation;
+        let frames = report.accounting;
         assert_eq!((frames.total_in, frames.delivered), (2, 2), "{frames:?}");
     }
 

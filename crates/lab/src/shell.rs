@@ -52,6 +52,7 @@ pub struct AddressBlock {
 
 /// Why a shell did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ShellError {
     /// No addresses are left.
     #[error("no address is free for another shell in {0}: end one, or nest less deeply")]

@@ -64,6 +64,7 @@ pub(crate) struct LabTraffic {
 
 /// Why traffic cannot be sent.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TrafficError {
     /// A host of it is not in the lab.
     #[error("traffic {traffic}: {host} is a port of this machine; name hosts without port")]

@@ -87,7 +87,7 @@ fn a_connection_and_a_ping_do_not_notice_a_hundred_changes_beside_them() {
     // The last request may be on its way.
     assert!(counts[0] - counts[1] <= 1 && counts[0] > 1, "{text}");
     let report = lab.down().unwrap();
-    assert!(report.conservation.balances(), "{:?}", report.conservation);
+    assert!(report.accounting.balances(), "{:?}", report.accounting);
 }
 
 #[test]

@@ -36,8 +36,8 @@
 //! ```
 //!
 //! Time and random generators are arguments: nothing here reads a clock, so a run is repeatable
-//! from its seed. `examples/` has a pipe in virtual time, 10⁴ pipes on a wheel, and a comparison of
-//! queue disciplines.
+//! from its seed. The crate `fastpath` has examples: a pipe in virtual time, 10⁴ pipes on a wheel,
+//! and a comparison of queue disciplines.
 //!
 //! Read first: `packet.rs`, then `spec.rs`, then `pipe.rs`. A new queue discipline is a file in
 //! `qdisc/`, a file in `oracle/` and a line in `disciplines.rs`. A new impairment is a file in

@@ -45,6 +45,7 @@ pub enum DutAttachment {
 
 /// The text does not name a DUT attachment.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParseAttachmentError {
     /// The text has none of the known forms.
     #[error("port {0:?}: write memory, veth, xdp, or DEVICE+SOURCE (two ports connected by a cable)")]
@@ -86,6 +87,7 @@ impl DutAttachment {
 
 /// The reason why the DUT cannot be attached.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DutPortError {
     /// Network namespaces are not permitted here.
     #[error(transparent)]

@@ -75,8 +75,31 @@ pub struct PipelineGrid {
     pub seed: u64,
 }
 
+impl Default for PipelineGrid {
+    /// One point, as of `fastpath measure pipeline --program forward`: 64-byte frames of a thousand
+    /// flows in bursts of 64 through one core on memory ports.
+    fn default() -> PipelineGrid {
+        PipelineGrid {
+            program: PipelineProgram::Forward,
+            sizes: vec![64],
+            steps: vec![0],
+            cores: vec![1],
+            bursts: vec![64],
+            flows: vec![1000],
+            links: vec![1],
+            rules: Rules::Cidr(912),
+            packets: 1_000_000,
+            attachment: None,
+            loss_ratios: Vec::new(),
+            slowdown: Slowdown::NONE,
+            seed: 1,
+        }
+    }
+}
+
 /// Why a grid cannot be measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum GridError {
     /// Values that contradict each other or this machine.
     #[error("{0}")]

@@ -73,6 +73,7 @@ pub enum Between {
 
 /// The reason why a latency measurement failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BetweenError {
     /// There are too few samples.
     #[error(transparent)]

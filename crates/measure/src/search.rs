@@ -72,6 +72,7 @@ pub struct Found {
 
 /// Why a search has no result.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum SearchError {
     /// The loads do not form a range.
     #[error("loads from {least} to {most} packets/s: must be above 0 and in order")]

@@ -98,6 +98,7 @@ pub struct Assignment {
 
 /// Why there is no assignment.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum AssignError {
     /// No task, too many tasks or engines, or a number out of range.
     #[error("{what} = {value}: must be {range}")]

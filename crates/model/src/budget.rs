@@ -94,6 +94,7 @@ pub struct Budget {
 
 /// Why there is no result.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum BudgetError {
     /// A number out of range.
     #[error("{what} = {value}: must be {range}")]

@@ -73,6 +73,7 @@ pub enum CheckVerdict {
 
 /// Why a model cannot be checked.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum CheckError {
     /// The table does not suit the fit.
     #[error(transparent)]

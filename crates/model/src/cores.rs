@@ -83,6 +83,7 @@ impl CoresQuery {
 
 /// Why there is no result.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum CoresError {
     /// The model gives no value.
     #[error(transparent)]

@@ -31,6 +31,7 @@ pub enum Fcs {
 
 /// A wrong or contradictory statement about the FCS.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum FcsError {
     /// A cell of the column is neither `with` nor `without`.
     #[error(

@@ -104,6 +104,7 @@ pub struct PlatformIndex {
 
 /// Why there is no index.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum IndexError {
     /// Fewer platforms than unknowns.
     #[error("{platforms} platform(s) for {unknowns} unknowns (I{}{}): measure more platforms, or give M and N", if *.unknowns > 1 { ", M" } else { "" }, if *.unknowns > 2 { ", N" } else { "" })]

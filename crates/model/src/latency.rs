@@ -21,6 +21,7 @@ const SAMPLES_MIN: usize = 8;
 
 /// Why samples have no summary.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum LatencyError {
     /// Too few samples.
     #[error("{samples} samples are too few: take at least {needed}")]

@@ -45,6 +45,7 @@ pub struct Range {
 
 /// Why a model gives no value.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum ModelError {
     /// A column of a term has no value.
     #[error("term `{term}` needs a value for each of its columns ({columns}): give them")]

@@ -68,6 +68,7 @@ impl LineRateTest {
 
 /// Why a table of platforms cannot be read.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum PlatformError {
     /// The table is wrong.
     #[error(transparent)]

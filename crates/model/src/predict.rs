@@ -117,6 +117,7 @@ impl PointPrediction {
 
 /// Why there is no prediction.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum PredictError {
     /// The model gives no value.
     #[error(transparent)]

@@ -43,6 +43,7 @@ pub struct Closed {
 
 /// Why there is no steady state.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum QueueError {
     /// The arrival rate is at least the service rate.
     #[error(

@@ -40,6 +40,7 @@ pub enum Scalar {
 
 /// What is wrong with a table, where, and what to do about it.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum TableError {
     /// The text is not CSV.
     #[error("line {line}: not CSV: {reason}")]

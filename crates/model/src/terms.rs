@@ -53,6 +53,7 @@ pub struct Terms(Vec<Term>);
 
 /// What is wrong with the text of a term.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum TermError {
     /// Nothing between two commas or operators.
     #[error("in `{text}`: a column's name is missing: write terms like const,p,h,p*h")]

@@ -22,6 +22,7 @@ pub struct Part {
 
 /// Why a topology cannot take the place of another one that runs in several parts.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PartsError {
     /// Links of several parts exchange frames in the new topology. One of each is named.
     #[error(

@@ -1,10 +1,10 @@
 //! Golden tables: specs and what becomes of them.
 
 use fastpath_link::{
-    AredSpec, Cells, Chance, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec, DualScheduler,
-    Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, Limit,
-    LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PipeSpec, PrioSpec, QueueSpec, RedSpec, Reorder,
-    ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
+    AredSpec, Cells, Chance, Change, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec,
+    DualScheduler, Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw,
+    JitterSpec, Limit, LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PipeSpec, PrioSpec, QueueSpec,
+    RedSpec, Reorder, ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
 use fastpath_spec::{
     Direction, EngineSettings, Event, Idle, Late, Link, LinkId, NodeId, NodeKind, Topology, Warning, Workers,

@@ -139,6 +139,7 @@ pub enum SlotWait {
 
 /// Why arguments are refused, as tc refuses them.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArgumentError {
     /// An unknown keyword.
     #[error(

@@ -308,6 +308,7 @@ impl Default for Burst {
 
 /// Why a port stopped working.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PortError {
     /// Its interface was removed.
     #[error("port {name}: the interface is gone")]
@@ -337,6 +338,7 @@ pub enum PortError {
 
 /// Why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// No interface has this name.
     #[error("port {name}: no such interface (have: {})", have.join(", "))]

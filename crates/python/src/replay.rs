@@ -48,7 +48,10 @@ pub(crate) fn replay<'py>(
     let hosts: Vec<String> = topology.hosts().map(|(_, host)| host.name.clone()).collect();
     let edges = topology.hosts().flat_map(|(_, host)| host.interfaces.iter().map(|_| host.name.clone()));
     let edges: Vec<String> = edges.collect();
-    let mut replay = Replay::through(topology).packet_log(options.packet_log);
+    let mut replay = Replay::through(topology);
+    if let Some(file) = options.packet_log {
+        replay = replay.packet_log(file);
+    }
     for input in &options.inputs {
         replay = replay.input(input).map_err(raise)?;
     }
@@ -60,7 +63,9 @@ pub(crate) fn replay<'py>(
     }
     let until = options.until.as_deref().map(str::parse::<Duration>).transpose();
     let until = until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
-    replay = replay.until(until);
+    if let Some(until) = until {
+        replay = replay.until(until);
+    }
     let arrays = frames.iter().map(frames_at).collect::<PyResult<Vec<FramesAt>>>()?;
     let (summary, columns) = without_lock(py, |signals| {
         let mut go_on = |read: fastpath::replay::BytesRead| {
@@ -93,7 +98,7 @@ pub(crate) fn replay<'py>(
     out.set_item("out_of_order", summary.out_of_order)?;
     let problems = summary.problems.iter().map(ToString::to_string);
     out.set_item("problems", problems.collect::<Vec<String>>())?;
-    out.set_item("frames", accounting(py, &summary.frames)?)?;
+    out.set_item("frames", accounting(py, &summary.accounting)?)?;
     Ok(out)
 }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 #[pyfunction]
 pub(crate) fn simulate(
     py: Python<'_>,
-    machine: &str,
+    machine: String,
     program: String,
     workload: String,
     changes: Vec<(String, String)>,
@@ -17,7 +17,7 @@ pub(crate) fn simulate(
 ) -> PyResult<String> {
     let parameter = |(target, value): (String, String)| Ok((target.parse().map_err(argument)?, value));
     let changes = changes.into_iter().map(parameter).collect::<PyResult<_>>()?;
-    let case = Simulation { program, workload, changes, seed }.on(machine).map_err(raise)?;
+    let case = Simulation { machine, program, workload, changes, seed }.case().map_err(raise)?;
     let input = case.input().map_err(argument)?;
     let done = without_lock(py, |signals| {
         let mut go_on = |_| {

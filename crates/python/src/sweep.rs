@@ -45,9 +45,9 @@ impl Sweep {
             (None, Some(points)) => Design::Halton(points),
             (None, None) => Design::Grid,
         };
-        let simulation = Simulation { program, workload, changes, seed };
+        let simulation = Simulation { machine, program, workload, changes, seed };
         let texts = Texts { machines: by_name(machines), programs: by_name(programs) };
-        let made = sweep::sweep_of_texts(&simulation, &machine, axes(&vary)?, design, &texts);
+        let made = sweep::sweep_of_texts(&simulation, axes(&vary)?, design, &texts);
         made.map(Sweep).map_err(raise)
     }
 
@@ -120,7 +120,7 @@ impl SweepTable {
 
     /// All rows in the order of the points.
     fn rows(&self) -> Vec<Vec<String>> {
-        self.lock().rows().map(<[String]>::to_vec).collect()
+        self.lock().rows().map(|row| row.cells().to_vec()).collect()
     }
 
     /// The table as CSV.

@@ -1,10 +1,10 @@
 //! OpenFlow tables: rules in, frames through as arrays, counters out.
 
 use crate::failure::{argument, raise, without_lock};
-use fastpath::switch::{FrameFate, FrameSwitch};
-use fastpath::tables::ofctl::{Mistake, Mistakes, print_instructions, print_match};
-use fastpath::tables::port::LinkState;
-use fastpath::tables::{FlowCommand, Limits};
+use fastpath::switch::ofctl::{Mistake, Mistakes, print_instructions, print_match};
+use fastpath::switch::port::LinkState;
+use fastpath::switch::{FlowCommand, Limits};
+use fastpath::switching::{FrameFate, FrameSwitch};
 use fastpath::units::{Duration, Time};
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -133,7 +133,7 @@ impl FlowTables {
                     "idle_timeout": flow.idle_timeout, "hard_timeout": flow.hard_timeout })
             }));
         }
-        let port = |(number, port): (u32, &fastpath::tables::Port)| {
+        let port = |(number, port): (u32, &fastpath::switch::Port)| {
             let c = port.counters;
             json!({ "port": number, "name": name_of(number), "up": port.link == LinkState::Up,
                 "rx_packets": c.rx_packets, "rx_bytes": c.rx_bytes, "rx_dropped": c.rx_dropped,

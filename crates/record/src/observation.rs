@@ -56,6 +56,7 @@ impl Default for MachineName {
 
 /// Why observations cannot be read, or make no table.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ObservationError {
     /// A line is not a measurement.
     #[error("line {line}: not a record (one JSON object): {source}")]

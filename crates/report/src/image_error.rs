@@ -2,6 +2,7 @@
 
 /// Why there is no image.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// The feature `png` is not in this build.
     #[error("this build draws no PNG; write *.svg or *.html, or build fastpath with --features png")]

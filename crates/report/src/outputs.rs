@@ -36,6 +36,7 @@ pub enum CommandOutput {
 
 /// Why JSON is not the output of a command.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum OutputError {
     /// No command prints such an object.
     #[error("neither a record nor output of `fastpath model` or `evaluate` with --json")]

@@ -202,61 +202,14 @@ fn binary(bytes: f64) -> String {
 }
 
 fn pipeline(records: &[&Measurement]) -> Section {
-    let parameter = |r: &Measurement, name: &str| r.parameters.get(name).map_or(f64::NAN, number);
-    let result = |r: &Measurement, name: &str| r.results.get(name).map_or(f64::NAN, number);
     let (emulated, others): (Vec<&Measurement>, Vec<&Measurement>) =
         records.iter().partition(|r| r.parameters.contains_key("links"));
     let mut charts = Vec::new();
     if !others.is_empty() {
-        let varied = ["flows", "burst"]
-            .map(|name| others.iter().any(|r| r.parameters.get(name) != others[0].parameters.get(name)));
-        let lines = others.iter().map(|r| {
-            let (program, h, cores) =
-                (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
-            let mut name = format!("{program}, {h} steps per packet");
-            if cores != 1.0 {
-                name += &format!(", {cores} cores");
-            }
-            let more = ["flows", "burst"].map(|name| parameter(r, name));
-            for ((what, value), _) in
-                ["flows", "in a burst"].into_iter().zip(more).zip(varied).filter(|(_, varied)| *varied)
-            {
-                name += &format!(", {value} {what}");
-            }
-            let more = more.map(|value| value as u64);
-            ((program, h as u64, cores as u64, more), name, parameter(r, "p"), result(r, "T_ns"))
-        });
-        charts.push(Chart {
-            title: "Core time per packet".to_owned(),
-            x: axis("frame size without FCS, bytes", Scale::Linear),
-            y: axis("core time per packet, ns", Scale::Linear),
-            drawing: Drawing::Lines(series(lines)),
-        });
+        charts.push(core_times(&others));
     }
     if !emulated.is_empty() {
-        let lines = emulated.iter().flat_map(|r| {
-            ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
-                let size = parameter(r, "size");
-                let what = if name.starts_with("ceiling") { "without emulation" } else { "emulated" };
-                // Old records do not say: they are of one core and memory ports.
-                let cores = r.parameters.get("cores").map_or(1, |cores| number(cores) as u64);
-                let port = r.parameters.get("port").map_or(String::new(), |port| word(Some(port)));
-                let mut line = format!("{what}, {size} B");
-                if cores != 1 {
-                    line += &format!(", {cores} cores");
-                }
-                if !port.is_empty() {
-                    line += &format!(", {port}");
-                }
-                ((name, size as u64, cores, port), line, parameter(r, "links"), result(r, name))
-            })
-        });
-        charts.push(Chart {
-            title: "Forwarding rate over the number of links".to_owned(),
-            x: axis("number of links", Scale::Log10),
-            y: axis("forwarding rate, packets/s", Scale::Linear),
-            drawing: Drawing::Lines(series(lines)),
-        });
+        charts.push(rates_over_links(&emulated));
     }
     let rows = records.iter().map(|r| {
         let stages =
@@ -273,6 +226,69 @@ fn pipeline(records: &[&Measurement]) -> Section {
     let mut tables = vec![Grid::new(titles, rows)];
     tables.extend(searched(records));
     Section { title: "Pipelines".to_owned(), notes: vec![], charts, tables }
+}
+
+fn parameter(record: &Measurement, name: &str) -> f64 {
+    record.parameters.get(name).map_or(f64::NAN, number)
+}
+
+fn result(record: &Measurement, name: &str) -> f64 {
+    record.results.get(name).map_or(f64::NAN, number)
+}
+
+/// The core time of a packet over the frame size.
+fn core_times(others: &[&Measurement]) -> Chart {
+    let varied = ["flows", "burst"]
+        .map(|name| others.iter().any(|r| r.parameters.get(name) != others[0].parameters.get(name)));
+    let lines = others.iter().map(|r| {
+        let (program, h, cores) =
+            (word(r.parameters.get("program")), parameter(r, "h"), parameter(r, "cores"));
+        let mut name = format!("{program}, {h} steps per packet");
+        if cores != 1.0 {
+            name += &format!(", {cores} cores");
+        }
+        let more = ["flows", "burst"].map(|name| parameter(r, name));
+        for ((what, value), _) in
+            ["flows", "in a burst"].into_iter().zip(more).zip(varied).filter(|(_, varied)| *varied)
+        {
+            name += &format!(", {value} {what}");
+        }
+        let more = more.map(|value| value as u64);
+        ((program, h as u64, cores as u64, more), name, parameter(r, "p"), result(r, "T_ns"))
+    });
+    Chart {
+        title: "Core time per packet".to_owned(),
+        x: axis("frame size without FCS, bytes", Scale::Linear),
+        y: axis("core time per packet, ns", Scale::Linear),
+        drawing: Drawing::Lines(series(lines)),
+    }
+}
+
+/// The forwarding rate over the number of links.
+fn rates_over_links(emulated: &[&Measurement]) -> Chart {
+    let lines = emulated.iter().flat_map(|r| {
+        ["packets_per_second", "ceiling_packets_per_second"].map(|name| {
+            let size = parameter(r, "size");
+            let what = if name.starts_with("ceiling") { "without emulation" } else { "emulated" };
+            // Old records do not say: they are of one core and memory ports.
+            let cores = r.parameters.get("cores").map_or(1, |cores| number(cores) as u64);
+            let port = r.parameters.get("port").map_or(String::new(), |port| word(Some(port)));
+            let mut line = format!("{what}, {size} B");
+            if cores != 1 {
+                line += &format!(", {cores} cores");
+            }
+            if !port.is_empty() {
+                line += &format!(", {port}");
+            }
+            ((name, size as u64, cores, port), line, parameter(r, "links"), result(r, name))
+        })
+    });
+    Chart {
+        title: "Forwarding rate over the number of links".to_owned(),
+        x: axis("number of links", Scale::Log10),
+        y: axis("forwarding rate, packets/s", Scale::Linear),
+        drawing: Drawing::Lines(series(lines)),
+    }
 }
 
 /// Describes the measured point of a pipeline.
@@ -306,10 +322,6 @@ fn searched(records: &[&Measurement]) -> Option<Grid> {
 }
 
 fn latency(records: &[&Measurement]) -> Section {
-    let size = |r: &Measurement| word(r.parameters.get("size"));
-    // Old records do not say: they are of memory ports.
-    let between =
-        |r: &Measurement| r.parameters.get("between").map_or("memory".to_owned(), |b| word(Some(b)));
     let boxed = |r: &Measurement| {
         let t = &r.results["t_f_ns"];
         let five = [0, 1, 2, 3, 4].map(|i| number(&t["five"][i]));
@@ -332,6 +344,28 @@ fn latency(records: &[&Measurement]) -> Section {
         let varied = of_place.iter().filter(|r| varies(r));
         charts.extend(varied.map(|r| histogram(r, &format!("{place}, {}", size(r)))));
     }
+    Section {
+        title: "Latency".to_owned(),
+        notes: vec![
+            "whiskers cover 99.3 % of a normal distribution; distant outliers are drawn at the upper edge; there is no \
+             histogram where all packets took the same time"
+                .to_owned(),
+        ],
+        charts,
+        tables: vec![latency_table(records)],
+    }
+}
+
+fn size(record: &Measurement) -> String {
+    word(record.parameters.get("size"))
+}
+
+/// What joins the units. Old records do not say: they are of memory ports.
+fn between(record: &Measurement) -> String {
+    record.parameters.get("between").map_or("memory".to_owned(), |b| word(Some(b)))
+}
+
+fn latency_table(records: &[&Measurement]) -> Grid {
     let rows = records.iter().map(|r| {
         let t = &r.results["t_f_ns"];
         vec![
@@ -357,16 +391,7 @@ fn latency(records: &[&Measurement]) -> Section {
         "packets",
         "generator to generator, ns",
     ];
-    Section {
-        title: "Latency".to_owned(),
-        notes: vec![
-            "whiskers cover 99.3 % of a normal distribution; distant outliers are drawn at the upper edge; there is no \
-             histogram where all packets took the same time"
-                .to_owned(),
-        ],
-        charts,
-        tables: vec![Grid::new(titles, rows)],
-    }
+    Grid::new(titles, rows)
 }
 
 /// Whether the packets of a record took different times. In virtual time they may not.

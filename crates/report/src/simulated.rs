@@ -66,6 +66,16 @@ pub(super) fn simulations(records: &[&Measurement]) -> Section {
         })
     };
     let charts: Vec<Chart> = PLOTTED.iter().filter_map(chart).collect();
+    let tables = vec![table(records, &varied)];
+    let mut notes = vec!["simulated, not measured".to_owned()];
+    if records.len() > ROWS_MAX {
+        notes.push(format!("the table shows the first {ROWS_MAX} of {} points", records.len()));
+    }
+    Section { title: "Simulations".to_owned(), notes, charts, tables }
+}
+
+/// The results of each point; `varied` are the parameters that differ.
+fn table(records: &[&Measurement], varied: &[&String]) -> Grid {
     let is_found = |r: &&&Measurement, name: &str| r.results.get(name).is_some_and(|value| !value.is_null());
     let found: BTreeSet<&String> = records.iter().flat_map(|r| r.results.keys()).collect();
     let found: Vec<&String> =
@@ -83,12 +93,7 @@ pub(super) fn simulations(records: &[&Measurement]) -> Section {
         std::iter::once(place.join(", ")).chain(columns).collect()
     });
     let titles = std::iter::once("point".to_owned()).chain(found.iter().map(|name| words(name)));
-    let tables = vec![Grid::new(titles, rows)];
-    let mut notes = vec!["simulated, not measured".to_owned()];
-    if records.len() > ROWS_MAX {
-        notes.push(format!("the table shows the first {ROWS_MAX} of {} points", records.len()));
-    }
-    Section { title: "Simulations".to_owned(), notes, charts, tables }
+    Grid::new(titles, rows)
 }
 
 /// The name of a parameter in words, and its unit.

@@ -66,6 +66,7 @@ pub enum Parameter {
 
 /// Why a case cannot be changed, read or run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CaseError {
     /// No such parameter.
     #[error("parameter {0:?}: write machine.PATH, program.PATH, workload.FIELD, seed, machine or program")]

@@ -28,6 +28,7 @@ pub struct Text {
 
 /// Why a value was not set.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ParameterError {
     /// The file cannot be read.
     #[error(transparent)]

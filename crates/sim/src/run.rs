@@ -30,6 +30,7 @@ const FIRST_CHECK: u64 = 64;
 
 /// Why a run cannot start.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The program does not fit the machine.
     #[error(transparent)]

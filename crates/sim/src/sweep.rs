@@ -94,6 +94,7 @@ pub struct Sweep {
 
 /// Why a sweep cannot be made.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SweepError {
     /// The text is not an axis.
     #[error(

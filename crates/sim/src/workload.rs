@@ -77,6 +77,7 @@ pub enum Sizes {
 
 /// Why a text is not a workload.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkloadError {
     /// Unknown kind.
     #[error(

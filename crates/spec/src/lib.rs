@@ -14,15 +14,16 @@
 //! use fastpath_spec::{Description, LinkDescription, NodeDescription};
 //! use fastpath_spec::{NO_FILES, parse_change, resolve};
 //!
-//! let values = parse_change("rate = '10Mbit'\ndelay = '25ms'\nqueue = '50p'").unwrap();
+//! let values = parse_change("rate = '10Mbit'\ndelay = '25ms'\nqueue = '50p'")?;
 //! let description = Description {
 //!     nodes: vec![NodeDescription::host("a"), NodeDescription::host("b")],
 //!     links: vec![LinkDescription { values, ..LinkDescription::new("a", "b") }],
 //!     ..Description::default()
 //! };
-//! let (topology, warnings) = resolve(&description, NO_FILES).unwrap();
+//! let (topology, warnings) = resolve(&description, NO_FILES)?;
 //! assert_eq!(topology.links[0].name, "a-b");
 //! assert!(warnings.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Read first: `description.rs`, `topology.rs`, then `reader.rs` and `resolve/mod.rs`.
@@ -31,6 +32,7 @@
 mod address;
 mod built;
 mod canonical;
+mod changes;
 mod controllers;
 mod default_queue;
 mod describe;
@@ -59,6 +61,7 @@ mod schema;
 pub mod segment;
 mod slots;
 mod spec_file;
+mod syntax;
 mod topology;
 mod trace_source;
 mod traced;
@@ -71,6 +74,7 @@ use fastpath_text::{document, fields, hints, json, link_names, name, path, schem
 pub use fastpath_trace as trace;
 
 pub use built::Built;
+pub use changes::{change_of_json, is_key, keys, parse_change, parse_changes};
 pub use controllers::{ControllerTls, Controllers, FailMode};
 pub use default_queue::DEFAULT_QUEUE_PACKETS;
 pub use describe::describe;
@@ -88,12 +92,9 @@ pub use name::is_name;
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind};
 pub use path::{PathStep, SpecPath};
-pub use pipe::{assignment, values};
+pub use pipe::{assignment, change_to_json, values};
 pub use port_name::{ParsePortNameError, PortName};
-pub use reader::{
-    NetworkSpec, change_of_json, check, check_json, is_key, keys, parse, parse_change, parse_changes, read,
-    read_json, resolve_into,
-};
+pub use reader::{NetworkSpec, check, check_json, parse, read, read_json, resolve_into};
 pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{

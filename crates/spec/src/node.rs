@@ -342,29 +342,31 @@ pub(crate) fn canonical_schema() -> Value {
     json!({ "oneOf": kinds.map(one).collect::<Vec<_>>() })
 }
 
-fn properties(kind: NodeRole) -> Map<String, Value> {
-    let text = || json!({ "type": "string" });
+/// The properties of nodes with addresses.
+fn routed() -> Map<String, Value> {
     let by_link = || {
         let values = schema_parts::one_or_list(json!({ "type": "string" }));
         json!({ "anyOf": [values, { "type": "object", "additionalProperties": values }] })
     };
-    let routed = || {
-        schema_parts::properties([
-            ("address", "Its address with a prefix length; assigned if left out.", by_link()),
-            ("addresses", "Its addresses, as a list or by link.", by_link()),
-            ("mac", "Its hardware address; assigned if left out.", by_link()),
-            (
-                "assign",
-                "Whether addresses that are left out are assigned; true if left out.",
-                json!({ "type": "boolean" }),
-            ),
-            (
-                "routes",
-                "Routes in addition to those computed: a prefix or default, and the next router.",
-                json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-            ),
-        ])
-    };
+    schema_parts::properties([
+        ("address", "Its address with a prefix length; assigned if left out.", by_link()),
+        ("addresses", "Its addresses, as a list or by link.", by_link()),
+        ("mac", "Its hardware address; assigned if left out.", by_link()),
+        (
+            "assign",
+            "Whether addresses that are left out are assigned; true if left out.",
+            json!({ "type": "boolean" }),
+        ),
+        (
+            "routes",
+            "Routes in addition to those computed: a prefix or default, and the next router.",
+            json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        ),
+    ])
+}
+
+fn properties(kind: NodeRole) -> Map<String, Value> {
+    let text = || json!({ "type": "string" });
     match kind {
         NodeRole::Nat => {
             let mut all = routed();

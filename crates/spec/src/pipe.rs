@@ -171,6 +171,14 @@ pub(crate) fn write(change: &Change) -> Vec<(&'static str, Value)> {
     values.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
 }
 
+/// Returns the values of a change by the keys of a link, as
+/// [`change_of_json`](crate::change_of_json) reads them.
+pub fn change_to_json(change: &Change) -> Map<String, Value> {
+    let mut values = Map::new();
+    write_into(change, &mut values);
+    values
+}
+
 /// Writes the values of a change into a table.
 pub(crate) fn write_into(change: &Change, table: &mut Map<String, Value>) {
     table.extend(write(change).into_iter().map(|(key, value)| (key.to_owned(), value)));
@@ -294,7 +302,7 @@ pub(crate) fn properties() -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reader::parse_change;
+    use crate::changes::parse_change;
     use crate::write::inline;
     use fastpath_link::{LossPlan, LossSpec, Opportunities};
 

@@ -64,6 +64,7 @@ pub struct PortName {
 
 /// Why a text is not the name of a port.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum ParsePortNameError {
     /// There is no such kind of port.
     UnknownKind(String),

@@ -39,9 +39,9 @@ impl std::error::Error for Mistake {}
 
 /// All mistakes in a text, in its order; an error. Prints one per line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistakes(pub Vec<Mistake>);
+pub struct Mistakes<M = Mistake>(pub Vec<M>);
 
-impl fmt::Display for Mistakes {
+impl<M: fmt::Display> fmt::Display for Mistakes<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((first, others)) = self.0.split_first() else { return Ok(()) };
         write!(f, "{first}")?;
@@ -49,34 +49,34 @@ impl fmt::Display for Mistakes {
     }
 }
 
-impl std::error::Error for Mistakes {}
+impl<M: fmt::Display + fmt::Debug> std::error::Error for Mistakes<M> {}
 
-impl From<Mistake> for Mistakes {
-    fn from(one: Mistake) -> Mistakes {
+impl<M> From<M> for Mistakes<M> {
+    fn from(one: M) -> Mistakes<M> {
         Mistakes(vec![one])
     }
 }
 
-impl Deref for Mistakes {
-    type Target = [Mistake];
+impl<M> Deref for Mistakes<M> {
+    type Target = [M];
 
-    fn deref(&self) -> &[Mistake] {
+    fn deref(&self) -> &[M] {
         &self.0
     }
 }
 
-impl IntoIterator for Mistakes {
-    type Item = Mistake;
-    type IntoIter = std::vec::IntoIter<Mistake>;
+impl<M> IntoIterator for Mistakes<M> {
+    type Item = M;
+    type IntoIter = std::vec::IntoIter<M>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.into_iter()
     }
 }
 
-impl<'m> IntoIterator for &'m Mistakes {
-    type Item = &'m Mistake;
-    type IntoIter = std::slice::Iter<'m, Mistake>;
+impl<'m, M> IntoIterator for &'m Mistakes<M> {
+    type Item = &'m M;
+    type IntoIter = std::slice::Iter<'m, M>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter()

@@ -12,6 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Why a packet could not be delivered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum IcmpError {
     /// The TTL or hop limit expired: ICMP 11/0, ICMPv6 3/0.
     HopLimit,

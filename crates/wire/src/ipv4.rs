@@ -26,6 +26,7 @@ pub fn decrement_ttl(frame: &mut [u8], offset: usize) -> HopResult {
 
 /// Why a packet cannot be fragmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FragmentError {
     /// The frame is not a complete IPv4 packet.
     #[error("the frame is not a complete IPv4 packet")]

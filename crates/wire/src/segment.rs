@@ -12,6 +12,7 @@ use std::ops::Range;
 
 /// Why a super-packet cannot be segmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SegmentError {
     /// The headers contradict the virtio header, or are incomplete.
     #[error("the frame is not a complete {0:?} super-packet")]

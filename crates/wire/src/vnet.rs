@@ -50,6 +50,7 @@ pub enum GsoKind {
 
 /// Why a virtio header cannot be processed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum VnetError {
     /// The header has fewer than ten bytes.
     #[error("a virtio network header has 10 bytes, but only {0} are present")]

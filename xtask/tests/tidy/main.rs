@@ -14,6 +14,7 @@ mod circles;
 mod commands;
 mod crates;
 mod documents;
+mod errors;
 mod extension_points;
 mod language;
 mod names;
@@ -73,6 +74,11 @@ fn no_file_names_a_place_on_somebodys_machine() {
 #[test]
 fn a_type_name_is_defined_in_at_most_two_crates() {
     assert_none("one word, one meaning", &names::rule(&Repository::here()));
+}
+
+#[test]
+fn public_errors_may_get_variants() {
+    assert_none("public errors are #[non_exhaustive]", &errors::rule(&Repository::here()));
 }
 
 #[test]

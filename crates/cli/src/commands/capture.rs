@@ -81,7 +81,7 @@ pub(crate) struct Extcap {
 
 impl Extcap {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        print!("{}", fastpath::extcap::answer(&self.words, &*stop_on_signals()?)?);
+        print!("{}", crate::extcap::answer(&self.words, &*stop_on_signals()?)?);
         Ok(Answer::Yes)
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::Answer;
 use crate::network_file::ReadingArgs;
+use crate::view::{self, CheckedFile};
 use clap::Args;
-use fastpath::check_text::CheckedFile;
 use fastpath_spec::json_schema;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ impl Check {
             return Ok(Answer::Yes);
         };
         let checked = fastpath::check_with(path, &self.reading.reading())?;
-        fastpath::print(&CheckedFile { path, checked: &checked }, self.json)?;
+        view::print(&CheckedFile { path, checked: &checked }, self.json)?;
         Ok(if checked.value.is_some() { Answer::Yes } else { Answer::No })
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Complete {
 impl Complete {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         // Shells separate names by lines.
-        let names = fastpath::completion::names(&self.words);
+        let names = crate::completion::names(&self.words);
         for name in names.iter().filter(|name| !name.contains(char::is_control)) {
             writeln!(io::stdout(), "{name}")?;
         }

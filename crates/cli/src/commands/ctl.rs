@@ -1,10 +1,10 @@
 //! `fastpath ctl`: shows a running network and changes its links.
 
 use crate::Answer;
+use crate::view::{self, LinkTable, load_table};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use fastpath::link_loads::LinkLoads;
-use fastpath::run_report::{link_table, port_table};
 use fastpath_engine::Report;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_lab::{control_socket, only_lab};
@@ -142,28 +142,16 @@ impl Ctl {
             Response::Error(why) => bail!(why),
             answer => Ok(answer),
         };
-        let mut out = io::stdout().lock();
         match self.action {
             Action::Links(Show { json }) => {
-                let report = report(ask(Request::Report)?)?;
-                if json {
-                    writeln!(out, "{}", serde_json::to_string(&report.links)?)?;
-                } else {
-                    writeln!(out, "{}", link_table(&report))?;
-                }
+                view::print(&LinkTable(&report(ask(Request::Report)?)?), json)?;
             }
             Action::Report(Show { json }) => {
-                let report = report(ask(Request::Report)?)?;
-                if json {
-                    writeln!(out, "{}", serde_json::to_string(&report)?)?;
-                } else {
-                    writeln!(out, "{}", link_table(&report))?;
-                    writeln!(out, "{}", port_table(&report))?;
-                }
+                view::print(&report(ask(Request::Report)?)?, json)?;
             }
             Action::Top { json, interval } => {
                 let sample = || report(ask(Request::Report)?);
-                top(json, interval, sample, &mut out)?;
+                top(json, interval, sample, &mut io::stdout().lock())?;
             }
             Action::Set(set) => drop(ask(Request::Set(set.changes()?))?),
             Action::Start { group } => drop(ask(Request::Start { group })?),
@@ -189,8 +177,8 @@ fn top(
         match (json, is_live) {
             (true, _) => writeln!(out, "{}", serde_json::to_string(&loads)?)?,
             // Clears the screen (ECMA-48: CUP, ED).
-            (_, true) => writeln!(out, "\x1b[H\x1b[2J{}", loads.table(rows()))?,
-            (..) => writeln!(out, "{}", loads.table(usize::MAX))?,
+            (_, true) => writeln!(out, "\x1b[H\x1b[2J{}", load_table(&loads, rows()))?,
+            (..) => writeln!(out, "{}", load_table(&loads, usize::MAX))?,
         }
         out.flush()?;
         if !is_live {

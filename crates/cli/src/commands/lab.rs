@@ -3,12 +3,14 @@
 
 use super::replay;
 use crate::accounting::{print_lateness, print_report};
+use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::network_args::NetworkArgs;
 use crate::network_file::ReadingArgs;
 use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
+use crate::view::{self, AppliedChanges};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, Subcommand};
+use clap::Args;
 use fastpath::Recorder;
 use fastpath::origin::{tests, with_origin};
 use fastpath_audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
@@ -36,15 +38,16 @@ pub(crate) struct LabCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    Up(Up),
-    Exec(Exec),
-    Apply(Apply),
-    Inspect(Inspect),
-    Down(Down),
-    List(List),
-    Run(Run),
+subcommands! {
+    Action {
+        Up(Up),
+        Exec(Exec),
+        Apply(Apply),
+        Inspect(Inspect),
+        Down(Down),
+        List(List),
+        Run(Run),
+    }
 }
 
 /// Bring a lab up until Ctrl-C or `fastpath lab down`.
@@ -151,15 +154,7 @@ struct List {
 
 impl LabCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            Action::Up(up) => up.run(),
-            Action::Exec(exec) => exec.run(),
-            Action::Apply(apply) => apply.run(),
-            Action::Inspect(inspect) => inspect.run(),
-            Action::Down(down) => down.run(),
-            Action::List(list) => list.run(),
-            Action::Run(run) => run.run(),
-        }
+        self.action.run()
     }
 }
 
@@ -296,7 +291,7 @@ impl Run {
 
 impl Exec {
     fn run(self) -> anyhow::Result<Answer> {
-        let fastpath::ExecWords { lab, host, command } = fastpath::exec_words(self.words)?;
+        let ExecWords { lab, host, command } = exec_words(self.words)?;
         let started = match command.is_empty() {
             true => fastpath_lab::exec_shell(&lab, &host),
             false => fastpath_lab::exec(&lab, &host, &command),
@@ -321,20 +316,19 @@ impl Apply {
         let (mut apply, warnings) = fastpath::apply_request(&self.spec, &self.reading.reading())?;
         warnings.iter().for_each(|warning| eprintln!("{}", fastpath::at(&self.spec, warning)));
         apply.dry_run = self.dry_run;
-        let lab = self.name.map_or_else(|| fastpath::lab_of(&self.spec), Ok)?;
+        let lab = self.name.map_or_else(|| lab_of(&self.spec), Ok)?;
         let applied = match call(&fastpath_lab::control_socket(&lab)?, &Request::Apply(Box::new(apply)))? {
             Response::Applied(applied) => applied,
             Response::Error(why) => bail!("lab {lab} is unchanged: {why}"),
             _ => bail!("unexpected answer of lab {lab} (another version of fastpath?)"),
         };
-        if self.json {
-            writeln!(io::stdout(), "{}", serde_json::to_string(&applied)?)?;
-            return Ok(Answer::Yes);
+        if !self.json {
+            // The warnings of the description have been printed with their places.
+            let known = |notice: &&String| warnings.iter().all(|warning| warning.what != **notice);
+            applied.notices.iter().filter(known).for_each(|notice| eprintln!("fastpath: {notice}"));
         }
-        // The warnings of the description have been printed with their places.
-        let known = |notice: &&String| warnings.iter().all(|warning| warning.what != **notice);
-        applied.notices.iter().filter(known).for_each(|notice| eprintln!("fastpath: {notice}"));
-        write!(io::stdout(), "{}", fastpath::applied_table(&lab, &applied, self.dry_run))?;
+        let changes = AppliedChanges { lab: &lab, applied: &applied, is_dry_run: self.dry_run };
+        view::print(&changes, self.json)?;
         Ok(Answer::Yes)
     }
 }
@@ -342,11 +336,7 @@ impl Apply {
 impl Inspect {
     fn run(self) -> anyhow::Result<Answer> {
         let name = self.lab.map_or_else(|| fastpath_lab::only_lab(|lab| lab.alive), Ok)?;
-        let lab = fastpath_lab::inspect(&name)?;
-        match self.json {
-            true => writeln!(io::stdout(), "{}", serde_json::to_string(&lab)?)?,
-            false => write!(io::stdout(), "{}", fastpath::inspected_table(&lab))?,
-        }
+        view::print(&fastpath_lab::inspect(&name)?, self.json)?;
         Ok(Answer::Yes)
     }
 }
@@ -394,22 +384,10 @@ fn is_meant(name: &str) -> anyhow::Result<bool> {
 impl List {
     fn run(self) -> anyhow::Result<Answer> {
         let labs = fastpath_lab::list();
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", serde_json::to_string(&labs)?)?;
-            return Ok(Answer::Yes);
-        }
-        if labs.is_empty() {
+        if labs.is_empty() && !self.json {
             eprintln!("fastpath: no lab is up; start one with `fastpath lab up SPEC`");
         }
-        for lab in labs {
-            let state = if lab.alive { "up" } else { "dead; remove it with `fastpath lab down`" };
-            writeln!(out, "{} ({state}, process {})", lab.name, lab.pid)?;
-            for (host, addresses) in &lab.hosts {
-                let gone = if lab.detached.contains(host) { " (its namespace is gone)" } else { "" };
-                writeln!(out, "  {host:<12} {}{gone}", addresses.join(" "))?;
-            }
-        }
+        view::print(labs.as_slice(), self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,6 +1,6 @@
 //! `fastpath presets`: kinds of access by name, with their values and sources.
 
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
 
 /// Show the presets of links with their values and sources.
@@ -15,7 +15,7 @@ pub(crate) struct Presets {
 
 impl Presets {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        fastpath::print(&fastpath::presets::Presets, self.json)?;
+        view::print(&view::Presets, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,18 +1,12 @@
 //! `fastpath replay`: captures and traffic through a network, offline, in virtual time.
 
 use crate::network_file::{ReadingArgs, load_with_warnings};
-use crate::{Answer, progress};
+use crate::{Answer, progress, view};
 use anyhow::bail;
 use clap::Args;
-use fastpath::net::FrameAccounting;
-use fastpath::replay::{BytesRead, CaptureAt, PairDelays, RealisedDelays};
-use fastpath::{Reading, ReplaySummary, replay};
-use serde_json::json;
-use std::io::{self, Write};
+use fastpath::replay::{BytesRead, CaptureAt};
+use fastpath::{Reading, replay};
 use std::path::{Path, PathBuf};
-
-/// Most pairs of hosts that the text shows.
-const PAIRS_SHOWN: usize = 20;
 
 /// Send captures and traffic through a network offline, exactly.
 ///
@@ -64,8 +58,16 @@ impl ReplayCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let network = load_with_warnings(&self.spec, &self.reading.reading())?;
         network.spec.topology.emulation_notice().iter().for_each(|text| eprintln!("fastpath: {text}"));
-        let mut replay = fastpath::Replay::new(&network).times(self.times).packet_log(self.packet_log);
-        replay = replay.until(self.until);
+        let mut replay = fastpath::Replay::new(&network);
+        if let Some(file) = self.times {
+            replay = replay.times(file);
+        }
+        if let Some(file) = self.packet_log {
+            replay = replay.packet_log(file);
+        }
+        if let Some(until) = self.until {
+            replay = replay.until(until);
+        }
         if let Some(seed) = self.seed {
             replay = replay.seed(seed);
         }
@@ -106,62 +108,8 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
             "fastpath: {count} packets are older than their predecessor in the capture; they entered late"
         );
     }
-    print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };
     others.iter().for_each(|other| eprintln!("fastpath: {other}"));
     bail!("{first}")
-}
-
-fn print(summary: &ReplaySummary, as_json: bool) -> io::Result<()> {
-    let ReplaySummary { frames, jitter, pairs, traffic, seed, .. } = summary;
-    let FrameAccounting { delivered, dropped, held, .. } = frames;
-    let mut out = io::stdout().lock();
-    if as_json {
-        let conservation =
-            json!({ "in": frames.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
-        let mut all = json!({ "conservation": conservation, "seed": seed });
-        if !jitter.is_empty() {
-            all["jitter"] = json!(jitter);
-        }
-        if !pairs.is_empty() {
-            all["pairs"] = json!(pairs);
-        }
-        if !traffic.is_empty() {
-            all["traffic"] = json!(traffic);
-        }
-        return writeln!(out, "{all}");
-    }
-    writeln!(out, "in         {:>12}", frames.total_in())?;
-    writeln!(out, "delivered  {delivered:>12}")?;
-    writeln!(out, "dropped    {:>12}", frames.total_dropped())?;
-    for (reason, count) in dropped {
-        writeln!(out, "  {reason:<13}{count:>8}")?;
-    }
-    writeln!(out, "held       {held:>12}")?;
-    writeln!(out, "seed       {seed:>12}")?;
-    for RealisedDelays { from, to, delays, .. } in jitter {
-        writeln!(out, "delay      {from} → {to}: {delays}")?;
-    }
-    for flow in traffic {
-        writeln!(out, "traffic    {flow}")?;
-    }
-    print_pairs(&mut out, pairs)
-}
-
-/// Prints how long frames took between hosts.
-fn print_pairs(out: &mut impl Write, pairs: &[PairDelays]) -> io::Result<()> {
-    if pairs.is_empty() {
-        return Ok(());
-    }
-    let named: Vec<(String, &PairDelays)> =
-        pairs.iter().map(|pair| (format!("{} → {}", pair.from, pair.to), pair)).collect();
-    let shown = &named[..named.len().min(PAIRS_SHOWN)];
-    let width = shown.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(9);
-    writeln!(out, "\n{:width$}  {:>9}  delay, ms: {:>9}  {:>9}  {:>9}", "", "frames", "min", "mean", "max")?;
-    for (name, PairDelays { frames, min, mean, max, .. }) in shown {
-        let [min, mean, max] = [min, mean, max].map(|delay| delay.as_ms_f64());
-        writeln!(out, "{name:width$}  {frames:>9}  {min:>20.3}  {mean:>9.3}  {max:>9.3}")?;
-    }
-    let more = pairs.len() - shown.len();
-    if more > 0 { writeln!(out, "and {more} more pairs of hosts: see --json") } else { Ok(()) }
 }

@@ -2,9 +2,10 @@
 
 use super::sim::plot::Plot;
 use super::sim::question::Question;
+use crate::view::{self, SweepTable};
 use crate::{Answer, progress};
 use clap::Args;
-use fastpath::sweep::{self, Axis, Design, Front, Goals, Shard, SweepOptions, SweepTable, by_dask};
+use fastpath::sweep::{self, Axis, Design, Front, Goals, Shard, SweepOptions, by_dask};
 use fastpath_units::Probability;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -69,7 +70,8 @@ impl SweepCommand {
             (None, Some(n)) => Design::Halton(n),
             (None, None) => Design::Grid,
         };
-        let sweep = sweep::sweep(&self.question.simulation()?, &self.machine, self.vary.clone(), design)?;
+        let simulation = self.question.simulation(&self.machine)?;
+        let sweep = sweep::sweep(&simulation, self.vary.clone(), design)?;
         let goals = self.pareto.as_ref().map(|goals| goals.columns(&sweep.columns())).transpose()?;
         let options = SweepOptions { shard: self.shard, threads: self.workers, output: self.output.clone() };
         let bar = progress::bar(0, "{pos}/{len} points ({elapsed}, {eta} left)");
@@ -77,16 +79,17 @@ impl SweepCommand {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
         };
-        let simulation = self.question.simulation()?;
-        let question =
-            sweep::Question { simulation: &simulation, machine: &self.machine, axes: &self.vary, design };
+        let question = sweep::Question { simulation: &simulation, axes: &self.vary, design };
         let elsewhere = self.dask.as_ref().map_or(Ok(()), |dask| by_dask(&question, dask, &options, &show));
         let results = elsewhere.and_then(|()| sweep::run(&sweep, &options, &show));
         bar.finish_and_clear();
         let results = results?;
-        let rows = results.rows().map(|row| sweep::split_row(&sweep, row, self.vary.len()));
+        let rows = results.rows().map(|row| sweep::split_row(&sweep, row.cells(), self.vary.len()));
         let tolerance = self.pareto_tolerance.get();
-        let front = goals.as_ref().map(|goals| goals.front(results.rows(), tolerance)).transpose()?;
+        let front = goals
+            .as_ref()
+            .map(|goals| goals.front(results.rows().map(|row| row.cells()), tolerance))
+            .transpose()?;
         let section = front.as_ref().map(Front::section);
         self.plot.write(self.question.seed(), rows.collect(), section)?;
         let table = SweepTable {
@@ -96,8 +99,8 @@ impl SweepCommand {
             axes: self.vary.len(),
             file: self.output.as_deref(),
         };
-        fastpath::print(&table, self.json)?;
-        let failed = sweep::failed(&sweep, &results);
+        view::print(&table, self.json)?;
+        let failed = results.failed();
         if failed > 0 {
             eprintln!("fastpath: {failed} points could not be run to their end; see the column problem");
         }

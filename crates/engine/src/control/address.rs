@@ -20,6 +20,7 @@ pub enum HttpAddress {
 
 /// Why a text is not an address to listen on.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadAddress {
     /// The text is not an address.
     #[error("'{0}' is not an address: write 127.0.0.1:8080, [::1]:8080 or unix:PATH")]

@@ -11,30 +11,27 @@
 use super::change;
 use super::refused::{Refused, ended};
 use super::streaming::{StreamBody, Streams};
-use crate::capture::{CaptureQueue, CaptureRequest};
+use crate::capture::{CaptureFilter, CaptureQueue, CaptureRequest, MERGE_INTERVAL, RunClock};
 use crate::worker_group::WorkerGroup;
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{RawQuery, Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use fastpath_net::PipeId;
 use fastpath_net::capture::{CaptureChunk, CaptureWriter};
-use fastpath_spec::{LinkId, Topology};
-use fastpath_units::{Duration, Time};
+use fastpath_spec::Topology;
+use fastpath_units::Time;
 use hyper::body::Body as _;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 /// Captures at a time, which bounds their memory.
 const CAPTURES_MAX: usize = 8;
-/// Frames of several workers are put in order once they are this old. Workers pass them on sooner.
-const MERGE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(100);
 /// How long a connection takes to write the last part.
 const WRITE_TIME: std::time::Duration = std::time::Duration::from_millis(10);
 /// How long readers have to receive the rest after the network has ended.
@@ -93,30 +90,13 @@ pub(super) async fn capture(
         open.0.fetch_sub(1, Ordering::Relaxed);
         return Err(ended());
     };
-    let clock = RunClock { started: queue.started, at: Instant::now() };
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let start_ns =
-        u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX).saturating_sub(queue.started.as_ns());
-    let writer = CaptureWriter::new(current.topology(), &wanted.pipes, start_ns);
+    let (clock, writer) = (queue.clock(), queue.writer(current.topology(), &wanted.pipes));
     let running = RunningCapture { queue, workers: workers.clone(), open };
     let (sender, answer) = StreamBody::new(streams, 1);
     let body = (request.method() == Method::POST).then(|| request.into_body());
     tokio::spawn(send(running, writer, clock, body, sender));
     let headers = [(header::CONTENT_TYPE, "application/x-pcapng"), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::new(answer)).into_response())
-}
-
-/// The time of the run.
-#[derive(Clone, Copy)]
-struct RunClock {
-    started: Time,
-    at: Instant,
-}
-
-impl RunClock {
-    fn now(&self) -> Time {
-        self.started.saturating_add(Duration::from(self.at.elapsed()))
-    }
 }
 
 /// The events that a capture waits for.
@@ -173,18 +153,14 @@ async fn send(
             }
             Happened::Chunk(None) => break,
         }
-        writer.write_statistics(clock.now(), missed(&running.queue), false);
+        writer.write_statistics(clock.now(), running.queue.missed(), false);
     }
     writer.write_until(&mut waiting, Time::MAX);
-    writer.write_statistics(clock.now(), missed(&running.queue), true);
+    writer.write_statistics(clock.now(), running.queue.missed(), true);
     // The reader may have gone.
     let _ = sender.send(Bytes::from(writer.take())).await;
     // There is room again when the connection has taken the last part.
     let _ = sender.reserve().await;
-}
-
-fn missed(queue: &CaptureQueue) -> impl Iterator<Item = u64> {
-    queue.missed.iter().map(|missed| missed.load(Ordering::Relaxed))
 }
 
 /// The sources of [`Happened`].
@@ -216,21 +192,20 @@ impl Happening<'_> {
 /// Reads the query: `link=NAME` for each link (without any: all links), `from=NODE` for the
 /// directions from a node only, `drops=true`, `snap=BYTES`.
 fn read(topology: &Topology, query: &str) -> Result<CaptureRequest, String> {
-    let (mut links, mut from) = (Vec::new(), None);
-    let mut request = CaptureRequest { pipes: Vec::new(), has_drops: false, snap_len: usize::MAX };
+    let mut filter = CaptureFilter::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let value = decoded(value).ok_or_else(|| format!("{key}: not percent-encoded UTF-8"))?;
         match key {
-            "link" => links.push(change::link(topology, &value)?),
-            "from" => from = Some(value),
+            "link" => filter.links.push(change::link(topology, &value)?),
+            "from" => filter.from = Some(value),
             "drops" => {
-                request.has_drops =
-                    value.parse().map_err(|_| format!("drops '{value}': write true or false"))?;
+                filter.drops = value.parse().map_err(|_| format!("drops '{value}': write true or false"))?;
             }
             "snap" => {
                 let wrong = || format!("snap '{value}': write a number of bytes from 1, such as 128");
-                request.snap_len = value.parse().ok().filter(|len| *len > 0).ok_or_else(wrong)?;
+                let len = value.parse().ok().filter(|len| *len > 0);
+                filter.snap = Some(len.ok_or_else(wrong)?);
             }
             other => {
                 return Err(format!(
@@ -240,21 +215,7 @@ fn read(topology: &Topology, query: &str) -> Result<CaptureRequest, String> {
             }
         }
     }
-    if links.is_empty() {
-        links = (0..topology.links.len() as u32).map(LinkId).collect();
-    }
-    links.sort_unstable();
-    links.dedup();
-    let pipes = links.into_iter().flat_map(|link| [0, 1].map(|index| PipeId { link, index }));
-    let begins = |pipe: &PipeId| {
-        let (node, _) = topology.link(pipe.link).ends[pipe.index];
-        from.as_ref().is_none_or(|from| topology.node(node).name == *from)
-    };
-    request.pipes = pipes.filter(begins).collect();
-    if let (true, Some(from)) = (request.pipes.is_empty(), from) {
-        return Err(format!("none of these links starts at '{}'", from.escape_debug()));
-    }
-    Ok(request)
+    CaptureRequest::of(topology, &filter).map_err(|error| error.to_string())
 }
 
 /// Decodes a value of a query (URL Standard, §5.1).

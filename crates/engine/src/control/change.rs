@@ -2,9 +2,11 @@
 //! client sends.
 
 use super::{Changes, GroupReport, Setting};
+use crate::command::Refusal;
 use crate::snapshot::Snapshot;
+use crate::worker_group::Current;
 use fastpath_link::Change;
-use fastpath_net::LinkChange;
+use fastpath_net::{LinkChange, ScheduleFull};
 use fastpath_spec::{self as spec, Direction, LinkId, Start, Topology};
 use fastpath_units::{Duration, Time};
 
@@ -107,13 +109,58 @@ fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Directi
     Ok((vec![id], direction))
 }
 
+/// Why links are not changed. They are as before.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The engine has ended.
+    #[error("the engine has ended")]
+    Ended,
+    /// A trace that is active sets one of the values.
+    #[error("{0}")]
+    Traced(String),
+    /// The time has passed.
+    #[error("at: that time has passed: the engine has run for {:.3}s", now.as_secs_f64())]
+    Past {
+        /// The current time.
+        now: Time,
+    },
+    /// Too many changes wait for their time.
+    #[error(transparent)]
+    Full(#[from] ScheduleFull),
+}
+
+/// Makes the changes, all at one instant. Returns it.
+pub(crate) fn make(
+    current: &Current<'_>,
+    at: Option<Time>,
+    changes: Vec<LinkChange>,
+) -> Result<Time, ChangeError> {
+    let topology = current.topology();
+    if !topology.tracks.is_empty() {
+        let snapshot = current.snapshot().ok_or(ChangeError::Ended)?;
+        check(topology, &snapshot, at.unwrap_or(snapshot.at), &changes).map_err(ChangeError::Traced)?;
+    }
+    current.change(at, changes).ok_or(ChangeError::Ended)?.map_err(|refusal| match refusal {
+        Refusal::Past { now } => ChangeError::Past { now },
+        Refusal::Full(full) => full.into(),
+    })
+}
+
+/// Returns a change as a request has it.
+pub(super) fn setting(topology: &Topology, (link, direction, change): &LinkChange) -> Setting {
+    let link = topology.link(*link);
+    let start = |end: usize| Some(topology.node(link.ends[end].0).name.clone());
+    let from = match direction {
+        Direction::Both => None,
+        Direction::Forward => start(0),
+        Direction::Backward => start(1),
+    };
+    Setting { link: Some(link.name.clone()), group: None, from, set: spec::change_to_json(change) }
+}
+
 /// Refuses a change that a trace active at `at` would undo or make meaningless.
-pub(super) fn check(
-    topology: &Topology,
-    snapshot: &Snapshot,
-    at: Time,
-    changes: &[LinkChange],
-) -> Result<(), String> {
+fn check(topology: &Topology, snapshot: &Snapshot, at: Time, changes: &[LinkChange]) -> Result<(), String> {
     for (link, direction, change) in changes {
         for pipe in direction.pipes() {
             let starts = &snapshot.pipes[2 * link.0 as usize + pipe].trace_starts;

@@ -19,6 +19,7 @@ const APPLY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// No engine listens there.
     #[error("{}: no engine listens there: {source}", path.display())]

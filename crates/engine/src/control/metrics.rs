@@ -67,7 +67,7 @@ pub(super) fn metrics(report: &Report) -> String {
     packet_log(&mut text, report);
     workers(&mut text, report);
     ports(&mut text, report);
-    let accounting = &report.conservation;
+    let accounting = &report.accounting;
     let all = [
         ("in", accounting.total_in),
         ("delivered", accounting.delivered),

@@ -38,6 +38,8 @@ mod web;
 pub use address::{BadAddress, HttpAddress};
 pub use apply::{Applied, AppliedChange, Apply, ApplyQueue, ApplyRequest, ApplyRequests, apply_requests};
 pub use capture_client::CaptureStream;
+pub use change::ChangeError;
+pub(crate) use change::make as make_changes;
 pub use client::{CallError, call, percent_encoded};
 pub use routes::openapi;
 pub use server::HttpEndpoint;
@@ -135,6 +137,7 @@ pub struct Failure {
 
 /// The answer of an engine.
 #[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
 pub enum Response {
     /// The answer to [`Request::Report`].
     Report(Box<Report>),

@@ -1,6 +1,7 @@
 //! The routes of the control interface. The OpenAPI document is made from the same declarations.
 
 use super::capture::{self, OpenCaptures};
+use super::change::ChangeError;
 use super::events::{self, Feed};
 use super::history::{History, Made};
 use super::refused::{Refused, ended};
@@ -9,7 +10,6 @@ use super::{
     APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics,
     samples,
 };
-use crate::command::Refusal;
 use crate::report::{LinkReport, Report};
 use crate::worker_group::WorkerGroup;
 use axum::body::{Body, Bytes};
@@ -216,24 +216,16 @@ async fn set(
     let changes: Changes = serde_json::from_slice(&body)
         .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
     let current = engine.workers.current();
-    let topology = current.topology();
-    let (at, found) = change::read(topology, &changes).map_err(wrong)?;
-    if !topology.tracks.is_empty() {
-        let snapshot = current.snapshot().ok_or_else(ended)?;
-        let at = at.unwrap_or(snapshot.at);
-        change::check(topology, &snapshot, at, &found).map_err(|why| Refused(StatusCode::CONFLICT, why))?;
-    }
-    match current.change(at, found).ok_or_else(ended)? {
-        Ok(at) => {
-            engine.record(at, changes.changes.into_iter().map(Made::Set));
-            Ok(done(at))
-        }
-        Err(Refusal::Past { now }) => {
-            let what = format!("at: that time has passed: the engine has run for {:.3}s", now.as_secs_f64());
-            Err(Refused(StatusCode::CONFLICT, what))
-        }
-        Err(Refusal::Full(full)) => Err(Refused(StatusCode::SERVICE_UNAVAILABLE, full.to_string())),
-    }
+    let (at, found) = change::read(current.topology(), &changes).map_err(wrong)?;
+    let at = change::make(&current, at, found).map_err(|error| {
+        let status = match error {
+            ChangeError::Traced(_) | ChangeError::Past { .. } => StatusCode::CONFLICT,
+            ChangeError::Ended | ChangeError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Refused(status, error.to_string())
+    })?;
+    engine.record(at, changes.changes.into_iter().map(Made::Set));
+    Ok(done(at))
 }
 
 /// The places of nodes on a map. The layout of a large network takes a while, so another thread

@@ -3,7 +3,8 @@
 
 use super::address::HttpAddress;
 use super::apply::ApplyQueue;
-use super::history::History;
+use super::change;
+use super::history::{History, Made};
 use super::routes::{self, Engine};
 use super::streaming::Streams;
 use super::web::{self, Dashboard};
@@ -12,6 +13,9 @@ use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
+use fastpath_net::LinkChange;
+use fastpath_spec::Topology;
+use fastpath_units::Time;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -175,6 +179,18 @@ impl Server {
     /// Returns the changes made up to now, as `GET /changes` has them.
     pub(crate) fn changes(&self) -> serde_json::Value {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).to_json()
+    }
+
+    /// Lists changes of links that this process has made itself.
+    pub(crate) fn record(&self, topology: &Topology, at: Time, changes: &[LinkChange]) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.iter().for_each(|changed| history.add(at, Made::Set(change::setting(topology, changed))));
+    }
+
+    /// Lists the start of the traces of a group by this process itself.
+    pub(crate) fn record_start(&self, at: Time, group: &str) {
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        history.add(at, Made::Started(group.to_owned()));
     }
 }
 

@@ -29,6 +29,6 @@ pub(crate) fn options(idle: Idle) -> Options {
 /// Ends a run and checks its frame accounting.
 pub(crate) fn finish(running: Running) -> Report {
     let report = running.stop().expect("the worker lives");
-    assert!(report.conservation.balances(), "{:?}", report.conservation);
+    assert!(report.accounting.balances(), "{:?}", report.accounting);
     report
 }

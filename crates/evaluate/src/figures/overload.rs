@@ -78,13 +78,13 @@ fn result(
     .detail("capacity_packets_per_second", capacity)
     .detail("frames_offered", paced.wanted as f64)
     .detail("frames_taken_by_the_ports", paced.taken as f64)
-    .detail("frames_delivered", report.conservation.delivered as f64)
-    .detail("frames_dropped", report.conservation.dropped.values().sum::<u64>() as f64)
-    .detail("frames_held", report.conservation.held as f64)
+    .detail("frames_delivered", report.accounting.delivered as f64)
+    .detail("frames_dropped", report.accounting.dropped.values().sum::<u64>() as f64)
+    .detail("frames_held", report.accounting.held as f64)
     .detail("late_frames", report.lateness.late as f64)
     .detail("control_late_frames", calm_report.lateness.late as f64)
     .detail("control_frames_offered", calm.wanted as f64);
-    let balances = report.conservation.balances() && calm_report.conservation.balances();
+    let balances = report.accounting.balances() && calm_report.accounting.balances();
     result.pass &= balances && report.is_broken();
     let accounting = if balances { "frame accounting balances" } else { "FRAME ACCOUNTING DOES NOT BALANCE" };
     let first = broken.first().map_or(String::new(), |first| format!("; the first of them: {first}"));

@@ -85,6 +85,7 @@ pub struct PredictionFigure {
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PredictionError {
     /// A file or directory cannot be read or written.
     #[error("{path}: {source}")]

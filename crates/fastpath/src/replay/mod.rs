@@ -22,7 +22,7 @@ mod traffic;
 
 use crate::error::{Error, Result};
 use crate::load::{DEFAULT_SEED, Loaded};
-use crate::switch::compiled;
+use crate::switching::compiled;
 use arrays::Arrays;
 pub use arrays::{FrameLengths, FramesAt};
 pub use attachment::{CaptureAt, HostInterface};
@@ -47,7 +47,7 @@ use std::path::{Path, PathBuf};
 ///
 /// let network = load("examples/two-hosts.toml")?;
 /// let summary = Replay::new(&network).input("a=in.pcap")?.output("b=out.pcap")?.seed(7).run()?;
-/// println!("{} of {} frames arrived", summary.frames.delivered, summary.frames.total_in());
+/// println!("{} of {} frames arrived", summary.accounting.delivered, summary.accounting.total_in());
 /// # Ok::<(), fastpath::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub struct Replay {
 #[derive(Debug)]
 pub struct ReplaySummary {
     /// Where all frames are: in = delivered + dropped (by reason) + held.
-    pub frames: FrameAccounting,
+    pub accounting: FrameAccounting,
     /// Configured and realised delay of each direction of a link that has jitter.
     pub jitter: Vec<RealisedDelays>,
     /// The delays between hosts of the frames that were delivered, in the order of the hosts. Empty
@@ -129,14 +129,14 @@ impl Replay {
 
     /// Writes the exact times of every frame to a CSV file: `index,in_ps,out_ps`, or the drop
     /// reason in place of `out_ps`.
-    pub fn times(mut self, file: Option<PathBuf>) -> Replay {
-        self.times = file;
+    pub fn times(mut self, file: impl Into<PathBuf>) -> Replay {
+        self.times = Some(file.into());
         self
     }
 
     /// Writes a per-packet log (pcapng; times and drop reasons as packet comments).
-    pub fn packet_log(mut self, file: Option<PathBuf>) -> Replay {
-        self.packet_log = file;
+    pub fn packet_log(mut self, file: impl Into<PathBuf>) -> Replay {
+        self.packet_log = Some(file.into());
         self
     }
 
@@ -148,8 +148,8 @@ impl Replay {
 
     /// Lets nothing enter from this time of the run on. What is in the network then arrives.
     /// Traffic of the description that has no `stop` needs it.
-    pub fn until(mut self, until: Option<Duration>) -> Replay {
-        self.until = until.map(|until| Time::ZERO + until);
+    pub fn until(mut self, until: Duration) -> Replay {
+        self.until = Some(Time::ZERO + until);
         self
     }
 
@@ -267,9 +267,9 @@ impl Replay {
         let problems = run.play(inputs, progress)?;
         let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
         let pairs = run.pairs();
-        let (frames, columns) = run.finish()?;
+        let (accounting, columns) = run.finish()?;
         let summary = ReplaySummary {
-            frames,
+            accounting,
             jitter,
             pairs,
             traffic,

@@ -7,14 +7,13 @@
 //! workload, changes, seed                     ─┘
 //! ```
 
+mod experiment;
 mod files;
 mod measured;
 mod run;
-mod shipped;
 mod source;
-pub mod text;
 
+pub use experiment::ExperimentResults;
 pub use files::{PointFiles, PointRow};
 pub use run::{SimulationRun, run};
-pub use shipped::{ExperimentResults, Experiments, Shipped};
-pub use source::{Simulation, machine_text, parse_change, program_text};
+pub use source::{Simulation, WORKLOAD, machine_text, parse_change, program_text};

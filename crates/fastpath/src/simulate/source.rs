@@ -2,6 +2,7 @@
 //! values.
 
 use super::measured;
+use super::run::{SimulationRun, run};
 use crate::error::{Error, Result};
 use fastpath_sim::case::{Case, Parameter, no_machine, no_program};
 use fastpath_sim::parameter::Text;
@@ -14,6 +15,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+/// The workload, if none is given.
+pub const WORKLOAD: &str = "line-rate,size=64,duration=10ms";
 /// Longest machine or program file, bytes.
 const TEXT_BYTES_MAX: u64 = 16 << 20;
 /// Frames of a capture that are kept, 16 bytes each.
@@ -23,10 +26,20 @@ const FCS: u32 = 4;
 /// Size of an Ethernet frame on the wire, with FCS.
 const FRAME_SIZE: std::ops::RangeInclusive<u32> = 64..=65_535;
 
-/// What is simulated, on a machine that is named separately: a program, a workload, changes of
-/// single values, and a seed.
+/// What is simulated: a machine, a program, a workload, changes of single values, and a seed.
+///
+/// ```
+/// use fastpath::simulate::Simulation;
+///
+/// let workload = "line-rate,size=64,ports=4,duration=1ms".to_owned();
+/// let run = Simulation { workload, ..Simulation::new("ixp1200", "linkem") }.run()?;
+/// assert!(run.outcome.forwarded_pps < run.outcome.offered_pps);
+/// # Ok::<(), fastpath::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Simulation {
+    /// A shipped machine, a machine file (TOML), or `this-host=RECORDS`.
+    pub machine: String,
     /// A shipped program, a program file (TOML), or `pipeline=RECORDS`.
     pub program: String,
     /// The arriving packets, such as `line-rate,size=64,duration=10ms` or `pcap=FILE`.
@@ -47,6 +60,25 @@ pub fn parse_change(text: &str) -> std::result::Result<(Parameter, String), Stri
 }
 
 impl Simulation {
+    /// Describes a program on a machine, with packets of 64 bytes at line rate for 10 ms.
+    pub fn new(machine: impl Into<String>, program: impl Into<String>) -> Simulation {
+        Simulation {
+            machine: machine.into(),
+            program: program.into(),
+            workload: WORKLOAD.to_owned(),
+            changes: Vec::new(),
+            seed: 1,
+        }
+    }
+
+    /// Simulates it, and finds the bottleneck.
+    ///
+    /// # Errors
+    /// As [`Simulation::case`]; a program that does not fit the machine.
+    pub fn run(&self) -> Result<SimulationRun> {
+        run(&self.case()?.input()?, None, None)
+    }
+
     /// Returns the parameters of records: program, changes, and the fields of the workload.
     pub fn parameters(&self) -> Map<String, Value> {
         let value = |text: &str| text.parse::<f64>().map_or_else(|_| json!(text), |number| json!(number));
@@ -58,16 +90,15 @@ impl Simulation {
         parameters
     }
 
-    /// Puts the simulation on `machine`: a shipped machine, a machine file (TOML), or
-    /// `this-host=RECORDS`.
+    /// Reads the files that it names.
     ///
     /// # Errors
     /// Unknown names, files that cannot be read, changes that do not fit.
-    pub fn on(&self, machine: &str) -> Result<Case> {
-        self.with_texts(machine_text(machine)?, program_text(&self.program)?)
+    pub fn case(&self) -> Result<Case> {
+        self.with_texts(machine_text(&self.machine)?, program_text(&self.program)?)
     }
 
-    /// Puts the simulation on a machine whose file has been read, as that of the program has.
+    /// As [`Simulation::case`], where the files of machine and program have been read.
     ///
     /// # Errors
     /// A capture that cannot be read, changes that do not fit.

@@ -17,8 +17,6 @@ const MODULE: &str = "fastpath._dask";
 pub struct Question<'q> {
     /// The simulation.
     pub simulation: &'q Simulation,
-    /// The machine.
-    pub machine: &'q str,
     /// The axes.
     pub axes: &'q [Axis],
     /// The choice of points.
@@ -82,12 +80,12 @@ pub fn by_dask(
 
 impl Question<'_> {
     fn json(&self, address: &str, options: &SweepOptions) -> Value {
-        let Simulation { program, workload, changes, seed } = self.simulation;
+        let Simulation { machine, program, workload, changes, seed } = self.simulation;
         let changes: Vec<_> = changes.iter().map(|(name, value)| json!([name.to_string(), value])).collect();
         let vary: Vec<String> = self.axes.iter().map(ToString::to_string).collect();
         let mut question = Map::from_iter([
             ("dask".to_owned(), json!(address)),
-            ("machine".to_owned(), json!(self.machine)),
+            ("machine".to_owned(), json!(machine)),
             ("program".to_owned(), json!(program)),
             ("workload".to_owned(), json!(workload)),
             ("set".to_owned(), json!(changes)),

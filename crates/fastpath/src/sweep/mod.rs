@@ -11,7 +11,6 @@
 mod dask;
 mod pareto;
 mod results;
-mod table;
 
 use crate::error::{Error, Result};
 use crate::simulate::{Simulation, machine_text, program_text};
@@ -22,7 +21,7 @@ use fastpath_sim::sweep::SweepError;
 pub use fastpath_sim::sweep::{Axis, Design, Sweep};
 pub use fastpath_units::matrix::Shard;
 pub use pareto::{CARRIES, Front, FrontColumns, FrontRow, Goals};
-pub use results::Results;
+pub use results::{Results, SweepRow};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -30,12 +29,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-pub use table::SweepTable;
 
 /// Points that are tried before the arguments themselves are refused.
 const TRIED_FIRST: usize = 100;
 /// Columns before the axes: the configuration and the number of the point.
-const COLUMNS_BEFORE_AXES: usize = 2;
+pub const COLUMNS_BEFORE_AXES: usize = 2;
 
 /// How a sweep is carried out.
 #[derive(Clone, Debug, Default)]
@@ -79,13 +77,13 @@ impl Texts {
     }
 }
 
-/// Describes a sweep of `simulation` on `machine` along `axes`.
+/// Describes a sweep of `simulation` along `axes`.
 ///
 /// # Errors
 /// Unknown names, files that cannot be read, axes that do not fit the design.
-pub fn sweep(simulation: &Simulation, machine: &str, axes: Vec<Axis>, design: Design) -> Result<Sweep> {
-    let texts = Texts::read(machine, &simulation.program, &axes)?;
-    sweep_of_texts(simulation, machine, axes, design, &texts)
+pub fn sweep(simulation: &Simulation, axes: Vec<Axis>, design: Design) -> Result<Sweep> {
+    let texts = Texts::read(&simulation.machine, &simulation.program, &axes)?;
+    sweep_of_texts(simulation, axes, design, &texts)
 }
 
 /// Describes a sweep whose files have been read, on this computer or another one.
@@ -94,7 +92,6 @@ pub fn sweep(simulation: &Simulation, machine: &str, axes: Vec<Axis>, design: De
 /// A name that `texts` lacks, a capture that cannot be read, axes that do not fit the design.
 pub fn sweep_of_texts(
     simulation: &Simulation,
-    machine: &str,
     axes: Vec<Axis>,
     design: Design,
     texts: &Texts,
@@ -102,8 +99,9 @@ pub fn sweep_of_texts(
     let find = |texts: &BTreeMap<String, Text>, name: &str| {
         texts.get(name).cloned().ok_or_else(|| Error::Argument(format!("{name}: its text is missing")))
     };
-    let (first, program) = (find(&texts.machines, machine)?, find(&texts.programs, &simulation.program)?);
-    let mut case = simulation.with_texts(first, program)?;
+    let machine = find(&texts.machines, &simulation.machine)?;
+    let program = find(&texts.programs, &simulation.program)?;
+    let mut case = simulation.with_texts(machine, program)?;
     for axis in &axes {
         for name in axis.names(&Parameter::Machine) {
             case.files.insert(name.clone(), find(&texts.machines, name)?);
@@ -122,7 +120,7 @@ pub fn sweep_of_texts(
 /// finished points and of all points to do.
 ///
 /// The table does not depend on the number of threads. A point that could not be run has the reason
-/// in its last column; see [`failed`].
+/// in its last column; see [`Results::failed`].
 ///
 /// # Errors
 /// A file of another sweep, arguments with which no point can be read, a disk that is full.
@@ -145,12 +143,6 @@ pub fn missing(sweep: &Sweep, results: &Results, shard: Shard) -> Result<Vec<u64
     let todo: Vec<u64> = (0..sweep.points()).filter(is_missing).collect();
     refuse_nonsense(sweep, &todo)?;
     Ok(todo)
-}
-
-/// The number of points that could not be run to their end.
-pub fn failed(sweep: &Sweep, results: &Results) -> usize {
-    let problem = sweep.columns().len() - 1;
-    results.rows().filter(|row| !row[problem].is_empty()).count()
 }
 
 /// Splits a row into its place (the axes) and what was found there, as typed values by column.

@@ -1,9 +1,7 @@
 //! The Pareto front of a sweep: the rows that no cheaper row equals or beats, and the cheapest row
 //! that carries its workload. Rows that differ by less than a tolerance count as equal.
 
-use super::COLUMNS_BEFORE_AXES;
 use crate::error::{Error, Result};
-use fastpath_report::text;
 use fastpath_report::{Axis, Chart, Drawing, Scale, Section, Series, words};
 use std::str::FromStr;
 
@@ -155,30 +153,6 @@ fn thin(front: Vec<FrontRow>, tolerance: f64) -> Vec<FrontRow> {
 }
 
 impl Front<'_> {
-    /// Formats the front as a table, followed by the cheapest row that carries its workload. The
-    /// axes are `axes` of the `columns`, from the third on.
-    pub fn text(&self, columns: &[String], axes: usize) -> String {
-        let mut table = text::table(["cost", "throughput", "carries it", "bottleneck", "point"]);
-        let bottleneck = columns.iter().position(|column| column == "bottleneck").unwrap_or_default();
-        for row in &self.rows {
-            let axes = columns.iter().zip(row.row).skip(COLUMNS_BEFORE_AXES).take(axes);
-            let point: Vec<String> = axes.map(|(name, value)| format!("{name}={value}")).collect();
-            table.add_row([
-                text::number(row.cost),
-                text::number(row.throughput),
-                if row.carries { "yes" } else { "no" }.to_owned(),
-                row.row[bottleneck].clone(),
-                point.join(" "),
-            ]);
-        }
-        match self.rows.iter().find(|row| row.carries) {
-            Some(row) => {
-                format!("{table}\ncheapest row that carries its workload: cost {}", text::number(row.cost))
-            }
-            None => format!("{table}\nno row carries its workload (forwards {} % of it)", 100.0 * CARRIES),
-        }
-    }
-
     /// Draws all rows, throughput over cost, and the front as a line.
     pub fn section(&self) -> Section {
         let [cost, throughput] = &self.axes;

@@ -25,6 +25,36 @@ pub struct Results {
     file: Option<Journal>,
 }
 
+/// A row of a sweep: the values of its axes, and what was found there.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepRow<'r> {
+    columns: &'r [String],
+    cells: &'r [String],
+}
+
+impl<'r> SweepRow<'r> {
+    /// Returns the cell of a column; `None` if there is no such column, or nothing in it.
+    pub fn text(&self, column: &str) -> Option<&'r str> {
+        let at = self.columns.iter().position(|name| name == column)?;
+        self.cells.get(at).map(String::as_str).filter(|cell| !cell.is_empty())
+    }
+
+    /// Returns the number in a column; `None` if it has none.
+    pub fn number(&self, column: &str) -> Option<f64> {
+        self.text(column)?.parse().ok()
+    }
+
+    /// Returns why the point could not be run to its end; `None` if it was.
+    pub fn problem(&self) -> Option<&'r str> {
+        self.cells.last().map(String::as_str).filter(|problem| !problem.is_empty())
+    }
+
+    /// Returns the cells, in the order of the columns.
+    pub fn cells(&self) -> &'r [String] {
+        self.cells
+    }
+}
+
 /// The file, locked while it is open: two sweeps into one file would do everything twice.
 struct Journal {
     path: PathBuf,
@@ -51,8 +81,13 @@ impl Results {
     }
 
     /// Returns all rows in the order of their points.
-    pub fn rows(&self) -> impl Iterator<Item = &[String]> {
-        self.rows.values().map(Vec::as_slice)
+    pub fn rows(&self) -> impl Iterator<Item = SweepRow<'_>> {
+        self.rows.values().map(|cells| SweepRow { columns: &self.columns, cells })
+    }
+
+    /// Returns the number of points that could not be run to their end.
+    pub fn failed(&self) -> usize {
+        self.rows().filter(|row| row.problem().is_some()).count()
     }
 
     /// Adds a finished point, in the file too.
@@ -93,7 +128,7 @@ impl Results {
     /// Returns the whole table as CSV, with the checksum of each row in the last column.
     pub fn csv(&self) -> Vec<u8> {
         let mut text = line(&titles(&self.columns));
-        self.rows().for_each(|row| text.extend(checked(row)));
+        self.rows().for_each(|row| text.extend(checked(row.cells)));
         text
     }
 

@@ -36,6 +36,7 @@ const SIZE_MAX: usize = 4096;
 
 /// Why no code could be generated.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompileError {
     /// Cranelift does not support the processor.
     #[error("no machine code for this machine: {0}")]

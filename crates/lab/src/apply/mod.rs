@@ -46,6 +46,7 @@ use std::time::Duration;
 
 /// Why a lab was not changed. It is as before.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ApplyError {
     /// The description has mistakes.
     #[error("{}", .0.join("\n"))]
@@ -90,7 +91,8 @@ pub enum ApplyMode {
 impl Lab {
     /// Makes `description` the network of the lab. What is in both keeps its frames, clocks,
     /// queues, random numbers, traces, addresses, programs and connections. `files` returns the
-    /// text of a file that the description names.
+    /// text of a file that the description names. [`fastpath_spec::describe`] makes a description of a
+    /// topology.
     ///
     /// # Errors
     /// See [`ApplyError`]; the lab is as before.

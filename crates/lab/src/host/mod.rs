@@ -65,6 +65,7 @@ pub(crate) struct HostParts {
 
 /// Why a host could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HostError {
     /// Network namespaces are not permitted here.
     #[error(transparent)]

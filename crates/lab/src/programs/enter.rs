@@ -24,6 +24,7 @@ pub const NO_PROGRAMS: &str =
 
 /// Why a program did not start in a host.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EnterError {
     /// No lab of that name is up.
     #[error("no lab {name} is up (up: {})", or_none(.have))]

@@ -43,6 +43,7 @@ const FRR_DAEMONS: [(&str, &[&str]); 15] = [
 
 /// Why the routing daemon of a router does not run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DaemonError {
     /// A program is not installed.
     #[error(

@@ -82,6 +82,7 @@ pub(crate) enum NamespaceState {
 
 /// Why a lab's name could not be claimed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClaimError {
     /// Names become file names.
     #[error("lab name {0:?}: use 1 to {NAME_MAX} letters, digits, '-', '_' or '.', not '.' first")]
@@ -135,6 +136,7 @@ pub(crate) fn claim(name: &str) -> Result<Claim, ClaimError> {
 
 /// Why `down` failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DownError {
     /// There is no lab of that name.
     #[error("no lab {name} (up: {})", or_none(.have))]
@@ -299,6 +301,7 @@ pub fn list() -> Vec<Listed> {
 
 /// Why a command that names no lab has none.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoLab {
     /// None counts.
     #[error(

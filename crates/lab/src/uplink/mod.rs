@@ -42,6 +42,7 @@ const DNS: u16 = 53;
 
 /// Why an uplink did not come up.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UplinkError {
     /// A program is not installed.
     #[error("uplink {uplink} needs {program}: install {package}")]

@@ -128,6 +128,7 @@ pub struct SwitchCost {
 
 /// Why a switch could not be measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SwitchError {
     /// The tables.
     #[error(transparent)]

@@ -42,6 +42,7 @@ pub enum Rules {
 
 /// Why rules could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RulesError {
     /// The name of the tables is unknown.
     #[error(

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 /// Why there is no fit.
 #[derive(Clone, PartialEq, Debug, Error)]
+#[non_exhaustive]
 pub enum FitError {
     /// The table is wrong.
     #[error(transparent)]

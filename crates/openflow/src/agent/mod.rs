@@ -85,6 +85,7 @@ pub struct Options {
 
 /// Why an agent did not start.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// An address cannot be listened on.
     #[error("{listen}: {source}")]

@@ -6,6 +6,7 @@ use std::io;
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// The feature `tls` is not in this build.
     #[error("this build has no TLS; connect by tcp:, or build fastpath with --features tls")]

@@ -18,6 +18,7 @@ const SIGN_AGAIN: &str = "version 3 is needed: sign the request again with a sub
 
 /// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read or is not a PEM file of the right kind.
     #[error("{}: {source}", path.display())]

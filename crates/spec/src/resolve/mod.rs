@@ -23,7 +23,7 @@ use crate::default_queue;
 use crate::description::Description;
 use crate::files::Files;
 use crate::link_names::LinkNames;
-use crate::mistake::{nearest, several};
+use crate::mistake::{Mistakes, nearest, several};
 use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
@@ -71,7 +71,7 @@ impl std::error::Error for InvalidValue {}
 pub fn resolve(
     description: &Description,
     files: &Files,
-) -> Result<(Topology, Vec<Notice>), Vec<InvalidValue>> {
+) -> Result<(Topology, Vec<Notice>), Mistakes<InvalidValue>> {
     resolve_as_read(description, files, true).into_result()
 }
 
@@ -85,7 +85,7 @@ pub fn resolve_in_place_of(
     description: &Description,
     files: &Files,
     running: &Topology,
-) -> Result<(Topology, Vec<Notice>), Vec<InvalidValue>> {
+) -> Result<(Topology, Vec<Notice>), Mistakes<InvalidValue>> {
     let mut resolver = Resolver::new(description, files);
     resolver.running = Some(running);
     resolver.resolve(true).into_result()
@@ -99,8 +99,12 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
-    fn into_result(self) -> Result<(Topology, Vec<Notice>), Vec<InvalidValue>> {
-        if self.mistakes.is_empty() { Ok((self.topology, self.notices)) } else { Err(self.mistakes) }
+    fn into_result(self) -> Result<(Topology, Vec<Notice>), Mistakes<InvalidValue>> {
+        if self.mistakes.is_empty() {
+            Ok((self.topology, self.notices))
+        } else {
+            Err(Mistakes(self.mistakes))
+        }
     }
 }
 

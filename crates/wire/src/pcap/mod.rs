@@ -49,6 +49,7 @@ pub struct Packet<'a> {
 
 /// Why a capture cannot be read further. Packets are numbered from 1; offsets are in bytes from 0.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The file has no bytes.
     #[error("the file is empty; a capture has at least a header")]

@@ -1,8 +1,8 @@
 //! `fastpath evaluate emulator`: chapter 5 of the LinkEM thesis on this machine.
 
-use crate::Answer;
 use crate::commands::measure::{effort, tool};
 use crate::signals::stop_on_signals;
+use crate::{Answer, view};
 use clap::Args;
 use fastpath::records::EvaluationFiles;
 use fastpath_evaluate::{Options, Progress, estimate_s, evaluate};
@@ -48,7 +48,7 @@ impl EmulatorCommand {
         if let Some(output) = output {
             output.write(&evaluation)?;
         }
-        fastpath::print(&evaluation, json)?;
+        view::print(&evaluation, json)?;
         Ok(if evaluation.passed == evaluation.total { Answer::Yes } else { Answer::No })
     }
 }

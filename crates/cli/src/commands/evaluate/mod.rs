@@ -8,8 +8,8 @@ mod prediction;
 mod simulator;
 
 use crate::Answer;
-use clap::{Args, Subcommand};
-use fastpath::evaluations::{EvaluationText, Figure, Figures};
+use crate::view::{self, EvaluationText, Figure, Figures};
+use clap::Args;
 
 /// Re-run published evaluations and compare with the original figures.
 #[derive(Args)]
@@ -18,32 +18,26 @@ pub(crate) struct EvaluateCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    #[cfg(target_os = "linux")]
-    Emulator(emulator::EmulatorCommand),
-    Models(models::ModelsCommand),
-    #[cfg(target_os = "linux")]
-    Prediction(prediction::PredictionCommand),
-    Simulator(simulator::SimulatorCommand),
+subcommands! {
+    Action {
+        #[cfg(target_os = "linux")]
+        Emulator(emulator::EmulatorCommand),
+        Models(models::ModelsCommand),
+        #[cfg(target_os = "linux")]
+        Prediction(prediction::PredictionCommand),
+        Simulator(simulator::SimulatorCommand),
+    }
 }
 
 impl EvaluateCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            #[cfg(target_os = "linux")]
-            Action::Emulator(command) => command.run(),
-            Action::Models(command) => command.run(),
-            #[cfg(target_os = "linux")]
-            Action::Prediction(command) => command.run(),
-            Action::Simulator(command) => command.run(),
-        }
+        self.action.run()
     }
 }
 
 /// Prints the figures. The answer is yes if every figure passes.
 fn tell<F: Figure>(figures: &[F], as_json: bool, text: EvaluationText) -> anyhow::Result<Answer> {
     let figures = Figures { figures, text };
-    fastpath::print(&figures, as_json)?;
+    view::print(&figures, as_json)?;
     Ok(if figures.passed() == figures.figures.len() { Answer::Yes } else { Answer::No })
 }

@@ -2,9 +2,8 @@
 //! judged.
 
 use super::tell;
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
-use fastpath::evaluations;
 use fastpath_model::publications::results;
 
 /// Recompute the published figures of the models.
@@ -20,6 +19,6 @@ pub(super) struct ModelsCommand {
 impl ModelsCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let results = results();
-        tell(&results, self.json, evaluations::models(&results))
+        tell(&results, self.json, view::models(&results))
     }
 }

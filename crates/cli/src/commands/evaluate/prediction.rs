@@ -3,9 +3,9 @@
 use super::tell;
 use crate::Answer;
 use crate::commands::measure::{bar, effort, show};
+use crate::view;
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use fastpath::evaluations;
 use fastpath_evaluate::{PredictionOptions, RestrictedPlatform, predict, predict_from_records};
 use fastpath_measure::Slowdown;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ impl PredictionCommand {
                 figures
             }
         };
-        let answer = tell(&figures, self.json, evaluations::prediction(&figures))?;
+        let answer = tell(&figures, self.json, view::prediction(&figures))?;
         let missed = figures.iter().any(|f| !f.pass && !f.noisy);
         let noisy = figures.iter().any(|f| f.noisy);
         ensure!(missed || !noisy, "the machine was too noisy to tell: measure again on a quieter machine");

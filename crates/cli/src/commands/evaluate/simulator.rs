@@ -1,10 +1,9 @@
 //! `fastpath evaluate simulator`: the shipped machines against every figure published about them.
 
 use super::tell;
-use crate::Answer;
 use crate::progress::bar;
+use crate::{Answer, view};
 use clap::Args;
-use fastpath::evaluations;
 use fastpath_sim::validation::{Effort, results};
 
 /// Simulate every published figure of the shipped machines.
@@ -34,6 +33,6 @@ impl SimulatorCommand {
         };
         let results = results(if self.quick { Effort::Quick } else { Effort::Full }, &mut progress);
         bar.finish_and_clear();
-        tell(&results, self.json, evaluations::simulator(&results))
+        tell(&results, self.json, view::simulator(&results))
     }
 }

@@ -7,8 +7,8 @@ mod pipeline;
 mod switch;
 
 use crate::Answer;
-use clap::{Args, Subcommand};
-use fastpath::measurements::Measured;
+use crate::view::{self, Measured};
+use clap::Args;
 use fastpath::record::Tool;
 use fastpath::records::{append_records, open_records};
 use fastpath_measure::{Effort, Progress};
@@ -22,13 +22,14 @@ pub(crate) struct MeasureCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    Host(host::HostCommand),
-    Pipeline(Box<pipeline::PipelineCommand>),
-    Latency(latency::LatencyCommand),
-    Events(events::EventsCommand),
-    Switch(switch::SwitchCommand),
+subcommands! {
+    Action {
+        Host(host::HostCommand),
+        Pipeline(Box<pipeline::PipelineCommand>),
+        Latency(latency::LatencyCommand),
+        Events(events::EventsCommand),
+        Switch(switch::SwitchCommand),
+    }
 }
 
 /// Where the records go.
@@ -44,13 +45,7 @@ struct Output {
 
 impl MeasureCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            Action::Host(command) => command.run(),
-            Action::Pipeline(command) => command.run(),
-            Action::Latency(command) => command.run(),
-            Action::Events(command) => command.run(),
-            Action::Switch(command) => command.run(),
-        }
+        self.action.run()
     }
 }
 
@@ -69,7 +64,7 @@ impl Output {
         if let Some(file) = &mut file {
             append_records(file, measured.records())?;
         }
-        fastpath::print(&measured, self.json)?;
+        view::print(&measured, self.json)?;
         measured.notes().iter().for_each(|note| eprintln!("fastpath: note: {note}"));
         Ok(Answer::Yes)
     }

@@ -3,8 +3,8 @@
 
 use super::Output;
 use crate::Answer;
+use crate::view::PipelinePoints;
 use clap::{Args, ValueEnum};
-use fastpath::measurements::PipelinePoints;
 use fastpath_measure::{DutAttachment, PipelineGrid, PipelineProgram, Rules, Slowdown};
 
 /// Measure the cost of a packet in a pipeline, over a grid.

@@ -1,6 +1,6 @@
 //! `fastpath model assign`: the best assignment of tasks to engines.
 
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
 use fastpath::models::Assignments;
 use fastpath_model::assign::NetworkProcessor;
@@ -47,7 +47,7 @@ impl AssignCommand {
             clock_hz: self.clock.unwrap_or(default.clock_hz),
             ..default
         };
-        fastpath::print(&Assignments::find(self.file.as_deref(), &processor)?, self.json)?;
+        view::print(&Assignments::find(self.file.as_deref(), &processor)?, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,6 +1,6 @@
 //! `fastpath model budget`: the packet rate that threads on engines sustain.
 
-use crate::Answer;
+use crate::{Answer, view};
 use clap::{Args, ValueEnum};
 use fastpath_model::budget::{BudgetQuery, Formula, IXP1200_HZ, Layout, PacketCycles, budget};
 use fastpath_model::output::BudgetOutput;
@@ -67,7 +67,7 @@ impl BudgetCommand {
             },
         };
         let output = BudgetOutput { budget: budget(&question)?, question };
-        fastpath::print(&output, self.json)?;
+        view::print(&output, self.json)?;
         Ok(Answer::Yes)
     }
 }

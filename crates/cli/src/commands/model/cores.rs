@@ -1,7 +1,7 @@
 //! `fastpath model cores`: how many cores a link needs (the chart of Netcope 2017).
 
 use super::source::Source;
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
 use fastpath::models::{LinkCores, SourcedModel};
 use fastpath_model::arguments::point;
@@ -60,7 +60,7 @@ impl CoresCommand {
             at: self.point.concat(),
             framing_bytes: self.framing,
         };
-        fastpath::print(&LinkCores::new(model, question)?, self.json)?;
+        view::print(&LinkCores::new(model, question)?, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,7 +1,7 @@
 //! `fastpath model fit`: least squares over a table of measurements.
 
 use super::options::Fitting;
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::bail;
 use clap::Args;
 use fastpath::models::{TestPoints, fit_table};
@@ -46,7 +46,7 @@ impl FitCommand {
             (None, false) => TestPoints::None,
         };
         let output = fit_table(&self.file, &self.y, &self.terms, &options, test)?;
-        fastpath::print(&output, self.json)?;
+        view::print(&output, self.json)?;
         answer(output.check.as_ref())
     }
 }

@@ -1,6 +1,6 @@
 //! `fastpath model index`: SCION's performance index, cross-validated, and the rates it predicts.
 
-use crate::Answer;
+use crate::{Answer, view};
 use clap::{Args, ValueEnum};
 use fastpath::models::IndexQuestion;
 use fastpath_model::index::Variant;
@@ -49,7 +49,7 @@ impl IndexCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let variant = self.variant();
         let question = IndexQuestion { files: self.files, variant, length: self.length, to: self.to };
-        fastpath::print(&question.answer()?, self.json)?;
+        view::print(&question.answer()?, self.json)?;
         Ok(Answer::Yes)
     }
 

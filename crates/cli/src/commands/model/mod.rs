@@ -11,7 +11,7 @@ mod predict;
 mod source;
 
 use crate::Answer;
-use clap::{Args, Subcommand};
+use clap::Args;
 
 /// Fit cost models, predict throughput and count cores.
 #[derive(Args)]
@@ -20,25 +20,19 @@ pub(crate) struct ModelCommand {
     action: Action,
 }
 
-#[derive(Subcommand)]
-enum Action {
-    Fit(fit::FitCommand),
-    Predict(predict::PredictCommand),
-    Cores(cores::CoresCommand),
-    Index(index::IndexCommand),
-    Budget(budget::BudgetCommand),
-    Assign(assign::AssignCommand),
+subcommands! {
+    Action {
+        Fit(fit::FitCommand),
+        Predict(predict::PredictCommand),
+        Cores(cores::CoresCommand),
+        Index(index::IndexCommand),
+        Budget(budget::BudgetCommand),
+        Assign(assign::AssignCommand),
+    }
 }
 
 impl ModelCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        match self.action {
-            Action::Fit(command) => command.run(),
-            Action::Predict(command) => command.run(),
-            Action::Cores(command) => command.run(),
-            Action::Index(command) => command.run(),
-            Action::Budget(command) => command.run(),
-            Action::Assign(command) => command.run(),
-        }
+        self.action.run()
     }
 }

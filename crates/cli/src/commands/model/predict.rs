@@ -2,7 +2,7 @@
 
 use super::fit::answer;
 use super::source::Source;
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::Context;
 use clap::Args;
 use fastpath::models::check_against;
@@ -73,7 +73,7 @@ impl PredictCommand {
             }
         };
         let output = PredictionOutput { model: sourced.description, predictions, check: checked };
-        fastpath::print(&output, self.json)?;
+        view::print(&output, self.json)?;
         answer(output.check.as_ref())
     }
 

@@ -3,7 +3,7 @@
 use super::plot::Plot;
 use super::question::Question;
 use super::simulate;
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::Context;
 use clap::Args;
 use fastpath::simulate::SimulationRun;
@@ -28,7 +28,7 @@ pub(super) struct Compare {
 impl Compare {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let run = |name: &String| -> anyhow::Result<SimulationRun> {
-            let input = self.question.case(name)?.input()?;
+            let input = self.question.simulation(name)?.case()?.input()?;
             // Called as asked for: two files may hold machines of one name.
             Ok(SimulationRun {
                 machine: name.clone(),
@@ -36,10 +36,11 @@ impl Compare {
             })
         };
         let all = self.machines.iter().map(run).collect::<anyhow::Result<Vec<_>>>()?;
-        let parameters = self.question.simulation()?.parameters();
+        // They do not name the machine.
+        let parameters = self.question.simulation(&self.machines[0])?.parameters();
         let rows = all.iter().map(|run| run.row(parameters.clone())).collect();
         self.plot.write(self.question.seed(), rows, None)?;
-        fastpath::print(all.as_slice(), self.json)?;
+        view::print(all.as_slice(), self.json)?;
         Ok(if all.iter().any(|f| f.outcome.deadlock.is_some()) { Answer::No } else { Answer::Yes })
     }
 }

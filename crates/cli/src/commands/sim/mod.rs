@@ -13,11 +13,11 @@ pub(super) mod plot;
 pub(super) mod question;
 mod setup;
 
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use fastpath::sim::case::Input;
-use fastpath::simulate::{Shipped, SimulationRun};
+use fastpath::simulate::SimulationRun;
 use fastpath::units::Time;
 use fastpath_report::text as print;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -80,18 +80,19 @@ impl Sim {
             None => {}
         }
         if self.list {
-            fastpath::print(&Shipped, self.json)?;
+            view::print(&view::Shipped, self.json)?;
             return Ok(Answer::Yes);
         }
         let machine = self.machine.as_deref().context("name a machine, or --list")?;
-        let input = self.question.case(machine)?.input()?;
+        let simulation = self.question.simulation(machine)?;
+        let input = simulation.case()?.input()?;
         let mut run = simulate(&input, self.timeline.as_deref())?;
         let is_short = run.outcome.share() < CARRIES && !self.json;
         if (self.remedy || is_short) && run.outcome.deadlock.is_none() {
             run.find_remedy(&input)?;
         }
-        self.plot.write(input.seed, vec![run.row(self.question.simulation()?.parameters())], None)?;
-        fastpath::print(&run, self.json)?;
+        self.plot.write(input.seed, vec![run.row(simulation.parameters())], None)?;
+        view::print(&run, self.json)?;
         Ok(answer(&run))
     }
 }

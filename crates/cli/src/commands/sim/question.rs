@@ -2,9 +2,9 @@
 
 use anyhow::bail;
 use clap::Args;
-use fastpath::sim::case::{Case, Parameter};
+use fastpath::sim::case::Parameter;
 use fastpath::sim::shipped;
-use fastpath::simulate::{Simulation, parse_change};
+use fastpath::simulate::{Simulation, WORKLOAD, parse_change};
 
 /// Program, workload, seed and changes.
 #[derive(Args)]
@@ -14,7 +14,7 @@ pub(in crate::commands) struct Question {
     #[arg(short, long, value_name = "PROGRAM")]
     program: Option<String>,
     /// The packets that arrive, in the syntax below `fastpath sim --help`.
-    #[arg(short, long, value_name = "WORKLOAD", default_value = "line-rate,size=64,duration=10ms")]
+    #[arg(short, long, value_name = "WORKLOAD", default_value = WORKLOAD)]
     workload: String,
     /// Seed of every random choice.
     #[arg(long, default_value_t = 1)]
@@ -30,18 +30,17 @@ impl Question {
         self.seed
     }
 
-    /// The simulation that the arguments describe.
-    pub(in crate::commands) fn simulation(&self) -> anyhow::Result<Simulation> {
+    /// The simulation on `machine` that the arguments describe.
+    pub(in crate::commands) fn simulation(&self, machine: &str) -> anyhow::Result<Simulation> {
         let Some(program) = &self.program else {
             let known = shipped::PROGRAMS.map(|(name, _)| name).join(", ");
             bail!("name a program: --program NAME (shipped: {known}) or --program FILE");
         };
-        let (program, workload) = (program.clone(), self.workload.clone());
-        Ok(Simulation { program, workload, changes: self.set.clone(), seed: self.seed })
-    }
-
-    /// The simulation on `machine`.
-    pub(in crate::commands) fn case(&self, machine: &str) -> anyhow::Result<Case> {
-        Ok(self.simulation()?.on(machine)?)
+        Ok(Simulation {
+            workload: self.workload.clone(),
+            changes: self.set.clone(),
+            seed: self.seed,
+            ..Simulation::new(machine, program)
+        })
     }
 }

@@ -1,9 +1,9 @@
 //! `fastpath sim setup`: the published measurement set-ups, by name.
 
 use super::plot::Plot;
-use crate::Answer;
+use crate::{Answer, view};
 use clap::Args;
-use fastpath::simulate::{ExperimentResults, Experiments};
+use fastpath::simulate::ExperimentResults;
 use fastpath_units::Duration;
 
 /// Simulate a published measurement set-up.
@@ -27,12 +27,12 @@ pub(super) struct Setup {
 impl Setup {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let Some(name) = &self.name else {
-            fastpath::print(&Experiments, self.json)?;
+            view::print(&view::Experiments, self.json)?;
             return Ok(Answer::Yes);
         };
         let results = ExperimentResults::of(name, self.duration, self.seed)?;
         self.plot.write(self.seed, results.rows(), None)?;
-        fastpath::print(&results, self.json)?;
+        view::print(&results, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,11 +1,11 @@
 //! `fastpath switch explain`: the structures made from tables, and the path of one packet.
 
 use super::rules::SwitchArgs;
-use crate::Answer;
+use crate::{Answer, view};
 use anyhow::ensure;
 use clap::Args;
-use fastpath::switch::{explain, number_ports};
-use fastpath::tables::ofctl::PortNames;
+use fastpath::switch::ofctl::PortNames;
+use fastpath::switching::{explain, number_ports};
 
 /// Show the machine code of tables, and the path of a packet.
 #[derive(Args)]
@@ -38,7 +38,7 @@ impl Explain {
         let names: PortNames = numbers.into_iter().map(|(number, name)| (name.to_owned(), number)).collect();
         self.switch.load(&mut switch, &names)?;
         let explanation = explain(&mut switch, &names, self.packet.as_deref(), self.in_port)?;
-        fastpath::print(&explanation, self.json)?;
+        view::print(&explanation, self.json)?;
         Ok(Answer::Yes)
     }
 }

@@ -1,11 +1,11 @@
 //! `fastpath switch --in … --out …`: captures through a switch, in virtual time.
 
 use super::rules::SwitchArgs;
-use crate::{Answer, progress};
+use crate::{Answer, progress, view};
 use anyhow::ensure;
 use clap::Args;
 use fastpath::replay::BytesRead;
-use fastpath::switch::{NamedCapture, OfflineCaptures};
+use fastpath::switching::{NamedCapture, OfflineCaptures};
 use fastpath_spec::mistake::printable;
 
 /// Captures and the ports where they enter and leave.
@@ -41,6 +41,6 @@ pub(super) fn run(switch_args: &SwitchArgs, args: &OfflineArgs, as_json: bool) -
     bar.finish_and_clear();
     let summary = summary?;
     summary.problems.iter().for_each(|problem| eprintln!("fastpath: {}", printable(&problem.to_string())));
-    fastpath::print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     Ok(if summary.problems.is_empty() { Answer::Yes } else { Answer::No })
 }

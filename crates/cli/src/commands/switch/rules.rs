@@ -1,8 +1,8 @@
 //! The arguments that describe the switch, however it runs.
 
 use clap::Args;
-use fastpath::tables::ofctl::PortNames;
-use fastpath::tables::{Limits, Switch};
+use fastpath::switch::ofctl::PortNames;
+use fastpath::switch::{Limits, Switch};
 use std::path::PathBuf;
 
 /// Rules and sizes of the switch.
@@ -28,6 +28,6 @@ impl SwitchArgs {
     /// Loads the rules, if there are any.
     pub(super) fn load(&self, switch: &mut Switch, names: &PortNames) -> anyhow::Result<()> {
         let Some(path) = &self.rules else { return Ok(()) };
-        Ok(fastpath::switch::load_rules(switch, path, names)?)
+        Ok(fastpath::switching::load_rules(switch, path, names)?)
     }
 }

@@ -1,11 +1,11 @@
 //! A switch between real ports, driven by controllers.
 
 use super::rules::SwitchArgs;
-use crate::Answer;
 use crate::signals::stop_on_signals;
+use crate::{Answer, view};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
-use fastpath::switch::{
+use fastpath::switching::{
     FailMode, Listen, NamedPort, ServerOptions, SwitchServer, Target, TlsFiles, parse_datapath_id,
 };
 use std::io::{self, Write};
@@ -100,7 +100,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
         std::thread::sleep(POLL);
     }
     let summary = server.stop();
-    fastpath::print(&summary, as_json)?;
+    view::print(&summary, as_json)?;
     ensure!(
         summary.packets.balances(),
         "internal error: packet accounting does not balance; please report this"

@@ -1,13 +1,13 @@
 //! What `fastpath presets` prints: kinds of access, with their values and sources.
 
-use crate::output::{Render, json_line};
+use super::{Render, json_line};
 use fastpath_report::text::table;
 use fastpath_spec::preset::{self, Preset};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// All presets of links.
-pub struct Presets;
+pub(crate) struct Presets;
 
 impl Render for Presets {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 const WORST_SHOWN: usize = 10;
 
 /// Prints a fit: its terms, how well it holds, and its largest residuals.
-pub fn fit(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Result<()> {
+pub(super) fn fit(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Result<()> {
     let interval = format!("{} % interval", 100.0 * found.level);
     let mut table = print::table(["term", "coefficient", &interval, "VIF"]);
     for term in found.terms.iter() {
@@ -67,7 +67,7 @@ pub fn fit(out: &mut impl Write, found: &Fit, checked: Option<&Check>) -> io::Re
 }
 
 /// Prints how well the points that were not fitted are predicted.
-pub fn check(out: &mut impl Write, check: &Check) -> io::Result<()> {
+pub(super) fn check(out: &mut impl Write, check: &Check) -> io::Result<()> {
     writeln!(
         out,
         "test points   {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
@@ -103,7 +103,7 @@ pub fn check(out: &mut impl Write, check: &Check) -> io::Result<()> {
 }
 
 /// Prints the prediction at a point.
-pub fn prediction(out: &mut impl Write, prediction: &PointPrediction) -> io::Result<()> {
+pub(super) fn prediction(out: &mut impl Write, prediction: &PointPrediction) -> io::Result<()> {
     let at: Vec<String> =
         prediction.at.iter().map(|(name, value)| format!("{name} = {}", print::number(*value))).collect();
     writeln!(out, "\nat {}", at.join(", "))?;
@@ -130,7 +130,7 @@ pub fn prediction(out: &mut impl Write, prediction: &PointPrediction) -> io::Res
 }
 
 /// Prints the cores that links need, below some lines of text.
-pub fn cores(out: &mut impl Write, heads: &[String], rows: &[CoreCount]) -> io::Result<()> {
+pub(super) fn cores(out: &mut impl Write, heads: &[String], rows: &[CoreCount]) -> io::Result<()> {
     let titles = ["Gbit/s", "frame B", "steps", "packets/s", "ns per packet", "cores", "whole cores"];
     let mut table = print::table(titles);
     for row in rows {
@@ -149,7 +149,7 @@ pub fn cores(out: &mut impl Write, heads: &[String], rows: &[CoreCount]) -> io::
 }
 
 /// Prints an index, and the rate predicted from it.
-pub fn index(
+pub(super) fn index(
     out: &mut impl Write,
     source: &str,
     found: &Index,
@@ -184,7 +184,7 @@ pub fn index(
 }
 
 /// Prints the packet rate of a budget.
-pub fn budget(out: &mut impl Write, found: &Budget) -> io::Result<()> {
+pub(super) fn budget(out: &mut impl Write, found: &Budget) -> io::Result<()> {
     let mut table = print::table(["", "value and range"]);
     let estimates = [
         ("cycles between packets", Some(found.arrival_cycles)),

@@ -1,10 +1,10 @@
 //! Measurements as text: tables for terminals.
 
-use super::Recorded;
+use fastpath::measurements::Recorded;
+use fastpath::record::Measurement;
 use fastpath_measure::{
     ByTraffic, Host, Jitter, Operation, OperationCost, Place, Stage, SwitchCost, UnitLatency,
 };
-use fastpath_record::Measurement;
 use fastpath_report::text as print;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use std::io::{self, Write};
 ///
 /// # Errors
 /// The error of `out`.
-pub fn host(out: &mut impl Write, record: &Measurement, found: &Host) -> io::Result<()> {
+pub(super) fn host(out: &mut impl Write, record: &Measurement, found: &Host) -> io::Result<()> {
     let machine = &record.provenance.machine;
     writeln!(out, "{}: {}, {} cores, Linux {}", machine.name, machine.cpu, machine.cores, machine.kernel)?;
     let scores: Vec<String> = found.score_per_core.iter().map(|s| print::number(*s)).collect();
@@ -128,7 +128,7 @@ fn size(bytes: usize) -> String {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn pipeline(out: &mut impl Write, records: &[Measurement]) -> io::Result<()> {
+pub(super) fn pipeline(out: &mut impl Write, records: &[Measurement]) -> io::Result<()> {
     let names = identifying(records);
     let point = |parameters: &Map<String, Value>| point(parameters, &names);
     let mut table =
@@ -211,7 +211,7 @@ fn point(parameters: &Map<String, Value>, names: &[&str]) -> String {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
+pub(super) fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
     let mut table = print::table(["ns per lookup", "one flow", "Zipf", "random"]);
     let lookups = &cost.ns_per_lookup;
     let ways = [
@@ -260,7 +260,7 @@ pub fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn latency(
+pub(super) fn latency(
     out: &mut impl Write,
     latencies: &[Recorded<UnitLatency>],
     costs: &[Recorded<OperationCost>],

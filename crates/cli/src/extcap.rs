@@ -5,8 +5,8 @@
 //! `--extcap-dlts` and `--extcap-config` for each interface, and to capture with `--capture`,
 //! `--extcap-interface` and `--fifo`.
 
-use crate::capture::{CaptureOptions, capture_to_file};
-use crate::{Error, Result};
+use fastpath::capture::{CaptureOptions, capture_to_file};
+use fastpath::{Error, Result};
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{control_socket, list};
 use std::ffi::OsString;
@@ -21,7 +21,7 @@ const LINKS_MAX: usize = 500;
 
 /// Returns the arguments of the program. Where it runs as `fastpath-extcap`, they belong to
 /// `fastpath extcap`.
-pub fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = given.collect();
     let name = words.first().and_then(|program| Path::new(program).file_name());
     if name.is_some_and(|name| name == PROGRAM) {
@@ -59,7 +59,7 @@ struct ExtcapInterface {
 /// # Errors
 /// [`Error::Argument`] for an interface that is gone, or for arguments that extcap does not have;
 /// otherwise as for [`capture_to_file`].
-pub fn answer(words: &[String], stop: &AtomicBool) -> Result<String> {
+pub(crate) fn answer(words: &[String], stop: &AtomicBool) -> Result<String> {
     let question = read(words)?;
     if question.interfaces {
         return Ok(interfaces_text(&interfaces()));

@@ -2,15 +2,10 @@
 //! switch, and the simulator's kernel. `fastpath_measure` measures; this module sets what a record
 //! says.
 
-mod render;
-pub mod text;
-
-pub use render::{Measured, PipelinePoints, UnitLatencies};
-
 use crate::error::{Error, Result};
 use fastpath_measure::{
-    Between, EXTRAS, Effort, Host, OperationCost, Progress, Rules, Slowdown, SwitchCost, SwitchQuestion,
-    UnitLatency, Watch,
+    Between, EXTRAS, Effort, Host, LATENCY_SIZES, OperationCost, Progress, Rules, Slowdown, SwitchCost,
+    SwitchQuestion, UnitLatency, Watch,
 };
 use fastpath_record::{Measurement, Tool, fields};
 use fastpath_sim::classic::{RunCounts, mm1, pipe32};
@@ -59,6 +54,35 @@ pub struct LatencyQuestion {
     pub packets: u32,
     /// Whether to measure the costs of operations too.
     pub operations: bool,
+}
+
+/// Latencies of units and costs of operations.
+pub struct UnitLatencies {
+    /// A latency for each place and size.
+    pub latencies: Vec<Recorded<UnitLatency>>,
+    /// The costs of operations.
+    pub costs: Vec<Recorded<OperationCost>>,
+}
+
+impl LatencyQuestion {
+    /// Measures the latencies, then the operations.
+    ///
+    /// # Errors
+    /// As [`latency`] and [`operations`].
+    pub fn measure(&self, tool: &Tool, progress: Progress<'_>) -> Result<UnitLatencies> {
+        let sizes: Vec<usize> = match self.sizes.len() {
+            0 => LATENCY_SIZES.to_vec(),
+            _ => self.sizes.iter().map(|&size| size as usize).collect(),
+        };
+        let points = self.between.iter().flat_map(|&place| sizes.iter().map(move |&size| (place, size)));
+        let latencies = points.map(|(place, size)| latency(place, size, self.packets, tool, progress));
+        let latencies = latencies.collect::<Result<Vec<_>>>()?;
+        let costs = match self.operations {
+            true => operations(u64::from(self.packets), tool, progress)?,
+            false => Vec::new(),
+        };
+        Ok(UnitLatencies { latencies, costs })
+    }
 }
 
 /// A textbook model on which simulators are compared.

@@ -1,7 +1,7 @@
 //! What `fastpath check` prints of a description, as text and as JSON.
 
-use crate::load::at;
-use crate::output::{Render, json_line};
+use super::{Render, json_line};
+use fastpath::at;
 use fastpath_spec::mistake::printable;
 use fastpath_spec::{Checked, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe};
 use serde_json::{Value, json};
@@ -9,11 +9,11 @@ use std::io::{self, Write};
 use std::path::Path;
 
 /// A checked description and its file.
-pub struct CheckedFile<'c> {
+pub(crate) struct CheckedFile<'c> {
     /// The file.
-    pub path: &'c Path,
+    pub(crate) path: &'c Path,
     /// The description, or its mistakes.
-    pub checked: &'c Checked<NetworkSpec>,
+    pub(crate) checked: &'c Checked<NetworkSpec>,
 }
 
 impl Render for CheckedFile<'_> {
@@ -34,7 +34,7 @@ impl Render for CheckedFile<'_> {
 }
 
 /// Summarises a topology: `4 hosts, 2 routers and switches, 1 link, 0 scheduled changes`.
-pub fn summary(topology: &Topology) -> String {
+fn summary(topology: &Topology) -> String {
     let hosts = topology.hosts().count();
     let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let others = match topology.nodes.len() - hosts {
@@ -50,7 +50,7 @@ pub fn summary(topology: &Topology) -> String {
 }
 
 /// Describes a trace on a link: `  link path, a to b: lte.csv: 600 steps in 60s: rate …`.
-pub fn track_line(topology: &Topology, track: &Track) -> String {
+fn track_line(topology: &Topology, track: &Track) -> String {
     let link = topology.link(track.link);
     let [from, to] = [track.pipe, 1 - track.pipe].map(|end| &topology.node(link.ends[end].0).name);
     let starts = match track.group.map(|group| &topology.groups[group]) {
@@ -78,7 +78,7 @@ fn track_json(topology: &Topology, track: &Track) -> Value {
 }
 
 /// What was found in a description as JSON: mistakes, warnings, and the topology if there is one.
-pub fn json(checked: &Checked<NetworkSpec>) -> Value {
+fn json(checked: &Checked<NetworkSpec>) -> Value {
     let mut value = json!({
         "ok": checked.value.is_some(),
         "topology": null,

@@ -1,10 +1,9 @@
 //! Measurements as commands print and record them.
 
-use super::{EventRate, LatencyQuestion, Recorded, latency, operations, text};
-use crate::error::Result;
-use crate::output::{Render, json_line};
-use fastpath_measure::{Host, LATENCY_SIZES, OperationCost, Progress, SwitchCost, UnitLatency};
-use fastpath_record::{Measurement, Optimised, Tool};
+use super::{Render, json_line, measurement_text as text};
+use fastpath::measurements::{EventRate, Recorded, UnitLatencies};
+use fastpath::record::{Measurement, Optimised};
+use fastpath_measure::{Host, SwitchCost};
 use fastpath_report::text as print;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -13,7 +12,7 @@ use std::io::{self, Write};
 const NOISY_PCT: f64 = 2.0;
 
 /// A measurement with its records.
-pub trait Measured: Render {
+pub(crate) trait Measured: Render {
     /// Returns the records to append to files.
     fn records(&self) -> Vec<&Measurement>;
 
@@ -68,7 +67,7 @@ impl Render for Recorded<EventRate> {
 }
 
 /// The records of the points of a measured pipeline.
-pub struct PipelinePoints(pub Vec<Measurement>);
+pub(crate) struct PipelinePoints(pub(crate) Vec<Measurement>);
 
 impl Render for PipelinePoints {
     fn text(&self, mut out: &mut dyn Write) -> io::Result<()> {
@@ -98,35 +97,6 @@ impl Measured for PipelinePoints {
             ));
         }
         notes
-    }
-}
-
-/// Latencies of units and costs of operations.
-pub struct UnitLatencies {
-    /// A latency for each place and size.
-    pub latencies: Vec<Recorded<UnitLatency>>,
-    /// The costs of operations.
-    pub costs: Vec<Recorded<OperationCost>>,
-}
-
-impl LatencyQuestion {
-    /// Measures the latencies, then the operations.
-    ///
-    /// # Errors
-    /// As [`latency`] and [`operations`].
-    pub fn measure(&self, tool: &Tool, progress: Progress<'_>) -> Result<UnitLatencies> {
-        let sizes: Vec<usize> = match self.sizes.len() {
-            0 => LATENCY_SIZES.to_vec(),
-            _ => self.sizes.iter().map(|&size| size as usize).collect(),
-        };
-        let points = self.between.iter().flat_map(|&place| sizes.iter().map(move |&size| (place, size)));
-        let latencies = points.map(|(place, size)| latency(place, size, self.packets, tool, progress));
-        let latencies = latencies.collect::<Result<Vec<_>>>()?;
-        let costs = match self.operations {
-            true => operations(u64::from(self.packets), tool, progress)?,
-            false => Vec::new(),
-        };
-        Ok(UnitLatencies { latencies, costs })
     }
 }
 

@@ -8,7 +8,6 @@ mod frames;
 mod nodes;
 mod offline;
 mod ports;
-mod render;
 #[cfg(target_os = "linux")]
 mod server;
 

@@ -1,17 +1,15 @@
 //! The machines, programs and experiments that are shipped, as commands print them.
 
-use super::files::PointRow;
-use crate::error::{Error, Result};
-use crate::output::{Render, json_line};
+use super::{Render, json_line};
+use fastpath::sim::experiment::EXPERIMENTS;
+use fastpath::sim::shipped::{MACHINES, PROGRAMS, machine, program};
+use fastpath::simulate::ExperimentResults;
 use fastpath_report::text as print;
-use fastpath_sim::experiment::{EXPERIMENTS, Point, experiment};
-use fastpath_sim::shipped::{MACHINES, PROGRAMS, machine, program};
-use fastpath_units::Duration;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// The shipped machines and programs.
-pub struct Shipped;
+pub(crate) struct Shipped;
 
 impl Shipped {
     /// Returns name, units and source of each machine.
@@ -64,7 +62,7 @@ fn first_clause(source: &str) -> String {
 }
 
 /// The published measurement set-ups.
-pub struct Experiments;
+pub(crate) struct Experiments;
 
 impl Render for Experiments {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -74,40 +72,6 @@ impl Render for Experiments {
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let all = EXPERIMENTS.map(|(name, about)| json!({ "name": name, "about": about }));
         json_line(out, &json!({ "experiments": all }))
-    }
-}
-
-/// The results of a published measurement set-up.
-pub struct ExperimentResults {
-    name: String,
-    points: Vec<Point>,
-}
-
-impl ExperimentResults {
-    /// Runs a set-up, for `duration` at each point.
-    ///
-    /// # Errors
-    /// An unknown name.
-    pub fn of(name: &str, duration: Option<Duration>, seed: u64) -> Result<ExperimentResults> {
-        let Some(points) = experiment(name, duration, seed) else {
-            let known = EXPERIMENTS.map(|(name, _)| name).join(", ");
-            return Err(Error::Argument(format!("experiment {name:?} is unknown (have: {known})")));
-        };
-        Ok(ExperimentResults { name: name.to_owned(), points })
-    }
-
-    /// Returns the parameters and the results of each point.
-    pub fn rows(&self) -> Vec<PointRow> {
-        let row = |point: &Point| {
-            let place = [
-                ("machine", json!(point.machine)),
-                ("program", json!(point.program)),
-                ("size", json!(point.size)),
-            ];
-            let found = point.found.iter().map(|(name, x)| ((*name).to_owned(), json!(x)));
-            (place.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(), found.collect())
-        };
-        self.points.iter().map(row).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Evaluations as text for terminals: a table of the figures, and remarks on them.
 
-use crate::output::{Render, json_line};
+use super::{Render, json_line};
 #[cfg(target_os = "linux")]
 use fastpath_evaluate::{PredictionFigure, prediction_remarks};
 #[cfg(target_os = "linux")]
@@ -15,15 +15,15 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// An evaluation as text.
-pub struct EvaluationText {
+pub(crate) struct EvaluationText {
     /// The figures, a row each.
-    pub table: String,
+    pub(crate) table: String,
     /// Remarks on them, a line each.
-    pub remarks: Vec<String>,
+    pub(crate) remarks: Vec<String>,
 }
 
 /// A figure of an evaluation.
-pub trait Figure: Serialize {
+pub(crate) trait Figure: Serialize {
     /// Whether it meets its criterion.
     fn pass(&self) -> bool;
 }
@@ -48,16 +48,16 @@ impl Figure for PredictionFigure {
 }
 
 /// The figures of an evaluation and their text.
-pub struct Figures<'f, F> {
+pub(crate) struct Figures<'f, F> {
     /// The figures.
-    pub figures: &'f [F],
+    pub(crate) figures: &'f [F],
     /// Their text.
-    pub text: EvaluationText,
+    pub(crate) text: EvaluationText,
 }
 
 impl<F: Figure> Figures<'_, F> {
     /// Returns the number of figures that pass.
-    pub fn passed(&self) -> usize {
+    pub(crate) fn passed(&self) -> usize {
         self.figures.iter().filter(|figure| figure.pass()).count()
     }
 }
@@ -100,7 +100,7 @@ fn verdict(pass: bool) -> String {
 }
 
 /// The figures that the models recompute.
-pub fn models(results: &[PublishedFigure]) -> EvaluationText {
+pub(crate) fn models(results: &[PublishedFigure]) -> EvaluationText {
     let titles = ["publication", "place", "figure", "published", "ours", "rule", "", "key"];
     let mut table = print::table(titles);
     for result in results {
@@ -123,7 +123,7 @@ pub fn models(results: &[PublishedFigure]) -> EvaluationText {
 }
 
 /// The figures of the simulated machines.
-pub fn simulator(results: &[ValidationCheck]) -> EvaluationText {
+pub(crate) fn simulator(results: &[ValidationCheck]) -> EvaluationText {
     let mut table = print::table(["figure", "published", "ours", "range", "basis", "used as", "", "key"]);
     for check in results {
         let kind = match check.kind {
@@ -169,7 +169,7 @@ fn simulator_remarks(results: &[ValidationCheck]) -> Vec<String> {
 
 /// The figures of the predictions.
 #[cfg(target_os = "linux")]
-pub fn prediction(figures: &[PredictionFigure]) -> EvaluationText {
+pub(crate) fn prediction(figures: &[PredictionFigure]) -> EvaluationText {
     let mut table = print::table([
         "figure",
         "asked",
@@ -201,7 +201,7 @@ pub fn prediction(figures: &[PredictionFigure]) -> EvaluationText {
 
 /// The figures of the emulator. A row begins with its table or figure, and its point.
 #[cfg(target_os = "linux")]
-pub fn emulator(evaluation: &Evaluation) -> EvaluationText {
+fn emulator(evaluation: &Evaluation) -> EvaluationText {
     let mut table =
         print::table(["point", "original", "ours", "control", "peers", "unit", "rule", "", "key"]);
     for result in &evaluation.results {
@@ -226,9 +226,9 @@ pub fn emulator(evaluation: &Evaluation) -> EvaluationText {
     EvaluationText { table: table.to_string(), remarks: emulator_remarks(evaluation) }
 }
 
-#[cfg(target_os = "linux")]
 /// Returns the remarks below the table: results that could not be measured, and notes on the
 /// others.
+#[cfg(target_os = "linux")]
 fn emulator_remarks(evaluation: &Evaluation) -> Vec<String> {
     let reasons = evaluation.reasons();
     let skipped = reasons.iter().map(|(reason, ids)| format!("not measured: {}: {reason}", ids.join(", ")));

@@ -1,7 +1,7 @@
 //! Outcomes as text, for terminals.
 
-use super::SimulationRun;
-use crate::output::{Render, json_line};
+use super::{Render, json_line};
+use fastpath::simulate::SimulationRun;
 use fastpath_report::text as print;
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ impl Render for [SimulationRun] {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
+fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
     let outcome = &run.outcome;
     let n = print::number;
     let SimulationRun { machine, program, .. } = run;
@@ -140,7 +140,7 @@ fn units(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
 ///
 /// # Errors
 /// The error of `out`.
-pub fn several(out: &mut impl Write, all: &[SimulationRun]) -> io::Result<()> {
+fn several(out: &mut impl Write, all: &[SimulationRun]) -> io::Result<()> {
     let mut table = print::table([
         "machine",
         "packets/s",
@@ -153,7 +153,7 @@ pub fn several(out: &mut impl Write, all: &[SimulationRun]) -> io::Result<()> {
     ]);
     for run in all {
         let outcome = &run.outcome;
-        let latency = |part: fn(&fastpath_sim::outcome::Latency) -> f64| {
+        let latency = |part: fn(&fastpath::sim::outcome::Latency) -> f64| {
             outcome.latency_us.as_ref().map_or("–".to_owned(), |l| print::number(part(l)))
         };
         let most = outcome.dropped.iter().max_by_key(|(_, n)| **n);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Returns the names that may follow `words`, the words of a command line after the name of the
 /// program. Returns none where no name of a running network is expected.
-pub fn names(words: &[String]) -> Vec<String> {
+pub(crate) fn names(words: &[String]) -> Vec<String> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     if words.contains(&"--") {
         return Vec::new();

@@ -1,11 +1,10 @@
 //! What commands print of a switch: where all packets went.
 
-use super::explain::Explanation;
-use super::offline::{OfflineAccounting, OfflineSummary};
+use super::{Render, json_line};
+use fastpath::switch::PortCounters;
 #[cfg(target_os = "linux")]
-use super::server::ServedSummary;
-use crate::output::{Render, json_line};
-use fastpath_switch::PortCounters;
+use fastpath::switching::ServedSummary;
+use fastpath::switching::{Explanation, OfflineAccounting, OfflineSummary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -14,8 +14,8 @@ use fastpath_units::Time;
 /// A switch whose frames come from memory. Its clock is that of the frames.
 ///
 /// ```
-/// use fastpath::switch::{FrameFate, FrameSwitch};
-/// use fastpath::tables::Limits;
+/// use fastpath::switching::{FrameFate, FrameSwitch};
+/// use fastpath::switch::Limits;
 /// use fastpath::units::Time;
 ///
 /// let mut switch = FrameSwitch::new(Limits::default(), &["p1", "p2"], &|_| {}).unwrap();

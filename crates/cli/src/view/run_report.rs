@@ -1,13 +1,15 @@
-//! The texts of a run in real time: tables of its links and ports while it runs; frame accounting,
-//! delays of links with jitter and lateness at its end (Linux).
+//! What commands print of a network in real time (Linux): tables of its links and ports while it
+//! runs; frame accounting, delays of links with jitter and lateness at its end.
 
-use fastpath_engine::{FrameAccounting, PacketLogReport, PipeReport, Report};
+use super::{Render, json_line};
+use fastpath_engine::{FrameAccounting, PipeReport, Report};
 use fastpath_report::text::{align_left, table};
 use fastpath_spec as spec;
+use std::io::{self, Write};
 
 /// Formats the frame accounting: `frames: 12 in = 10 delivered + 2 dropped (2 queue-full) + 0
 /// held`.
-pub fn accounting_line(frames: &FrameAccounting) -> String {
+fn accounting_line(frames: &FrameAccounting) -> String {
     let dropped: u64 = frames.dropped.values().sum();
     let reasons: Vec<String> = frames.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
     let why = if dropped == 0 { String::new() } else { format!(" ({})", reasons.join(", ")) };
@@ -16,8 +18,8 @@ pub fn accounting_line(frames: &FrameAccounting) -> String {
 }
 
 /// Returns lines on where all frames went, on the delays of links with jitter, and on traffic.
-pub fn accounting_lines(report: &Report) -> Vec<String> {
-    let mut lines = vec![accounting_line(&report.conservation)];
+pub(crate) fn accounting_lines(report: &Report) -> Vec<String> {
+    let mut lines = vec![accounting_line(&report.accounting)];
     for pipe in report.links.iter().flat_map(|link| &link.directions) {
         lines.extend(pipe.jitter.as_ref().map(|delays| format!("{} → {}: {delays}", pipe.from, pipe.to)));
     }
@@ -27,7 +29,7 @@ pub fn accounting_lines(report: &Report) -> Vec<String> {
 
 /// Returns lines on how late frames were released, on what kept the workers from running, and on a
 /// tolerance that was exceeded.
-pub fn lateness_lines(report: &Report) -> Vec<String> {
+pub(crate) fn lateness_lines(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     let ports = report.ports.iter().map(|port| port.lateness).filter(|late| late.frames > 0);
     if let Some(worst) = ports.clone().max_by(|a, b| a.p99_us.total_cmp(&b.p99_us)) {
@@ -49,7 +51,7 @@ pub fn lateness_lines(report: &Report) -> Vec<String> {
             preempted.total_ms
         ));
     }
-    match lost_under_load(report) {
+    match report.lost_under_load() {
         0 => {}
         lost => lines.push(format!(
             "fastpath: {lost} frames were lost between hosts and links: the machine was too slow for this load"
@@ -62,23 +64,32 @@ pub fn lateness_lines(report: &Report) -> Vec<String> {
     lines
 }
 
-/// Returns the number of frames that were lost between hosts and links, which no spec asks for: the
-/// engine did not read or send them in time.
-pub fn lost_under_load(report: &Report) -> u64 {
-    report.ports.iter().map(|port| port.counters.rx_overrun + port.counters.tx_full).sum()
+/// The links of a running network.
+pub(crate) struct LinkTable<'r>(pub(crate) &'r Report);
+
+impl Render for LinkTable<'_> {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", link_table(self.0))
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, &self.0.links)
+    }
 }
 
-/// Whether all frames are accounted for and were released in time, none was lost because the engine
-/// did not keep up, no port failed, and the per-packet log is complete.
-pub fn is_good(report: &Report) -> bool {
-    let has_kept_up = lost_under_load(report) == 0;
-    let has_log = report.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
-    let has_ports = report.ports.iter().all(|port| port.failure.is_none());
-    report.conservation.balances() && !report.is_broken() && has_ports && has_log && has_kept_up
+/// The links, ports and workers of a running network.
+impl Render for Report {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}\n{}", link_table(self), port_table(self))
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, self)
+    }
 }
 
 /// Returns a table of the links of a running network: their values, and their frames by direction.
-pub fn link_table(report: &Report) -> String {
+fn link_table(report: &Report) -> String {
     let mut titles = vec![
         "link",
         "from → to",
@@ -131,7 +142,7 @@ fn beside(pipe: &PipeReport) -> String {
 }
 
 /// Returns a table of the ports and workers of a running network, and its frame accounting.
-pub fn port_table(report: &Report) -> String {
+fn port_table(report: &Report) -> String {
     let over = format!("over {}", report.lateness.tolerance);
     let mut table = table(["host", "port", "late p50 µs", "p99", "p99.9", "max", &over, "state"]);
     for port in &report.ports {
@@ -151,7 +162,7 @@ pub fn port_table(report: &Report) -> String {
         )
     });
     let workers: String = workers.collect();
-    format!("{table}{workers}\n{}, after {:.1} s", accounting_line(&report.conservation), report.uptime_s)
+    format!("{table}{workers}\n{}, after {:.1} s", accounting_line(&report.accounting), report.uptime_s)
 }
 
 #[cfg(test)]
@@ -160,39 +171,16 @@ mod tests {
     use fastpath_engine::port::PortCounters;
 
     #[test]
-    fn a_packet_log_that_is_cut_short_is_not_good() {
-        let report = |log: &str| -> Report {
-            let text = format!(
-                r#"{{"uptime_s":1,"conservation":{{"in":0,"delivered":0,"dropped":{{}},"held":0}},"links":[],"ports":[],
-                "packet_log":{{"path":"x","written":5,{log}}}}}"#
-            );
-            serde_json::from_str(&text).unwrap()
-        };
-        assert!(is_good(&report(r#""missing":0"#)));
-        assert!(!is_good(&report(r#""missing":3"#)));
-        assert!(!is_good(&report(r#""missing":0,"failure":"No space left on device""#)));
-    }
-
-    #[test]
-    fn losses_that_no_spec_asks_for_are_not_good() {
-        let report = |counters: PortCounters| -> Report {
-            let lateness = serde_json::json!({ "frames": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 });
-            let port = serde_json::json!({ "name": "eth0", "host": "a", "lateness": lateness, "counters": counters });
-            serde_json::from_value(serde_json::json!({ "uptime_s": 1.0, "links": [], "ports": [port],
-                "conservation": { "in": 0, "delivered": 0, "dropped": {}, "held": 0 } }))
-            .unwrap()
-        };
-        assert!(is_good(&report(PortCounters { rx_frames: 1, ..PortCounters::default() })));
-        for lost in [
-            PortCounters { rx_overrun: 1, ..PortCounters::default() },
-            PortCounters { tx_full: 1, ..PortCounters::default() },
-        ] {
-            let report = report(lost);
-            assert!(!is_good(&report), "{lost:?}");
-            assert!(
-                lateness_lines(&report).iter().any(|line| line.contains("1 frames were lost")),
-                "{lost:?}"
-            );
-        }
+    fn frames_lost_under_load_are_named() {
+        let lateness =
+            serde_json::json!({ "frames": 0, "p50_us": 0.0, "p99_us": 0.0, "p999_us": 0.0, "max_us": 0.0 });
+        let counters = PortCounters { rx_overrun: 1, ..PortCounters::default() };
+        let port =
+            serde_json::json!({ "name": "eth0", "host": "a", "lateness": lateness, "counters": counters });
+        let report: Report = serde_json::from_value(serde_json::json!({ "uptime_s": 1.0, "links": [],
+            "ports": [port], "conservation": { "in": 0, "delivered": 0, "dropped": {}, "held": 0 } }))
+        .unwrap();
+        let lines = lateness_lines(&report);
+        assert!(lines.iter().any(|line| line.contains("1 frames were lost")), "{lines:?}");
     }
 }

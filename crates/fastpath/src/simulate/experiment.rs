@@ -1,0 +1,43 @@
+//! The published measurement set-ups, by name.
+
+use super::files::PointRow;
+use crate::error::{Error, Result};
+use fastpath_sim::experiment::{EXPERIMENTS, Point, experiment};
+use fastpath_units::Duration;
+use serde_json::json;
+
+/// The results of a published measurement set-up.
+pub struct ExperimentResults {
+    /// The name of the set-up.
+    pub name: String,
+    /// Its points.
+    pub points: Vec<Point>,
+}
+
+impl ExperimentResults {
+    /// Runs a set-up, for `duration` at each point.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn of(name: &str, duration: Option<Duration>, seed: u64) -> Result<ExperimentResults> {
+        let Some(points) = experiment(name, duration, seed) else {
+            let known = EXPERIMENTS.map(|(name, _)| name).join(", ");
+            return Err(Error::Argument(format!("experiment {name:?} is unknown (have: {known})")));
+        };
+        Ok(ExperimentResults { name: name.to_owned(), points })
+    }
+
+    /// Returns the parameters and the results of each point.
+    pub fn rows(&self) -> Vec<PointRow> {
+        let row = |point: &Point| {
+            let place = [
+                ("machine", json!(point.machine)),
+                ("program", json!(point.program)),
+                ("size", json!(point.size)),
+            ];
+            let found = point.found.iter().map(|(name, x)| ((*name).to_owned(), json!(x)));
+            (place.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(), found.collect())
+        };
+        self.points.iter().map(row).collect()
+    }
+}
