@@ -45,8 +45,8 @@ pub(crate) fn kind(yaml: &Yaml) -> &'static str {
     }
 }
 
-/// Returns what a plain scalar stands for; its text stays as it is written. Truth values and numbers
-/// are those of JSON: nobody means 1 by `"1"`, and YAML 1.1 reads `no` as false.
+/// Returns what a plain scalar stands for; its text stays as it is written. Truth values and
+/// numbers are those of JSON: nobody means 1 by `"1"`, and YAML 1.1 reads `no` as false.
 fn plain(text: String) -> Tree<'static> {
     match (text.as_str(), text.parse::<Number>()) {
         ("" | "~" | "null" | "Null" | "NULL", _) => Tree::Null,
