@@ -1,9 +1,9 @@
 //! The Tcl interpreter. It evaluates the commands of a script within bounds. After a mistake it
 //! continues with the next command, so that all mistakes are found at once.
 //!
-//! Evaluation is one recursion over this file, `builtins.rs` and `commands.rs`: the interpreter runs
-//! commands, and a command may evaluate a script. The files of commands call the interpreter by the
-//! methods of [`Interp`], whose state and type are in `state.rs`.
+//! Evaluation is one recursion over this file, `builtins.rs` and `commands.rs`: the interpreter
+//! runs commands, and a command may evaluate a script. The files of commands call the interpreter
+//! by the methods of [`Interp`], whose state and type are in `state.rs`.
 
 use crate::expr::{self, ExprError, Number, OPERATORS, Token};
 use crate::outcome::{Interrupt, TclResult, mistake};

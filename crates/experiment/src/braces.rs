@@ -1,6 +1,7 @@
 //! Words in braces in commands and file names: `{control}`, `{seed}`.
 //!
-//! `{{word}}` stands for `{word}`, and `${word}` is a variable of the shell unless the word is known.
+//! `{{word}}` stands for `{word}`, and `${word}` is a variable of the shell unless the word is
+//! known.
 
 /// The words that are replaced beside the names of axes.
 pub(super) const OWN_WORDS: [&str; 2] = ["seed", "run"];

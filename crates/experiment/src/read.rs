@@ -23,8 +23,8 @@ const LIMIT: std::time::Duration = std::time::Duration::from_secs(600);
 /// What to write where the file is not TOML.
 const START: &str = "write TOML: spec = \"FILE\", then [matrix], [[step]] or [replay], [metric.NAME]";
 
-/// Reads the text of the file at `path`. Returns the experiment, and whether its networks are known:
-/// that the description and the matrix are without mistakes. `None`: the text is not TOML.
+/// Reads the text of the file at `path`. Returns the experiment, and whether its networks are
+/// known: that the description and the matrix are without mistakes. `None`: the text is not TOML.
 pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Option<(Experiment, bool)> {
     let document = document::toml(text, "an experiment", START, remarks)?;
     let mut top = Fields::new("the experiment", 0, &document);

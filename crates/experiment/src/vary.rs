@@ -49,7 +49,8 @@ impl Experiment {
         match self.with_values(&loaded.spec, &path, &values) {
             Ok((spec, warnings)) => Ok((spec, path, warnings)),
             Err(together) => {
-                // Values that are wrong alone are the ones to name; otherwise they do not fit together.
+                // Values that are wrong alone are the ones to name; otherwise they do not fit
+                // together.
                 let read = |value| self.with_values(&loaded.spec, &path, std::slice::from_ref(value));
                 let alone: Vec<String> =
                     values.iter().filter_map(|value| read(value).err()).flatten().collect();
@@ -126,6 +127,11 @@ fn set(description: &mut Value, name: &str, value: &Value) -> Result<(), String>
         entry.insert(key.to_owned(), value.clone());
         return Ok(());
     }
+    set_in_link(entry, key, value)
+}
+
+/// Sets a key of a link: of both directions, or of the one that is named before the key.
+fn set_in_link(entry: &mut Map<String, Value>, key: &str, value: &Value) -> Result<(), String> {
     let (direction, key) = match key.rsplit_once('.') {
         Some((direction, key)) => (Some(direction), key),
         None => (None, key),
@@ -133,7 +139,7 @@ fn set(description: &mut Value, name: &str, value: &Value) -> Result<(), String>
     if !fastpath_spec::is_key(key) {
         if direction.is_some() {
             return Err(format!(
-                "{key} is no value of a direction; write rate, delay, loss, queue or another"
+                "{key} is not a value of a direction; write rate, delay, loss, queue or another"
             ));
         }
         entry.insert(key.to_owned(), value.clone());

@@ -4,7 +4,8 @@ use super::Findings;
 use super::plan::Experiment;
 use fastpath_record::{TestCase, TestOutcome, TestSuite};
 
-/// Returns the findings as tests: one for each expectation, and one for each run that is not usable.
+/// Returns the findings as tests: one for each expectation, and one for each run that is not
+/// usable.
 pub fn tests(plan: &Experiment, findings: &Findings) -> TestSuite {
     let case = |name: String, outcome: TestOutcome| TestCase {
         class: "experiment",

@@ -85,8 +85,8 @@ pub(crate) fn table<'d>(
     Some(fields)
 }
 
-/// Reads the value of a key. `default`: the value if the key is left out; without one the key must be
-/// there.
+/// Reads the value of a key. `default`: the value if the key is left out; without one the key must
+/// be there.
 pub(crate) fn value<T: FileValue>(
     fields: &mut Fields,
     key: &str,

@@ -1,5 +1,5 @@
-//! A description that a reader of other tools' files builds, and the places of its parts in the text
-//! that it is read from.
+//! A description that a reader of other tools' files builds, and the places of its parts in the
+//! text that it is read from.
 
 use crate::description::{Description, LinkDescription, NodeDescription};
 use crate::path::SpecPath;

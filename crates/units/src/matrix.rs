@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Returns the index of the value on each axis at a point. `counts` has the number of values of each
-/// axis; the last axis varies fastest.
+/// Returns the index of the value on each axis at a point. `counts` has the number of values of
+/// each axis; the last axis varies fastest.
 ///
 /// ```
 /// use fastpath_units::matrix::indices;

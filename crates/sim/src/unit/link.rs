@@ -88,9 +88,9 @@ impl FileValue for LinkSpec {
 }
 
 impl LinkSpec {
-    /// Writes the link as the only one of a network of two hosts, in the canonical form (JSON). Each
-    /// value has a line, and the byte offset of its place in the machine file is returned for each
-    /// line.
+    /// Writes the link as the only one of a network of two hosts, in the canonical form (JSON).
+    /// Each value has a line, and the byte offset of its place in the machine file is returned for
+    /// each line.
     fn as_network(&self) -> (String, Vec<usize>) {
         let head = "{ \"nodes\": [{ \"kind\": \"host\", \"name\": \"a\" }, { \"kind\": \"host\", \"name\": \"b\" }], ";
         let mut text = format!("{head}\"links\": [{{ \"between\": [\"a\", \"b\"]");
