@@ -269,6 +269,47 @@ fn all_mistakes_are_named_before_anything_starts() {
 }
 
 #[test]
+fn presets_and_traces_are_axes_per_link_and_per_direction() {
+    let bench = Bench::new("presets");
+    let traffic = "[[traffic]]\nname = 'cbr'\nfrom = 'a'\nto = 'b'\nkind = 'constant'\nrate = '1Mbit'\n";
+    bench.write("net.toml", format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{traffic}"));
+    bench.write("slow.csv", "time_s,delay (ms)\n0,100\n60,100\n");
+    bench.write("fast.csv", "time_s,delay (ms)\n0,10\n60,10\n");
+    let file = |axis: &str| {
+        format!(
+            "spec = 'net.toml'\n[matrix]\n{axis}\n[replay]\nuntil = '2s'\n\
+             [metric.delay]\nflow = 'cbr'\nvalue = 'delay.min_ms'\n"
+        )
+    };
+    for (number, (axis, is_slower)) in [
+        ("'link.a-b.preset' = ['dsl', 'geo']", true),
+        ("'link.a-b.trace' = ['fast.csv', 'slow.csv']", true),
+        ("'link.a-b.a_to_b.trace' = ['fast.csv', 'slow.csv']", true),
+        ("'link.a-b.b_to_a.trace' = ['fast.csv', 'slow.csv']", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        bench.write(&format!("x{number}.toml"), file(axis));
+        let (output, text) = bench.run(&[&format!("x{number}.toml"), "--json"]);
+        assert!(output.status.success(), "{axis}: {text}");
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let of = |run: usize| found["runs"][run]["values"]["delay"].as_f64().unwrap();
+        assert_eq!(of(1) > of(0), is_slower, "{axis}: {} {}", of(0), of(1));
+    }
+    // The link gives what the preset would.
+    let given = "rate = '1Mbit'\ndelay = '1ms'\nqueue = '9p'\nloss = 'none'\njitter = 'none'\n";
+    bench.write("net.toml", format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{given}{traffic}"));
+    bench.write("same.toml", file("'link.a-b.delay' = ['1ms', '1000us']"));
+    let (output, text) = bench.run(&["same.toml", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("same.toml:3:28: link.a-b.delay = \"1000us\" makes the same network as \"1ms\""),
+        "{text}"
+    );
+}
+
+#[test]
 fn names_that_the_network_does_not_have_are_mistakes_of_a_dry_run() {
     let bench = Bench::new("names");
     bench.write("net.toml", SPEC);

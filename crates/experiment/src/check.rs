@@ -4,7 +4,7 @@
 use super::plan::Experiment;
 use super::step::{ReplayInputs, RunKind, StepAction};
 use fastpath::{Error, Result};
-use fastpath_spec::Topology;
+use fastpath_spec::{NetworkSpec, Topology};
 use fastpath_text::fields::Name;
 use fastpath_text::mistake::{Remarks, choice};
 use std::collections::BTreeSet;
@@ -42,10 +42,37 @@ impl Experiment {
                 remarks.mistake(capture.at, format!("{capture} is not a file"), "write that of a capture");
             }
         }
+        if lines.is_empty() && found.is_empty() {
+            self.check_effects(&mut found)?;
+        }
         for (at, what, instead) in found {
             remarks.mistake(at, what, instead);
         }
         Ok(lines)
+    }
+
+    /// Reports values of the description that make the same network as another value of their axis.
+    fn check_effects(&self, found: &mut Found) -> Result<()> {
+        let first = vec![0; self.axes.len()];
+        for (index, axis) in self.axes.iter().enumerate().filter(|(_, axis)| axis.name.contains('.')) {
+            let mut networks: Vec<NetworkSpec> = Vec::new();
+            for value in 0..axis.values.len() {
+                let mut condition = first.clone();
+                condition[index] = value;
+                let (spec, ..) = self.network_of(condition)?;
+                let is_same =
+                    |other: &NetworkSpec| other.topology == spec.topology && other.engine == spec.engine;
+                if let Some(same) = networks.iter().position(is_same) {
+                    let [value_text, other] = [value, same].map(|value| &axis.values[value]);
+                    let what = format!("{} = {value_text} makes the same network as {other}", axis.name);
+                    let instead =
+                        "write a value that has an effect; what a link gives itself wins over a preset";
+                    found.insert((axis.places[value], what, instead.to_owned()));
+                }
+                networks.push(spec);
+            }
+        }
+        Ok(())
     }
 
     /// Where the file names the description of a condition.

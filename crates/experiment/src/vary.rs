@@ -4,9 +4,12 @@ use super::axis::Factor;
 use super::plan::Experiment;
 use fastpath::load;
 use fastpath::{Error, Result};
-use fastpath_spec::{Mistake, NetworkSpec, TOP, TopKey, Warning};
+use fastpath_spec::{Description, Mistake, NetworkSpec, TOP, TopKey, Warning};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
+
+/// The key of values over time, of a link or of a direction.
+const TRACE: &str = "trace";
 
 /// A value of the description that varies, in one condition.
 struct Varied<'a> {
@@ -35,7 +38,14 @@ impl Experiment {
     /// # Errors
     /// [`Error::Mistakes`] with the mistakes of the description and of the values.
     pub(super) fn network(&self, run: u64) -> Result<(NetworkSpec, PathBuf, Vec<Warning>)> {
-        let condition = self.condition(run);
+        self.network_of(self.condition(run))
+    }
+
+    /// Returns the network of a condition: the index of the value of each axis.
+    ///
+    /// # Errors
+    /// As [`Experiment::network`].
+    pub(super) fn network_of(&self, condition: Vec<usize>) -> Result<(NetworkSpec, PathBuf, Vec<Warning>)> {
         let chosen: Vec<Varied> =
             self.axes.iter().zip(condition).map(|(axis, index)| Varied { axis, index }).collect();
         let file = chosen.iter().find(|varied| varied.axis.is_spec()).and_then(|spec| spec.value().as_str());
@@ -66,9 +76,7 @@ impl Experiment {
         path: &Path,
         values: &[Varied],
     ) -> Result<(NetworkSpec, Vec<Warning>), Vec<String>> {
-        let mut description = fastpath_spec::describe(&spec.topology);
-        description.engine = spec.engine.clone();
-        let mut json = description.to_json();
+        let mut json = description(spec, values).to_json();
         let mut mistakes = Vec::new();
         for varied in values {
             if let Err(what) = set(&mut json, &varied.axis.name, varied.value()) {
@@ -90,6 +98,24 @@ impl Experiment {
             found.into_iter().map(at).collect()
         })
     }
+}
+
+/// Returns the description that values are set in: that of the resolved network. Where a preset or
+/// a trace varies it is the one that the author wrote, because a resolved value wins over a preset.
+fn description(spec: &NetworkSpec, values: &[Varied]) -> Description {
+    let is_of_author = |varied: &Varied| {
+        varied.axis.name.starts_with("link.") && varied.axis.name.ends_with(".preset")
+            || varied.axis.name.rsplit('.').next() == Some(TRACE)
+    };
+    if !values.iter().any(is_of_author) || spec.description.nodes.is_empty() {
+        return Description { engine: spec.engine.clone(), ..fastpath_spec::describe(&spec.topology) };
+    }
+    let mut description = spec.description.clone();
+    // Axes name links that the author left without a name.
+    for (link, resolved) in description.links.iter_mut().zip(&spec.topology.links) {
+        link.name.get_or_insert_with(|| resolved.name.clone());
+    }
+    description
 }
 
 /// Sets a value of a description in its canonical form. `name` is `link.NAME.KEY`,
@@ -136,10 +162,10 @@ fn set_in_link(entry: &mut Map<String, Value>, key: &str, value: &Value) -> Resu
         Some((direction, key)) => (Some(direction), key),
         None => (None, key),
     };
-    if !fastpath_spec::is_key(key) {
+    if !fastpath_spec::is_key(key) && (key != TRACE || direction.is_none()) {
         if direction.is_some() {
             return Err(format!(
-                "{key} is not a value of a direction; write rate, delay, loss, queue or another"
+                "{key} is not a value of a direction; write rate, delay, loss, queue, trace or another"
             ));
         }
         entry.insert(key.to_owned(), value.clone());
