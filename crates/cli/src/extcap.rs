@@ -32,7 +32,7 @@ pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
 
 /// A query of Wireshark.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Question {
+struct ExtcapQuery {
     interfaces: bool,
     dlts: bool,
     config: bool,
@@ -99,8 +99,8 @@ arg {number=0}{call=--drops}{display=Dropped frames}{type=boolflag}{default=fals
 arg {number=1}{call=--snap}{display=Bytes of each frame}{type=unsigned}{range=0,65535}{default=0}{tooltip=The most bytes of each frame; 0 for all}
 ";
 
-fn read(words: &[String]) -> Result<Question> {
-    let mut question = Question::default();
+fn read(words: &[String]) -> Result<ExtcapQuery> {
+    let mut question = ExtcapQuery::default();
     let mut words = words.iter().map(String::as_str).peekable();
     while let Some(word) = words.next() {
         let (option, value) = match word.split_once('=') {

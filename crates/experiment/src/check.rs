@@ -10,7 +10,7 @@ use fastpath_text::mistake::{Remarks, choice};
 use std::collections::BTreeSet;
 
 /// Mistakes that several conditions share: byte offset, what is wrong, what to write.
-type Found = BTreeSet<(usize, String, String)>;
+type MistakeSet = BTreeSet<(usize, String, String)>;
 
 impl Experiment {
     /// Reports what is wrong in this file, and returns the mistakes in descriptions and in the
@@ -19,7 +19,7 @@ impl Experiment {
     /// # Errors
     /// The operating system refuses something other than a file.
     pub(super) fn check_networks(&self, remarks: &mut Remarks) -> Result<Vec<String>> {
-        let (mut lines, mut seen, mut found) = (Vec::new(), BTreeSet::new(), Found::new());
+        let (mut lines, mut seen, mut found) = (Vec::new(), BTreeSet::new(), MistakeSet::new());
         for condition in 0..self.conditions() {
             match self.network(condition) {
                 Ok((spec, ..)) => self.check_names(&spec.topology, &mut found),
@@ -82,7 +82,7 @@ impl Experiment {
         of_axis.or(self.spec.as_ref().map(|spec| spec.at)).unwrap_or_default()
     }
 
-    fn check_names(&self, topology: &Topology, found: &mut Found) {
+    fn check_names(&self, topology: &Topology, found: &mut MistakeSet) {
         match &self.mode {
             RunKind::Lab(steps) => steps.iter().for_each(|step| check_step(&step.action, topology, found)),
             RunKind::Replay(replay) => check_replay(replay, topology, found),
@@ -108,14 +108,14 @@ fn links(topology: &Topology) -> impl Iterator<Item = &str> {
 }
 
 /// Reports a name that is not one of `have`.
-fn known<'n>(what: &str, name: &Name, have: impl IntoIterator<Item = &'n str>, found: &mut Found) {
+fn known<'n>(what: &str, name: &Name, have: impl IntoIterator<Item = &'n str>, found: &mut MistakeSet) {
     let have: Vec<&str> = have.into_iter().collect();
     if !have.contains(&&**name) {
         found.insert((name.at, format!("there is no {what} '{name}'"), choice(name, have)));
     }
 }
 
-fn check_step(action: &StepAction, topology: &Topology, found: &mut Found) {
+fn check_step(action: &StepAction, topology: &Topology, found: &mut MistakeSet) {
     match action {
         StepAction::Run { on: Some(on), .. } | StepAction::Collect { on: Some(on), .. } => {
             known("node", on, topology.nodes.iter().map(|node| node.name.as_str()), found);
@@ -130,7 +130,7 @@ fn check_step(action: &StepAction, topology: &Topology, found: &mut Found) {
     }
 }
 
-fn check_replay(replay: &ReplayInputs, topology: &Topology, found: &mut Found) {
+fn check_replay(replay: &ReplayInputs, topology: &Topology, found: &mut MistakeSet) {
     for place in replay.inputs.iter().map(|(place, _)| place).chain(&replay.outputs) {
         let (host, interface) = match place.split_once(':') {
             Some((host, interface)) => (host, Some(interface)),

@@ -197,7 +197,7 @@ fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<
         _ => match field.switch(remarks)? {
             true => Some(Source::Delay),
             false => {
-                remarks.mistake(field.at, "delay = false is no source of numbers", "write delay = true");
+                remarks.mistake(field.at, "delay = false is not a source of numbers", "write delay = true");
                 None
             }
         },

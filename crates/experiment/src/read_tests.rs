@@ -157,7 +157,7 @@ fn words_in_braces_are_axes_and_axes_are_used() {
                 "13:7: nothing defines the word {contrl}; write control, or {{contrl}}",
             ),
             ("-C {control}", "-C cubic", "5:1: nothing uses the axis control; write {control} in a command"),
-            ("wait = '1s'", "collect = '/tmp/{sed}'", "nothing defines the word {sed}; write seed"),
+            ("wait = '1s'", "collect = '/var/log/{sed}'", "nothing defines the word {sed}; write seed"),
         ],
     );
     check(REPLAY, &[("[matrix]", "[matrix]\nword = ['x']", "3:1: nothing uses the axis word")]);
@@ -248,7 +248,7 @@ fn metrics_have_one_source_with_a_known_value() {
                 "'queue-ful'",
                 "9:10: 'queue-ful' is not an end of frames; write \"queue-full\"",
             ),
-            ("delay = true", "delay = false", "delay = false is no source"),
+            ("delay = true", "delay = false", "delay = false is not a source"),
             ("delay = true", "delay = true\nframes = 'delivered'", "write exactly one of frames"),
             ("delay = true", "of = 'transfer'", "of is of a lab"),
         ],

@@ -45,8 +45,8 @@ pub(crate) fn kind(yaml: &Yaml) -> &'static str {
     }
 }
 
-/// Returns what a plain scalar stands for; its text stays as it is written. Truth values and
-/// numbers are those of JSON: nobody means 1 by `"1"`, and YAML 1.1 reads `no` as false.
+/// Returns the value of a plain scalar; its text stays as it is written. Truth values and numbers
+/// are those of JSON: quoted `"1"` is a text, and `no`, which YAML 1.1 reads as false, is one too.
 fn plain(text: String) -> Tree<'static> {
     match (text.as_str(), text.parse::<Number>()) {
         ("" | "~" | "null" | "Null" | "NULL", _) => Tree::Null,
@@ -248,7 +248,7 @@ impl OpenMap {
                     self.pending = Some((text.to_owned(), yaml.at));
                     Ok(())
                 }
-                None => Err((yaml.at, format!("{} is no key", kind(&yaml)), "write KEY: VALUE")),
+                None => Err((yaml.at, format!("{} is not a key", kind(&yaml)), "write KEY: VALUE")),
             };
         };
         if key == "<<" {

@@ -72,8 +72,8 @@ pub(crate) fn canonical(description: &str, files: NamedFiles) -> (String, Vec<Mi
     }
 }
 
-/// Returns a description that another directory can have: in the canonical form, with absolute paths
-/// of the files of hosts, and the texts of the files that it names.
+/// Returns a description that another directory can have: in the canonical form, with absolute
+/// paths of the files of hosts, and the texts of the files that it names.
 #[pyfunction]
 pub(crate) fn portable(description: &str, files: NamedFiles) -> PyResult<(String, HashMap<String, String>)> {
     let texts = RefCell::new(HashMap::new());

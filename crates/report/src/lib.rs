@@ -1,8 +1,9 @@
 //! Reports: one self-contained HTML page with interactive charts, Markdown, or the charts alone as
 //! SVG or PNG.
 //!
-//! A report is made of the records of measurements and runs, of an evaluation, or of what
-//! `fastpath model` prints with --json, and of nothing else: the crate reads no file, no clock and no machine.
+//! A report is made of the records of measurements and runs, of an evaluation, or of the
+//! --json output of `fastpath model`, and of nothing else: the crate reads no file, no clock and no
+//! machine.
 //!
 //! ```text
 //!  Measurement    ─▶ sections.rs  ─┐

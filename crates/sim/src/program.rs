@@ -259,7 +259,7 @@ struct Binder<'a> {
 }
 
 /// A stage whose unit is known: the unit's number, and the operations.
-type Placed = (usize, Vec<OpGroup>);
+type PlacedStage = (usize, Vec<OpGroup>);
 
 impl Binder<'_> {
     /// The size and the cache of each region.
@@ -277,7 +277,7 @@ impl Binder<'_> {
     }
 
     fn legs(&mut self, stages: &[StageSpec]) -> Option<Vec<Leg>> {
-        let placed: Vec<Option<Placed>> = stages.iter().map(|stage| self.place(stage)).collect();
+        let placed: Vec<Option<PlacedStage>> = stages.iter().map(|stage| self.place(stage)).collect();
         let targets: Vec<Option<usize>> = (0..stages.len()).map(|index| self.target(stages, index)).collect();
         let mut legs: Vec<Leg> = Vec::new();
         // The leg each stage begins in, for skips.
@@ -323,7 +323,7 @@ impl Binder<'_> {
     }
 
     /// The unit and the operations of a stage.
-    fn place(&mut self, stage: &StageSpec) -> Option<Placed> {
+    fn place(&mut self, stage: &StageSpec) -> Option<PlacedStage> {
         let unit = find(&stage.on, "unit", &self.units, &mut self.remarks)?;
         self.groups(stage).map(|groups| (unit, groups))
     }

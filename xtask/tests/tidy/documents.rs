@@ -2,6 +2,7 @@
 //! is read in a minute.
 
 use crate::repository::{File, Repository, Violation};
+use std::collections::BTreeSet;
 
 /// Pages that `cargo xtask book` writes; they are not committed.
 const GENERATED: &str = "docs/reference/generated/";
@@ -65,6 +66,20 @@ pub(crate) fn contents(repository: &Repository) -> Vec<Violation> {
         let list = if file.path.starts_with("docs/decisions/") { DECISIONS } else { SUMMARY };
         file.violation(0, format!("add the page to {list}"))
     }));
+    violations
+}
+
+/// Words that the glossary of ARCHITECTURE.md defines twice. A word is defined where it is bold.
+pub(crate) fn glossary(repository: &Repository) -> Vec<Violation> {
+    let file = repository.file("ARCHITECTURE.md").expect("ARCHITECTURE.md is committed");
+    let section = file.text.lines().enumerate().skip_while(|(_, line)| *line != "## Glossary").skip(1);
+    let mut defined = BTreeSet::new();
+    let mut violations = Vec::new();
+    for (index, line) in section.take_while(|(_, line)| !line.starts_with("## ")) {
+        for word in line.split("**").skip(1).step_by(2).filter(|word| !defined.insert(*word)) {
+            violations.push(file.violation(index + 1, format!("{word} is defined above: define it once")));
+        }
+    }
     violations
 }
 
@@ -292,6 +307,14 @@ fn tables_that_differ_from_their_data_are_found() {
     assert_eq!(found(&readme, ""), 1);
     assert_eq!(found(&readme.replace("1.50", "1.00"), "fn it_is_shown() {}"), 1);
     assert_eq!(found(&readme.replace("not yet", "yes"), "fn it_is_shown() {}"), 1);
+}
+
+#[test]
+fn a_word_that_is_defined_twice_is_found() {
+    let text = "**run**\n## Glossary\n- **run**: one. **pass**: two.\n- **run**: three.\n## Next\n**pass**\n";
+    let files = vec![File::new("ARCHITECTURE.md", text)];
+    let found = glossary(&Repository { files, packages: Vec::new() });
+    assert_eq!(found.iter().map(|violation| violation.line).collect::<Vec<_>>(), [4]);
 }
 
 #[test]

@@ -122,6 +122,11 @@ fn links_of_documents_lead_somewhere() {
 }
 
 #[test]
+fn the_glossary_defines_a_word_once() {
+    assert_none("one word, one meaning", &documents::glossary(&Repository::here()));
+}
+
+#[test]
 fn every_page_is_in_the_contents_of_the_book() {
     assert_none("docs/SUMMARY.md lists every page", &documents::contents(&Repository::here()));
 }

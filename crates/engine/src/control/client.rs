@@ -126,8 +126,8 @@ pub(super) fn ask(
     }
 }
 
-/// Reads the head of an answer up to the empty line after it, and returns its status. Returns `None`
-/// for something else than HTTP.
+/// Reads the head of an answer up to the empty line after it, and returns its status. Returns
+/// `None` for something else than HTTP.
 fn status(answer: &mut impl BufRead) -> io::Result<Option<u16>> {
     let mut head = Vec::new();
     let mut rest = answer.take(HEAD_MAX);

@@ -91,8 +91,8 @@ pub enum ApplyMode {
 impl Lab {
     /// Makes `description` the network of the lab. What is in both keeps its frames, clocks,
     /// queues, random numbers, traces, addresses, programs and connections. `files` returns the
-    /// text of a file that the description names. [`fastpath_spec::describe`] makes a description of a
-    /// topology.
+    /// text of a file that the description names. [`fastpath_spec::describe`] makes a description
+    /// of a topology.
     ///
     /// # Errors
     /// See [`ApplyError`]; the lab is as before.

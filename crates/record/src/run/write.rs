@@ -40,8 +40,8 @@ impl RunWriter {
     /// Creates the directory, in which no record may be, and the files.
     ///
     /// # Errors
-    /// [`RecordError::Content`] if the directory has a record, [`RecordError::File`] if it cannot be
-    /// written.
+    /// [`RecordError::Content`] if the directory has a record, [`RecordError::File`] if it cannot
+    /// be written.
     pub fn create(
         directory: &Path,
         topology: &Topology,
