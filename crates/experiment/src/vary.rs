@@ -153,6 +153,11 @@ fn set(description: &mut Value, name: &str, value: &Value) -> Result<(), String>
         entry.insert(key.to_owned(), value.clone());
         return Ok(());
     }
+    set_of_link(entry, key, value)
+}
+
+/// Sets `KEY` or `A_to_B.KEY` of a link.
+fn set_of_link(entry: &mut Map<String, Value>, key: &str, value: &Value) -> Result<(), String> {
     let (direction, key) = match key.rsplit_once('.') {
         Some((direction, key)) => (Some(direction), key),
         None => (None, key),
