@@ -7,8 +7,7 @@
 use crate::objects::{add, made, node, object, shown, usage};
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{
-    Act, Creation, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
-    Simulator,
+    Act, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink, Simulator,
 };
 use crate::state::Interp;
 use crate::syntax::Value;
