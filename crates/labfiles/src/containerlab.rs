@@ -78,7 +78,7 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
         [("defaults", defaults, false), ("kind", kinds, true), ("group", groups, true)],
         remarks,
     );
-    for entry in nodes.map_or(&[][..], |nodes| &map("nodes", nodes, remarks).source().entries) {
+    for entry in nodes.map_or(&[][..], |nodes| map("nodes", nodes, remarks).source().entries.as_slice()) {
         let layers = Layers::of(&entry.placed, [groups, kinds, defaults]);
         node::check_keys(&format!("node {}", entry.key), &entry.placed, remarks);
         reader.node(&entry.key, entry.key_at, &layers, remarks);
