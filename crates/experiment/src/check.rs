@@ -52,7 +52,7 @@ impl Experiment {
     }
 
     /// Reports values of the description that make the same network as another value of their axis.
-    fn check_effects(&self, found: &mut Found) -> Result<()> {
+    fn check_effects(&self, found: &mut MistakeSet) -> Result<()> {
         let first = vec![0; self.axes.len()];
         for (index, axis) in self.axes.iter().enumerate().filter(|(_, axis)| axis.name.contains('.')) {
             let mut networks: Vec<NetworkSpec> = Vec::new();
