@@ -57,10 +57,10 @@ off = { law = "pareto", mean = "2s", shape = 1.5 }
 
 
 def random_descriptions(count):
-    """The random descriptions of the tests in Rust, which an example of the library prints."""
+    """The random descriptions of the tests in Rust, which an example of their crate prints."""
     made = Path(program()).parent / "examples" / "random_descriptions"
     if not made.exists():
-        pytest.skip(f"{made} is not built: cargo build -p fastpath --example random_descriptions")
+        pytest.skip(f"{made} is not built: cargo build -p fastpath-spec --example random_descriptions")
     done = subprocess.run([made, str(count)], capture_output=True, check=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -16,6 +16,7 @@ mod keep;
 mod link;
 mod node;
 mod outside;
+mod placements;
 mod traffic;
 
 use crate::address;
@@ -28,7 +29,7 @@ use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, Node, NodeId, Topology};
-use node::Placements;
+use placements::Placements;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Nodes and links in one description.

@@ -1,7 +1,7 @@
 //! What nodes have on their links: addresses, hardware addresses, ports; and routes and rules.
 
 use super::Resolver;
-use crate::address::AddressError;
+use super::placements::Placements;
 use crate::controllers::Controllers;
 use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::host::HostOrigin;
@@ -12,32 +12,6 @@ use crate::path::SpecPath;
 use crate::port_name::PortName;
 use crate::topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-
-/// Where the addresses of a node were given.
-#[derive(Default)]
-pub(super) struct Placements {
-    /// By interface and IP address, `None` for its hardware address.
-    placed: Vec<(usize, Option<IpAddr>, SpecPath)>,
-    /// By the next router.
-    routes: Vec<(IpAddr, SpecPath)>,
-    /// The interfaces whose hardware address was given.
-    pub(super) macs: Vec<(NodeId, usize)>,
-}
-
-impl Placements {
-    /// Returns the place in the description that `error` is about.
-    pub(super) fn path(&self, interface: usize, error: &AddressError) -> Option<SpecPath> {
-        if let AddressError::NoGateway(via) = error {
-            return self.routes.iter().find(|(gateway, _)| gateway == via).map(|(_, path)| path.clone());
-        }
-        let same = |placed: &&(usize, Option<IpAddr>, SpecPath)| {
-            placed.0 == interface && placed.1 == error.address()
-        };
-        // The last of equal addresses is the mistake, because it repeats an earlier one.
-        self.placed.iter().rev().find(same).map(|(_, _, path)| path.clone())
-    }
-}
 
 impl Resolver<'_> {
     /// Assigns the values given for nodes to their interfaces, once the links are known.

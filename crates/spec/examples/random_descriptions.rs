@@ -1,6 +1,6 @@
 //! Prints random descriptions, one a line, as the tests use them: `random_descriptions [COUNT]`.
 
-use fastpath::spec::{Description, NO_FILES};
+use fastpath_spec::{Description, NO_FILES};
 
 #[path = "../tests/random/mod.rs"]
 mod random;
