@@ -79,7 +79,7 @@ fn files_without_mistakes_are_read() {
     assert_eq!((plan.name.as_str(), plan.runs(), plan.seeds.as_slice()), ("x", 8, &[1, 2][..]));
     let names: Vec<&str> = plan.metrics.iter().map(|metric| metric.name.as_str()).collect();
     assert_eq!(names, ["dropped", "goodput", "lost", "rtt"]);
-    assert_eq!(plan.fill("{control} {seed} {run} {{run}}", 5), "reno 2 5 {run}");
+    assert_eq!(plan.fill("{control} {seed} {run} {{run}}", 5), "cubic 2 5 {run}");
 }
 
 /// The text that is replaced, what stands there instead, and a mistake of the result.
@@ -100,7 +100,7 @@ fn misspelled_keys_are_named_at_each_level() {
         &[
             ("seeds = 2", "seedz = 3", "2:1: the experiment has no key 'seedz'; write seeds"),
             ("may_fail", "may_fall", "16:1: step transfer has no key 'may_fall'; write may_fail"),
-            ("scale", "scael", "25:1: metric goodput has no key 'scael'; write scale"),
+            ("scale", "scael", "26:1: metric goodput has no key 'scael'; write scale"),
             ("at_least", "at_lest", "41:1: expect has no key 'at_lest'; write at_least"),
             ("run = ['iperf3'", "rnu = ['iperf3'", "8:1: step server has no key 'rnu'; write run"),
         ],
@@ -127,7 +127,7 @@ fn values_of_a_wrong_kind_or_out_of_range_are_named() {
             ("'30s'", "30", "limit is a whole number, not text; write limit = \"60s\""),
             ("wait = '1s'", "wait = 'long'", "'long' is not a duration"),
             ("background = true", "background = 1", "background is a whole number, not true or false"),
-            ("scale = 1e-6", "scale = 0", "25:9: scale = 0 makes every number 0"),
+            ("scale = 1e-6", "scale = 0", "26:9: scale = 0 makes every number 0"),
             ("scale = 1e-6", "scale = inf", "scale = inf is not a number"),
             ("['cubic', 'reno']", "[]", "control has no value; write a list"),
             ("['cubic', 'reno']", "'cubic'", "control is text, not a list of values"),
@@ -221,7 +221,7 @@ fn metrics_have_one_source_with_a_known_value() {
             (
                 "value = 'dropped'",
                 "value = 'droped'",
-                "36:9: 'droped' is not a value of a link; write \"dropped\"",
+                "35:9: 'droped' is not a value of a link; write \"dropped\"",
             ),
             (
                 "value = 'dropped'",
@@ -229,7 +229,7 @@ fn metrics_have_one_source_with_a_known_value() {
                 "'queue-ful' is not a value of a link; write \"queue-full\"",
             ),
             ("value = 'dropped'", "", "metric dropped has no value of the link"),
-            ("value = 'lost'", "value = 'lots'", "39:9: a flow has no value 'lots'; write lost"),
+            ("value = 'lost'", "value = 'lots'", "38:9: a flow has no value 'lots'; write lost"),
             (
                 "value = 'lost'",
                 "value = 'delay.p9_ms'",

@@ -118,7 +118,12 @@ fn a_container_comes_and_goes_while_the_lab_runs() {
     };
     // Twice: nothing of the first is in the way of the second.
     for _ in 0..2 {
-        assert!(apply(&with).contains(&mark));
+        apply(&with);
+        // The first process becomes the command a moment later.
+        let began = std::time::Instant::now();
+        while !left(&mark).contains(&mark) {
+            assert!(began.elapsed().as_secs() < 30, "the command does not run");
+        }
         assert_eq!(apply(base), before);
     }
     apply(&with);

@@ -768,7 +768,9 @@ fn stations(from: u8, to: u8) -> Vec<u8> {
 #[test]
 fn tls_accepts_a_controller_with_a_valid_certificate_and_no_other() {
     if cfg!(not(feature = "tls")) {
-        eprintln!("SKIPPED: tls_accepts_a_controller_with_a_valid_certificate_and_no_other: no --features tls");
+        eprintln!(
+            "SKIPPED: tls_accepts_a_controller_with_a_valid_certificate_and_no_other: no --features tls"
+        );
         return;
     }
     let harness = Harness::tls();

@@ -94,7 +94,7 @@ pub static TOP: [TopKey; 10] = [
             reading.description.routing.is_multipath = field.switch(reading.remarks).unwrap_or_default();
         }),
         schema: || json!({ "type": "boolean" }),
-        write: |description| description.routing.is_multipath.then(|| json!(true)),
+        write: |description| description.routing.is_multipath.then_some(json!(true)),
     },
     TopKey {
         key: "engine",

@@ -39,10 +39,9 @@ pub fn set_high_priority() -> io::Result<()> {
         return Ok(());
     }
     // A real-time thread that never blocks is killed where its time is limited.
-    if soft_limit(libc::RLIMIT_RTPRIO) > 0 && soft_limit(libc::RLIMIT_RTTIME) == libc::RLIM_INFINITY {
-        if set_round_robin(1).is_ok() {
-            return Ok(());
-        }
+    let may_spin = soft_limit(libc::RLIMIT_RTTIME) == libc::RLIM_INFINITY;
+    if soft_limit(libc::RLIMIT_RTPRIO) > 0 && may_spin && set_round_robin(1).is_ok() {
+        return Ok(());
     }
     Err(refusal)
 }

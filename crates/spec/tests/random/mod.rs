@@ -417,8 +417,14 @@ impl Random {
             "gentle": false, "ecn": true, "mean_packet": "700B",
         });
         if all["kind"] == "ared" {
-            (all["interval"], all["target"]) = (json!("300ms"), self.time());
-            all.as_object_mut().expect("a table").remove("weight");
+            all["interval"] = json!("300ms");
+            let table = all.as_object_mut().expect("a table");
+            table.remove("weight");
+            // The thresholds are given, or computed from the target.
+            if self.below(2) == 0 {
+                table.retain(|key, _| !["min", "max"].contains(&key.as_str()));
+                all["target"] = self.time();
+            }
         }
         all
     }
