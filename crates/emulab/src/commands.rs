@@ -7,7 +7,7 @@
 use crate::objects::{add, made, node, object, shown, usage};
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{
-    Act, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink, Simulator,
+    Act, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
 };
 use crate::state::Interp;
 use crate::syntax::Value;
@@ -177,12 +177,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         return outcome;
     }
     match (&**name, words) {
-        ("node", _) => {
-            let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
-            tcl.simulator.nodes.push(made);
-            tcl.grant();
-            Ok(handle)
-        }
+        ("node", _) => new_node(tcl),
         ("duplex-link", [a, b, rate, delay, queue, rest @ ..]) => {
             extra(tcl, "duplex-link", rest);
             link(tcl, [a, b], [rate, delay, queue], [true, true])
@@ -204,14 +199,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             let link = member(tcl, lan, node)?;
             add(tcl, Object::Direction(link, [true, true]))
         }
-        ("queue-limit", [a, b, limit]) => {
-            let (link, end) = between(tcl, a, b)?;
-            let parameter = parameter("limit_", limit)?;
-            apply(tcl, link, only(end), |pipe| {
-                parameter.iter().for_each(|&parameter| pipe.queue.set(parameter))
-            });
-            Ok(Value::default())
-        }
+        ("queue-limit", [a, b, limit]) => queue_limit(tcl, [a, b], limit),
         ("rtproto", [protocol, rest @ ..]) => {
             extra(tcl, "rtproto", rest);
             routing(tcl, protocol)
@@ -233,18 +221,34 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             tcl.warn(format!("$ns {name} is ignored: it does not concern the network"));
             add(tcl, Object::Other)
         }
-        (name, _) => {
-            if let Some((_, instead)) = elsewhere::OTHERWISE.iter().find(|(known, _)| *known == name) {
-                return mistake(format!("$ns {name} is not supported"), format!("write {instead}"));
-            }
-            let known = METHODS.into_iter().chain(elsewhere::VISUAL).chain(elsewhere::METHODS);
-            let instead = match nearest(name, known) {
-                Some(meant) => format!("write $ns {meant}"),
-                None => format!("write $ns and one of {}, or remove it", METHODS.join(", ")),
-            };
-            mistake(format!("the simulator has no command '{name}'"), instead)
-        }
+        (name, _) => unknown_method(name),
     }
+}
+
+fn new_node(tcl: &mut Interp) -> TclResult {
+    let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
+    tcl.simulator.nodes.push(made);
+    tcl.grant();
+    Ok(handle)
+}
+
+fn queue_limit(tcl: &mut Interp, [a, b]: [&Value; 2], limit: &Value) -> TclResult {
+    let (link, end) = between(tcl, a, b)?;
+    let parameter = parameter("limit_", limit)?;
+    apply(tcl, link, only(end), |pipe| parameter.iter().for_each(|&parameter| pipe.queue.set(parameter)));
+    Ok(Value::default())
+}
+
+fn unknown_method(name: &str) -> TclResult {
+    if let Some((_, instead)) = elsewhere::OTHERWISE.iter().find(|(known, _)| *known == name) {
+        return mistake(format!("$ns {name} is not supported"), format!("write {instead}"));
+    }
+    let known = METHODS.into_iter().chain(elsewhere::VISUAL).chain(elsewhere::METHODS);
+    let instead = match nearest(name, known) {
+        Some(meant) => format!("write $ns {meant}"),
+        None => format!("write $ns and one of {}, or remove it", METHODS.join(", ")),
+    };
+    mistake(format!("the simulator has no command '{name}'"), instead)
 }
 
 /// Warns of words after those that a command takes here.
@@ -473,16 +477,7 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             apply(tcl, link, [true, false], parameters(delay, rate, loss)?);
             apply(tcl, link, [false, true], parameters(from_delay, from_rate, from_loss)?);
         }
-        ("tb-set-noshaping", [link, on]) if matches!(&**on, "1" | "0") => {
-            let links = match object(tcl, link, "link")? {
-                Object::Lan(lan) => tcl.simulator.lans[lan].links.clone(),
-                _ => vec![link_of(tcl, link)?],
-            };
-            let unlimited = &**on == "1";
-            for link in links.into_iter().filter(|_| unlimited) {
-                apply(tcl, link, [true, true], |pipe| pipe.rate = None);
-            }
-        }
+        ("tb-set-noshaping", [link, on]) if matches!(&**on, "1" | "0") => shaping(tcl, link, &**on == "0")?,
         ("tb-set-node-startcmd" | "tb-set-node-startup", [at_node, command]) => {
             let at_node = node(tcl, at_node)?;
             return programs::start_command(tcl, at_node, command);
@@ -494,15 +489,29 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             let example = TESTBED_USAGE.iter().find(|example| example.split(' ').next() == Some(name));
             return example.map_or_else(|| addresses(tcl, name, words), |example| usage(example));
         }
-        _ => {
-            let instead = match nearest(name, NAMES.into_iter().chain(elsewhere::TESTBED)) {
-                Some(meant) => format!("write {meant}"),
-                None => "write a command of Emulab, or remove it".to_owned(),
-            };
-            return mistake(format!("there is no command '{name}'"), instead);
-        }
+        _ => return unknown_testbed(name),
     }
     Ok(Value::default())
+}
+
+/// Takes the rates of a link or lan away where they are not emulated.
+fn shaping(tcl: &mut Interp, link: &Value, is_on: bool) -> Result<(), Interrupt> {
+    let links = match object(tcl, link, "link")? {
+        Object::Lan(lan) => tcl.simulator.lans[lan].links.clone(),
+        _ => vec![link_of(tcl, link)?],
+    };
+    for link in links.into_iter().filter(|_| !is_on) {
+        apply(tcl, link, [true, true], |pipe| pipe.rate = None);
+    }
+    Ok(())
+}
+
+fn unknown_testbed(name: &str) -> TclResult {
+    let instead = match nearest(name, NAMES.into_iter().chain(elsewhere::TESTBED)) {
+        Some(meant) => format!("write {meant}"),
+        None => "write a command of Emulab, or remove it".to_owned(),
+    };
+    mistake(format!("there is no command '{name}'"), instead)
 }
 
 const TESTBED_USAGE: [&str; 11] = [
@@ -681,6 +690,16 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
             return Ok(());
         }
     };
+    let act = act_of(words, in_lan)?;
+    for link in links {
+        tcl.spend(64)?;
+        tcl.simulator.events.push(Event { at: time, link, ends, act: act.clone() });
+    }
+    Ok(())
+}
+
+/// Returns what an event does with a link. A lan has half of a value at each of its sides.
+fn act_of(words: &[Value], in_lan: bool) -> Result<Act, Interrupt> {
     let act = match (words.first().map_or("", |word| word), words.get(1..).unwrap_or_default()) {
         ("up", []) => Act::Up,
         ("down", []) => Act::Down,
@@ -715,11 +734,7 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
             );
         }
     };
-    for link in links {
-        tcl.spend(64)?;
-        tcl.simulator.events.push(Event { at: time, link, ends, act: act.clone() });
-    }
-    Ok(())
+    Ok(act)
 }
 
 /// Whether an event ends the simulation: `exit`, `$ns halt`, or a procedure with one of them.

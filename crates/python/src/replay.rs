@@ -34,20 +34,8 @@ pub(crate) struct Options {
     until: Option<String>,
 }
 
-/// Replays captures and frames through a network.
-#[pyfunction]
-pub(crate) fn replay<'py>(
-    py: Python<'py>,
-    description: &str,
-    files: NamedFiles,
-    frames: Vec<FrameArrays<'py>>,
-    options: Options,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let topology = files.topology(description)?;
-    let hosts: Vec<String> = topology.hosts().map(|(_, host)| host.name.clone()).collect();
-    let edges = topology.hosts().flat_map(|(_, host)| host.interfaces.iter().map(|_| host.name.clone()));
-    let edges: Vec<String> = edges.collect();
+/// Returns the replay through a network that has these options.
+fn configured(topology: fastpath::spec::Topology, options: Options) -> PyResult<Replay> {
     let mut replay = Replay::through(topology);
     if let Some(file) = options.packet_log {
         replay = replay.packet_log(file);
@@ -63,9 +51,27 @@ pub(crate) fn replay<'py>(
     }
     let until = options.until.as_deref().map(str::parse::<Duration>).transpose();
     let until = until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
-    if let Some(until) = until {
-        replay = replay.until(until);
-    }
+    Ok(match until {
+        Some(until) => replay.until(until),
+        None => replay,
+    })
+}
+
+/// Replays captures and frames through a network.
+#[pyfunction]
+pub(crate) fn replay<'py>(
+    py: Python<'py>,
+    description: &str,
+    files: NamedFiles,
+    frames: Vec<FrameArrays<'py>>,
+    options: Options,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let topology = files.topology(description)?;
+    let hosts: Vec<String> = topology.hosts().map(|(_, host)| host.name.clone()).collect();
+    let edges = topology.hosts().flat_map(|(_, host)| host.interfaces.iter().map(|_| host.name.clone()));
+    let edges: Vec<String> = edges.collect();
+    let replay = configured(topology, options)?;
     let arrays = frames.iter().map(frames_at).collect::<PyResult<Vec<FramesAt>>>()?;
     let (summary, columns) = without_lock(py, |signals| {
         let mut go_on = |read: fastpath::replay::BytesRead| {

@@ -1,4 +1,4 @@
-//! Descriptions in TOML and JSON as trees, with every mistake of syntax.
+//! Texts of descriptions in TOML and JSON as trees, with every mistake of syntax.
 
 use crate::mistake::Remarks;
 use crate::tree::{Placed, Tree, TreeTable};
