@@ -62,9 +62,9 @@ pub(crate) fn replay<'py>(
         replay = replay.seed(seed);
     }
     if let Some(until) = &options.until {
-        let until: Duration =
-            until.parse().map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
-        replay = replay.until(until);
+        let until = until.parse::<Duration>();
+        replay =
+            replay.until(until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?);
     }
     let arrays = frames.iter().map(frames_at).collect::<PyResult<Vec<FramesAt>>>()?;
     let (summary, columns) = without_lock(py, |signals| {
