@@ -221,7 +221,7 @@ fn the_traffic_of_the_description_is_sent_and_its_results_are_metrics() {
     // Half of what is offered does not fit.
     assert!(of(1, "lost") > 300.0 && of(0, "delay") > 1.0, "{found}");
     bench.write("flows.toml", bench.text("flows.toml").replace("flow = 'cbr'", "flow = 'crb'"));
-    assert!(bench.run(&["flows.toml"]).1.contains("crb is unknown (have: cbr)"));
+    assert!(bench.run(&["flows.toml"]).1.contains("there is no flow 'crb'; write cbr"));
 }
 
 #[test]
@@ -247,15 +247,15 @@ fn all_mistakes_are_named_before_anything_starts() {
         ("'link.a-b.rate'", "'link.a-c.rate'", "there is no such link (have: a-b)"),
         ("'32Mbit'", "'32Mbut'", "32Mbut"),
         ("a_to_b", "b_to_c", "there is no such direction; write a_to_b or b_to_a"),
-        ("a = 'in.pcap'", "c = 'in.pcap'", "replay: c is unknown (have: a, b)"),
-        ("in.pcap", "absent.pcap", "absent.pcap is no file"),
+        ("a = 'in.pcap'", "c = 'in.pcap'", "there is no host 'c'; write"),
+        ("in.pcap", "absent.pcap", "rates.toml:8:13: absent.pcap is not a file"),
         ("net.toml", "absent.toml", "absent.toml"),
-        ("p50(delay)", "p50(delays)", "metric delays is unknown (have: arrived, delay)"),
-        ("p50(", "p500(", "p500 is unknown"),
+        ("p50(delay)", "p50(delays)", "there is no metric 'delays'; write delay"),
+        ("p50(", "p500(", "'p500' does not make one number of many"),
         ("'2ms'", "'2Mbit'", "is not in ms"),
-        ("= '16Mbit' }", "= '17Mbit' }", "is never 17Mbit (have: 8Mbit, 16Mbit, 32Mbit)"),
+        ("= '16Mbit' }", "= '17Mbit' }", "is never 17Mbit; write 16Mbit"),
         ("delay  = true", "delay  = true\nframes = 'delivered'", "write exactly one of frames"),
-        ("seeds = 4", "seed = 4", "unknown field `seed`"),
+        ("seeds = 4", "seed = 4", "rates.toml:3:1: the experiment has no key 'seed'; write seeds"),
         ("['8Mbit', '16Mbit', '32Mbit']", "[]", "has no value"),
     ] {
         let file = VIRTUAL.replace(from, to);
@@ -266,6 +266,87 @@ fn all_mistakes_are_named_before_anything_starts() {
         assert!(text.contains(said), "{to}: {text}");
         assert!(!bench.0.join("rates.results").exists(), "{to}");
     }
+}
+
+#[test]
+fn presets_and_traces_are_axes_per_link_and_per_direction() {
+    let bench = Bench::new("presets");
+    let traffic = "[[traffic]]\nname = 'cbr'\nfrom = 'a'\nto = 'b'\nkind = 'constant'\nrate = '1Mbit'\n";
+    bench.write("net.toml", format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{traffic}"));
+    bench.write("slow.csv", "time_s,delay (ms)\n0,100\n60,100\n");
+    bench.write("fast.csv", "time_s,delay (ms)\n0,10\n60,10\n");
+    let file = |axis: &str| {
+        format!(
+            "spec = 'net.toml'\n[matrix]\n{axis}\n[replay]\nuntil = '2s'\n\
+             [metric.delay]\nflow = 'cbr'\nvalue = 'delay.min_ms'\n"
+        )
+    };
+    for (number, (axis, is_slower)) in [
+        ("'link.a-b.preset' = ['dsl', 'geo']", true),
+        ("'link.a-b.trace' = ['fast.csv', 'slow.csv']", true),
+        ("'link.a-b.a_to_b.trace' = ['fast.csv', 'slow.csv']", true),
+        ("'link.a-b.b_to_a.trace' = ['fast.csv', 'slow.csv']", false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        bench.write(&format!("x{number}.toml"), file(axis));
+        let (output, text) = bench.run(&[&format!("x{number}.toml"), "--json"]);
+        assert!(output.status.success(), "{axis}: {text}");
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let of = |run: usize| found["runs"][run]["values"]["delay"].as_f64().unwrap();
+        assert_eq!(of(1) > of(0), is_slower, "{axis}: {} {}", of(0), of(1));
+    }
+    // The link gives what the preset would.
+    let given = "rate = '1Mbit'\ndelay = '1ms'\nqueue = '9p'\nloss = 'none'\njitter = 'none'\n";
+    bench.write("net.toml", format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{given}{traffic}"));
+    bench.write("same.toml", file("'link.a-b.delay' = ['1ms', '1000us']"));
+    let (output, text) = bench.run(&["same.toml", "--dry-run"]);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("same.toml:3:28: link.a-b.delay = \"1000us\" makes the same network as \"1ms\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn names_that_the_network_does_not_have_are_mistakes_of_a_dry_run() {
+    let bench = Bench::new("names");
+    bench.write("net.toml", SPEC);
+    for (from, to, said) in [
+        (
+            "on   = 'a'\n[[step]]\nset",
+            "on   = 'aa'\n[[step]]\nset",
+            "live.toml:11:8: there is no node 'aa'; write a",
+        ),
+        ("'a-b.delay' = '40ms'", "'a-c.delay' = '40ms'", "live.toml:13:9: there is no link 'a-c'; write a-b"),
+        (
+            "'a-b.delay' = '40ms'",
+            "'a-b.deqlay' = '40ms'",
+            "live.toml:13:9: a link has no value 'deqlay'; write delay",
+        ),
+        ("'a-b.delay' = '40ms'", "'a-b.delay' = '50mx'", "live.toml:13:23: '50mx' is not a duration"),
+        ("set = { 'a-b.delay' = '40ms' }", "start = 'nogroup'", "there is no group 'nogroup'; remove it"),
+        ("from  = 'a'", "from  = 'nowhere'", "there is no end of the link a-b 'nowhere'; write one of a, b"),
+        ("value = 'frames_in'", "value = 'droped'", "'droped' is not a value of a link; write \"dropped\""),
+        ("link  = 'a-b'", "link  = 'nowhere'", "there is no link 'nowhere'; write a-b"),
+        ("{count}", "{cuont}", "nothing defines the word {cuont}; write count"),
+        ("'20ms'", "'20mz'", "live.toml:6:28: link.a-b.delay = \"20mz\": '20mz' is not a duration"),
+    ] {
+        assert_eq!(LIVE.matches(from).count(), 1, "{from}");
+        bench.write("live.toml", LIVE.replace(from, to));
+        let (output, text) = bench.run(&["live.toml", "--dry-run"]);
+        assert_eq!(output.status.code(), Some(2), "{to}: {text}");
+        assert!(text.contains(said), "{to}: {text}");
+    }
+    // Mistakes of all kinds at once.
+    let all = LIVE
+        .replace("{count}", "{cuont}")
+        .replace("from  = 'a'", "from  = 'nowhere'")
+        .replace("'20ms'", "'20mz'");
+    bench.write("live.toml", all);
+    let (_, text) = bench.run(&["live.toml", "--dry-run"]);
+    assert!(["cuont", "20mz"].iter().all(|said| text.contains(said)), "{text}");
 }
 
 const LIVE: &str = "

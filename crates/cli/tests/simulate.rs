@@ -110,7 +110,7 @@ fn user_files_are_read_and_their_mistakes_are_reported_with_file_and_line() {
     let faster = "sim m.toml --program p.toml --workload constant,rate=1kpps,duration=10ms --json --set machine.cpu.clock=2GHz";
     assert!((json(&at, faster)["latency_us"]["p50"].as_f64().unwrap() - 0.5).abs() < 0.01);
     for (words, says) in [
-        ("sim m.toml --program unit.toml", "unit.toml:5: unit \"gpu\" is unknown (have: cpu)"),
+        ("sim m.toml --program unit.toml", "unit.toml:5:6: there is no unit 'gpu'; write cpu"),
         ("sim clock.toml --program p.toml", "clock.toml:7:"),
         ("sim z80 --program p.toml", "cn6880-pair"),
         ("sim m.toml --program doom", "linkem"),
@@ -121,7 +121,7 @@ fn user_files_are_read_and_their_mistakes_are_reported_with_file_and_line() {
         ("sim m.toml --program p.toml --workload pcap=none.pcap", "none.pcap"),
         (
             "sim m.toml --program p.toml --set machine.cpu.cores=-10",
-            "--set machine.cpu.cores=-10: m.toml:6: -10 is not a whole number from 0 to 4294967295",
+            "--set machine.cpu.cores=-10: m.toml:6:9: cores = -10 is out of range; write a number from 0 to 4294967295",
         ),
     ] {
         let said = refusal(&at, words);

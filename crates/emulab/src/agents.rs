@@ -8,66 +8,15 @@
 //! Parameters and defaults are those of ns-2 (ns-default.tcl). A packet of `packetSize_` bytes is a
 //! datagram with that payload, as Emulab's traffic generator sends it.
 
-use crate::commands::{made, node, shown, usage};
-use crate::interp::{Interp, Interrupt, TclResult, mistake};
+use crate::objects::{made, node, shown, usage};
+use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::quantity;
-use crate::simulator::{Creation, Object, Simulator};
+use crate::simulator::{Agent, AgentClass, Object, Simulator, Source, SourceKind, Switch};
+use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_spec::mistake::Remarks;
-use fastpath_spec::{TrafficDescription, TrafficKind};
-use fastpath_traffic::PeriodLaw;
-use fastpath_units::{Duration, Rate, Time};
-
-/// An agent: an end of traffic on a node.
-#[derive(Clone, Debug)]
-pub(crate) struct Agent {
-    class: AgentClass,
-    node: Option<usize>,
-    peer: Option<usize>,
-    /// The source of an agent that is one itself (`Agent/CBR`).
-    source: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum AgentClass {
-    Udp,
-    Tcp,
-    Sink,
-}
-
-/// A source of packets, and when it is started and stopped.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    made: Creation,
-    kind: SourceKind,
-    rate: Option<Rate>,
-    interval: Option<Duration>,
-    size: u32,
-    burst: Duration,
-    idle: Duration,
-    shape: f64,
-    packets_max: Option<u64>,
-    agent: Option<usize>,
-    switches: Vec<Switch>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum SourceKind {
-    Constant,
-    Poisson,
-    Exponential,
-    Pareto,
-    /// FTP, Telnet: what TCP carries.
-    Stream,
-}
-
-/// A start or a stop.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Switch {
-    at: Time,
-    starts: bool,
-    place: usize,
-}
+use fastpath_spec::TrafficDescription;
+use fastpath_text::mistake::Remarks;
+use fastpath_units::{Duration, Time};
 
 /// The words of sources after `Application/` or `Traffic/`.
 const SOURCES: [(&str, SourceKind); 6] = [
@@ -116,25 +65,6 @@ fn new_source(tcl: &mut Interp, kind: SourceKind) -> Result<(usize, Value), Inte
     let (creation, handle) = made(tcl, Object::Source(index))?;
     tcl.simulator.sources.push(Source::new(creation, kind));
     Ok((index, handle))
-}
-
-impl Source {
-    fn new(made: Creation, kind: SourceKind) -> Source {
-        let rate = |bps| Rate::from_bps(bps);
-        Source {
-            made,
-            kind,
-            rate: if kind == SourceKind::Constant { rate(448_000) } else { rate(64_000) },
-            interval: None,
-            size: 210,
-            burst: Duration::from_ms(500),
-            idle: Duration::from_ms(500),
-            shape: 1.5,
-            packets_max: None,
-            agent: None,
-            switches: Vec::new(),
-        }
-    }
 }
 
 /// The commands of `$ns` about agents. `None` if `name` is another command.
@@ -434,32 +364,4 @@ fn periods(simulator: &Simulator, source: &Source) -> Vec<(Time, Option<Time>)> 
     }
     periods.retain(|(start, stop)| stop.is_none_or(|stop| stop > *start));
     periods
-}
-
-impl Source {
-    fn kind(&self) -> TrafficKind {
-        match self.kind {
-            SourceKind::Constant | SourceKind::Stream => TrafficKind::Constant,
-            SourceKind::Poisson => TrafficKind::Poisson,
-            SourceKind::Exponential => TrafficKind::OnOff {
-                on: PeriodLaw::Exponential(self.burst),
-                off: PeriodLaw::Exponential(self.idle),
-            },
-            SourceKind::Pareto => {
-                let law = |mean| PeriodLaw::Pareto { mean, shape: self.shape };
-                TrafficKind::OnOff { on: law(self.burst), off: law(self.idle) }
-            }
-        }
-    }
-
-    /// The rate, or a packet in each interval.
-    fn rate(&self) -> Option<Rate> {
-        match self.interval {
-            Some(interval) => {
-                let bps = f64::from(self.size) * 8.0 / interval.as_secs_f64();
-                Rate::from_bps(bps.round() as u64)
-            }
-            None => self.rate,
-        }
-    }
 }

@@ -3,39 +3,14 @@
 use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, ScriptLink, Simulator};
 use crate::{agents, programs};
 use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
-use fastpath_spec::mistake::{Remarks, several};
 use fastpath_spec::{
-    Description, DirectionDescription, EventDescription, KernelRouter, LinkDescription, LinkNames,
+    Built, Description, DirectionDescription, EventDescription, KernelRouter, LinkDescription, LinkNames,
     NodeDescription, NodeRole, OnLink, SpecPath, is_name,
 };
+use fastpath_text::mistake::{Remarks, several};
 use fastpath_units::{Probability, Time};
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A description, and the places of its parts in the script.
-#[derive(Default)]
-pub(crate) struct Built {
-    pub(crate) description: Description,
-    places: BTreeMap<SpecPath, usize>,
-}
-
-impl Built {
-    /// The byte offset of what stands at `path`, or of the innermost part around it.
-    pub(crate) fn offset(&self, path: &SpecPath) -> usize {
-        let mut path = Some(path.clone());
-        while let Some(part) = path {
-            if let Some(at) = self.places.get(&part) {
-                return *at;
-            }
-            path = part.parent();
-        }
-        0
-    }
-
-    fn place(&mut self, path: SpecPath, at: usize) {
-        self.places.insert(path, at);
-    }
-}
 
 /// Returns the description of the objects of a script. Mistakes and warnings go to the remarks.
 pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
@@ -115,8 +90,7 @@ fn add_node(built: &mut Built, node: NodeDescription, at: usize, remarks: &mut R
         let what = format!("'{}' cannot be the name of a node", node.name.escape_debug());
         remarks.mistake(at, what, "write a variable of up to 32 letters and digits");
     }
-    built.place(SpecPath::of("nodes", built.description.nodes.len()), at);
-    built.description.nodes.push(node);
+    built.add_node(node, at);
 }
 
 fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
@@ -142,7 +116,6 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             remarks.warn(link.at, format!("{name} is one way: nothing comes back over it"));
         }
         check_queues(link, remarks);
-        built.place(SpecPath::of("links", index), link.at);
         for (node, address) in nodes.into_iter().zip(link.addresses) {
             let Some((address, at)) = address else { continue };
             let length = if alone.contains(&index) { 32 } else { link.prefix_length };
@@ -153,12 +126,8 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             built.description.nodes[node].addresses.push(given);
         }
         let [forward, backward] = link.pipes.each_ref().map(direction);
-        built.description.links.push(LinkDescription {
-            name: Some(name),
-            forward,
-            backward,
-            ..LinkDescription::new(a, b)
-        });
+        let described = LinkDescription { name: Some(name), forward, backward, ..LinkDescription::new(a, b) };
+        built.add_link(described, link.at);
     }
 }
 

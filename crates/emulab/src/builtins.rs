@@ -1,7 +1,8 @@
 //! The Tcl commands that descriptions of networks use.
 
 use crate::expr::Number;
-use crate::interp::{Interp, Interrupt, Procedure, TclResult, VALUE_MAX, mistake};
+use crate::outcome::{Interrupt, TclResult, mistake};
+use crate::state::{Interp, Procedure, VALUE_MAX};
 use crate::syntax::{Parser, Value, element, elements, length, list, push_element};
 use std::rc::Rc;
 

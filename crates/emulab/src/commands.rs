@@ -4,14 +4,15 @@
 //! each direction; a lan is a switch whose every member's link has half the lan's delay each way
 //! and 1 − √(1 − loss) of loss, so that the values hold between two members.
 
-use crate::interp::{Interp, Interrupt, TclResult, mistake};
+use crate::objects::{add, made, node, object, shown, usage};
+use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{
-    Act, Creation, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
-    Simulator,
+    Act, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
 };
+use crate::state::Interp;
 use crate::syntax::Value;
 use crate::{agents, builtins, elsewhere, programs, quantity, random};
-use fastpath_spec::mistake::nearest;
+use fastpath_text::mistake::nearest;
 use fastpath_units::{Duration, Probability, Time};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -77,22 +78,6 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
 }
 
 /// Returns a handle for a new object.
-pub(crate) fn add(tcl: &mut Interp, object: Object) -> TclResult {
-    match tcl.simulator.add(object) {
-        Some(index) => Ok(Value::from(Simulator::handle(index))),
-        None => tcl.exhausted(),
-    }
-}
-
-pub(crate) fn made(tcl: &mut Interp, object: Object) -> Result<(Creation, Value), Interrupt> {
-    let Some(index) = tcl.simulator.add(object) else { return tcl.exhausted() };
-    Ok((Creation { object: index, at: tcl.at }, Value::from(Simulator::handle(index))))
-}
-
-pub(crate) fn usage<T>(usage: &str) -> Result<T, Interrupt> {
-    mistake("wrong number of arguments", format!("write {usage}"))
-}
-
 /// Classes, for suggestions.
 const CLASSES: [&str; 8] = [
     "Simulator",
@@ -192,12 +177,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         return outcome;
     }
     match (&**name, words) {
-        ("node", _) => {
-            let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
-            tcl.simulator.nodes.push(made);
-            tcl.grant();
-            Ok(handle)
-        }
+        ("node", _) => new_node(tcl),
         ("duplex-link", [a, b, rate, delay, queue, rest @ ..]) => {
             extra(tcl, "duplex-link", rest);
             link(tcl, [a, b], [rate, delay, queue], [true, true])
@@ -219,14 +199,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             let link = member(tcl, lan, node)?;
             add(tcl, Object::Direction(link, [true, true]))
         }
-        ("queue-limit", [a, b, limit]) => {
-            let (link, end) = between(tcl, a, b)?;
-            let parameter = parameter("limit_", limit)?;
-            apply(tcl, link, only(end), |pipe| {
-                parameter.iter().for_each(|&parameter| pipe.queue.set(parameter))
-            });
-            Ok(Value::default())
-        }
+        ("queue-limit", [a, b, limit]) => queue_limit(tcl, [a, b], limit),
         ("rtproto", [protocol, rest @ ..]) => {
             extra(tcl, "rtproto", rest);
             routing(tcl, protocol)
@@ -248,18 +221,34 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             tcl.warn(format!("$ns {name} is ignored: it does not concern the network"));
             add(tcl, Object::Other)
         }
-        (name, _) => {
-            if let Some((_, instead)) = elsewhere::OTHERWISE.iter().find(|(known, _)| *known == name) {
-                return mistake(format!("$ns {name} is not supported"), format!("write {instead}"));
-            }
-            let known = METHODS.into_iter().chain(elsewhere::VISUAL).chain(elsewhere::METHODS);
-            let instead = match nearest(name, known) {
-                Some(meant) => format!("write $ns {meant}"),
-                None => format!("write $ns and one of {}, or remove it", METHODS.join(", ")),
-            };
-            mistake(format!("the simulator has no command '{name}'"), instead)
-        }
+        (name, _) => unknown_method(name),
     }
+}
+
+fn new_node(tcl: &mut Interp) -> TclResult {
+    let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
+    tcl.simulator.nodes.push(made);
+    tcl.grant();
+    Ok(handle)
+}
+
+fn queue_limit(tcl: &mut Interp, [a, b]: [&Value; 2], limit: &Value) -> TclResult {
+    let (link, end) = between(tcl, a, b)?;
+    let parameter = parameter("limit_", limit)?;
+    apply(tcl, link, only(end), |pipe| parameter.iter().for_each(|&parameter| pipe.queue.set(parameter)));
+    Ok(Value::default())
+}
+
+fn unknown_method(name: &str) -> TclResult {
+    if let Some((_, instead)) = elsewhere::OTHERWISE.iter().find(|(known, _)| *known == name) {
+        return mistake(format!("$ns {name} is not supported"), format!("write {instead}"));
+    }
+    let known = METHODS.into_iter().chain(elsewhere::VISUAL).chain(elsewhere::METHODS);
+    let instead = match nearest(name, known) {
+        Some(meant) => format!("write $ns {meant}"),
+        None => format!("write $ns and one of {}, or remove it", METHODS.join(", ")),
+    };
+    mistake(format!("the simulator has no command '{name}'"), instead)
 }
 
 /// Warns of words after those that a command takes here.
@@ -488,16 +477,7 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             apply(tcl, link, [true, false], parameters(delay, rate, loss)?);
             apply(tcl, link, [false, true], parameters(from_delay, from_rate, from_loss)?);
         }
-        ("tb-set-noshaping", [link, on]) if matches!(&**on, "1" | "0") => {
-            let links = match object(tcl, link, "link")? {
-                Object::Lan(lan) => tcl.simulator.lans[lan].links.clone(),
-                _ => vec![link_of(tcl, link)?],
-            };
-            let unlimited = &**on == "1";
-            for link in links.into_iter().filter(|_| unlimited) {
-                apply(tcl, link, [true, true], |pipe| pipe.rate = None);
-            }
-        }
+        ("tb-set-noshaping", [link, on]) if matches!(&**on, "1" | "0") => shaping(tcl, link, &**on == "0")?,
         ("tb-set-node-startcmd" | "tb-set-node-startup", [at_node, command]) => {
             let at_node = node(tcl, at_node)?;
             return programs::start_command(tcl, at_node, command);
@@ -509,15 +489,29 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             let example = TESTBED_USAGE.iter().find(|example| example.split(' ').next() == Some(name));
             return example.map_or_else(|| addresses(tcl, name, words), |example| usage(example));
         }
-        _ => {
-            let instead = match nearest(name, NAMES.into_iter().chain(elsewhere::TESTBED)) {
-                Some(meant) => format!("write {meant}"),
-                None => "write a command of Emulab, or remove it".to_owned(),
-            };
-            return mistake(format!("there is no command '{name}'"), instead);
-        }
+        _ => return unknown_testbed(name),
     }
     Ok(Value::default())
+}
+
+/// Takes the rates of a link or lan away where they are not emulated.
+fn shaping(tcl: &mut Interp, link: &Value, is_on: bool) -> Result<(), Interrupt> {
+    let links = match object(tcl, link, "link")? {
+        Object::Lan(lan) => tcl.simulator.lans[lan].links.clone(),
+        _ => vec![link_of(tcl, link)?],
+    };
+    for link in links.into_iter().filter(|_| !is_on) {
+        apply(tcl, link, [true, true], |pipe| pipe.rate = None);
+    }
+    Ok(())
+}
+
+fn unknown_testbed(name: &str) -> TclResult {
+    let instead = match nearest(name, NAMES.into_iter().chain(elsewhere::TESTBED)) {
+        Some(meant) => format!("write {meant}"),
+        None => "write a command of Emulab, or remove it".to_owned(),
+    };
+    mistake(format!("there is no command '{name}'"), instead)
 }
 
 const TESTBED_USAGE: [&str; 11] = [
@@ -614,24 +608,6 @@ fn netmask(tcl: &mut Interp, link: &Value, mask: &Value) -> TclResult {
     Ok(Value::default())
 }
 
-/// Returns the object of a word. `wanted` is the expected kind, for the mistake.
-fn object(tcl: &mut Interp, word: &Value, wanted: &str) -> Result<Object, Interrupt> {
-    match tcl.simulator.object(word.trim()) {
-        Some(Object::Broken) => Err(Interrupt::Reported),
-        Some(object) => Ok(object),
-        None => {
-            mistake(format!("'{}' is not a {wanted}", &**word), format!("write the ${wanted}'s variable"))
-        }
-    }
-}
-
-pub(crate) fn node(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
-    match object(tcl, word, "node")? {
-        Object::Node(node) => Ok(node),
-        _ => mistake(format!("{} is not a node", shown(tcl, word)), "write a node"),
-    }
-}
-
 fn link_of(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
     match object(tcl, word, "link")? {
         Object::Link(link) => Ok(link),
@@ -676,10 +652,6 @@ fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Interrup
 }
 
 /// Returns the name of an object as the author wrote it.
-pub(crate) fn shown(tcl: &Interp, word: &str) -> String {
-    tcl.simulator.name_of(word.trim()).unwrap_or(word).to_owned()
-}
-
 fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> TclResult {
     let time = quantity::time(time)?;
     let acts = builtins::substituted(tcl, acts)?;
@@ -718,6 +690,16 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
             return Ok(());
         }
     };
+    let act = act_of(words, in_lan)?;
+    for link in links {
+        tcl.spend(64)?;
+        tcl.simulator.events.push(Event { at: time, link, ends, act: act.clone() });
+    }
+    Ok(())
+}
+
+/// Returns what an event does with a link. A lan has half of a value at each of its sides.
+fn act_of(words: &[Value], in_lan: bool) -> Result<Act, Interrupt> {
     let act = match (words.first().map_or("", |word| word), words.get(1..).unwrap_or_default()) {
         ("up", []) => Act::Up,
         ("down", []) => Act::Down,
@@ -752,11 +734,7 @@ fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt>
             );
         }
     };
-    for link in links {
-        tcl.spend(64)?;
-        tcl.simulator.events.push(Event { at: time, link, ends, act: act.clone() });
-    }
-    Ok(())
+    Ok(act)
 }
 
 /// Whether an event ends the simulation: `exit`, `$ns halt`, or a procedure with one of them.

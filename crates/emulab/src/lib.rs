@@ -41,14 +41,17 @@ mod commands;
 mod elsewhere;
 mod expr;
 mod interp;
+mod objects;
+mod outcome;
 mod programs;
 mod quantity;
 mod random;
 mod simulator;
+mod state;
 mod syntax;
 
-use fastpath_spec::mistake::{Checked, Remarks};
-use fastpath_spec::{Description, Mistakes, NO_FILES, Topology, Warning, resolve_into};
+use fastpath_spec::{Built, Description, Mistakes, NO_FILES, Topology, Warning, resolve_into};
+use fastpath_text::mistake::{Checked, Remarks};
 
 /// Reads a script and resolves what it describes. The error is every mistake in it, in the order of
 /// the text.
@@ -75,11 +78,11 @@ pub fn describe(text: &str) -> Result<(Description, Vec<Warning>), Mistakes> {
     remarks.finish().map(|warnings| (built.description, warnings))
 }
 
-fn read(text: &str) -> (build::Built, Remarks<'_>) {
-    let mut tcl = interp::Interp::new(Remarks::new(text));
+fn read(text: &str) -> (Built, Remarks<'_>) {
+    let mut tcl = interp::start(Remarks::new(text));
     tcl.run(text);
     let mut remarks = tcl.remarks;
-    let mut built = build::Built::default();
+    let mut built = Built::default();
     if remarks.is_clean() {
         built = build::build(&tcl.simulator, &mut remarks);
     }

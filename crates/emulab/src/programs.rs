@@ -1,10 +1,11 @@
 //! Programs on nodes: start commands, and program agents with the events that start and stop them.
 
-use crate::commands::{add, node, usage};
-use crate::interp::{Interp, Interrupt, TclResult, mistake};
+use crate::objects::{add, node, usage};
+use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{NodeCommand, Object, ProgramAgent, ScriptAction, Simulator};
+use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_spec::mistake::nearest;
+use fastpath_text::mistake::nearest;
 use fastpath_units::Time;
 
 /// The options of a program agent, and the variables of a program.

@@ -1,6 +1,6 @@
 //! Quantities as ns-2 and Emulab write them: `1.5Mb`, `100ms`, `0.05`, `1h2m`.
 
-use crate::interp::{Interrupt, mistake};
+use crate::outcome::{Interrupt, mistake};
 use fastpath_units::{Duration, Probability, Rate, Time};
 
 /// Bits per second; `*` is unlimited. Units are decimal, `b` is bits and `B` bytes, none is bits.

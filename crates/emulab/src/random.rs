@@ -4,11 +4,12 @@
 //! The distributions are those of ns-2, the generator is another. A script therefore draws other
 //! numbers than in ns-2, and the same numbers in every run.
 
-use crate::commands::{add, shown, usage};
-use crate::interp::{Interp, Interrupt, TclResult, mistake};
+use crate::objects::{add, shown, usage};
+use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{Object, RandomVariable};
+use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_spec::mistake::nearest;
+use fastpath_text::mistake::nearest;
 use fastpath_units::Rng;
 use fastpath_units::math::{exp, ln, normal_quantile};
 

@@ -1,8 +1,9 @@
 //! The objects that a script has created: nodes, links, lans, their parameters and events, by
 //! handle.
 
-use crate::agents::{Agent, Source};
 use fastpath_link::{Limit, QueueSpec, RedSpec};
+use fastpath_spec::TrafficKind;
+use fastpath_traffic::PeriodLaw;
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -358,4 +359,103 @@ impl Simulator {
 fn sorted(mut ends: [LinkEnd; 2]) -> [LinkEnd; 2] {
     ends.sort();
     ends
+}
+
+/// An agent: an end of traffic on a node.
+#[derive(Clone, Debug)]
+pub(crate) struct Agent {
+    pub(crate) class: AgentClass,
+    pub(crate) node: Option<usize>,
+    pub(crate) peer: Option<usize>,
+    /// The source of an agent that is one itself (`Agent/CBR`).
+    pub(crate) source: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AgentClass {
+    Udp,
+    Tcp,
+    Sink,
+}
+
+/// A source of packets, and when it is started and stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) made: Creation,
+    pub(crate) kind: SourceKind,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) interval: Option<Duration>,
+    pub(crate) size: u32,
+    pub(crate) burst: Duration,
+    pub(crate) idle: Duration,
+    pub(crate) shape: f64,
+    pub(crate) packets_max: Option<u64>,
+    pub(crate) agent: Option<usize>,
+    pub(crate) switches: Vec<Switch>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SourceKind {
+    Constant,
+    Poisson,
+    Exponential,
+    Pareto,
+    /// FTP, Telnet: what TCP carries.
+    Stream,
+}
+
+/// A start or a stop.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Switch {
+    pub(crate) at: Time,
+    pub(crate) starts: bool,
+    pub(crate) place: usize,
+}
+
+impl Source {
+    pub(crate) fn new(made: Creation, kind: SourceKind) -> Source {
+        let rate = |bps| Rate::from_bps(bps);
+        Source {
+            made,
+            kind,
+            rate: if kind == SourceKind::Constant { rate(448_000) } else { rate(64_000) },
+            interval: None,
+            size: 210,
+            burst: Duration::from_ms(500),
+            idle: Duration::from_ms(500),
+            shape: 1.5,
+            packets_max: None,
+            agent: None,
+            switches: Vec::new(),
+        }
+    }
+}
+
+impl Source {
+    /// What it is in a description.
+    pub(crate) fn kind(&self) -> TrafficKind {
+        match self.kind {
+            SourceKind::Constant | SourceKind::Stream => TrafficKind::Constant,
+            SourceKind::Poisson => TrafficKind::Poisson,
+            SourceKind::Exponential => TrafficKind::OnOff {
+                on: PeriodLaw::Exponential(self.burst),
+                off: PeriodLaw::Exponential(self.idle),
+            },
+            SourceKind::Pareto => {
+                let law = |mean| PeriodLaw::Pareto { mean, shape: self.shape };
+                TrafficKind::OnOff { on: law(self.burst), off: law(self.idle) }
+            }
+        }
+    }
+
+    /// The rate, or a packet in each interval.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        match self.interval {
+            Some(interval) => {
+                let bps = f64::from(self.size) * 8.0 / interval.as_secs_f64();
+                Rate::from_bps(bps.round() as u64)
+            }
+            None => self.rate,
+        }
+    }
 }

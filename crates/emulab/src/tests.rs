@@ -469,7 +469,7 @@ fn the_budget_of_a_script_bounds_its_memory_and_grows_with_its_network() {
     }
     let links =
         "for {set i 0} {$i < 100000} {incr i} {$ns duplex-link $a $b 1Mb [expr 1 + $i % 9]ms DropTail}";
-    let mut tcl = interp::Interp::new(Remarks::new(""));
+    let mut tcl = state::Interp::new(Remarks::new(""));
     tcl.run(&script(links));
     assert!(tcl.remarks.is_clean());
     assert_eq!(tcl.simulator.links.len(), 100_000);

@@ -2,11 +2,12 @@
 //! [`Report`].
 
 use crate::Notice;
-use crate::capture::{CaptureError, CaptureFilter, LinkCapture};
+use crate::capture::{CaptureError, CaptureFilter};
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender};
 use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes};
 use crate::lateness::{self, LatenessPolicy};
+use crate::link_capture::LinkCapture;
 use crate::node_switch::NodeSwitch;
 use crate::packet_log::{self, LogQueue, LogThread};
 use crate::port::Port;

@@ -49,6 +49,7 @@ mod delays;
 mod edge_port;
 mod engine;
 mod lateness;
+mod link_capture;
 mod node_switch;
 mod packet_log;
 pub mod priority;
@@ -63,7 +64,7 @@ mod worker_clock;
 mod worker_group;
 
 pub use attach::{AttachError, attach, attach_named};
-pub use capture::{CaptureError, CaptureFilter, LinkCapture};
+pub use capture::{CaptureError, CaptureFilter};
 pub use clock::Clock;
 pub use control::ChangeError;
 pub use delays::{DelayBias, DelayFigures, DelayReport};
@@ -74,6 +75,7 @@ pub use fastpath_port::{self as port, Notice};
 pub use fastpath_spec::{Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;
+pub use link_capture::LinkCapture;
 pub use node_switch::{NodeSwitch, StartServing};
 pub use packet_log::PacketLogReport;
 pub use report::{

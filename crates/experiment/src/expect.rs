@@ -1,10 +1,11 @@
 //! Expectations: bounds that metrics must keep, for tests.
 
+use super::axis::{Factor, label};
 use super::metric::{Metric, Reduce};
-use super::plan::Experiment;
-use super::vary::{Factor, label};
-use fastpath_record::{Repetition, TestCase, TestOutcome, TestSuite};
-use serde::{Deserialize, Serialize};
+use fastpath_record::Repetition;
+use fastpath_text::fields::{Field, Fields};
+use fastpath_text::mistake::{Remarks, choice};
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -42,68 +43,58 @@ impl Judged {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ExpectFile {
-    metric: String,
-    at_most: Option<Value>,
-    at_least: Option<Value>,
-    #[serde(default, rename = "where")]
-    places: BTreeMap<String, Value>,
+/// What expectations are about.
+pub(super) struct Known<'a> {
+    /// The names of all metrics of the file, also of those that have mistakes.
+    pub(super) names: &'a [String],
+    pub(super) metrics: &'a [Metric],
+    pub(super) axes: &'a [Factor],
 }
 
 impl Expectation {
-    pub(super) fn read(
-        number: usize,
-        table: toml::Table,
-        metrics: &[Metric],
-        axes: &[Factor],
-        mistakes: &mut Vec<String>,
-    ) -> Option<Expectation> {
-        let mut fail = |what: String| {
-            mistakes.push(format!("expect {number}: {what}"));
-            None
-        };
-        let file: ExpectFile = match table.try_into() {
-            Ok(file) => file,
-            Err(error) => return fail(error.message().replace('\n', " ")),
-        };
-        let text = file.metric.trim().to_owned();
-        let (reduce, name) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-            Some((reduce, name)) => match reduce.trim().parse() {
-                Ok(reduce) => (Some(reduce), name.trim()),
-                Err(what) => return fail(what),
-            },
-            None => (None, text.as_str()),
-        };
-        let Some(metric) = metrics.iter().find(|metric| metric.name == name) else {
-            let have: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
-            return fail(format!("metric {name} is unknown (have: {})", have.join(", ")));
-        };
-        if file.at_most.is_none() && file.at_least.is_none() {
-            return fail("no bound; write at_most or at_least".to_owned());
+    /// Reads the table of an expectation.
+    pub(super) fn read(mut fields: Fields, known: &Known, remarks: &mut Remarks) -> Option<Expectation> {
+        let metric = fields.get("metric");
+        if metric.is_none() {
+            remarks.mistake(fields.at, "expect has no metric", "write metric = \"NAME\" or \"p99(NAME)\"");
         }
-        let mut bounds = [None, None];
-        for (bound, value) in bounds.iter_mut().zip([&file.at_most, &file.at_least]) {
-            let Some(value) = value else { continue };
-            match quantity(value, &metric.unit) {
-                Ok(number) => *bound = Some(number),
-                Err(what) => return fail(what),
+        let metric = metric.and_then(|field| metric_of(&field, known, remarks));
+        let unit = metric.as_ref().map(|(_, _, metric)| metric.unit.as_str());
+        let mut bound = |key: &str| {
+            let field = fields.get(key)?;
+            Some((
+                field.at,
+                field.json("\"80ms\"", remarks).and_then(|value| quantity(&value, unit?, field.at, remarks)),
+            ))
+        };
+        let bounds = [bound("at_most"), bound("at_least")];
+        match bounds {
+            [None, None] => {
+                remarks.mistake(fields.at, "expect has no bound", "write at_most or at_least");
             }
-        }
-        for (name, value) in &file.places {
-            let Some(axis) = axes.iter().find(|axis| axis.name == *name) else {
-                let have: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
-                return fail(format!("where: {name} does not vary (have: {})", have.join(", ")));
-            };
-            if !axis.values.contains(value) {
-                let have: Vec<String> = axis.values.iter().map(label).collect();
-                return fail(format!("where: {name} is never {} (have: {})", label(value), have.join(", ")));
+            [Some((at, Some(most))), Some((_, Some(least)))] if most < least => {
+                let what = format!("no number is at most {most} and at least {least}");
+                remarks.mistake(at, what, "write a larger at_most");
             }
+            _ => {}
         }
+        let places =
+            fields.get("where").map_or_else(|| Some(BTreeMap::new()), |field| places(&field, known, remarks));
+        fields.finish(remarks);
+        let (text, reduce, metric) = metric?;
+        // A bound that cannot be read is not the absence of one.
+        let bound =
+            |bound: Option<(usize, Option<f64>)>| bound.map_or(Some(None), |(_, read)| read.map(Some));
         let [at_most, at_least] = bounds;
-        let (name, unit) = (name.to_owned(), metric.unit.clone());
-        Some(Expectation { text, metric: name, reduce, at_most, at_least, unit, places: file.places })
+        Some(Expectation {
+            text,
+            metric: metric.name.clone(),
+            reduce,
+            at_most: bound(at_most)?,
+            at_least: bound(at_least)?,
+            unit: metric.unit.clone(),
+            places: places?,
+        })
     }
 
     /// What is expected, in words.
@@ -122,13 +113,13 @@ impl Expectation {
     }
 
     /// Compares the finished runs with the bound.
-    pub(super) fn judge(&self, plan: &Experiment, runs: &[Repetition]) -> Judged {
+    pub(super) fn judge(&self, metrics: &[Metric], runs: &[Repetition]) -> Judged {
         let is_meant = |run: &&Repetition| {
             self.places.iter().all(|(name, value)| run.condition.get(name) == Some(value))
         };
-        let reduce = self.reduce.or_else(|| {
-            plan.metrics.iter().find(|metric| metric.name == self.metric).map(|metric| metric.reduce)
-        });
+        let reduce = self
+            .reduce
+            .or_else(|| metrics.iter().find(|metric| metric.name == self.metric).map(|metric| metric.reduce));
         let mut judged = Judged { expectation: self.words(), runs: 0, broken: Vec::new() };
         for run in runs.iter().filter(is_meant) {
             let Some(samples) = run.samples.get(&self.metric).filter(|_| run.is_usable()) else { continue };
@@ -150,47 +141,81 @@ impl Expectation {
     }
 }
 
-/// Returns the findings as tests: one for each expectation, and one for each run that is not usable.
-pub fn tests(plan: &Experiment, findings: &super::Findings) -> TestSuite {
-    let case = |name: String, outcome: TestOutcome| TestCase {
-        class: "experiment",
-        name,
-        outcome,
-        found: String::new(),
+/// Reads `rtt` or `p99(rtt)`: the text, how numbers become one if it says so, and the metric.
+fn metric_of<'a>(
+    field: &Field,
+    known: &Known<'a>,
+    remarks: &mut Remarks,
+) -> Option<(String, Option<Reduce>, &'a Metric)> {
+    let text = field.text("p99(rtt)", remarks)?.trim();
+    let (reduce, name) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
+        Some((reduce, name)) => (Some(Reduce::read(Some(reduce.trim()), field.at, remarks)), name.trim()),
+        None => (None, text),
     };
-    let expectations = findings.judged.iter().map(|judged| {
-        let outcome = match judged.runs {
-            0 => TestOutcome::Failed("no run was compared".to_owned()),
-            _ if judged.holds() => TestOutcome::Passed,
-            _ => TestOutcome::Failed(judged.broken.join("\n")),
+    if !known.names.iter().any(|known| known == name) {
+        let instead = choice(name, known.names.iter().map(String::as_str));
+        remarks.mistake(field.at, format!("there is no metric '{name}'"), instead);
+    }
+    let metric = known.metrics.iter().find(|metric| metric.name == name)?;
+    let reduce = reduce.map_or(Some(None), |reduce| reduce.map(Some))?;
+    Some((text.to_owned(), reduce, metric))
+}
+
+/// Reads the conditions that an expectation is about.
+fn places(field: &Field, known: &Known, remarks: &mut Remarks) -> Option<BTreeMap<String, Value>> {
+    let mut table = field.table("where", "{ \"link.a-b.queue\" = \"codel\" }", remarks)?;
+    let mut places = BTreeMap::new();
+    for (at, field) in table.all() {
+        let name = &field.key;
+        let value = field.json("\"codel\"", remarks)?;
+        let Some(axis) = known.axes.iter().find(|axis| axis.name == *name) else {
+            let instead = choice(name, known.axes.iter().map(|axis| axis.name.as_str()));
+            remarks.mistake(at, format!("where: {name} does not vary"), instead);
+            continue;
         };
-        case(judged.expectation.clone(), outcome)
-    });
-    let left_out = findings.runs.iter().filter_map(|run| {
-        let why = run.why_left_out()?.to_owned();
-        Some(case(format!("run {} ({})", run.run, run.condition_words()), TestOutcome::Failed(why)))
-    });
-    TestSuite { name: plan.name.clone(), cases: expectations.chain(left_out).collect() }
+        if !axis.values.contains(&value) {
+            let have: Vec<String> = axis.values.iter().map(label).collect();
+            let instead = choice(&label(&value), have.iter().map(String::as_str));
+            remarks.mistake(field.at, format!("where: {name} is never {}", label(&value)), instead);
+        }
+        places.insert(name.clone(), value);
+    }
+    Some(places)
 }
 
 /// Reads a bound: a number in the unit of the metric, or a text with a unit.
-fn quantity(value: &Value, unit: &str) -> Result<f64, String> {
+fn quantity(value: &Value, unit: &str, at: usize, remarks: &mut Remarks) -> Option<f64> {
+    match in_unit(value, unit) {
+        Ok(number) => Some(number),
+        Err((what, instead)) => {
+            remarks.mistake(at, what, instead);
+            None
+        }
+    }
+}
+
+/// The error is what is wrong, and what to write.
+fn in_unit(value: &Value, unit: &str) -> Result<f64, (String, String)> {
     if let Some(number) = value.as_f64() {
         return Ok(number);
     }
-    let text = value.as_str().ok_or("a bound is a number, or a text such as \"80ms\"")?.trim();
+    let example = || "write a number, or a text such as \"80ms\"".to_owned();
+    let text = value.as_str().ok_or_else(|| (format!("{value} is not a bound"), example()))?.trim();
     let at = text.find(|c: char| !c.is_ascii_digit() && !".-+".contains(c)).unwrap_or(text.len());
     let (number, its) = (text[..at].parse::<f64>().ok(), text[at..].trim());
-    let number = number.ok_or_else(|| format!("{text:?} is no number; write for example \"80ms\""))?;
+    let number = number.ok_or_else(|| (format!("{text:?} is not a number"), example()))?;
     if its.is_empty() || its == unit {
         return Ok(number);
     }
     match (size_of(its), size_of(unit)) {
         (Some((kind, from)), Some((other, to))) if kind == other => Ok(number * from / to),
         _ if unit.is_empty() => {
-            Err(format!("{text:?} has a unit and the metric has none; write its unit = {its:?}"))
+            Err((format!("{text:?} has a unit and the metric has none"), format!("write its unit = {its:?}")))
         }
-        _ => Err(format!("{text:?} is not in {unit}; write the bound in the unit of the metric")),
+        _ => Err((
+            format!("{text:?} is not in {unit}"),
+            "write the bound in the unit of the metric".to_owned(),
+        )),
     }
 }
 
@@ -226,7 +251,7 @@ mod tests {
             (json!("fast"), "ms", Err(())),
             (json!([1]), "ms", Err(())),
         ] {
-            let found = quantity(&value, unit).map_err(|_| ());
+            let found = in_unit(&value, unit).map_err(|_| ());
             match (found, read) {
                 (Ok(found), Ok(read)) => assert!((found - read).abs() < 1e-9, "{value} {unit}: {found}"),
                 (found, read) => assert_eq!(found, read, "{value} {unit}"),

@@ -2,8 +2,8 @@
 //! measured, judged and kept.
 //!
 //! ```text
-//!  FILE.toml ─▶ plan.rs ─▶ Experiment { axes, seeds, steps, metrics, expectations }
-//!                 │ vary.rs: condition → description            (every one before anything starts)
+//!  FILE.toml ─▶ read.rs ─▶ Experiment { axes, seeds, steps, metrics, expectations }
+//!                 │ vary.rs: condition → description; check.rs   (every one before anything starts)
 //!                 ▼
 //!  run n ─▶ live.rs (lab) or replay.rs ─▶ Evidence ─▶ metric.rs ─▶ samples ─▶ DIR/runs/n/run.json
 //!                                                                    │
@@ -15,6 +15,9 @@
 
 #![forbid(unsafe_code)]
 
+mod axis;
+mod braces;
+mod check;
 mod evidence;
 mod expect;
 mod files;
@@ -25,24 +28,29 @@ mod page;
 #[cfg(feature = "parquet")]
 mod parquet_table;
 mod plan;
+mod read;
 mod replay;
+mod step;
 mod summary;
 mod table;
 mod vary;
+mod verdict;
 
-pub use expect::{Judged, tests};
+pub use expect::Judged;
 use fastpath::{Error, Result};
 use fastpath_record::Repetition;
-use fastpath_sim::sweep::Shard;
+use fastpath_text::mistake::Remarks;
+use fastpath_units::matrix::Shard;
 use files::Directory;
 pub use plan::Experiment;
-use plan::RunKind;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use step::RunKind;
 pub use summary::{Comparison, Summary};
+pub use verdict::tests;
 
 /// How an experiment is carried out.
 #[derive(Debug, Default)]
@@ -139,7 +147,8 @@ pub fn run(
 
 /// Judges and summarises finished runs.
 pub fn find(plan: &Experiment, runs: Vec<Repetition>) -> Findings {
-    let judged = plan.expectations.iter().map(|expectation| expectation.judge(plan, &runs)).collect();
+    let judged =
+        plan.expectations.iter().map(|expectation| expectation.judge(&plan.metrics, &runs)).collect();
     let summaries = summary::summaries(plan, &runs);
     let comparisons = summary::comparisons(plan, &runs);
     Findings { runs, all: plan.runs(), summaries, comparisons, judged }
@@ -202,12 +211,23 @@ fn one(plan: &Experiment, directory: &Directory, number: u64, stop: &AtomicBool)
 }
 
 /// Reads the file of an experiment and checks all it says: every description of the matrix is
-/// resolved, every file that is named is there.
+/// resolved, every name and file that it uses is there.
 ///
 /// # Errors
-/// [`Error::Mistakes`] with every mistake; [`Error::File`] if a file cannot be read.
+/// [`Error::Mistakes`] with every mistake; [`Error::File`] if the file cannot be read.
 pub fn load(path: &Path) -> Result<Experiment> {
-    let plan = Experiment::read(path)?;
-    plan.check()?;
-    Ok(plan)
+    let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+    let mut remarks = Remarks::new(&text);
+    let read = read::experiment(&text, path, &mut remarks);
+    let others = match &read {
+        Some((plan, true)) => plan.check_networks(&mut remarks)?,
+        _ => Vec::new(),
+    };
+    let mistakes = remarks.finish().err().map_or_else(Vec::new, |mistakes| mistakes.0);
+    let mistakes: Vec<String> =
+        mistakes.iter().map(|mistake| fastpath::at(path, mistake)).chain(others).collect();
+    match read {
+        Some((plan, _)) if mistakes.is_empty() => Ok(plan),
+        _ => Err(Error::Mistakes(mistakes)),
+    }
 }

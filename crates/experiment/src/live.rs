@@ -3,7 +3,8 @@
 use super::evidence::{Counter, Evidence};
 use super::files::SPEC;
 use super::metric::GAUGES;
-use super::plan::{Experiment, RunStep, StepAction};
+use super::plan::Experiment;
+use super::step::{LinkValue, RunStep, StepAction};
 use fastpath::{Error, Result};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{Notice, Report};
@@ -174,7 +175,7 @@ impl LabRun<'_> {
                 StepAction::Wait(time) => self.pause(*time).map_err(failed)?,
                 StepAction::Set(values) => self.ask(Request::Set(changes(values))).map_err(failed)?,
                 StepAction::Start(group) => {
-                    self.ask(Request::Start { group: group.clone() }).map_err(failed)?
+                    self.ask(Request::Start { group: group.text.clone() }).map_err(failed)?
                 }
                 StepAction::Collect { file, on } => {
                     self.collect(file, on.as_deref(), &step.name).map_err(failed)?
@@ -291,11 +292,10 @@ fn terminate(child: &mut Child) -> Result<(), String> {
 }
 
 /// `"a-b.delay" = "50ms"` as changes of links, all at one instant.
-fn changes(values: &BTreeMap<String, serde_json::Value>) -> Changes {
+fn changes(values: &[LinkValue]) -> Changes {
     let mut by_link: BTreeMap<&str, Map<String, serde_json::Value>> = BTreeMap::new();
-    for (name, value) in values {
-        let (link, key) = name.rsplit_once('.').expect("checked by the reader");
-        by_link.entry(link).or_default().insert(key.to_owned(), value.clone());
+    for LinkValue { link, key, value } in values {
+        by_link.entry(link).or_default().insert(key.clone(), value.clone());
     }
     let setting = |(link, set): (&str, _)| Setting { link: Some(link.to_owned()), set, ..Setting::default() };
     Changes { changes: by_link.into_iter().map(setting).collect(), at: None }

@@ -1,14 +1,15 @@
 //! Metrics: numbers that are taken from the evidence of a run.
 
 use super::evidence::{Counter, Evidence};
-use super::plan::{RunKind, StepAction};
+use super::step::{RunKind, RunStep, StepAction};
+use fastpath_text::fields::{Field, Fields, Name};
+use fastpath_text::mistake::{Remarks, choice};
+use fastpath_traffic::{FlowDelay, FlowReport};
 use fastpath_units::stats::{quantile, sorted};
 use regex_lite::Regex;
-use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
 use std::fs;
-use std::str::FromStr;
 
 /// Names of the numbers of a link that are counted to the end of a run.
 pub(super) const COUNTERS: [&str; 8] =
@@ -36,127 +37,52 @@ enum Source {
     /// The first group of every match in the output of a command.
     Pattern { step: String, pattern: Regex },
     /// A number of a link.
-    Link { link: String, from: Option<String>, name: String },
+    Link { link: Name, from: Option<Name>, name: String },
     /// A value of the results of a flow of the description's traffic.
-    Flow { flow: String, path: Vec<String> },
+    Flow { flow: Name, path: Vec<String> },
     /// Frames in virtual time that ended so.
     Frames(String),
     /// The times in the network of the delivered frames.
     Delay,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MetricFile {
-    of: Option<String>,
-    json: Option<String>,
-    pattern: Option<String>,
-    link: Option<String>,
-    from: Option<String>,
-    value: Option<String>,
-    flow: Option<String>,
-    frames: Option<String>,
-    #[serde(default)]
-    delay: bool,
-    scale: Option<f64>,
-    unit: Option<String>,
-    reduce: Option<String>,
-}
+/// The keys of which a metric has one: what its numbers are taken from.
+const SOURCES: [&str; 5] = ["of", "link", "flow", "frames", "delay"];
 
 impl Metric {
     /// Reads the table of a metric.
     pub(super) fn read(
         name: String,
-        table: toml::Table,
+        mut fields: Fields,
         mode: &RunKind,
-        mistakes: &mut Vec<String>,
+        remarks: &mut Remarks,
     ) -> Option<Metric> {
-        let mut fail = |what: String| {
-            mistakes.push(format!("metric {name}: {what}"));
-            None
+        let source = source(&mut fields, mode, remarks);
+        let scale = fields.get("scale").and_then(|field| scale(&field, remarks)).unwrap_or(1.0);
+        let unit = fields.get("unit").and_then(|field| field.text("ms", remarks)).unwrap_or_default();
+        let reduce = match fields.get("reduce") {
+            Some(field) => Reduce::read(field.text("p99", remarks), field.at, remarks),
+            None => Some(Reduce::MEDIAN),
         };
-        let file: MetricFile = match table.try_into() {
-            Ok(file) => file,
-            Err(error) => return fail(error.message().replace('\n', " ")),
-        };
-        let reduce = match file.reduce.as_deref().unwrap_or("median").parse() {
-            Ok(reduce) => reduce,
-            Err(what) => return fail(what),
-        };
-        let is_virtual = matches!(mode, RunKind::Replay(_));
-        let step = match (file.of, mode) {
-            (None, _) => None,
-            (Some(of), RunKind::Lab(steps)) => {
-                let commands = steps.iter().filter(|step| matches!(step.action, StepAction::Run { .. }));
-                let names: Vec<&str> = commands.map(|step| step.name.as_str()).collect();
-                if !names.contains(&of.as_str()) {
-                    return fail(format!("of = {of:?} is no command (have: {})", names.join(", ")));
-                }
-                Some(of)
-            }
-            (Some(_), RunKind::Replay(_)) => {
-                return fail("there are no commands in virtual time; write frames or delay".to_owned());
-            }
-        };
-        if let Some(flow) = file.flow {
-            let Some(value) = file.value.filter(|_| step.is_none() && file.link.is_none()) else {
-                return fail("write flow = \"NAME\" with value = \"received_bps\", \"lost\", \"delay.p99_ms\" or another".to_owned());
-            };
-            let path = value.split('.').map(str::to_owned).collect();
-            let (scale, unit) = (file.scale.unwrap_or(1.0), file.unit.unwrap_or_default());
-            return Some(Metric { name, source: Source::Flow { flow, path }, scale, unit, reduce });
+        // The keys of other sources are known, so that they are named as what they are.
+        for key in SOURCES.into_iter().chain(["json", "pattern", "from", "value"]) {
+            fields.get(key);
         }
-        let source = match (step, file.json, file.pattern, file.link, file.frames, file.delay) {
-            (Some(step), Some(json), None, None, None, false) => {
-                Source::Json { step, path: json.split('.').map(str::to_owned).collect() }
-            }
-            (Some(step), None, Some(pattern), None, None, false) => match Regex::new(&pattern) {
-                Ok(pattern) if pattern.captures_len() == 2 => Source::Pattern { step, pattern },
-                Ok(_) => {
-                    return fail(
-                        "the pattern needs one group; write for example 'time=([0-9.]+)'".to_owned(),
-                    );
-                }
-                Err(error) => return fail(format!("the pattern is wrong: {error}").replace('\n', " ")),
-            },
-            (None, None, None, Some(link), None, false) if !is_virtual => {
-                let Some(value) = file.value else {
-                    return fail(format!("no value of the link; write value = one of {}", known_values()));
-                };
-                Source::Link { link, from: file.from, name: value }
-            }
-            (None, None, None, None, Some(frames), false) if is_virtual => Source::Frames(frames),
-            (None, None, None, None, None, true) if is_virtual => Source::Delay,
-            _ if is_virtual => {
-                return fail(
-                    "write exactly one of frames = \"delivered\" (or a drop reason), delay = true and flow = \"NAME\""
-                        .to_owned(),
-                );
-            }
-            _ => {
-                return fail(
-                    "write of = \"STEP\" with json = \"PATH\" or pattern = \"REGEX\", or link = \"NAME\" with value"
-                        .to_owned(),
-                );
-            }
-        };
-        let scale = file.scale.unwrap_or(1.0);
-        if !scale.is_finite() {
-            return fail("scale is not finite; write a number".to_owned());
-        }
-        Some(Metric { name, source, scale, unit: file.unit.unwrap_or_default(), reduce })
+        fields.finish(remarks);
+        Some(Metric { name, source: source?, scale, unit: unit.to_owned(), reduce: reduce? })
     }
 
-    /// The link that it is taken from.
-    pub(super) fn link(&self) -> Option<&str> {
+    /// The link that it is taken from, and the node from which the direction leads if it is one
+    /// direction only.
+    pub(super) fn link(&self) -> Option<(&Name, Option<&Name>)> {
         match &self.source {
-            Source::Link { link, .. } => Some(link),
+            Source::Link { link, from, .. } => Some((link, from.as_ref())),
             _ => None,
         }
     }
 
     /// The flow that it is taken from.
-    pub(super) fn flow(&self) -> Option<&str> {
+    pub(super) fn flow(&self) -> Option<&Name> {
         match &self.source {
             Source::Flow { flow, .. } => Some(flow),
             _ => None,
@@ -188,8 +114,8 @@ impl Metric {
             }
             Source::Link { link, from, name } => {
                 let is_of = |counter: &&Counter| {
-                    counter.link == *link
-                        && from.as_ref().is_none_or(|from| counter.from == *from)
+                    counter.link == **link
+                        && from.as_ref().is_none_or(|from| counter.from == **from)
                         && counter.name == *name
                 };
                 let sampled: Vec<f64> =
@@ -202,7 +128,7 @@ impl Metric {
                 }
             }
             Source::Flow { flow, path } => {
-                let report = evidence.flows.iter().find(|report| report.name == *flow);
+                let report = evidence.flows.iter().find(|report| report.name == **flow);
                 let value = serde_json::to_value(report).expect("a report is plain data");
                 let mut found = Vec::new();
                 numbers(&value, path, &mut found);
@@ -222,8 +148,195 @@ impl Metric {
     }
 }
 
-fn known_values() -> String {
-    COUNTERS.iter().chain(&GAUGES).copied().chain(["a drop reason"]).collect::<Vec<_>>().join(", ")
+/// Reads what the numbers are taken from.
+fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<Source> {
+    let given: Vec<&str> = SOURCES.into_iter().filter(|key| fields.peek(key).is_some()).collect();
+    let sources = match mode {
+        RunKind::Replay(_) => "frames = \"delivered\" (or a drop reason), delay = true and flow = \"NAME\"",
+        RunKind::Lab(_) => "of = \"STEP\", link = \"NAME\" and flow = \"NAME\"",
+    };
+    let [key] = given[..] else {
+        let what = match given.is_empty() {
+            true => format!("{} has no source", fields.what),
+            false => format!("{} has {}", fields.what, given.join(" and ")),
+        };
+        remarks.mistake(fields.at, what, format!("write exactly one of {sources}"));
+        return None;
+    };
+    let field = fields.get(key)?;
+    let is_virtual = matches!(mode, RunKind::Replay(_));
+    match (key, is_virtual) {
+        ("of" | "link", true) => {
+            let what = format!("{key} is of a lab, and the runs are in virtual time");
+            remarks.mistake(field.at, what, format!("write exactly one of {sources}"));
+            return None;
+        }
+        ("frames" | "delay", false) => {
+            let what = format!("{key} is of virtual time, and the runs are in a lab");
+            remarks.mistake(field.at, what, format!("write exactly one of {sources}"));
+            return None;
+        }
+        _ => {}
+    }
+    let own: &[&str] = match key {
+        "of" => &["json", "pattern"],
+        "link" => &["value", "from"],
+        "flow" => &["value"],
+        _ => &[],
+    };
+    for other in ["json", "pattern", "from", "value"].into_iter().filter(|other| !own.contains(other)) {
+        if let Some(other) = fields.get(other) {
+            remarks.mistake(other.at, format!("{} has no effect beside {key}", other.key), "remove it");
+        }
+    }
+    match key {
+        "of" => command(&field, fields, mode, remarks),
+        "link" => link(&field, fields, remarks),
+        "flow" => flow(&field, fields, remarks),
+        "frames" => frames(&field, remarks).map(Source::Frames),
+        _ => match field.switch(remarks)? {
+            true => Some(Source::Delay),
+            false => {
+                remarks.mistake(field.at, "delay = false is no source of numbers", "write delay = true");
+                None
+            }
+        },
+    }
+}
+
+/// The output of a command.
+fn command(field: &Field, fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<Source> {
+    let of = field.name("transfer", remarks)?;
+    let RunKind::Lab(steps) = mode else { return None };
+    let is_command = |step: &&RunStep| matches!(step.action, StepAction::Run { .. });
+    let commands = || steps.iter().filter(is_command).map(|step| step.name.as_str());
+    if !commands().any(|name| name == &*of) {
+        remarks.mistake(of.at, format!("no step '{of}' runs a command"), choice(&of, commands()));
+    }
+    let step = of.text;
+    match (fields.get("json"), fields.get("pattern")) {
+        (Some(json), None) => {
+            let path = json.text("end.sum_received.bits_per_second", remarks)?;
+            Some(Source::Json { step, path: path.split('.').map(str::to_owned).collect() })
+        }
+        (None, Some(field)) => {
+            let text = field.text("time=([0-9.]+)", remarks)?;
+            let (what, instead) = match Regex::new(text) {
+                Ok(pattern) if pattern.captures_len() == 2 => return Some(Source::Pattern { step, pattern }),
+                Ok(_) => {
+                    ("the pattern does not have one group".to_owned(), "write for example 'time=([0-9.]+)'")
+                }
+                Err(error) => {
+                    let last = error.to_string();
+                    let last =
+                        last.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                    (
+                        format!("the pattern is wrong: {last}"),
+                        "write a regular expression such as 'time=([0-9.]+)'",
+                    )
+                }
+            };
+            remarks.mistake(field.at, what, instead);
+            None
+        }
+        _ => {
+            let what = format!("{} does not say which numbers of the output it takes", fields.what);
+            remarks.mistake(fields.at, what, "write exactly one of json = \"PATH\" and pattern = 'REGEX'");
+            None
+        }
+    }
+}
+
+/// A number of a link.
+fn link(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<Source> {
+    let link = field.name("a-b", remarks);
+    let from = fields.get("from").map(|field| field.name("a", remarks));
+    let reasons = fastpath::link::DropReason::ALL.map(fastpath::link::DropReason::name);
+    let known: Vec<&str> = COUNTERS.into_iter().chain(GAUGES).chain(reasons).collect();
+    let Some(value) = fields.get("value") else {
+        let what = format!("{} has no value of the link", fields.what);
+        remarks.mistake(fields.at, what, format!("write value = one of {}", known.join(", ")));
+        return None;
+    };
+    let index = value.word("a value of a link", &known, remarks)?;
+    // A direction that cannot be read is not both directions.
+    let from = from.map_or(Some(None), |from| from.map(Some))?;
+    Some(Source::Link { link: link?, from, name: known[index].to_owned() })
+}
+
+/// A value of a flow.
+fn flow(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<Source> {
+    let flow = field.name("call", remarks);
+    let report = sample_report();
+    let mut known = Vec::new();
+    paths(&report, "", &mut known);
+    let Some(value) = fields.get("value") else {
+        let what = format!("{} has no value of the flow", fields.what);
+        remarks.mistake(fields.at, what, format!("write value = one of {}", known.join(", ")));
+        return None;
+    };
+    let text = value.text("received_bps", remarks)?;
+    let path: Vec<String> = text.split('.').map(str::to_owned).collect();
+    let mut found = Vec::new();
+    numbers(&report, &path, &mut found);
+    if found.is_empty() {
+        let instead = choice(text, known.iter().map(String::as_str));
+        remarks.mistake(value.at, format!("a flow has no value '{text}'"), instead);
+        return None;
+    }
+    Some(Source::Flow { flow: flow?, path })
+}
+
+/// The report of a flow of which something was received, as JSON.
+fn sample_report() -> Value {
+    let delay =
+        FlowDelay { min_ms: 1.0, mean_ms: 1.0, p50_ms: 1.0, p99_ms: 1.0, max_ms: 1.0, jitter_ms: 1.0 };
+    let report = FlowReport {
+        name: String::new(),
+        from: String::new(),
+        to: String::new(),
+        sent: 1,
+        sent_bytes: 1,
+        received: 1,
+        received_bytes: 1,
+        lost: 1,
+        duplicates: 1,
+        reordered: 1,
+        sent_bps: 1.0,
+        received_bps: 1.0,
+        delay: Some(delay),
+    };
+    serde_json::to_value(report).expect("a report is plain data")
+}
+
+/// Collects the paths of the numbers in a value.
+fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => found.push(path.to_owned()),
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                paths(value, &path, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The end of frames that are counted.
+fn frames(field: &Field, remarks: &mut Remarks) -> Option<String> {
+    let known: Vec<&str> =
+        ["delivered", "dropped"].into_iter().chain(fastpath::net::Reason::names()).collect();
+    field.word("an end of frames", &known, remarks).map(|index| known[index].to_owned())
+}
+
+fn scale(field: &Field, remarks: &mut Remarks) -> Option<f64> {
+    let scale = field.number("1e-6", remarks)?;
+    if scale == 0.0 {
+        remarks.mistake(field.at, "scale = 0 makes every number 0", "write a factor such as 1e-6");
+        return None;
+    }
+    Some(scale)
 }
 
 fn output(evidence: &Evidence, step: &str) -> Result<String, String> {
@@ -289,29 +402,38 @@ impl Reduce {
     }
 }
 
-impl FromStr for Reduce {
-    type Err = String;
+impl Reduce {
+    pub(super) const MEDIAN: Reduce = Reduce::Quantile(0.5);
+    /// The words; percentiles are `p` and a number.
+    const WORDS: [(&str, Reduce); 9] = [
+        ("median", Reduce::MEDIAN),
+        ("mean", Reduce::Mean),
+        ("sum", Reduce::Sum),
+        ("count", Reduce::Count),
+        ("min", Reduce::Min),
+        ("max", Reduce::Max),
+        ("first", Reduce::First),
+        ("last", Reduce::Last),
+        ("stddev", Reduce::StandardDeviation),
+    ];
 
-    fn from_str(text: &str) -> Result<Reduce, String> {
-        Ok(match text {
-            "mean" => Reduce::Mean,
-            "sum" => Reduce::Sum,
-            "count" => Reduce::Count,
-            "min" => Reduce::Min,
-            "max" => Reduce::Max,
-            "first" => Reduce::First,
-            "last" => Reduce::Last,
-            "stddev" => Reduce::StandardDeviation,
-            "median" => Reduce::Quantile(0.5),
-            _ => {
-                let percent = text.strip_prefix('p').and_then(|number| number.parse::<f64>().ok());
-                let share =
-                    percent.filter(|percent| (0.0..=100.0).contains(percent)).map(|percent| percent / 100.0);
-                Reduce::Quantile(share.ok_or_else(|| {
-                    format!("{text} is unknown; write median, mean, sum, count, min, max, first, last, stddev or p99")
-                })?)
-            }
-        })
+    /// Reads the word of a file, at a byte offset. `None`: there is no text, or it is a mistake.
+    pub(super) fn read(text: Option<&str>, at: usize, remarks: &mut Remarks) -> Option<Reduce> {
+        let text = text?;
+        if let Some((_, reduce)) = Reduce::WORDS.iter().find(|(word, _)| *word == text) {
+            return Some(*reduce);
+        }
+        let percent = text.strip_prefix('p').and_then(|number| number.parse::<f64>().ok());
+        let found = percent.filter(|percent| (0.0..=100.0).contains(percent));
+        if found.is_none() {
+            let what = format!("'{text}' does not make one number of many");
+            remarks.mistake(
+                at,
+                what,
+                choice(text, Reduce::WORDS.map(|(word, _)| word).into_iter().chain(["p99"])),
+            );
+        }
+        found.map(|percent| Reduce::Quantile(percent / 100.0))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The page of an experiment: a table and a box plot for each metric.
 
 use super::Findings;
+use super::axis::label;
 use super::metric::Metric;
 use super::plan::Experiment;
 use super::table::{titled, with_interval};
-use super::vary::label;
 use fastpath_record::Repetition;
 use fastpath_report::{Axis, Boxed, Chart, Drawing, Grid, Report, Scale, Section};
 

@@ -2,7 +2,8 @@
 
 use super::evidence::Evidence;
 use super::files::SPEC;
-use super::plan::{Experiment, ReplayInputs};
+use super::plan::Experiment;
+use super::step::ReplayInputs;
 use fastpath::Replay;
 use fastpath::replay::CaptureAt;
 use fastpath::{Error, Result};
@@ -21,8 +22,11 @@ pub(super) fn run(
     let kept = directory.join(SPEC);
     let description = fastpath_spec::describe(&spec.topology).to_json();
     fs::write(&kept, format!("{description:#}\n")).map_err(Error::file(&kept))?;
-    let captures: Vec<CaptureAt> =
-        inputs.inputs.iter().map(|(at, file)| capture(at, &plan.base.join(file))).collect::<Result<_>>()?;
+    let captures: Vec<CaptureAt> = inputs
+        .inputs
+        .iter()
+        .map(|(at, file)| capture(at, &plan.base.join(&**file)))
+        .collect::<Result<_>>()?;
     let arrivals: Vec<CaptureAt> = inputs
         .outputs
         .iter()
@@ -30,7 +34,7 @@ pub(super) fn run(
         .collect::<Result<_>>()?;
     let mut replay =
         Replay::through(spec.topology).inputs(captures).outputs(arrivals).seed(plan.seed(number));
-    if let Some(end) = inputs.end() {
+    if let Some(end) = inputs.until {
         replay = replay.until(end);
     }
     let (summary, columns) = replay.run_columns(&[], &mut |_| ControlFlow::Continue(()))?;

@@ -1,7 +1,7 @@
 //! Statistics over repetitions: medians with intervals, and differences between conditions.
 
+use super::axis::label;
 use super::plan::Experiment;
-use super::vary::label;
 use fastpath_record::Repetition;
 use fastpath_units::Rng;
 use fastpath_units::stats::{median, quantile, sorted};

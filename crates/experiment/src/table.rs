@@ -1,8 +1,8 @@
 //! The table of all runs, as columns and as CSV; the tables of a terminal.
 
 use super::Findings;
+use super::axis::label;
 use super::plan::Experiment;
-use super::vary::label;
 use fastpath_record::Repetition;
 use fastpath_report::text::{align_left, number, table};
 

@@ -1,211 +1,121 @@
-//! What varies: an axis of the matrix, and the description of a condition.
+//! The description of a condition: the file with the values of the axes.
 
-use super::plan::{Experiment, RunKind, StepAction};
+use super::axis::Factor;
+use super::plan::Experiment;
 use fastpath::load;
 use fastpath::{Error, Result};
-use fastpath_spec::{NetworkSpec, TOP, TopKey, Warning};
+use fastpath_spec::{Description, Mistake, NetworkSpec, TOP, TopKey, Warning};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The axis whose values are files of descriptions.
-const SPEC: &str = "spec";
-/// The words that commands and files replace beside the names of axes.
-const OWN_WORDS: [&str; 2] = ["seed", "run"];
+/// The key of values over time, of a link or of a direction.
+const TRACE: &str = "trace";
 
-/// One thing that varies, and its values.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Factor {
-    pub(super) name: String,
-    pub(super) values: Vec<Value>,
+/// A value of the description that varies, in one condition.
+struct Varied<'a> {
+    axis: &'a Factor,
+    index: usize,
 }
 
-impl Factor {
-    pub(super) fn new(name: String, values: Vec<toml::Value>, mistakes: &mut Vec<String>) -> Factor {
-        if values.is_empty() {
-            mistakes.push(format!("matrix: {name} has no value; write a list, such as {name} = [\"codel\"]"));
-        }
-        if !name.contains('.') && (!is_word(&name) || OWN_WORDS.contains(&name.as_str())) {
-            mistakes.push(format!(
-                "matrix: {name} is no name; write a value of the description, such as \"link.a-b.rate\", or a word \
-                 that commands contain in braces"
-            ));
-        }
-        let values: Vec<Value> =
-            values.iter().map(|value| serde_json::to_value(value).expect("TOML is plain data")).collect();
-        for (index, value) in values.iter().enumerate() {
-            if values[..index].contains(value) {
-                mistakes.push(format!("matrix: {name} has {} twice; write each value once", label(value)));
-            }
-        }
-        let axis = Factor { name, values };
-        if axis.is_spec() && axis.values.iter().any(|value| !value.is_string()) {
-            mistakes
-                .push("matrix: a value of spec is no file; write spec = [\"a.toml\", \"b.toml\"]".to_owned());
-        }
-        axis
+impl Varied<'_> {
+    /// Byte offset of the value in the file of the experiment.
+    fn at(&self) -> usize {
+        self.axis.places[self.index]
     }
 
-    /// Whether the values are files of descriptions.
-    pub(super) fn is_spec(&self) -> bool {
-        self.name == SPEC
+    fn value(&self) -> &Value {
+        &self.axis.values[self.index]
     }
 
-    /// Whether the values are words of commands.
-    fn is_word(&self) -> bool {
-        !self.name.contains('.') && !self.is_spec()
+    fn words(&self) -> String {
+        format!("{} = {}", self.axis.name, self.value())
     }
-}
-
-fn is_word(name: &str) -> bool {
-    let first = name.bytes().next();
-    first.is_some_and(|byte| byte.is_ascii_alphabetic())
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-/// A value as tables and names show it.
-pub(super) fn label(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Experiment {
-    /// The values of a run by the names of the axes.
-    pub(super) fn place(&self, run: u64) -> BTreeMap<String, Value> {
-        let condition = self.condition(run);
-        let values = self
-            .axes
-            .iter()
-            .zip(condition)
-            .map(|(axis, index)| (axis.name.clone(), axis.values[index].clone()));
-        values.collect()
-    }
-
-    /// Replaces `{NAME}` by the value of the axis in a run, and `{seed}` and `{run}` by their
-    /// numbers. Other braces stay.
-    pub(super) fn fill(&self, text: &str, run: u64) -> String {
-        let own = [("seed", self.seed(run).to_string()), ("run", run.to_string())];
-        let words = self.axes.iter().zip(self.condition(run)).filter(|(axis, _)| axis.is_word());
-        let words = words.map(|(axis, index)| (axis.name.as_str(), label(&axis.values[index])));
-        words
-            .chain(own)
-            .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), &value))
-    }
-
     /// Returns the network of a run.
     ///
     /// # Errors
     /// [`Error::Mistakes`] with the mistakes of the description and of the values.
     pub(super) fn network(&self, run: u64) -> Result<(NetworkSpec, PathBuf, Vec<Warning>)> {
-        let place = self.place(run);
-        let file = place.get(SPEC).and_then(Value::as_str).or(self.spec.as_deref()).unwrap_or_default();
-        let path = self.base.join(file);
+        self.network_of(self.condition(run))
+    }
+
+    /// Returns the network of a condition: the index of the value of each axis.
+    ///
+    /// # Errors
+    /// As [`Experiment::network`].
+    pub(super) fn network_of(&self, condition: Vec<usize>) -> Result<(NetworkSpec, PathBuf, Vec<Warning>)> {
+        let chosen: Vec<Varied> =
+            self.axes.iter().zip(condition).map(|(axis, index)| Varied { axis, index }).collect();
+        let file = chosen.iter().find(|varied| varied.axis.is_spec()).and_then(|spec| spec.value().as_str());
+        let path = self.base.join(file.or(self.spec.as_deref()).unwrap_or_default());
         let loaded = load(&path)?;
-        let values: Vec<(&String, &Value)> = place.iter().filter(|(name, _)| name.contains('.')).collect();
+        let values: Vec<Varied> =
+            chosen.into_iter().filter(|varied| varied.axis.name.contains('.')).collect();
         if values.is_empty() {
             return Ok((loaded.spec, path, loaded.warnings));
         }
-        let mut description = fastpath_spec::describe(&loaded.spec.topology);
-        description.engine = loaded.spec.engine.clone();
-        let mut json = description.to_json();
+        match self.with_values(&loaded.spec, &path, &values) {
+            Ok((spec, warnings)) => Ok((spec, path, warnings)),
+            Err(together) => {
+                // Values that are wrong alone are the ones to name; otherwise they do not fit
+                // together.
+                let read = |value| self.with_values(&loaded.spec, &path, std::slice::from_ref(value));
+                let alone: Vec<String> =
+                    values.iter().filter_map(|value| read(value).err()).flatten().collect();
+                Err(Error::Mistakes(if alone.is_empty() { together } else { alone }))
+            }
+        }
+    }
+
+    /// Returns a network with other values; or the mistakes, at the places of the values.
+    fn with_values(
+        &self,
+        spec: &NetworkSpec,
+        path: &Path,
+        values: &[Varied],
+    ) -> Result<(NetworkSpec, Vec<Warning>), Vec<String>> {
+        let mut json = description(spec, values).to_json();
         let mut mistakes = Vec::new();
-        for (name, value) in &values {
-            if let Err(what) = set(&mut json, name, value) {
-                mistakes.push(self.mistake(format!("matrix: {name} = {value}: {what}")));
+        for varied in values {
+            if let Err(what) = set(&mut json, &varied.axis.name, varied.value()) {
+                mistakes.push(self.mistake(varied.at(), format!("{}: {what}", varied.words())));
             }
         }
         if !mistakes.is_empty() {
-            return Err(Error::Mistakes(mistakes));
+            return Err(mistakes);
         }
-        let directory = path.parent().unwrap_or(std::path::Path::new("")).to_owned();
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let files =
             |file: &str| std::fs::read_to_string(directory.join(file)).map_err(|error| error.to_string());
-        match fastpath_spec::read_json(&json.to_string(), &files) {
-            Ok((spec, warnings)) => Ok((spec, path, warnings)),
-            Err(found) => {
-                let values: Vec<String> =
-                    values.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-                let at = |mistake: fastpath_spec::Mistake| {
-                    self.mistake(format!(
-                        "matrix: {}: {}; {}",
-                        values.join(", "),
-                        mistake.what,
-                        mistake.instead
-                    ))
-                };
-                Err(Error::Mistakes(found.into_iter().map(at).collect()))
-            }
-        }
+        fastpath_spec::read_json(&json.to_string(), &files).map_err(|found| {
+            let words: Vec<String> = values.iter().map(Varied::words).collect();
+            let words = words.join(", ");
+            let at = |Mistake { what, instead, .. }| {
+                self.mistake(values[0].at(), format!("{words}: {what}; {instead}"))
+            };
+            found.into_iter().map(at).collect()
+        })
     }
+}
 
-    /// Checks what can be checked before anything starts: the description of every condition, the
-    /// hosts and links of steps and metrics, the captures.
-    pub(super) fn check(&self) -> Result<()> {
-        let mut mistakes = Vec::new();
-        for condition in 0..self.conditions() {
-            match self.network(condition) {
-                Ok((spec, ..)) => self.check_names(&spec, &mut mistakes),
-                Err(Error::Mistakes(more)) => mistakes.extend(more),
-                Err(Error::File { path, source }) => {
-                    mistakes.push(self.mistake(format!("{}: {source}", path.display())))
-                }
-                Err(other) => return Err(other),
-            }
-        }
-        if let RunKind::Replay(replay) = &self.mode {
-            for capture in replay.inputs.values() {
-                if !self.base.join(capture).is_file() {
-                    mistakes
-                        .push(self.mistake(format!("replay: {capture} is no file; write that of a capture")));
-                }
-            }
-        }
-        let mut seen = std::collections::BTreeSet::new();
-        mistakes.retain(|mistake| seen.insert(mistake.clone()));
-        if mistakes.is_empty() { Ok(()) } else { Err(Error::Mistakes(mistakes)) }
+/// Returns the description that values are set in: that of the resolved network. Where a preset or
+/// a trace varies it is the one that the author wrote, because a resolved value wins over a preset.
+fn description(spec: &NetworkSpec, values: &[Varied]) -> Description {
+    let is_of_author = |varied: &Varied| {
+        varied.axis.name.starts_with("link.") && varied.axis.name.ends_with(".preset")
+            || varied.axis.name.rsplit('.').next() == Some(TRACE)
+    };
+    if !values.iter().any(is_of_author) || spec.description.nodes.is_empty() {
+        return Description { engine: spec.engine.clone(), ..fastpath_spec::describe(&spec.topology) };
     }
-
-    fn check_names(&self, spec: &NetworkSpec, mistakes: &mut Vec<String>) {
-        let topology = &spec.topology;
-        let hosts: Vec<&str> = topology.hosts().map(|(_, host)| host.name.as_str()).collect();
-        let links: Vec<&str> = topology.links.iter().map(|link| link.name.as_str()).collect();
-        let flows: Vec<&str> = topology.traffic.iter().map(|traffic| traffic.name.as_str()).collect();
-        let mut unknown = |what: &str, name: &str, have: &[&str]| {
-            if !have.contains(&name) {
-                mistakes.push(self.mistake(format!("{what}: {name} is unknown (have: {})", have.join(", "))));
-            }
-        };
-        if let RunKind::Lab(steps) = &self.mode {
-            let nodes: Vec<&str> = topology.nodes.iter().map(|node| node.name.as_str()).collect();
-            for step in steps {
-                let what = format!("step {}", step.name);
-                match &step.action {
-                    StepAction::Run { on: Some(on), .. } | StepAction::Collect { on: Some(on), .. } => {
-                        unknown(&what, on, &nodes)
-                    }
-                    StepAction::Set(values) => {
-                        values
-                            .keys()
-                            .filter_map(|key| key.rsplit_once('.'))
-                            .for_each(|(link, _)| unknown(&what, link, &links));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        if let RunKind::Replay(replay) = &self.mode {
-            let places = replay.inputs.keys().chain(&replay.outputs);
-            let host = |place: &String| place.split(':').next().unwrap_or_default().to_owned();
-            places.map(host).for_each(|place| unknown("replay", &place, &hosts));
-        }
-        for metric in &self.metrics {
-            if let Some(flow) = metric.flow() {
-                unknown(&format!("metric {}", metric.name), flow, &flows);
-            }
-            if let Some(link) = metric.link() {
-                unknown(&format!("metric {}", metric.name), link, &links);
-            }
-        }
+    let mut description = spec.description.clone();
+    // Axes name links that the author left without a name.
+    for (link, resolved) in description.links.iter_mut().zip(&spec.topology.links) {
+        link.name.get_or_insert_with(|| resolved.name.clone());
     }
+    description
 }
 
 /// Sets a value of a description in its canonical form. `name` is `link.NAME.KEY`,
@@ -247,16 +157,17 @@ fn set(description: &mut Value, name: &str, value: &Value) -> Result<(), String>
         Some((direction, key)) => (Some(direction), key),
         None => (None, key),
     };
-    if !fastpath_spec::is_key(key) {
+    if !fastpath_spec::is_key(key) && (key != TRACE || direction.is_none()) {
         if direction.is_some() {
             return Err(format!(
-                "{key} is no value of a direction; write rate, delay, loss, queue or another"
+                "{key} is not a value of a direction; write rate, delay, loss, queue, trace or another"
             ));
         }
         entry.insert(key.to_owned(), value.clone());
         return Ok(());
     }
-    let ends: Vec<String> = entry["between"].as_array().into_iter().flatten().map(label).collect();
+    let ends: Vec<String> =
+        entry["between"].as_array().into_iter().flatten().map(super::axis::label).collect();
     let ways = [
         ("forward", format!("{}_to_{}", ends[0], ends[1])),
         ("backward", format!("{}_to_{}", ends[1], ends[0])),

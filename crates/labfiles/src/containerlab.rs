@@ -14,11 +14,11 @@ mod link;
 mod node;
 
 use crate::Options;
-use crate::built::Built;
-use crate::fields::MapFields;
-use crate::yaml::{Value, Yaml};
-use fastpath_spec::mistake::{Remarks, several};
-use fastpath_spec::{LinkNames, NodeDescription, NodeRole};
+use crate::fields::{map, text_of};
+use crate::yaml::Yaml;
+use fastpath_spec::{Built, LinkDescription, LinkNames, NodeDescription, NodeRole};
+use fastpath_text::mistake::{Remarks, several};
+use fastpath_text::tree::Tree;
 use node::Layers;
 use std::collections::BTreeMap;
 
@@ -46,24 +46,24 @@ struct Reader<'y, 'o> {
 }
 
 /// Reads a topology file.
-pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Built {
-    let mut top = MapFields::of("the file", yaml, remarks);
-    let name = top.text("name", remarks).unwrap_or_default();
-    top.know(&["prefix", "debug"]);
+pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Remarks) -> Built {
+    let mut top = map("the file", yaml, remarks);
+    let name = text_of(&mut top, "name", remarks).unwrap_or_default();
+    top.know(["prefix", "debug"]);
     let ignored = [("mgmt", "a lab has no management network"), ("settings", "a lab has no certificates")];
     for (key, why) in ignored {
-        if let Some(entry) = top.entry(key) {
+        if let Some(entry) = top.get(key) {
             remarks.warn(entry.key_at, format!("{key} is ignored: {why}"));
         }
     }
-    let topology = top.get("topology");
+    let topology = top.placed("topology");
     top.finish(remarks);
     let Some(topology) = topology else {
         remarks.mistake(0, "there is no topology", "write topology: with nodes: and links: below it");
         return Built::default();
     };
-    let mut fields = MapFields::of("topology", topology, remarks);
-    let parts = ["defaults", "kinds", "groups", "nodes", "links"].map(|key| fields.get(key));
+    let mut fields = map("topology", topology, remarks);
+    let parts = ["defaults", "kinds", "groups", "nodes", "links"].map(|key| fields.placed(key));
     fields.finish(remarks);
     let [defaults, kinds, groups, nodes, links] = parts;
     let mut reader = Reader {
@@ -78,9 +78,9 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
         [("defaults", defaults, false), ("kind", kinds, true), ("group", groups, true)],
         remarks,
     );
-    for entry in nodes.map_or(&[][..], |nodes| MapFields::of("nodes", nodes, remarks).entries()) {
-        let layers = Layers::of(&entry.yaml, [groups, kinds, defaults]);
-        node::check_keys(&format!("node {}", entry.key), &entry.yaml, remarks);
+    for entry in nodes.map_or(&[][..], |nodes| &map("nodes", nodes, remarks).source().entries) {
+        let layers = Layers::of(&entry.placed, [groups, kinds, defaults]);
+        node::check_keys(&format!("node {}", entry.key), &entry.placed, remarks);
         reader.node(&entry.key, entry.key_at, &layers, remarks);
     }
     if let Some(links) = links {
@@ -96,15 +96,15 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
 
 impl<'y> Reader<'y, '_> {
     /// Checks the keys of the maps that several nodes share.
-    fn check_layers(&self, layers: [(&str, Option<&'y Yaml>, bool); 3], remarks: &mut Remarks) {
+    fn check_layers(&self, layers: [(&str, Option<&'y Yaml<'y>>, bool); 3], remarks: &mut Remarks) {
         for (what, yaml, is_named) in layers {
             let Some(yaml) = yaml else { continue };
             if !is_named {
                 node::check_keys(what, yaml, remarks);
                 continue;
             }
-            for entry in MapFields::of(format!("{what}s"), yaml, remarks).entries() {
-                node::check_keys(&format!("{what} {}", entry.key), &entry.yaml, remarks);
+            for entry in &map(format!("{what}s"), yaml, remarks).source().entries {
+                node::check_keys(&format!("{what} {}", entry.key), &entry.placed, remarks);
             }
         }
     }
@@ -127,6 +127,12 @@ impl<'y> Reader<'y, '_> {
         self.built.add_node(stub, at);
     }
 
+    /// Adds a link that stands at a byte offset, with a name that no other has.
+    fn add_link(&mut self, link: LinkDescription, at: usize) -> usize {
+        let name = link.name.clone().unwrap_or_else(|| self.names.name(&link.between[0], &link.between[1]));
+        self.built.add_link(LinkDescription { name: Some(name), ..link }, at)
+    }
+
     /// Notes that a key of a node has no effect.
     fn ignore(&mut self, key: &'static str, at: usize, node: &'y str) {
         self.ignored.entry(key).or_insert((at, Vec::new())).1.push(node);
@@ -146,5 +152,5 @@ impl<'y> Reader<'y, '_> {
 
 /// Returns whether the file is one of containerlab.
 pub(crate) fn is_one(yaml: &Yaml) -> bool {
-    yaml.get("topology").is_some_and(|topology| matches!(topology.value, Value::Map(_) | Value::Null))
+    yaml.get("topology").is_some_and(|topology| matches!(topology.value, Tree::Table(_) | Tree::Null))
 }

@@ -26,17 +26,15 @@
 //! Read first: `yaml.rs`, then `containerlab.rs`.
 #![forbid(unsafe_code)]
 
-mod built;
 mod containerlab;
 mod fields;
+mod impairments;
 mod netlab;
 mod words;
 mod yaml;
 
-use built::Built;
-use fastpath_spec::mistake::{Checked, Remarks};
-use fastpath_spec::{Description, Files, Mistakes, NetworkSpec, Warning, resolve_into};
-use yaml::{Value, Yaml};
+use fastpath_spec::{Built, Description, Files, Mistakes, NetworkSpec, Warning, resolve_into};
+use fastpath_text::mistake::{Checked, Remarks};
 
 /// The settings of a reader.
 #[derive(Clone, Copy)]
@@ -80,8 +78,8 @@ fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
         remarks.mistake(at, what, "write the values in place of {{ … }}");
         return (Built::default(), remarks);
     }
-    let Some(mut yaml) = yaml::parse(text, &mut remarks) else { return (Built::default(), remarks) };
-    substitute(&mut yaml, options.variables);
+    let filled = |text: &str| words::substituted(text, options.variables);
+    let Some(yaml) = yaml::parse(text, &filled, &mut remarks) else { return (Built::default(), remarks) };
     let mut built = if containerlab::is_one(&yaml) {
         containerlab::read(&yaml, options, &mut remarks)
     } else if netlab::is_one(&yaml) {
@@ -92,17 +90,7 @@ fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
         Built::default()
     };
     if let Some(overlay) = options.impairments {
-        built.impair(overlay, &mut remarks);
+        impairments::impair(&mut built.description, overlay, &mut remarks);
     }
     (built, remarks)
-}
-
-/// Replaces the variables in all texts.
-fn substitute(yaml: &mut Yaml, variables: &dyn Fn(&str) -> Option<String>) {
-    match &mut yaml.value {
-        Value::Scalar { text, .. } if text.contains('$') => *text = words::substituted(text, variables),
-        Value::Null | Value::Scalar { .. } => {}
-        Value::List(list) => list.iter_mut().for_each(|yaml| substitute(yaml, variables)),
-        Value::Map(map) => map.iter_mut().for_each(|entry| substitute(&mut entry.yaml, variables)),
-    }
 }

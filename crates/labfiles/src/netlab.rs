@@ -7,11 +7,11 @@
 //! between two devices have the first two addresses of their subnet (netlab, `addressing.md`).
 
 use crate::Options;
-use crate::built::Built;
-use crate::fields::{MapFields, text, texts};
-use crate::yaml::{Value, Yaml, YamlEntry};
-use fastpath_spec::mistake::{Remarks, nearest};
-use fastpath_spec::{LinkDescription, LinkNames, NodeDescription, NodeRole, OnLink};
+use crate::fields::{map, text, texts};
+use crate::yaml::Yaml;
+use fastpath_spec::{Built, LinkDescription, LinkNames, NodeDescription, NodeRole, OnLink};
+use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::tree::{Placed, Tree, TreeEntry};
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -52,12 +52,12 @@ pub(crate) fn is_one(yaml: &Yaml) -> bool {
 }
 
 /// Reads a topology.
-pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Built {
-    let mut top = MapFields::of("the file", yaml, remarks);
-    let (nodes, links, groups) = (top.get("nodes"), top.get("links"), top.get("groups"));
-    let defaults = top.get("defaults").and_then(|defaults| defaults.get("device"));
-    let device = top.get("defaults.device").or(defaults).and_then(Yaml::text);
-    if let Some(entry) = top.entry("module") {
+pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Remarks) -> Built {
+    let mut top = map("the file", yaml, remarks);
+    let (nodes, links, groups) = (top.placed("nodes"), top.placed("links"), top.placed("groups"));
+    let defaults = top.placed("defaults").and_then(|defaults| defaults.get("device"));
+    let device = top.placed("defaults.device").or(defaults).and_then(Yaml::scalar);
+    if let Some(entry) = top.get("module") {
         remarks.warn(entry.key_at, "module is ignored: modules configure devices other than linux");
     }
     let mut reader = Reader {
@@ -67,13 +67,13 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
         subnets: [0; 2],
     };
     for (name, at, own) in nodes.map(named).unwrap_or_default() {
-        let of_node = own.and_then(|own| own.get("device")).map(|yaml| (yaml.at, yaml.text()));
+        let of_node = own.and_then(|own| own.get("device")).map(|yaml| (yaml.at, yaml.scalar()));
         let (device_at, found) = of_node.or_else(|| of_groups(groups?, name)).unwrap_or((at, device));
         reader.node((name, at), (device_at, found), own, options, remarks);
     }
     let links = match links {
-        None | Some(Yaml { value: Value::Null, .. }) => &[],
-        Some(Yaml { value: Value::List(links), .. }) => links.as_slice(),
+        None | Some(Placed { value: Tree::Null, .. }) => &[],
+        Some(Placed { value: Tree::Array(links), .. }) => links.as_slice(),
         Some(other) => {
             remarks.mistake(other.at, "links is not a list", "write links: [a-b]");
             &[]
@@ -89,49 +89,62 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
 }
 
 /// The nodes of a list or a map, with their places and maps.
-fn named(nodes: &Yaml) -> Vec<(&str, usize, Option<&Yaml>)> {
+fn named<'y>(nodes: &'y Yaml<'y>) -> Vec<(&'y str, usize, Option<&'y Yaml<'y>>)> {
     match &nodes.value {
-        Value::Map(entries) => {
-            entries.iter().map(|YamlEntry { key, key_at, yaml }| (&**key, *key_at, Some(yaml))).collect()
+        Tree::Table(table) => {
+            let all = table.entries.iter();
+            all.map(|TreeEntry { key, key_at, placed }| (&**key, *key_at, Some(placed))).collect()
         }
-        Value::List(list) => {
-            let name = |yaml: &'_ Yaml| yaml.text().is_some();
-            let plain =
-                list.iter().filter(|yaml| name(yaml)).filter_map(|yaml| Some((yaml.text()?, yaml.at, None)));
-            let maps = list.iter().filter_map(|yaml| Some((yaml.get("name")?.text()?, yaml.at, Some(yaml))));
+        Tree::Array(list) => {
+            let name = |yaml: &'_ Yaml| yaml.scalar().is_some();
+            let plain = list
+                .iter()
+                .filter(|yaml| name(yaml))
+                .filter_map(|yaml| Some((yaml.scalar()?, yaml.at, None)));
+            let maps =
+                list.iter().filter_map(|yaml| Some((yaml.get("name")?.scalar()?, yaml.at, Some(yaml))));
             plain.chain(maps).collect()
         }
         // A text of names.
-        Value::Scalar { text, .. } => text.split_whitespace().map(|name| (name, nodes.at, None)).collect(),
-        Value::Null => Vec::new(),
+        _ => words(nodes).map(|name| (name, nodes.at, None)).collect(),
     }
 }
 
+/// The words of a text; none of what is not one.
+fn words<'y>(yaml: &'y Yaml) -> impl Iterator<Item = &'y str> {
+    yaml.scalar().unwrap_or_default().split_whitespace()
+}
+
 /// The device that the groups of a node give.
-fn of_groups<'y>(groups: &'y Yaml, node: &str) -> Option<(usize, Option<&'y str>)> {
-    let Value::Map(groups) = &groups.value else { return None };
-    groups.iter().find_map(|YamlEntry { yaml, .. }| {
+fn of_groups<'y>(groups: &'y Yaml<'y>, node: &str) -> Option<(usize, Option<&'y str>)> {
+    let Tree::Table(groups) = &groups.value else { return None };
+    groups.entries.iter().find_map(|TreeEntry { placed: yaml, .. }| {
         let has = |members: &Yaml| match &members.value {
-            Value::List(list) => list.iter().any(|member| member.text() == Some(node)),
-            Value::Map(map) => map.iter().any(|member| member.key == node),
-            Value::Scalar { text, .. } => text.split_whitespace().any(|member| member == node),
-            Value::Null => false,
+            Tree::Array(list) => list.iter().any(|member| member.scalar() == Some(node)),
+            Tree::Table(table) => table.get(node).is_some(),
+            _ => words(members).any(|member| member == node),
         };
         let device = yaml.get("device")?;
-        yaml.get("members").filter(|members| has(members)).map(|_| (device.at, device.text()))
+        yaml.get("members").filter(|members| has(members)).map(|_| (device.at, device.scalar()))
     })
 }
 
 impl<'y> Reader<'y> {
+    /// Adds a link that stands at a byte offset, with a name that no other has.
+    fn add_link(&mut self, link: LinkDescription, at: usize) -> usize {
+        let name = link.name.clone().unwrap_or_else(|| self.names.name(&link.between[0], &link.between[1]));
+        self.built.add_link(LinkDescription { name: Some(name), ..link }, at)
+    }
+
     fn node(
         &mut self,
         (name, at): (&'y str, usize),
         (device_at, device): (usize, Option<&str>),
-        own: Option<&'y Yaml>,
+        own: Option<&'y Yaml<'y>>,
         options: &Options,
         remarks: &mut Remarks,
     ) {
-        let given = own.and_then(|own| own.get("id")).and_then(Yaml::text).and_then(|id| id.parse().ok());
+        let given = own.and_then(|own| own.get("id")).and_then(Yaml::scalar).and_then(|id| id.parse().ok());
         let id = given.unwrap_or(self.nodes.len() as u32 + 1);
         let is_host = device == Some("linux");
         let mut node = NodeDescription { assign: false, ..NodeDescription::host(name) };
@@ -154,9 +167,9 @@ impl<'y> Reader<'y> {
         }
     }
 
-    fn link(&mut self, yaml: &'y Yaml, remarks: &mut Remarks) {
+    fn link(&mut self, yaml: &'y Yaml<'y>, remarks: &mut Remarks) {
         if let Some(inner) = yaml.get("members").filter(|_| yaml.get("group").is_some()) {
-            if let Value::List(links) = &inner.value {
+            if let Tree::Array(links) = &inner.value {
                 links.iter().for_each(|yaml| self.link(yaml, remarks));
             }
             return;
@@ -171,16 +184,16 @@ impl<'y> Reader<'y> {
             let what = format!("there is no node '{}'", unknown.name.escape_debug());
             return remarks.mistake(unknown.at, what, instead);
         }
-        let mtu = yaml.get("mtu").and_then(Yaml::text).and_then(|text| text.parse().ok());
+        let mtu = yaml.get("mtu").and_then(Yaml::scalar).and_then(|text| text.parse().ok());
         let any_host =
             members.iter().any(|member| self.nodes.get(member.name).is_some_and(|node| node.is_host));
-        let is_p2p = match yaml.get("type").and_then(Yaml::text) {
+        let is_p2p = match yaml.get("type").and_then(Yaml::scalar) {
             Some(kind) => kind == "p2p",
             None => members.len() == 2 && !any_host,
         };
         let prefix = yaml.get("prefix");
         let prefix =
-            prefix.map(|prefix| prefix.get("ipv4").unwrap_or(prefix)).filter(|yaml| yaml.text().is_some());
+            prefix.map(|prefix| prefix.get("ipv4").unwrap_or(prefix)).filter(|yaml| yaml.scalar().is_some());
         let Some(subnet) = self.subnet(prefix, is_p2p, remarks) else { return };
         // Two ends are a link; fewer or more meet at a switch.
         let direct = members.len() == 2;
@@ -194,13 +207,13 @@ impl<'y> Reader<'y> {
         if let ([a, b], true) = (members.as_slice(), direct) {
             let interfaces = [interfaces[0].clone(), interfaces[1].clone()];
             let link = LinkDescription { mtu, interfaces, ..LinkDescription::new(a.name, b.name) };
-            let index = self.built.add_link(link, yaml.at, &mut self.names);
+            let index = self.add_link(link, yaml.at);
             on_links = vec![self.built.description.links[index].name.clone(); 2];
         } else {
             for (member, interface) in members.iter().zip(interfaces) {
                 let interfaces = [interface, None];
                 let link = LinkDescription { mtu, interfaces, ..LinkDescription::new(member.name, &*switch) };
-                let index = self.built.add_link(link, yaml.at, &mut self.names);
+                let index = self.add_link(link, yaml.at);
                 on_links.push(self.built.description.links[index].name.clone());
             }
         }
@@ -215,29 +228,32 @@ impl<'y> Reader<'y> {
     }
 
     /// The nodes on a link: `a-b`, a list, or a map with nodes or `interfaces`.
-    fn members(&self, yaml: &'y Yaml, remarks: &mut Remarks) -> Vec<Member<'y>> {
+    fn members(&self, yaml: &'y Yaml<'y>, remarks: &mut Remarks) -> Vec<Member<'y>> {
         let plain = |at, name| Member { name, at, address: None };
         match &yaml.value {
-            Value::Scalar { text, .. } => {
-                self.split(text).into_iter().map(|name| plain(yaml.at, name)).collect()
-            }
-            Value::List(_) => {
+            Tree::Array(_) => {
                 texts(yaml, "a link", remarks).into_iter().map(|(at, name)| plain(at, name)).collect()
             }
-            Value::Null => Vec::new(),
-            Value::Map(entries) => {
+            Tree::Table(table) => {
                 let listed = yaml.get("interfaces").map(|list| &list.value);
-                if let Some(Value::List(list)) = listed {
-                    let of = |yaml: &'y Yaml| {
+                if let Some(Tree::Array(list)) = listed {
+                    let of = |yaml: &'y Yaml<'y>| {
                         let node = yaml.get("node").unwrap_or(yaml);
-                        Some(Member { address: address(yaml), ..plain(node.at, node.text()?) })
+                        Some(Member { address: address(yaml), ..plain(node.at, node.scalar()?) })
                     };
                     return list.iter().filter_map(of).collect();
                 }
-                let nodes = entries.iter().filter(|entry| self.nodes.contains_key(&*entry.key));
+                let nodes = table.entries.iter().filter(|entry| self.nodes.contains_key(&*entry.key));
                 nodes
-                    .map(|entry| Member { address: address(&entry.yaml), ..plain(entry.key_at, &entry.key) })
+                    .map(|entry| Member {
+                        address: address(&entry.placed),
+                        ..plain(entry.key_at, &entry.key)
+                    })
                     .collect()
+            }
+            _ => {
+                let text = yaml.scalar().unwrap_or_default();
+                self.split(text).into_iter().map(|name| plain(yaml.at, name)).collect()
             }
         }
     }
@@ -283,5 +299,5 @@ impl<'y> Reader<'y> {
 }
 
 fn address(yaml: &Yaml) -> Option<IpNet> {
-    yaml.get("ipv4")?.text()?.parse().ok()
+    yaml.get("ipv4")?.scalar()?.parse().ok()
 }

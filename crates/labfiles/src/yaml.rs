@@ -3,8 +3,10 @@
 //! `saphyr-parser` gives events with places; the tree is built here, because the size of what
 //! aliases expand to must be bounded. Merge keys (`<<`) are those of YAML 1.1.
 
-use fastpath_spec::mistake::Remarks;
+use fastpath_text::mistake::Remarks;
+use fastpath_text::tree::{Integer, Placed, Tree, TreeEntry, TreeTable};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
+use serde_json::Number;
 use std::collections::BTreeMap;
 
 /// The most values in a document, those that aliases repeat included.
@@ -14,84 +16,53 @@ const REPEATED_BYTES_MAX: usize = 16 << 20;
 /// The deepest nesting.
 const DEPTH_MAX: usize = 64;
 
-/// A value.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Yaml {
-    /// Byte offset.
-    pub(crate) at: usize,
-    pub(crate) value: Value,
+/// A value and its place.
+pub(crate) type Yaml<'y> = Placed<'y>;
+
+/// A value that was read.
+type OwnYaml = Placed<'static>;
+
+/// Returns the number of values and the bytes of text in a value.
+fn size(yaml: &Yaml) -> (usize, usize) {
+    let add = |(values, bytes), (more, longer)| (values + more, bytes + longer);
+    match &yaml.value {
+        Tree::Array(list) => list.iter().map(size).fold((1, 0), add),
+        Tree::Table(table) => {
+            let sizes = table.entries.iter().map(|entry| add(size(&entry.placed), (0, entry.key.len())));
+            sizes.fold((1, 0), add)
+        }
+        _ => (1, yaml.scalar().map_or(0, str::len)),
+    }
 }
 
-/// The contents of a value.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Value {
-    Null,
-    /// Text, a number or a truth value.
-    Scalar {
-        text: String,
-        /// Whether it stands without quotes, so that it may be a number.
-        is_plain: bool,
-    },
-    List(Vec<Yaml>),
-    Map(Vec<YamlEntry>),
+/// Returns what a value is, for a message.
+pub(crate) fn kind(yaml: &Yaml) -> &'static str {
+    match &yaml.value {
+        Tree::Null => "nothing",
+        Tree::Array(_) => "a list",
+        Tree::Table(_) => "a map",
+        _ => "text",
+    }
 }
 
-/// A key with its value.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct YamlEntry {
-    pub(crate) key: String,
-    /// Byte offset.
-    pub(crate) key_at: usize,
-    pub(crate) yaml: Yaml,
-}
-
-impl Yaml {
-    /// Returns the value under a key; `None` also for what is not a map.
-    pub(crate) fn get(&self, key: &str) -> Option<&Yaml> {
-        let Value::Map(entries) = &self.value else { return None };
-        entries.iter().find(|entry| entry.key == key).map(|entry| &entry.yaml)
-    }
-
-    /// Returns the text of a scalar.
-    pub(crate) fn text(&self) -> Option<&str> {
-        match &self.value {
-            Value::Scalar { text, .. } => Some(text),
-            _ => None,
+/// Returns what a plain scalar stands for; its text stays as it is written. Truth values and
+/// numbers are those of JSON: nobody means 1 by `"1"`, and YAML 1.1 reads `no` as false.
+fn plain(text: String) -> Tree<'static> {
+    match (text.as_str(), text.parse::<Number>()) {
+        ("" | "~" | "null" | "Null" | "NULL", _) => Tree::Null,
+        ("true" | "false", _) => Tree::Boolean(text == "true"),
+        (_, Ok(number)) if number.is_i64() || number.is_u64() => {
+            Tree::Integer(Integer { digits: text.into(), radix: 10 })
         }
-    }
-
-    /// Returns whether nothing is given.
-    pub(crate) fn is_null(&self) -> bool {
-        self.value == Value::Null
-    }
-
-    /// Returns what it is, for a message.
-    pub(crate) fn kind(&self) -> &'static str {
-        match &self.value {
-            Value::Null => "nothing",
-            Value::Scalar { .. } => "text",
-            Value::List(_) => "a list",
-            Value::Map(_) => "a map",
-        }
-    }
-
-    /// Returns the number of values and the bytes of text in it.
-    fn size(&self) -> (usize, usize) {
-        let add = |(values, bytes), (more, longer)| (values + more, bytes + longer);
-        match &self.value {
-            Value::Null => (1, 0),
-            Value::Scalar { text, .. } => (1, text.len()),
-            Value::List(list) => list.iter().map(Yaml::size).fold((1, 0), add),
-            Value::Map(map) => {
-                map.iter().map(|entry| add(entry.yaml.size(), (0, entry.key.len()))).fold((1, 0), add)
-            }
-        }
+        (_, Ok(_)) => Tree::Float(text.into()),
+        (_, Err(_)) => Tree::Text(text.into()),
     }
 }
 
 /// Reads the only document of a text. `None`: it has mistakes, which are in `remarks`.
-pub(crate) fn parse(text: &str, remarks: &mut Remarks) -> Option<Yaml> {
-    let mut builder = Builder::new(text);
+/// `filled` returns a text of the document with its variables replaced; keys stay as they are.
+pub(crate) fn parse(text: &str, filled: &dyn Fn(&str) -> String, remarks: &mut Remarks) -> Option<OwnYaml> {
+    let mut builder = Builder::new(text, filled);
     for event in Parser::new_from_str(text) {
         let done = match event {
             Ok((event, span)) => builder.take(event, span),
@@ -105,7 +76,7 @@ pub(crate) fn parse(text: &str, remarks: &mut Remarks) -> Option<Yaml> {
             return None;
         }
     }
-    let empty = Yaml { at: 0, value: Value::Null };
+    let empty = OwnYaml { at: 0, end: 0, value: Tree::Null };
     Some(builder.document.unwrap_or(empty))
 }
 
@@ -128,14 +99,14 @@ struct Open {
 }
 
 enum OpenKind {
-    List(Vec<Yaml>),
+    List(Vec<OwnYaml>),
     Map(OpenMap),
 }
 
 /// A map that is being read.
 #[derive(Default)]
 struct OpenMap {
-    entries: Vec<YamlEntry>,
+    table: TreeTable<'static>,
     /// By key: the index of its entry, and whether a merge key has added it.
     known: BTreeMap<String, (usize, bool)>,
     /// The key that has no value yet.
@@ -144,20 +115,22 @@ struct OpenMap {
 
 struct Builder<'t> {
     text: &'t str,
+    filled: &'t dyn Fn(&str) -> String,
     /// The last place that was converted: in characters and in bytes.
     cursor: (usize, usize),
     open: Vec<Open>,
     /// What anchors stand for, with its size.
-    anchored: BTreeMap<usize, (Yaml, (usize, usize))>,
-    document: Option<Yaml>,
+    anchored: BTreeMap<usize, (OwnYaml, (usize, usize))>,
+    document: Option<OwnYaml>,
     values: usize,
     repeated: usize,
 }
 
 impl<'t> Builder<'t> {
-    fn new(text: &'t str) -> Builder<'t> {
+    fn new(text: &'t str, filled: &'t dyn Fn(&str) -> String) -> Builder<'t> {
         Builder {
             text,
+            filled,
             cursor: (0, 0),
             open: Vec::new(),
             anchored: BTreeMap::new(),
@@ -185,6 +158,7 @@ impl<'t> Builder<'t> {
 
     fn take(&mut self, event: Event, span: Span) -> Result<(), YamlRefusal> {
         let at = self.place(span.start);
+        let end = self.place(span.end);
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) if self.document.is_none() => Ok(()),
@@ -192,25 +166,30 @@ impl<'t> Builder<'t> {
                 Err((at, "there is a second document".to_owned(), "write one document, without '---'"))
             }
             Event::Scalar(text, style, anchor, _) => {
-                let is_plain = style == ScalarStyle::Plain;
-                let value = match &*text {
-                    "" | "~" | "null" | "Null" | "NULL" if is_plain => Value::Null,
-                    _ => Value::Scalar { text: text.into_owned(), is_plain },
+                let text = if self.expects_key() { text.into_owned() } else { (self.filled)(&text) };
+                let value = match style {
+                    ScalarStyle::Plain => plain(text),
+                    _ => Tree::Text(text.into()),
                 };
-                self.add(Yaml { at, value }, anchor)
+                self.add(OwnYaml { at, end, value }, anchor)
             }
             Event::SequenceStart(anchor, _) => self.begin(at, anchor, OpenKind::List(Vec::new())),
             Event::MappingStart(anchor, _) => self.begin(at, anchor, OpenKind::Map(OpenMap::default())),
             Event::SequenceEnd | Event::MappingEnd => {
                 let Open { at, anchor, kind } = self.open.pop().expect("the parser pairs its events");
                 let value = match kind {
-                    OpenKind::List(list) => Value::List(list),
-                    OpenKind::Map(map) => Value::Map(map.entries),
+                    OpenKind::List(list) => Tree::Array(list),
+                    OpenKind::Map(map) => Tree::Table(map.table),
                 };
-                self.add(Yaml { at, value }, anchor)
+                self.add(OwnYaml { at, end, value }, anchor)
             }
             Event::Alias(anchor) => self.repeat(at, anchor),
         }
+    }
+
+    /// Whether the next value is a key of a map.
+    fn expects_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { kind: OpenKind::Map(map), .. }) if map.pending.is_none())
     }
 
     fn begin(&mut self, at: usize, anchor: usize, kind: OpenKind) -> Result<(), YamlRefusal> {
@@ -232,25 +211,25 @@ impl<'t> Builder<'t> {
             return Err((at, what, "write the values in place of nested aliases"));
         }
         self.values += values;
-        let copy = Yaml { at, ..yaml.clone() };
+        let copy = OwnYaml { at, ..yaml.clone() };
         self.insert(copy)
     }
 
     /// Adds a value to what is being read.
-    fn add(&mut self, yaml: Yaml, anchor: usize) -> Result<(), YamlRefusal> {
+    fn add(&mut self, yaml: OwnYaml, anchor: usize) -> Result<(), YamlRefusal> {
         self.values += 1;
         if self.values > VALUES_MAX {
             let what = format!("the document has more than {VALUES_MAX} values");
             return Err((yaml.at, what, "write fewer"));
         }
         if anchor > 0 {
-            let size = yaml.size();
+            let size = size(&yaml);
             self.anchored.insert(anchor, (yaml.clone(), size));
         }
         self.insert(yaml)
     }
 
-    fn insert(&mut self, yaml: Yaml) -> Result<(), YamlRefusal> {
+    fn insert(&mut self, yaml: OwnYaml) -> Result<(), YamlRefusal> {
         match self.open.last_mut().map(|open| &mut open.kind) {
             None => self.document = Some(yaml),
             Some(OpenKind::List(list)) => list.push(yaml),
@@ -262,26 +241,26 @@ impl<'t> Builder<'t> {
 
 impl OpenMap {
     /// Takes a key, or the value of the last key.
-    fn insert(&mut self, yaml: Yaml) -> Result<(), YamlRefusal> {
+    fn insert(&mut self, yaml: OwnYaml) -> Result<(), YamlRefusal> {
         let Some((key, key_at)) = self.pending.take() else {
-            return match yaml.value {
-                Value::Scalar { text, .. } => {
-                    self.pending = Some((text, yaml.at));
+            return match yaml.scalar() {
+                Some(text) => {
+                    self.pending = Some((text.to_owned(), yaml.at));
                     Ok(())
                 }
-                _ => Err((yaml.at, format!("{} is not a key", yaml.kind()), "write KEY: VALUE")),
+                None => Err((yaml.at, format!("{} is no key", kind(&yaml)), "write KEY: VALUE")),
             };
         };
         if key == "<<" {
             return self.merge(key_at, yaml);
         }
-        let entry = YamlEntry { key: key.clone(), key_at, yaml };
-        match self.known.insert(key, (self.entries.len(), false)) {
-            None => self.entries.push(entry),
+        let entry = TreeEntry { key: key.clone().into(), key_at, placed: yaml };
+        match self.known.insert(key, (self.table.entries.len(), false)) {
+            None => self.table.entries.push(entry),
             // What is written here wins over what is merged.
             Some((index, true)) => {
-                self.known.insert(entry.key.clone(), (index, false));
-                self.entries[index] = entry;
+                self.known.insert(entry.key.to_string(), (index, false));
+                self.table.entries[index] = entry;
             }
             Some((_, false)) => {
                 let what = format!("there is already a key '{}'", entry.key.escape_debug());
@@ -291,19 +270,19 @@ impl OpenMap {
         Ok(())
     }
 
-    fn merge(&mut self, key_at: usize, yaml: Yaml) -> Result<(), YamlRefusal> {
+    fn merge(&mut self, key_at: usize, yaml: OwnYaml) -> Result<(), YamlRefusal> {
         let sources = match yaml.value {
-            Value::List(list) => list,
+            Tree::Array(list) => list,
             _ => vec![yaml],
         };
         for source in sources {
-            let Value::Map(entries) = source.value else {
+            let Tree::Table(table) = source.value else {
                 return Err((key_at, "'<<' merges a map".to_owned(), "write <<: *NAME"));
             };
-            for entry in entries {
-                if !self.known.contains_key(&entry.key) {
-                    self.known.insert(entry.key.clone(), (self.entries.len(), true));
-                    self.entries.push(entry);
+            for entry in table.entries {
+                if !self.known.contains_key(&*entry.key) {
+                    self.known.insert(entry.key.to_string(), (self.table.entries.len(), true));
+                    self.table.entries.push(entry);
                 }
             }
         }
@@ -315,9 +294,9 @@ impl OpenMap {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Yaml, String> {
+    fn read(text: &str) -> Result<OwnYaml, String> {
         let mut remarks = Remarks::new(text);
-        let yaml = parse(text, &mut remarks);
+        let yaml = parse(text, &str::to_owned, &mut remarks);
         match remarks.finish() {
             Ok(_) => Ok(yaml.expect("without a mistake there is a value")),
             Err(mistakes) => Err(mistakes[0].to_string()),
@@ -329,24 +308,35 @@ mod tests {
         let text = "# é\na: [x, \"é\", ~]\nb:\n  c: 1\n";
         let yaml = read(text).unwrap();
         let list = yaml.get("a").unwrap();
-        let Value::List(elements) = &list.value else { panic!("{list:?}") };
+        let Tree::Array(elements) = &list.value else { panic!("{list:?}") };
         let shown: Vec<&str> = elements.iter().map(|element| &text[element.at..=element.at]).collect();
         assert_eq!(shown, ["x", "\"", "~"]);
-        assert_eq!(elements[2].value, Value::Null);
+        assert_eq!(elements[2].value, Tree::Null);
         let c = yaml.get("b").and_then(|b| b.get("c")).unwrap();
-        assert_eq!((&text[c.at..], c.text()), ("1\n", Some("1")));
+        assert_eq!((&text[c.at..c.end], c.scalar()), ("1", Some("1")));
     }
 
     #[test]
     fn aliases_and_merge_keys_stand_for_what_they_name() {
         let yaml =
             read("x: &x {a: 1, b: 2}\ny: *x\nz: {<<: *x, b: 3, c: 4}\nw:\n  b: 5\n  <<: [*x]\n").unwrap();
-        let at = |key: &str, inner: &str| yaml.get(key).and_then(|map| map.get(inner)).and_then(Yaml::text);
+        let at =
+            |key: &str, inner: &str| yaml.get(key).and_then(|map| map.get(inner)).and_then(OwnYaml::scalar);
         assert_eq!(
             (at("y", "a"), at("z", "a"), at("z", "b"), at("z", "c")),
             (Some("1"), Some("1"), Some("3"), Some("4"))
         );
         assert_eq!((at("w", "a"), at("w", "b")), (Some("1"), Some("5")));
+    }
+
+    #[test]
+    fn plain_scalars_are_numbers_and_truth_values_and_keep_their_text() {
+        let yaml = read("[1, -2.50, 1e3, 010, 'true', true, no, 3.10.1]").unwrap();
+        let Tree::Array(elements) = &yaml.value else { panic!("{yaml:?}") };
+        let texts: Vec<&str> = elements.iter().filter_map(OwnYaml::scalar).collect();
+        assert_eq!(texts, ["1", "-2.50", "1e3", "010", "true", "true", "no", "3.10.1"]);
+        let expected = serde_json::json!([1, -2.5, 1000.0, "010", "true", true, "no", "3.10.1"]);
+        assert_eq!(yaml.value.json(), Some(expected));
     }
 
     #[test]
@@ -381,6 +371,6 @@ mod tests {
         }
         let deep = format!("{}1{}", "[".repeat(100), "]".repeat(100));
         assert!(read(&deep).unwrap_err().contains("nested"), "{:?}", read(&deep));
-        assert_eq!(read("").unwrap().value, Value::Null);
+        assert_eq!(read("").unwrap().value, Tree::Null);
     }
 }

@@ -44,6 +44,32 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// The reasons that are neither of links nor of OpenFlow switches.
+    const OWN: [Reason; 15] = [
+        Reason::NoRoute,
+        Reason::TtlExpired,
+        Reason::TooBig,
+        Reason::Malformed,
+        Reason::NotAddressed,
+        Reason::Unresolved,
+        Reason::Filtered,
+        Reason::PoolFull,
+        Reason::NatFiltered,
+        Reason::NatFull,
+        Reason::NatPorts,
+        Reason::NatProtocol,
+        Reason::NatFragment,
+        Reason::NoController,
+        Reason::Removed,
+    ];
+
+    /// Returns the names of all reasons.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let links = DropReason::ALL.into_iter().map(Reason::Link);
+        let switches = fastpath_switch::outcome::DropReason::ALL.into_iter().map(Reason::Switch);
+        links.chain(Reason::OWN).chain(switches).map(Reason::name)
+    }
+
     /// Returns the name used in reports and `--times` files.
     pub const fn name(self) -> &'static str {
         match self {
@@ -83,4 +109,37 @@ pub(crate) enum NodeAction {
     Consume(Frame),
     /// Drops a frame.
     Drop(Frame, Reason),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The match has no wildcard: a new reason does not compile until it is counted here.
+    #[test]
+    fn every_reason_has_its_name_in_the_list() {
+        let number = |reason: Reason| match reason {
+            Reason::Link(_) | Reason::Switch(_) => None,
+            Reason::NoRoute => Some(0),
+            Reason::TtlExpired => Some(1),
+            Reason::TooBig => Some(2),
+            Reason::Malformed => Some(3),
+            Reason::NotAddressed => Some(4),
+            Reason::Unresolved => Some(5),
+            Reason::Filtered => Some(6),
+            Reason::PoolFull => Some(7),
+            Reason::NatFiltered => Some(8),
+            Reason::NatFull => Some(9),
+            Reason::NatPorts => Some(10),
+            Reason::NatProtocol => Some(11),
+            Reason::NatFragment => Some(12),
+            Reason::NoController => Some(13),
+            Reason::Removed => Some(14),
+        };
+        let numbers: Vec<Option<usize>> = Reason::OWN.map(number).to_vec();
+        assert_eq!(numbers, (0..Reason::OWN.len()).map(Some).collect::<Vec<_>>());
+        let names: std::collections::BTreeSet<&str> = Reason::names().collect();
+        assert_eq!(names.len(), Reason::names().count(), "each name once");
+        assert!(["queue-full", "no-route", "table-miss"].iter().all(|name| names.contains(name)));
+    }
 }

@@ -35,6 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(network::check, module)?)?;
     module.add_function(wrap_pyfunction!(network::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(network::draw, module)?)?;
+    module.add_function(wrap_pyfunction!(network::portable, module)?)?;
     module.add_function(wrap_pyfunction!(network::to_toml, module)?)?;
     module.add_function(wrap_pyfunction!(replay::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulate::simulate, module)?)?;

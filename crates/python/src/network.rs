@@ -3,6 +3,7 @@
 use crate::failure::{argument, raise};
 use fastpath::spec::{Checked, Description, Mistake, NO_FILES, NetworkSpec, TOP, Topology, check_json};
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
@@ -69,6 +70,22 @@ pub(crate) fn canonical(description: &str, files: NamedFiles) -> (String, Vec<Mi
         Ok(description) => (description.to_json().to_string(), Vec::new()),
         Err(mistakes) => (String::new(), mistakes.into_iter().map(row).collect()),
     }
+}
+
+/// Returns a description that another directory can have: in the canonical form, with absolute paths
+/// of the files of hosts, and the texts of the files that it names.
+#[pyfunction]
+pub(crate) fn portable(description: &str, files: NamedFiles) -> PyResult<(String, HashMap<String, String>)> {
+    let texts = RefCell::new(HashMap::new());
+    let read = |name: &str| {
+        let text = files.read(name)?;
+        texts.borrow_mut().insert(name.to_owned(), text.clone());
+        Ok(text)
+    };
+    let checked = check_json(description, &read).into_result();
+    let (mut spec, _) = checked.map_err(|mistakes| argument(lines(&mistakes)))?;
+    spec.description.nodes.iter_mut().for_each(|node| node.host.below(&files.directory));
+    Ok((spec.description.to_json().to_string(), texts.into_inner()))
 }
 
 /// Returns a description in the canonical form as the text of a spec file.

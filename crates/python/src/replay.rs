@@ -34,6 +34,29 @@ pub(crate) struct Options {
     until: Option<String>,
 }
 
+/// Returns the replay through a network that has these options.
+fn configured(topology: fastpath::spec::Topology, options: Options) -> PyResult<Replay> {
+    let mut replay = Replay::through(topology);
+    if let Some(file) = options.packet_log {
+        replay = replay.packet_log(file);
+    }
+    for input in &options.inputs {
+        replay = replay.input(input).map_err(raise)?;
+    }
+    for output in &options.outputs {
+        replay = replay.output(output).map_err(raise)?;
+    }
+    if let Some(seed) = options.seed {
+        replay = replay.seed(seed);
+    }
+    let until = options.until.as_deref().map(str::parse::<Duration>).transpose();
+    let until = until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
+    Ok(match until {
+        Some(until) => replay.until(until),
+        None => replay,
+    })
+}
+
 /// Replays captures and frames through a network.
 #[pyfunction]
 pub(crate) fn replay<'py>(
@@ -48,24 +71,7 @@ pub(crate) fn replay<'py>(
     let hosts: Vec<String> = topology.hosts().map(|(_, host)| host.name.clone()).collect();
     let edges = topology.hosts().flat_map(|(_, host)| host.interfaces.iter().map(|_| host.name.clone()));
     let edges: Vec<String> = edges.collect();
-    let mut replay = Replay::through(topology);
-    if let Some(file) = options.packet_log {
-        replay = replay.packet_log(file);
-    }
-    for input in &options.inputs {
-        replay = replay.input(input).map_err(raise)?;
-    }
-    for output in &options.outputs {
-        replay = replay.output(output).map_err(raise)?;
-    }
-    if let Some(seed) = options.seed {
-        replay = replay.seed(seed);
-    }
-    if let Some(until) = &options.until {
-        let until = until.parse::<Duration>();
-        replay =
-            replay.until(until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?);
-    }
+    let replay = configured(topology, options)?;
     let arrays = frames.iter().map(frames_at).collect::<PyResult<Vec<FramesAt>>>()?;
     let (summary, columns) = without_lock(py, |signals| {
         let mut go_on = |read: fastpath::replay::BytesRead| {

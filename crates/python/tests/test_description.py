@@ -67,13 +67,26 @@ def random_descriptions(count):
 
 def test_random_descriptions_survive_python(tmp_path):
     (tmp_path / "rate.csv").write_text("time_s,rate_mbps\n0,3\n0.5,8\n")
+    (tmp_path / "rules.txt").write_text("actions=flood\n")
     found = random_descriptions(10_000)
     assert len(found) == 10_000
+    through_files = 0
     for number, description in enumerate(found):
         net = fp.Topology.from_dict(description, directory=tmp_path)
         assert net.description() == description, number
-        if number % 100 == 0:
-            assert json.loads(net.write(tmp_path).read_text()) == description, number
+        text = net.to_toml()
+        # A file makes paths of hosts absolute.
+        if number % 20 or "rootfs" in text or "binds" in text:
+            continue
+        try:
+            resolved = net.check().description
+        except fp.Mistakes:
+            continue
+        (tmp_path / "net.toml").write_text(text)
+        for path in (tmp_path / "net.toml", net.write(tmp_path)):
+            assert fp.Topology.from_file(path).description() == resolved, number
+        through_files += 1
+    assert through_files > 50
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -218,6 +231,28 @@ def test_routes_avoid_links_that_are_down():
     lost = net.replay().traffic[0].lost
     net.routes = None
     assert lost < net.replay().traffic[0].lost
+
+
+def test_a_topology_takes_its_files_along(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here" / "rate.csv").write_text("time_s,rate_mbps\n0,3\n")
+    (tmp_path / "here" / "rules.txt").write_text("actions=flood\n")
+    monkeypatch.chdir(tmp_path / "here")
+    net = fp.Topology()
+    a, s, b = net.host("a", binds="conf:/etc/app"), net.openflow("s", file="rules.txt"), net.host("b")
+    net.link(a, s, trace="rate.csv")
+    net.link(s, b, trace=net.trace("made", [0.0], rate_mbps=[2.0]))
+    path = net.write(tmp_path / "there")
+    assert sorted(os.listdir(tmp_path / "there")) == ["made.csv", "rate.csv", "rules.txt", "topology.json"]
+    (tmp_path / "here" / "rate.csv").unlink()
+    read = fp.Topology.from_file(path)
+    assert read.check().description["links"][0]["forward"]["trace"]["file"] == "rate.csv"
+    assert read.nodes[0].keys["binds"] == [f"{tmp_path}/here/conf:/etc/app"]
+    net.link(a, b, trace="../here/rate.csv")
+    (tmp_path / "here" / "rate.csv").write_text("time_s,rate_mbps\n0,3\n")
+    with pytest.raises(fp.Error, match="write its absolute path"):
+        net.write(tmp_path / "there")
 
 
 @needs_lab

@@ -5,7 +5,8 @@
 //!    "parameters": { "p": 64, "h": 10 }, "results": { "T_ns": 91.2 }, "platform": { … } }
 //! ```
 //!
-//! Reports are made of measurements. Models are fitted to the numbers in `parameters` and `results`.
+//! Reports are made of measurements. Models are fitted to the numbers in `parameters` and
+//! `results`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

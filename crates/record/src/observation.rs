@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// The part of a [`Measurement`] that models and simulations use. A line that lacks the provenance can
-/// be read too.
+/// The part of a [`Measurement`] that models and simulations use. A line that lacks the provenance
+/// can be read too.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Observation {
     /// What was measured: `host`, `pipeline`, `latency`, `operations`.

@@ -6,52 +6,66 @@
 //! divided among the threads. An array that is *swept*, as in a copy benchmark, is all or nothing:
 //! an array one line too large for a least-recently-used level always misses that level.
 
-use crate::spec::{Name, Source, SpecError, optional, text};
+use crate::keys::{self, FileValue, read_table};
+use crate::spec::{Name, out_of_range};
+use fastpath_text::fields::Field;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::{Bytes, Duration, Rate, Rng};
-use serde::Deserialize;
 
 /// A hierarchy as a machine file describes it, nearest level first. The last level holds
 /// everything.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct CacheSpec {
     pub(crate) name: Name,
     /// Bytes moved per reference.
     pub(crate) line: u32,
     /// Writes up to this size stay in the core's write buffer.
-    #[serde(default, deserialize_with = "text")]
     pub(crate) write_buffer: Bytes,
     pub(crate) level: Vec<LevelSpec>,
-    #[serde(default, rename = "source")]
-    _source: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct LevelSpec {
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(deserialize_with = "text")]
     pub(crate) size: Bytes,
-    #[serde(deserialize_with = "text")]
     pub(crate) latency: Duration,
     /// True: one for all cores. False: one per core.
-    #[serde(default)]
     pub(crate) shared: bool,
     /// The rate of all cores together through a shared level.
-    #[serde(default, deserialize_with = "optional")]
     pub(crate) bandwidth: Option<Rate>,
 }
 
+read_table!(CacheSpec as "cache", "{ name = \"llc\" }": {
+    name,
+    line,
+    write_buffer = Bytes::ZERO,
+    level,
+});
+
+impl FileValue for LevelSpec {
+    const EXAMPLE: &'static str = "{ name = \"L1\", size = \"32KiB\", latency = \"1ns\" }";
+
+    fn read(field: &Field, remarks: &mut Remarks) -> Option<LevelSpec> {
+        let mut fields = keys::table(field, "level", LevelSpec::EXAMPLE, remarks)?;
+        // Only changes of single values refer to a level by its name.
+        let name: Option<Name> = keys::value(&mut fields, "name", None, remarks);
+        let size = keys::value(&mut fields, "size", None, remarks);
+        let latency = keys::value(&mut fields, "latency", None, remarks);
+        let shared = keys::value(&mut fields, "shared", Some(false), remarks);
+        let bandwidth = keys::value(&mut fields, "bandwidth", Some(None), remarks);
+        fields.finish(remarks);
+        name?;
+        Some(LevelSpec { size: size?, latency: latency?, shared: shared?, bandwidth: bandwidth? })
+    }
+}
+
 impl CacheSpec {
-    pub(crate) fn check(&self, source: Source) -> Result<(), SpecError> {
+    pub(crate) fn check(&self, remarks: &mut Remarks) {
         if self.level.is_empty() || self.line == 0 {
-            return Err(source.range(&self.name, "line or level", "at least 1"));
+            out_of_range(&self.name, "line or level", "at least 1", remarks);
         }
         if self.level.windows(2).any(|w| w[0].size >= w[1].size) {
-            return Err(source.range(&self.name, "size of the levels", "increasing"));
+            out_of_range(&self.name, "size of the levels", "increasing", remarks);
         }
-        Ok(())
     }
 
     fn capacity(&self, level: &LevelSpec, threads: u32) -> u64 {
@@ -117,7 +131,7 @@ mod tests {
             level = [{ name = 'L1', size = '32KiB', latency = '1ns' },
                      { name = 'L2', size = '4MiB', latency = '10ns', shared = true },
                      { name = 'RAM', size = '8GiB', latency = '100ns', shared = true }]";
-        toml::from_str(text).unwrap()
+        crate::keys::of_text(text)
     }
 
     #[test]

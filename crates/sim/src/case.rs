@@ -263,7 +263,7 @@ mod tests {
             ("machine", "z80", "cn6880-pair"),
             ("program", "doom", "linkem"),
             ("seed", "x", "whole number"),
-            ("program.k", "1", "params"),
+            ("program.k", "1", "write h"),
         ] {
             let error = set(&mut case(), name, value).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

@@ -22,10 +22,14 @@
 //! published result, which is then no test of the machine.
 
 use crate::cache::CacheSpec;
+use crate::keys;
 use crate::memory::MemorySpec;
 use crate::ports::PortsSpec;
-use crate::spec::{Clock, Name, Source, SpecError, SpecProblem};
-use crate::unit::{MachineFile, Surroundings, UnitSpec};
+use crate::spec::{Clock, Name, SpecError, result};
+use crate::unit::{Surroundings, UnitSpec, read_units};
+use fastpath_text::document;
+use fastpath_text::fields::Fields;
+use fastpath_text::mistake::Remarks;
 
 /// A machine: what runs packets.
 #[derive(Clone, Debug)]
@@ -55,40 +59,57 @@ pub(crate) struct MachineUnit {
 impl Machine {
     /// Reads a machine from the text of `file`. The name appears in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Machine, SpecError> {
-        let source = Source { file, text };
-        let mut read: MachineFile = source.parse()?;
-        let by_type = read.take_units().into_iter().zip(0..);
-        let mut units: Vec<MachineUnit> =
-            by_type.map(|(spec, trace_number)| MachineUnit { spec, trace_number }).collect();
-        units.sort_by_key(|unit| unit.spec.get().name().span().start);
-        let MachineFile { name, source: origin, ports, memory, cache, .. } = read;
-        let mut machine = Machine { name, source: origin, ports, memory, cache, units };
-        machine.check(source)?;
-        Ok(machine)
+        let mut remarks = Remarks::new(text);
+        let machine = Machine::read(text, &mut remarks);
+        result(file, remarks, machine)
     }
 
-    fn check(&mut self, source: Source) -> Result<(), SpecError> {
+    /// Reads a machine; its mistakes go to `remarks`.
+    pub(crate) fn read(text: &str, remarks: &mut Remarks) -> Option<Machine> {
+        let start = "write TOML: name, source, ports, then [[station]], [[cores]] and other units";
+        let document = document::toml(text, "a machine", start, remarks)?;
+        let mut fields = Fields::new("the machine", 0, &document);
+        let name = keys::value(&mut fields, "name", None, remarks);
+        let source = keys::value(&mut fields, "source", None, remarks);
+        let ports: Option<PortsSpec> = keys::value(&mut fields, "ports", None, remarks);
+        let memory = keys::list(&mut fields, "memory", remarks);
+        let cache = keys::list(&mut fields, "cache", remarks);
+        let by_type = read_units(&mut fields, remarks).into_iter().zip(0..);
+        let mut units: Vec<MachineUnit> =
+            by_type.map(|(spec, trace_number)| MachineUnit { spec, trace_number }).collect();
+        units.sort_by_key(|unit| unit.spec.get().name().at);
+        let ports_at = fields.get("ports").map_or(0, |field| field.at);
+        fields.finish(remarks);
+        if units.is_empty() && remarks.is_clean() {
+            remarks.mistake(
+                0,
+                "a machine without units is empty",
+                "write [[station]], [[cores]] or another unit",
+            );
+        }
+        let mut machine = Machine { name: name?, source: source?, ports: ports?, memory, cache, units };
+        machine.check(ports_at, remarks);
+        Some(machine)
+    }
+
+    fn check(&mut self, ports_at: usize, remarks: &mut Remarks) {
         if !(1..=1024).contains(&self.ports.count) || self.ports.chunk == 0 {
-            let name = "ports".to_owned();
-            let at = source.text.find("ports").unwrap_or(0);
-            let problem = SpecProblem::Range { what: "count or chunk", name, range: "1 … 1024" };
-            return Err(source.error(at, problem));
+            let what = "count or chunk of ports is out of range";
+            remarks.mistake(ports_at, what, "write a count from 1 to 1024 and a chunk of at least 1");
         }
         let mut seen = std::collections::BTreeSet::new();
         let memories = self.memory.iter().map(|m| &m.name).chain(self.cache.iter().map(|c| &c.name));
         for name in memories.chain(self.names()) {
-            if !seen.insert(name.as_ref()) {
-                return Err(source.at(name, SpecProblem::Duplicate(name.as_ref().clone())));
+            if !seen.insert(&name.text) {
+                let what = format!("the name {name} is used twice");
+                remarks.mistake(name.at, what, "write a name of its own for each unit and memory");
             }
-        }
-        if self.units.is_empty() {
-            return Err(source.error(0, SpecProblem::Empty("a machine without units")));
         }
         let memories = self.memories();
         let surroundings = Surroundings { ports: &self.ports, memories: &memories };
-        self.units.iter_mut().try_for_each(|unit| unit.spec.get_mut().check(&surroundings, source))?;
-        self.memory.iter().try_for_each(|m| m.check(source))?;
-        self.cache.iter().try_for_each(|c| c.check(source))
+        self.units.iter_mut().for_each(|unit| unit.spec.get_mut().check(&surroundings, remarks));
+        self.memory.iter().for_each(|m| m.check(remarks));
+        self.cache.iter().for_each(|c| c.check(remarks));
     }
 
     fn names(&self) -> impl Iterator<Item = &Name> {
@@ -98,20 +119,20 @@ impl Machine {
     /// The names of the units, in the order of the file. A [`Visit`](crate::trace::Visit) numbers
     /// units by it.
     pub fn units(&self) -> Vec<String> {
-        self.names().map(|name| name.as_ref().clone()).collect()
+        self.names().map(|name| name.text.clone()).collect()
     }
 
     /// The names of the memories, in the order of the file.
     pub(crate) fn memories(&self) -> Vec<String> {
-        self.memory.iter().map(|m| m.name.as_ref().clone()).collect()
+        self.memory.iter().map(|m| m.name.text.clone()).collect()
     }
 
     fn unit(&self, name: &str) -> Option<&MachineUnit> {
-        self.units.iter().find(|unit| unit.spec.get().name().as_ref() == name)
+        self.units.iter().find(|unit| unit.spec.get().name().text == name)
     }
 
     fn unit_mut(&mut self, name: &str) -> Option<&mut MachineUnit> {
-        self.units.iter_mut().find(|unit| unit.spec.get().name().as_ref() == name)
+        self.units.iter_mut().find(|unit| unit.spec.get().name().text == name)
     }
 
     /// The clock in which programs on `unit` count cycles, if it runs programs.

@@ -4,63 +4,53 @@
 //! and a memory needs no events. A hash unit is a memory too: a key goes in, and the hash comes
 //! back some cycles later.
 
+use crate::keys::read_table;
 use crate::random::exponential;
-use crate::spec::{Clock, Name, Source, SpecError, optional, text};
+use crate::spec::{Clock, Name, out_of_range};
+use fastpath_text::mistake::Remarks;
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time};
-use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// A memory as a machine file describes it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct MemorySpec {
     pub(crate) name: Name,
     /// The clock of the latencies.
-    #[serde(deserialize_with = "text")]
     pub(crate) clock: Clock,
     /// Cycles by transfer size in bytes.
     pub(crate) read: BTreeMap<String, u64>,
-    #[serde(default)]
     pub(crate) write: BTreeMap<String, u64>,
-    #[serde(default, deserialize_with = "optional")]
     pub(crate) bandwidth: Option<Rate>,
     /// The most requests in flight; further requests wait.
-    #[serde(default = "unbounded")]
     pub(crate) outstanding: usize,
     /// The mean latency divided by the table's: the effect of load that bandwidth alone does not
     /// explain. Above 1 the difference is an exponential wait, as in a queue. Below 1 the table is
     /// scaled.
-    #[serde(default = "unscaled")]
     pub(crate) load_factor: f64,
-    #[serde(default, rename = "source")]
-    _source: String,
 }
 
-fn unbounded() -> usize {
-    1024
-}
-
-fn unscaled() -> f64 {
-    1.0
-}
+read_table!(MemorySpec as "memory", "{ name = \"sram\" }": {
+    name,
+    clock,
+    read,
+    write = BTreeMap::new(),
+    bandwidth = None,
+    outstanding = 1024,
+    load_factor = 1.0,
+});
 
 impl MemorySpec {
-    pub(crate) fn check(&self, source: Source) -> Result<(), SpecError> {
+    pub(crate) fn check(&self, remarks: &mut Remarks) {
         let sizes = self.read.keys().chain(self.write.keys());
         if self.read.is_empty() || sizes.into_iter().any(|k| !matches!(k.parse::<u32>(), Ok(1..))) {
-            return Err(source.range(
-                &self.name,
-                "read or write",
-                "cycles by size in bytes, e.g. { 4 = 18 }",
-            ));
+            out_of_range(&self.name, "read or write", "cycles by size in bytes, e.g. { 4 = 18 }", remarks);
         }
         if self.outstanding == 0 {
-            return Err(source.range(&self.name, "outstanding", "at least 1"));
+            out_of_range(&self.name, "outstanding", "at least 1", remarks);
         }
         if !(0.01..=100.0).contains(&self.load_factor) {
-            return Err(source.range(&self.name, "load_factor", "0.01 … 100"));
+            out_of_range(&self.name, "load_factor", "from 0.01 to 100", remarks);
         }
-        Ok(())
     }
 }
 
@@ -172,7 +162,7 @@ mod tests {
 
     fn memory(extra: &str) -> Memory {
         let text = format!("name = 'm'\nclock = '1GHz'\nread = {{ 4 = 18, 16 = 26 }}\n{extra}");
-        Memory::new(&toml::from_str(&text).unwrap())
+        Memory::new(&crate::keys::of_text(&text))
     }
 
     fn ns(n: u64) -> Time {

@@ -11,10 +11,11 @@
 
 use crate::machine::Machine;
 use crate::program::Program;
-use crate::spec::{SpecError, SpecProblem};
+use crate::spec::{SpecError, result};
+use fastpath_text::document;
+use fastpath_text::mistake::{Mistake, Remarks, choice};
+use fastpath_text::tree::{Placed, Tree, TreeTable};
 use std::ops::Range;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 /// A machine or program file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +34,14 @@ pub enum ParameterError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// An unknown name.
-    #[error("{file}: there is no value {path:?} (have: {known})")]
+    #[error("{file}: there is no value {path:?}; {instead}")]
     Unknown {
         /// The file.
         file: String,
         /// The path.
         path: String,
-        /// The names that are known where the path leaves the file.
-        known: String,
+        /// What to write: the nearest name where the path leaves the file, or all.
+        instead: String,
     },
     /// A value that no key takes.
     #[error("value {0:?} is not a number, a name or a quantity such as 2GHz")]
@@ -73,57 +74,47 @@ impl Text {
         let is_bare = value.parse::<f64>().is_ok() || matches!(value, "true" | "false");
         let quoted = format!("\"{value}\"");
         let parts: Vec<&str> = path.split('.').collect();
-        let document = self.document()?;
+        let mut remarks = Remarks::new(&self.text);
+        let document = document::toml(&self.text, "a machine or program", "write TOML", &mut remarks);
+        let document = result(&self.file, remarks, document)?;
         let mut text = self.text.clone();
-        match descend(&self.text, &top(document.get_ref()), &parts) {
+        match descend(&self.text, &top(&document), &parts) {
             Ok(FoundValue { place, is_text }) => {
                 text.replace_range(place, if is_text || !is_bare { &quoted } else { value });
                 Ok(Text { file: self.file.clone(), text })
             }
             Err(missing) => {
-                let unknown = |known: Vec<String>| ParameterError::Unknown {
+                let unknown = |instead: String| ParameterError::Unknown {
                     file: self.file.clone(),
                     path: path.to_owned(),
-                    known: known.join(", "),
+                    instead,
                 };
                 let is_key = (1..=NESTED_MAX).contains(&missing.rest.len());
                 let Some((at, before, after)) = missing.table.filter(|_| is_key) else {
-                    return Err(unknown(missing.known));
+                    return Err(unknown(missing.instead()));
                 };
                 let key = missing.rest.join(".");
                 let written = if is_bare { value } else { &quoted };
                 text.insert_str(at, &format!("{before}{key} = {written}{after}"));
+                let key_at = at + before.len();
                 let new = Text { file: self.file.clone(), text };
-                match new.keys_instead_of(missing.rest[0]) {
-                    Some(keys) => Err(unknown([keys, missing.known].concat())),
+                match new.instead_of(key_at..key_at + key.len(), document.get("stage").is_some()) {
+                    Some(instead) => Err(unknown(instead)),
                     None => Ok(new),
                 }
             }
         }
     }
 
-    fn document(&self) -> Result<Spanned<DeTable<'_>>, SpecError> {
-        DeTable::parse(&self.text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            let line = 1 + self.text.bytes().take(at).filter(|&b| b == b'\n').count();
-            SpecError {
-                file: self.file.clone(),
-                line,
-                problem: SpecProblem::Syntax(error.message().to_owned()),
-            }
-        })
-    }
-
-    /// The keys that a table has in place of `key`, if neither a machine nor a program has `key`
-    /// there.
-    fn keys_instead_of(&self, key: &str) -> Option<Vec<String>> {
-        let errors = [self.machine().err(), self.program().err()];
-        errors.into_iter().flatten().find_map(|error| match error.problem {
-            SpecProblem::Syntax(message) if message.starts_with(&format!("unknown field `{key}`")) => {
-                Some(message.split('`').skip(3).step_by(2).map(str::to_owned).collect())
-            }
-            _ => None,
-        })
+    /// What to write in place of a key that was added at `place`, if the table does not have it.
+    fn instead_of(&self, place: Range<usize>, is_program: bool) -> Option<String> {
+        let found = if is_program { self.program().err() } else { self.machine().err() };
+        let remarks = Remarks::new(&self.text);
+        let is_there = |mistake: &Mistake| {
+            place.clone().any(|at| remarks.position(at) == (mistake.line, mistake.column))
+                && mistake.what.contains(" has no key ")
+        };
+        found?.mistakes.into_iter().find(is_there).map(|mistake| mistake.instead)
     }
 }
 
@@ -150,45 +141,65 @@ struct Missing<'p> {
     table: Option<Insertion>,
 }
 
+impl Missing<'_> {
+    /// What to write in place of the first name that is not in the file.
+    fn instead(&self) -> String {
+        match self.rest.first() {
+            Some(name) if !self.known.is_empty() => choice(name, self.known.iter().map(String::as_str)),
+            Some(name) => format!("end the path before {name}: nothing is inside"),
+            None => format!("go on with .{}", self.known.join(", .")),
+        }
+    }
+}
+
 /// The names at one point of a file, with their values.
-type Named<'a, 'i> = Vec<(String, &'a Spanned<DeValue<'i>>)>;
+type Named<'a, 't> = Vec<(String, &'a Placed<'t>)>;
 
 /// The names that a path can begin with: the keys of the file, and the names in its lists and its
 /// `params`.
-fn top<'a, 'i>(table: &'a DeTable<'i>) -> Named<'a, 'i> {
-    let keys: Named = table.iter().map(|(key, value)| (key.get_ref().to_string(), value)).collect();
-    let is_open = |name: &str, value: &DeValue| name == "params" || value.is_array();
-    let opened = keys.iter().filter(|(name, value)| is_open(name, value.get_ref()));
-    let inside: Named = opened.flat_map(|(_, value)| children(value.get_ref())).collect();
+fn top<'a, 't>(table: &'a TreeTable<'t>) -> Named<'a, 't> {
+    let keys = in_table(table);
+    let is_open = |name: &str, value: &Tree| name == "params" || matches!(value, Tree::Array(_));
+    let opened = keys.iter().filter(|(name, placed)| is_open(name, &placed.value));
+    let inside: Named = opened.flat_map(|(_, placed)| children(&placed.value)).collect();
     // A table with a name precedes the list with that key: `egress.engines`, where the list is
     // called egress too.
     [inside, keys].concat()
 }
 
+/// The keys of a table, sorted.
+fn in_table<'a, 't>(table: &'a TreeTable<'t>) -> Named<'a, 't> {
+    let mut keys: Named = table.entries.iter().map(|entry| (entry.key.to_string(), &entry.placed)).collect();
+    keys.sort_by(|(a, _), (b, _)| a.cmp(b));
+    keys
+}
+
 /// The names inside a table or a list.
-fn children<'a, 'i>(value: &'a DeValue<'i>) -> Named<'a, 'i> {
+fn children<'a, 't>(value: &'a Tree<'t>) -> Named<'a, 't> {
     match value {
-        DeValue::Table(table) => {
-            table.iter().map(|(key, value)| (key.get_ref().to_string(), value)).collect()
-        }
-        DeValue::Array(list) => {
-            let name = |v: &Spanned<DeValue>| {
-                Some(v.get_ref().as_table()?.get("name")?.get_ref().as_str()?.to_owned())
+        Tree::Table(table) => in_table(table),
+        Tree::Array(list) => {
+            let name = |placed: &Placed| {
+                let Tree::Table(table) = &placed.value else { return None };
+                let Tree::Text(name) = &table.get("name")?.value else { return None };
+                Some(name.to_string())
             };
-            list.iter().enumerate().map(|(i, v)| (name(v).unwrap_or_else(|| i.to_string()), v)).collect()
+            let named = |(i, placed): (usize, &'a Placed<'t>)| {
+                (name(placed).unwrap_or_else(|| i.to_string()), placed)
+            };
+            list.iter().enumerate().map(named).collect()
         }
         _ => Vec::new(),
     }
 }
 
 /// Where a key can be written into `value`, and the text before and after it there.
-fn insertion_point(text: &str, value: &Spanned<DeValue>) -> Option<Insertion> {
-    let table = value.get_ref().as_table()?;
-    let start = value.span().start;
-    if text[start..].starts_with('{') {
-        return Some((start + 1, " ", if table.is_empty() { " " } else { "," }));
+fn insertion_point(text: &str, placed: &Placed) -> Option<Insertion> {
+    let Tree::Table(table) = &placed.value else { return None };
+    if text[placed.at..].starts_with('{') {
+        return Some((placed.at + 1, " ", if table.entries.is_empty() { " " } else { "," }));
     }
-    table.keys().map(|key| key.span().start).min().map(|at| (at, "", "\n"))
+    table.entries.iter().map(|entry| entry.key_at).min().map(|at| (at, "", "\n"))
 }
 
 /// The value at the end of `parts`, or the point where `parts` leaves the file.
@@ -196,16 +207,17 @@ fn descend<'p>(text: &str, named: &Named, parts: &[&'p str]) -> Result<FoundValu
     let known = named.iter().map(|(name, _)| name.clone()).collect();
     let mut furthest = Missing { rest: parts.to_vec(), known, table: None };
     let Some((first, rest)) = parts.split_first() else { return Err(furthest) };
-    for (name, value) in named.iter().filter(|(name, _)| name == first) {
-        let inside = children(value.get_ref());
+    for (name, placed) in named.iter().filter(|(name, _)| name == first) {
+        let inside = children(&placed.value);
         if rest.is_empty() && inside.is_empty() {
-            return Ok(FoundValue { place: value.span(), is_text: value.get_ref().is_str() });
+            let is_text = matches!(placed.value, Tree::Text(_));
+            return Ok(FoundValue { place: placed.at..placed.end, is_text });
         }
         match descend(text, &inside, rest) {
             Err(missing) if missing.rest.len() < furthest.rest.len() => {
                 // Parameters are the author's: a new one would have no effect.
                 let is_here = missing.rest.len() == rest.len() && name != "params";
-                let table = if is_here { insertion_point(text, value) } else { missing.table };
+                let table = if is_here { insertion_point(text, placed) } else { missing.table };
                 furthest = Missing { table, ..missing };
             }
             Err(_) => {}
@@ -267,7 +279,7 @@ mod tests {
         let station = shipped::machine_text("xeon-e5-2699v3").unwrap();
         assert_eq!(servers(&station.set("nic.servers", "3").unwrap(), "nic"), Some(3));
         let error = station.set("nic.servers", "0").unwrap().machine().unwrap_err().to_string();
-        assert!(error.contains("1 … 1024"), "{error}");
+        assert!(error.contains("from 1 to 1024"), "{error}");
     }
 
     #[test]
@@ -278,7 +290,9 @@ mod tests {
             ("me1.cores", "threads"),
             ("egress.cores", "fill_threads"),
             ("ports", "count"),
-            ("ports.rate.x", "have: )"),
+            ("ports.rate.x", "nothing is inside"),
+            ("egres.engines", "write egress"),
+            ("egress.engine", "write engines"),
             ("me1.queue.length", "limit"),
         ] {
             let error = ixp.set(path, "1").unwrap_err().to_string();
@@ -288,6 +302,6 @@ mod tests {
         // A value of the wrong sort is found where the file is read, with its line.
         let text = ixp.set("egress.engines", "many").unwrap();
         let error = text.machine().unwrap_err();
-        assert_eq!(ixp.text.lines().nth(error.line - 1), Some("engines = 1"));
+        assert_eq!(ixp.text.lines().nth(error.mistakes[0].line - 1), Some("engines = 1"));
     }
 }

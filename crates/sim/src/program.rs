@@ -26,13 +26,17 @@
 //! unless the tag changes. Consecutive steps with `per = "chunk"` are one loop over the packet's
 //! chunks.
 
+use crate::keys::{self, FileValue, read_table, read_word};
 use crate::machine::Machine;
 use crate::memory::Access;
 use crate::route::{Leg, Op, OpGroup, Route, Skip, SkipPer};
 use crate::scheduler::Tag;
-use crate::spec::{Name, PerByte, Source, SpecError, SpecProblem, optional, text, word};
+use crate::spec::{Name, PerByte, SpecError, WORD, find, out_of_range, result};
+use fastpath_text::document;
+use fastpath_text::fields::{Field, Fields};
+use fastpath_text::mistake::Remarks;
+use fastpath_text::tree::Tree;
 use fastpath_units::{Bytes, Duration, Probability};
-use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// A program: the cost of each packet at each unit.
@@ -43,71 +47,51 @@ pub struct Program {
     read: ProgramFile,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct ProgramFile {
     name: String,
     source: String,
-    #[serde(default)]
     params: BTreeMap<String, u32>,
-    #[serde(default)]
     region: Vec<RegionSpec>,
-    #[serde(default)]
     stage: Vec<StageSpec>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct RegionSpec {
     name: Name,
-    #[serde(deserialize_with = "text")]
     size: Bytes,
     cache: Name,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct StageSpec {
     name: Name,
     on: Name,
-    #[serde(default)]
     tag: Tag,
     /// Packets that skip the following stages, up to the one named.
     skip: Option<SkipSpec>,
-    #[serde(default)]
     steps: Vec<StepSpec>,
-    #[serde(default, rename = "source")]
-    _source: String,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct SkipSpec {
-    #[serde(deserialize_with = "text")]
     share: Probability,
-    #[serde(default)]
     per: SkipPer,
     to: Name,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct StepSpec {
     compute: Option<u64>,
-    #[serde(default, deserialize_with = "optional")]
     time: Option<Duration>,
     read: Option<Name>,
     write: Option<Name>,
     enter: Option<Name>,
     leave: Option<Name>,
-    #[serde(default = "word")]
     bytes: u32,
-    #[serde(default)]
     times: Times,
-    #[serde(default)]
     per: Per,
     /// Only for packets of more bytes than this.
-    #[serde(default)]
     over: u32,
 }
 
@@ -122,26 +106,18 @@ impl StepSpec {
     fn most(&self, params: &BTreeMap<String, u32>) -> u32 {
         match &self.times {
             Times::Number(n) => *n,
-            Times::Param(name) => params.get(name).copied().unwrap_or(1),
+            Times::Param(name) => params.get(&name.text).copied().unwrap_or(1),
         }
     }
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug)]
 enum Times {
     Number(u32),
-    Param(String),
+    Param(Name),
 }
 
-impl Default for Times {
-    fn default() -> Self {
-        Times::Number(1)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Per {
     #[default]
     Packet,
@@ -149,13 +125,58 @@ enum Per {
     Byte,
 }
 
+read_table!(RegionSpec as "region", "{ name = \"flows\", size = \"64MiB\", cache = \"llc\" }": {
+    name,
+    size,
+    cache,
+});
+
+read_table!(StageSpec as "stage", "{ name = \"lookup\", on = \"cpu\" }": {
+    name,
+    on,
+    tag = Tag::Parallel,
+    skip = None,
+    steps = Vec::new(),
+});
+
+read_table!(SkipSpec as "skip", "{ share = \"80%\", to = \"send\" }": { share, per = SkipPer::Packet, to });
+
+read_table!(StepSpec as "a step", "{ compute = 120 }": {
+    compute = None,
+    time = None,
+    read = None,
+    write = None,
+    enter = None,
+    leave = None,
+    bytes = WORD,
+    times = Times::Number(1),
+    per = Per::Packet,
+    over = 0,
+});
+
+read_word!(Per as "what a step is done for": [
+    "packet" => Per::Packet,
+    "chunk" => Per::Chunk,
+    "byte" => Per::Byte,
+]);
+
+impl FileValue for Times {
+    const EXAMPLE: &'static str = "2";
+
+    fn read(field: &Field, remarks: &mut Remarks) -> Option<Times> {
+        match field.value {
+            Tree::Text(_) => FileValue::read(field, remarks).map(Times::Param),
+            _ => FileValue::read(field, remarks).map(Times::Number),
+        }
+    }
+}
+
 impl Program {
     /// Reads a program from the text of `file`. The name appears in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Program, SpecError> {
-        let read: ProgramFile = Source { file, text }.parse()?;
-        if read.stage.is_empty() {
-            return Err(Source { file, text }.error(0, SpecProblem::Empty("a program without stages")));
-        }
+        let mut remarks = Remarks::new(text);
+        let read = ProgramFile::read(text, &mut remarks);
+        let read = result(file, remarks, read)?;
         Ok(Program { file: file.to_owned(), text: text.to_owned(), read })
     }
 
@@ -181,32 +202,54 @@ impl Program {
     }
 
     /// Binds the program to a machine: resolves the names of units, memories and locks to numbers.
-    /// Errors name the program's line.
+    /// Errors name the program's lines.
     pub(crate) fn bind(&self, machine: &Machine) -> Result<Route, SpecError> {
-        let source = Source { file: &self.file, text: &self.text };
-        let caches: Vec<String> = machine.cache.iter().map(|c| c.name.as_ref().clone()).collect();
-        let region = |r: &RegionSpec| match source.find(&r.cache, "cache", &caches) {
-            Ok(_) if r.size == Bytes::ZERO => Err(source.range(&r.name, "size", "above 0")),
-            found => found.map(|cache| (r.size, cache)),
-        };
         let mut binder = Binder {
-            source,
+            remarks: Remarks::new(&self.text),
             machine,
             params: &self.read.params,
             units: machine.units(),
-            memories: machine.memory.iter().map(|m| m.name.as_ref().clone()).collect(),
-            regions: self.read.region.iter().map(|r| r.name.as_ref().clone()).collect(),
+            memories: machine.memory.iter().map(|m| m.name.text.clone()).collect(),
+            regions: self.read.region.iter().map(|r| r.name.text.clone()).collect(),
             locks: Vec::new(),
         };
-        let regions = self.read.region.iter().map(region).collect::<Result<_, _>>()?;
-        let legs = binder.legs(&self.read.stage)?;
-        Ok(Route { legs, regions, locks: binder.locks, chunk: machine.ports.chunk })
+        let regions = binder.regions(&self.read.region);
+        let legs = binder.legs(&self.read.stage);
+        let Binder { remarks, locks, .. } = binder;
+        let bound = regions.zip(legs);
+        let (regions, legs) = result(&self.file, remarks, bound)?;
+        Ok(Route { legs, regions, locks, chunk: machine.ports.chunk })
+    }
+}
+
+impl ProgramFile {
+    /// Reads a program; its mistakes go to `remarks`.
+    fn read(text: &str, remarks: &mut Remarks) -> Option<ProgramFile> {
+        let document =
+            document::toml(text, "a program", "write TOML: name, source, then [[stage]]", remarks)?;
+        let mut fields = Fields::new("the program", 0, &document);
+        let name = keys::value(&mut fields, "name", None, remarks);
+        let source = keys::value(&mut fields, "source", None, remarks);
+        let params = keys::value(&mut fields, "params", Some(BTreeMap::new()), remarks);
+        let region: Vec<RegionSpec> = keys::list(&mut fields, "region", remarks);
+        let stage = keys::list(&mut fields, "stage", remarks);
+        fields.finish(remarks);
+        if stage.is_empty() && remarks.is_clean() {
+            remarks.mistake(0, "a program without stages is empty", "write [[stage]]");
+        }
+        for (index, RegionSpec { name, .. }) in region.iter().enumerate() {
+            if region[..index].iter().any(|other| other.name.text == name.text) {
+                let what = format!("the name {name} is used twice");
+                remarks.mistake(name.at, what, "write a name of its own for each region");
+            }
+        }
+        Some(ProgramFile { name: name?, source: source?, params: params?, region, stage })
     }
 }
 
 /// The names that a program may use, while it is bound.
 struct Binder<'a> {
-    source: Source<'a>,
+    remarks: Remarks<'a>,
     machine: &'a Machine,
     params: &'a BTreeMap<String, u32>,
     units: Vec<String>,
@@ -215,18 +258,36 @@ struct Binder<'a> {
     locks: Vec<String>,
 }
 
+/// A stage whose unit is known: the unit's number, and the operations.
+type Placed = (usize, Vec<OpGroup>);
+
 impl Binder<'_> {
-    fn legs(&mut self, stages: &[StageSpec]) -> Result<Vec<Leg>, SpecError> {
+    /// The size and the cache of each region.
+    fn regions(&mut self, regions: &[RegionSpec]) -> Option<Vec<(Bytes, usize)>> {
+        let caches: Vec<String> = self.machine.cache.iter().map(|c| c.name.text.clone()).collect();
+        let mut bound = Vec::new();
+        for region in regions {
+            let cache = find(&region.cache, "cache", &caches, &mut self.remarks);
+            if region.size == Bytes::ZERO {
+                out_of_range(&region.name, "size", "above 0", &mut self.remarks);
+            }
+            bound.extend(cache.map(|cache| (region.size, cache)));
+        }
+        (bound.len() == regions.len()).then_some(bound)
+    }
+
+    fn legs(&mut self, stages: &[StageSpec]) -> Option<Vec<Leg>> {
+        let placed: Vec<Option<Placed>> = stages.iter().map(|stage| self.place(stage)).collect();
+        let targets: Vec<Option<usize>> = (0..stages.len()).map(|index| self.target(stages, index)).collect();
         let mut legs: Vec<Leg> = Vec::new();
         // The leg each stage begins in, for skips.
         let mut leg_of = Vec::with_capacity(stages.len());
-        for stage in stages {
-            let unit = self.source.find(&stage.on, "unit", &self.units)?;
-            let groups = self.groups(stage)?;
-            let target =
-                stages.iter().any(|s| s.skip.as_ref().is_some_and(|k| k.to.as_ref() == stage.name.as_ref()));
+        for (here, (stage, placed)) in stages.iter().zip(placed).enumerate() {
+            let (unit, groups) = placed?;
+            let skips_here = |s: &StageSpec| s.skip.as_ref().is_some_and(|k| k.to.text == stage.name.text);
+            let is_target = stages.iter().any(skips_here);
             match legs.last_mut() {
-                Some(leg) if leg.unit == unit && leg.tag == stage.tag && leg.skip.is_none() && !target => {
+                Some(leg) if leg.unit == unit && leg.tag == stage.tag && leg.skip.is_none() && !is_target => {
                     leg.groups.extend(groups);
                 }
                 _ => legs.push(Leg { unit, tag: stage.tag, skip: None, groups }),
@@ -234,47 +295,46 @@ impl Binder<'_> {
             let leg = legs.len() - 1;
             leg_of.push(leg);
             // The target's leg is known only when all stages are placed. Until then `to` holds the
-            // number of this stage.
-            let here = leg_of.len() - 1;
-            legs[leg].skip = stage.skip.as_ref().map(|s| Skip { share: s.share, per: s.per, to: here });
+            // number of the target.
+            let target = targets[here].unwrap_or(here);
+            legs[leg].skip = stage.skip.as_ref().map(|s| Skip { share: s.share, per: s.per, to: target });
         }
         for leg in &mut legs {
-            let Some(Skip { to: target, .. }) = &mut leg.skip else { continue };
-            let stage = &stages[*target];
-            let to = &stage.skip.as_ref().expect("set above").to;
-            let names: Vec<String> = stages.iter().map(|s| s.name.as_ref().clone()).collect();
-            let place = self.source.find(to, "stage", &names)?;
-            if place <= *target {
-                let (from, to_name) = (stage.name.as_ref().clone(), to.as_ref().clone());
-                return Err(self.source.at(to, SpecProblem::Cycle { from, to: to_name }));
+            if let Some(skip) = &mut leg.skip {
+                skip.to = leg_of[skip.to];
             }
-            *target = leg_of[place];
         }
-        Ok(legs)
+        Some(legs)
     }
 
-    fn groups(&mut self, stage: &StageSpec) -> Result<Vec<OpGroup>, SpecError> {
+    /// The stage that packets of a stage skip to.
+    fn target(&mut self, stages: &[StageSpec], index: usize) -> Option<usize> {
+        let stage = &stages[index];
+        let to = &stage.skip.as_ref()?.to;
+        let names: Vec<String> = stages.iter().map(|s| s.name.text.clone()).collect();
+        let target = find(to, "stage", &names, &mut self.remarks)?;
+        if target <= index {
+            let what =
+                format!("cycle: stage {} skips back to {to}, and a packet might never leave", stage.name);
+            self.remarks.mistake(to.at, what, "write the name of a later stage");
+            return None;
+        }
+        Some(target)
+    }
+
+    /// The unit and the operations of a stage.
+    fn place(&mut self, stage: &StageSpec) -> Option<Placed> {
+        let unit = find(&stage.on, "unit", &self.units, &mut self.remarks)?;
+        self.groups(stage).map(|groups| (unit, groups))
+    }
+
+    fn groups(&mut self, stage: &StageSpec) -> Option<Vec<OpGroup>> {
         let mut groups: Vec<OpGroup> = Vec::new();
+        let mut are_all_known = true;
         for step in &stage.steps {
-            let op = self.op(stage, step)?;
-            let times = match &step.times {
-                Times::Number(n) => *n,
-                Times::Param(name) => *self.params.get(name).ok_or_else(|| {
-                    let known = self.params.keys().cloned().collect::<Vec<_>>().join(", ");
-                    let problem = SpecProblem::Unknown { what: "parameter", name: name.clone(), known };
-                    self.source.at(&stage.name, problem)
-                })?,
-            };
-            if times > TIMES_MAX {
-                return Err(self.source.range(&stage.name, "times", "at most 1000000"));
-            }
-            // Computing n times is computing once for n times as long.
-            let (op, times) = match op {
-                Op::Compute { fixed, per_byte } => {
-                    let n = u64::from(times);
-                    (Op::Compute { fixed: fixed * n, per_byte: per_byte.scaled(n) }, 1)
-                }
-                op => (op, times),
+            let Some((op, times)) = self.step(stage, step) else {
+                are_all_known = false;
+                continue;
             };
             let per_chunk = step.per == Per::Chunk;
             match groups.last_mut() {
@@ -284,54 +344,90 @@ impl Binder<'_> {
                 _ => groups.push(OpGroup { per_chunk, over: step.over, ops: vec![(op, times)] }),
             }
         }
-        Ok(groups)
+        are_all_known.then_some(groups)
     }
 
-    fn op(&mut self, stage: &StageSpec, step: &StepSpec) -> Result<Op, SpecError> {
-        let clock = || {
-            let range = "a unit that runs programs (cores, microengine, egress), for a stage with steps";
-            self.machine.clock(stage.on.as_ref()).ok_or_else(|| self.source.range(&stage.on, "kind", range))
+    /// The operation of a step, and how often it is done.
+    fn step(&mut self, stage: &StageSpec, step: &StepSpec) -> Option<(Op, u32)> {
+        let op = self.op(stage, step)?;
+        let times = match &step.times {
+            Times::Number(n) => *n,
+            Times::Param(name) => match self.params.get(&name.text) {
+                Some(times) => *times,
+                None => {
+                    let known: Vec<String> = self.params.keys().cloned().collect();
+                    find(name, "parameter", &known, &mut self.remarks);
+                    return None;
+                }
+            },
         };
-        let compute = |span: Duration| match step.per {
-            Per::Byte => Op::Compute { fixed: Duration::ZERO, per_byte: PerByte::of(span) },
-            Per::Packet | Per::Chunk => Op::Compute { fixed: span, per_byte: PerByte::default() },
-        };
-        let clock = clock()?;
-        let compute = |span: Duration| {
-            let bytes = if step.per == Per::Byte { u128::from(u16::MAX) } else { 1 };
-            let times = u128::from(TIMES_MAX.min(step.most(self.params)));
-            match u128::from(span.as_ps()) * bytes * times {
-                0..=STEP_PS_MAX => Ok(compute(span)),
-                _ => Err(self.source.range(&stage.name, "a step", "at most a minute long")),
+        if times > TIMES_MAX {
+            out_of_range(&stage.name, "times", "at most 1000000", &mut self.remarks);
+            return None;
+        }
+        // Computing n times is computing once for n times as long.
+        Some(match op {
+            Op::Compute { fixed, per_byte } => {
+                let n = u64::from(times);
+                (Op::Compute { fixed: fixed * n, per_byte: per_byte.scaled(n) }, 1)
             }
+            op => (op, times),
+        })
+    }
+
+    fn op(&mut self, stage: &StageSpec, step: &StepSpec) -> Option<Op> {
+        let Some(clock) = self.machine.clock(&stage.on) else {
+            let what = format!("the unit {} runs no programs, and stage {} has steps", stage.on, stage.name);
+            let instead = "write a unit that runs programs (cores, microengine, egress)";
+            self.remarks.mistake(stage.on.at, what, instead);
+            return None;
         };
         match (step.compute, step.time, &step.read, &step.write, &step.enter, &step.leave) {
             (Some(cycles), None, None, None, None, None) if cycles > CYCLES_MAX => {
-                Err(self.source.range(&stage.name, "compute", "at most 10^12 cycles"))
+                out_of_range(&stage.name, "compute", "at most 10^12 cycles", &mut self.remarks);
+                None
             }
-            (Some(cycles), None, None, None, None, None) => compute(clock.cycles(cycles)),
-            (None, Some(span), None, None, None, None) => compute(span),
+            (Some(cycles), None, None, None, None, None) => self.compute(stage, step, clock.cycles(cycles)),
+            (None, Some(span), None, None, None, None) => self.compute(stage, step, span),
             (None, None, Some(name), None, None, None) => self.access(name, Access::Read, step),
             (None, None, None, Some(name), None, None) => self.access(name, Access::Write, step),
-            (None, None, None, None, Some(name), None) => Ok(Op::Enter(self.lock(name))),
-            (None, None, None, None, None, Some(name)) => Ok(Op::Leave(self.lock(name))),
-            _ => Err(self.source.at(&stage.name, SpecProblem::Step)),
+            (None, None, None, None, Some(name), None) => Some(Op::Enter(self.lock(name))),
+            (None, None, None, None, None, Some(name)) => Some(Op::Leave(self.lock(name))),
+            _ => {
+                let what = format!("a step of stage {} does not have one operation", stage.name);
+                let instead = "write exactly one of compute, time, read, write, enter, leave";
+                self.remarks.mistake(stage.name.at, what, instead);
+                None
+            }
         }
     }
 
-    fn access(&self, name: &Name, access: Access, step: &StepSpec) -> Result<Op, SpecError> {
-        if let Some(region) = self.regions.iter().position(|r| r == name.as_ref()) {
-            return Ok(Op::Touch { region: region as u16 });
+    fn compute(&mut self, stage: &StageSpec, step: &StepSpec, span: Duration) -> Option<Op> {
+        let bytes = if step.per == Per::Byte { u128::from(u16::MAX) } else { 1 };
+        let times = u128::from(TIMES_MAX.min(step.most(self.params)));
+        if u128::from(span.as_ps()) * bytes * times > STEP_PS_MAX {
+            out_of_range(&stage.name, "a step", "at most a minute long", &mut self.remarks);
+            return None;
+        }
+        Some(match step.per {
+            Per::Byte => Op::Compute { fixed: Duration::ZERO, per_byte: PerByte::of(span) },
+            Per::Packet | Per::Chunk => Op::Compute { fixed: span, per_byte: PerByte::default() },
+        })
+    }
+
+    fn access(&mut self, name: &Name, access: Access, step: &StepSpec) -> Option<Op> {
+        if let Some(region) = self.regions.iter().position(|r| *r == **name) {
+            return Some(Op::Touch { region: region as u16 });
         }
         let known = [&self.memories[..], &self.regions[..]].concat();
-        let memory = self.source.find(name, "memory or region", &known)? as u16;
-        Ok(Op::Access { memory, access, bytes: step.bytes })
+        let memory = find(name, "memory or region", &known, &mut self.remarks)? as u16;
+        Some(Op::Access { memory, access, bytes: step.bytes })
     }
 
     fn lock(&mut self, name: &Name) -> u16 {
-        let known = self.locks.iter().position(|l| l == name.as_ref());
+        let known = self.locks.iter().position(|l| *l == **name);
         known.unwrap_or_else(|| {
-            self.locks.push(name.as_ref().clone());
+            self.locks.push(name.text.clone());
             self.locks.len() - 1
         }) as u16
     }

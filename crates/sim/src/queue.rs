@@ -1,13 +1,12 @@
 //! The bounded queue before a unit, and how a machine file describes it.
 
+use crate::keys::{read_table, read_word};
 use crate::stats::TimeWeighted;
 use fastpath_units::Time;
-use serde::Deserialize;
 use std::collections::VecDeque;
 
 /// The behaviour of a full queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Full {
     /// The packet is dropped and counted.
     #[default]
@@ -16,16 +15,18 @@ pub(crate) enum Full {
     Block,
 }
 
+read_word!(Full as "what a full queue does": ["drop" => Full::Drop, "block" => Full::Block]);
+
 /// The queue before a unit, as a machine file describes it.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueSpec {
     /// Packets that fit, without those in service.
     pub(crate) limit: usize,
     /// What happens to the next packet.
-    #[serde(default)]
     pub(crate) full: Full,
 }
+
+read_table!(QueueSpec as "queue", "{ limit = 64 }": { limit, full = Full::Drop });
 
 impl Default for QueueSpec {
     fn default() -> Self {

@@ -7,11 +7,11 @@
 //!
 //! `program.rs` makes a route from a file. Units walk a leg with a [`Cursor`].
 
+use crate::keys::read_word;
 use crate::memory::Access;
 use crate::scheduler::Tag;
 use crate::spec::PerByte;
 use fastpath_units::{Bytes, Duration, Probability, Rng};
-use serde::Deserialize;
 
 /// A program bound to a machine.
 #[derive(Clone, Debug)]
@@ -80,8 +80,7 @@ pub(crate) enum Op {
 }
 
 /// The population to which the share of a skip refers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SkipPer {
     /// Each packet is drawn independently.
     #[default]
@@ -89,6 +88,8 @@ pub(crate) enum SkipPer {
     /// All packets of a flow take the same way.
     Flow,
 }
+
+read_word!(SkipPer as "what a share refers to": ["packet" => SkipPer::Packet, "flow" => SkipPer::Flow]);
 
 /// A way past some legs.
 #[derive(Clone, Copy, Debug)]

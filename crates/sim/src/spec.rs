@@ -1,139 +1,52 @@
-//! The common parts of machine and program files: errors that name the line, clocks, and quantities
-//! written as text.
+//! The common parts of machine and program files: every mistake with its place, and clocks.
 
-use fastpath_units::{Duration, ParseError};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
+pub(crate) use fastpath_text::fields::Name;
+use fastpath_text::mistake::{Mistakes, Remarks, choice};
+use fastpath_units::Duration;
 use std::num::NonZeroU64;
 use std::str::FromStr;
 
-/// Why a file cannot be used: `machines/x.toml:12: unit "m1" is not part of machine ixp1200 (have:
-/// me1, me2)`.
+/// Why a file cannot be used: every mistake in it. Prints as one line for each:
+/// `machines/x.toml:12:8: there is no unit 'm1'; write me1`.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{file}:{line}: {problem}")]
+#[error("{}", lines(.file, .mistakes))]
 pub struct SpecError {
     /// The name of the file.
     pub file: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// The mistake at that line.
-    pub problem: SpecProblem,
+    /// All mistakes, in the order of the text; at least one.
+    pub mistakes: Mistakes,
 }
 
-/// A mistake in a machine, program or workload.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SpecProblem {
-    /// Not TOML, or not the keys of this kind of file, as the parser reports it.
-    #[error("{0}")]
-    Syntax(String),
-    /// An unknown name.
-    #[error("{what} {name:?} is unknown (have: {known})")]
-    Unknown {
-        /// The kind of thing.
-        what: &'static str,
-        /// The name given.
-        name: String,
-        /// The known names.
-        known: String,
-    },
-    /// The same name twice.
-    #[error("the name {0:?} is used twice: give each unit and memory its own name")]
-    Duplicate(String),
-    /// A number outside its range.
-    #[error("{what} of {name:?} must be {range}")]
-    Range {
-        /// The field.
-        what: &'static str,
-        /// The unit or stage with the field.
-        name: String,
-        /// The allowed values.
-        range: &'static str,
-    },
-    /// A stage that skips back.
-    #[error(
-        "cycle: stage {from:?} skips back to {to:?}, and a packet might never leave: skip to a later stage"
-    )]
-    Cycle {
-        /// The stage that skips.
-        from: String,
-        /// Its target.
-        to: String,
-    },
-    /// A step with no operation or with several.
-    #[error("a step has exactly one of compute, time, read, write, enter, leave")]
-    Step,
-    /// A value of a link that the reader of network specs refuses.
-    #[error("{what}; {instead}")]
-    Link {
-        /// The mistake.
-        what: String,
-        /// The text to write instead.
-        instead: String,
-    },
-    /// A program without stages, or a machine without units.
-    #[error("{0} is empty")]
-    Empty(&'static str),
+fn lines(file: &str, mistakes: &Mistakes) -> String {
+    let lines: Vec<String> = mistakes.iter().map(|mistake| format!("{file}:{mistake}")).collect();
+    lines.join("\n")
 }
 
-/// A name and its place in the file.
-pub(crate) type Name = toml::Spanned<String>;
-
-/// The text of one file while it is checked. Turns positions into errors.
-#[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
-    pub(crate) file: &'a str,
-    pub(crate) text: &'a str,
-}
-
-impl Source<'_> {
-    pub(crate) fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T, SpecError> {
-        toml::from_str(self.text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            self.error(at, SpecProblem::Syntax(in_words(error.message())))
-        })
-    }
-
-    pub(crate) fn error(&self, at: usize, problem: SpecProblem) -> SpecError {
-        let line = 1 + self.text.bytes().take(at).filter(|&b| b == b'\n').count();
-        SpecError { file: self.file.to_owned(), line, problem }
-    }
-
-    pub(crate) fn at(&self, name: &Name, problem: SpecProblem) -> SpecError {
-        self.error(name.span().start, problem)
-    }
-
-    /// The index of `name` in `known`.
-    pub(crate) fn find(&self, name: &Name, what: &'static str, known: &[String]) -> Result<usize, SpecError> {
-        known.iter().position(|k| k == name.as_ref()).ok_or_else(|| {
-            let known = known.join(", ");
-            self.at(name, SpecProblem::Unknown { what, name: name.as_ref().clone(), known })
-        })
-    }
-
-    pub(crate) fn range(&self, name: &Name, what: &'static str, range: &'static str) -> SpecError {
-        self.at(name, SpecProblem::Range { what, name: name.as_ref().clone(), range })
+/// Returns what was read from a file, if the file has no mistakes.
+pub(crate) fn result<T>(file: &str, remarks: Remarks, value: Option<T>) -> Result<T, SpecError> {
+    match remarks.finish() {
+        Ok(_) => Ok(value.expect("what is not read has a mistake")),
+        Err(mistakes) => Err(SpecError { file: file.to_owned(), mistakes }),
     }
 }
 
-/// Rewrites an error of the TOML reader about a number. ``integer `-10`, expected u32`` means
-/// little to the author of a file.
-fn in_words(message: &str) -> String {
-    let rewrite = |rest: &str| {
-        let (what, expected) = rest.split_once(", expected ")?;
-        let most = match expected {
-            "u8" => u64::from(u8::MAX),
-            "u16" => u64::from(u16::MAX),
-            "u32" => u64::from(u32::MAX),
-            "u64" | "usize" => i64::MAX as u64,
-            _ => return None,
-        };
-        // `integer `-10``, `string "many"`, `boolean `true``
-        let at = what.find(['`', '"'])?;
-        let value = what[at..].trim_matches(['`', '"']);
-        Some(format!("{value} is not a whole number from 0 to {most}"))
-    };
-    let rest = ["invalid value: ", "invalid type: "].iter().find_map(|kind| message.strip_prefix(kind));
-    rest.and_then(rewrite).unwrap_or_else(|| message.to_owned())
+/// Returns the index of `name` in `known`.
+pub(crate) fn find(name: &Name, what: &str, known: &[String], remarks: &mut Remarks) -> Option<usize> {
+    let found = known.iter().position(|known| *known == **name);
+    if found.is_none() {
+        let instead = choice(name, known.iter().map(String::as_str));
+        remarks.mistake(name.at, format!("there is no {what} '{name}'"), instead);
+    }
+    found
+}
+
+/// Reports a number outside its range, of the table or stage with this name.
+pub(crate) fn out_of_range(name: &Name, what: &str, range: &str, remarks: &mut Remarks) {
+    remarks.mistake(
+        name.at,
+        format!("{what} of {name} is out of range"),
+        format!("write a value that is {range}"),
+    );
 }
 
 /// A clock: cycles per second.
@@ -186,36 +99,8 @@ impl FromStr for Clock {
 #[error("clock {0:?} is not a frequency from 1Hz to 1000GHz (write e.g. \"232MHz\")")]
 pub struct ParseClockError(String);
 
-/// Deserialises a quantity written as text (`"100Mbit"`, `"64KiB"`, `"518ns"`) with its own parser.
-pub(crate) fn text<'de, D, T>(from: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    let text = String::deserialize(from)?;
-    text.parse().map_err(serde::de::Error::custom)
-}
-
-/// As [`text`], for an optional field.
-pub(crate) fn optional<'de, D, T>(from: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: FromStr,
-    T::Err: fmt::Display,
-{
-    text(from).map(Some)
-}
-
-/// The default number of servers and engines.
-pub(crate) fn one() -> u32 {
-    1
-}
-
 /// The default size of a memory reference: a word of 4 bytes.
-pub(crate) fn word() -> u32 {
-    4
-}
+pub(crate) const WORD: u32 = 4;
 
 /// A span per byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -235,34 +120,9 @@ impl PerByte {
     }
 }
 
-impl FromStr for PerByte {
-    type Err = ParseError;
-    /// Parses `0.9ns`, `101ps`.
-    fn from_str(text: &str) -> Result<PerByte, ParseError> {
-        text.parse().map(PerByte::of)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_out_of_range_are_reported_with_the_range() {
-        let said = |text: &str| {
-            #[derive(serde::Deserialize)]
-            struct Cores {
-                cores: u32,
-            }
-            let read = Source { file: "m.toml", text }.parse().map(|Cores { cores }| cores);
-            read.unwrap_err().to_string()
-        };
-        let range = "is not a whole number from 0 to 4294967295";
-        assert_eq!(said("\ncores = -10"), format!("m.toml:2: -10 {range}"));
-        assert_eq!(said("cores = 1.5"), format!("m.toml:1: 1.5 {range}"));
-        assert_eq!(said("cores = \"many\""), format!("m.toml:1: many {range}"));
-        assert_eq!(in_words("missing field `name`"), "missing field `name`");
-    }
 
     #[test]
     fn clocks_parse_and_count() {

@@ -13,6 +13,7 @@
 use crate::case::{Case, CaseError, Parameter};
 use crate::outcome::Outcome;
 use fastpath_units::Rng;
+use fastpath_units::matrix::{fnv1a, indices};
 use std::fmt;
 use std::str::FromStr;
 
@@ -115,39 +116,6 @@ pub enum SweepError {
     /// Too many points, or none.
     #[error("{0:.0} points: a sweep has 1 … {POINTS_MAX}; use a sample instead of a grid, or fewer values")]
     Points(f64),
-    /// The text is not a shard.
-    #[error("shard {0:?}: write I/N with I from 1 to N")]
-    Shard(String),
-}
-
-/// One of n parts of a sweep: the points whose number modulo n is i. `0/n` is the same as `n/n`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    i: u64,
-    n: u64,
-}
-
-impl Shard {
-    /// True if `point` belongs to this part.
-    pub fn has(self, point: u64) -> bool {
-        point % self.n == self.i % self.n
-    }
-}
-
-impl Default for Shard {
-    /// The whole sweep.
-    fn default() -> Shard {
-        Shard { i: 0, n: 1 }
-    }
-}
-
-impl FromStr for Shard {
-    type Err = SweepError;
-    fn from_str(text: &str) -> Result<Shard, SweepError> {
-        let parsed =
-            text.split_once('/').and_then(|(i, n)| Some(Shard { i: i.parse().ok()?, n: n.parse().ok()? }));
-        parsed.filter(|s| s.n > 0 && s.i <= s.n).ok_or_else(|| SweepError::Shard(text.to_owned()))
-    }
 }
 
 impl FromStr for Axis {
@@ -192,12 +160,6 @@ impl fmt::Display for Axis {
                 write!(f, "{}={}{unit}..{}{unit}", self.name, number(low), number(high))
             }
         }
-    }
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.i, self.n)
     }
 }
 
@@ -309,15 +271,9 @@ impl Sweep {
         let seed = self.case.seed;
         match self.design {
             Design::Grid => {
-                let mut rest = point;
-                let mut values: Vec<String> = Vec::with_capacity(self.axes.len());
-                for axis in self.axes.iter().rev() {
-                    let count = axis.count().expect("checked when the sweep was made");
-                    values.push(axis.nth(rest % count));
-                    rest /= count;
-                }
-                values.reverse();
-                values
+                let count = |axis: &Axis| axis.count().expect("checked when the sweep was made");
+                let counts: Vec<u64> = self.axes.iter().map(count).collect();
+                self.axes.iter().zip(indices(point, &counts)).map(|(axis, i)| axis.nth(i)).collect()
             }
             Design::Random(_) => {
                 let mut rng = Rng::stream(seed, point);
@@ -405,19 +361,6 @@ fn radical_inverse(mut n: u64, base: u64) -> f64 {
     inverse
 }
 
-/// Returns the checksum of a row of results: 16 hexadecimal digits. It changes with any cell.
-pub fn checksum(row: &[String]) -> String {
-    // No cell contains the separator.
-    format!("{:016x}", fnv1a(row.join("\u{1f}").as_bytes()))
-}
-
-/// FNV-1a, 64 bits.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &b| (hash ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,9 +397,6 @@ mod tests {
             let axis: Axis = text.parse().unwrap();
             assert_eq!(axis.to_string().parse::<Axis>().unwrap(), axis, "{axis}");
         }
-        let shard: Shard = "2/7".parse().unwrap();
-        assert_eq!(shard.to_string().parse::<Shard>().unwrap(), shard);
-        assert_eq!(Shard::default().to_string().parse::<Shard>().unwrap(), Shard::default());
     }
 
     #[test]
@@ -498,19 +438,6 @@ mod tests {
         for cores in 1..=12 {
             let n = points.iter().filter(|p| p.starts_with(&format!("{cores} "))).count();
             assert!((30..=36).contains(&n), "{cores}: {n}");
-        }
-    }
-
-    #[test]
-    fn shards_divide_the_points_whether_counted_from_0_or_1() {
-        for shards in [["1/3", "2/3", "3/3"], ["0/3", "1/3", "2/3"]] {
-            let shards = shards.map(|s| s.parse::<Shard>().unwrap());
-            for point in 0..100 {
-                assert_eq!(shards.iter().filter(|s| s.has(point)).count(), 1);
-            }
-        }
-        for bad in ["", "3", "4/3", "1/0", "-1/2", "a/b"] {
-            assert!(bad.parse::<Shard>().is_err(), "{bad}");
         }
     }
 

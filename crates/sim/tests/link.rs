@@ -188,16 +188,12 @@ fn mistakes_in_a_link_are_those_of_a_network_spec_with_the_line_of_the_machine()
         ("[[link]]\nname = 'l'\nrate = '10'\n", 6, "unit"),
         ("[[link]]\nname = 'l'\ndelay = '1ms'\nqueue = { kind = 'cake' }\n", 7, "kind 'cake' is not known"),
         ("[[link]]\nname = 'l'\nqueue = { kind = 'codel', target = '0s' }\n", 6, "target"),
-        (
-            "[[link]]\nname = 'l'\n\nlatency = '1ms'\n",
-            7,
-            "\"latency\" is unknown (have: name, per, preset, rate",
-        ),
+        ("[[link]]\nname = 'l'\n\nlatency = '1ms'\n", 7, "link l has no key 'latency'; write delay"),
         ("[[link]]\nname = 'l'\nper = 'packet'\n", 6, "unit"),
         ("[[link]]\nrate = '1Mbit'\n", 4, "name"),
         ("[[link]]\nname = 'l'\ntrace = 'lte.csv'\n", 6, "trace"),
     ] {
         let error = Machine::parse("t.toml", &format!("{head}{text}")).unwrap_err();
-        assert!(error.line == line && error.to_string().contains(says), "{text}: {error}");
+        assert!(error.mistakes[0].line == line && error.to_string().contains(says), "{text}: {error}");
     }
 }

@@ -69,7 +69,7 @@ pub(crate) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Controllers {
     let dpid = fields.get("dpid").and_then(|field| dpid(&field, remarks));
     let fail_mode = fields.get("fail_mode").and_then(|field| {
         let modes = [FailMode::Secure, FailMode::Standalone];
-        let place = crate::words::word(&field, "a fail mode", &modes.map(FailMode::word), remarks)?;
+        let place = field.word("a fail mode", &modes.map(FailMode::word), remarks)?;
         Some(modes[place])
     });
     let given = fields.get("tls");

@@ -29,7 +29,6 @@ use crate::mistake::{Mistakes, Remarks};
 use crate::schema_parts;
 use crate::trace::delays;
 use crate::tree::Tree;
-use crate::words::word;
 use crate::write::{of_probability, table, text};
 use fastpath_link::{
     Chance, CorruptSpec, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Reorder, ReorderSpec,
@@ -52,7 +51,8 @@ pub(crate) fn jitter(field: &Field, files: &Files, remarks: &mut Remarks) -> Opt
     let correlation = correlation(&mut fields, remarks);
     let order = match fields.get("reorder") {
         None => Some(Reorder::default()),
-        Some(field) => word(&field, "a kind of reordering", &ORDERS, remarks)
+        Some(field) => field
+            .word("a kind of reordering", &ORDERS, remarks)
             .map(|order| [Reorder::Never, Reorder::Allow, Reorder::Drop][order]),
     };
     // The order of the values in a trace is its correlation.
@@ -109,7 +109,7 @@ fn law_of(fields: &mut Fields, files: &Files, remarks: &mut Remarks) -> Option<J
         );
         return None;
     };
-    match word(&law, "a law of jitter", &LAWS, remarks)? {
+    match law.word("a law of jitter", &LAWS, remarks)? {
         0 => span(fields, "half_width", remarks).map(|half_width| JitterLaw::Uniform { half_width }),
         1 => span(fields, "sd", remarks).map(|sd| JitterLaw::Normal { sd }),
         2 => {

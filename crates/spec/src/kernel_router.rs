@@ -22,7 +22,6 @@ use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::tree::Tree;
-use crate::words::word;
 use crate::write;
 use fastpath_units::Duration;
 use serde_json::{Map, Value, json};
@@ -136,7 +135,7 @@ pub(crate) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Option<KernelR
         // This is the kind of a node of the canonical form.
         *field.value != Tree::Text("router".into())
     });
-    let kind = kind.and_then(|field| word(&field, "a kind of router", &[KERNEL, "engine"], remarks));
+    let kind = kind.and_then(|field| field.word("a kind of router", &[KERNEL, "engine"], remarks));
     let program = fields.get("daemon");
     let keys = ProtocolKind::ALL.map(ProtocolKind::key);
     let given: Vec<Field> = keys
@@ -155,7 +154,7 @@ pub(crate) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Option<KernelR
         let what = "a daemon runs in a namespace, and kind is \"engine\"";
         remarks.mistake(program.at, what, "write kind = \"kernel\"");
     }
-    let place = word(&program, "a routing daemon", &PROGRAMS, remarks)?;
+    let place = program.word("a routing daemon", &PROGRAMS, remarks)?;
     let mut daemon = RoutingDaemon {
         program: [DaemonProgram::Frr, DaemonProgram::Bird][place],
         router_id: None,

@@ -16,7 +16,6 @@ use crate::files::Files;
 use crate::mistake::Remarks;
 use crate::schema_parts::{reference, table};
 use crate::topology::{Family, Routing};
-use crate::words::word;
 use crate::{event, group, link, node, traffic};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -27,7 +26,7 @@ pub struct TopKey {
     pub key: &'static str,
     /// What stands there, for the schema.
     pub(crate) what: &'static str,
-    pub(crate) part: Part,
+    pub(crate) part: TopPart,
     /// Returns the schema of a value, or of one element without its name.
     pub(crate) schema: fn() -> Value,
     /// Returns what the key has in the canonical form; `None`: the key is left out.
@@ -35,7 +34,7 @@ pub struct TopKey {
 }
 
 /// What stands under a key at the top, and its reader.
-pub(crate) enum Part {
+pub(crate) enum TopPart {
     /// One value: `seed = 7`.
     Value(fn(&Field, &mut Reading)),
     /// One table: `[engine]`.
@@ -62,7 +61,7 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "seed",
         what: "The seed of all random choices.",
-        part: Part::Value(|field, reading| {
+        part: TopPart::Value(|field, reading| {
             reading.description.seed = field.whole(0..=u64::MAX, reading.remarks);
         }),
         schema: || json!({ "type": "integer", "minimum": 0 }),
@@ -71,8 +70,8 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "family",
         what: "The only family of IP addresses; by default both are assigned.",
-        part: Part::Value(|field, reading| {
-            let family = word(field, "a family", &Family::WORDS, reading.remarks);
+        part: TopPart::Value(|field, reading| {
+            let family = field.word("a family", &Family::WORDS, reading.remarks);
             reading.description.family = family.map(|index| Family::ALL[index]);
         }),
         schema: || json!({ "enum": Family::WORDS }),
@@ -81,8 +80,8 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "routes",
         what: "Dynamic: the engine's routers avoid links that are down, from the instant of the change.",
-        part: Part::Value(|field, reading| {
-            let routes = word(field, "a kind of routes", &Routing::WORDS, reading.remarks);
+        part: TopPart::Value(|field, reading| {
+            let routes = field.word("a kind of routes", &Routing::WORDS, reading.remarks);
             reading.description.routing.is_dynamic = routes == Some(1);
         }),
         schema: || json!({ "enum": Routing::WORDS }),
@@ -91,7 +90,7 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "ecmp",
         what: "The engine's routers spread flows over all shortest paths.",
-        part: Part::Value(|field, reading| {
+        part: TopPart::Value(|field, reading| {
             reading.description.routing.is_multipath = field.switch(reading.remarks).unwrap_or_default();
         }),
         schema: || json!({ "type": "boolean" }),
@@ -100,7 +99,7 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "engine",
         what: "The settings of a run in real time.",
-        part: Part::Table(|fields, reading| {
+        part: TopPart::Table(|fields, reading| {
             reading.description.engine = engine_settings::read(fields, reading.remarks);
         }),
         schema: || reference("engine"),
@@ -111,14 +110,14 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "nodes",
         what: "Hosts, routers and switches.",
-        part: Part::Nodes,
+        part: TopPart::Nodes,
         schema: || reference("node"),
         write: |description| Some(description.nodes.iter().map(node::write).collect()),
     },
     TopKey {
         key: "groups",
         what: "Links whose traces start together.",
-        part: Part::Named("group", |name, fields, reading| {
+        part: TopPart::Named("group", |name, fields, reading| {
             reading.description.groups.push(group::read(name, fields, reading.remarks));
         }),
         schema: || table(group::properties(), &[]),
@@ -127,7 +126,7 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "links",
         what: "Links between nodes.",
-        part: Part::List("link", |fields, reading| {
+        part: TopPart::List("link", |fields, reading| {
             let is_node = |name: &str| reading.names.contains(name);
             let link = link::read(fields, is_node, reading.files, reading.remarks);
             reading.description.links.push(link);
@@ -138,7 +137,7 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "events",
         what: "Changes at times of the run.",
-        part: Part::List("event", |fields, reading| {
+        part: TopPart::List("event", |fields, reading| {
             let event = event::read(fields, reading.files, reading.remarks);
             reading.description.events.push(event);
         }),
@@ -148,7 +147,7 @@ pub static TOP: [TopKey; 10] = [
     TopKey {
         key: "traffic",
         what: "What hosts send to each other without programs.",
-        part: Part::List("traffic", |fields, reading| {
+        part: TopPart::List("traffic", |fields, reading| {
             reading.description.traffic.push(traffic::read(fields, reading.remarks));
         }),
         schema: || reference("traffic"),
@@ -169,20 +168,20 @@ impl TopKey {
     /// Returns the words that stand for the key in a file: `host`, `router` and so on for `nodes`.
     pub fn words(&self) -> Vec<&'static str> {
         match self.part {
-            Part::Value(_) | Part::Table(_) => vec![self.key],
-            Part::Nodes => node::KINDS.map(|(key, _)| key).to_vec(),
-            Part::Named(word, _) | Part::List(word, _) => vec![word],
+            TopPart::Value(_) | TopPart::Table(_) => vec![self.key],
+            TopPart::Nodes => node::KINDS.map(|(key, _)| key).to_vec(),
+            TopPart::Named(word, _) | TopPart::List(word, _) => vec![word],
         }
     }
 
     /// Returns whether the canonical form has a list of tables under the key.
     pub fn is_list(&self) -> bool {
-        !matches!(self.part, Part::Value(_) | Part::Table(_))
+        !matches!(self.part, TopPart::Value(_) | TopPart::Table(_))
     }
 
     /// Returns whether the key has one table.
     pub fn is_table(&self) -> bool {
-        matches!(self.part, Part::Table(_))
+        matches!(self.part, TopPart::Table(_))
     }
 
     /// Returns whether the canonical form always has the key.

@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod built;
 mod canonical;
 mod changes;
 mod controllers;
@@ -69,9 +70,10 @@ mod uplink;
 
 pub use fastpath_text::link_names::LinkNames;
 pub use fastpath_text::mistake;
-use fastpath_text::{fields, hints, json, link_names, name, path, schema_parts, tree, words, write};
+use fastpath_text::{document, fields, hints, json, link_names, name, path, schema_parts, tree, write};
 pub use fastpath_trace as trace;
 
+pub use built::Built;
 pub use changes::{change_of_json, is_key, keys, parse_change, parse_changes};
 pub use controllers::{ControllerTls, Controllers, FailMode};
 pub use default_queue::DEFAULT_QUEUE_PACKETS;

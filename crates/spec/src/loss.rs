@@ -26,7 +26,6 @@ use crate::hints::IN_A_ROW;
 use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::tree::Tree;
-use crate::words::word;
 use crate::write::{of_kind, of_probability, table, text};
 use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossPlan, LossSpec, Outage, Runs};
 use fastpath_units::{Duration, Probability};
@@ -68,7 +67,7 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
     let mut fields = field.table("loss", "\"1%\"", remarks)?;
     let place = match fields.get("at") {
         None => Some(0),
-        Some(field) => word(&field, "a place of loss", &PLACES, remarks),
+        Some(field) => field.word("a place of loss", &PLACES, remarks),
     };
     let kind = match fields.get("kind") {
         None => Some(0),
@@ -77,7 +76,7 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
                 remarks.mistake(field.at, format!("'{text}' is not a kind of loss"), IN_A_ROW);
                 None
             }
-            _ => word(&field, "a kind of loss", &KINDS, remarks),
+            _ => field.word("a kind of loss", &KINDS, remarks),
         },
     };
     let loss = match kind? {

@@ -20,7 +20,6 @@
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
 use crate::schema_parts;
-use crate::words::word;
 use fastpath_units::Duration;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -160,7 +159,7 @@ impl Dependence {
     fn read(field: &Field, remarks: &mut Remarks) -> Option<Dependence> {
         let words = Dependence::WORDS.map(|(word, _)| word);
         let what = format!("a value of {}", field.key);
-        word(field, &what, &words, remarks).map(|place| Dependence::WORDS[place].1)
+        field.word(&what, &words, remarks).map(|place| Dependence::WORDS[place].1)
     }
 
     /// Returns its word in a spec, which is that of RFC 4787.
@@ -199,7 +198,7 @@ pub(crate) fn read(fields: &mut Fields, remarks: &mut Remarks) -> NatDescription
         settings.pool = pool(&field, remarks);
     }
     if let Some(field) = fields.get("pooling")
-        && word(&field, "a value of pooling", &POOLINGS, remarks) == Some(1)
+        && field.word("a value of pooling", &POOLINGS, remarks) == Some(1)
     {
         settings.pooling = Pooling::Arbitrary;
     }

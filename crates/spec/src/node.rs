@@ -133,7 +133,7 @@ pub(crate) fn kind(fields: &mut Fields, remarks: &mut Remarks) -> Option<NodeRol
         remarks.mistake(fields.at, "node has no kind", format!("write kind = one of {}", words.join(", ")));
         return None;
     };
-    crate::words::word(&field, "a kind of node", &words, remarks).map(|place| kinds[place].1)
+    field.word("a kind of node", &words, remarks).map(|place| kinds[place].1)
 }
 
 fn rules(fields: &mut Fields, remarks: &mut Remarks) -> Option<RuleSource> {

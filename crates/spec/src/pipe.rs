@@ -6,7 +6,6 @@ use crate::files::Files;
 use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::tree::Tree;
-use crate::words::word;
 use crate::write::text;
 use crate::{effects, loss, queue, slots};
 use fastpath_link::{Cells, Change, Ecn, Framing, LinkState, PipeSpec, QueueSpec};
@@ -64,7 +63,8 @@ pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
     change.corrupt = fields.get("corrupt").and_then(|field| effects::corrupt(&field, remarks));
     change.slots = fields.get("slots").and_then(|field| slots::read(&field, files, remarks));
     change.state = fields.get("state").and_then(|field| {
-        word(&field, "a state of a link", &["up", "down"], remarks)
+        field
+            .word("a state of a link", &["up", "down"], remarks)
             .map(|state| [LinkState::Up, LinkState::Down][state])
     });
     change

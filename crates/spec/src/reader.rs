@@ -51,7 +51,7 @@ use crate::description::{Description, NodeRole};
 use crate::engine_settings::EngineSettings;
 use crate::fields::{Field, Fields};
 use crate::files::{Files, NO_FILES};
-use crate::keys::{Part, Reading, TOP, TopKey};
+use crate::keys::{Reading, TOP, TopKey, TopPart};
 use crate::mistake::{Checked, Mistakes, Remarks, Warning, several};
 use crate::node;
 use crate::path::{PathStep, SpecPath};
@@ -247,15 +247,15 @@ fn read_table<'d>(
     let mut reading = Reading { description, names: BTreeSet::new(), files, remarks };
     for TopKey { key, part, .. } in &TOP {
         match part {
-            Part::Value(read) => top.get(key).iter().for_each(|field| read(field, &mut reading)),
-            Part::Table(read) => {
+            TopPart::Value(read) => top.get(key).iter().for_each(|field| read(field, &mut reading)),
+            TopPart::Table(read) => {
                 let table =
                     top.get(key).and_then(|field| field.table(format!("[{key}]"), "{ }", reading.remarks));
                 if let Some(fields) = table {
                     read(fields, &mut reading);
                 }
             }
-            Part::Nodes => {
+            TopPart::Nodes => {
                 let read = if is_canonical { canonical_nodes } else { nodes_by_kind };
                 for (at, kind, name, fields) in read(&mut top, reading.remarks) {
                     places.add(key, &fields, at);
@@ -263,7 +263,7 @@ fn read_table<'d>(
                     reading.description.nodes.push(node::read(kind, name, fields, reading.remarks));
                 }
             }
-            Part::Named(word, read) => {
+            TopPart::Named(word, read) => {
                 let tables = match is_canonical {
                     true => named_elements(&mut top, (*key, *word), reading.remarks),
                     false => tables_by_name(&mut top, word, reading.remarks),
@@ -273,7 +273,7 @@ fn read_table<'d>(
                     read(name, fields, &mut reading);
                 }
             }
-            Part::List(word, read) => {
+            TopPart::List(word, read) => {
                 let given = if is_canonical { key } else { word };
                 for fields in tables(top.get(given), given, reading.remarks) {
                     places.add(key, &fields, fields.at);

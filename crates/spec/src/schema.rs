@@ -1,7 +1,7 @@
 //! The JSON Schema (draft 2020-12) of descriptions, made of the parts that stand next to the
 //! readers. It is committed as `docs/schema/topology.json`.
 
-use crate::keys::{Part, TOP, TopKey};
+use crate::keys::{TOP, TopKey, TopPart};
 use crate::schema_parts::{properties, reference, table};
 use crate::{engine_settings, event, link, node, pipe, traffic};
 use serde_json::{Map, Value, json};
@@ -42,15 +42,15 @@ fn file() -> Value {
     let mut all = Map::new();
     for TopKey { key, what, part, schema, .. } in &TOP {
         match part {
-            Part::Value(_) | Part::Table(_) => all.extend(properties([(*key, *what, schema())])),
-            Part::Nodes => all.extend(properties(
+            TopPart::Value(_) | TopPart::Table(_) => all.extend(properties([(*key, *what, schema())])),
+            TopPart::Nodes => all.extend(properties(
                 node::KINDS.map(|(key, kind)| (key, node::what(kind), by_name(reference(key)))),
             )),
-            Part::Named(word, _) => {
+            TopPart::Named(word, _) => {
                 let what = format!("{}, by name.", what.trim_end_matches('.'));
                 all.extend(properties([(*word, what.as_str(), by_name(schema()))]));
             }
-            Part::List(word, _) => all.extend(properties([(*word, *what, list(schema()))])),
+            TopPart::List(word, _) => all.extend(properties([(*word, *what, list(schema()))])),
         }
     }
     table(all, &[])
@@ -61,9 +61,9 @@ fn canonical() -> Value {
     let mut all = Map::new();
     for TopKey { key, what, part, schema, .. } in &TOP {
         let schema = match part {
-            Part::Value(_) | Part::Table(_) => schema(),
-            Part::Nodes | Part::List(..) => list(schema()),
-            Part::Named(..) => {
+            TopPart::Value(_) | TopPart::Table(_) => schema(),
+            TopPart::Nodes | TopPart::List(..) => list(schema()),
+            TopPart::Named(..) => {
                 let mut element = schema();
                 element["properties"]["name"] = reference("name");
                 element["required"] = json!(["name"]);

@@ -3,7 +3,7 @@
 
 use crate::description::Description;
 use crate::kernel_router::KERNEL;
-use crate::keys::{Part, TOP, TopKey};
+use crate::keys::{TOP, TopKey, TopPart};
 use crate::write::{inline, key};
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -27,16 +27,16 @@ impl Description {
         for TopKey { key: name, part, write, .. } in &TOP {
             match (part, write(self)) {
                 (_, None) => {}
-                (Part::Table(_), Some(Value::Object(table))) => {
+                (TopPart::Table(_), Some(Value::Object(table))) => {
                     push_table(&mut text, &format!("[{name}]"), &table)
                 }
-                (Part::Value(_) | Part::Table(_), Some(value)) => push_entry(&mut text, name, &value),
-                (Part::Nodes, Some(nodes)) => of_list(nodes).for_each(|node| push_node(&mut text, node)),
-                (Part::Named(word, _), Some(list)) => of_list(list).for_each(|mut table| {
+                (TopPart::Value(_) | TopPart::Table(_), Some(value)) => push_entry(&mut text, name, &value),
+                (TopPart::Nodes, Some(nodes)) => of_list(nodes).for_each(|node| push_node(&mut text, node)),
+                (TopPart::Named(word, _), Some(list)) => of_list(list).for_each(|mut table| {
                     let head = format!("[{word}.{}]", name_of(&mut table));
                     push_table(&mut text, &head, &table);
                 }),
-                (Part::List(word, _), Some(list)) => {
+                (TopPart::List(word, _), Some(list)) => {
                     of_list(list).for_each(|table| push_table(&mut text, &format!("[[{word}]]"), &table));
                 }
             }

@@ -22,7 +22,6 @@ use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::trace::Format;
 use crate::tree::Tree;
-use crate::words::word;
 use crate::write::text;
 use fastpath_units::{Duration, Rate};
 use serde_json::{Map, Value, json};
@@ -156,7 +155,7 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<TraceDescription> {
 
 fn one_of<T: Copy>(field: &Field, what: &str, known: &[(&str, T)], remarks: &mut Remarks) -> Option<T> {
     let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-    word(field, what, &words, remarks).map(|place| known[place].1)
+    field.word(what, &words, remarks).map(|place| known[place].1)
 }
 
 fn poisson(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<TraceSource> {

@@ -28,7 +28,6 @@ use crate::mistake::Remarks;
 use crate::queue::positive;
 use crate::schema_parts;
 use crate::tree::Tree;
-use crate::words::word;
 use crate::write::{table, text};
 use fastpath_traffic::{HEADER_LEN, PeriodLaw};
 use fastpath_units::{Duration, Probability};
@@ -55,7 +54,7 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> TrafficDescript
         field.text(example, remarks).unwrap_or_default().to_owned()
     };
     let (from, to) = (end("from", "a"), end("to", "b"));
-    let kind = fields.get("kind").map_or(Some(0), |field| word(&field, "a kind of traffic", &KINDS, remarks));
+    let kind = fields.get("kind").map_or(Some(0), |field| field.word("a kind of traffic", &KINDS, remarks));
     let kind = match kind {
         None | Some(0) => TrafficKind::Constant,
         Some(1) => TrafficKind::Poisson,
@@ -108,7 +107,7 @@ fn law(field: &Field, remarks: &mut Remarks) -> Option<PeriodLaw> {
     };
     let example = "{ law = \"pareto\", mean = \"2s\", shape = 1.5 }";
     let mut fields = field.table(field.key.clone(), example, remarks)?;
-    let law = fields.get("law").map_or(Some(0), |field| word(&field, "a law", &LAWS, remarks));
+    let law = fields.get("law").map_or(Some(0), |field| field.word("a law", &LAWS, remarks));
     let mean = match fields.get("mean") {
         Some(field) => positive(&field, "500ms", remarks),
         None => {

@@ -82,6 +82,21 @@ pub enum DropReason {
 }
 
 impl DropReason {
+    /// All reasons.
+    pub const ALL: [DropReason; 11] = [
+        DropReason::Runt,
+        DropReason::Ingress,
+        DropReason::TableMiss,
+        DropReason::NoOutput,
+        DropReason::Meter,
+        DropReason::InvalidTtl,
+        DropReason::Egress,
+        DropReason::NoOtherPort,
+        DropReason::NoBucket,
+        DropReason::TooManyCopies,
+        DropReason::NoPacketIn,
+    ];
+
     /// Returns the name in reports.
     pub const fn name(self) -> &'static str {
         match self {

@@ -2,9 +2,12 @@
 //! not known is a mistake.
 
 use crate::hints::hint;
-use crate::mistake::{Remarks, nearest};
+use crate::mistake::{Remarks, choice, nearest};
 use crate::tree::{Placed, Tree, TreeEntry, TreeTable};
 use fastpath_units::{ParseError, Probability};
+use serde_json::Value;
+use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
 
 /// A table being read.
@@ -23,10 +26,36 @@ pub struct Fields<'d> {
 pub struct Field<'d> {
     /// The key.
     pub key: String,
+    /// Byte offset of the key; in a list, that of the element.
+    pub key_at: usize,
     /// Byte offset of the value.
     pub at: usize,
     /// The value.
     pub value: &'d Tree<'d>,
+}
+
+/// A name as a file writes it, with its byte offset: whether it is known is often found out after
+/// the reading.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Name {
+    /// The name.
+    pub text: String,
+    /// Byte offset of its first character or quote.
+    pub at: usize,
+}
+
+impl Deref for Name {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
 }
 
 impl<'d> Fields<'d> {
@@ -43,16 +72,27 @@ impl<'d> Fields<'d> {
     /// Returns the value under `key` and marks the key as known.
     pub fn get(&mut self, key: &str) -> Option<Field<'d>> {
         self.asked.push(key.to_owned());
-        self.given(key).map(|placed| field(key, placed))
+        self.entry(key).map(of_entry)
     }
 
     /// Returns the value under `key` without marking the key as known.
     pub fn peek(&self, key: &str) -> Option<&'d Tree<'d>> {
-        self.given(key).map(|placed| &placed.value)
+        self.entry(key).map(|entry| &entry.placed.value)
     }
 
-    fn given(&self, key: &str) -> Option<&'d Placed<'d>> {
-        self.table.get(key).filter(|placed| placed.value != Tree::Null)
+    fn entry(&self, key: &str) -> Option<&'d TreeEntry<'d>> {
+        self.table.entries.iter().find(|entry| entry.key == key && !entry.placed.is_null())
+    }
+
+    /// Returns the value under `key` with its place, and marks the key as known.
+    pub fn placed(&mut self, key: &str) -> Option<&'d Placed<'d>> {
+        self.know([key]);
+        self.entry(key).map(|entry| &entry.placed)
+    }
+
+    /// Marks keys as known.
+    pub fn know<'k>(&mut self, keys: impl IntoIterator<Item = &'k str>) {
+        self.asked.extend(keys.into_iter().map(str::to_owned));
     }
 
     /// Marks the keys that `known` accepts as known.
@@ -61,11 +101,22 @@ impl<'d> Fields<'d> {
         self.asked.extend(keys.map(|entry| entry.key.clone().into_owned()));
     }
 
+    /// Returns the tables of the list under `key`: `[[key]]`. `what` is the subject of their
+    /// messages.
+    pub fn tables(&mut self, key: &str, what: &str, remarks: &mut Remarks) -> Vec<Fields<'d>> {
+        let Some(field) = self.get(key) else { return Vec::new() };
+        let Some(elements) = field.elements() else {
+            let what = format!("{key} is one table, not a list of them");
+            remarks.mistake(field.at, what, format!("write [[{key}]]"));
+            return Vec::new();
+        };
+        elements.iter().filter_map(|element| element.table(what, "{ }", remarks)).collect()
+    }
+
     /// Returns every key with its byte offset and value, in the order of the text, and marks all as
     /// known.
     pub fn all(&mut self) -> Vec<(usize, Field<'d>)> {
-        let of_entry = |entry: &'d TreeEntry<'d>| (entry.key_at, field(&entry.key, &entry.placed));
-        let all: Vec<_> = self.table.entries.iter().map(of_entry).collect();
+        let all: Vec<_> = self.table.entries.iter().map(|entry| (entry.key_at, of_entry(entry))).collect();
         self.asked.extend(all.iter().map(|(_, field)| field.key.clone()));
         all
     }
@@ -74,19 +125,20 @@ impl<'d> Fields<'d> {
     pub fn finish(self, remarks: &mut Remarks) {
         let is_known = |entry: &&TreeEntry| self.asked.iter().any(|asked| *asked == entry.key);
         for TreeEntry { key, key_at, .. } in self.table.entries.iter().filter(|entry| !is_known(entry)) {
-            let instead = hint(key, &self.asked).unwrap_or_else(|| {
-                match nearest(key, self.asked.iter().map(String::as_str)) {
-                    Some(meant) => format!("write {meant}"),
-                    None => format!("write one of {}", self.asked.join(", ")),
-                }
-            });
+            let known = self.asked.iter().map(String::as_str);
+            let instead = hint(key, &self.asked).unwrap_or_else(|| choice(key, known));
             remarks.mistake(*key_at, format!("{} has no key '{key}'", self.what), instead);
         }
     }
 }
 
-fn field<'d>(key: &str, placed: &'d Placed<'d>) -> Field<'d> {
-    Field { key: key.to_owned(), at: placed.at, value: &placed.value }
+fn of_entry<'d>(entry: &'d TreeEntry<'d>) -> Field<'d> {
+    Field {
+        key: entry.key.to_string(),
+        key_at: entry.key_at,
+        at: entry.placed.at,
+        value: &entry.placed.value,
+    }
 }
 
 impl<'d> Field<'d> {
@@ -135,6 +187,36 @@ impl<'d> Field<'d> {
             return None;
         };
         Some(text)
+    }
+
+    /// Reads text as a name, with its place.
+    pub fn name(&self, example: &str, remarks: &mut Remarks) -> Option<Name> {
+        self.text(example, remarks).map(|text| Name { text: text.to_owned(), at: self.at })
+    }
+
+    /// Reads one of the known words and returns its index. `what` says what the words are: `a
+    /// family`.
+    pub fn word(&self, what: &str, known: &[&str], remarks: &mut Remarks) -> Option<usize> {
+        let text = self.text(known[0], remarks)?;
+        let found = known.iter().position(|word| *word == text);
+        if found.is_none() {
+            let instead = match nearest(text, known.iter().copied()) {
+                Some(meant) => format!("write \"{meant}\""),
+                None => format!("write one of {}", known.join(", ")),
+            };
+            remarks.mistake(self.at, format!("'{text}' is not {what}"), instead);
+        }
+        found
+    }
+
+    /// Returns the value as JSON.
+    pub fn json(&self, example: &str, remarks: &mut Remarks) -> Option<Value> {
+        let value = self.value.json();
+        if value.is_none() {
+            let what = format!("{} is or has a date, or a number that is not finite or too large", self.key);
+            remarks.mistake(self.at, what, format!("write {} = {example}", self.key));
+        }
+        value
     }
 
     /// Reads true or false.
@@ -205,7 +287,13 @@ impl<'d> Field<'d> {
     /// Returns the elements of an array, under the same key.
     pub fn elements(&self) -> Option<Vec<Field<'d>>> {
         let Tree::Array(array) = self.value else { return None };
-        Some(array.iter().map(|value| field(&self.key, value)).collect())
+        let element = |placed: &'d Placed<'d>| Field {
+            key: self.key.clone(),
+            key_at: placed.at,
+            at: placed.at,
+            value: &placed.value,
+        };
+        Some(array.iter().map(element).collect())
     }
 
     /// Reads one text, or an array of texts, each with its byte offset.

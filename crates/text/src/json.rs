@@ -75,7 +75,7 @@ impl<'t> Parser<'t> {
             Some(b'n') => self.word("null", Tree::Null)?,
             _ => return Err(self.error("a value is missing", "write \"text\", a number, [ … ] or { … }")),
         };
-        Ok(Placed { at, value })
+        Ok(Placed { at, end: self.at, value })
     }
 
     fn word(&mut self, word: &str, value: Tree<'t>) -> Result<Tree<'t>, JsonError> {
@@ -250,7 +250,7 @@ mod tests {
         let Tree::Array(elements) = &table.entries[0].placed.value else { panic!("a list") };
         assert_eq!(
             elements[0],
-            Placed { at: 14, value: Tree::Integer(Integer { digits: "1".into(), radix: 10 }) }
+            Placed { at: 14, end: 15, value: Tree::Integer(Integer { digits: "1".into(), radix: 10 }) }
         );
         assert_eq!(elements[1].value, Tree::Float("-2.5e3".into()));
         assert_eq!(elements[2].value, Tree::Text("x😀\n".into()));

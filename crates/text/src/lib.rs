@@ -2,9 +2,9 @@
 //! write instead.
 //!
 //! ```text
-//!  TOML ─ toml ─┐
-//!               ├─▶ Tree ─▶ Fields: read key by key ─▶ Remarks: every mistake with its place
-//!  JSON ─ json ─┘
+//!  TOML ─ document ─┐
+//!                   ├─▶ Tree ─▶ Fields: read key by key ─▶ Remarks: every mistake with its place
+//!  JSON ─ json ─────┘
 //!  values ─ write ─▶ JSON, inline TOML
 //! ```
 //!
@@ -12,6 +12,7 @@
 //! `mistake.rs`, `tree.rs`, then `fields.rs`.
 #![forbid(unsafe_code)]
 
+pub mod document;
 pub mod fields;
 pub mod hints;
 pub mod json;
@@ -21,5 +22,4 @@ pub mod name;
 pub mod path;
 pub mod schema_parts;
 pub mod tree;
-pub mod words;
 pub mod write;

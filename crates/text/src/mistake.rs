@@ -198,7 +198,8 @@ impl<'t> Remarks<'t> {
         Checked { value, mistakes: self.mistakes, warnings: self.warnings }
     }
 
-    fn position(&self, at: usize) -> (usize, usize) {
+    /// Returns the line and the column of a byte offset, from 1; columns count characters.
+    pub fn position(&self, at: usize) -> (usize, usize) {
         let at = at.min(self.text.len());
         let line = self.lines.partition_point(|&start| start <= at) - 1;
         let column = self.text.as_bytes()[self.lines[line]..at].iter().filter(|&&b| b & 0xc0 != 0x80).count();
@@ -244,6 +245,20 @@ pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Opti
         .filter(|(d, _)| *d <= near)
         .min_by_key(|(d, _)| *d)
         .map(|(_, other)| other)
+}
+
+/// Returns what to write in place of an unknown word: the nearest of the known words, or one of
+/// them.
+pub fn choice<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> String {
+    const SHOWN: usize = 30;
+    let known: Vec<&str> = known.into_iter().collect();
+    match nearest(word, known.iter().copied()) {
+        Some(meant) => format!("write {meant}"),
+        None if known.is_empty() => "remove it: there is none".to_owned(),
+        None if known.len() == 1 => format!("write {}", known[0]),
+        None if known.len() <= SHOWN => format!("write one of {}", known.join(", ")),
+        None => format!("write one of {}", several(known.into_iter())),
+    }
 }
 
 /// Formats names for a sentence: `a, b, c`, or `a, b, c, d, e and 7 more`.
@@ -332,5 +347,13 @@ mod tests {
         assert_eq!(nearest("que", known), None);
         assert_eq!(nearest("overheads", known), Some("overhead"));
         assert_eq!(nearest("banana", known), None);
+    }
+
+    #[test]
+    fn an_unknown_word_is_answered_with_the_nearest_or_with_all() {
+        assert_eq!(choice("dealy", ["rate", "delay"]), "write delay");
+        assert_eq!(choice("banana", ["rate", "delay"]), "write one of rate, delay");
+        assert_eq!(choice("banana", ["rate"]), "write rate");
+        assert_eq!(choice("banana", []), "remove it: there is none");
     }
 }

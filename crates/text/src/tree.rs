@@ -36,11 +36,13 @@ pub struct Integer<'t> {
     pub radix: u32,
 }
 
-/// A value at a byte offset of the text.
+/// A value and its place in the text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed<'t> {
-    /// The offset.
+    /// Byte offset of its first character.
     pub at: usize,
+    /// Byte offset behind its last character.
+    pub end: usize,
     /// The value.
     pub value: Tree<'t>,
 }
@@ -93,6 +95,27 @@ impl<'t> TreeTable<'t> {
 }
 
 impl<'t> Placed<'t> {
+    /// Returns the value under a key. `None` also for what is not a table.
+    pub fn get(&self, key: &str) -> Option<&Placed<'t>> {
+        let Tree::Table(table) = &self.value else { return None };
+        table.get(key)
+    }
+
+    /// Returns a text, number or truth value as it is written.
+    pub fn scalar(&self) -> Option<&str> {
+        match &self.value {
+            Tree::Text(text) | Tree::Float(text) => Some(text),
+            Tree::Integer(number) => Some(&number.digits),
+            Tree::Boolean(value) => Some(if *value { "true" } else { "false" }),
+            Tree::Date | Tree::Null | Tree::Array(_) | Tree::Table(_) => None,
+        }
+    }
+
+    /// Returns whether nothing is given.
+    pub fn is_null(&self) -> bool {
+        self.value == Tree::Null
+    }
+
     /// Returns a value of JSON that was parsed without places: all are at offset 0.
     pub fn of_json(value: &'t Value) -> Placed<'t> {
         let value = match value {
@@ -107,11 +130,11 @@ impl<'t> Placed<'t> {
             Value::Array(elements) => Tree::Array(elements.iter().map(Placed::of_json).collect()),
             Value::Object(table) => Tree::Table(TreeTable::of_json(table)),
         };
-        Placed { at: 0, value }
+        Placed { at: 0, end: 0, value }
     }
 
     fn of_toml(value: toml::Spanned<DeValue<'t>>) -> Placed<'t> {
-        let at = value.span().start;
+        let std::ops::Range { start: at, end } = value.span();
         let value = match value.into_inner() {
             DeValue::String(text) => Tree::Text(text),
             DeValue::Integer(number) => {
@@ -123,7 +146,35 @@ impl<'t> Placed<'t> {
             DeValue::Array(elements) => Tree::Array(elements.into_iter().map(Placed::of_toml).collect()),
             DeValue::Table(table) => Tree::Table(TreeTable::of_toml(table)),
         };
-        Placed { at, value }
+        Placed { at, end, value }
+    }
+}
+
+impl Tree<'_> {
+    /// Returns the value as JSON. `None` for what JSON does not have: a date, a number that is not
+    /// finite, a whole number of more than 64 bits.
+    pub fn json(&self) -> Option<Value> {
+        Some(match self {
+            Tree::Text(text) => Value::from(text.as_ref()),
+            Tree::Integer(Integer { digits, radix }) => match i64::from_str_radix(digits, *radix) {
+                Ok(number) => Value::from(number),
+                Err(_) => Value::from(u64::from_str_radix(digits, *radix).ok()?),
+            },
+            Tree::Float(number) => {
+                let number = number.replace('_', "").parse().ok();
+                Value::Number(number.and_then(serde_json::Number::from_f64)?)
+            }
+            Tree::Boolean(value) => Value::from(*value),
+            Tree::Date => return None,
+            Tree::Null => Value::Null,
+            Tree::Array(elements) => {
+                Value::Array(elements.iter().map(|placed| placed.value.json()).collect::<Option<_>>()?)
+            }
+            Tree::Table(table) => {
+                let entry = |entry: &TreeEntry| Some((entry.key.to_string(), entry.placed.value.json()?));
+                Value::Object(table.entries.iter().map(entry).collect::<Option<_>>()?)
+            }
+        })
     }
 }
 
@@ -136,5 +187,26 @@ impl fmt::Display for Integer<'_> {
             _ => "",
         };
         write!(f, "{prefix}{}", self.digits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_tree_is_json_unless_json_has_no_such_value() {
+        let text = "a = [1, 0x1f, -2.5, 1_000.5, true, 'x', { b = 18446744073709551615 }]";
+        let tree = TreeTable::of_toml(DeTable::parse(text).unwrap().into_inner());
+        let value = tree.get("a").unwrap().value.json();
+        assert_eq!(
+            value,
+            Some(json!([1, 31, -2.5, 1000.5, true, "x", { "b": 18_446_744_073_709_551_615_u64 }]))
+        );
+        for text in ["a = 2020-01-01", "a = [nan]", "a = { b = inf }"] {
+            let tree = TreeTable::of_toml(DeTable::parse(text).unwrap().into_inner());
+            assert_eq!(tree.get("a").unwrap().value.json(), None, "{text}");
+        }
     }
 }

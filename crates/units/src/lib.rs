@@ -27,12 +27,15 @@
 //! # Ok::<(), fastpath_units::ParseError>(())
 //! ```
 //!
+//! Beside the quantities: [`matrix`], the points of a matrix and their parts.
+//!
 //! Read first: `time.rs`, then `rate.rs`.
 #![forbid(unsafe_code)]
 
 mod bytes;
 mod distribution;
 pub mod math;
+pub mod matrix;
 mod parse;
 mod probability;
 mod rate;

@@ -33,12 +33,12 @@ enum Action {
 
 /// Apply netem-style impairments to an interface's egress until interrupted (Ctrl-C).
 ///
-/// Packets that leave by the interface pass an emulated link, and bypass its queue disciplines and
-/// filters. The kernel needs clsact, u32 and mirred. Ingress, addresses and routes of the interface
-/// do not change. This differs from netem in three points. The delay follows the transmission at
-/// the rate, as on a wire. The limit counts packets that wait for the rate, but not packets that
-/// are delayed. TCP super-packets (GSO) are segmented before the link, so loss and limit count
-/// segments.
+/// Packets that leave by the interface pass an emulated link, but not the queue disciplines and
+/// filters of the interface. The kernel needs clsact, u32 and mirred. Ingress, addresses and routes
+/// of the interface do not change. This differs from netem in three points. The delay follows the
+/// transmission at the rate, as on a wire. The limit counts packets that wait for the rate, but not
+/// packets that are delayed. TCP super-packets (GSO) are segmented before the link, so loss and
+/// limit count segments.
 #[derive(Args)]
 struct Dev {
     /// The interface.

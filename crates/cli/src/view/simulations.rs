@@ -3,6 +3,7 @@
 use super::{Render, json_line};
 use fastpath::simulate::SimulationRun;
 use fastpath_report::text as print;
+use fastpath_sim::{Outcome, Remedy};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -47,6 +48,35 @@ fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
         let share = *count as f64 / outcome.offered.max(1) as f64;
         writeln!(out, "dropped       {count} at {place} ({})", percent(share))?;
     }
+    latency(out, outcome)?;
+    if outcome.order_violations > 0 {
+        writeln!(
+            out,
+            "order         {} frames left after a later frame of the same flow",
+            outcome.order_violations
+        )?;
+    }
+    units(out, run)?;
+    writeln!(out, "bottleneck    {}", outcome.bottleneck)?;
+    run.remedy.iter().try_for_each(|remedy| widened(out, remedy))?;
+    if let Some(deadlock) = &outcome.deadlock {
+        writeln!(out, "DEADLOCK      {} frames inside and nothing can move:", outcome.held)?;
+        deadlock.waits.iter().try_for_each(|wait| writeln!(out, "  {wait}"))?;
+    }
+    writeln!(
+        out,
+        "simulated     {} s in {} s, {} events ({}/s), trace hash {:016x}",
+        n(outcome.seconds),
+        n(run.elapsed),
+        outcome.events,
+        n(run.events_per_second()),
+        outcome.trace_hash
+    )
+}
+
+/// Writes the latency and how sure it is.
+fn latency(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
+    let n = print::number;
     match &outcome.latency_us {
         Some(l) => {
             writeln!(
@@ -82,40 +112,22 @@ fn one(out: &mut impl Write, run: &SimulationRun) -> io::Result<()> {
     } else if outcome.is_precise == Some(false) {
         writeln!(out, "  too few frames for an interval: write a longer duration=")?;
     }
-    if outcome.order_violations > 0 {
-        writeln!(
-            out,
-            "order         {} frames left after a later frame of the same flow",
-            outcome.order_violations
-        )?;
-    }
-    units(out, run)?;
-    writeln!(out, "bottleneck    {}", outcome.bottleneck)?;
-    if let Some(remedy) = &run.remedy {
-        // Below a per cent it is chance: the place where frames are lost is not the only limit.
-        let verdict =
-            if remedy.after_pps > 1.01 * remedy.before_pps { "" } else { ", so it is not the only limit" };
-        writeln!(
-            out,
-            "widened       {}: {} → {} packets/s{verdict}; the bottleneck is then {}",
-            remedy.change,
-            n(remedy.before_pps),
-            n(remedy.after_pps),
-            remedy.bottleneck
-        )?;
-    }
-    if let Some(deadlock) = &outcome.deadlock {
-        writeln!(out, "DEADLOCK      {} frames inside and nothing can move:", outcome.held)?;
-        deadlock.waits.iter().try_for_each(|wait| writeln!(out, "  {wait}"))?;
-    }
+    Ok(())
+}
+
+/// Writes what a wider bottleneck gives.
+fn widened(out: &mut impl Write, remedy: &Remedy) -> io::Result<()> {
+    let n = print::number;
+    // Below a per cent it is chance: the place where frames are lost is not the only limit.
+    let verdict =
+        if remedy.after_pps > 1.01 * remedy.before_pps { "" } else { ", so it is not the only limit" };
     writeln!(
         out,
-        "simulated     {} s in {} s, {} events ({}/s), trace hash {:016x}",
-        n(outcome.seconds),
-        n(run.elapsed),
-        outcome.events,
-        n(run.events_per_second()),
-        outcome.trace_hash
+        "widened       {}: {} → {} packets/s{verdict}; the bottleneck is then {}",
+        remedy.change,
+        n(remedy.before_pps),
+        n(remedy.after_pps),
+        remedy.bottleneck
     )
 }
 

@@ -8,7 +8,8 @@
 //! The last cell of a row is its checksum. A row that was altered is refused.
 
 use crate::error::{Error, Result};
-use fastpath_sim::sweep::{Sweep, checksum};
+use fastpath_sim::sweep::Sweep;
+use fastpath_units::matrix::checksum;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

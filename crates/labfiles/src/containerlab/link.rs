@@ -1,11 +1,13 @@
 //! The links of a topology file: endpoints as two texts (`"a:eth1"`), or typed.
 
 use super::{NodeUse, Reader};
-use crate::fields::{MapFields, json, text};
-use crate::yaml::{Value, Yaml};
+use crate::fields::{map, text, text_of};
+use crate::yaml::{Yaml, kind};
 use fastpath_link::Change;
-use fastpath_spec::mistake::{Remarks, nearest};
 use fastpath_spec::{LinkDescription, OnLink, change_of_json, is_key};
+use fastpath_text::fields::Fields;
+use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::tree::{Placed, Tree};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use serde_json::Map;
@@ -35,13 +37,13 @@ struct End<'y> {
 
 impl<'y> Reader<'y, '_> {
     /// Adds all links.
-    pub(super) fn links(&mut self, links: &'y Yaml, remarks: &mut Remarks) {
+    pub(super) fn links(&mut self, links: &'y Yaml<'y>, remarks: &mut Remarks) {
         let elements = match &links.value {
-            Value::List(elements) => elements.as_slice(),
-            Value::Null => &[],
+            Tree::Array(elements) => elements.as_slice(),
+            Tree::Null => &[],
             _ => {
                 let instead = "write - endpoints: [\"a:eth1\", \"b:eth1\"]";
-                return remarks.mistake(links.at, format!("links is {}, not a list", links.kind()), instead);
+                return remarks.mistake(links.at, format!("links is {}, not a list", kind(links)), instead);
             }
         };
         for yaml in elements {
@@ -49,19 +51,19 @@ impl<'y> Reader<'y, '_> {
         }
     }
 
-    fn link(&mut self, yaml: &'y Yaml, remarks: &mut Remarks) {
-        let mut fields = MapFields::of("a link", yaml, remarks);
-        let kind = fields.text("type", remarks).unwrap_or("veth");
-        fields.know(&["labels"]);
-        if let Some(entry) = fields.entry("vars") {
+    fn link(&mut self, yaml: &'y Yaml<'y>, remarks: &mut Remarks) {
+        let mut fields = map("a link", yaml, remarks);
+        let kind = text_of(&mut fields, "type", remarks).unwrap_or("veth");
+        fields.know(["labels"]);
+        if let Some(entry) = fields.get("vars") {
             remarks.warn(entry.key_at, "vars of a link are ignored");
         }
-        let mtu = fields.entry("mtu").and_then(|entry| mtu(&entry.yaml, remarks)).unwrap_or(MTU);
+        let mtu = fields.placed("mtu").and_then(|yaml| mtu(yaml, remarks)).unwrap_or(MTU);
         let outside = OUTSIDE.iter().find(|(outside, _)| *outside == kind);
         match (kind, outside) {
             ("veth", _) => {
-                let endpoints = fields.get("endpoints");
-                let both = ["ipv4", "ipv6"].map(|key| fields.get(key));
+                let endpoints = fields.placed("endpoints");
+                let both = ["ipv4", "ipv6"].map(|key| fields.placed(key));
                 let values = values(&mut fields, remarks);
                 fields.finish(remarks);
                 let Some(mut ends) = self.ends(yaml.at, endpoints, remarks) else { return };
@@ -71,7 +73,7 @@ impl<'y> Reader<'y, '_> {
                 self.connect(yaml.at, ends, (mtu, values), remarks);
             }
             ("dummy", _) => {
-                let endpoint = fields.get("endpoint");
+                let endpoint = fields.placed("endpoint");
                 fields.finish(remarks);
                 let Some(end) = endpoint.and_then(|endpoint| end(endpoint, remarks)) else {
                     return remarks.mistake(
@@ -89,7 +91,7 @@ impl<'y> Reader<'y, '_> {
                     interfaces: [Some(end.interface.to_owned()), None],
                     ..LinkDescription::new(end.node, name)
                 };
-                self.built.add_link(other, yaml.at, &mut self.names);
+                self.add_link(other, yaml.at);
             }
             (_, Some((_, what))) => self.leave_out(yaml.at, kind, what, remarks),
             _ => {
@@ -111,9 +113,14 @@ impl<'y> Reader<'y, '_> {
     }
 
     /// Reads the two ends of a link. `None`: there is none, which has been reported.
-    fn ends(&self, at: usize, endpoints: Option<&'y Yaml>, remarks: &mut Remarks) -> Option<[End<'y>; 2]> {
+    fn ends(
+        &self,
+        at: usize,
+        endpoints: Option<&'y Yaml<'y>>,
+        remarks: &mut Remarks,
+    ) -> Option<[End<'y>; 2]> {
         let wanted = "write endpoints: [\"a:eth1\", \"b:eth1\"]";
-        let Some(Yaml { value: Value::List(list), .. }) = endpoints else {
+        let Some(Placed { value: Tree::Array(list), .. }) = endpoints else {
             remarks.mistake(
                 endpoints.map_or(at, |yaml| yaml.at),
                 "the link has no list of endpoints",
@@ -125,8 +132,8 @@ impl<'y> Reader<'y, '_> {
             remarks.mistake(at, format!("the link has {} endpoints", list.len()), wanted);
             return None;
         };
-        let outside = |yaml: &'y Yaml| {
-            let (kind, _) = yaml.text()?.split_once(':')?;
+        let outside = |yaml: &'y Yaml<'y>| {
+            let (kind, _) = yaml.scalar()?.split_once(':')?;
             OUTSIDE[..3].iter().find(|(outside, _)| *outside == kind)
         };
         if let Some((kind, what)) = outside(a).or_else(|| outside(b)) {
@@ -166,7 +173,7 @@ impl<'y> Reader<'y, '_> {
             direction.values.merge(&values);
             direction.values.merge(&end.values);
         }
-        let index = self.built.add_link(link, at, &mut self.names);
+        let index = self.add_link(link, at);
         let name = self.built.description.links[index].name.clone();
         for end in ends {
             if self.roles.get(end.node) != Some(&NodeUse::Host) {
@@ -182,7 +189,7 @@ impl<'y> Reader<'y, '_> {
 }
 
 /// Reads an end: `"a:eth1"`, or a map.
-fn end<'y>(yaml: &'y Yaml, remarks: &mut Remarks) -> Option<End<'y>> {
+fn end<'y>(yaml: &'y Yaml<'y>, remarks: &mut Remarks) -> Option<End<'y>> {
     let at = yaml.at;
     let plain = |node, interface| End {
         node,
@@ -192,7 +199,7 @@ fn end<'y>(yaml: &'y Yaml, remarks: &mut Remarks) -> Option<End<'y>> {
         addresses: Vec::new(),
         values: Change::default(),
     };
-    if let Some(text) = yaml.text() {
+    if let Some(text) = yaml.scalar() {
         let Some((node, interface)) = text.split_once(':').filter(|(_, interface)| !interface.is_empty())
         else {
             let what = format!("'{}' is not an endpoint", text.escape_debug());
@@ -201,15 +208,16 @@ fn end<'y>(yaml: &'y Yaml, remarks: &mut Remarks) -> Option<End<'y>> {
         };
         return Some(plain(node, interface));
     }
-    let mut fields = MapFields::of("an endpoint", yaml, remarks);
-    let (node, interface) = (fields.text("node", remarks), fields.text("interface", remarks));
+    let mut fields = map("an endpoint", yaml, remarks);
+    let (node, interface) =
+        (text_of(&mut fields, "node", remarks), text_of(&mut fields, "interface", remarks));
     let mac = fields
-        .get("mac")
+        .placed("mac")
         .and_then(|yaml| parsed(yaml, "a MAC address, for example 02:00:00:00:00:2a", remarks));
-    let addresses = ["ipv4", "ipv6"].into_iter().filter_map(|key| fields.get(key));
+    let addresses = ["ipv4", "ipv6"].into_iter().filter_map(|key| fields.placed(key));
     let addresses =
         addresses.filter_map(|yaml| parsed(yaml, "an address, for example 10.0.1.2/24", remarks)).collect();
-    fields.know(&["vars"]);
+    fields.know(["vars"]);
     let values = values(&mut fields, remarks);
     fields.finish(remarks);
     let (Some(node), Some(interface)) = (node, interface) else {
@@ -234,7 +242,7 @@ fn parsed<T: std::str::FromStr>(yaml: &Yaml, wanted: &str, remarks: &mut Remarks
 
 /// Reads the addresses of a link, in the order of its ends. An end may have none.
 fn addresses_by_end(yaml: &Yaml, ends: &mut [End; 2], remarks: &mut Remarks) {
-    let Value::List(list) = &yaml.value else {
+    let Tree::Array(list) = &yaml.value else {
         return remarks.mistake(
             yaml.at,
             "the addresses of a link are a list",
@@ -242,14 +250,14 @@ fn addresses_by_end(yaml: &Yaml, ends: &mut [End; 2], remarks: &mut Remarks) {
         );
     };
     for (yaml, end) in list.iter().zip(ends) {
-        if !yaml.is_null() && yaml.text() != Some("") {
+        if !yaml.is_null() && yaml.scalar() != Some("") {
             end.addresses.extend(parsed::<IpNet>(yaml, "an address, for example 10.0.1.2/24", remarks));
         }
     }
 }
 
 fn mtu(yaml: &Yaml, remarks: &mut Remarks) -> Option<u32> {
-    let mtu = yaml.text().and_then(|text| text.parse().ok()).filter(|mtu| (68..=65_535).contains(mtu));
+    let mtu = yaml.scalar().and_then(|text| text.parse().ok()).filter(|mtu| (68..=65_535).contains(mtu));
     if mtu.is_none() {
         remarks.mistake(yaml.at, "mtu is not from 68 to 65535", "write mtu: 1500");
     }
@@ -257,15 +265,13 @@ fn mtu(yaml: &Yaml, remarks: &mut Remarks) -> Option<u32> {
 }
 
 /// Reads the values of a link as a spec has them (`delay: 10ms`).
-fn values(fields: &mut MapFields, remarks: &mut Remarks) -> Change {
+fn values(fields: &mut Fields, remarks: &mut Remarks) -> Change {
     let mut given = Map::new();
     let mut at = None;
-    for entry in fields.entries().iter().filter(|entry| is_key(&entry.key)) {
-        if let Some(key) = fastpath_spec::keys().iter().find(|key| **key == entry.key) {
-            fields.know(&[key]);
-        }
+    for entry in fields.source().entries.iter().filter(|entry| is_key(&entry.key)) {
+        fields.know([&*entry.key]);
         at.get_or_insert(entry.key_at);
-        given.insert(entry.key.clone(), json(&entry.yaml));
+        given.insert(entry.key.to_string(), entry.placed.value.json().unwrap_or_default());
     }
     let Some(at) = at else { return Change::default() };
     change_of_json(&given).unwrap_or_else(|mistakes| {

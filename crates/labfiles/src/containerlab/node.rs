@@ -1,11 +1,12 @@
 //! The nodes of a topology file.
 
 use super::{NodeUse, Reader};
-use crate::fields::{MapFields, pairs, text, texts};
+use crate::fields::{map, pairs, text, texts};
 use crate::words;
-use crate::yaml::{Value, Yaml};
-use fastpath_spec::mistake::Remarks;
+use crate::yaml::Yaml;
 use fastpath_spec::{Attach, Bind, HostOrigin, HostSettings, NodeDescription, NodeRole};
+use fastpath_text::mistake::Remarks;
+use fastpath_text::tree::{Placed, Tree};
 use std::collections::BTreeMap;
 
 /// Keys of a node that have an effect here.
@@ -75,26 +76,23 @@ const STAGES: [&str; 5] = ["create", "create-links", "configure", "healthy", "ex
 
 /// Reports the keys of a map of a node that containerlab does not know.
 pub(super) fn check_keys(what: &str, yaml: &Yaml, remarks: &mut Remarks) {
-    let mut fields = MapFields::of(what, yaml, remarks);
-    fields.know(&KEYS);
-    for (key, _) in IGNORED {
-        fields.know(&[key]);
-    }
+    let mut fields = map(what, yaml, remarks);
+    fields.know(KEYS.into_iter().chain(IGNORED.map(|(key, _)| key)));
     fields.finish(remarks);
 }
 
 /// The maps in which the values of a node stand: its own, its group's, its kind's, the defaults.
 pub(super) struct Layers<'y> {
-    layers: Vec<&'y Yaml>,
+    layers: Vec<&'y Yaml<'y>>,
     kind: Option<(&'y str, usize)>,
 }
 
 impl<'y> Layers<'y> {
     /// `shared`: the maps of groups and of kinds, and the defaults.
-    pub(super) fn of(node: &'y Yaml, shared: [Option<&'y Yaml>; 3]) -> Layers<'y> {
+    pub(super) fn of(node: &'y Yaml<'y>, shared: [Option<&'y Yaml<'y>>; 3]) -> Layers<'y> {
         let [groups, kinds, defaults] = shared;
-        let own = |yaml: Option<&'y Yaml>, key| yaml?.get(key).filter(|yaml| !yaml.is_null());
-        let named = |of: Option<&'y Yaml>, name: Option<&'y Yaml>| own(of, name?.text()?);
+        let own = |yaml: Option<&'y Yaml<'y>>, key| yaml?.get(key).filter(|yaml| !yaml.is_null());
+        let named = |of: Option<&'y Yaml<'y>>, name: Option<&'y Yaml<'y>>| own(of, name?.scalar()?);
         let default_group = own(defaults, "group");
         let kind = own(Some(node), "kind")
             .or_else(|| own(named(groups, own(Some(node), "group")), "kind"))
@@ -103,11 +101,11 @@ impl<'y> Layers<'y> {
         let of_kind = named(kinds, kind);
         let group = own(Some(node), "group").or_else(|| own(of_kind, "group")).or(default_group);
         let layers = [Some(node), named(groups, group), of_kind, defaults].into_iter().flatten().collect();
-        Layers { layers, kind: kind.and_then(|kind| Some((kind.text()?, kind.at))) }
+        Layers { layers, kind: kind.and_then(|kind| Some((kind.scalar()?, kind.at))) }
     }
 
     /// The first value of a key.
-    fn value(&self, key: &str) -> Option<&'y Yaml> {
+    fn value(&self, key: &str) -> Option<&'y Yaml<'y>> {
         self.layers.iter().find_map(|layer| layer.get(key).filter(|yaml| !yaml.is_null()))
     }
 
@@ -117,7 +115,7 @@ impl<'y> Layers<'y> {
     }
 
     /// The values of a key, from the defaults to the node's own.
-    fn all(&self, key: &str) -> impl Iterator<Item = &'y Yaml> {
+    fn all(&self, key: &str) -> impl Iterator<Item = &'y Yaml<'y>> {
         self.layers.iter().rev().filter_map(move |layer| layer.get(key))
     }
 
@@ -312,14 +310,20 @@ impl<'y> Reader<'y, '_> {
     }
 
     /// The commands of a stage.
-    fn stage(&self, node: &str, yaml: &'y Yaml, commands: &mut Vec<(usize, &'y str)>, remarks: &mut Remarks) {
-        let mut fields = MapFields::of("a stage", yaml, remarks);
-        if let Some(entry) = fields.entry("wait-for") {
+    fn stage(
+        &self,
+        node: &str,
+        yaml: &'y Yaml<'y>,
+        commands: &mut Vec<(usize, &'y str)>,
+        remarks: &mut Remarks,
+    ) {
+        let mut fields = map("a stage", yaml, remarks);
+        if let Some(entry) = fields.get("wait-for") {
             remarks.warn(entry.key_at, format!("wait-for of {node} is ignored: all nodes start together"));
         }
-        let exec = fields.get("exec");
+        let exec = fields.placed("exec");
         fields.finish(remarks);
-        let Some(Yaml { value: Value::List(exec), .. }) = exec else {
+        let Some(Placed { value: Tree::Array(exec), .. }) = exec else {
             if let Some(exec) = exec {
                 remarks.mistake(exec.at, "exec of a stage is not a list", "write - command: COMMAND");
             }
@@ -328,9 +332,10 @@ impl<'y> Reader<'y, '_> {
         for (yaml, phase) in
             ["on-enter", "on-exit"].into_iter().flat_map(|phase| exec.iter().map(move |yaml| (yaml, phase)))
         {
-            let mut fields = MapFields::of("exec of a stage", yaml, remarks);
-            let (command, target) = (fields.get("command"), fields.get("target").and_then(Yaml::text));
-            let given = fields.get("phase").and_then(Yaml::text).unwrap_or("on-enter");
+            let mut fields = map("exec of a stage", yaml, remarks);
+            let (command, target) =
+                (fields.placed("command"), fields.placed("target").and_then(Yaml::scalar));
+            let given = fields.placed("phase").and_then(Yaml::scalar).unwrap_or("on-enter");
             if given != phase {
                 continue;
             }

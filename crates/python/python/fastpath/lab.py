@@ -33,6 +33,8 @@ __all__ = ["Lab", "LabHost", "LabLink"]
 
 _NUMBERS = itertools.count(1)
 _CLOSE_WAIT_S = 30.0
+# Kinds of nodes, in the canonical form, in which programs run.
+_WITH_PROGRAMS = ("host", "kernel")
 # Starts a program that ends when standard input ends: when the interpreter closes it, or is killed.
 _KEEPER = """
 exec 3<&0 </dev/null
@@ -203,7 +205,8 @@ class Lab:
             raise LabError(f"lab {self.name} cannot be brought up: {why}")
         self.engine_pid = int(found.group(1))
         threading.Thread(target=self._drain, args=(self._engine,), daemon=True).start()
-        names = [node.name for node in self.topology.nodes if _has_programs(node.keys)]
+        nodes = self.topology.description()["nodes"]
+        names = [str(node["name"]) for node in nodes if node["kind"] in _WITH_PROGRAMS]
         self.hosts = {name: LabHost(self, name) for name in names}
         return self
 
@@ -420,10 +423,6 @@ def _rows(before: Sequence[Record], now: Sequence[Record], seconds: float) -> li
             "dropped": str(dropped),
         })
     return rows
-
-
-def _has_programs(keys: Mapping[str, Any]) -> bool:
-    return keys["kind"] == "host" or (keys["kind"] == "router" and keys.get("forwarding") == "kernel")
 
 
 def _text(line: bytes) -> str:

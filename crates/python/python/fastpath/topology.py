@@ -497,12 +497,37 @@ class Topology:
         return Lab(self, name, **options)
 
     def write(self, directory: Union[str, os.PathLike[str]], name: str = "topology") -> FilePath:
-        """Write the description and its traces to a directory. Returns the description's path."""
+        """Write the topology to a directory, with the traces and other files that it names.
+
+        Parameters
+        ----------
+        directory
+            A directory that exists.
+        name
+            The name of the file of the description, without ``.json``.
+
+        Returns
+        -------
+        The path of the description, which ``fastpath`` reads.
+
+        Raises
+        ------
+        Mistakes
+            As :meth:`check`.
+        """
+        self.check()
         folder = FilePath(directory)
-        for file, text in self._texts.items():
-            (folder / file).write_text(text)
+        text, files = _native.portable(self._text(), self._files())
+        is_here = folder.resolve() == FilePath(self._directory).resolve()
+        for file, content in {**files, **self._texts}.items():
+            if FilePath(file).is_absolute() or (is_here and file not in self._texts):
+                continue
+            if ".." in FilePath(file).parts:
+                raise Error(f"{file}: it is not below {directory}; write its absolute path")
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(content)
         path = folder / f"{name}.json"
-        path.write_text(json.dumps(self.description(), indent=1))
+        path.write_text(json.dumps(json.loads(text), indent=1))
         return path
 
     def to_svg(self, title: str = "") -> str:

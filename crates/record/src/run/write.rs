@@ -14,8 +14,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// Writes the record of a run. Rows are for what has changed: a direction or flow without a row in an
-/// interval moved nothing.
+/// Writes the record of a run. Rows are for what has changed: a direction or flow without a row in
+/// an interval moved nothing.
 pub struct RunWriter {
     directory: PathBuf,
     run: Map<String, Value>,
@@ -40,7 +40,8 @@ impl RunWriter {
     /// Creates the directory, in which no record may be, and the files.
     ///
     /// # Errors
-    /// [`RecordError::Content`] if the directory has a record, [`RecordError::File`] if it cannot be written.
+    /// [`RecordError::Content`] if the directory has a record, [`RecordError::File`] if it cannot be
+    /// written.
     pub fn create(
         directory: &Path,
         topology: &Topology,

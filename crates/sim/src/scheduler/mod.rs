@@ -14,13 +14,14 @@ pub use poll::{Poll, PollSpec};
 pub use sso::{Sso, SsoSpec};
 pub use work::{Tag, WorkItem};
 
+use crate::keys::{self, FileValue};
+use fastpath_text::fields::Field;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::Duration;
-use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The scheduler of a group of cores, as a machine file describes it.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+#[derive(Clone, Debug, Default)]
 pub enum SchedulerSpec {
     /// One queue for all cores.
     #[default]
@@ -31,6 +32,27 @@ pub enum SchedulerSpec {
     Sso(SsoSpec),
     /// A software event machine.
     OpenEm(OpenEmSpec),
+}
+
+impl FileValue for SchedulerSpec {
+    const EXAMPLE: &'static str = "{ kind = \"poll\" }";
+
+    fn read(field: &Field, remarks: &mut Remarks) -> Option<SchedulerSpec> {
+        let mut fields = keys::table(field, "scheduler", SchedulerSpec::EXAMPLE, remarks)?;
+        let Some(kind) = fields.get("kind") else {
+            remarks.mistake(fields.at, "scheduler has no kind", "write kind = \"fifo\", poll, sso or openem");
+            return None;
+        };
+        match kind.word("a scheduler", &["fifo", "poll", "sso", "openem"], remarks)? {
+            0 => {
+                keys::finish(fields, remarks);
+                Some(SchedulerSpec::Fifo)
+            }
+            1 => PollSpec::read(field, remarks).map(SchedulerSpec::Poll),
+            2 => SsoSpec::read(field, remarks).map(SchedulerSpec::Sso),
+            _ => OpenEmSpec::read(field, remarks).map(SchedulerSpec::OpenEm),
+        }
+    }
 }
 
 /// A scheduler in a run.

@@ -4,28 +4,23 @@
 //! within a priority.
 
 use super::work::WorkItem;
-use crate::spec::text;
+use crate::keys::{read_table, read_word};
 use fastpath_units::Duration;
-use serde::Deserialize;
 use std::collections::VecDeque;
 
 /// An event machine as a machine file describes it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct OpenEmSpec {
     /// Number of event queues; flow f uses queue f mod this number.
     pub queues: u32,
     /// Whether the events of a queue exclude each other.
-    #[serde(default)]
     pub queue_type: QueueType,
     /// The cost of the dispatcher per event.
-    #[serde(deserialize_with = "text")]
     pub dispatch: Duration,
 }
 
 /// The type of the event queues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueType {
     /// One event at a time: flows stay in order without locks.
     #[default]
@@ -33,6 +28,14 @@ pub enum QueueType {
     /// Any number at a time.
     Parallel,
 }
+
+read_table!(OpenEmSpec as "the openem scheduler", "{ kind = \"openem\" }": {
+    queues,
+    queue_type = QueueType::Atomic,
+    dispatch,
+} allows kind);
+
+read_word!(QueueType as "a type of queues": ["atomic" => QueueType::Atomic, "parallel" => QueueType::Parallel]);
 
 /// Priority classes.
 const PRIORITIES: usize = 8;

@@ -3,26 +3,23 @@
 //! share no queue, so a flow stays in order.
 
 use super::work::WorkItem;
-use crate::spec::text;
+use crate::keys::read_table;
 use fastpath_units::Duration;
-use serde::Deserialize;
 use std::collections::VecDeque;
 
 /// Poll mode as a machine file describes it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct PollSpec {
     /// The most packets taken per poll.
-    #[serde(default = "burst")]
     pub burst: u32,
     /// The cost of a poll, whatever the number of packets.
-    #[serde(default, deserialize_with = "text")]
     pub poll: Duration,
 }
 
-fn burst() -> u32 {
-    32
-}
+read_table!(PollSpec as "the poll scheduler", "{ kind = \"poll\" }": {
+    burst = 32,
+    poll = Duration::ZERO,
+} allows kind);
 
 /// The receive queues in a run.
 #[derive(Clone, Debug)]

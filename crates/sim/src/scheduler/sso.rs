@@ -8,25 +8,26 @@
 //! free, the work is descheduled, and the core takes other work.
 
 use super::work::{Tag, WorkItem};
-use crate::spec::text;
+use crate::keys::read_table;
 use fastpath_units::Duration;
-use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 
 /// An SSO as a machine file describes it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct SsoSpec {
     /// The cost of a request for work.
-    #[serde(default, deserialize_with = "text")]
     pub get_work: Duration,
     /// Packets served per round of each input queue; all 0, the default: strictly by number.
-    #[serde(default)]
     pub weights: [u32; QUEUES],
     /// The groups of each core, one per bit; cores past the end of the list take all groups.
-    #[serde(default)]
     pub group_masks: Vec<u64>,
 }
+
+read_table!(SsoSpec as "the sso scheduler", "{ kind = \"sso\" }": {
+    get_work = Duration::ZERO,
+    weights = [0; QUEUES],
+    group_masks = Vec::new(),
+} allows kind);
 
 /// Input queues: priorities.
 const QUEUES: usize = 8;

@@ -1,10 +1,9 @@
 //! The work on a packet, and its tag: what all schedulers handle.
 
-use serde::Deserialize;
+use crate::keys::read_word;
 
 /// How the packets of one flow may overlap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tag {
     /// Without restriction.
     #[default]
@@ -14,6 +13,8 @@ pub enum Tag {
     /// One at a time, in order.
     Atomic,
 }
+
+read_word!(Tag as "a tag": ["parallel" => Tag::Parallel, "ordered" => Tag::Ordered, "atomic" => Tag::Atomic]);
 
 /// The work on one packet, as a scheduler sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,8 @@ use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::Full;
 use crate::route::Route;
-use crate::spec::{Clock, Name, Source, SpecError};
+use crate::spec::{Clock, Name, out_of_range};
+use fastpath_text::mistake::Remarks;
 use fastpath_units::Time;
 
 /// The most servers, threads or cores of one unit.
@@ -24,7 +25,7 @@ pub(crate) trait UnitType {
     fn name(&self) -> &Name;
 
     /// Checks the description and completes what the file leaves open.
-    fn check(&mut self, machine: &Surroundings, source: Source) -> Result<(), SpecError>;
+    fn check(&mut self, machine: &Surroundings, remarks: &mut Remarks);
 
     /// The clock in which programs on the unit count cycles, if it runs programs.
     fn clock(&self) -> Option<Clock> {
@@ -109,15 +110,9 @@ pub(crate) trait UnitModel {
 }
 
 /// Checks a number of servers, threads or cores.
-pub(crate) fn check_servers(
-    source: Source,
-    name: &Name,
-    what: &'static str,
-    n: u32,
-) -> Result<(), SpecError> {
-    match n {
-        1..=SERVERS_MAX => Ok(()),
-        _ => Err(source.range(name, what, "1 … 1024")),
+pub(crate) fn check_servers(name: &Name, what: &str, n: u32, remarks: &mut Remarks) {
+    if !(1..=SERVERS_MAX).contains(&n) {
+        out_of_range(name, what, "from 1 to 1024", remarks);
     }
 }
 

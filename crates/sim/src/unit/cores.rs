@@ -23,57 +23,59 @@ use crate::ports::PortsSpec;
 use crate::queue::{Full, QueueSpec};
 use crate::route::{Cursor, Leg, Op};
 use crate::scheduler::{Scheduler, SchedulerSpec, WorkItem};
-use crate::spec::{Clock, Name, Source, SpecError, text};
+use crate::keys::read_table;
+use crate::spec::{Clock, Name, out_of_range};
+use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
 use fastpath_units::{Duration, Time};
-use serde::Deserialize;
 use std::collections::VecDeque;
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct CoresSpec {
     name: Name,
     cores: u32,
-    #[serde(deserialize_with = "text")]
     clock: Clock,
-    #[serde(default)]
     scheduler: SchedulerSpec,
     /// The cost of a packet for which there is no room: a core receives it before it is dropped.
-    #[serde(default, deserialize_with = "text")]
     refusal: Duration,
     /// Periodic work in addition to the packets.
     tick: Option<TickSpec>,
-    #[serde(default)]
     queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
 }
 
 /// Periodic work of an emulator's cores: at each timer tick, a visit to every link of the workload
 /// (`links`).
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct TickSpec {
-    #[serde(deserialize_with = "text")]
     every: Duration,
-    #[serde(deserialize_with = "text")]
     per_link: Duration,
 }
+
+read_table!(CoresSpec as "cores", "{ name = \"cpu\" }": {
+    name,
+    cores,
+    clock,
+    scheduler = SchedulerSpec::Fifo,
+    refusal = Duration::ZERO,
+    tick = None,
+    queue = QueueSpec::default(),
+});
+
+read_table!(TickSpec as "tick", "{ every = \"100us\", per_link = \"50ns\" }": { every, per_link });
 
 impl UnitType for CoresSpec {
     fn name(&self) -> &Name {
         &self.name
     }
 
-    fn check(&mut self, _machine: &Surroundings, source: Source) -> Result<(), SpecError> {
-        check_servers(source, &self.name, "cores", self.cores)?;
+    fn check(&mut self, _machine: &Surroundings, remarks: &mut Remarks) {
+        check_servers(&self.name, "cores", self.cores, remarks);
         if self.queue.limit == 0 {
-            return Err(source.range(&self.name, "queue.limit", "above 0: cores take packets out of it"));
+            out_of_range(&self.name, "queue.limit", "above 0: cores take packets out of it", remarks);
         }
         if self.tick.as_ref().is_some_and(|tick| tick.every.is_zero()) {
-            return Err(source.range(&self.name, "tick.every", "above 0"));
+            out_of_range(&self.name, "tick.every", "above 0", remarks);
         }
-        Ok(())
     }
 
     fn clock(&self) -> Option<Clock> {

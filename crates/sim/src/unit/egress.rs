@@ -42,20 +42,19 @@ use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, QueueSpec};
 use crate::route::{Leg, Op, OpGroup};
-use crate::spec::{Clock, Name, PerByte, Source, SpecError, text};
+use crate::keys::read_table;
+use crate::spec::{Clock, Name, PerByte, out_of_range};
+use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
-use serde::Deserialize;
 use std::collections::VecDeque;
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct EgressSpec {
     name: Name,
     engines: u32,
     /// Threads of each engine that fill slots; one more thread schedules.
     fill_threads: u32,
-    #[serde(deserialize_with = "text")]
     clock: Clock,
     swap: u64,
     /// Slots of the circular FIFO; slot `s` belongs to port `s mod ports`.
@@ -63,30 +62,37 @@ pub(crate) struct EgressSpec {
     /// Chunks a port can hold.
     port_chunks: u32,
     /// The bus from the FIFO to the ports.
-    #[serde(deserialize_with = "text")]
     bus: Rate,
-    #[serde(default)]
     queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
 }
+
+read_table!(EgressSpec as "egress", "{ name = \"egress\" }": {
+    name,
+    engines,
+    fill_threads,
+    clock,
+    swap,
+    slots,
+    port_chunks,
+    bus,
+    queue = QueueSpec::default(),
+});
 
 impl UnitType for EgressSpec {
     fn name(&self) -> &Name {
         &self.name
     }
 
-    fn check(&mut self, machine: &Surroundings, source: Source) -> Result<(), SpecError> {
-        check_servers(source, &self.name, "engines", self.engines)?;
-        check_servers(source, &self.name, "fill_threads", self.fill_threads)?;
-        check_servers(source, &self.name, "port_chunks", self.port_chunks)?;
-        if self.slots == 0 || !self.slots.is_multiple_of(machine.ports.count * self.engines) {
-            return Err(source.range(&self.name, "slots", "a multiple of ports × engines"));
+    fn check(&mut self, machine: &Surroundings, remarks: &mut Remarks) {
+        check_servers(&self.name, "engines", self.engines, remarks);
+        check_servers(&self.name, "fill_threads", self.fill_threads, remarks);
+        check_servers(&self.name, "port_chunks", self.port_chunks, remarks);
+        if self.slots == 0 || !self.slots.is_multiple_of(machine.ports.count.saturating_mul(self.engines)) {
+            out_of_range(&self.name, "slots", "a multiple of ports × engines", remarks);
         }
         if !machine.ports.count.is_multiple_of(self.engines) {
-            return Err(source.range(&self.name, "engines", "a divisor of the number of ports"));
+            out_of_range(&self.name, "engines", "a divisor of the number of ports", remarks);
         }
-        Ok(())
     }
 
     fn clock(&self) -> Option<Clock> {

@@ -12,37 +12,36 @@ use crate::environment::{Environment, What};
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
-use crate::spec::{Name, Source, SpecError};
+use crate::keys::read_table;
+use crate::spec::Name;
+use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
-use serde::Deserialize;
 
 /// Preamble with start delimiter, and the gap after a frame, in bytes (IEEE 802.3).
 const PREAMBLE: u64 = 8;
 const GAP: u64 = 12;
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct LineSpec {
     name: Name,
     /// The queue of each port.
-    #[serde(default)]
     queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
     /// The rate in place of the ports': only a trial of a wider line sets it.
-    #[serde(skip)]
     rate: Option<Rate>,
 }
+
+read_table!(LineSpec as "line", "{ name = \"wire\" }": {
+    name,
+    queue = QueueSpec::default(),
+} with { rate: None });
 
 impl UnitType for LineSpec {
     fn name(&self) -> &Name {
         &self.name
     }
 
-    fn check(&mut self, _machine: &Surroundings, _source: Source) -> Result<(), SpecError> {
-        Ok(())
-    }
+    fn check(&mut self, _machine: &Surroundings, _remarks: &mut Remarks) {}
 
     fn widen(&mut self, ports: &PortsSpec) -> Option<String> {
         let before = self.rate.unwrap_or(ports.rate);

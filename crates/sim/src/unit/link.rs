@@ -30,15 +30,14 @@ use crate::environment::{Environment, What};
 use crate::outcome::{LinkUse, Use};
 use crate::ports::PortsSpec;
 use crate::queue::Full;
-use crate::spec::{Name, Source, SpecError, SpecProblem};
+use crate::keys::{self, FileValue, read_word};
+use crate::spec::Name;
+use fastpath_text::fields::Field;
+use fastpath_text::mistake::{Mistake, Remarks};
 use crate::stats::TimeWeighted;
 use fastpath_link::{Alteration, Counters, DropReason, Fate, Packet, Pipe, PipeSpec, Verdict};
 use fastpath_units::{Bytes, Fraction, Rate, Rng, Time};
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
-use std::ops::Range;
-use toml::{Spanned, Value};
+use serde_json::Value;
 
 /// The frame check sequence, which a link does not count.
 const FCS: u32 = 4;
@@ -49,15 +48,14 @@ const STREAMS: u64 = 1 << 33;
 pub(crate) struct LinkSpec {
     name: Name,
     per: Per,
-    /// The keys of a network spec, and the places of their values in the file.
-    values: Vec<(String, Range<usize>)>,
+    /// The values under the keys of a network spec: byte offset, key and value.
+    values: Vec<(usize, String, Value)>,
     /// What the values mean; set by the check.
     pipe: Box<PipeSpec>,
 }
 
 /// The frames that share one link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Per {
     /// All frames that visit the unit.
     #[default]
@@ -68,47 +66,40 @@ enum Per {
     Flow,
 }
 
-impl<'de> Deserialize<'de> for LinkSpec {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LinkSpec, D::Error> {
-        struct Keys;
-        impl<'de> Visitor<'de> for Keys {
-            type Value = LinkSpec;
+read_word!(Per as "what shares one link": ["unit" => Per::Unit, "port" => Per::Port, "flow" => Per::Flow]);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a link: a name and the keys of a link of a network")
-            }
+impl FileValue for LinkSpec {
+    const EXAMPLE: &'static str = "{ name = \"link\", rate = \"10Mbit\" }";
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<LinkSpec, A::Error> {
-                let (mut name, mut per, mut values) = (None, Per::default(), Vec::new());
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
-                        "name" => name = Some(map.next_value()?),
-                        "per" => per = map.next_value()?,
-                        "source" => drop(map.next_value::<String>()?),
-                        _ => values.push((key, map.next_value::<Spanned<Value>>()?.span())),
-                    }
-                }
-                let name = name.ok_or_else(|| A::Error::missing_field("name"))?;
-                Ok(LinkSpec { name, per, values, pipe: Box::default() })
-            }
+    fn read(field: &Field, remarks: &mut Remarks) -> Option<LinkSpec> {
+        let mut fields = keys::table(field, "link", LinkSpec::EXAMPLE, remarks)?;
+        let name = keys::value(&mut fields, "name", None, remarks);
+        let per = keys::value(&mut fields, "per", Some(Per::Unit), remarks);
+        let mut values = Vec::new();
+        for key in ["preset"].iter().chain(fastpath_spec::keys()) {
+            let Some(field) = fields.get(key) else { continue };
+            values.extend(field.json("\"10Mbit\"", remarks).map(|value| (field.at, (*key).to_owned(), value)));
         }
-        from.deserialize_map(Keys)
+        keys::finish(fields, remarks);
+        // In the order of the file.
+        values.sort_by_key(|(at, ..)| *at);
+        Some(LinkSpec { name: name?, per: per?, values, pipe: Box::default() })
     }
 }
 
 impl LinkSpec {
-    /// Writes the link as a network of two hosts. Returns the text, and for each of its lines the
-    /// line of the machine file that it comes from.
-    fn as_network(&self, source: Source) -> (String, Vec<usize>) {
-        let line_of = |at: usize| 1 + source.text[..at].matches('\n').count();
-        let mut text = "host = { a = {}, b = {} }\n[[link]]\nbetween = [\"a\", \"b\"]\n".to_owned();
-        let mut lines = vec![line_of(self.name.span().start); 3];
-        for (key, place) in &self.values {
-            let value = &source.text[place.clone()];
-            text += &format!("{key} = {value}\n");
-            lines.extend((0..=value.matches('\n').count()).map(|line| line_of(place.start) + line));
+    /// Writes the link as the only one of a network of two hosts, in the canonical form (JSON).
+    /// Each value has a line, and the byte offset of its place in the machine file is returned for
+    /// each line.
+    fn as_network(&self) -> (String, Vec<usize>) {
+        let head = "{ \"nodes\": [{ \"kind\": \"host\", \"name\": \"a\" }, { \"kind\": \"host\", \"name\": \"b\" }], ";
+        let mut text = format!("{head}\"links\": [{{ \"between\": [\"a\", \"b\"]");
+        let mut places = vec![self.name.at];
+        for (at, key, value) in &self.values {
+            text += &format!(",\n\"{key}\": {value}");
+            places.push(*at);
         }
-        (text, lines)
+        (text + " }] }", places)
     }
 }
 
@@ -117,24 +108,16 @@ impl UnitType for LinkSpec {
         &self.name
     }
 
-    fn check(&mut self, _machine: &Surroundings, source: Source) -> Result<(), SpecError> {
-        let is_known = |key: &str| key == "preset" || fastpath_spec::is_key(key);
-        if let Some((key, place)) = self.values.iter().find(|(key, _)| !is_known(key)) {
-            let known = format!("name, per, preset, {}", fastpath_spec::keys().join(", "));
-            let problem = SpecProblem::Unknown { what: "the key of a link", name: key.clone(), known };
-            return Err(source.error(place.start, problem));
-        }
-        let (text, lines) = self.as_network(source);
-        match fastpath_spec::parse(&text) {
-            Ok((topology, _)) => *self.pipe = topology.links[0].pipes[0].clone(),
+    fn check(&mut self, _machine: &Surroundings, remarks: &mut Remarks) {
+        let (text, places) = self.as_network();
+        match fastpath_spec::read_json(&text, fastpath_spec::NO_FILES) {
+            Ok((spec, _)) => *self.pipe = spec.topology.links[0].pipes[0].clone(),
             Err(mistakes) => {
-                let first = &mistakes[0];
-                let line = lines.get(first.line - 1).or(lines.last()).copied().unwrap_or(1);
-                let problem = SpecProblem::Link { what: first.what.clone(), instead: first.instead.clone() };
-                return Err(SpecError { file: source.file.to_owned(), line, problem });
+                for Mistake { line, what, instead, .. } in mistakes {
+                    remarks.mistake(places.get(line - 1).copied().unwrap_or(self.name.at), what, instead);
+                }
             }
         }
-        Ok(())
     }
 
     fn widen(&mut self, _ports: &PortsSpec) -> Option<String> {

@@ -26,38 +26,30 @@ use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
 use crate::route::{Leg, Op};
-use crate::spec::{Clock, Name, PerByte, Source, SpecError, one, optional, text, word};
+use crate::keys::{read_table, read_word};
+use crate::spec::{Clock, Name, PerByte, WORD, find};
+use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
 use fastpath_units::Time;
-use serde::Deserialize;
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct MicroengineSpec {
     name: Name,
-    #[serde(default = "one")]
     engines: u32,
     threads: u32,
-    #[serde(deserialize_with = "text")]
     clock: Clock,
     /// Cycles lost at each swap.
     swap: u64,
-    #[serde(default)]
     bind: Bind,
     /// What threads without a packet do.
     pub(crate) poll: Option<PollLoopSpec>,
     /// Packets are released to the threads only at ticks of this clock.
-    #[serde(default, deserialize_with = "optional")]
     tick: Option<Clock>,
-    #[serde(default)]
     queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
 }
 
 /// Which thread of a microengine takes a packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Bind {
     /// Any free thread, from one queue.
     #[default]
@@ -68,32 +60,45 @@ enum Bind {
 
 /// The loop of a thread that waits for a packet: compute, refer to a memory or status register,
 /// repeat.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct PollLoopSpec {
     /// Cycles of computation per poll.
     compute: u64,
     /// The memory polled.
     read: Name,
     /// Bytes read.
-    #[serde(default = "word")]
     bytes: u32,
 }
+
+read_table!(MicroengineSpec as "microengine", "{ name = \"me1\" }": {
+    name,
+    engines = 1,
+    threads,
+    clock,
+    swap,
+    bind = Bind::Any,
+    poll = None,
+    tick = None,
+    queue = QueueSpec::default(),
+});
+
+read_word!(Bind as "a way to bind threads": ["any" => Bind::Any, "port" => Bind::Port]);
+
+read_table!(PollLoopSpec as "poll", "{ compute = 10, read = \"sram\" }": { compute, read, bytes = WORD });
 
 impl UnitType for MicroengineSpec {
     fn name(&self) -> &Name {
         &self.name
     }
 
-    fn check(&mut self, machine: &Surroundings, source: Source) -> Result<(), SpecError> {
-        check_servers(source, &self.name, "engines", self.engines)?;
-        check_servers(source, &self.name, "threads", self.threads)?;
+    fn check(&mut self, machine: &Surroundings, remarks: &mut Remarks) {
+        check_servers(&self.name, "engines", self.engines, remarks);
+        check_servers(&self.name, "threads", self.threads, remarks);
         let threads = self.threads.saturating_mul(self.engines);
-        check_servers(source, &self.name, "engines × threads", threads)?;
+        check_servers(&self.name, "engines × threads", threads, remarks);
         if let Some(poll) = &self.poll {
-            source.find(&poll.read, "memory", machine.memories)?;
+            find(&poll.read, "memory", machine.memories, remarks);
         }
-        Ok(())
     }
 
     fn clock(&self) -> Option<Clock> {
@@ -201,7 +206,7 @@ impl UnitModel for Microengine {
         let poll_program = spec.poll.as_ref().map(|poll| {
             let compute =
                 Op::Compute { fixed: spec.clock.cycles(poll.compute), per_byte: PerByte::default() };
-            let memory = setup.memories.iter().position(|m| m == poll.read.as_ref()).expect("checked");
+            let memory = setup.memories.iter().position(|m| *m == *poll.read).expect("checked");
             let read = Op::Access { memory: memory as u16, access: Access::Read, bytes: poll.bytes };
             programs.push(Leg::of(vec![(compute, 1), (read, 1)]));
             programs.len() - 1

@@ -7,16 +7,15 @@
 mod behaviour;
 mod threads;
 
-use crate::cache::CacheSpec;
 use crate::environment::{Environment, What};
-use crate::memory::MemorySpec;
+use crate::keys;
 use crate::outcome::Use;
-use crate::ports::PortsSpec;
 use crate::queue::Full;
 use behaviour::UnitModel;
 pub(crate) use behaviour::{Setup, Surroundings, UnitType};
+use fastpath_text::fields::Fields;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::Time;
-use serde::Deserialize;
 
 /// Makes modules, enums and calls of the list of types. A call goes through a `match`, so that the
 /// path of an event has no dynamic dispatch.
@@ -52,28 +51,11 @@ macro_rules! unit_types {
             }
         }
 
-        /// A machine file as it is written.
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        pub(crate) struct MachineFile {
-            pub(crate) name: String,
-            pub(crate) source: String,
-            pub(crate) ports: PortsSpec,
-            #[serde(default)]
-            pub(crate) memory: Vec<MemorySpec>,
-            #[serde(default)]
-            pub(crate) cache: Vec<CacheSpec>,
-            $(#[serde(default)]
-            $key: Vec<<$key::$Model as UnitModel>::Spec>,)*
-        }
-
-        impl MachineFile {
-            /// Takes the units out of the file, by type.
-            pub(crate) fn take_units(&mut self) -> Vec<UnitSpec> {
-                let mut units = Vec::new();
-                $(units.extend(std::mem::take(&mut self.$key).into_iter().map(UnitSpec::$Model));)*
-                units
-            }
+        /// Reads the units of a machine file, by type.
+        pub(crate) fn read_units(fields: &mut Fields, remarks: &mut Remarks) -> Vec<UnitSpec> {
+            let mut units = Vec::new();
+            $(units.extend(keys::list(fields, stringify!($key), remarks).into_iter().map(UnitSpec::$Model));)*
+            units
         }
 
         /// A unit in a run.

@@ -22,47 +22,49 @@ use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
 use crate::random::exponential;
-use crate::spec::{Name, PerByte, Source, SpecError, one, optional, text};
+use crate::keys::read_table;
+use crate::spec::{Name, PerByte};
+use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
 use fastpath_units::{Bytes, Duration, Fraction, Probability, Rate, Time};
-use serde::Deserialize;
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub(crate) struct StationSpec {
     name: Name,
-    #[serde(default = "one")]
     servers: u32,
-    #[serde(default, deserialize_with = "text")]
     fixed: Duration,
-    #[serde(default, deserialize_with = "text")]
     per_byte: PerByte,
-    #[serde(default, deserialize_with = "optional")]
     rate: Option<Rate>,
     outliers: Option<OutlierSpec>,
-    #[serde(default)]
     queue: QueueSpec,
-    #[serde(default, rename = "source")]
-    _source: String,
 }
 
 /// Rare extra delay: an exponential variate of this mean, with this probability.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 struct OutlierSpec {
-    #[serde(deserialize_with = "text")]
     probability: Probability,
-    #[serde(deserialize_with = "text")]
     mean: Duration,
 }
+
+read_table!(StationSpec as "station", "{ name = \"pci\" }": {
+    name,
+    servers = 1,
+    fixed = Duration::ZERO,
+    per_byte = PerByte::default(),
+    rate = None,
+    outliers = None,
+    queue = QueueSpec::default(),
+});
+
+read_table!(OutlierSpec as "outliers", "{ probability = \"0.1%\", mean = \"1.66us\" }": { probability, mean });
 
 impl UnitType for StationSpec {
     fn name(&self) -> &Name {
         &self.name
     }
 
-    fn check(&mut self, _machine: &Surroundings, source: Source) -> Result<(), SpecError> {
-        check_servers(source, &self.name, "servers", self.servers)
+    fn check(&mut self, _machine: &Surroundings, remarks: &mut Remarks) {
+        check_servers(&self.name, "servers", self.servers, remarks);
     }
 
     fn servers(&self) -> Option<u32> {

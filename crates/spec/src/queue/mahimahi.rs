@@ -9,7 +9,6 @@ use super::keys::Schemas;
 use super::quantity::limit;
 use crate::schema_parts::{properties, reference};
 use crate::fields::{Field, Fields};
-use crate::words::word;
 use crate::mistake::Remarks;
 use crate::tree::Tree;
 use crate::write::{of_kind, text};
@@ -28,7 +27,7 @@ pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Option<QueueSp
     }
     let packets = packets.map(|field| field.whole(1..=u64::from(u32::MAX), remarks));
     let bytes = bytes.map(|field| size(&field, remarks));
-    let drop = drop.map_or(Some(0), |field| word(&field, "an end of a queue", &DROPS, remarks))?;
+    let drop = drop.map_or(Some(0), |field| field.word("an end of a queue", &DROPS, remarks))?;
     Some(QueueSpec::Mahimahi(MahimahiSpec {
         packets: packets.map_or(Some(None), |packets| packets.map(|packets| Some(packets as u32)))?,
         bytes: bytes.map_or(Some(None), |bytes| bytes.map(Some))?,

@@ -62,7 +62,7 @@ pub(super) struct ServeArgs {
 enum Mode {
     /// Keep forwarding by the existing flows.
     Secure,
-    /// Forward as a learning switch. Without --connect, forward so what matches no rule.
+    /// Forward all packets as a learning switch. Without --connect, only those that match no rule.
     Standalone,
 }
 
