@@ -215,7 +215,7 @@ impl IndexQuestion {
 /// Assignments of tasks to engines.
 pub enum Assignments {
     /// The tasks and the processor of Joglekar 2004: the published assignment and the best ones.
-    Published(Comparison),
+    Published(Box<Comparison>),
     /// The best assignment of other tasks, or on another processor.
     Best(Assignment),
 }
@@ -228,7 +228,7 @@ impl Assignments {
     /// A table that cannot be read, numbers out of range, code that fits nowhere.
     pub fn find(tasks: Option<&Path>, processor: &NetworkProcessor) -> Result<Assignments> {
         if tasks.is_none() && *processor == linkem::ixp1200() {
-            return Ok(Assignments::Published(linkem::comparison()));
+            return Ok(Assignments::Published(Box::new(linkem::comparison())));
         }
         let tasks = tasks.map_or_else(|| Ok(linkem::tasks()), read_tasks)?;
         best(&tasks, processor).map(Assignments::Best).map_err(refuse)

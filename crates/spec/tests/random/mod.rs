@@ -43,6 +43,9 @@ pub(crate) fn description(seed: u64) -> Value {
     Value::Object(all)
 }
 
+/// Draws a value.
+type Draw = fn(&mut Random) -> Value;
+
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0.below(bound)
@@ -322,7 +325,7 @@ impl Random {
 
     /// Values of a pipe: each with a chance of one in `bound`.
     fn values(&mut self, all: &mut Table, bound: u64) {
-        let values: [(&str, fn(&mut Random) -> Value); 11] = [
+        let values: [(&str, Draw); 11] = [
             ("rate", |r| if r.one_in(5) { json!("unlimited") } else { r.rate() }),
             ("overhead", |r| {
                 let cells = json!({ "bytes": 8, "cell": 48, "cell_overhead": 5 });
