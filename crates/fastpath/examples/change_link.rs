@@ -11,7 +11,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let network = load("examples/two-hosts.toml")?;
     let options = network.engine_options(None, fastpath::engine::Notice::to_stderr())?;
     let lab = match Lab::up(network.spec.topology, &format!("change-{}", std::process::id()), options) {
-        Err(error) if error.is_refusal() => return Ok(println!("no hosts here: {error}")),
+        Err(error) if error.is_refusal() => {
+            println!("no hosts here: {error}");
+            return Ok(());
+        }
         lab => lab?,
     };
     let to = lab.hosts()[1].addresses()[0].addr().to_string();
@@ -19,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("25 ms each way: {}", ping()?);
     lab.link("a-b")?.set(Change { delay: Some(Duration::from_ms(60)), ..Change::default() })?;
     println!("60 ms each way: {}", ping()?);
-    Ok(println!("{} frames delivered", lab.down()?.accounting.delivered))
+    println!("{} frames delivered", lab.down()?.accounting.delivered);
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]

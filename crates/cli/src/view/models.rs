@@ -74,10 +74,11 @@ impl Render for IndexAnswer {
 
 impl Render for Assignments {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Comparison { thesis, best, best_on_two, gain, caveats, .. } = match self {
+        let comparison = match self {
             Assignments::Best(best) => return assignment(out, "best", best),
             Assignments::Published(comparison) => comparison,
         };
+        let Comparison { thesis, best, best_on_two, gain, caveats, .. } = &**comparison;
         assignment(out, "thesis", thesis)?;
         assignment(out, "best", best)?;
         assignment(out, "best on two engines", best_on_two)?;
