@@ -170,7 +170,7 @@ impl Random {
             all.insert("mac".to_owned(), self.pick(&[json!([mac]), json!({ link: [mac] })]));
         }
         if self.one_in(12) {
-            let routes = json!({ "10.250.0.0/16": "10.1.9.8", "default": "fd00:1::8" });
+            let routes = json!({ "10.250.0.0/16": "10.1.9.8", "::/0": "fd00:1::8" });
             all.insert("routes".to_owned(), routes);
         }
         if self.one_in(8) {
@@ -337,7 +337,7 @@ impl Random {
             ("jitter", Random::jitter),
             (
                 "reorder",
-                |r| json!({ "probability": r.share(), "correlation": r.share(), "gap": 1 + r.below(9) }),
+                |r| json!({ "probability": r.share(), "correlation": r.share(), "gap": 2 + r.below(9) }),
             ),
             (
                 "duplicate",
@@ -366,7 +366,7 @@ impl Random {
             0 => json!("none"),
             1 => self.share(),
             2 => json!([self.loss(), { "kind": "packets", "numbers": [1], "at": "egress" }]),
-            3 => json!({ "kind": "uniform", "probability": self.share(), "at": "egress" }),
+            3 => json!({ "probability": self.share(), "at": "egress" }),
             _ => self.loss(),
         }
     }
@@ -414,22 +414,16 @@ impl Random {
     }
 
     fn red(&mut self) -> Value {
-        let mut all = json!({
-            "kind": self.pick(&["red", "ared"]), "limit": "900p", "min": format!("{}p", 1 + self.below(9)),
-            "max": format!("{}p", 20 + self.below(90)), "probability": self.share(), "weight": "0.2%",
-            "gentle": false, "ecn": true, "mean_packet": "700B",
-        });
-        if all["kind"] == "ared" {
-            all["interval"] = json!("300ms");
-            let table = all.as_object_mut().expect("a table");
-            table.remove("weight");
-            // The thresholds are given, or computed from the target.
-            if self.below(2) == 0 {
-                table.retain(|key, _| !["min", "max"].contains(&key.as_str()));
-                all["target"] = self.time();
-            }
-        }
-        all
+        let (min, max) = (format!("{}p", 1 + self.below(9)), format!("{}p", 20 + self.below(90)));
+        let all = [
+            json!({
+                "kind": "red", "limit": "900p", "min": min, "max": max, "probability": self.share(),
+                "weight": "0.2%", "gentle": false, "ecn": true, "mean_packet": "700B",
+            }),
+            json!({ "kind": "ared", "limit": "900p", "min": min, "max": max, "interval": "300ms" }),
+            json!({ "kind": "ared", "limit": "900p", "target": "5ms", "ecn": true }),
+        ];
+        self.pick(&all)
     }
 
     /// A discipline that controls the delay of its queue.
