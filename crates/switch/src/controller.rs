@@ -113,7 +113,11 @@ impl FromStr for Listen {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.security == Security::Plain { "tcp" } else { "tls" };
-        write!(f, "{kind}:{}:{}", self.host, self.port)
+        // Without brackets the port of an IPv6 address is read as its last group.
+        match self.host.contains(':') {
+            true => write!(f, "{kind}:[{}]:{}", self.host, self.port),
+            false => write!(f, "{kind}:{}:{}", self.host, self.port),
+        }
     }
 }
 
@@ -133,8 +137,8 @@ mod tests {
         for (text, shown) in [
             ("tcp:127.0.0.1:6633", "tcp:127.0.0.1:6633"),
             ("tcp:c1.example", "tcp:c1.example:6653"),
-            ("ssl:[::1]:6640", "tls:::1:6640"),
-            ("tcp:::1", "tcp:::1:6653"),
+            ("ssl:[::1]:6640", "tls:[::1]:6640"),
+            ("tcp:::1", "tcp:[::1]:6653"),
         ] {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), shown, "{text}");
         }

@@ -13,7 +13,7 @@ const NETNS: &str = "/run/netns";
 /// The programs that are asked for containers.
 const ENGINES: [&str; 2] = ["podman", "docker"];
 /// The file system of namespaces (linux/magic.h).
-const NSFS_MAGIC: i64 = 0x6e73_6673;
+const NSFS_MAGIC: u32 = 0x6e73_6673;
 
 /// A namespace that was found.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ pub(crate) fn find(attach: &Attach) -> Result<Found, NotFound> {
 
 /// Whether a file is a namespace. One whose name was removed from the file system is none.
 fn is_namespace(path: &Path) -> bool {
-    statfs(path).is_ok_and(|of| of.filesystem_type() == FsType(NSFS_MAGIC))
+    statfs(path).is_ok_and(|of| of.filesystem_type() == FsType(NSFS_MAGIC.into()))
 }
 
 fn of_process(pid: u32) -> Option<Found> {
