@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::Notice;
 use fastpath_spec::mistake::printable;
-use fastpath_spec::{Checked, Files, Mistakes, NetworkSpec, Warning, describe};
+use fastpath_spec::{Checked, Files, Mistakes, NetworkSpec, Warning};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -109,7 +109,8 @@ pub fn apply_request(
     let (spec, warnings) = checked(path, check_recording(path, reading, &files)?)?;
     // A reader that keeps no description has nothing that was assigned.
     let is_kept = !spec.description.nodes.is_empty();
-    let description = if is_kept { spec.description } else { describe(&spec.topology) }.to_json();
+    let description =
+        if is_kept { spec.description } else { fastpath_spec::describe(&spec.topology) }.to_json();
     let apply = fastpath_engine::control::Apply { description, files: files.into_inner(), dry_run: false };
     Ok((apply, warnings))
 }

@@ -24,7 +24,7 @@ workers = 2
 [host.a]
 [nat.x]
 inside = ["in"]
-timeouts = { udp = "3m" }
+timeouts = { udp = "3min" }
 [host.b]
 exec = "sleep 1"
 [uplink.out]
@@ -99,7 +99,7 @@ def test_examples_survive_python_json_and_toml(path, tmp_path):
     read = fp.Topology.from_file(path)
     assert read.check().description == resolved
     for name in os.listdir(path.parent):
-        if name.endswith((".csv", ".up", ".json", ".txt", ".conf")):
+        if name.endswith((".csv", ".up", ".trace", ".json", ".txt", ".conf")):
             (tmp_path / name).write_bytes((path.parent / name).read_bytes())
     (tmp_path / "again.toml").write_text(net.to_toml())
     assert fp.Topology.from_file(tmp_path / "again.toml").check().description == resolved
@@ -125,7 +125,7 @@ def test_a_topology_says_what_a_file_says(tmp_path):
     net = fp.Topology(seed=7, family="v4", routes="dynamic", ecmp=True, engine={"tolerance": "2ms"})
     net.engine["workers"] = 2
     a = net.host("a")
-    x = net.nat("x", inside="in", timeouts={"udp": "3m"})
+    x = net.nat("x", inside="in", timeouts={"udp": "3min"})
     b = net.host("b", exec="sleep 1")
     out = net.uplink("out", forward={"8080": "b:80"})
     net.group("cell", start="command")
@@ -222,11 +222,14 @@ def test_traffic_is_replayed_until_a_time():
 def test_routes_avoid_links_that_are_down():
     net = fp.Topology(routes="dynamic")
     a, b = net.host("a"), net.host("b")
+    first, last = net.router("first"), net.router("last")
+    net.link(a, first)
+    net.link(last, b)
     for name in "rs":
         router = net.router(name)
-        net.link(a, router, name=f"a-{name}")
-        net.link(router, b, name=f"{name}-b")
-    net.event("500ms", link="r-b", state="down")
+        net.link(first, router)
+        net.link(router, last, name=f"{name}-last")
+    net.event("500ms", link="r-last", state="down")
     net.traffic(a, b, rate="8Mbit", size=1000, stop="1s")
     lost = net.replay().traffic[0].lost
     net.routes = None
@@ -236,13 +239,13 @@ def test_routes_avoid_links_that_are_down():
 def test_a_topology_takes_its_files_along(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     (tmp_path / "there").mkdir()
-    (tmp_path / "here" / "rate.csv").write_text("time_s,rate_mbps\n0,3\n")
+    (tmp_path / "here" / "rate.csv").write_text("time_s,rate_mbps\n0,3\n1,3\n")
     (tmp_path / "here" / "rules.txt").write_text("actions=flood\n")
     monkeypatch.chdir(tmp_path / "here")
     net = fp.Topology()
     a, s, b = net.host("a", binds="conf:/etc/app"), net.openflow("s", file="rules.txt"), net.host("b")
     net.link(a, s, trace="rate.csv")
-    net.link(s, b, trace=net.trace("made", [0.0], rate_mbps=[2.0]))
+    net.link(s, b, trace=net.trace("made", [0.0, 1.0], rate_mbps=[2.0, 2.0]))
     path = net.write(tmp_path / "there")
     assert sorted(os.listdir(tmp_path / "there")) == ["made.csv", "rate.csv", "rules.txt", "topology.json"]
     (tmp_path / "here" / "rate.csv").unlink()
@@ -250,7 +253,7 @@ def test_a_topology_takes_its_files_along(tmp_path, monkeypatch):
     assert read.check().description["links"][0]["forward"]["trace"]["file"] == "rate.csv"
     assert read.nodes[0].keys["binds"] == [f"{tmp_path}/here/conf:/etc/app"]
     net.link(a, b, trace="../here/rate.csv")
-    (tmp_path / "here" / "rate.csv").write_text("time_s,rate_mbps\n0,3\n")
+    (tmp_path / "here" / "rate.csv").write_text("time_s,rate_mbps\n0,3\n1,3\n")
     with pytest.raises(fp.Error, match="write its absolute path"):
         net.write(tmp_path / "there")
 

@@ -13,7 +13,7 @@
 //! port_parity = true
 //! hairpinning = true
 //! inbound_refresh = false                # whether packets from outside keep a mapping
-//! timeouts = { udp = "5m", tcp = "124m", tcp_transitory = "4m", icmp = "60s", fragments = "30s" }
+//! timeouts = { udp = "5min", tcp = "124min", tcp_transitory = "4min", icmp = "60s", fragments = "30s" }
 //! sessions_max = 65536
 //! ```
 
@@ -264,7 +264,7 @@ fn timeouts(field: &Field, timeouts: &mut NatTimeouts, remarks: &mut Remarks) {
     let Some(mut fields) = field.table("timeouts", "{ udp = \"5m\" }", remarks) else { return };
     for (key, timeout) in timeouts.entries() {
         let Some(field) = fields.get(key) else { continue };
-        match field.quantity("5m", remarks) {
+        match field.quantity("5min", remarks) {
             Some(Duration::ZERO) => {
                 let what = format!("a timeout of 0 for {key} ends every session at once");
                 remarks.mistake(field.at, what, format!("write {key} = \"60s\""));

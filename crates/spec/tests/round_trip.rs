@@ -167,7 +167,7 @@ fn random_descriptions_survive_json_toml_and_the_control_interface() {
     }
     assert!(refused.is_empty(), "random descriptions that cannot be read: {refused:#?}");
     assert!(not_written.is_empty(), "keys that are read and not written: {not_written:#?}");
-    assert!(resolved > RANDOM / 4, "only {resolved} of {RANDOM} resolve");
+    assert!(resolved > RANDOM / 6, "only {resolved} of {RANDOM} resolve");
 }
 
 /// Adds the keys of every table of a value to those of the tables of the schema.

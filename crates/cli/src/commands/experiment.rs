@@ -1,6 +1,5 @@
 //! `fastpath experiment`: a matrix of runs, resumable, judged, kept.
 
-use crate::signals::stop_on_signals;
 use crate::{Answer, progress};
 use clap::Args;
 use fastpath::sweep::Shard;
@@ -62,7 +61,11 @@ impl Experiment {
             self.output.unwrap_or_else(|| self.file.with_extension("").with_added_extension("results"));
         let options =
             ExperimentOptions { directory, shard: self.shard, threads: self.workers, retry: self.retry };
-        let stop = stop_on_signals()?;
+        #[cfg(target_os = "linux")]
+        let stop = crate::signals::stop_on_signals()?;
+        // Elsewhere a signal ends the program; finished runs are kept all the same.
+        #[cfg(not(target_os = "linux"))]
+        let stop = std::sync::atomic::AtomicBool::new(false);
         let bar = progress::bar(0, "{pos}/{len} runs ({elapsed}, {eta} left)");
         let findings = experiment::run(&plan, &options, &stop, &|done, all| {
             bar.set_length(all as u64);

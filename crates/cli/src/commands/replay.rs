@@ -4,9 +4,9 @@ use crate::network_file::{ReadingArgs, load_with_warnings};
 use crate::{Answer, progress, view};
 use anyhow::bail;
 use clap::Args;
+use fastpath::replay;
 use fastpath::replay::{BytesRead, CaptureAt};
-use fastpath::{Reading, replay};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Send captures and traffic through a network offline, exactly.
 ///
@@ -82,8 +82,8 @@ impl ReplayCommand {
 /// Sends a capture into the first host of a network whose warnings have been printed.
 #[cfg(target_os = "linux")]
 pub(crate) fn at_first_host(
-    (spec, reading): (&Path, &Reading),
-    capture: &Path,
+    (spec, reading): (&std::path::Path, &fastpath::Reading),
+    capture: &std::path::Path,
     seed: Option<u64>,
     as_json: bool,
 ) -> anyhow::Result<Answer> {

@@ -67,8 +67,10 @@ impl Random {
     }
 
     fn rate(&mut self) -> Value {
-        let digits = [1_000, 1_000_000, 40_000_000_000][self.below(3) as usize];
-        json!(format!("{}{}", 1 + self.below(digits), self.pick(&["bit", "kbit"])))
+        // At most 800 Gbit/s.
+        let (bound, unit) =
+            [(1_000, "kbit"), (1_000_000, "kbit"), (40_000_000_000, "bit")][self.below(3) as usize];
+        json!(format!("{}{unit}", 1 + self.below(bound)))
     }
 
     fn time(&mut self) -> Value {
