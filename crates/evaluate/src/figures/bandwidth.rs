@@ -5,7 +5,6 @@
 //! so that no tool's buffers take part. Arrivals are divided into intervals, and the median of
 //! their rates is the result: a host stall affects only some intervals.
 
-use fastpath_units::stats::{quantile, sorted};
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Shaper, ShaperKind, Testbed};
@@ -18,6 +17,7 @@ use fastpath_model::publications::linkem::TABLE_5_1;
 use fastpath_net::{EdgeId, Network};
 use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_spec::{NodeKind, Topology};
+use fastpath_units::stats::{quantile, sorted};
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
 use std::thread;
 use std::time;

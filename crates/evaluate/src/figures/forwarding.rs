@@ -12,7 +12,6 @@
 //! counts. Our engine uses AF_XDP ports (`port = "xdp:eth1"`), or packet sockets where AF_XDP is
 //! not available. The value with packet sockets is reported too.
 
-use fastpath_units::stats::median;
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::testpmd;
@@ -26,6 +25,7 @@ use fastpath_measure::{EmulationQuestion, LinkKind, LinkWeight, emulate};
 use fastpath_net::{Frame, FramePool};
 use fastpath_report::{Criterion, EvaluatedFigure, Scale};
 use fastpath_units::Time;
+use fastpath_units::stats::median;
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};

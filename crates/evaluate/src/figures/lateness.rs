@@ -4,13 +4,13 @@
 //! during which the thread did not run. Two rates are measured: one that leaves the engine mostly
 //! idle, and one that should load it to 70 %.
 
-use fastpath_units::stats::{median, quantile, sorted};
 use super::{Figure, Measurement, Needs};
 use crate::paced_links::{Links, OfferedPace};
 use crate::{MeasurementError, RunContext};
 use fastpath_engine::Clock;
 use fastpath_link::PipeSpec;
 use fastpath_report::{Criterion, EvaluatedFigure};
+use fastpath_units::stats::{median, quantile, sorted};
 use fastpath_units::{Duration, Time};
 use std::thread;
 use std::time;
@@ -76,7 +76,8 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
     let calm = Rounds::at(PER_SECOND, context)?;
     let mut results = calm.results(PREFIXES[0]);
     if QUANTILES.iter().any(|(name, _)| context.wants(&format!("{}{name}", PREFIXES[1]))) {
-        let per_second = (PER_SECOND * LOAD / median(calm.ours.iter().map(|round| round.load))).min(PER_SECOND_MAX);
+        let per_second =
+            (PER_SECOND * LOAD / median(calm.ours.iter().map(|round| round.load))).min(PER_SECOND_MAX);
         results.extend(Rounds::at(per_second, context)?.results(PREFIXES[1]));
     }
     Ok(results)

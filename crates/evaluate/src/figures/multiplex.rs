@@ -268,8 +268,7 @@ fn inexact(links: usize, bps: u64) -> usize {
     let pipe = PipeSpec { rate: Rate::from_bps(bps), ..PipeSpec::default() };
     let mut topology = Topology::default();
     for i in 0..links {
-        let ends =
-            ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
+        let ends = ["a", "b"].map(|end| topology.add_node(format!("{end}{i}"), NodeKind::host()));
         topology.connect(format!("l{i}"), ends[0], ends[1], [pipe.clone(), pipe.clone()]);
     }
     let pool_limit = NonZeroUsize::MAX;

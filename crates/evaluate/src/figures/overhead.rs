@@ -2,7 +2,6 @@
 //! both ways, and a link without effects. Both are over TAPs, where the engine segments and
 //! coalesces super-packets.
 
-use fastpath_units::stats::{median, quantile, sorted};
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Testbed};
@@ -14,6 +13,7 @@ use fastpath_engine::priority::with_high_priority;
 use fastpath_link::PipeSpec;
 use fastpath_report::{Criterion, EvaluatedFigure};
 use fastpath_units::Duration;
+use fastpath_units::stats::{median, quantile, sorted};
 use std::time;
 
 /// One way.

@@ -18,15 +18,15 @@
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use crate::environment::{Environment, What};
+use crate::keys::read_table;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, QueueSpec};
 use crate::route::{Cursor, Leg, Op};
 use crate::scheduler::{Scheduler, SchedulerSpec, WorkItem};
-use crate::keys::read_table;
 use crate::spec::{Clock, Name, out_of_range};
-use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::{Duration, Time};
 use std::collections::VecDeque;
 

@@ -38,14 +38,14 @@
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use super::threads::Threads;
 use crate::environment::{Environment, What};
+use crate::keys::read_table;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, QueueSpec};
 use crate::route::{Leg, Op, OpGroup};
-use crate::keys::read_table;
 use crate::spec::{Clock, Name, PerByte, out_of_range};
-use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Time};
 use std::collections::VecDeque;
 

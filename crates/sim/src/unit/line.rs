@@ -9,13 +9,13 @@
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType};
 use crate::environment::{Environment, What};
+use crate::keys::read_table;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
-use crate::keys::read_table;
 use crate::spec::Name;
-use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
 
 /// Preamble with start delimiter, and the gap after a frame, in bytes (IEEE 802.3).

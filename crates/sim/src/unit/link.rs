@@ -27,15 +27,15 @@
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType};
 use crate::environment::{Environment, What};
+use crate::keys::{self, FileValue, read_word};
 use crate::outcome::{LinkUse, Use};
 use crate::ports::PortsSpec;
 use crate::queue::Full;
-use crate::keys::{self, FileValue, read_word};
 use crate::spec::Name;
-use fastpath_text::fields::Field;
-use fastpath_text::mistake::{Mistake, Remarks};
 use crate::stats::TimeWeighted;
 use fastpath_link::{Alteration, Counters, DropReason, Fate, Packet, Pipe, PipeSpec, Verdict};
+use fastpath_text::fields::Field;
+use fastpath_text::mistake::{Mistake, Remarks};
 use fastpath_units::{Bytes, Fraction, Rate, Rng, Time};
 use serde_json::Value;
 
@@ -78,7 +78,8 @@ impl FileValue for LinkSpec {
         let mut values = Vec::new();
         for key in ["preset"].iter().chain(fastpath_spec::keys()) {
             let Some(field) = fields.get(key) else { continue };
-            values.extend(field.json("\"10Mbit\"", remarks).map(|value| (field.at, (*key).to_owned(), value)));
+            values
+                .extend(field.json("\"10Mbit\"", remarks).map(|value| (field.at, (*key).to_owned(), value)));
         }
         keys::finish(fields, remarks);
         // In the order of the file.

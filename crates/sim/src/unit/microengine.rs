@@ -21,15 +21,15 @@
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use super::threads::Threads;
 use crate::environment::{Environment, What};
+use crate::keys::{read_table, read_word};
 use crate::memory::Access;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
 use crate::route::{Leg, Op};
-use crate::keys::{read_table, read_word};
 use crate::spec::{Clock, Name, PerByte, WORD, find};
-use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::Time;
 
 #[derive(Clone, Debug)]

@@ -18,14 +18,14 @@
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use crate::environment::{Environment, What};
+use crate::keys::read_table;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
 use crate::random::exponential;
-use crate::keys::read_table;
 use crate::spec::{Name, PerByte};
-use fastpath_text::mistake::Remarks;
 use crate::stats::TimeWeighted;
+use fastpath_text::mistake::Remarks;
 use fastpath_units::{Bytes, Duration, Fraction, Probability, Rate, Time};
 
 #[derive(Clone, Debug)]

@@ -8,9 +8,9 @@
 use super::keys::{self, Key, Parameter, Schemas};
 use super::quantity::positive;
 use super::red::{self, read_red, write_red, write_thresholds};
-use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::write::{of_kind, text};
 use fastpath_link::{AredSpec, Limit, QueueSpec};
 use fastpath_units::Duration;

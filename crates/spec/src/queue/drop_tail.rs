@@ -8,9 +8,9 @@
 
 use super::keys::Schemas;
 use super::quantity::{positive, required_limit};
-use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::tree::Tree;
 use crate::write::{of_kind, text};
 use fastpath_link::{Limit, QueueSpec};

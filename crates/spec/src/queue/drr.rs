@@ -8,9 +8,9 @@
 use super::classes::{class_limit, read as read_classes, schema_of_list, write_dscps};
 use super::keys::Schemas;
 use super::quantity::size;
-use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::write::{of_kind, table, text};
 use fastpath_link::{DrrShare, DrrSpec, QueueSpec};
 use fastpath_units::Bytes;

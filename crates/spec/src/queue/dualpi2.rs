@@ -8,9 +8,9 @@
 //! ```
 
 use super::keys::{self, Key, Parameter, Schemas};
-use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::write::{of_kind, text};
 use fastpath_link::{DualPi2Spec, DualScheduler, QueueSpec};
 use serde_json::{Value, json};

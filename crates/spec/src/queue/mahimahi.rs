@@ -7,9 +7,9 @@
 
 use super::keys::Schemas;
 use super::quantity::limit;
-use crate::schema_parts::{properties, reference};
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::tree::Tree;
 use crate::write::{of_kind, text};
 use fastpath_link::{DropEnd, Limit, MahimahiSpec, QueueSpec};

@@ -9,10 +9,10 @@
 use super::keys::Schemas;
 use super::quantity::limit;
 use super::token_bucket::rate_and_burst;
-use crate::schema_parts::{properties, reference};
 use crate::default_queue::DEFAULT_QUEUE_PACKETS;
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::write::{of_kind, text};
 use fastpath_link::{Limit, PolicerSpec, QueueSpec};
 use serde_json::Value;

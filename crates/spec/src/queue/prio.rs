@@ -6,9 +6,9 @@
 
 use super::classes::{class_limit, read as read_classes, schema_of_list, write_dscps};
 use super::keys::Schemas;
-use crate::schema_parts::properties;
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::properties;
 use crate::write::{of_kind, table, text};
 use fastpath_link::{PrioSpec, QueueSpec};
 use serde_json::Value;

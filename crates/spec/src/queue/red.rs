@@ -7,9 +7,9 @@
 
 use super::keys::Schemas;
 use super::quantity::limit;
-use crate::schema_parts::{properties, reference};
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::write::{of_kind, of_probability, text};
 use fastpath_link::{Limit, QueueSpec, RedSpec};
 use fastpath_units::Bytes;

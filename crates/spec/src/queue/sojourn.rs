@@ -7,9 +7,9 @@
 
 use super::keys::Schemas;
 use super::quantity::{limit, positive};
-use crate::schema_parts::{properties, reference};
 use crate::fields::Fields;
 use crate::mistake::Remarks;
+use crate::schema_parts::{properties, reference};
 use crate::write::{of_kind, text};
 use fastpath_link::{Limit, QueueSpec, SojournSpec};
 use serde_json::Value;
