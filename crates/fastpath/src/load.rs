@@ -60,7 +60,7 @@ pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
     fastpath_engine::Options { notice, ..fastpath_engine::Options::new(network) }
 }
 
-/// How the files of other lab tools are read.
+/// How a description is read; files of other lab tools have more ways.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
     /// Whether nodes that need more than Linux are stubs, whose links lead nowhere. Otherwise they
@@ -70,6 +70,8 @@ pub struct Reading {
     pub ignore_images: bool,
     /// A file of values of links (TOML): a table for each link, or for what leaves an endpoint.
     pub impairments: Option<PathBuf>,
+    /// Whether every warning is a mistake.
+    pub strict: bool,
 }
 
 /// Loads a network description.
@@ -148,7 +150,8 @@ fn check_recording(
         Ok(text)
     };
     let extension = path.extension().and_then(|extension| extension.to_str());
-    if *reading != Reading::default() && !matches!(extension, Some("yml" | "yaml")) {
+    let of_any_file = Reading { strict: reading.strict, ..Reading::default() };
+    if *reading != of_any_file && !matches!(extension, Some("yml" | "yaml")) {
         let what = "only files of containerlab (.yml) are read with --kinds, --images or --impair";
         return Err(Error::argument(format!("{}: {what}; write the values in the file", path.display())));
     }
@@ -166,6 +169,7 @@ fn check_recording(
         }
         _ => fastpath_spec::check(&text, &files),
     };
+    let checked = if reading.strict { checked.strict() } else { checked };
     // Programs of a lab may have another working directory.
     let directory = std::path::absolute(path).map_err(Error::file(path))?;
     let directory = directory.parent().unwrap_or(Path::new("/"));

@@ -168,6 +168,7 @@ impl<'d> Resolver<'d> {
         self.name_interfaces();
         self.attach();
         self.controllers();
+        self.unused_groups();
         self.events();
         self.traffic();
         if is_clean && self.mistakes.is_empty() {
@@ -219,6 +220,17 @@ impl<'d> Resolver<'d> {
             }
             let group = Group { name: group.name.clone(), start: group.start, links: Vec::new() };
             self.topology.groups.push(group);
+        }
+    }
+
+    /// Names the groups without links: neither their start nor events of them change anything.
+    fn unused_groups(&mut self) {
+        for index in 0..self.description.groups.len() {
+            if self.topology.groups[index].links.is_empty() {
+                let name = &self.description.groups[index].name;
+                let what = format!("no link belongs to group '{name}', so it and its events change nothing");
+                self.warn(SpecPath::of("groups", index).key("name"), what);
+            }
         }
     }
 
