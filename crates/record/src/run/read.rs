@@ -1,6 +1,7 @@
 //! Reads the record of a run.
 
-use super::{DROPPED, EVENTS, FLOWS, LINKS, RUN, head};
+use super::over_time::Rows;
+use super::{DROPPED, EVENTS, FLOWS, INTERVAL, LINKS, RUN, head};
 use crate::{Origin, RecordError, Repetition};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,8 +23,13 @@ pub struct Run {
 /// A run over time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunSeries {
-    /// The interval of samples, in seconds.
+    /// The interval of samples that was asked for, in seconds. The one of a row is beside it.
     pub interval_s: f64,
+    /// Whether the rows have no intervals of their own, as former versions wrote them. Their rates
+    /// are wrong where the sampler did not run.
+    pub is_nominal: bool,
+    /// Why the run is not the one that was asked for, if so: the machine did not carry it.
+    pub disturbed: Option<String>,
     /// The time of the last sample, in seconds.
     pub duration_s: f64,
     /// The directions of links that moved or held frames, in the order of their first rows.
@@ -34,8 +40,8 @@ pub struct RunSeries {
     pub events: Vec<TimedText>,
 }
 
-/// A direction of a link over time. A time without a row is one at which nothing moved and the
-/// queue was empty.
+/// A direction of a link over time. At a time that no interval covers nothing moved and the queue
+/// was empty.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkSeries {
     /// The link.
@@ -44,6 +50,8 @@ pub struct LinkSeries {
     pub from: String,
     /// The times of the rows, in seconds.
     pub times: Vec<f64>,
+    /// The interval of each row, in seconds: what it counts moved in the time before `times`.
+    pub intervals: Vec<f64>,
     /// By the name of a column, `bytes_out` or `dropped.queue-full`: its values.
     pub columns: BTreeMap<String, Vec<f64>>,
 }
@@ -55,6 +63,8 @@ pub struct FlowSeries {
     pub flow: String,
     /// The times of the rows, in seconds.
     pub times: Vec<f64>,
+    /// The interval of each row, in seconds: what it counts moved in the time before `times`.
+    pub intervals: Vec<f64>,
     /// By the name of a column: its values; NaN where an interval has no RTT.
     pub columns: BTreeMap<String, Vec<f64>>,
 }
@@ -86,10 +96,10 @@ impl Run {
         }
         let text = fs::read_to_string(&path).map_err(RecordError::file(&path))?;
         let head = head::read(&text).map_err(|what| RecordError::content(&path, what))?;
-        let series =
-            head.interval_s.map(|interval_s| RunSeries::read(directory, interval_s, head.duration_s));
+        let series = head.interval_s.map(|interval_s| RunSeries::read(directory, interval_s, &head));
+        let series = series.transpose()?;
         let (origin, repetition) = (head.origin, head.repetition);
-        Ok(Run { name: name_of(directory), origin, series: series.transpose()?, repetition })
+        Ok(Run { name: name_of(directory), origin, series, repetition })
     }
 }
 
@@ -103,17 +113,26 @@ fn no_record(directory: &Path) -> String {
 }
 
 impl RunSeries {
-    fn read(directory: &Path, interval_s: f64, duration_s: Option<f64>) -> Result<RunSeries> {
-        let mut read = RunSeries { interval_s, ..RunSeries::default() };
+    fn read(directory: &Path, interval_s: f64, head: &head::Head) -> Result<RunSeries> {
+        let disturbed = head.disturbed.clone();
+        let mut read = RunSeries { interval_s, disturbed, ..RunSeries::default() };
         let mut last = 0f64;
-        for (keys, times, columns) in series(&directory.join(LINKS), &["link", "from"])? {
+        let mut intervals = |columns: &mut BTreeMap<String, Vec<f64>>, rows: usize| {
+            columns.remove(INTERVAL).unwrap_or_else(|| {
+                read.is_nominal = true;
+                vec![interval_s; rows]
+            })
+        };
+        for (keys, times, mut columns) in series(&directory.join(LINKS), &["link", "from"])? {
             let [link, from] = <[String; 2]>::try_from(keys).expect("as many as asked for");
             last = times.last().map_or(last, |time| last.max(*time));
-            read.links.push(LinkSeries { link, from, times, columns });
+            let intervals = intervals(&mut columns, times.len());
+            read.links.push(LinkSeries { link, from, times, intervals, columns });
         }
-        for (keys, times, columns) in series(&directory.join(FLOWS), &["flow"])? {
+        for (keys, times, mut columns) in series(&directory.join(FLOWS), &["flow"])? {
             let [flow] = <[String; 1]>::try_from(keys).expect("as many as asked for");
-            read.flows.push(FlowSeries { flow, times, columns });
+            let intervals = intervals(&mut columns, times.len());
+            read.flows.push(FlowSeries { flow, times, intervals, columns });
         }
         let events = directory.join(EVENTS);
         // A run that was killed has none.
@@ -124,12 +143,17 @@ impl RunSeries {
                 read.events.push(TimedText { at_s, text });
             }
         }
-        read.duration_s = duration_s.unwrap_or(last);
+        read.duration_s = head.duration_s.unwrap_or(last);
         Ok(read)
     }
 }
 
 impl LinkSeries {
+    /// Returns its rows.
+    pub fn rows(&self) -> Rows<'_> {
+        Rows { times: &self.times, intervals: &self.intervals }
+    }
+
     /// Returns the sum of a column.
     pub fn total(&self, column: &str) -> f64 {
         self.columns.get(column).map_or(0.0, |values| values.iter().sum())
@@ -142,6 +166,13 @@ impl LinkSeries {
             sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         }
         sums
+    }
+}
+
+impl FlowSeries {
+    /// Returns its rows.
+    pub fn rows(&self) -> Rows<'_> {
+        Rows { times: &self.times, intervals: &self.intervals }
     }
 }
 
