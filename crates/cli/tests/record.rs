@@ -64,8 +64,10 @@ fn a_run_is_recorded_and_drawn_with_its_events() {
     {
         assert!(page.contains(part), "{part}");
     }
+    fs::write(directory.join("EMPTY.json"), "\n").unwrap();
     for (words, part) in [
-        (&["report", "state", "-o", "x.html"][..], "not a record (no run.json)"),
+        (&["report", "one", "EMPTY.json", "-o", "x.html"][..], "EMPTY.json: no record in it"),
+        (&["report", "state", "-o", "x.html"], "not a record (no run.json)"),
         (&["lab", "run", "recnet.toml", "--record", "one", "--", "true"], "there is a record already"),
         (
             &["lab", "run", "recnet.toml", "--record", "z", "--record-interval", "0s", "--", "true"],
