@@ -272,8 +272,8 @@ impl LabTraffic {
 }
 
 impl DuePackets {
-    /// Returns the packets that were due before `end`, and the bytes of their payload. Time does not
-    /// run back.
+    /// Returns the packets that were due before `end`, and the bytes of their payload. The end of a
+    /// later call is not earlier.
     fn by(&mut self, end: Time) -> (u64, u64) {
         while self.rest.next_at().is_some_and(|due| due < end) {
             let (_, size) = self.rest.next().expect("it is due");

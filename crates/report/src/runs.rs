@@ -266,8 +266,8 @@ fn chart(title: &str, unit: &str, series: Vec<Series>, runs: &[TimedRun<'_>]) ->
     }
 }
 
-/// Returns the points of a line over the whole run: 0 where there is no row, NaN where no sample was
-/// taken.
+/// Returns the points of a line over the whole run: 0 where there is no row, NaN where no sample
+/// was taken.
 fn points(run: &RunSeries, rows: Rows<'_>, values: &[f64], combine: Combine) -> Vec<(f64, f64)> {
     let bins = run.bins(POINTS_MAX);
     let values = match combine {
@@ -277,8 +277,8 @@ fn points(run: &RunSeries, rows: Rows<'_>, values: &[f64], combine: Combine) -> 
     values.into_iter().enumerate().map(|(bin, value)| (bins.middle(bin), value)).collect()
 }
 
-/// Breaks a line where its points are much farther from each other than usual, and keeps the largest
-/// of points that are close to each other. NaN is a break.
+/// Breaks a line where its points are much farther from each other than usual, and keeps the
+/// largest of points that are close to each other. NaN is a break.
 fn broken(points: Vec<(f64, f64)>, interval_s: f64) -> Vec<(f64, f64)> {
     let usual = median(points.windows(2).map(|pair| pair[1].0 - pair[0].0));
     let longest = GAP_INTERVALS * usual.max(interval_s);

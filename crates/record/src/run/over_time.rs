@@ -1,4 +1,4 @@
-//! Columns over time: amounts as rates, values of instants, and the times of which nothing is known.
+//! Columns over time: amounts as rates, values of instants, and the times without samples.
 //!
 //! ```text
 //!  samples   |    |    |                        |    |

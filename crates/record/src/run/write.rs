@@ -205,8 +205,8 @@ mod tests {
         Time::ZERO + Duration::from_ms(ms)
     }
 
-    /// A sample of four pipes in two workers: the first two were sampled at `first`, the others when
-    /// the second worker answered.
+    /// A sample of four pipes in two workers: the first two were sampled at `first`, the others at
+    /// `second`, when their worker answered.
     fn sample(first: u64, second: u64, bytes: u64) -> Sample {
         let pipe = |at: u64| {
             let mut counters = Counters::default();
