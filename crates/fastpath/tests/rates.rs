@@ -120,7 +120,7 @@ fn rates_of_a_record_and_of_traffic_are_those_of_the_kernel_though_the_sampler_s
     }
     let stall = there.intervals.iter().copied().fold(0.0, f64::max);
     assert!(stall > 1.0, "the sampler did not stall: {:?}", there.intervals);
-    let gaps = fastpath::record::gaps(&series);
+    let gaps = series.gaps();
     assert!(gaps.iter().any(|(from, to)| (to - from - stall).abs() < 1e-3), "{gaps:?}");
     let bins = series.bins(350);
     let rates = bins.rates(there.rows(), bytes);

@@ -33,7 +33,7 @@ pub use observation::{MachineName, Observation, ObservationError};
 pub use origin::Origin;
 pub use repetition::Repetition;
 pub use run::{
-    Bins, FlowSeries, GAP_INTERVALS, LinkSeries, Rows, Run, RunSeries, RunWriter, TimedText, gaps,
+    Bins, FlowSeries, GAP_INTERVALS, LinkSeries, Run, RunSeries, RunWriter, SeriesRows, TimedText,
 };
 pub use typed::{
     HostMeasurement, HostResults, PipelineMeasurement, PipelineParameters, PipelineResults, RecordedCache,

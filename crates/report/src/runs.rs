@@ -3,7 +3,7 @@
 
 use crate::text::number;
 use crate::{Axis, Boxed, Chart, Drawing, Grid, Mark, Scale, Section, Series, short};
-use fastpath_record::{FlowSeries, GAP_INTERVALS, LinkSeries, Repetition, Rows, Run, RunSeries, gaps};
+use fastpath_record::{FlowSeries, GAP_INTERVALS, LinkSeries, Repetition, Run, RunSeries, SeriesRows};
 use fastpath_units::stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -111,7 +111,7 @@ fn gap_notes(series: &RunSeries) -> Vec<String> {
             "its rows have no interval_s (recorded by version 0.1): rates are over the interval asked for";
         return vec![what.to_owned()];
     }
-    let gaps = gaps(series);
+    let gaps = series.gaps();
     let note = |(from_s, to_s): &(f64, f64)| {
         format!(
             "no sample was taken from {from_s:.3} to {to_s:.3} s: rates in it are means, and queues and round-trip \
@@ -268,7 +268,7 @@ fn chart(title: &str, unit: &str, series: Vec<Series>, runs: &[TimedRun<'_>]) ->
 
 /// Returns the points of a line over the whole run: 0 where there is no row, NaN where no sample
 /// was taken.
-fn points(run: &RunSeries, rows: Rows<'_>, values: &[f64], combine: Combine) -> Vec<(f64, f64)> {
+fn points(run: &RunSeries, rows: SeriesRows<'_>, values: &[f64], combine: Combine) -> Vec<(f64, f64)> {
     let bins = run.bins(POINTS_MAX);
     let values = match combine {
         Combine::Rate => bins.rates(rows, values),

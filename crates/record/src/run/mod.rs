@@ -14,7 +14,7 @@ mod over_time;
 mod read;
 mod write;
 
-pub use over_time::{Bins, GAP_INTERVALS, Rows, gaps};
+pub use over_time::{Bins, GAP_INTERVALS, SeriesRows};
 pub use read::{FlowSeries, LinkSeries, Run, RunSeries, TimedText};
 pub use write::RunWriter;
 

@@ -1,6 +1,6 @@
 //! Reads the record of a run.
 
-use super::over_time::Rows;
+use super::over_time::{Bins, SeriesRows, gaps};
 use super::{DROPPED, EVENTS, FLOWS, INTERVAL, LINKS, RUN, head};
 use crate::{Origin, RecordError, Repetition};
 use std::collections::BTreeMap;
@@ -113,6 +113,19 @@ fn no_record(directory: &Path) -> String {
 }
 
 impl RunSeries {
+    /// Returns equal parts of the run: at most `count_max`, and none shorter than an interval of
+    /// samples.
+    pub fn bins(&self, count_max: usize) -> Bins {
+        Bins::of_run(self.duration_s, self.interval_s, count_max)
+    }
+
+    /// Returns when no sample was taken, as far as the rows say it: starts and ends, in the order of
+    /// time. What was before the first sample is not one of them.
+    pub fn gaps(&self) -> Vec<(f64, f64)> {
+        let rows = self.links.iter().map(LinkSeries::rows).chain(self.flows.iter().map(FlowSeries::rows));
+        gaps(rows, self.interval_s)
+    }
+
     fn read(directory: &Path, interval_s: f64, head: &head::Head) -> Result<RunSeries> {
         let disturbed = head.disturbed.clone();
         let mut read = RunSeries { interval_s, disturbed, ..RunSeries::default() };
@@ -150,8 +163,8 @@ impl RunSeries {
 
 impl LinkSeries {
     /// Returns its rows.
-    pub fn rows(&self) -> Rows<'_> {
-        Rows { times: &self.times, intervals: &self.intervals }
+    pub fn rows(&self) -> SeriesRows<'_> {
+        SeriesRows { times: &self.times, intervals: &self.intervals }
     }
 
     /// Returns the sum of a column.
@@ -171,8 +184,8 @@ impl LinkSeries {
 
 impl FlowSeries {
     /// Returns its rows.
-    pub fn rows(&self) -> Rows<'_> {
-        Rows { times: &self.times, intervals: &self.intervals }
+    pub fn rows(&self) -> SeriesRows<'_> {
+        SeriesRows { times: &self.times, intervals: &self.intervals }
     }
 }
 
@@ -222,4 +235,59 @@ fn series(path: &Path, keys: &[&str]) -> Result<Vec<KeyedRows>> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of 2 s, sampled each 100 ms, with these rows: end, interval and bytes.
+    fn series(rows: &[(f64, f64, f64)]) -> RunSeries {
+        let column = |of: fn(&(f64, f64, f64)) -> f64| rows.iter().map(of).collect::<Vec<f64>>();
+        let mut link = LinkSeries {
+            times: column(|row| row.0),
+            intervals: column(|row| row.1),
+            ..LinkSeries::default()
+        };
+        link.columns.insert("bytes_out".to_owned(), column(|row| row.2));
+        RunSeries { interval_s: 0.1, duration_s: 2.0, links: vec![link], ..RunSeries::default() }
+    }
+
+    fn about(found: &[f64], expected: &[f64]) {
+        let is_near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-6 || a.is_nan() && b.is_nan();
+        assert!(found.len() == expected.len() && found.iter().zip(expected).all(is_near), "{found:?}");
+    }
+
+    #[test]
+    fn an_amount_is_spread_over_its_own_interval() {
+        let series = series(&[
+            (0.1, 0.1, 10.0),
+            (0.2, 0.1, 20.0),
+            (1.6, 1.2, 120.0),
+            (1.61, 0.01, 1.0),
+            (2.0, 0.39, 0.0),
+        ]);
+        let (rows, bytes) = (series.links[0].rows(), &series.links[0].columns["bytes_out"]);
+        // Bins of 0.5 s. The stall from 0.4 to 1.6 s has a mean rate of 100 per second.
+        let bins = series.bins(4);
+        assert_eq!((bins.width_s, bins.count, bins.middle(1)), (0.5, 4, 0.75));
+        about(&bins.rates(rows, bytes), &[30.0 / 0.5 + 20.0, 100.0, 100.0, 22.0]);
+        // As fine as the samples: no bin is above a rate that a row has.
+        let fine = series.bins(1000);
+        assert_eq!(fine.count, 20);
+        let rates = fine.rates(rows, bytes);
+        about(&rates[..6], &[100.0, 200.0, 0.0, 0.0, 100.0, 100.0]);
+        about(&[rates.iter().sum::<f64>() * fine.width_s], &[151.0]);
+    }
+
+    #[test]
+    fn what_is_sampled_is_unknown_between_samples_that_are_far_apart() {
+        let nan = f64::NAN;
+        let series = series(&[(0.2, 0.2, 4.0), (0.5, 0.3, 5.0), (1.4, 0.9, 6.0)]);
+        let found = series.bins(1000).largest(series.links[0].rows(), &series.links[0].columns["bytes_out"]);
+        about(&found[..5], &[0.0, 4.0, 5.0, 5.0, 5.0]);
+        about(&found[5..13], &[nan; 8]);
+        about(&found[13..], &[6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        about(&series.gaps().iter().flat_map(|(from, to)| [*from, *to]).collect::<Vec<_>>(), &[0.5, 1.4]);
+    }
 }
