@@ -225,7 +225,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
     let log = ledger.as_ref().map(|(_, thread)| Arc::clone(&thread.status));
-    let group = WorkerGroup::new(senders, topology, parts.clone(), log);
+    let group = WorkerGroup::new(senders, topology, parts.clone(), (options.network.seed, log));
     let server = listen(&options, &group)?;
     notice_of_cgroup(&options);
     let clock = Clock::start();
@@ -476,7 +476,8 @@ impl Running {
         }
         let snapshots = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
         let current = self.stopper.0.current();
-        Ok(Report::of(current.topology(), &current.join(snapshots)))
+        let seed = Some(self.network.seed);
+        Ok(Report { seed, ..Report::of(current.topology(), &current.join(snapshots)) })
     }
 
     /// Ends it now. Frames still inside count as held.

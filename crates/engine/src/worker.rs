@@ -448,7 +448,7 @@ impl<L: Observer> Worker<L> {
             let pipe = &mut pipes[2 * interface.link.0 as usize + 1 - interface.end];
             (pipe.late, pipe.lateness_max) = (edge.releases.late, edge.releases.take_max());
         }
-        let flows = self.network.observer_mut().1.1.as_mut().map(FlowTable::sample);
+        let flows = self.network.observer_mut().1.1.as_mut().map(|table| table.sample(at));
         Sample { at, pipes, flows: flows.unwrap_or_default() }
     }
 

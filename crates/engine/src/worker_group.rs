@@ -31,6 +31,7 @@ struct GroupState {
     /// The command queue of each worker.
     commands: Vec<CommandSender>,
     layout: RwLock<CurrentParts>,
+    seed: u64,
     log: Option<Arc<LogStatus>>,
     /// Captures started so far.
     captures: AtomicU64,
@@ -66,11 +67,12 @@ impl WorkerGroup {
         commands: Vec<CommandSender>,
         topology: Topology,
         parts: Vec<Part>,
-        log: Option<Arc<LogStatus>>,
+        (seed, log): (u64, Option<Arc<LogStatus>>),
     ) -> WorkerGroup {
         WorkerGroup(Arc::new(GroupState {
             commands,
             layout: RwLock::new(CurrentParts { topology, parts }),
+            seed,
             log,
             captures: AtomicU64::new(0),
         }))
@@ -86,7 +88,7 @@ impl WorkerGroup {
     /// Returns the current report; `None` if a worker has ended.
     pub(crate) fn report(&self) -> Option<Report> {
         let current = self.current();
-        Some(Report::of(current.topology(), &current.snapshot()?))
+        Some(Report { seed: Some(self.0.seed), ..Report::of(current.topology(), &current.snapshot()?) })
     }
 
     /// Changes the topology. What stays is not disturbed. `ports` has a port for each edge that is
