@@ -18,6 +18,7 @@ pub mod hints;
 pub mod json;
 pub mod link_names;
 pub mod mistake;
+pub mod mutation;
 pub mod name;
 pub mod path;
 pub mod schema_parts;
