@@ -218,11 +218,13 @@ fn comments_expectations_and_metrics_keep_finished_runs() {
     let made = || fs::metadata(bench.0.join("rates.results/runs/0003/b.pcap")).unwrap().modified().unwrap();
     let before = made();
     let more = "[metric.lost]\nframes = 'dropped'\n[[expect]]\nmetric = 'lost'\nat_most = 0\n\
-                where = { 'link.a-b.a_to_b.loss' = 'none' }\n[metric.p90]\ndelay = true\nreduce = 'p90'\n";
+                where = { 'link.a-b.a_to_b.loss' = 'none', 'link.a-b.rate' = '16Mbit' }\n[metric.p90]\ndelay = true\nreduce = 'p90'\n";
     bench.write("rates.toml", format!("# a comment\n{file}{more}"));
     let (output, text) = bench.run(&["rates.toml"]);
     assert!(output.status.success(), "{text}");
-    assert!(text.contains("expected lost at most 0, link.a-b.a_to_b.loss = none: holds in 3 runs"), "{text}");
+    let holds =
+        "expected lost at most 0, link.a-b.a_to_b.loss = none, link.a-b.rate = 16Mbit: holds in 1 runs";
+    assert!(text.contains(holds), "{text}");
     assert_eq!(made(), before);
     // The table is that of a fresh directory.
     assert!(bench.run(&["rates.toml", "-o", "fresh"]).0.status.success());

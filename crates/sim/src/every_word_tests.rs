@@ -12,8 +12,12 @@ use fastpath_text::mutation::{Change, changed, words};
 use fastpath_units::Rng;
 use std::collections::BTreeSet;
 
-/// Words whose change makes no difference, with the reason.
-const EQUIVALENT: [(&str, &str); 1] = [("source", "free text")];
+/// Words whose change makes no difference: the list that they are in, the key, the reason.
+const EQUIVALENT: [(&str, &str, &str); 3] = [
+    ("", "source", "free text"),
+    ("level", "name", "only paths of --set use it, and an unknown one is a mistake"),
+    ("stage", "name", "only skips and paths of --set use it, and an unknown one is a mistake"),
+];
 
 const WORKLOADS: [&str; 5] = [
     "line-rate,size=128,ports=4,flows=9,priorities=3,groups=2,duration=20ms,warm-up=1ms,precision=2%",
@@ -57,9 +61,11 @@ fn silent(text: &str, rounds: u64, what_runs: &dyn Fn(&str) -> Option<String>) -
     let mut silent = BTreeSet::new();
     for (word, change) in (0..rounds).flat_map(|_| &words).flat_map(|word| Change::ALL.map(|how| (word, how)))
     {
-        let name = word.path.rsplit('.').next().unwrap_or_default();
+        let mut parts = word.path.rsplit('.');
+        let (key, _, list) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
+        let is_listed =
+            EQUIVALENT.iter().any(|(of, name, _)| Some(*name) == key && (of.is_empty() || *of == list));
         let Some(new) = changed(text, &words, word, change, &mut rng) else { continue };
-        let is_listed = EQUIVALENT.iter().any(|(known, _)| *known == name);
         if !is_listed && what_runs(&new).as_ref() == Some(&unchanged) {
             let lines = new.lines().zip(text.lines()).find(|(new, old)| new != old);
             silent.insert(format!("{} {change:?}: {lines:?}", word.path));

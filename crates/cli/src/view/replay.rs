@@ -40,10 +40,12 @@ impl Render for ReplaySummary {
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let ReplaySummary { accounting, jitter, pairs, traffic, seed, .. } = self;
         let FrameAccounting { delivered, dropped, held, .. } = accounting;
-        let conservation = json!({
-            "in": accounting.total_in(), "in_entered": accounting.entered,
-            "in_made_inside": accounting.generated, "delivered": delivered, "dropped": dropped, "held": held,
-        });
+        let mut conservation =
+            json!({ "in": accounting.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
+        if accounting.generated > 0 {
+            conservation["in_entered"] = json!(accounting.entered);
+            conservation["in_made_inside"] = json!(accounting.generated);
+        }
         let mut all = json!({ "conservation": conservation, "seed": seed });
         if !jitter.is_empty() {
             all["jitter"] = json!(jitter);

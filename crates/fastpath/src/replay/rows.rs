@@ -93,7 +93,7 @@ impl Rows {
         start_ps: u128,
         hosts: Vec<String>,
     ) -> Result<Rows> {
-        writeln!(out, "index,in_ps,out_ps,host,capture_frame").map_err(Error::file(&path))?;
+        writeln!(out, "index,host,capture_frame,in_ps,out_ps").map_err(Error::file(&path))?;
         Ok(Rows::File { path, out, start_ps, hosts })
     }
 
@@ -117,16 +117,17 @@ impl Rows {
             Rows::File { path, out, start_ps, hosts } => {
                 let absolute = |at: Time| *start_ps + u128::from(at.as_ps());
                 let entered = absolute(entered);
-                let written = match end {
-                    Some(FrameEnd::Delivered(at, _)) => write!(out, "{index},{entered},{}", absolute(at)),
-                    _ => write!(out, "{index},{entered},{}", name(end)),
-                };
                 let host = &hosts[row.edge.0 as usize];
-                let mut rest = || match row.capture_frame {
-                    Some(number) => writeln!(out, ",{host},{number}"),
-                    None => writeln!(out, ",{host},"),
+                let mut begun = || match row.capture_frame {
+                    Some(number) => write!(out, "{index},{host},{number},{entered},"),
+                    None => write!(out, "{index},{host},,{entered},"),
                 };
-                written.and_then(|()| rest()).map_err(Error::file(path))
+                let begun = begun();
+                let ended = begun.and_then(|()| match end {
+                    Some(FrameEnd::Delivered(at, _)) => writeln!(out, "{}", absolute(at)),
+                    _ => writeln!(out, "{}", name(end)),
+                });
+                ended.map_err(Error::file(path))
             }
         }
     }

@@ -135,6 +135,8 @@ struct PacketPath {
     outcomes: Vec<PacketOutcome>,
     /// The names of ports, by number. Without any the switch has the ports that its tables mention.
     names: BTreeMap<u32, String>,
+    /// The ports that were declared for this packet alone.
+    declared: BTreeSet<u32>,
     /// What sends to all other ports, if no port is declared.
     undeclared: Option<&'static str>,
 }
@@ -147,6 +149,7 @@ impl PacketPath {
         let names: BTreeMap<u32, String> =
             names.iter().map(|(name, number)| (*number, name.clone())).collect();
         let ports = mentioned.iter().copied().filter(|number| is_port(*number));
+        let declared = names.keys().copied().filter(|number| switch.port(*number).is_none()).collect();
         for number in ports.chain(names.keys().copied()).chain([packet.in_port]).collect::<BTreeSet<_>>() {
             if switch.port(number).is_none() {
                 switch.set_port(number, Port::up());
@@ -155,7 +158,7 @@ impl PacketPath {
         let has_others = names.keys().any(|number| *number != packet.in_port);
         let undeclared = mentioned.iter().find_map(|number| flooding_word(*number)).filter(|_| !has_others);
         let (lookups, outcomes) = trace(switch, Time::ZERO, packet.in_port, &packet.frame);
-        PacketPath { packet, lookups, outcomes, names, undeclared }
+        PacketPath { packet, lookups, outcomes, names, declared, undeclared }
     }
 
     /// The word that floods, where a packet has no other port only because none is declared.
@@ -175,10 +178,10 @@ impl PacketPath {
         words.last()
     }
 
-    /// A port as text: `p2` if that is its name, `port 7` otherwise.
+    /// A port as text: `p2` if it was declared by that name, `port 7` otherwise.
     fn port(&self, number: u32) -> String {
         match self.names.get(&number) {
-            Some(name) if *name == format!("p{number}") => name.clone(),
+            Some(name) if *name == format!("p{number}") && self.declared.contains(&number) => name.clone(),
             _ => format!("port {number}"),
         }
     }
