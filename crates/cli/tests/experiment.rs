@@ -154,6 +154,131 @@ fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
 }
 
 #[test]
+fn runs_of_what_has_changed_are_refused_or_done_again() {
+    let bench = virtual_bench("changed");
+    bench.write("lte.csv", "time_s,delay (ms)\n0,1\n60,1\n");
+    let traced = SPEC.replace("delay = '1ms'", "trace = 'lte.csv'");
+    bench.write("net.toml", &traced);
+    let file = VIRTUAL.replace("seeds = 4", "seeds = 1").replace("[[expect]]", "[[expect]] # a bound");
+    bench.write("rates.toml", &file);
+    let (output, text) = bench.run(&["rates.toml"]);
+    assert!(output.status.success(), "{text}");
+    let whole = bench.text("rates.results/results.csv");
+    let mut longer = capture();
+    longer.extend_from_within(longer.len() - 1016..);
+    for (name, content, said) in [
+        (
+            "net.toml",
+            traced.replace("'8Mbit'", "'8Mbit'\noverhead = 4").into_bytes(),
+            "6 of 6 finished runs are not of this experiment any more:\n  run 0 \
+             (link.a-b.a_to_b.loss=none, link.a-b.rate=8Mbit): its network: links.a-b.",
+        ),
+        (
+            "lte.csv",
+            b"time_s,delay (ms)\n0,1\n60,2\n".to_vec(),
+            "trace lte.csv of link a-b, forward has another content",
+        ),
+        ("in.pcap", longer, "capture of a has another content"),
+        (
+            "rates.toml",
+            file.replace("out = ['b']", "out = ['b']\nuntil = '9s'").into_bytes(),
+            "until was not given, is 9s",
+        ),
+        (
+            "rates.toml",
+            file.replace("'32Mbit'", "'64Mbit'").into_bytes(),
+            "before its file was changed: [matrix] differs",
+        ),
+    ] {
+        let before = fs::read(bench.0.join(name)).unwrap();
+        assert_ne!(before, content, "{name}");
+        bench.write(name, &content);
+        let (output, text) = bench.run(&["rates.toml"]);
+        assert_eq!(output.status.code(), Some(2), "{said}: {text}");
+        assert!(text.contains(said) && text.contains("--retry-changed"), "{said}: {text}");
+        assert_eq!(bench.text("rates.results/results.csv"), whole, "{said}");
+        // Done again, the table is that of a fresh directory.
+        let (output, text) = bench.run(&["rates.toml", "--retry-changed"]);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{said}: {text}");
+        assert!(matches!(bench.run(&["rates.toml", "-o", "fresh"]).0.status.code(), Some(0 | 1)));
+        assert_eq!(bench.text("rates.results/results.csv"), bench.text("fresh/results.csv"), "{said}");
+        fs::remove_dir_all(bench.0.join("fresh")).unwrap();
+        bench.write(name, before);
+        assert!(bench.run(&["rates.toml", "--retry-changed"]).0.status.success());
+        assert_eq!(bench.text("rates.results/results.csv"), whole, "{said}");
+    }
+}
+
+#[test]
+fn comments_expectations_and_metrics_keep_finished_runs() {
+    let bench = virtual_bench("measured-again");
+    let file = VIRTUAL.replace("seeds = 4", "seeds = 1");
+    bench.write("rates.toml", &file);
+    assert!(bench.run(&["rates.toml"]).0.status.success());
+    let made = || fs::metadata(bench.0.join("rates.results/runs/0003/b.pcap")).unwrap().modified().unwrap();
+    let before = made();
+    let more = "[metric.lost]\nframes = 'dropped'\n[[expect]]\nmetric = 'lost'\nat_most = 0\n\
+                where = { 'link.a-b.a_to_b.loss' = 'none', 'link.a-b.rate' = '16Mbit' }\n[metric.p90]\ndelay = true\nreduce = 'p90'\n";
+    bench.write("rates.toml", format!("# a comment\n{file}{more}"));
+    let (output, text) = bench.run(&["rates.toml"]);
+    assert!(output.status.success(), "{text}");
+    let holds =
+        "expected lost at most 0, link.a-b.a_to_b.loss = none, link.a-b.rate = 16Mbit: holds in 1 runs";
+    assert!(text.contains(holds), "{text}");
+    assert_eq!(made(), before);
+    // The table is that of a fresh directory.
+    assert!(bench.run(&["rates.toml", "-o", "fresh"]).0.status.success());
+    assert_eq!(bench.text("rates.results/results.csv"), bench.text("fresh/results.csv"));
+    assert!(!bench.text("fresh/results.csv").contains("-0"));
+    // A metric is mended, and what it found nothing in is usable.
+    bench.write("rates.toml", file.replace("delay  = true", "frames = 'delivered'"));
+    let (output, text) = bench.run(&["rates.toml", "-o", "bare"]);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    bench.write("rates.toml", &file);
+    let (output, text) = bench.run(&["rates.toml", "-o", "bare"]);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(
+        text.contains("metric delay cannot be computed: the times of the frames were not kept"),
+        "{text}"
+    );
+    assert!(bench.run(&["rates.toml", "-o", "bare", "--retry-changed"]).0.status.success());
+}
+
+#[test]
+fn a_step_or_a_program_that_has_changed_is_named() {
+    let test = "a_step_or_a_program_that_has_changed_is_named";
+    let bench = Bench::new("programs");
+    bench.write("net.toml", SPEC);
+    bench.write("tool.sh", "echo value=1 | tee -a log.txt\n");
+    let file = "spec = 'net.toml'\nattempts = 1\nlate_share = 1.0\n[matrix]\nword = ['x', 'y']\n[[step]]\nname = 'it'\n\
+                run = 'sh ./tool.sh {word} log.txt'\non = 'a'\n[metric.value]\nof = 'it'\npattern = 'value=([0-9]+)'\n";
+    bench.write("steps.toml", file);
+    let (output, text) = bench.run(&["steps.toml"]);
+    if text.contains("not permitted") {
+        return skip(test, "network namespaces are not permitted");
+    }
+    assert!(output.status.success(), "{text}");
+    // What a run writes itself is a result, also if its command names it.
+    let (output, text) = bench.run(&["steps.toml"]);
+    assert!(output.status.success(), "{text}");
+    let more = format!("{file}[metric.lines]\nof = 'it'\npattern = 'value=([0-9]+)'\nreduce = 'count'\n");
+    bench.write("steps.toml", &more);
+    let (output, text) = bench.run(&["steps.toml", "--json"]);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("\"lines\":1.0"), "{text}");
+    bench.write("tool.sh", "echo value=2\n");
+    let (output, text) = bench.run(&["steps.toml"]);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("run 1 (word=y): file ./tool.sh has another content"), "{text}");
+    bench.write("steps.toml", more.replace("{word} log", "--fast {word} log"));
+    let (output, text) = bench.run(&["steps.toml", "--retry-changed"]);
+    assert!(output.status.success(), "{text}");
+    bench.write("steps.toml", more.replace("on = 'a'", "on = 'b'"));
+    let (_, text) = bench.run(&["steps.toml"]);
+    assert!(text.contains("run 0 (word=x): step it was {"), "{text}");
+}
+
+#[test]
 fn a_report_shows_runs_of_an_experiment_also_of_the_former_format() {
     let bench = virtual_bench("report");
     let (output, text) = bench.run(&["rates.toml"]);

@@ -112,13 +112,13 @@ fn six_packets_leave_at_the_times_of_the_click_manual() {
     assert_eq!(ns, ms.map(|ms| (ms * 1e6_f64).round() as u64));
     assert_eq!(
         bench.text("times.csv"),
-        "index,in_ps,out_ps\n\
-         0,1700000000000000000000,1700000000006600000000\n\
-         1,1700000000000000000000,1700000000008200000000\n\
-         2,1700000000000000000000,1700000000136200000000\n\
-         3,1700000000000000000000,1700000000137800000000\n\
-         4,1700000000000000000000,1700000000265800000000\n\
-         5,1700000000000000000000,1700000000267400000000\n"
+        "index,host,capture_frame,in_ps,out_ps\n\
+         1,a,1,1700000000000000000000,1700000000006600000000\n\
+         2,a,2,1700000000000000000000,1700000000008200000000\n\
+         3,a,3,1700000000000000000000,1700000000136200000000\n\
+         4,a,4,1700000000000000000000,1700000000137800000000\n\
+         5,a,5,1700000000000000000000,1700000000265800000000\n\
+         6,a,6,1700000000000000000000,1700000000267400000000\n"
     );
 }
 
@@ -195,11 +195,11 @@ fn captures_at_several_hosts_share_one_timeline() {
     // Both packets are at 2 µs: the packet of the capture named first comes first.
     assert_eq!(
         bench.text("t.csv"),
-        "index,in_ps,out_ps\n\
-         0,1700000000000000000000,1700000000000010000000\n\
-         1,1700000000000001000000,1700000000000021000000\n\
-         2,1700000000000002000000,1700000000000012000000\n\
-         3,1700000000000002000000,1700000000000022000000\n"
+        "index,host,capture_frame,in_ps,out_ps\n\
+         1,a,1,1700000000000000000000,1700000000000010000000\n\
+         2,b,1,1700000000000001000000,1700000000000021000000\n\
+         3,a,2,1700000000000002000000,1700000000000012000000\n\
+         4,b,2,1700000000000002000000,1700000000000022000000\n"
     );
 }
 
@@ -247,6 +247,24 @@ fn frame_accounting_includes_copies_made_by_a_switch() {
         2,
         "a row for the frame of the capture, none for its copy"
     );
+}
+
+#[test]
+fn the_times_and_the_per_packet_log_number_frames_as_the_capture_does() {
+    let bench = Bench::new("numbers");
+    let link = |host| format!("[host.{host}]\n[[link]]\nbetween = [\"{host}\", \"s\"]\ndelay = \"1us\"\n");
+    bench.write("lan.toml", format!("[switch.s]\n{}{}{}", link("a"), link("b"), link("c")));
+    // Every frame is flooded, so that copies are made; the second is too long to enter.
+    bench.write("in.pcap", capture(&[(0, 60), (1000, 70_000), (2000, 62), (3000, 63)]));
+    let text =
+        bench.replay_ok("lan.toml --in a=in.pcap --out b=b.pcap --times t.csv --packet-log log.pcapng");
+    assert!(text.contains("(4 entered, 3 made inside: copies, fragments, answers of routers)"), "{text}");
+    let rows = bench.text("t.csv");
+    assert!(rows.lines().nth(2).is_some_and(|row| row.starts_with("2,a,2,")), "{rows}");
+    let log = String::from_utf8_lossy(&bench.read("log.pcapng")).into_owned();
+    // The last frame enters 3 µs after the first.
+    assert!(log.contains("frame=4 queued=0.000003000000"), "{log}");
+    assert!(log.contains("made=3 ") && !log.contains("frame=2 ") && !log.contains("frame=5 "), "{log}");
 }
 
 #[test]

@@ -129,6 +129,33 @@ fn explain_shows_table_shapes_and_the_path_of_a_packet() {
 }
 
 #[test]
+fn explain_floods_to_the_declared_ports() {
+    let bench = bench("explain-floods");
+    let packet = "--packet in_port=1,tcp,nw_dst=10.9.9.9";
+    for word in ["NORMAL", "FLOOD", "ALL"] {
+        fs::write(bench.join("rules"), format!("actions={word}\n")).unwrap();
+        let said =
+            text(&switch(&bench, &format!("explain --rules rules --port p1 --port p2 --port lan {packet}")));
+        assert!(said.contains("output to p2: ") && said.contains("output to port 3: "), "{word}: {said}");
+        assert!(said.contains("\nport 3 is lan\n") && !said.contains("dropped"), "{word}: {said}");
+        // Without ports the answer says what is missing.
+        let said = text(&switch(&bench, &format!("explain --rules rules {packet}")));
+        let part = format!("forwarded to every other port ({word}): none is declared; write --port p1");
+        assert!(said.contains(&part) && !said.contains("dropped"), "{word}: {said}");
+        let output = switch(&bench, &format!("explain --rules rules --json --port p1 --port p2 {packet}"));
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(said["trace"]["outcomes"][0]["name"], "p2", "{word}: {said}");
+    }
+    fs::write(bench.join("rules"), "actions=NORMAL\npriority=1,tcp,tp_dst=9,actions=output:4\n").unwrap();
+    let said = text(&switch(&bench, &format!("explain --rules rules {packet}")));
+    assert!(said.contains("output to port 4: "), "{said}");
+    assert!(
+        said.contains("NORMAL: only the ports that the rules mention; declare the others by --port"),
+        "{said}"
+    );
+}
+
+#[test]
 fn normal_learns_the_ports_of_stations_and_local_is_an_ordinary_port() {
     let bench = bench("normal");
     fs::write(bench.join("rules"), "actions=NORMAL\npriority=40000,in_port=3,actions=LOCAL\n").unwrap();

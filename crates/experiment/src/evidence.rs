@@ -1,22 +1,26 @@
 //! What a run leaves behind: outputs of commands, counters, samples and times.
 
 use fastpath_traffic::FlowReport;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What metrics are computed from.
-#[derive(Clone, Debug, Default)]
+/// What metrics are computed from. It is kept with the run, so that metrics can change afterwards.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Evidence {
-    /// The file with the output of each command, by step.
-    pub(super) outputs: BTreeMap<String, PathBuf>,
-    /// Counters at the end: link, node that the direction leads from, name.
-    pub(super) counters: Vec<Counter>,
-    /// Values of links over time.
-    pub(super) samples: Vec<Counter>,
+    /// The directory of the run.
+    #[serde(skip)]
+    pub(super) directory: PathBuf,
+    /// The name of the file with the output of each command, by step.
+    pub(super) outputs: BTreeMap<String, String>,
+    /// Counters at the end, one value each.
+    pub(super) counters: Vec<Readings>,
+    /// Values of links over time; `None` if they were not sampled.
+    pub(super) samples: Option<Vec<Readings>>,
     /// How many frames ended how, in virtual time: `delivered` and the drop reasons.
     pub(super) frames: BTreeMap<String, u64>,
-    /// The time in the network of each frame that was delivered, ms.
-    pub(super) delays_ms: Vec<f64>,
+    /// The time in the network of each frame that was delivered, ps; `None` if no metric uses it.
+    pub(super) delays_ps: Option<Vec<u64>>,
     /// What was sent and received of the traffic of the description.
     pub(super) flows: Vec<FlowReport>,
     /// Why the run is not to be used: the machine did not carry it.
@@ -25,11 +29,19 @@ pub(super) struct Evidence {
     pub(super) problem: Option<String>,
 }
 
-/// A number that belongs to a direction of a link.
-#[derive(Clone, PartialEq, Debug)]
-pub(super) struct Counter {
+/// The values of a number that belongs to a direction of a link, in the order of time.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Readings {
     pub(super) link: String,
+    /// The node that the direction leads from.
     pub(super) from: String,
     pub(super) name: String,
-    pub(super) value: f64,
+    pub(super) values: Vec<f64>,
+}
+
+/// Returns the values of several readings in the order of time.
+pub(super) fn in_order(readings: &[&Readings]) -> Vec<f64> {
+    let longest = readings.iter().map(|readings| readings.values.len()).max().unwrap_or_default();
+    let at = |index: usize| readings.iter().filter_map(move |readings| readings.values.get(index).copied());
+    (0..longest).flat_map(at).collect()
 }

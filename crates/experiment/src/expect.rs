@@ -98,7 +98,7 @@ impl Expectation {
     }
 
     /// What is expected, in words.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let mut words = self.text.clone();
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
         for (word, bound) in [("at least", self.at_least), ("at most", self.at_most)] {

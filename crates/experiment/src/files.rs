@@ -4,6 +4,8 @@
 //!  DIR/experiment.toml        the file of the experiment, as it was
 //!      runs/0042/run.json     the record of the run: its condition, its metrics with all numbers
 //!      runs/0042/spec.json    the description of the run
+//!      runs/0042/inputs.json  what the run was made of beside its description
+//!      runs/0042/evidence.json  what its metrics are computed from, beside the outputs
 //!      runs/0042/STEP.out     what a command printed; STEP.err
 //!      results.csv            a row for each run
 //!      results.parquet        the same
@@ -11,10 +13,14 @@
 //! ```
 
 use super::evidence::Evidence;
+use super::inputs::Inputs;
 use super::plan::Experiment;
 use super::{Findings, page, table};
 use fastpath::{Error, Result};
 use fastpath_record::{Origin, Repetition};
+use fastpath_spec::Topology;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -23,43 +29,45 @@ use std::path::{Path, PathBuf};
 const PLAN: &str = "experiment.toml";
 const RUNS: &str = "runs";
 const RECORD: &str = "run.json";
+const INPUTS: &str = "inputs.json";
+const EVIDENCE: &str = "evidence.json";
 /// The description of a run in its directory.
-pub(super) const SPEC: &str = "spec.json";
+const SPEC: &str = "spec.json";
 
-/// Computes the metrics of a run. A run that could not be done has its error as problem.
-pub(super) fn repetition(
-    plan: &Experiment,
-    run: u64,
-    attempts: u32,
-    evidence: Result<Evidence>,
-) -> Result<Repetition> {
-    let evidence = match evidence {
-        Ok(evidence) => evidence,
-        // The next runs would fail in the same way.
-        Err(error @ (Error::File { .. } | Error::Accounting(_))) => return Err(error),
-        Err(error) => Evidence { problem: Some(error.to_string()), ..Evidence::default() },
-    };
-    let mut repetition = Repetition {
-        run,
-        condition: plan.place(run),
-        attempts,
-        disturbed: evidence.disturbed.clone(),
-        problem: evidence.problem.clone(),
-        samples: BTreeMap::new(),
-        values: BTreeMap::new(),
-        origin: origin(plan.seed(run)),
-    };
-    for metric in &plan.metrics {
-        match metric.samples(&evidence) {
-            Ok(samples) => {
-                repetition.values.insert(metric.name.clone(), metric.reduce.of(&samples));
-                repetition.samples.insert(metric.name.clone(), samples);
+impl Experiment {
+    /// The record of a run.
+    pub(super) fn repetition(&self, run: u64, attempts: u32, evidence: &Evidence) -> Repetition {
+        let mut repetition = Repetition {
+            run,
+            condition: self.place(run),
+            attempts,
+            disturbed: None,
+            problem: None,
+            samples: BTreeMap::new(),
+            values: BTreeMap::new(),
+            origin: origin(self.seed(run)),
+        };
+        self.measure(&mut repetition, evidence);
+        repetition
+    }
+
+    /// Computes the metrics of a run.
+    pub(super) fn measure(&self, repetition: &mut Repetition, evidence: &Evidence) {
+        repetition.disturbed.clone_from(&evidence.disturbed);
+        repetition.problem.clone_from(&evidence.problem);
+        repetition.samples.clear();
+        repetition.values.clear();
+        for metric in &self.metrics {
+            match metric.samples(evidence) {
+                Ok(samples) => {
+                    repetition.values.insert(metric.name.clone(), metric.reduce.of(&samples));
+                    repetition.samples.insert(metric.name.clone(), samples);
+                }
+                Err(what) if repetition.problem.is_none() => repetition.problem = Some(what),
+                Err(_) => {}
             }
-            Err(what) if repetition.problem.is_none() => repetition.problem = Some(what),
-            Err(_) => {}
         }
     }
-    Ok(repetition)
 }
 
 /// Where a run comes from. Its description is beside it.
@@ -85,24 +93,39 @@ pub(super) struct RunPlace {
 
 impl Directory {
     /// Opens the directory of results; makes it if it is not there.
-    pub(super) fn open(path: &Path, plan: &Experiment) -> Result<Directory> {
+    pub(super) fn open(path: &Path) -> Result<Directory> {
         fs::create_dir_all(path.join(RUNS)).map_err(Error::file(path))?;
-        let kept = path.join(PLAN);
-        match fs::read_to_string(&kept) {
-            Ok(text) if text == plan.text() => {}
-            Ok(_) => {
-                return Err(Error::Argument(format!(
-                    "{}: results of another experiment, or of this one before its file was changed; \
-                     write --output with another directory",
-                    path.display()
-                )));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                write_whole(&kept, plan.text().as_bytes())?;
-            }
-            Err(error) => return Err(Error::file(&kept)(error)),
-        }
         Ok(Directory { path: path.to_owned() })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of the experiment of which the results are.
+    pub(super) fn plan(&self) -> Result<Option<String>> {
+        text_of(&self.path.join(PLAN))
+    }
+
+    /// Keeps the file of the experiment.
+    pub(super) fn keep_plan(&self, plan: &Experiment) -> Result<()> {
+        write_whole(&self.path.join(PLAN), plan.text().as_bytes())
+    }
+
+    /// What a run was made of; `None`: a former version did not keep it.
+    pub(super) fn inputs(&self, run: u64) -> Result<Option<BTreeMap<String, String>>> {
+        json_of(&self.of(run).join(INPUTS))
+    }
+
+    /// The description of a run.
+    pub(super) fn description(&self, run: u64) -> Result<Option<Value>> {
+        json_of(&self.of(run).join(SPEC))
+    }
+
+    /// What the metrics of a run are computed from; `None`: a former version did not keep it.
+    pub(super) fn evidence(&self, run: u64) -> Result<Option<Evidence>> {
+        let evidence: Option<Evidence> = json_of(&self.of(run).join(EVIDENCE))?;
+        Ok(evidence.map(|evidence| Evidence { directory: self.of(run), ..evidence }))
     }
 
     /// Whether a run is finished.
@@ -134,9 +157,18 @@ impl Directory {
         Ok(Some(RunPlace { path, _lock: lock }))
     }
 
+    /// Keeps a run: its record, whole or not at all, after all else.
+    pub(super) fn keep(&self, run: &Repetition, evidence: &Evidence, inputs: &Inputs) -> Result<()> {
+        let directory = self.of(run.run);
+        let json = |value: serde_json::Result<String>| value.expect("plain data");
+        write_whole(&directory.join(EVIDENCE), json(serde_json::to_string(evidence)).as_bytes())?;
+        write_whole(&directory.join(INPUTS), json(serde_json::to_string_pretty(&inputs.values)).as_bytes())?;
+        self.keep_record(run)
+    }
+
     /// Keeps the record of a run, whole or not at all.
-    pub(super) fn keep(&self, run: u64, repetition: &Repetition) -> Result<()> {
-        write_whole(&self.of(run).join(RECORD), repetition.to_run_json().as_bytes())
+    pub(super) fn keep_record(&self, run: &Repetition) -> Result<()> {
+        write_whole(&self.of(run.run).join(RECORD), run.to_run_json().as_bytes())
     }
 
     /// Removes the record of a run, which is done again.
@@ -151,11 +183,7 @@ impl Directory {
         let mut finished = Vec::new();
         for entry in fs::read_dir(&runs).map_err(Error::file(&runs))? {
             let path = entry.map_err(Error::file(&runs))?.path().join(RECORD);
-            let text = match fs::read_to_string(&path) {
-                Ok(text) => text,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(Error::file(&path)(error)),
-            };
+            let Some(text) = text_of(&path)? else { continue };
             let repetition = Repetition::from_run_json(&text).map_err(|what| {
                 Error::Argument(format!("{}: {what}; remove the file to repeat the run", path.display()))
             })?;
@@ -176,6 +204,35 @@ impl Directory {
         }
         write_whole(&self.path.join("report.html"), page::html(plan, findings).as_bytes())
     }
+}
+
+/// Returns the text of a file; `None`: it is not there.
+fn text_of(path: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file(path)(error)),
+    }
+}
+
+/// Returns the value of a JSON file; `None`: it is not there.
+fn json_of<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let read = |text: String| {
+        serde_json::from_str(&text).map_err(|error| {
+            Error::Argument(format!(
+                "{}: {error}; remove run.json beside it to repeat the run",
+                path.display()
+            ))
+        })
+    };
+    text_of(path)?.map(read).transpose()
+}
+
+/// Writes the description of a run to its directory.
+pub(super) fn keep_description(directory: &Path, topology: &Topology) -> Result<()> {
+    let path = directory.join(SPEC);
+    let description = fastpath_spec::describe(topology).to_json();
+    fs::write(&path, format!("{description:#}\n")).map_err(Error::file(&path))
 }
 
 /// Writes a file beside its place and renames it: a reader sees all of it or nothing.

@@ -11,16 +11,20 @@
 //! ```
 //!
 //! A run is done when its `run.json` exists, which is renamed into place as the last step. A killed
-//! experiment therefore continues where it stopped.
+//! experiment therefore continues where it stopped. `resume.rs` compares finished runs with what the
+//! experiment says now: a table never mixes runs of different networks, captures or programs.
 
 #![forbid(unsafe_code)]
 
 mod axis;
 mod braces;
 mod check;
+#[cfg(test)]
+mod every_word_tests;
 mod evidence;
 mod expect;
 mod files;
+mod inputs;
 #[cfg(target_os = "linux")]
 mod live;
 mod metric;
@@ -30,19 +34,23 @@ mod parquet_table;
 mod plan;
 mod read;
 mod replay;
+mod resume;
 mod step;
 mod summary;
 mod table;
 mod vary;
 mod verdict;
 
+use evidence::Evidence;
 pub use expect::Judged;
 use fastpath::{Error, Result};
 use fastpath_record::Repetition;
 use fastpath_text::mistake::Remarks;
 use fastpath_units::matrix::Shard;
 use files::Directory;
+use inputs::{Contents, Inputs};
 pub use plan::Experiment;
+pub use resume::Changed;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -63,6 +71,9 @@ pub struct ExperimentOptions {
     pub threads: Option<NonZeroUsize>,
     /// Do the runs again that were left out: disturbed, or not come to their end.
     pub retry: bool,
+    /// What to do with finished runs whose network, steps, captures, traces or programs have
+    /// changed.
+    pub changed: Changed,
 }
 
 /// What an experiment has found.
@@ -111,15 +122,16 @@ impl Findings {
 /// the steps in progress.
 ///
 /// # Errors
-/// A directory of another experiment, a disk that is full, [`Error::Interrupted`] after `stop`. A
-/// run that fails is not an error: its record has the reason.
+/// A directory of another experiment, runs that have changed, a disk that is full,
+/// [`Error::Interrupted`] after `stop`. A run that fails is not an error: its record has the reason.
 pub fn run(
     plan: &Experiment,
     options: &ExperimentOptions,
     stop: &AtomicBool,
     progress: &dyn Fn(usize, usize),
 ) -> Result<Findings> {
-    let directory = Directory::open(&options.directory, plan)?;
+    let directory = Directory::open(&options.directory)?;
+    resume::prepare(plan, &directory, options.changed)?;
     if options.retry {
         directory
             .finished()?
@@ -140,7 +152,9 @@ pub fn run(
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
-    let findings = find(plan, directory.finished()?);
+    let finished = directory.finished()?;
+    resume::check(plan, &directory, &finished)?;
+    let findings = find(plan, finished);
     directory.write_tables(plan, &findings)?;
     Ok(findings)
 }
@@ -190,24 +204,45 @@ fn work(
 fn one(plan: &Experiment, directory: &Directory, number: u64, stop: &AtomicBool) -> Result<()> {
     let Some(place) = directory.claim(number)? else { return Ok(()) };
     for attempt in 1.. {
-        let evidence = match &plan.mode {
-            #[cfg(target_os = "linux")]
-            RunKind::Lab(steps) => live::run(plan, steps, number, &place.path, stop),
-            #[cfg(not(target_os = "linux"))]
-            RunKind::Lab(_) => {
-                Err(Error::argument("labs need Linux; write a [replay] table instead of steps"))
-            }
-            RunKind::Replay(inputs) => replay::run(plan, inputs, number, &place.path),
-        };
+        let (evidence, inputs) = attempt_run(plan, number, &place.path, stop)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let repetition = files::repetition(plan, number, attempt, evidence)?;
+        let repetition = plan.repetition(number, attempt, &evidence);
         if repetition.disturbed.is_none() || attempt >= plan.attempts {
-            return directory.keep(number, &repetition);
+            return directory.keep(&repetition, &evidence, &inputs);
         }
     }
     unreachable!("attempts end")
+}
+
+/// Does one run in its directory. A run that could not be done has its error as problem.
+fn attempt_run(
+    plan: &Experiment,
+    number: u64,
+    directory: &Path,
+    stop: &AtomicBool,
+) -> Result<(Evidence, Inputs)> {
+    let (network, path, _) = plan.network(number)?;
+    let inputs = Inputs::of(plan, number, &network, &mut Contents::default())?;
+    files::keep_description(directory, &network.topology)?;
+    let evidence = match &plan.mode {
+        #[cfg(target_os = "linux")]
+        RunKind::Lab(steps) => live::run(plan, steps, number, (network, &path), directory, stop),
+        #[cfg(not(target_os = "linux"))]
+        RunKind::Lab(_) => {
+            let _ = (path, stop);
+            Err(Error::argument("labs need Linux; write a [replay] table instead of steps"))
+        }
+        RunKind::Replay(replay) => replay::run(plan, replay, number, network, directory),
+    };
+    let evidence = match evidence {
+        Ok(evidence) => Evidence { directory: directory.to_owned(), ..evidence },
+        // The next runs would fail in the same way.
+        Err(error @ (Error::File { .. } | Error::Accounting(_))) => return Err(error),
+        Err(error) => Evidence { problem: Some(error.to_string()), ..Evidence::default() },
+    };
+    Ok((evidence, inputs.without_results()))
 }
 
 /// Reads the file of an experiment and checks all it says: every description of the matrix is

@@ -1,14 +1,14 @@
 //! A run in a lab: the steps, one after another, with real programs.
 
-use super::evidence::{Counter, Evidence};
-use super::files::SPEC;
+use super::evidence::{Evidence, Readings};
 use super::metric::GAUGES;
-use super::plan::Experiment;
+use super::plan::{Experiment, TOLERANCE};
 use super::step::{LinkValue, RunStep, StepAction};
 use fastpath::{Error, Result};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{Notice, Report};
 use fastpath_lab::{Lab, control_socket};
+use fastpath_spec::NetworkSpec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Map;
@@ -32,16 +32,13 @@ pub(super) fn run(
     plan: &Experiment,
     steps: &[RunStep],
     number: u64,
+    (spec, path): (NetworkSpec, &Path),
     directory: &Path,
     stop: &AtomicBool,
 ) -> Result<Evidence> {
-    let (spec, path, _) = plan.network(number)?;
-    let kept = directory.join(SPEC);
-    let description = fastpath_spec::describe(&spec.topology).to_json();
-    fs::write(&kept, format!("{description:#}\n")).map_err(Error::file(&kept))?;
     let mut options = fastpath::engine_options(plan.seed(number), Notice::to_stderr());
     options.fill_from(&spec.engine);
-    options.tolerance = options.tolerance.or(Some(plan.tolerance));
+    options.tolerance = plan.tolerance.or(options.tolerance).or(Some(TOLERANCE));
     let base = path.parent().unwrap_or(Path::new(""));
     fastpath::switching::attach_controllers(&spec.topology, base, &mut options)?;
     let name = format!("experiment-{}-{number}", std::process::id());
@@ -56,7 +53,7 @@ pub(super) fn run(
         let run = LabRun { plan, number, directory, lab: &lab, stop };
         evidence.problem = run.steps(steps, &mut evidence.outputs).err();
         drop(end);
-        sampler.map(|sampler| sampler.join().expect("the sampler does not panic")).unwrap_or_default()
+        sampler.map(|sampler| sampler.join().expect("the sampler does not panic"))
     });
     evidence.samples = samples;
     let report = lab.down().map_err(|error| Error::Argument(error.to_string()))?;
@@ -81,20 +78,25 @@ fn disturbed(plan: &Experiment, report: &Report) -> Option<String> {
 }
 
 /// Samples the links until `ended` is closed.
-fn sample(lab: &Lab, ended: &Receiver<()>) -> Vec<Counter> {
-    let mut samples = Vec::new();
+fn sample(lab: &Lab, ended: &Receiver<()>) -> Vec<Readings> {
+    let mut samples: Vec<Readings> = Vec::new();
     while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(SAMPLE) {
         let Some(report) = lab.report() else { break };
-        for link in &report.links {
-            for pipe in &link.directions {
-                let values =
-                    [pipe.queueing_delay_us / 1000.0, pipe.queued_frames as f64, pipe.queued_bytes as f64];
-                samples.extend(GAUGES.iter().zip(values).map(|(name, value)| Counter {
+        let pipes = report.links.iter().flat_map(|link| link.directions.iter().map(move |pipe| (link, pipe)));
+        let values = pipes.flat_map(|(link, pipe)| {
+            let values =
+                [pipe.queueing_delay_us / 1000.0, pipe.queued_frames as f64, pipe.queued_bytes as f64];
+            GAUGES.iter().zip(values).map(move |(name, value)| (link, pipe, *name, value))
+        });
+        for (index, (link, pipe, name, value)) in values.enumerate() {
+            match samples.get_mut(index) {
+                Some(readings) => readings.values.push(value),
+                None => samples.push(Readings {
                     link: link.name.clone(),
                     from: pipe.from.clone(),
-                    name: (*name).to_owned(),
-                    value,
-                }));
+                    name: name.to_owned(),
+                    values: vec![value],
+                }),
             }
         }
     }
@@ -102,7 +104,7 @@ fn sample(lab: &Lab, ended: &Receiver<()>) -> Vec<Counter> {
 }
 
 /// The counters of all links at the end of a run.
-fn counters(report: &Report) -> Vec<Counter> {
+fn counters(report: &Report) -> Vec<Readings> {
     let mut counters = Vec::new();
     for link in &report.links {
         for pipe in &link.directions {
@@ -119,11 +121,11 @@ fn counters(report: &Report) -> Vec<Counter> {
             ];
             let named = named.map(|(name, value)| (name.to_owned(), value)).into_iter();
             let reasons = pipe.dropped.iter().map(|(why, count)| (why.clone(), *count));
-            counters.extend(named.chain(reasons).map(|(name, value)| Counter {
+            counters.extend(named.chain(reasons).map(|(name, value)| Readings {
                 link: link.name.clone(),
                 from: pipe.from.clone(),
                 name,
-                value: value as f64,
+                values: vec![value as f64],
             }));
         }
     }
@@ -141,11 +143,7 @@ struct LabRun<'a> {
 impl LabRun<'_> {
     /// Carries the steps out. The error is why one failed. Commands in the background end with the
     /// lab, in which they are.
-    fn steps(
-        &self,
-        steps: &[RunStep],
-        outputs: &mut BTreeMap<String, std::path::PathBuf>,
-    ) -> Result<(), String> {
+    fn steps(&self, steps: &[RunStep], outputs: &mut BTreeMap<String, String>) -> Result<(), String> {
         let mut background: Vec<(String, Child)> = Vec::new();
         for step in steps {
             let failed = |what: String| format!("step {}: {what}", step.name);
@@ -153,8 +151,9 @@ impl LabRun<'_> {
                 StepAction::Run { command, on, background: stays, limit, may_fail } => {
                     let words: Vec<String> =
                         command.iter().map(|word| self.plan.fill(word, self.number)).collect();
-                    let output = self.directory.join(format!("{}.out", step.name));
-                    let mut child = self.start(&words, on.as_deref(), &step.name, &output).map_err(failed)?;
+                    let output = format!("{}.out", step.name);
+                    let path = self.directory.join(&output);
+                    let mut child = self.start(&words, on.as_deref(), &step.name, &path).map_err(failed)?;
                     outputs.insert(step.name.clone(), output);
                     if *stays {
                         background.push((step.name.clone(), child));

@@ -1,13 +1,13 @@
 //! Metrics: numbers that are taken from the evidence of a run.
 
-use super::evidence::{Counter, Evidence};
+use super::evidence::{Evidence, Readings, in_order};
 use super::step::{RunKind, RunStep, StepAction};
 use fastpath_text::fields::{Field, Fields, Name};
 use fastpath_text::mistake::{Remarks, choice};
 use fastpath_traffic::{FlowDelay, FlowReport};
 use fastpath_units::stats::{quantile, sorted};
 use regex_lite::Regex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fmt;
 use std::fs;
 
@@ -89,9 +89,45 @@ impl Metric {
         }
     }
 
+    /// Whether it is the time in the network of each frame.
+    pub(super) fn is_delay(&self) -> bool {
+        matches!(self.source, Source::Delay)
+    }
+
+    /// What is missing to compute it from the evidence of a run, if so: nothing asked for it then.
+    pub(super) fn lacks(&self, evidence: &Evidence) -> Option<String> {
+        let what = match &self.source {
+            Source::Delay if evidence.delays_ps.is_none() => "the times of the frames were not kept",
+            Source::Link { .. } if self.is_sampled() && evidence.samples.is_none() => {
+                "the links were not sampled"
+            }
+            _ => return None,
+        };
+        // A run without an end has no evidence, and is left out anyway.
+        evidence.problem.is_none().then(|| format!("metric {} cannot be computed: {what}", self.name))
+    }
+
     /// Whether links are sampled for it during a run.
     pub(super) fn is_sampled(&self) -> bool {
         matches!(&self.source, Source::Link { name, .. } if GAUGES.contains(&name.as_str()))
+    }
+
+    /// As JSON: its source and what is made of the numbers.
+    pub(super) fn json(&self) -> Value {
+        let source = match &self.source {
+            Source::Json { step, path } => json!({ "of": step, "json": path.join(".") }),
+            Source::Pattern { step, pattern } => json!({ "of": step, "pattern": pattern.as_str() }),
+            Source::Link { link, from, name } => {
+                json!({ "link": &**link, "from": from.as_deref(), "value": name })
+            }
+            Source::Flow { flow, path } => json!({ "flow": &**flow, "value": path.join(".") }),
+            Source::Frames(end) => json!({ "frames": end }),
+            Source::Delay => json!({ "delay": true }),
+        };
+        json!({
+            "name": self.name, "source": source, "scale": self.scale, "unit": self.unit,
+            "reduce": self.reduce.to_string(),
+        })
     }
 
     /// Returns the numbers of a run, in their order.
@@ -113,18 +149,17 @@ impl Metric {
                 pattern.captures_iter(&text).filter_map(|found| found[1].parse().ok()).collect()
             }
             Source::Link { link, from, name } => {
-                let is_of = |counter: &&Counter| {
-                    counter.link == **link
-                        && from.as_ref().is_none_or(|from| counter.from == **from)
-                        && counter.name == *name
+                let is_of = |readings: &&Readings| {
+                    readings.link == **link
+                        && from.as_ref().is_none_or(|from| readings.from == **from)
+                        && readings.name == *name
                 };
-                let sampled: Vec<f64> =
-                    evidence.samples.iter().filter(is_of).map(|counter| counter.value).collect();
                 if GAUGES.contains(&name.as_str()) {
-                    sampled
+                    let sampled = evidence.samples.iter().flatten().filter(is_of);
+                    in_order(&sampled.collect::<Vec<_>>())
                 } else {
                     // A drop reason without frames is not in the report: it is 0.
-                    vec![evidence.counters.iter().filter(is_of).map(|counter| counter.value).sum()]
+                    vec![evidence.counters.iter().filter(is_of).flat_map(|of| &of.values).sum()]
                 }
             }
             Source::Flow { flow, path } => {
@@ -139,12 +174,13 @@ impl Metric {
                 vec![dropped.map(|(_, count)| *count as f64).sum()]
             }
             Source::Frames(end) => vec![evidence.frames.get(end).copied().unwrap_or(0) as f64],
-            Source::Delay => evidence.delays_ms.clone(),
+            Source::Delay => evidence.delays_ps.iter().flatten().map(|delay| *delay as f64 / 1e9).collect(),
         };
         if found.is_empty() {
             return Err(format!("metric {}: nothing was found", self.name));
         }
-        Ok(found.into_iter().map(|value| value * self.scale).collect())
+        // A sum of nothing is -0, and so is 0 times a scale below 0.
+        Ok(found.into_iter().map(|value| value * self.scale + 0.0).collect())
     }
 }
 
@@ -346,8 +382,9 @@ fn scale(field: &Field, remarks: &mut Remarks) -> Option<f64> {
 }
 
 fn output(evidence: &Evidence, step: &str) -> Result<String, String> {
-    let path = evidence.outputs.get(step).ok_or_else(|| format!("step {step} did not run"))?;
-    fs::read(path)
+    let file = evidence.outputs.get(step).ok_or_else(|| format!("step {step} did not run"))?;
+    let path = evidence.directory.join(file);
+    fs::read(&path)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .map_err(|error| format!("{}: {error}", path.display()))
 }

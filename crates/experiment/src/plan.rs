@@ -4,15 +4,18 @@ use super::axis::{Factor, label};
 use super::braces;
 use super::expect::Expectation;
 use super::metric::Metric;
-use super::step::RunKind;
+use super::step::{RunKind, RunStep};
 use fastpath_text::fields::Name;
 use fastpath_text::mistake::Remarks;
 use fastpath_units::Duration;
 use fastpath_units::matrix::{checksum, indices};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// The tolerance if neither the experiment nor its network has one.
+pub(super) const TOLERANCE: Duration = Duration::from_ms(1);
 
 /// An experiment: what varies, what is done, what is measured, what is expected.
 #[derive(Clone, Debug)]
@@ -25,8 +28,9 @@ pub struct Experiment {
     pub(super) seeds: Vec<u64>,
     /// How often a run is tried that the machine disturbs.
     pub(super) attempts: u32,
-    /// A frame that is released later than this is late.
-    pub(super) tolerance: Duration,
+    /// A frame that is released later than this is late. `None`: as the network says, or
+    /// [`TOLERANCE`].
+    pub(super) tolerance: Option<Duration>,
     /// The share of late frames from which a run counts as disturbed.
     pub(super) late_share: f64,
     pub(super) mode: RunKind,
@@ -91,6 +95,39 @@ impl Experiment {
     pub(super) fn mistake(&self, at: usize, what: impl std::fmt::Display) -> String {
         let (line, column) = Remarks::new(&self.text).position(at);
         fastpath::at(&self.path, &format!("{line}:{column}: {what}"))
+    }
+
+    /// What would be done, as JSON: the matrix, the seeds, the steps or captures, the metrics and
+    /// the expectations.
+    pub fn json(&self) -> Value {
+        let steps = match &self.mode {
+            RunKind::Lab(steps) => {
+                let step = |step: &RunStep| {
+                    let mut json = step.action.json(&str::to_owned);
+                    json["name"] = json!(step.name);
+                    json
+                };
+                ("steps", steps.iter().map(step).collect())
+            }
+            RunKind::Replay(replay) => ("replay", replay.json()),
+        };
+        let matrix: BTreeMap<&str, &[Value]> =
+            self.axes.iter().map(|axis| (axis.name.as_str(), axis.values.as_slice())).collect();
+        let mut all = json!({
+            "experiment": self.name,
+            "configuration": self.configuration(),
+            "spec": self.spec.as_deref(),
+            "runs": self.runs(),
+            "seeds": self.seeds,
+            "matrix": matrix,
+            "attempts": self.attempts,
+            "tolerance": self.tolerance.map(|tolerance| tolerance.to_string()),
+            "late_share": self.late_share,
+            "metrics": self.metrics.iter().map(Metric::json).collect::<Vec<_>>(),
+            "expectations": self.expectations.iter().map(Expectation::words).collect::<Vec<_>>(),
+        });
+        all[steps.0] = steps.1;
+        all
     }
 
     /// Identifies the experiment: a change of its file is another experiment.

@@ -36,9 +36,7 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
     check_size(&axes, &seeds, seeds_at, remarks);
     check_spec(spec.as_ref(), top.peek("spec").is_some(), &axes, remarks);
     let are_networks_known = remarks.is_clean();
-    let attempts = top.get("attempts").and_then(|field| field.whole(1..=ATTEMPTS_MAX, remarks)).unwrap_or(3);
-    let tolerance = top.get("tolerance").and_then(|field| field.quantity("10ms", remarks));
-    let late_share = top.get("late_share").and_then(|field| share(&field, remarks));
+    let lab = LabKeys::read(&mut top, remarks);
     let mut words = Words { axes: &axes, used: vec![false; axes.len()] };
     let before = remarks.offsets().len();
     let mode = mode(&mut top, &mut words, remarks);
@@ -46,6 +44,7 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
     if remarks.offsets().len() == before {
         words.finish(remarks);
     }
+    lab.check(&mode, &axes, remarks);
     let tables = metric_tables(&mut top, remarks);
     let names: Vec<String> = tables.iter().map(|(name, _)| name.clone()).collect();
     let mut metrics: Vec<Metric> =
@@ -60,9 +59,9 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
         name: name.unwrap_or_else(|| fastpath::name_of(path)),
         axes,
         seeds,
-        attempts: attempts as u32,
-        tolerance: tolerance.unwrap_or(Duration::from_ms(1)),
-        late_share: late_share.unwrap_or(0.01),
+        attempts: lab.attempts,
+        tolerance: lab.tolerance,
+        late_share: lab.late_share,
         mode,
         metrics,
         expectations,
@@ -72,6 +71,46 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
         text: text.to_owned(),
     };
     Some((plan, are_networks_known))
+}
+
+/// How a machine may disturb runs in labs.
+struct LabKeys {
+    attempts: u32,
+    tolerance: Option<Duration>,
+    late_share: f64,
+    /// The keys that are there, with their places.
+    given: Vec<(usize, &'static str)>,
+}
+
+impl LabKeys {
+    fn read(top: &mut Fields, remarks: &mut Remarks) -> LabKeys {
+        let place = |key| top.get(key).map(|field| (field.at, key));
+        let given = ["attempts", "tolerance", "late_share"].into_iter().filter_map(place).collect();
+        let attempts = top.get("attempts").and_then(|field| field.whole(1..=ATTEMPTS_MAX, remarks));
+        LabKeys {
+            attempts: attempts.unwrap_or(3) as u32,
+            tolerance: top.get("tolerance").and_then(|field| field.quantity("10ms", remarks)),
+            late_share: top.get("late_share").and_then(|field| share(&field, remarks)).unwrap_or(0.01),
+            given,
+        }
+    }
+
+    /// Reports what has no effect: all in virtual time, which no machine disturbs.
+    fn check(&self, mode: &RunKind, axes: &[Factor], remarks: &mut Remarks) {
+        let mut engine = axes.iter().filter(|axis| axis.name.starts_with("engine."));
+        if matches!(mode, RunKind::Replay(_)) {
+            let engine = engine.map(|axis| (axis.at, axis.name.as_str()));
+            for (at, key) in self.given.iter().copied().chain(engine) {
+                let what = format!("{key} has no effect in virtual time");
+                remarks.mistake(at, what, "remove it, or write [[step]] for a lab");
+            }
+        } else if let Some(axis) = engine.find(|axis| axis.name == "engine.tolerance")
+            && self.tolerance.is_some()
+        {
+            let what = "engine.tolerance has no effect beside tolerance, which is that of every run";
+            remarks.mistake(axis.at, what, "remove one of them");
+        }
+    }
 }
 
 /// `seeds = 5` (1 to 5) or `seeds = [7, 11]`.
@@ -229,6 +268,11 @@ fn replay(mut fields: Fields, remarks: &mut Remarks) -> ReplayInputs {
     if let Some(field) = fields.get("out") {
         let hosts = field.texts("b", remarks).into_iter();
         replay.outputs = hosts.map(|(at, text)| Name { text: text.to_owned(), at }).collect();
+        for (index, host) in replay.outputs.iter().enumerate() {
+            if replay.outputs[..index].iter().any(|other| other.text == host.text) {
+                remarks.mistake(host.at, format!("out has {host} twice"), "write each host once");
+            }
+        }
     }
     replay.until = fields.get("until").and_then(|field| field.quantity("30s", remarks));
     fields.finish(remarks);

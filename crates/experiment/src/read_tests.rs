@@ -53,6 +53,21 @@ at_least = '1Mbit/s'
 where = { control = 'reno' }
 ";
 
+#[test]
+fn what_has_no_effect_in_virtual_time_is_a_mistake() {
+    for (from, to, said) in [
+        ("[matrix]", "attempts = 2\n[matrix]", "attempts has no effect in virtual time"),
+        ("[matrix]", "late_share = 0.5\n[matrix]", "late_share has no effect"),
+        ("[matrix]", "[matrix]\n'engine.tolerance' = ['1ms', '2ms']", "engine.tolerance has no effect"),
+        ("in = {", "out = ['b', 'b']\nin = {", "out has b twice"),
+    ] {
+        let file = REPLAY.replacen(from, to, 1);
+        assert_ne!(file, REPLAY, "{from}");
+        let found = mistakes(&file);
+        assert!(found.iter().any(|mistake| mistake.contains(said)), "{to}: {found:?}");
+    }
+}
+
 const REPLAY: &str = "spec = 'net.toml'
 [matrix]
 'link.a-b.rate' = ['8Mbit', '16Mbit']

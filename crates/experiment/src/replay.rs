@@ -1,13 +1,12 @@
 //! A run in virtual time.
 
 use super::evidence::Evidence;
-use super::files::SPEC;
 use super::plan::Experiment;
 use super::step::ReplayInputs;
 use fastpath::Replay;
 use fastpath::replay::CaptureAt;
 use fastpath::{Error, Result};
-use std::fs;
+use fastpath_spec::NetworkSpec;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -16,12 +15,9 @@ pub(super) fn run(
     plan: &Experiment,
     inputs: &ReplayInputs,
     number: u64,
+    network: NetworkSpec,
     directory: &Path,
 ) -> Result<Evidence> {
-    let (spec, ..) = plan.network(number)?;
-    let kept = directory.join(SPEC);
-    let description = fastpath_spec::describe(&spec.topology).to_json();
-    fs::write(&kept, format!("{description:#}\n")).map_err(Error::file(&kept))?;
     let captures: Vec<CaptureAt> = inputs
         .inputs
         .iter()
@@ -33,7 +29,7 @@ pub(super) fn run(
         .map(|at| capture(at, &directory.join(format!("{}.pcap", at.replace(':', "-")))))
         .collect::<Result<_>>()?;
     let mut replay =
-        Replay::through(spec.topology).inputs(captures).outputs(arrivals).seed(plan.seed(number));
+        Replay::through(network.topology).inputs(captures).outputs(arrivals).seed(plan.seed(number));
     if let Some(end) = inputs.until {
         replay = replay.until(end);
     }
@@ -48,13 +44,12 @@ pub(super) fn run(
         .map(|(why, n)| (why.to_string(), *n))
         .collect::<std::collections::BTreeMap<_, _>>();
     frames.insert("delivered".to_owned(), summary.accounting.delivered);
-    let times = columns
-        .in_ps
-        .iter()
-        .zip(&columns.out_ps)
-        .filter(|(_, out)| **out != fastpath::replay::TimeColumns::NEVER);
-    let delays_ms = times.map(|(entered, left)| (left - entered) as f64 / 1e9).collect();
-    Ok(Evidence { frames, delays_ms, flows: summary.traffic, ..Evidence::default() })
+    let delays_ps = plan.metrics.iter().any(super::metric::Metric::is_delay).then(|| {
+        let times = columns.in_ps.iter().zip(&columns.out_ps);
+        let delivered = times.filter(|(_, out)| **out != fastpath::replay::TimeColumns::NEVER);
+        delivered.map(|(entered, left)| left - entered).collect()
+    });
+    Ok(Evidence { frames, delays_ps, flows: summary.traffic, ..Evidence::default() })
 }
 
 fn capture(at: &str, file: &Path) -> Result<CaptureAt> {

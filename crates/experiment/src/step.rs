@@ -2,7 +2,8 @@
 
 use fastpath_text::fields::Name;
 use fastpath_units::Duration;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// How runs are carried out.
 #[derive(Clone, Debug)]
@@ -52,6 +53,39 @@ pub(super) enum StepAction {
         file: String,
         on: Option<Name>,
     },
+}
+
+impl StepAction {
+    /// The step as JSON; `fill` puts words in place of braces.
+    pub(super) fn json(&self, fill: &dyn Fn(&str) -> String) -> Value {
+        match self {
+            StepAction::Run { command, on, background, limit, may_fail } => json!({
+                "run": command.iter().map(|word| fill(word)).collect::<Vec<_>>(),
+                "on": on.as_deref(),
+                "background": background,
+                "limit_s": limit.as_secs_f64(),
+                "may_fail": may_fail,
+            }),
+            StepAction::Wait(time) => json!({ "wait_s": time.as_secs_f64() }),
+            StepAction::Set(values) => {
+                let value =
+                    |LinkValue { link, key, value }: &LinkValue| (format!("{link}.{key}"), value.clone());
+                json!({ "set": values.iter().map(value).collect::<BTreeMap<_, _>>() })
+            }
+            StepAction::Start(group) => json!({ "start": &**group }),
+            StepAction::Collect { file, on } => json!({ "collect": fill(file), "on": on.as_deref() }),
+        }
+    }
+}
+
+impl ReplayInputs {
+    /// As JSON: `in`, `out`, `until`.
+    pub(super) fn json(&self) -> Value {
+        let inputs: BTreeMap<&str, &str> =
+            self.inputs.iter().map(|(host, file)| (&**host, &**file)).collect();
+        let outputs: Vec<&str> = self.outputs.iter().map(|host| &**host).collect();
+        json!({ "in": inputs, "out": outputs, "until": self.until.map(|end| end.to_string()) })
+    }
 }
 
 /// A new value of a link: `"a-b.delay" = "50ms"`.

@@ -16,8 +16,11 @@
 //! frame=18 arrived=1.000200000000 dropped=queue-full
 //! ```
 //!
-//! A packet has the same `frame` number on all links. A drop in a router or switch is an entry on
-//! an interface for that node. The log has no cost unless a [`PacketLog`] observes the network.
+//! A packet has the same `frame` number on all links: the first frame that enters the network is 1,
+//! as the first of a capture is in Wireshark. A packet that is made inside the network (the copy of
+//! a flooded one, a fragment, an answer of a router) has `made=N` instead, with numbers of their
+//! own; so has a packet that was inside when the log began. A drop in a router or switch is an entry
+//! on an interface for that node. The log has no cost unless a [`PacketLog`] observes the network.
 
 use crate::fate::Reason;
 use crate::id::{EdgeId, Location, PipeId};
@@ -40,8 +43,8 @@ pub const SNAP_LEN: usize = 256;
 pub struct LogEntry {
     /// The pipe or node.
     pub location: Location,
-    /// The number of the packet, from 1 in the order of appearance.
-    pub frame: u64,
+    /// The number of the packet.
+    pub frame: FrameNumber,
     /// The arrival time.
     pub arrived: Time,
     /// The time at which the packet left the queue, after its last byte was sent; `None` if it
@@ -53,6 +56,15 @@ pub struct LogEntry {
     pub outcome: PacketOutcome,
     /// The length of the frame in bytes.
     pub len: u32,
+}
+
+/// The number of a packet, from 1 in the order of appearance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameNumber {
+    /// Among the frames that entered the network.
+    Entered(u64),
+    /// Among the packets made inside it.
+    Made(u64),
 }
 
 /// The fate of a packet at one location.
@@ -75,14 +87,17 @@ pub trait Sink {
 pub struct PacketLog<S> {
     sink: S,
     /// The frames inside the network, by slot: number, and arrival time at the current link.
-    inside: BTreeMap<u32, (u64, Time)>,
-    frames: u64,
+    inside: BTreeMap<u32, (FrameNumber, Time)>,
+    /// Frames that entered.
+    entered: u64,
+    /// Packets that were made inside the network.
+    made: u64,
 }
 
 impl<S> PacketLog<S> {
     /// Creates a log that passes its entries to `sink`.
     pub fn new(sink: S) -> PacketLog<S> {
-        PacketLog { sink, inside: BTreeMap::new(), frames: 0 }
+        PacketLog { sink, inside: BTreeMap::new(), entered: 0, made: 0 }
     }
 
     /// Returns the sink.
@@ -97,12 +112,17 @@ impl<S> PacketLog<S> {
 
     /// Returns number and arrival time of a frame. A frame generated inside the network gets a new
     /// number.
-    fn known(&mut self, frame: &Frame, at: Time) -> (u64, Time) {
-        let frames = &mut self.frames;
+    fn known(&mut self, frame: &Frame, at: Time) -> (FrameNumber, Time) {
+        let made = &mut self.made;
         *self.inside.entry(frame.slot()).or_insert_with(|| {
-            *frames += 1;
-            (*frames, at)
+            *made += 1;
+            (FrameNumber::Made(*made), at)
         })
+    }
+
+    /// Leaves out the number of a frame that could not enter.
+    pub fn skip_number(&mut self) {
+        self.entered += 1;
     }
 }
 
@@ -112,8 +132,8 @@ impl<S: Sink> Observer for PacketLog<S> {
     }
 
     fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame, _pool: &FramePool) {
-        self.inside.remove(&frame.slot());
-        self.known(frame, at);
+        self.entered += 1;
+        self.inside.insert(frame.slot(), (FrameNumber::Entered(self.entered), at));
     }
 
     fn arrived(&mut self, at: Time, _pipe: PipeId, frame: &Frame) {
@@ -164,7 +184,10 @@ impl<S: Sink> Observer for PacketLog<S> {
 impl fmt::Display for LogEntry {
     /// Prints the comment, as described at the head of this file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "frame={}", self.frame)?;
+        match self.frame {
+            FrameNumber::Entered(number) => write!(f, "frame={number}")?,
+            FrameNumber::Made(number) => write!(f, "made={number}")?,
+        }
         match self.outcome {
             PacketOutcome::Refused(reason) => {
                 write!(f, " arrived={} dropped={}", Seconds(self.at), reason.name())

@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::run::{RunError, run};
 use crate::shipped;
 use crate::spec::SpecError;
-use crate::workload::{Arrivals, Workload, WorkloadError};
+use crate::workload::{Arrivals, Workload, WorkloadError, has_effect};
 use fastpath_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -164,9 +164,9 @@ impl Case {
         let Some((frames, rest)) = self.capture.as_ref().zip(self.workload.strip_prefix("pcap=")) else {
             return Ok(self.workload.parse()?);
         };
-        let fields = rest.split_once(',').map_or(String::new(), |(_file, fields)| format!(",{fields}"));
-        let mut workload: Workload = format!("line-rate{fields}").parse()?;
-        if !fields.contains("duration=") {
+        let fields = || rest.split(',').map(str::trim).skip(1);
+        let mut workload = Workload::of_capture(fields())?;
+        if !fields().any(|field| field.starts_with("duration=")) {
             let last = frames.last().map_or(Time::ZERO, |(at, _)| *at);
             workload.duration = last.since(Time::ZERO).max(Duration::from_ps(1));
         }
@@ -197,12 +197,18 @@ pub fn no_program(name: &str) -> CaseError {
     CaseError::Name { what: "program", name: name.to_owned(), known }
 }
 
-/// Sets one field of a workload. `kind` is the word at its beginning.
+/// Sets one field of a workload. `kind` is the word at its beginning; another kind leaves out the
+/// fields that it does not use, which belong to the former one.
 fn with_field(workload: &str, field: &str, value: &str) -> String {
     let mut parts: Vec<String> = workload.split(',').map(|part| part.trim().to_owned()).collect();
     let new = format!("{field}={value}");
     match parts.iter_mut().skip(1).find(|part| part.split_once('=').is_some_and(|(key, _)| key == field)) {
-        _ if field == "kind" => parts[0] = value.to_owned(),
+        _ if field == "kind" => {
+            parts[0] = value.to_owned();
+            let key = |part: &String| part.split('=').next().unwrap_or_default().to_owned();
+            let others = parts.split_off(1);
+            parts.extend(others.into_iter().filter(|part| has_effect(value, &key(part))));
+        }
         Some(part) => *part = new,
         None => parts.push(new),
     }
@@ -271,6 +277,32 @@ mod tests {
         let mut unknown = case();
         set(&mut unknown, "workload.speed", "3").unwrap();
         assert!(matches!(unknown.input(), Err(CaseError::Workload(WorkloadError::Field(_)))));
+    }
+
+    #[test]
+    fn every_field_of_a_workload_has_an_effect_or_is_a_mistake() {
+        for (text, says) in [
+            ("line-rate,rate=5Gbit", "line-rate: rate has no effect on it"),
+            ("line-rate,on=5us", "on has no effect"),
+            ("poisson,links=4", "links has no effect"),
+            ("links,rate=1Mbit,flows=4", "flows has no effect"),
+            ("on-off,links=4", "write one of size, on, off, rate, ports"),
+            ("line-rate,size=64,size=65", "\"size\" is given twice"),
+            ("line-rate,flows=64B", "1 … 1048576"),
+            ("line-rate,size=64BB", "imix"),
+        ] {
+            let error = text.parse::<Workload>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+        assert!("line-rate,size=64B".parse::<Workload>().is_ok());
+        let mut replay = case();
+        replay.workload = "pcap=x.pcap,size=100".to_owned();
+        replay.capture = Some(vec![(Time::ZERO, 100)]);
+        assert!(replay.run().unwrap_err().to_string().contains("pcap: size has no effect"));
+        // A sweep over kinds keeps the fields of each.
+        let mut changed = case();
+        set(&mut changed, "workload.kind", "line-rate").unwrap();
+        assert_eq!(changed.workload, "line-rate,duration=1ms");
     }
 
     #[test]

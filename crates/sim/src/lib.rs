@@ -63,6 +63,8 @@ mod cache;
 pub mod case;
 pub mod classic;
 mod environment;
+#[cfg(test)]
+mod every_word_tests;
 pub mod experiment;
 pub mod kernel;
 mod keys;

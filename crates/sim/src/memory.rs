@@ -54,6 +54,16 @@ impl MemorySpec {
     }
 }
 
+impl MemorySpec {
+    /// The largest size whose time is known, if no bandwidth gives that of larger ones.
+    pub(crate) fn end_of(&self, access: Access) -> Option<u32> {
+        let is_own = access == Access::Write && !self.write.is_empty();
+        let table = if is_own { &self.write } else { &self.read };
+        let sizes = table.keys().filter_map(|size| size.parse().ok());
+        sizes.max().filter(|_| self.bandwidth.is_none())
+    }
+}
+
 /// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {

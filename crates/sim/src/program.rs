@@ -34,7 +34,7 @@ use crate::scheduler::Tag;
 use crate::spec::{Name, PerByte, SpecError, WORD, find, out_of_range, result};
 use fastpath_text::document;
 use fastpath_text::fields::{Field, Fields};
-use fastpath_text::mistake::Remarks;
+use fastpath_text::mistake::{Remarks, choice};
 use fastpath_text::tree::Tree;
 use fastpath_units::{Bytes, Duration, Probability};
 use std::collections::BTreeMap;
@@ -88,7 +88,8 @@ struct StepSpec {
     write: Option<Name>,
     enter: Option<Name>,
     leave: Option<Name>,
-    bytes: u32,
+    /// `None`: a word.
+    bytes: Option<u32>,
     times: Times,
     per: Per,
     /// Only for packets of more bytes than this.
@@ -148,7 +149,7 @@ read_table!(StepSpec as "a step", "{ compute = 120 }": {
     write = None,
     enter = None,
     leave = None,
-    bytes = WORD,
+    bytes = None,
     times = Times::Number(1),
     per = Per::Packet,
     over = 0,
@@ -230,6 +231,7 @@ impl ProgramFile {
         let mut fields = Fields::new("the program", 0, &document);
         let name = keys::value(&mut fields, "name", None, remarks);
         let source = keys::value(&mut fields, "source", None, remarks);
+        let params_at = fields.get("params").map_or(0, |field| field.at);
         let params = keys::value(&mut fields, "params", Some(BTreeMap::new()), remarks);
         let region: Vec<RegionSpec> = keys::list(&mut fields, "region", remarks);
         let stage = keys::list(&mut fields, "stage", remarks);
@@ -237,13 +239,52 @@ impl ProgramFile {
         if stage.is_empty() && remarks.is_clean() {
             remarks.mistake(0, "a program without stages is empty", "write [[stage]]");
         }
-        for (index, RegionSpec { name, .. }) in region.iter().enumerate() {
-            if region[..index].iter().any(|other| other.name.text == name.text) {
-                let what = format!("the name {name} is used twice");
-                remarks.mistake(name.at, what, "write a name of its own for each region");
+        let program = ProgramFile { name: name?, source: source?, params: params?, region, stage };
+        if remarks.is_clean() {
+            program.check_names(params_at, remarks);
+        }
+        Some(program)
+    }
+
+    /// Reports names that are used twice, and those that nothing uses.
+    fn check_names(&self, params_at: usize, remarks: &mut Remarks) {
+        for (what, names) in [
+            ("region", self.region.iter().map(|region| &region.name).collect::<Vec<_>>()),
+            ("stage", self.stage.iter().map(|stage| &stage.name).collect()),
+        ] {
+            for (index, name) in names.iter().enumerate() {
+                if names[..index].iter().any(|other| other.text == name.text) {
+                    let instead = format!("write a name of its own for each {what}");
+                    remarks.mistake(name.at, format!("the name {name} is used twice"), instead);
+                }
             }
         }
-        Some(ProgramFile { name: name?, source: source?, params: params?, region, stage })
+        let steps = || self.stage.iter().flat_map(|stage| &stage.steps);
+        for RegionSpec { name, .. } in &self.region {
+            let mut accesses = steps().filter_map(|step| step.read.as_ref().or(step.write.as_ref()));
+            if !accesses.any(|touched| touched.text == name.text) {
+                let instead = format!("write {{ read = \"{name}\" }} in a stage, or remove it");
+                remarks.mistake(name.at, format!("nothing reads or writes the region {name}"), instead);
+            }
+        }
+        for param in self.params.keys() {
+            let mut times = steps().map(|step| &step.times);
+            if !times.any(|times| matches!(times, Times::Param(name) if name.text == *param)) {
+                let instead = format!("write times = \"{param}\" in a step, or remove it");
+                remarks.mistake(params_at, format!("nothing uses the parameter {param}"), instead);
+            }
+        }
+        let entered: Vec<&Name> = steps().filter_map(|step| step.enter.as_ref()).collect();
+        let left: Vec<&Name> = steps().filter_map(|step| step.leave.as_ref()).collect();
+        for (names, others, never, instead) in
+            [(&entered, &left, "left", "leave"), (&left, &entered, "entered", "enter")]
+        {
+            for name in names.iter().filter(|name| !others.iter().any(|other| other.text == name.text)) {
+                let instead = choice(name, others.iter().map(|other| other.text.as_str()))
+                    + &format!(", or write {{ {instead} = \"{name}\" }} too");
+                remarks.mistake(name.at, format!("the lock {name} is never {never}"), instead);
+            }
+        }
     }
 }
 
@@ -382,6 +423,7 @@ impl Binder<'_> {
             self.remarks.mistake(stage.on.at, what, instead);
             return None;
         };
+        self.check_effects(stage, step);
         match (step.compute, step.time, &step.read, &step.write, &step.enter, &step.leave) {
             (Some(cycles), None, None, None, None, None) if cycles > CYCLES_MAX => {
                 out_of_range(&stage.name, "compute", "at most 10^12 cycles", &mut self.remarks);
@@ -399,6 +441,34 @@ impl Binder<'_> {
                 self.remarks.mistake(stage.name.at, what, instead);
                 None
             }
+        }
+    }
+
+    /// Reports the keys of a step that its operation does not use.
+    fn check_effects(&mut self, stage: &StageSpec, step: &StepSpec) {
+        let accessed = step.read.as_ref().or(step.write.as_ref());
+        let region = accessed.filter(|name| self.regions.contains(&name.text));
+        let mut useless = |what: String, instead: &str| {
+            let what = format!("a step of stage {}: {what}", stage.name);
+            self.remarks.mistake(accessed.unwrap_or(&stage.name).at, what, instead);
+        };
+        match (region, accessed) {
+            (Some(name), _) if step.bytes.is_some() => {
+                useless(
+                    format!("bytes has no effect: {name} is a region, touched at one place"),
+                    "remove it",
+                );
+            }
+            (None, None) if step.bytes.is_some() => {
+                useless(
+                    "bytes has no effect beside this operation".to_owned(),
+                    "write it beside read or write",
+                );
+            }
+            _ => {}
+        }
+        if step.per == Per::Byte && step.compute.is_none() && step.time.is_none() {
+            useless("per = \"byte\" has no effect beside this operation".to_owned(), "write per = \"chunk\"");
         }
     }
 
@@ -420,8 +490,17 @@ impl Binder<'_> {
             return Some(Op::Touch { region: region as u16 });
         }
         let known = [&self.memories[..], &self.regions[..]].concat();
-        let memory = find(name, "memory or region", &known, &mut self.remarks)? as u16;
-        Some(Op::Access { memory, access, bytes: step.bytes })
+        let memory = find(name, "memory or region", &known, &mut self.remarks)?;
+        let bytes = step.bytes.unwrap_or(WORD);
+        if let Some(largest) = self.machine.memory[memory].end_of(access).filter(|end| bytes > *end) {
+            let what = format!(
+                "{bytes} bytes are past the end of the table of {name}, which is {largest}, and it has no bandwidth"
+            );
+            let instead = "write fewer bytes and times, or the cycles of that size in the machine";
+            self.remarks.mistake(name.at, what, instead);
+            return None;
+        }
+        Some(Op::Access { memory: memory as u16, access, bytes })
     }
 
     fn lock(&mut self, name: &Name) -> u16 {

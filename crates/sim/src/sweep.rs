@@ -101,6 +101,14 @@ pub enum SweepError {
         "axis {0:?}: write NAME=A,B,C or NAME=LOW..HIGH or NAME=LOW..HIGH/COUNT; write the unit after the number"
     )]
     Axis(String),
+    /// A value that is there twice.
+    #[error("axis {name:?} has {value} twice; write each value once")]
+    Repeated {
+        /// The axis.
+        name: String,
+        /// The value.
+        value: String,
+    },
     /// A grid over a range of real numbers without a count.
     #[error("axis {0:?}: a grid over decimal numbers needs a number of values: write LOW..HIGH/COUNT")]
     Steps(String),
@@ -141,6 +149,11 @@ impl FromStr for Axis {
         };
         if matches!(&values, Values::List(list) if list.iter().any(String::is_empty)) {
             return Err(bad());
+        }
+        if let Values::List(list) = &values
+            && let Some((_, value)) = list.iter().enumerate().find(|(at, value)| list[..*at].contains(value))
+        {
+            return Err(SweepError::Repeated { name: name.to_owned(), value: value.clone() });
         }
         Ok(Axis { name: name.to_owned(), parameter, values })
     }

@@ -89,6 +89,19 @@ pub enum WorkloadError {
         "workload field {0:?} is unknown or has no value (have: rate, on, off, size, ports, flows, links, priorities, groups, duration, warm-up, precision)"
     )]
     Field(String),
+    /// A field that the kind does not use.
+    #[error("workload {kind}: {field} has no effect on it; remove it, or write one of {own}")]
+    NoEffect {
+        /// The kind.
+        kind: String,
+        /// The field.
+        field: String,
+        /// The fields that have an effect.
+        own: String,
+    },
+    /// A field that is there twice.
+    #[error("workload field {0:?} is given twice; write it once")]
+    Twice(String),
     /// A value that does not parse.
     #[error("workload {field}={value}: {hint}")]
     Value {
@@ -105,6 +118,47 @@ pub enum WorkloadError {
     /// More frames than a simulation can run.
     #[error("this workload offers about {0:.0e} frames, more than 1e10: shorten its duration")]
     TooLong(f64),
+}
+
+/// The fields that every kind uses.
+const COMMON: [&str; 7] = ["ports", "priorities", "groups", "duration", "warm-up", "precision", "flows"];
+
+/// Returns the fields that a kind uses beside [`COMMON`]; `None`: there is no such kind.
+fn own_fields(kind: &str) -> Option<&'static [&'static str]> {
+    Some(match kind {
+        "line-rate" => &["size"],
+        "constant" | "poisson" => &["size", "rate"],
+        // Its rate is that of the ports. Former versions took one, and so does this.
+        "on-off" => &["size", "on", "off", "rate"],
+        "links" => &["size", "rate", "links"],
+        // The capture has the sizes.
+        CAPTURE => &[],
+        _ => return None,
+    })
+}
+
+/// The kind of a workload whose frames are those of a capture.
+const CAPTURE: &str = "pcap";
+
+/// Whether a kind uses a field. True for unknown kinds and fields, which are mistakes of their own.
+pub(crate) fn has_effect(kind: &str, field: &str) -> bool {
+    let is_own =
+        |own: &[&str]| own.contains(&field) || (COMMON.contains(&field) && !is_overridden(kind, field));
+    let is_known = COMMON.contains(&field) || ["size", "rate", "on", "off", "links"].contains(&field);
+    own_fields(kind).is_none_or(is_own) || !is_known
+}
+
+/// Links have two flows each, so that there is nothing to choose.
+fn is_overridden(kind: &str, field: &str) -> bool {
+    kind == "links" && field == "flows"
+}
+
+/// Returns what is accepted and has no effect in a workload, in words.
+pub fn ignored(text: &str) -> Option<&'static str> {
+    let mut fields = text.split(',').map(str::trim);
+    let is_on_off = fields.next() == Some("on-off");
+    (is_on_off && fields.any(|field| field.starts_with("rate=")))
+        .then_some("workload on-off: rate has no effect: bursts are at the rate of the ports")
 }
 
 impl Default for Workload {
@@ -128,7 +182,22 @@ impl FromStr for Workload {
 
     fn from_str(text: &str) -> Result<Workload, WorkloadError> {
         let mut fields = text.split(',').map(str::trim);
-        let kind = fields.next().unwrap_or_default();
+        match fields.next().unwrap_or_default() {
+            CAPTURE => Err(WorkloadError::Kind(CAPTURE.to_owned())),
+            kind => Workload::read(kind, fields),
+        }
+    }
+}
+
+impl Workload {
+    /// Reads the fields of a workload whose frames are those of a capture, which is at
+    /// [`Workload::arrivals`] afterwards.
+    pub(crate) fn of_capture<'t>(fields: impl Iterator<Item = &'t str>) -> Result<Workload, WorkloadError> {
+        Workload::read(CAPTURE, fields)
+    }
+
+    fn read<'t>(kind: &str, fields: impl Iterator<Item = &'t str>) -> Result<Workload, WorkloadError> {
+        let mut seen = Vec::new();
         let mut w = Workload::default();
         let (mut rate, mut on, mut off) = (None, Duration::from_us(100), Duration::from_us(100));
         let mut links = 2;
@@ -136,6 +205,16 @@ impl FromStr for Workload {
             let Some((key, value)) = field.split_once('=') else {
                 return Err(WorkloadError::Field(field.to_owned()));
             };
+            if seen.contains(&key) {
+                return Err(WorkloadError::Twice(key.to_owned()));
+            }
+            seen.push(key);
+            if !has_effect(kind, key) {
+                let own = own_fields(kind).unwrap_or_default().iter().chain(&COMMON);
+                let own: Vec<&str> = own.copied().filter(|field| has_effect(kind, field)).collect();
+                let (kind, field) = (kind.to_owned(), key.to_owned());
+                return Err(WorkloadError::NoEffect { kind, field, own: own.join(", ") });
+            }
             match key {
                 "rate" => rate = Some(value),
                 "on" => on = value.parse()?,
@@ -161,11 +240,12 @@ impl FromStr for Workload {
         let rate = || pps(rate.unwrap_or("1Mpps"), &w.sizes);
         w.arrivals = match kind {
             "line-rate" => Arrivals::LineRate,
+            CAPTURE => Arrivals::List(Vec::new()),
             "constant" => Arrivals::Constant(rate()?),
             "poisson" => Arrivals::Poisson(rate()?),
             "on-off" => Arrivals::OnOff { on, off },
             "links" => {
-                if !text.contains("size=") {
+                if !seen.contains(&"size") {
                     w.sizes = Sizes::Fixed(1518);
                 }
                 w.flows = links;
@@ -189,7 +269,8 @@ fn number(
     range: std::ops::RangeInclusive<u32>,
     hint: &'static str,
 ) -> Result<u32, WorkloadError> {
-    let n = value.trim_end_matches('B').parse().ok().filter(|n| range.contains(n));
+    let digits = if field == "size" { value.strip_suffix('B').unwrap_or(value) } else { value };
+    let n = digits.parse().ok().filter(|n| range.contains(n));
     n.ok_or_else(|| WorkloadError::Value { field, value: value.to_owned(), hint })
 }
 

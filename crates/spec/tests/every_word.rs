@@ -5,7 +5,7 @@
 //! `FASTPATH_MUTATIONS=100000 cargo test -p fastpath-spec --test every_word --release` takes more.
 
 use fastpath_spec::{Description, NetworkSpec, Warning, check, check_json, mistake::Checked};
-use fastpath_text::mutation::{Mutation, mutation};
+use fastpath_text::mutation::lexical::{Mutation, mutation};
 use fastpath_units::Rng;
 use std::collections::BTreeSet;
 

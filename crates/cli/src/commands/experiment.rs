@@ -3,7 +3,7 @@
 use crate::{Answer, progress};
 use clap::Args;
 use fastpath::sweep::Shard;
-use fastpath_experiment::{self as experiment, ExperimentOptions};
+use fastpath_experiment::{self as experiment, Changed, ExperimentOptions};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -39,6 +39,10 @@ pub(crate) struct Experiment {
     /// Repeat the runs that were left out.
     #[arg(long)]
     retry: bool,
+    /// Repeat the runs whose network, steps, captures, traces or programs have changed. Without
+    /// this such runs are refused, with what has changed.
+    #[arg(long)]
+    retry_changed: bool,
     /// Only check the file and print the number of runs.
     #[arg(long)]
     dry_run: bool,
@@ -53,14 +57,23 @@ pub(crate) struct Experiment {
 impl Experiment {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let plan = experiment::load(&self.file)?;
+        if self.dry_run && self.json {
+            writeln!(io::stdout(), "{}", plan.json())?;
+            return Ok(Answer::Yes);
+        }
         if self.dry_run {
             writeln!(io::stdout(), "{}: {} runs", plan.name, plan.runs())?;
             return Ok(Answer::Yes);
         }
         let directory =
             self.output.unwrap_or_else(|| self.file.with_extension("").with_added_extension("results"));
-        let options =
-            ExperimentOptions { directory, shard: self.shard, threads: self.workers, retry: self.retry };
+        let options = ExperimentOptions {
+            directory,
+            shard: self.shard,
+            threads: self.workers,
+            retry: self.retry,
+            changed: if self.retry_changed { Changed::Retry } else { Changed::Refuse },
+        };
         #[cfg(target_os = "linux")]
         let stop = crate::signals::stop_on_signals()?;
         // Elsewhere a signal ends the program; finished runs are kept all the same.

@@ -34,8 +34,8 @@ pub(crate) struct ReplayCommand {
     /// The file for frames that reach a host, or an interface of it. May be repeated.
     #[arg(long = "out", value_name = "HOST=FILE")]
     outputs: Vec<CaptureAt>,
-    /// Write the exact times of every frame to this file (CSV): index, in_ps, and out_ps or the
-    /// drop reason.
+    /// Write the exact times of every frame to this file (CSV): index (the frame number of the
+    /// per-packet log), host, number in the capture, in_ps, and out_ps or the drop reason.
     #[arg(long, value_name = "FILE")]
     times: Option<PathBuf>,
     /// Write the fate of every packet on every link to this file: times and drop reasons as packet

@@ -14,7 +14,15 @@ impl Render for ReplaySummary {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         let ReplaySummary { accounting, jitter, pairs, traffic, seed, .. } = self;
         let FrameAccounting { delivered, dropped, held, .. } = accounting;
-        writeln!(out, "in         {:>12}", accounting.total_in())?;
+        write!(out, "in         {:>12}", accounting.total_in())?;
+        match accounting.generated {
+            0 => writeln!(out)?,
+            made => writeln!(
+                out,
+                "  ({} entered, {made} made inside: copies, fragments, answers of routers)",
+                accounting.entered
+            )?,
+        }
         writeln!(out, "delivered  {delivered:>12}")?;
         writeln!(out, "dropped    {:>12}", accounting.total_dropped())?;
         for (reason, count) in dropped {
@@ -32,8 +40,12 @@ impl Render for ReplaySummary {
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let ReplaySummary { accounting, jitter, pairs, traffic, seed, .. } = self;
         let FrameAccounting { delivered, dropped, held, .. } = accounting;
-        let conservation =
+        let mut conservation =
             json!({ "in": accounting.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
+        if accounting.generated > 0 {
+            conservation["in_entered"] = json!(accounting.entered);
+            conservation["in_made_inside"] = json!(accounting.generated);
+        }
         let mut all = json!({ "conservation": conservation, "seed": seed });
         if !jitter.is_empty() {
             all["jitter"] = json!(jitter);

@@ -6,7 +6,7 @@
 //! (flooding, fragments) are not followed: the row of an input frame is the fate of that frame.
 
 use super::pairs::Pairs;
-use super::rows::{FrameEnd, Rows};
+use super::rows::{FrameEnd, FrameRow, Rows};
 use crate::error::Result;
 use fastpath_net::{EdgeId, Frame, FramePool, Observer, Reason};
 use fastpath_units::Time;
@@ -22,17 +22,12 @@ pub(crate) struct Follower {
     cut: HashMap<u32, usize>,
     /// Rows not yet written, in the order of the input. The oldest may still be open.
     rows: VecDeque<FrameRow>,
-    /// Index of the first of `rows`.
+    /// The number of rows before the first of `rows`.
     first: u64,
+    /// The number in its capture of the frame that enters next, if it has one.
+    pub(super) capture_frame: Option<u64>,
     /// The delays of delivered frames.
     pub(super) pairs: Pairs,
-}
-
-struct FrameRow {
-    entered: Time,
-    /// The edge at which it entered; `None` if it could not enter.
-    entrance: Option<EdgeId>,
-    end: Option<FrameEnd>,
 }
 
 impl Follower {
@@ -47,16 +42,17 @@ impl Follower {
     }
 
     /// Notes an input frame that could not enter.
-    pub(crate) fn refused(&mut self, at: Time, reason: Reason) {
-        self.rows.push_back(FrameRow { entered: at, entrance: None, end: Some(FrameEnd::Dropped(reason)) });
+    pub(crate) fn refused(&mut self, at: Time, edge: EdgeId, reason: Reason) {
+        let capture_frame = self.capture_frame.take();
+        let end = Some(FrameEnd::Dropped(reason));
+        self.rows.push_back(FrameRow { entered: at, edge, capture_frame, end });
     }
 
     /// Stores and forgets the rows from the oldest to the first that is still open.
     pub(super) fn store_closed(&mut self, rows: &mut Rows) -> Result<()> {
-        while let Some(FrameRow { entered, end: Some(end), .. }) = self.rows.front() {
-            rows.store(self.first, *entered, Some(*end))?;
-            self.rows.pop_front();
+        while let Some(row) = self.rows.pop_front_if(|row| row.end.is_some()) {
             self.first += 1;
+            rows.store(self.first, &row)?;
         }
         Ok(())
     }
@@ -64,8 +60,8 @@ impl Follower {
     /// Stores the remaining rows at the end of a run.
     pub(super) fn store_rest(&mut self, rows: &mut Rows) -> Result<()> {
         for row in self.rows.drain(..) {
-            rows.store(self.first, row.entered, row.end)?;
             self.first += 1;
+            rows.store(self.first, &row)?;
         }
         Ok(())
     }
@@ -74,8 +70,8 @@ impl Follower {
         if let Some(index) = self.inside.remove(&frame.slot()) {
             let row = &mut self.rows[(index - self.first) as usize];
             row.end = Some(end);
-            if let (FrameEnd::Delivered(at, exit), Some(entrance)) = (end, row.entrance) {
-                self.pairs.add(entrance, exit, at.since(row.entered));
+            if let FrameEnd::Delivered(at, exit) = end {
+                self.pairs.add(row.edge, exit, at.since(row.entered));
             }
         }
     }
@@ -84,7 +80,8 @@ impl Follower {
 impl Observer for Follower {
     fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame, _pool: &FramePool) {
         self.inside.insert(frame.slot(), self.first + self.rows.len() as u64);
-        self.rows.push_back(FrameRow { entered: at, entrance: Some(edge), end: None });
+        let capture_frame = self.capture_frame.take();
+        self.rows.push_back(FrameRow { entered: at, edge, capture_frame, end: None });
     }
 
     fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame, _pool: &FramePool) {

@@ -16,6 +16,17 @@ pub(super) enum FrameEnd {
     Absorbed,
 }
 
+/// What is known of a frame.
+pub(super) struct FrameRow {
+    pub(super) entered: Time,
+    /// The edge at which it entered, or would have.
+    pub(super) edge: EdgeId,
+    /// Its number in its capture, from 1; `None`: it is of no capture.
+    pub(super) capture_frame: Option<u64>,
+    /// `None`: it is still in the network.
+    pub(super) end: Option<FrameEnd>,
+}
+
 /// The times of every frame, in the order in which the frames entered. Times are picoseconds from
 /// time zero of the run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -68,15 +79,22 @@ pub(super) enum Rows {
         out: BufWriter<File>,
         /// Picosecond since 1970 at which the run began.
         start_ps: u128,
+        /// The host of each edge, with its interface if the host has several.
+        hosts: Vec<String>,
     },
     Columns(TimeColumns),
 }
 
 impl Rows {
     /// Starts the times file.
-    pub(super) fn file(path: PathBuf, mut out: BufWriter<File>, start_ps: u128) -> Result<Rows> {
-        writeln!(out, "index,in_ps,out_ps").map_err(Error::file(&path))?;
-        Ok(Rows::File { path, out, start_ps })
+    pub(super) fn file(
+        path: PathBuf,
+        mut out: BufWriter<File>,
+        start_ps: u128,
+        hosts: Vec<String>,
+    ) -> Result<Rows> {
+        writeln!(out, "index,host,capture_frame,in_ps,out_ps").map_err(Error::file(&path))?;
+        Ok(Rows::File { path, out, start_ps, hosts })
     }
 
     /// Notes the input and the length of the next frame that enters.
@@ -87,22 +105,29 @@ impl Rows {
         }
     }
 
-    /// Stores the row of a frame; `None`: it is still in the network.
-    pub(super) fn store(&mut self, index: u64, entered: Time, end: Option<FrameEnd>) -> Result<()> {
+    /// Stores the row of a frame, which is the `index`-th that entered.
+    pub(super) fn store(&mut self, index: u64, row: &FrameRow) -> Result<()> {
+        let FrameRow { entered, end, .. } = *row;
         match self {
             Rows::Nowhere => Ok(()),
             Rows::Columns(columns) => {
                 columns.store(entered, end);
                 Ok(())
             }
-            Rows::File { path, out, start_ps } => {
+            Rows::File { path, out, start_ps, hosts } => {
                 let absolute = |at: Time| *start_ps + u128::from(at.as_ps());
                 let entered = absolute(entered);
-                let written = match end {
-                    Some(FrameEnd::Delivered(at, _)) => writeln!(out, "{index},{entered},{}", absolute(at)),
-                    _ => writeln!(out, "{index},{entered},{}", name(end)),
+                let host = &hosts[row.edge.0 as usize];
+                let mut begun = || match row.capture_frame {
+                    Some(number) => write!(out, "{index},{host},{number},{entered},"),
+                    None => write!(out, "{index},{host},,{entered},"),
                 };
-                written.map_err(Error::file(path))
+                let begun = begun();
+                let ended = begun.and_then(|()| match end {
+                    Some(FrameEnd::Delivered(at, _)) => writeln!(out, "{}", absolute(at)),
+                    _ => writeln!(out, "{}", name(end)),
+                });
+                ended.map_err(Error::file(path))
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::DelayReport;
 use fastpath_net::packet_log::{self, PacketLog};
-use fastpath_net::{Delivery, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Options, Reason};
+use fastpath_net::{Delivery, Edge, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Options, Reason};
 #[cfg(target_os = "linux")]
 use fastpath_spec::LinkId;
 use fastpath_spec::Topology;
@@ -35,6 +35,8 @@ const PACKETS_PER_REPORT: u64 = 4096;
 pub(super) trait ReplayObserver: Observer {
     /// Returns what follows each frame; `None` if nothing does.
     fn follower(&mut self) -> Option<&mut Follower>;
+    /// Notes a frame that could not enter the network: it has a number, too.
+    fn refused_at(&mut self, at: Time, edge: EdgeId, reason: Reason);
     /// Returns the per-packet log, if there is one.
     fn into_log(self) -> Option<PacketLog<LogFile>>;
 }
@@ -47,6 +49,13 @@ impl ReplayObserver for Observers {
         Some(&mut self.0)
     }
 
+    fn refused_at(&mut self, at: Time, edge: EdgeId, reason: Reason) {
+        self.0.refused(at, edge, reason);
+        if let Some(log) = &mut self.1 {
+            log.skip_number();
+        }
+    }
+
     fn into_log(self) -> Option<PacketLog<LogFile>> {
         self.1
     }
@@ -57,6 +66,8 @@ impl ReplayObserver for () {
     fn follower(&mut self) -> Option<&mut Follower> {
         None
     }
+
+    fn refused_at(&mut self, _at: Time, _edge: EdgeId, _reason: Reason) {}
 
     fn into_log(self) -> Option<PacketLog<LogFile>> {
         None
@@ -84,6 +95,8 @@ pub(super) struct ReplayRun<O: ReplayObserver> {
     traffic: TrafficRun,
     /// The edges at which frames enter: of each capture, then of each array.
     entrances: Vec<EdgeId>,
+    /// The number of frames that each capture has given so far.
+    captured: Vec<u64>,
     /// The file for the frames that are delivered at each edge, as an index of `outputs`.
     exits: Vec<Option<usize>>,
     outputs: Vec<OutputCapture>,
@@ -144,6 +157,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
             traffic: TrafficRun::new(&network, seed, until)?,
             network,
             entrances: Vec::new(),
+            captured: Vec::new(),
             outputs: Vec::new(),
             rows: Rows::Nowhere,
             start_ns,
@@ -177,7 +191,16 @@ impl<O: ReplayObserver> ReplayRun<O> {
 
     /// Writes the times of every frame to a file.
     pub(super) fn times_to(&mut self, path: &Path) -> Result<()> {
-        self.rows = Rows::file(path.to_owned(), create(path)?, self.start_ps())?;
+        let topology = self.network.topology();
+        let host = |edge: Edge| {
+            let node = topology.node(edge.node);
+            match node.interfaces.len() {
+                1 => node.name.clone(),
+                _ => format!("{}:{}", node.name, node.interfaces[edge.interface].name),
+            }
+        };
+        let hosts = self.network.edges().map(host).collect();
+        self.rows = Rows::file(path.to_owned(), create(path)?, self.start_ps(), hosts)?;
         Ok(())
     }
 
@@ -212,6 +235,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
                     self.out_of_order += u64::from(packet.ns < latest_ns);
                     latest_ns = latest_ns.max(packet.ns);
                     self.advance(at)?;
+                    self.number(packet.capture);
                     self.enter(packet.capture, &packet.data, packet.wire_len);
                     spent = Some(packet);
                 }
@@ -345,16 +369,25 @@ impl<O: ReplayObserver> ReplayRun<O> {
         self.rows.entering(self.entrances.len() + flow, bytes.len());
         match self.network.pool_mut().insert(bytes) {
             Some(frame) => self.network.push(self.now, edge, frame),
-            None => self.refuse(Reason::PoolFull),
+            None => self.refuse(edge, Reason::PoolFull),
+        }
+    }
+
+    /// Numbers the next frame of a capture, as Wireshark does.
+    fn number(&mut self, capture: usize) {
+        if self.captured.len() <= capture {
+            self.captured.resize(capture + 1, 0);
+        }
+        self.captured[capture] += 1;
+        if let Some(follower) = self.network.observer_mut().follower() {
+            follower.capture_frame = Some(self.captured[capture]);
         }
     }
 
     /// Counts a frame that cannot enter.
-    fn refuse(&mut self, reason: Reason) {
+    fn refuse(&mut self, edge: EdgeId, reason: Reason) {
         *self.refused.entry(reason).or_default() += 1;
-        if let Some(follower) = self.network.observer_mut().follower() {
-            follower.refused(self.now, reason);
-        }
+        self.network.observer_mut().refused_at(self.now, edge, reason);
     }
 
     /// Sends a frame from its host, at its length on the wire. Bytes that a snap length cut are
@@ -363,7 +396,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
         self.rows.entering(input, wire_len);
         let Some(mut frame) = self.network.pool_mut().alloc(wire_len) else {
             let reason = if wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
-            self.refuse(reason);
+            self.refuse(self.entrances[input], reason);
             return;
         };
         let (known, unknown) = self.network.pool_mut().bytes_mut(&mut frame).split_at_mut(data.len());

@@ -118,6 +118,11 @@ impl Simulation {
             seed: self.seed,
             files: BTreeMap::new(),
         };
+        for (at, (target, _)) in self.changes.iter().enumerate() {
+            if self.changes[..at].iter().any(|(other, _)| other == target) {
+                return Err(Error::Argument(format!("--set {target} is given twice; write it once")));
+            }
+        }
         self.changes.iter().try_for_each(|(target, value)| case.set(target, value))?;
         // A change that makes no sense is reported as such, in addition to the line that it
         // changed.

@@ -4,12 +4,12 @@ use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
 use fastpath_switch::interp::{Lookup, trace};
 use fastpath_switch::ofctl::{self, Described, PortNames};
-use fastpath_switch::outcome::PacketOutcome;
+use fastpath_switch::outcome::{DropReason, PacketOutcome};
 use fastpath_switch::plan::Subtable;
-use fastpath_switch::{Plan, Port, Switch, TablePlan};
+use fastpath_switch::{Action, Plan, Port, Switch, TablePlan, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Instant;
 
@@ -35,7 +35,7 @@ pub fn explain(
     let compiled = Compiled::new(switch);
     let milliseconds = before.elapsed().as_secs_f64() * 1e3;
     let packet = packet.map(|text| parse_packet(text, in_port, names)).transpose()?;
-    let path = packet.map(|packet| PacketPath::of(switch, packet));
+    let path = packet.map(|packet| PacketPath::of(switch, names, packet));
     let (mut tables, text) = match &compiled {
         Ok(compiled) => {
             let live = compiled.live();
@@ -99,9 +99,8 @@ fn parse_packet(text: &str, in_port: u32, names: &PortNames) -> Result<Described
     Ok(Described { in_port, frame, assumed: String::new() })
 }
 
-/// Returns the ports that rules and groups send to. They are assumed to exist.
+/// Returns the ports that rules and groups send to, the reserved ones too.
 fn mentioned(switch: &Switch) -> BTreeSet<u32> {
-    use fastpath_switch::{Action, port};
     let flows = switch.tables().iter().flat_map(|table| table.flows());
     let flows = flows.flat_map(|(_, flow)| flow.instructions.actions().copied().collect::<Vec<_>>());
     let buckets: Vec<_> = switch.groups().flat_map(|(_, group)| group.buckets.iter()).collect();
@@ -111,8 +110,22 @@ fn mentioned(switch: &Switch) -> BTreeSet<u32> {
         Action::Output { port, .. } => Some(port),
         _ => None,
     });
-    let is_port = |number: &u32| (1..=port::MAX).contains(number) || *number == port::LOCAL;
-    outputs.chain(watched).filter(is_port).collect()
+    outputs.chain(watched).collect()
+}
+
+/// Whether a number is that of a port of the switch.
+fn is_port(number: u32) -> bool {
+    (1..=port::MAX).contains(&number) || number == port::LOCAL
+}
+
+/// The word of a reserved port that sends to all other ports.
+fn flooding_word(number: u32) -> Option<&'static str> {
+    Some(match number {
+        port::NORMAL => "NORMAL",
+        port::FLOOD => "FLOOD",
+        port::ALL => "ALL",
+        _ => return None,
+    })
 }
 
 /// The path of one packet through the tables.
@@ -120,16 +133,70 @@ struct PacketPath {
     packet: Described,
     lookups: Vec<Lookup>,
     outcomes: Vec<PacketOutcome>,
+    /// The names of ports, by number. Without any the switch has the ports that its tables mention.
+    names: BTreeMap<u32, String>,
+    /// The ports that were declared for this packet alone.
+    declared: BTreeSet<u32>,
+    /// What sends to all other ports, if no port is declared.
+    undeclared: Option<&'static str>,
 }
 
 impl PacketPath {
-    /// Sends a packet through the tables. Every port that they mention is up.
-    fn of(switch: &mut Switch, packet: Described) -> PacketPath {
-        let mut ports = mentioned(switch);
-        ports.insert(packet.in_port);
-        ports.into_iter().for_each(|number| switch.set_port(number, Port::up()));
+    /// Sends a packet through the tables. The declared ports, and every port that the tables
+    /// mention, are up.
+    fn of(switch: &mut Switch, names: &PortNames, packet: Described) -> PacketPath {
+        let mentioned = mentioned(switch);
+        let names: BTreeMap<u32, String> =
+            names.iter().map(|(name, number)| (*number, name.clone())).collect();
+        let ports = mentioned.iter().copied().filter(|number| is_port(*number));
+        let declared = names.keys().copied().filter(|number| switch.port(*number).is_none()).collect();
+        for number in ports.chain(names.keys().copied()).chain([packet.in_port]).collect::<BTreeSet<_>>() {
+            if switch.port(number).is_none() {
+                switch.set_port(number, Port::up());
+            }
+        }
+        let has_others = names.keys().any(|number| *number != packet.in_port);
+        let undeclared = mentioned.iter().find_map(|number| flooding_word(*number)).filter(|_| !has_others);
         let (lookups, outcomes) = trace(switch, Time::ZERO, packet.in_port, &packet.frame);
-        PacketPath { packet, lookups, outcomes }
+        PacketPath { packet, lookups, outcomes, names, declared, undeclared }
+    }
+
+    /// The word that floods, where a packet has no other port only because none is declared.
+    fn flooded_nowhere(&self, outcome: &PacketOutcome) -> Option<&'static str> {
+        self.undeclared.filter(|_| *outcome == PacketOutcome::Drop(DropReason::NoOtherPort))
+    }
+
+    /// The word that floods to the ports that the rules mention, because none is declared.
+    fn flooded_word(&self) -> Option<&'static str> {
+        let is_sent = self.outcomes.iter().any(|outcome| matches!(outcome, PacketOutcome::Output { .. }));
+        self.undeclared.filter(|_| is_sent)?;
+        let actions = self.lookups.iter().flat_map(|lookup| lookup.instructions.actions());
+        let words = actions.filter_map(|action| match action {
+            Action::Output { port, .. } => flooding_word(*port),
+            _ => None,
+        });
+        words.last()
+    }
+
+    /// A port as text: `p2` if it was declared by that name, `port 7` otherwise.
+    fn port(&self, number: u32) -> String {
+        match self.names.get(&number) {
+            Some(name) if *name == format!("p{number}") && self.declared.contains(&number) => name.clone(),
+            _ => format!("port {number}"),
+        }
+    }
+
+    /// The declared ports of the packet whose name does not have their number.
+    fn named(&self) -> Vec<String> {
+        let outputs = self.outcomes.iter().filter_map(|outcome| match outcome {
+            PacketOutcome::Output { port, .. } => Some(*port),
+            _ => None,
+        });
+        let ports: BTreeSet<u32> = outputs.chain([self.packet.in_port]).collect();
+        let name = |number: u32| Some((number, self.names.get(&number)?));
+        let named = ports.into_iter().filter_map(name);
+        let named = named.filter(|(number, name)| **name != format!("p{number}"));
+        named.map(|(number, name)| format!("port {number} is {name}")).collect()
     }
 
     fn json(&self) -> Value {
@@ -142,12 +209,19 @@ impl PacketPath {
         };
         let outcome = |outcome: &PacketOutcome| match outcome {
             PacketOutcome::Output { port, queue, frame } => {
-                json!({ "output": port, "queue": queue, "frame": hex(frame) })
+                let mut output = json!({ "output": port, "queue": queue, "frame": hex(frame) });
+                if let Some(name) = self.names.get(port) {
+                    output["name"] = json!(name);
+                }
+                output
             }
             PacketOutcome::Controller(packet) => {
                 json!({ "controller": format!("{:?}", packet.reason), "frame": hex(&packet.frame) })
             }
-            PacketOutcome::Drop(reason) => json!({ "dropped": reason.name() }),
+            PacketOutcome::Drop(reason) => match self.flooded_nowhere(outcome) {
+                Some(word) => json!({ "flooded": word, "ports": [] }),
+                None => json!({ "dropped": reason.name() }),
+            },
         };
         json!({
             "in_port": self.packet.in_port, "frame": hex(&self.packet.frame), "assumed": self.packet.assumed,
@@ -178,15 +252,25 @@ impl fmt::Display for PacketPath {
             match outcome {
                 PacketOutcome::Output { port, queue, frame } => {
                     let queue = if *queue == 0 { String::new() } else { format!(", queue {queue}") };
-                    writeln!(f, "output to port {port}{queue}: {}", hex(frame))?;
+                    writeln!(f, "output to {}{queue}: {}", self.port(*port), hex(frame))?;
                 }
                 PacketOutcome::Controller(packet) => {
                     writeln!(f, "sent to the controllers ({:?}): {}", packet.reason, hex(&packet.frame))?;
                 }
-                PacketOutcome::Drop(reason) => writeln!(f, "dropped: {}", reason.name())?,
+                PacketOutcome::Drop(reason) => match self.flooded_nowhere(outcome) {
+                    Some(word) => writeln!(
+                        f,
+                        "forwarded to every other port ({word}): none is declared; write --port p1 --port p2"
+                    )?,
+                    None => writeln!(f, "dropped: {}", reason.name())?,
+                },
             }
         }
-        Ok(())
+        if let Some(word) = self.flooded_word() {
+            writeln!(f, "{word}: only the ports that the rules mention; declare the others by --port")?;
+        }
+        let named = self.named();
+        if named.is_empty() { Ok(()) } else { writeln!(f, "{}", named.join(", ")) }
     }
 }
 

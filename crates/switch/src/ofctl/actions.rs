@@ -8,38 +8,134 @@ use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{ClearActions, Instructions, WriteMetadata};
 use crate::port;
 
-/// Parses `ACTION,…`, where some may be instructions.
+/// The EtherType of the tag that mod_vlan_vid pushes.
+const ETHERTYPE_VLAN: u16 = 0x8100;
+
+/// The instructions, in the order in which they are executed and written (OpenFlow 1.3.5 §5.9).
+const INSTRUCTIONS: [&str; 6] =
+    ["meter", "apply_actions", "clear_actions", "write_actions", "write_metadata", "goto_table"];
+/// The place of actions without an instruction.
+const APPLY: usize = 1;
+
+/// Parses `ACTION,…`, where some may be instructions. As in ovs-ofctl, each instruction stands once,
+/// in the order of their execution.
 pub(crate) fn parse_instructions(
     text: &str,
     ports: &PortNames,
     meaning: Meaning,
 ) -> Result<Instructions, Wrong> {
     let mut instructions = Instructions::default();
-    for item in split(text) {
-        let (name, argument) = name_and_argument(item);
+    let mut apply = ActionList { ports, meaning, actions: Vec::new() };
+    let mut last = (0, "");
+    for item in items(text)? {
+        let (name, argument) = name_and_argument(item)?;
+        let place = INSTRUCTIONS.iter().position(|known| *known == name).unwrap_or(APPLY);
+        check_order(last, (place, name))?;
+        last = (place, name);
         match name {
             "meter" => instructions.meter = Some(value::number(name, argument, 0xffff_0000)? as u32),
             "goto_table" => instructions.goto = Some(value::number(name, argument, 254)? as u8),
-            "clear_actions" => instructions.clear = ClearActions::Clear,
+            "clear_actions" => {
+                no_argument(name, argument)?;
+                instructions.clear = ClearActions::Clear;
+            }
             "write_metadata" => {
                 let (value, mask) = value::masked(name, Field::Metadata, argument)?;
                 instructions.metadata = Some(WriteMetadata { value: value as u64, mask: mask as u64 });
             }
             "write_actions" => instructions.write = parse_actions(argument, ports, meaning)?,
-            "apply_actions" => instructions.apply.extend(parse_actions(argument, ports, meaning)?),
-            _ => instructions.apply.extend(parse_action(item, ports, meaning)?),
+            "apply_actions" => {
+                items(argument)?.into_iter().try_for_each(|item| apply.parse(item))?;
+            }
+            _ => apply.parse(item)?,
         }
     }
+    instructions.apply = apply.actions;
     Ok(instructions)
+}
+
+/// Checks that an instruction may follow another. Both have their place in [`INSTRUCTIONS`].
+fn check_order((before, previous): (usize, &str), (place, name): (usize, &str)) -> Result<(), Wrong> {
+    if previous.is_empty() || place > before || (place == before && place == APPLY) {
+        return Ok(());
+    }
+    match place == before {
+        true => wrong(format!("{name} is given twice"), "write it once"),
+        false => wrong(format!("{name} stands after {previous}"), format!("write it before {previous}")),
+    }
 }
 
 /// Parses `ACTION,…` without instructions.
 pub(crate) fn parse_actions(text: &str, ports: &PortNames, meaning: Meaning) -> Result<Vec<Action>, Wrong> {
-    let mut actions = Vec::new();
-    for item in split(text) {
-        actions.extend(parse_action(item, ports, meaning)?);
+    let mut list = ActionList { ports, meaning, actions: Vec::new() };
+    items(text)?.into_iter().try_for_each(|item| list.parse(item))?;
+    Ok(list.actions)
+}
+
+/// Actions that are being parsed.
+struct ActionList<'a> {
+    ports: &'a PortNames,
+    /// What is known of the packet: by the match, and by the actions so far.
+    meaning: Meaning,
+    actions: Vec<Action>,
+}
+
+impl ActionList<'_> {
+    fn parse(&mut self, item: &str) -> Result<(), Wrong> {
+        let (name, argument) = name_and_argument(item)?;
+        let (field, present, max) = match name.to_ascii_lowercase().as_str() {
+            "mod_vlan_vid" => (Field::VlanVid, u128::from(VLAN_PRESENT), 4095),
+            "mod_vlan_pcp" => (Field::VlanPcp, 0, 7),
+            _ => {
+                let action = parse_action(item, self.ports, self.meaning)?;
+                match action {
+                    Some(Action::PushVlan(_)) => self.meaning.is_tagged = Some(true),
+                    // There may be another tag below.
+                    Some(Action::PopVlan) => self.meaning.is_tagged = None,
+                    _ => {}
+                }
+                self.actions.extend(action);
+                return Ok(());
+            }
+        };
+        // Both change the tag of a packet, or give it one.
+        let value = u128::from(value::number(name, argument, max)?) | present;
+        match self.meaning.is_tagged {
+            Some(true) => {}
+            Some(false) => self.actions.push(Action::PushVlan(ETHERTYPE_VLAN)),
+            None => {
+                let name = name.to_ascii_lowercase();
+                return wrong(
+                    format!("{name} is ambiguous: it may push a tag or change one"),
+                    format!("write push_vlan:0x8100,set_field:{value}->{}", field.name()),
+                );
+            }
+        }
+        self.meaning.is_tagged = Some(true);
+        self.actions.push(Action::SetField(field, value));
+        Ok(())
     }
-    Ok(actions)
+}
+
+/// Splits a list into its items. `drop` stands alone, as in ovs-ofctl.
+fn items(text: &str) -> Result<Vec<&str>, Wrong> {
+    let items: Vec<&str> = split(text).collect();
+    if items.len() > 1 && items.iter().any(|item| item.eq_ignore_ascii_case("drop")) {
+        let others: Vec<&str> = items.into_iter().filter(|item| !item.eq_ignore_ascii_case("drop")).collect();
+        return wrong(
+            format!("drop stands beside {}", others.join(",")),
+            "write drop alone, or only the other actions",
+        );
+    }
+    Ok(items)
+}
+
+/// Refuses the argument of an action that has none.
+fn no_argument(name: &str, argument: &str) -> Result<(), Wrong> {
+    match argument {
+        "" => Ok(()),
+        _ => wrong(format!("{name} has no argument, and '{argument}' is one"), format!("write {name}")),
+    }
 }
 
 /// Prints instructions; `drop` if there are none.
@@ -69,7 +165,7 @@ fn print_actions(actions: &[Action]) -> String {
 
 /// Parses one action; returns `None` for `drop`.
 fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Option<Action>, Wrong> {
-    let (name, argument) = name_and_argument(item);
+    let (name, argument) = name_and_argument(item)?;
     let number = |max: u64| value::number(name, argument, max);
     let set = |field: Field| Ok(Action::SetField(field, value::bits(name, field, argument)?));
     let lower = name.to_ascii_lowercase();
@@ -82,7 +178,7 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
     };
     if let Some(info) = ACTIONS.iter().find(|info| info.name == usual) {
         match info.argument {
-            Argument::None(action) => return Ok(Some(action)),
+            Argument::None(action) => return no_argument(name, argument).map(|()| Some(action)),
             Argument::Ttl(make) => return Ok(Some(make(number(255)? as u8))),
             Argument::EtherType(make) => return Ok(Some(make(number(0xffff)? as u16))),
             Argument::Number { max, make } => return Ok(Some(make(number(max.into())? as u32))),
@@ -90,7 +186,7 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
         }
     }
     let action = match usual {
-        "drop" => return Ok(None),
+        "drop" => return no_argument(name, argument).map(|()| None),
         "output" => Action::output(port_number(argument, ports)?),
         "controller" => Action::Output { port: port::CONTROLLER, max_len: controller_len(argument)? },
         "set_field" => set_field(argument, meaning)?,
@@ -98,15 +194,13 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
         "mod_dl_dst" => set(Field::EthDst)?,
         "mod_nw_src" => set(Field::Ipv4Src)?,
         "mod_nw_dst" => set(Field::Ipv4Dst)?,
-        "mod_nw_tos" => Action::SetField(Field::IpDscp, (number(255)? >> 2).into()),
+        "mod_nw_tos" => Action::SetField(Field::IpDscp, value::dscp_of_tos(name, argument)?),
         "mod_tp_src" => set(meaning.field("tp_src")?)?,
         "mod_tp_dst" => set(meaning.field("tp_dst")?)?,
-        "mod_vlan_pcp" => set(Field::VlanPcp)?,
-        "mod_vlan_vid" => {
-            let id = number(4095)?;
-            let instead =
-                format!("write push_vlan:0x8100,set_field:{}->vlan_vid", id | u64::from(VLAN_PRESENT));
-            return wrong("mod_vlan_vid is ambiguous: it may push a tag or change one", instead);
+        "resubmit" => {
+            let table = argument.rsplit(',').next().filter(|text| text.parse::<u8>().is_ok()).unwrap_or("N");
+            let what = "resubmit is an extension of Open vSwitch";
+            return wrong(what, format!("write goto_table:{table}, as the last of the actions"));
         }
         // A port alone is an output.
         _ if argument.is_empty() => match port_number(name, ports) {
@@ -167,13 +261,17 @@ fn controller_len(argument: &str) -> Result<u16, Wrong> {
 }
 
 /// Splits `NAME:ARGUMENT`, `NAME(ARGUMENT)` or `NAME`.
-fn name_and_argument(item: &str) -> (&str, &str) {
+fn name_and_argument(item: &str) -> Result<(&str, &str), Wrong> {
     let at = item.find([':', '(']).unwrap_or(item.len());
     let (name, rest) = item.split_at(at);
-    let argument = rest.strip_prefix(':').unwrap_or_else(|| {
-        rest.strip_prefix('(').map_or(rest, |inner| inner.strip_suffix(')').unwrap_or(inner))
-    });
-    (name, argument)
+    if let Some(argument) = rest.strip_prefix(':') {
+        return Ok((name, argument));
+    }
+    let Some(inner) = rest.strip_prefix('(') else { return Ok((name, rest)) };
+    match inner.strip_suffix(')') {
+        Some(argument) => Ok((name, argument)),
+        None => wrong(format!("'{item}' has no closing parenthesis at its end"), format!("write {item})")),
+    }
 }
 
 /// Splits at commas and spaces that are not inside parentheses.

@@ -2,6 +2,7 @@
 //! and of ovs-ofctl.
 
 use super::{PortNames, Wrong, value, wrong};
+use crate::error::Refusal;
 use crate::field::{FIELDS, Field, VLAN_PRESENT};
 use crate::matching::{FieldMatch, Match};
 use crate::port;
@@ -34,11 +35,14 @@ pub(crate) const RESERVED: &[(&str, u32)] = &[
     ("local", port::LOCAL),
 ];
 
-/// EtherType and protocol of a match. Names like `tp_dst` depend on them.
+/// What a match says of its packets: names like `tp_dst` and actions like `mod_vlan_vid` depend on
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Meaning {
     pub(crate) eth_type: Option<u16>,
     pub(crate) ip_proto: Option<u8>,
+    /// Whether the packets have a VLAN tag; `None`: some may.
+    pub(crate) is_tagged: Option<bool>,
 }
 
 /// The fields parsed so far. Names are resolved when all are parsed.
@@ -86,6 +90,9 @@ impl<'a> Fields<'a> {
         match field.field {
             Field::EthType => self.meaning.eth_type = Some(field.value as u16),
             Field::IpProto => self.meaning.ip_proto = Some(field.value as u8),
+            Field::VlanVid if field.mask & u128::from(VLAN_PRESENT) != 0 => {
+                self.meaning.is_tagged = Some(field.value & u128::from(VLAN_PRESENT) != 0);
+            }
             _ => {}
         }
         self.found.push(field);
@@ -103,6 +110,7 @@ impl<'a> Fields<'a> {
         }
         match Match::new(&self.found) {
             Ok(matching) => Ok((matching, self.meaning)),
+            Err(refusal @ Refusal::MatchDuplicate(_)) => wrong(refusal.to_string(), "write it once"),
             Err(refusal) => {
                 wrong(refusal.to_string(), "match the prerequisite too, for example tcp before tp_dst")
             }
@@ -118,11 +126,7 @@ impl<'a> Fields<'a> {
                 let id = u128::from(value::number(key, text, 4095)?);
                 return Ok(FieldMatch::exact(Field::VlanVid, present | id));
             }
-            // The whole TOS byte; its ECN bits are ignored.
-            "nw_tos" => {
-                let tos = value::number(key, text, 255)?;
-                return Ok(FieldMatch::exact(Field::IpDscp, (tos >> 2).into()));
-            }
+            "nw_tos" => return Ok(FieldMatch::exact(Field::IpDscp, value::dscp_of_tos(key, text)?)),
             _ => {}
         }
         let field = self.meaning.field(key)?;

@@ -214,9 +214,12 @@ fn parse_flow(line: &str, ports: &PortNames) -> Result<FlowMod, Wrong> {
     };
     let mut request = FlowMod::add(0, PRIORITY, Match::any(), Instructions::default());
     let mut fields = fields::Fields::new(ports);
+    let mut seen = Seen::default();
     for word in words(head) {
         let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
-        if !flow_setting(&mut request, key, value)? {
+        if flow_setting(&mut request, key, value)? {
+            seen.once(key)?;
+        } else {
             fields.add(key, value)?;
         }
     }
@@ -238,6 +241,9 @@ fn flow_setting(request: &mut FlowMod, key: &str, value: Option<&str>) -> Result
         _ => 0,
     };
     request.flags |= flag;
+    if flag != 0 && value.is_some() {
+        return wrong(format!("{key} has no value"), format!("write {key}"));
+    }
     let text = value.unwrap_or_default();
     match key {
         _ if flag != 0 => {}
@@ -253,6 +259,21 @@ fn flow_setting(request: &mut FlowMod, key: &str, value: Option<&str>) -> Result
     Ok(true)
 }
 
+/// The keys of a rule so far.
+#[derive(Default)]
+struct Seen<'a>(Vec<&'a str>);
+
+impl<'a> Seen<'a> {
+    /// Refuses a key that was there before: one of its values would be ignored.
+    fn once(&mut self, key: &'a str) -> Result<(), Wrong> {
+        if self.0.contains(&key) {
+            return wrong(format!("{key} is given twice"), "write it once");
+        }
+        self.0.push(key);
+        Ok(())
+    }
+}
+
 /// Splits a line into the parts before and after `actions=`.
 fn split_actions(line: &str) -> Option<(&str, &str)> {
     line.split_once("actions=").or_else(|| line.split_once("action="))
@@ -263,5 +284,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ' ', '\t']).filter(|word| !word.is_empty())
 }
 
+#[cfg(test)]
+mod every_word_tests;
 #[cfg(test)]
 mod tests;

@@ -152,6 +152,58 @@ fn every_mistake_is_reported_with_its_line_and_a_remedy() {
     );
 }
 
+#[test]
+fn every_word_of_a_rule_has_an_effect_or_is_a_mistake() {
+    for (line, said) in [
+        ("actions=output:2,drop", "drop stands beside output:2; write drop alone, or only the other actions"),
+        ("actions=drop,goto_table:1", "drop stands beside goto_table:1"),
+        ("actions=write_actions(output:1),write_actions(output:2)", "write_actions is given twice"),
+        ("actions=goto_table:1,output:3", "output stands after goto_table; write it before goto_table"),
+        ("actions=goto_table:1,goto_table:2", "goto_table is given twice"),
+        ("actions=output:1,meter:1", "meter stands after output"),
+        ("actions=clear_actions,output:1", "output stands after clear_actions"),
+        ("actions=clear_actions:7", "clear_actions has no argument, and '7' is one"),
+        ("actions=pop_vlan:7", "pop_vlan has no argument"),
+        ("actions=drop:7", "drop has no argument"),
+        ("actions=write_actions(output:3", "'write_actions(output:3' has no closing parenthesis"),
+        ("ip,actions=mod_nw_tos:185", "mod_nw_tos cannot be '185'"),
+        ("ip,nw_tos=1,actions=drop", "write nw_tos=0; nw_ecn is a field of its own"),
+        ("priority=1,priority=2,actions=drop", "priority is given twice"),
+        ("send_flow_rem=1,actions=drop", "send_flow_rem has no value"),
+        ("actions=resubmit(,2)", "write goto_table:2, as the last of the actions"),
+        ("actions=resubmit:5", "write goto_table:5"),
+        ("meter=1,kbps=1,bands=type=drop,rate=1", "kbps has no value"),
+        ("meter=1,kbps,bands=type=drop,rate=1,burst_size=3", "burst_size has no effect without burst"),
+        ("meter=1,kbps,bands=type=drop,rate=1,rate=2", "rate is given twice"),
+        ("group_id=1,group_id=2,type=all,bucket=output:1", "group_id is given twice"),
+        ("group_id=1,type=select,bucket=weight:1,weight:2,output:1", "weight is given twice"),
+        ("group_id=1,type=all,bucket=bucket_id:5,output:1", "bucket_id:5 is of OpenFlow 1.5"),
+    ] {
+        let found = mistakes(line);
+        assert!(found.len() == 1 && found[0].contains(said), "{line}: {found:?}");
+    }
+    let dumped =
+        "group_id=1,type=all,bucket=bucket_id:0,actions=output:1,bucket=bucket_id:1,actions=output:2";
+    assert!(parse(dumped, &PortNames::new()).is_ok());
+}
+
+#[test]
+fn a_match_decides_whether_an_action_pushes_a_tag_or_changes_it() {
+    let set = |field: Field, value| Action::SetField(field, value);
+    let (push, vid) = (Action::PushVlan(0x8100), set(Field::VlanVid, 0x1064));
+    for (line, actions) in [
+        ("dl_vlan=5,actions=mod_vlan_vid:100", vec![vid]),
+        ("vlan_vid=0x1000/0x1000,actions=mod_vlan_vid:100", vec![vid]),
+        ("dl_vlan=0xffff,actions=mod_vlan_vid:100,mod_vlan_pcp:3", vec![push, vid, set(Field::VlanPcp, 3)]),
+        ("actions=push_vlan:0x8100,mod_vlan_vid:100", vec![push, vid]),
+    ] {
+        assert_eq!(flow(line).instructions.apply, actions, "{line}");
+    }
+    for line in ["ip,actions=mod_vlan_pcp:3", "dl_vlan=5,actions=pop_vlan,mod_vlan_vid:100"] {
+        assert!(mistakes(line)[0].contains("is ambiguous"), "{line}");
+    }
+}
+
 const FILE: &str = "\
 group_id=1,type=ff,bucket=weight:1,watch_port:2,actions=output:2,bucket=weight:1,watch_port:3,actions=output:3
 group_id=2,type=select,bucket=weight:10,actions=output:2,bucket=weight:30,actions=group:1

@@ -17,6 +17,19 @@ pub(crate) fn number(key: &str, text: &str, max: u64) -> Result<u64, Wrong> {
     }
 }
 
+/// Parses the TOS byte, of which the upper six bits are the DSCP. ECN bits are a mistake, as in
+/// ovs-ofctl: they would be ignored.
+pub(crate) fn dscp_of_tos(key: &str, text: &str) -> Result<u128, Wrong> {
+    let tos = number(key, text, 255)?;
+    match tos & 3 {
+        0 => Ok((tos >> 2).into()),
+        _ => wrong(
+            format!("{key} cannot be '{text}': its two lowest bits are the ECN"),
+            format!("write {key}={}; nw_ecn is a field of its own", tos & !3),
+        ),
+    }
+}
+
 /// Parses the value and mask of a field: `VALUE` or `VALUE/MASK` (for IP addresses also
 /// `VALUE/LENGTH`).
 pub(crate) fn masked(key: &str, field: Field, text: &str) -> Result<(u128, u128), Wrong> {

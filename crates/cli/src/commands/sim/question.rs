@@ -36,6 +36,9 @@ impl Question {
             let known = shipped::PROGRAMS.map(|(name, _)| name).join(", ");
             bail!("name a program: --program NAME (shipped: {known}) or --program FILE");
         };
+        if let Some(what) = fastpath::sim::workload::ignored(&self.workload) {
+            eprintln!("fastpath: {what}");
+        }
         Ok(Simulation {
             workload: self.workload.clone(),
             changes: self.set.clone(),

@@ -1,5 +1,4 @@
-//! One word of a text changed, removed or misspelled, for tests of readers: every word of an author
-//! changes the result, or is named.
+//! Any text as a row of words, whatever its language.
 //!
 //! ```text
 //!  rate = "10Mbit"   # a comment        what is changed
