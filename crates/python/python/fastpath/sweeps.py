@@ -243,8 +243,8 @@ def _chunks(todo: Sequence[int], workers: int) -> list[list[int]]:
 def _here(
     native: _native.Sweep, todo: Sequence[int], threads: Optional[int]
 ) -> Iterator[tuple[list[int], list[Row]]]:
-    if threads is not None:
-        whole("threads", threads, 1, _THREADS_MAX)
+    if threads is not None and whole("threads", threads, -_THREADS_MAX, _THREADS_MAX) < 1:
+        raise Error(f"{threads} threads; write 1 or more")
     count = threads or len(os.sched_getaffinity(0))
     waiting = iter(_chunks(todo, count))
     with ThreadPoolExecutor(count) as pool:

@@ -244,10 +244,11 @@ class Switch:
         """Return the error of a port that the switch does not have, with the nearest one."""
         names = [*self._numbers, *map(str, self._numbers.values())]
         near = difflib.get_close_matches(str(port), names, 1, 0.0)
-        have = ", ".join(f"{name} = {number}" for name, number in list(self._numbers.items())[:_SHOWN_MAX])
+        shown = list(self._numbers.items())[:_SHOWN_MAX]
+        have = ", ".join(name if isinstance(port, str) else f"{number} {name}" for name, number in shown)
         more = f", and {len(self._numbers) - _SHOWN_MAX} more" if len(self._numbers) > _SHOWN_MAX else ""
         hint = f"; write {near[0]}" if near else ""
-        return Error(f"there is no port {port}{hint} (have: {have or 'none'}{more})")
+        return Error(f"there is no port {port} (have: {have or 'none'}{more}){hint}")
 
     def _ports_of(self, port: Any, count: int) -> Any:
         import numpy as np

@@ -32,7 +32,9 @@ fn parse(line: &str, command: FlowCommand, ports: &PortNames) -> Result<FlowMod,
     let mut fields = fields::Fields::new(ports);
     for word in words(head) {
         let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
-        if !selection(&mut request, key, value, ports)? && !flow_setting(&mut request, key, value)? {
+        let is_setting = selection(&mut request, key, value, ports)?
+            || ((changes || key == "table") && flow_setting(&mut request, key, value)?);
+        if !is_setting {
             fields.add(key, value)?;
         }
     }
@@ -71,6 +73,7 @@ fn selection(
         "priority" if is_delete && !is_strict => {
             return wrong("priority selects flows only with --strict", "write --strict, or leave it out");
         }
+        "priority" if is_delete => request.priority = value::number(key, text, 0xffff)? as u16,
         _ => return Ok(false),
     }
     Ok(true)
@@ -104,6 +107,8 @@ mod tests {
             ("priority=9,ip", FlowCommand::Delete, "only with --strict"),
             ("cookie=1", FlowCommand::Delete, "write cookie=N/-1"),
             ("in_prt=1", FlowCommand::Delete, "unknown field 'in_prt'"),
+            ("ip,idle_timeout=5", FlowCommand::Delete, "unknown field 'idle_timeout'"),
+            ("ip,send_flow_rem", FlowCommand::Delete, "'send_flow_rem'"),
             ("in_port=1", FlowCommand::Modify, "new actions are missing"),
         ] {
             let mistake = parsed(line, command).unwrap_err();

@@ -50,6 +50,13 @@ def ofctl(network: Network, options: list[str], words: list[str]) -> None:
     lines = rest[1] if rest[1:] else ""
     if is_file:
         lines = _file(lines)
+    if command == "mod-flows":
+        # OpenFlow 1.3.5, §6.4: a modification changes actions, and selects by priority if it is strict.
+        unused = ["idle_timeout", "hard_timeout", *([] if "--strict" in options else ["priority"])]
+        for key in unused:
+            if re.search(rf"\b{key}=", lines.partition("action")[0]):
+                network.warn(f"mod-flows {name}: {key} has no effect on flows that exist"
+                             + ("; write --strict" if key == "priority" else ""))
     text = run(network, name, command, lines, "--strict" in options)
     if "--no-stats" in options:
         text = re.sub(r"duration=[^ ]*, |n_packets=\d+, |n_bytes=\d+, ", "", text)

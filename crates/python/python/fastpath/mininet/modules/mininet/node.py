@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import socket
+import tempfile
 from subprocess import PIPE, Popen
 
 from fastpath.mininet.network import free_port
@@ -836,7 +837,7 @@ class Controller(Node):
             return
         if self.cdir is not None:
             self.cmd("cd", self.cdir)
-        log = f"/tmp/{self.name}.log"
+        log = os.path.join(tempfile.gettempdir(), f"{self.name}.log")
         arguments = self.cargs % self.port if "%" in self.cargs else self.cargs
         self.cmd(f"{self.command} {arguments} 1>{log} 2>{log} &")
         self.execed = True
