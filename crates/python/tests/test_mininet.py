@@ -281,10 +281,13 @@ net.addLink(h1, net.addHost('h2'))
 net.start()
 print('LINK', subprocess.run(['nsenter', '-t', str(h1.pid), '-n', 'ip', '-br', 'link'], capture_output=True).stdout)
 print('CODE', h1.popen('nosuchprogram -x').wait())
+print('SUDO', h1.cmd('sudo A=1 ip -br link'))
+h1.cmd('nosuchcommand')
 net.stop()
 """)
     assert "h1-eth0" in said and "CODE 127" in said
     assert "script.py:9: warning: h1: there is no program nosuchprogram" in said
+    assert "script.py:11: warning: h1: there is no program nosuchcommand" in said
 
 
 def test_what_the_machine_carried_is_compared_with_the_rate():

@@ -80,6 +80,8 @@ net.stop()
     ("s1.cmd('ovs-ofctl --stirct del-flows s1')", "--stirct"),
     ("s1.cmd('ovs-ofctl add-flwo s1 actions=drop')", "add-flwo"),
     ("h1.cmd('ovs-ofctl monitor s1')", "monitor"),
+    ("os.system('sudo -E ovs-vsctl set port s1-eth1 tag=10')", "set port s1-eth1 tag=10"),
+    ("subprocess.call(['sudo', 'tc', 'qdisc', 'add', 'dev', 's1-eth1', 'root', 'netem'])", "TCLink"),
     ("s1.cmd('ovs-appctl fdb/show s1')", "ovs-appctl: fdb/show s1"),
     ("s1.cmd('tc qdisc add dev s1-eth1 root netem delay 10ms')", "TCLink"),
     ("s1.cmd('ifconfig s1-eth1 mtu 9000')", "s1-eth1 is a port inside the engine"),
@@ -193,6 +195,9 @@ def test_a_ring_of_learning_switches_is_cut_and_takes_no_flows(tmp_path):
     assert "s1 is part of a ring of switches" in said
     stp = "ovs-vsctl set bridge s1 stp_enable=true"
     assert "REACHED" in run(tmp_path, RING.format(how="", command=stp))
+    made = "controller=None, switch=lambda name, **given: OVSSwitch(name, stp=True, **given)"
+    said = run(tmp_path, RING.format(how=made, command=stp), code=1)
+    assert ": stp=True: loops of switches with flow tables are not cut" in said
     said = run(tmp_path, RING.format(how="controller=None", command=stp), code=1)
     assert "loops of switches with flow tables are not cut" in said
 

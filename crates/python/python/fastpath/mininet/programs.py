@@ -165,7 +165,9 @@ def _version(program: str) -> None:
 
 def tool(network: Network, program: str, words: list[str]) -> None:
     """Run a program of the machine on a port of a switch, which the machine does not have."""
-    port = next(word for word in words if word in network.ports())
+    port = next((word for word in words if word in network.ports()), None)
+    if port is None:
+        raise Wrong("command not found")
     switch = network.all()[network.bridge_of(port)]
     link = switch.get("links", {}).get(port)
     is_link = program == "ifconfig" or (program == "ip" and words[:1] in (["link"], ["l"]))

@@ -42,7 +42,18 @@ for word; do
   case " $ports " in *" $word "*) exec {command} {name} "$@";; esac
 done
 rest=$(printf %s "$PATH" | sed 's|^{directory}:||')
-real=$(PATH=$rest command -v {name}) || {{ echo "{name}: command not found" >&2; exit 127; }}
+real=$(PATH=$rest command -v {name}) || exec {command} {name} "$@"
+exec "$real" "$@"
+"""
+# sudo takes the path of the machine, which does not have our programs.
+_SUDO = """#!/bin/sh
+count=0
+for word; do
+  case "$word" in -*|*=*) count=$((count + 1));; *) break;; esac
+done
+case " {names} " in *" $word "*) shift $count; exec "$@";; esac
+rest=$(printf %s "$PATH" | sed 's|^{directory}:||')
+real=$(PATH=$rest command -v sudo) || {{ shift $count; exec "$@"; }}
 exec "$real" "$@"
 """
 # Files of the directory that end with a network.
@@ -108,11 +119,13 @@ class Network:
         self.remarks = Remarks(self.directory)
         directory = shlex.quote(self.directory)
         command = f"{shlex.quote(sys.executable)} -m fastpath.mininet.programs {directory}"
-        for name in (*PROGRAMS, *TOOLS):
+        for name in (*PROGRAMS, *TOOLS, "sudo"):
             path = os.path.join(self.directory, name)
             with open(path, "w") as file:
                 if name in TOOLS:
                     file.write(_TOOL.format(directory=directory, command=command, name=name))
+                elif name == "sudo":
+                    file.write(_SUDO.format(directory=directory, names=" ".join((*PROGRAMS, *TOOLS))))
                 else:
                     file.write(f'#!/bin/sh\nexec {command} {name} "$@"\n')
             os.chmod(path, 0o755)
@@ -181,6 +194,10 @@ class Network:
             switches = [(link.intf1.node, link.intf2.node) for link in self.links
                         if all(hasattr(intf.node, "dpid") for intf in (link.intf1, link.intf2))]
             self.rings = in_rings(switches)
+            for node in self.rings:
+                if getattr(node, "stp", False) and node.description()[0] == "openflow":
+                    raise Exception(f"{node.name}: stp=True: loops of switches with flow tables are not cut; "
+                                    "leave out the links that close them")
         self._find_bridges()
         links = [link for link in self.links if link.is_emulated()]
         # Nodes without links have nothing to do with the lab, except that programs run there.

@@ -25,6 +25,9 @@ PARAMETERS = ("ip", "mac", "defaultRoute", "lo", "inNamespace", "privateDirs", "
               "failMode", "datapath", "inband", "protocols", "reconnectms", "stp", "dpopts", "prio", "port",
               "command", "cargs", "cdir", "protocol")
 
+# What a shell says of a program that it does not find.
+_MISSING = re.compile(r"^bash: (\S+): command not found", re.M)
+
 # What a shell prints when it waits for a command.
 SENTINEL = chr(127)
 
@@ -348,6 +351,8 @@ class Node:
             output += data
             log(data)
         NETWORK.remarks.check()
+        for name in _MISSING.findall(output):
+            NETWORK.remarks.warn(f"{self.name}: there is no program {name}")
         if not self.inNamespace:
             NETWORK.look_at_bridges()
         return output.replace("\r\n", "\n") if output else output
