@@ -88,9 +88,15 @@ class Network:
         raise Wrong(f"no port named {port}")
 
 
+_GIVEN: set[int] = set()
+
+
 def free_port() -> int:
-    """Return a TCP port of the machine on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a TCP port of the machine on which nothing listens, each time another one."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port not in _GIVEN:
+            _GIVEN.add(port)
+            return port

@@ -16,22 +16,27 @@ _CLI = re.compile(r"\bCLI\s*\(|\.interact\s*\(")
 _CHANGE = re.compile(r"\.(addLink|addHost|addSwitch|delLink|delNode|delHost|delSwitch|moveIntf)\s*\(")
 _SHELL_FILE = re.compile(r"[\w./-]+\.sh\b")
 _FILE_BYTES_MAX = 1 << 20
+_TYPED_MAX = 64
 
 T = TypeVar("T", bound=Hashable)
 
 
-def script_has_flows() -> bool:
-    """Return whether the script speaks of flows, or lets its reader type commands that may."""
+def switches_with_flows_max() -> int:
+    """Return in networks of how many switches those that learn have flow tables.
+
+    Each has an agent, so a prompt at which flows may be typed is no reason in large networks.
+    """
     if OPTION in os.environ:
-        return True
+        return sys.maxsize
+    most = 0
     for text in _texts():
         if _FLOWS.search(text):
-            return True
+            return sys.maxsize
         start = text.find(".start()")
         changes_later = start >= 0 and _CHANGE.search(text, start)
         if _CLI.search(text) and not changes_later:
-            return True
-    return False
+            most = _TYPED_MAX
+    return most
 
 
 def _texts() -> Iterable[str]:

@@ -26,7 +26,7 @@ import tempfile
 import fastpath
 from fastpath.mininet.carried import FAST_BPS, sample, shortfalls
 from fastpath.mininet.remarks import Remarks
-from fastpath.mininet.tables import in_rings, script_has_flows
+from fastpath.mininet.tables import in_rings, switches_with_flows_max
 from fastpath.program import program
 
 from mininet.log import debug
@@ -163,7 +163,8 @@ class Network:
         switches of scripts that speak of flows have them.
         """
         if self._has_flows is None:
-            self._has_flows = script_has_flows()
+            switches = sum(hasattr(node, "dpid") for node in self.nodes)
+            self._has_flows = switches <= switches_with_flows_max()
         return self._has_flows and node not in self.rings
 
     def bridges(self):
@@ -191,6 +192,8 @@ class Network:
     def topology(self):
         net = fastpath.Topology(family="v4")
         if not self.is_up:
+            # All switches are known now.
+            self._has_flows = None
             switches = [(link.intf1.node, link.intf2.node) for link in self.links
                         if all(hasattr(intf.node, "dpid") for intf in (link.intf1, link.intf2))]
             self.rings = in_rings(switches)
