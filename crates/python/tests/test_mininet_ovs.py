@@ -77,6 +77,8 @@ net.stop()
     ("s1.cmd('ovs-ofctl add-flow s1 \"ct_state=+trk,actions=drop\"')", "ct_state"),
     ("s1.cmd('ovs-ofctl add-flow s1 actions=group:7 >/dev/null 2>&1 &')\nwhile True: pass", "refuses it"),
     ("s1.cmd('ovs-ofctl del-flows s1 in_prt=1')", "in_prt"),
+    ("s1.cmd('ovs-ofctl mod-port s1 1 no-flood')", "no-flood"),
+    ("s1.cmd('ovs-vsctl clear bridge s1 external_ids')", "external_ids"),
     ("s1.cmd('ovs-ofctl --stirct del-flows s1')", "--stirct"),
     ("s1.cmd('ovs-ofctl add-flwo s1 actions=drop')", "add-flwo"),
     ("h1.cmd('ovs-ofctl monitor s1')", "monitor"),
@@ -159,12 +161,18 @@ s1.cmd('ip link set dev s1-eth1 down')
 loss('down')
 os.system('ifconfig s1-eth1 up')
 loss('up')
+s1.cmd('ovs-ofctl mod-port s1 2 down')
+loss('port down')
+s1.cmd('ovs-ofctl mod-port s1 s1-eth2 up')
+loss('port up')
+print('CLEARED', repr(s1.cmd('ovs-vsctl -- --all destroy qos -- --all destroy queue -- clear port s1-eth1 qos')))
 net.stop()
 """)
     assert "LOSS groups 0" in said
     assert "group_id=1,type=indirect,bucket=actions=output:2" in said and "meter=1 kbps" in said
     assert "rx pkts=" in said and "rx pkts=0" not in said
     assert "priority=3 actions=NORMAL" in said and "HOST 1" in said
+    assert "LOSS port down 100" in said and "LOSS port up 0" in said and "CLEARED ''" in said
     assert "GONE ''" in said and "LOSS down 100" in said and "LOSS up 0" in said
 
 

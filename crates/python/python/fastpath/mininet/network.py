@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
 from typing import Any, Callable
+
+from fastpath.program import program
 
 Switches = dict[str, dict[str, Any]]
 
@@ -80,6 +83,17 @@ class Network:
     def ports_of(self, name: str) -> dict[str, int]:
         ports: dict[str, int] = self.bridge(name)["ports"]
         return ports
+
+    def set_link(self, port: str, state: str) -> None:
+        """Take the link of a port up or down."""
+        switch = self.all()[self.bridge_of(port)]
+        link = switch.get("links", {}).get(port)
+        if link is None:
+            raise Refused(f"{port} {state}: take its link {state} by net.configLinkStatus in place of that")
+        words = [program(), "ctl", "--lab", switch["lab"], "set", link, "--state", state]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise Refused(f"{port} {state}: {done.stderr.strip()}")
 
     def bridge_of(self, port: str) -> str:
         for name, switch in self.all().items():

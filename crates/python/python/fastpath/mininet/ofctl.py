@@ -20,7 +20,7 @@ _COMMANDS = {
     "add-group": (1, False), "add-groups": (1, True), "mod-group": (1, False), "del-groups": (1, False),
     "dump-groups": (0, False), "add-meter": (1, False), "mod-meter": (1, False), "del-meter": (1, False),
     "del-meters": (0, False), "dump-meters": (1, False), "dump-ports": (1, False), "show": (0, False),
-    "dump-ports-desc": (0, False),
+    "dump-ports-desc": (0, False), "mod-port": (2, False),
 }
 _NEED_ONE = ("add-flow", "mod-flows", "add-flows", "replace-flows", "add-group", "add-groups", "mod-group",
              "add-meter", "mod-meter")
@@ -46,6 +46,9 @@ def ofctl(network: Network, options: list[str], words: list[str]) -> None:
     switch = network.bridge(name)
     if command in ("show", "dump-ports-desc"):
         _show(switch, command)
+        return
+    if command == "mod-port":
+        _mod_port(network, name, rest[1:])
         return
     lines = rest[1] if rest[1:] else ""
     if is_file:
@@ -117,6 +120,19 @@ def _join_machine(directory: str) -> None:
     except OSError:
         # The connection is refused below.
         return
+
+
+def _mod_port(network: Network, name: str, words: list[str]) -> None:
+    """Take a port up or down, by its name or number."""
+    if len(words) != 2:
+        raise Wrong("'mod-port' command requires at least 3 arguments")
+    ports = network.ports_of(name)
+    found = [port for port, number in ports.items() if words[0] in (port, str(number))]
+    if not found:
+        raise Wrong(f"{name}: couldn't find port `{words[0]}'")
+    if words[1] not in ("up", "down"):
+        raise Refused(f"mod-port {name} {' '.join(words)}: ports of fastpath's switches go up or down only")
+    network.set_link(found[0], words[1])
 
 
 def _name(network: Network, target: str) -> str:

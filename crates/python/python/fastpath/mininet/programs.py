@@ -11,11 +11,8 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import subprocess
 import sys
 from typing import Callable, Optional
-
-from fastpath.program import program as fastpath_program
 
 from .. import __version__
 from . import reference, remarks
@@ -34,6 +31,7 @@ _VSCTL = {
     "--may-exist": ("add-br", "add-port"),
     "--if-exists": ("del-br", "del-port", "get"),
     "--id": ("create", "get"),
+    "--all": ("destroy",),
 }
 _PROTOCOLS = ("OpenFlow10", "OpenFlow11", "OpenFlow12", "OpenFlow13", "OpenFlow14", "OpenFlow15")
 # Programs of Open vSwitch for which there is nothing here.
@@ -168,18 +166,11 @@ def tool(network: Network, program: str, words: list[str]) -> None:
     port = next((word for word in words if word in network.ports()), None)
     if port is None:
         raise Wrong("command not found")
-    switch = network.all()[network.bridge_of(port)]
-    link = switch.get("links", {}).get(port)
     is_link = program == "ifconfig" or (program == "ip" and words[:1] in (["link"], ["l"]))
     states = [word for word in words if word in ("up", "down")]
     others = [word for word in words if word not in ("link", "l", "set", "dev", port, "up", "down")]
-    if is_link and len(states) == 1 and not others and link:
-        done = subprocess.run(
-            [fastpath_program(), "ctl", "--lab", switch["lab"], "set", link, "--state", states[0]],
-            capture_output=True, text=True, check=False,
-        )
-        if done.returncode != 0:
-            raise Refused(f"{' '.join(words)}: {done.stderr.strip()}")
+    if is_link and len(states) == 1 and not others:
+        network.set_link(port, states[0])
         return
     text = f"{' '.join(words)}: {port} is a port inside the engine, not an interface of the machine"
     if program == "tc" and not {"show", "ls", "list"} & set(words):

@@ -276,6 +276,28 @@ def _spanning_tree(network: Network, name: str, column: str, value: str) -> None
         network.warn(f"set bridge {name} {column}: loops of learning switches are always cut")
 
 
+# Columns and tables of which fastpath has nothing: there is nothing to clear or destroy.
+_EMPTY = ("mirrors", "qos", "tag", "trunks", "vlan_mode", "netflow", "sflow", "ipfix")
+_EMPTY_TABLES = ("mirror", "qos", "queue", "netflow", "sflow", "ipfix")
+
+
+def clear(network: Network, _options: list[str], words: list[str]) -> None:
+    if len(words) < 3:
+        raise Wrong("'clear' command requires at least 3 arguments")
+    table, name, columns = words[0].lower(), words[1], words[2:]
+    if table == "bridge":
+        network.bridge(name)
+    elif table == "port":
+        network.bridge_of(name)
+    if table not in ("bridge", "port") or any(column not in _EMPTY for column in columns):
+        raise Refused(f"clear {' '.join(words)}: not supported on switches of fastpath")
+
+
+def destroy(_network: Network, options: list[str], words: list[str]) -> None:
+    if "--all" not in options or len(words) != 1 or words[0].lower() not in _EMPTY_TABLES:
+        raise Refused(f"destroy {' '.join(words)}: not supported on switches of fastpath")
+
+
 def with_port(target: str) -> str:
     """Return an address of a controller with its port: tcp:127.0.0.1 has 6653."""
     return target if target.count(":") == 2 else f"{target}:6653"
@@ -291,4 +313,6 @@ _CHANGES: dict[str, Callable[[Network, list[str], list[str]], None]] = {
     "del-controller": delete_controller,
     "set-fail-mode": set_fail_mode,
     "set": set_columns,
+    "clear": clear,
+    "destroy": destroy,
 }
