@@ -11,7 +11,8 @@ mod common;
 
 use common::{skip_test as skip, user_without_rights};
 use fastpath_lab::netlink::{LinkParameters, Netlink};
-use fastpath_lab::{Lab, Namespace};
+use fastpath_lab::{ApplyMode, Lab, Namespace};
+use fastpath_spec::{NO_FILES, read};
 use nix::net::if_::if_nametoindex;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -264,17 +265,46 @@ fn a_lab_with_an_uplink() {
     let (topology, _) = fastpath_spec::parse(&fs::read_to_string("net.toml").unwrap()).unwrap();
     let network = fastpath_net::Options::default();
     let name = format!("uplink-{}", std::process::id());
-    let lab = match Lab::up(topology, &name, fastpath_engine::Options::new(network)) {
+    // The uplink comes and goes while the lab runs.
+    let later = fs::read_to_string("later.toml").ok();
+    let mut lab = match Lab::up(topology, &name, fastpath_engine::Options::new(network)) {
         Ok(lab) => lab,
         Err(error) => {
             println!("error: {error}");
             return;
         }
     };
+    let change = |lab: &mut Lab, text: &str| {
+        let description = read(text, NO_FILES).unwrap().0.description;
+        if let Err(error) = lab.apply(&description, NO_FILES, ApplyMode::Change) {
+            println!("error: {error}");
+        }
+    };
+    later.iter().for_each(|later| change(&mut lab, later));
     let mut command = Command::new("sh");
     command.args(["-c", &script]);
     lab.spawn(lab.host(&host).unwrap(), &mut command).unwrap().wait().unwrap();
+    if later.is_some() {
+        change(&mut lab, &fs::read_to_string("net.toml").unwrap());
+        let tables = Command::new("nft").args(["list", "tables"]).output().unwrap();
+        println!("tables: {:?}", String::from_utf8_lossy(&tables.stdout));
+    }
     lab.down().unwrap();
+}
+
+#[test]
+fn an_uplink_comes_and_goes_while_a_lab_runs() {
+    let Some(world) = World::new("apply") else { return };
+    let before = world.state();
+    fs::rename(world.directory.join("net.toml"), world.directory.join("later.toml")).unwrap();
+    let without = "[host.web]\n[host.other]\n[switch.s]\n[[link]]\nbetween = ['web', 's']\n\
+                   [[link]]\nbetween = ['other', 's']\n";
+    fs::write(world.directory.join("net.toml"), without).unwrap();
+    let (_, text) = world.output(&mut world.lab(&[], "other", CURL));
+    assert!(!text.contains("error: "), "{text}");
+    assert_reached(&text);
+    assert!(text.contains("tables: \"\""), "{text}");
+    assert!(world.becomes(&before), "{:?} is not {before:?}", world.state());
 }
 
 #[test]

@@ -141,10 +141,10 @@ struct Transfer {
 }
 
 impl ForwardedPorts {
-    /// Binds the ports of all uplinks.
-    pub(crate) fn bind(topology: &Topology) -> Result<ForwardedPorts, UplinkError> {
+    /// Binds the ports of the uplinks among these nodes.
+    pub(crate) fn bind<'n>(nodes: impl Iterator<Item = &'n Node>) -> Result<ForwardedPorts, UplinkError> {
         let mut bound = Vec::new();
-        for node in &topology.nodes {
+        for node in nodes {
             let NodeKind::Uplink { uplink, .. } = &node.kind else { continue };
             for forward in &uplink.forwards {
                 let failed =
