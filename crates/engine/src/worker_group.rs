@@ -51,11 +51,6 @@ pub enum RearrangeError {
     /// The workers cannot share the new topology.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// The log has an interface for each link.
-    #[error(
-        "nodes and links cannot change while a per-packet log is written: start the network without --packet-log"
-    )]
-    PacketLog,
     /// The engine has ended.
     #[error("the engine has ended")]
     Ended,
@@ -108,7 +103,11 @@ impl WorkerGroup {
             let current = self.current();
             let mut ports: Vec<Option<(EdgeId, Box<dyn Port>)>> = ports.into_iter().map(Some).collect();
             for (old, new) in current.layout.parts.iter().zip(&parts) {
-                let change = TopologyChange::new(&old.topology, new.topology.clone(), options);
+                let prepare = match self.0.log {
+                    Some(_) => TopologyChange::with_departures,
+                    None => TopologyChange::new,
+                };
+                let change = prepare(&old.topology, new.topology.clone(), options);
                 let mut change = WorkerChange::new(change, old.edges.len());
                 for port in &mut ports {
                     let here = port.as_ref().and_then(|(edge, _)| new.edges.binary_search(edge).ok());
@@ -137,9 +136,6 @@ impl WorkerGroup {
     /// # Errors
     /// See [`RearrangeError`].
     pub(crate) fn followed(&self, topology: &Topology) -> Result<Vec<Part>, RearrangeError> {
-        if self.0.log.is_some() {
-            return Err(RearrangeError::PacketLog);
-        }
         let current = self.current();
         let former = &current.layout.parts;
         let places = places(former);
