@@ -460,7 +460,7 @@ mod tests {
         let at = Time::from_ps(2_500_000);
         let mut entry = LogEntry {
             location: Location::Pipe(pipe),
-            frame: 1,
+            frame: FrameNumber::Entered(1),
             arrived: at,
             dequeued: None,
             at,
@@ -501,7 +501,7 @@ mod tests {
             Writer::new(Vec::new(), &resolve(&[first.clone(), second.clone()]), 0).expect("memory");
         let entry = |link, index| LogEntry {
             location: Location::Pipe(PipeId { link: LinkId(link), index }),
-            frame: 1,
+            frame: FrameNumber::Entered(1),
             arrived: Time::ZERO,
             dequeued: None,
             at: Time::ZERO,
