@@ -54,7 +54,7 @@ def ofctl(network: Network, options: list[str], words: list[str]) -> None:
     if is_file:
         lines = _file(lines)
     if command == "mod-flows":
-        # OpenFlow 1.3.5, §6.4: a modification changes actions, and selects by priority if it is strict.
+        # OpenFlow 1.3.5, §6.4: a modification changes actions; priority selects if it is strict.
         unused = ["idle_timeout", "hard_timeout", *([] if "--strict" in options else ["priority"])]
         for key in unused:
             if re.search(rf"\b{key}=", lines.partition("action")[0]):

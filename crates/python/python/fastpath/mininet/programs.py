@@ -22,7 +22,7 @@ from .vsctl import vsctl
 
 Run = Callable[[Network, list[str], list[str]], None]
 
-# Options of ovs-ofctl. A bundle is what a batch of requests is here, and ports are shown as numbers.
+# Options of ovs-ofctl. A batch of requests is a bundle here; ports are shown as numbers.
 _OFCTL = ("--strict", "--bundle", "--no-stats", "--no-names")
 # Options of ovs-vsctl with the commands that take them; None: all.
 _VSCTL = {

@@ -13,7 +13,7 @@ from typing import Any, Callable
 from .network import Network, Refused, Wrong, free_port
 from .ofctl import run
 
-# Settings without an effect here: the protocol is OpenFlow 1.3, the connection to a controller is kept.
+# Settings without an effect here: connections to controllers are made and kept by the engine.
 _NO_EFFECT = ("datapath_type", "disable-in-band", "connection-mode", "connection_mode", "inactivity_probe",
               "max_backoff")
 _VERSIONS = ("OpenFlow10", "OpenFlow11", "OpenFlow12", "OpenFlow13", "OpenFlow14", "OpenFlow15")
