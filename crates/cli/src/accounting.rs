@@ -19,10 +19,10 @@ pub(crate) fn print_accounting(report: &Report) {
 }
 
 /// Prints how late frames were released. Returns false if a tolerance was set and exceeded, or if
-/// the engine did not keep up.
+/// the engine or the traffic did not keep up.
 pub(crate) fn print_lateness(report: &Report) -> bool {
     print(&lateness_lines(report));
-    !report.is_broken() && report.lost_under_load() == 0
+    !report.is_broken() && report.lost_under_load() == 0 && report.shortfalls().is_empty()
 }
 
 fn print(lines: &[String]) {

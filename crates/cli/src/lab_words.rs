@@ -35,12 +35,32 @@ pub(crate) fn exec_words(mut words: Vec<OsString>) -> anyhow::Result<ExecWords> 
         Some(place) => place == 2,
         None => second.as_ref().is_some_and(|host| is_host(&first, host)),
     };
+    if separator == Some(1) && !is_host_of_only_lab(&first) && is_lab(&first) {
+        let hosts = hosts_of(&first);
+        bail!(
+            "{first} is a lab: write one of its hosts after it: fastpath lab exec {first} HOST -- … (have: {hosts})"
+        );
+    }
     let command = words.split_off(separator.map_or(1 + usize::from(is_pair), |place| place + 1));
     let (lab, host) = match second.filter(|_| is_pair) {
         Some(host) => (first, host),
         None => (the_only_lab()?, first),
     };
     Ok(ExecWords { lab, host, command })
+}
+
+fn is_lab(name: &str) -> bool {
+    list().iter().any(|lab| lab.alive && lab.name == name)
+}
+
+fn is_host_of_only_lab(name: &str) -> bool {
+    only_lab(|lab| lab.alive).is_ok_and(|lab| is_host(&lab, name))
+}
+
+fn hosts_of(name: &str) -> String {
+    let lab = list().into_iter().find(|lab| lab.name == name);
+    let hosts: Vec<String> = lab.into_iter().flat_map(|lab| lab.hosts).map(|(host, _)| host).collect();
+    hosts.join(", ")
 }
 
 /// Returns the lab that a description is for: the one with the name of its file if that is up, or

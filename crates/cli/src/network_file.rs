@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 /// The heading of the options that concern files of other lab tools.
 const LABFILES: &str = "Containerlab files";
 
-/// How files of other lab tools are read.
+/// How a description is read.
 #[derive(Args)]
 pub(crate) struct ReadingArgs {
+    /// Take every warning about the description as a mistake.
+    #[arg(long)]
+    strict: bool,
     /// Run only nodes of these kinds. The other nodes are stubs: their links exist and lead
     /// nowhere.
     #[arg(long, alias = "only", value_name = "KIND", help_heading = LABFILES)]
@@ -44,6 +47,7 @@ impl ReadingArgs {
             only_linux: self.kinds == Some(Kinds::Linux),
             ignore_images: self.images == Some(Images::Ignore),
             impairments: self.impair.clone(),
+            strict: self.strict,
         }
     }
 }

@@ -155,3 +155,23 @@ fn a_network_is_drawn_in_every_format() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("*.mmd (Mermaid)"), "{output:?}");
 }
+
+#[test]
+fn strict_makes_warnings_mistakes_in_every_command_that_reads_a_description() {
+    // A rate without a queue gets one, with a warning.
+    let text = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit\"\n";
+    assert_eq!(check("strict.toml", text, &[]).status.code(), Some(0));
+    let output = check("strict.toml", text, &["--strict"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("strict.toml:5:") && said.contains("--strict"), "{said}");
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check");
+    for command in [&["draw"][..], &["replay"], &["run"], &["lab", "run"]] {
+        let mut fastpath = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        let output = fastpath.args(command).args(["strict.toml", "--strict"]).current_dir(&directory);
+        let output = output.output().unwrap();
+        assert_ne!(output.status.code(), Some(0), "{command:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("strict.toml:5:"), "{command:?}: {said}");
+    }
+}

@@ -69,6 +69,38 @@ def keys(page):
     expect(page.locator("#chosen-title")).to_have_text("No link is chosen")
 
 
+STALLED = """async () => {
+  const { Network } = await import("/state.js");
+  const network = new Network();
+  const pipe = { rate: "20Mbit", overhead: 0, state: "up" };
+  const fields = ["bytes_in", "bytes_out", "frames_out", "marked", "queued_frames", "queueing_delay_us",
+    "lateness_p99_us"];
+  const links = [{ name: "l", ends: ["a", "b"], directions: [pipe, pipe] }];
+  // 20 Mbit/s without a pause, and no sample from 2 to 14 s.
+  const rows = (at) => [[0, 2.5e6 * at, 2.5e6 * at, 2500 * at, 0, 10, 4000, 50]];
+  const send = (kind, at_s) => network.take(kind, {
+    at_s, rows: rows(at_s), fields, links, period_ms: 400, tolerance: "1ms", failures: [], missed: 0, changes: 0,
+  });
+  send("state", 0.4);
+  for (const at of [0.8, 1.2, 1.6, 2, 14, 14.4]) send("sample", at);
+  const [direction] = network.links[0].directions;
+  const history = direction.history.map((sample) => ({ ...sample }));
+  send("state", 0.4);
+  return { history, afterwards: direction.history, outBps: direction.outBps };
+}"""
+
+
+def no_line_over_a_stall(page):
+    """Samples that come late: the rate is over the real interval, and what is sampled has a gap."""
+    found = page.evaluate(STALLED)
+    history = found["history"]
+    assert [round(sample["outMbit"], 6) for sample in history] == [0] + [20] * 7, history
+    gaps = [sample["atS"] for sample in history if sample["queueingDelayMs"] is None]
+    assert len(gaps) == 1 and 2 < gaps[0] < 2.1, history
+    # Another run under the same address begins at 0.
+    assert len(found["afterwards"]) == 1 and found["outBps"] == 0, found
+
+
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
     for scheme, width in [("light", 1280), ("dark", 390)]:
@@ -83,5 +115,6 @@ with sync_playwright() as playwright:
         if scheme == "light":
             three_links_at_one_instant(page)
             keys(page)
+            no_line_over_a_stall(page)
     browser.close()
 assert complaints == [], json.dumps(complaints)

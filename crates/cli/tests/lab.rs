@@ -176,17 +176,17 @@ fn without_namespaces_an_audit_replays_the_capture_next_to_the_spec() {
 }
 
 #[test]
-fn run_prints_frame_accounting_as_json_after_the_command() {
+fn run_prints_frame_accounting_as_json_beside_what_the_command_prints() {
     let place = Place::new("json");
     let Output { status, stdout, stderr } =
         place.command(&["run", "net.toml", "--json", "--", "echo", "hello"]).output().unwrap();
     if status.code() == Some(2) {
         return skip_if_not_permitted("lab run --json", &String::from_utf8_lossy(&stderr));
     }
-    let text = String::from_utf8(stdout).unwrap();
-    let (said, books) = text.split_once('\n').unwrap();
-    let books: serde_json::Value = serde_json::from_str(books).expect("one JSON object");
-    assert_eq!((said, status.code()), ("hello", Some(0)));
+    // What the command prints is beside it.
+    let books: serde_json::Value = serde_json::from_slice(&stdout).expect("one JSON object");
+    assert_eq!(status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&stderr).contains("hello\n"));
     assert!(books["conservation"]["in"].is_u64() && books["links"].is_array(), "{books}");
     // The result can be reproduced from itself alone.
     let run = &books["run"];
@@ -353,6 +353,8 @@ fn exec_errors_list_the_existing_labs_and_hosts() {
     assert!(said.contains("no lab other is up (up: net)"), "{said}");
     let (code, text) = place.run(&["exec", "other", "a", "--", "true"]);
     assert!(code == 2 && text.contains("no lab other is up (up: net)"), "{code}: {text}");
+    let (code, text) = place.run(&["exec", "net", "--", "true"]);
+    assert!(code == 2 && text.contains("net is a lab") && text.contains("(have: a, b)"), "{code}: {text}");
     for (argv, expected) in [(["sh", "-c", "exit 9"].as_slice(), 9), (&["no-such-program"], 127)] {
         let (code, text) = place.run(&[&["exec", "net", "a", "--"], argv].concat());
         assert_eq!(code, expected, "{text}");
@@ -378,6 +380,10 @@ fn down_removes_the_remains_of_a_killed_engine() {
     assert!(!inside.wait().unwrap().success());
     let (_, text) = place.run(&["list"]);
     assert!(text.contains("net (dead"), "{text}");
+    let (code, text) = place.run(&["exec", "net", "a", "--", "true"]);
+    assert!(code == 2 && text.contains("lab net is dead") && text.contains("lab down net"), "{code}: {text}");
+    let (code, text) = place.run(&["down", "other"]);
+    assert!(code == 2 && text.contains("no lab other (have: net, which is dead)"), "{code}: {text}");
     let (code, text) = place.run(&["down"]);
     assert_eq!(code, 0, "{text}");
     assert_eq!((place.labs_left(), processes_of(&place)), (0, 0));

@@ -6,7 +6,9 @@ mod common;
 use common::skip;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fastpath");
 const SPEC: &str = "seed = 7\n[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\ndelay = '5ms'\nrate = '10Mbit'\n\
@@ -64,8 +66,10 @@ fn a_run_is_recorded_and_drawn_with_its_events() {
     {
         assert!(page.contains(part), "{part}");
     }
+    fs::write(directory.join("EMPTY.json"), "\n").unwrap();
     for (words, part) in [
-        (&["report", "state", "-o", "x.html"][..], "not a record (no run.json)"),
+        (&["report", "one", "EMPTY.json", "-o", "x.html"][..], "EMPTY.json: no record in it"),
+        (&["report", "state", "-o", "x.html"], "not a record (no run.json)"),
         (&["lab", "run", "recnet.toml", "--record", "one", "--", "true"], "there is a record already"),
         (
             &["lab", "run", "recnet.toml", "--record", "z", "--record-interval", "0s", "--", "true"],
@@ -75,5 +79,55 @@ fn a_run_is_recorded_and_drawn_with_its_events() {
         let (status, said) = fastpath(&directory, words);
         assert!(status == Some(2) && said.contains(part), "{said}");
     }
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+/// The whole process is stopped for a second: its sender, its engine and its recorder.
+#[test]
+fn after_a_stall_packets_leave_paced_and_no_rate_is_above_that_of_the_link() {
+    let test = "after_a_stall_packets_leave_paced_and_no_rate_is_above_that_of_the_link";
+    let directory = std::env::temp_dir().join(format!("fastpath-stall-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let spec = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\nqueue = '10p'\n\
+        [[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '5Mbit'\nsize = 1000\nstop = '6s'\n";
+    fs::write(directory.join("stallnet.toml"), spec).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.args(["lab", "run", "stallnet.toml", "--record", "run", "--json"]).current_dir(&directory);
+    command.env("FASTPATH_STATE_DIR", directory.join("state")).env_remove("FASTPATH_LAB");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (_never, paused) = channel::<()>();
+    let (start, links) = (Instant::now(), directory.join("run/links.csv"));
+    while !fs::read_to_string(&links).is_ok_and(|text| text.lines().count() > 1) {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is recorded");
+        if child.try_wait().unwrap().is_some() {
+            let said = String::from_utf8_lossy(&child.wait_with_output().unwrap().stderr).into_owned();
+            assert!(said.contains("not permitted"), "{said}");
+            let _ = fs::remove_dir_all(&directory);
+            return skip(test, "cannot bring a lab up");
+        }
+        let _ = paused.recv_timeout(Duration::from_millis(20));
+    }
+    let pid = child.id().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    signal("-STOP");
+    let _ = paused.recv_timeout(Duration::from_secs(1));
+    signal("-CONT");
+    let output = child.wait_with_output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let flow = &report["traffic"][0];
+    let count = |name: &str| flow[name].as_u64().unwrap();
+    // All 625 packets that were due in the stall would be a burst, which the queue cannot hold.
+    assert!(count("lost") * 20 < count("sent") && count("sent") * 10 > count("asked") * 9, "{flow}");
+    assert_eq!(count("lost"), count("sent") - count("received"), "{flow}");
+    let series = fastpath::record::Run::read(&directory.join("run")).unwrap().series.unwrap();
+    let there = series.links.iter().find(|link| link.from == "a").unwrap();
+    for (interval, bytes) in there.intervals.iter().zip(&there.columns["bytes_out"]) {
+        assert!(*bytes <= 10e6 / 8.0 * interval + 1042.0, "{bytes} bytes in {interval} s");
+    }
+    assert!(there.intervals.iter().any(|interval| *interval > 0.9), "{:?}", there.intervals);
+    let (status, said) = fastpath(&directory, &["report", "run", "-o", "run.html"]);
+    assert_eq!(status, Some(0), "{said}");
+    let page = fs::read_to_string(directory.join("run.html")).unwrap();
+    assert!(page.contains("no sample was taken from "), "the report does not name the stall");
     fs::remove_dir_all(&directory).unwrap();
 }

@@ -125,6 +125,16 @@ fn run_brings_interfaces_up_and_reports_the_drops_at_one_that_goes_down() {
         String::from_utf8(output.stdout).unwrap()
     };
     assert!((0..1000).any(|_| report().contains("port-down")));
+    let provenance = serde_json::from_str::<serde_json::Value>(&report()).unwrap()["run"].clone();
+    assert_eq!(
+        (provenance["seed"].as_u64(), provenance["version"].is_string()),
+        (Some(1), true),
+        "{provenance}"
+    );
+    assert!(
+        provenance["spec"]["links"].is_array() && provenance["machine"]["cpu"].is_string(),
+        "{provenance}"
+    );
     let stopped = place.command(PROGRAM).args(["ctl", "stop"]).status().unwrap();
     let Output { stderr, .. } = run.wait_with_output().unwrap();
     let text = String::from_utf8(stderr).unwrap();

@@ -5,18 +5,69 @@
 //!        start, stop                        on a node              on a node
 //! ```
 //!
-//! Parameters and defaults are those of ns-2 (ns-default.tcl). A packet of `packetSize_` bytes is a
-//! datagram with that payload, as Emulab's traffic generator sends it.
+//! Parameters and defaults are those of ns-2 (ns-default.tcl); in a script of Emulab a CBR source
+//! has Emulab's (ns2ir/traffic.tcl). A packet of `packetSize_` bytes is a datagram with that
+//! payload, as Emulab's traffic generator sends it.
 
 use crate::objects::{made, node, shown, usage};
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::quantity;
-use crate::simulator::{Agent, AgentClass, Object, Simulator, Source, SourceKind, Switch};
+use crate::simulator::{Agent, AgentClass, Object, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_spec::TrafficDescription;
-use fastpath_text::mistake::Remarks;
-use fastpath_units::{Duration, Time};
+use fastpath_text::mistake::{choice, nearest};
+use fastpath_units::Time;
+use std::collections::BTreeMap;
+
+/// Values of agents and sources that colour and count packets in pictures and traces.
+const VISUAL: [&str; 6] = ["fid_", "class_", "type_", "prio_", "flowid_", "color_"];
+/// The values of a source.
+const VALUES: [&str; 9] = [
+    "packetSize_",
+    "packet_size_",
+    "rate_",
+    "interval_",
+    "burst_time_",
+    "idle_time_",
+    "shape_",
+    "maxpkts_",
+    "iptos_",
+];
+/// The commands of an agent, and of a source.
+const AGENT_METHODS: [&str; 8] =
+    ["attach-app", "attach-source", "attach-traffic", "set", "send", "sendmsg", "start", "stop"];
+const SOURCE_METHODS: [&str; 5] = ["attach-agent", "attach", "set", "start", "stop"];
+/// Commands of them that are ignored, with a warning.
+const ELSEWHERE: [&str; 26] = [
+    "add-var-trace",
+    "advance",
+    "advanceby",
+    "agent",
+    "attach-trace",
+    "clear",
+    "close",
+    "cmd",
+    "connect",
+    "dst-addr",
+    "eventtrace",
+    "join-group",
+    "leave-group",
+    "listen",
+    "monitor",
+    "namtrace",
+    "port",
+    "print",
+    "produce",
+    "producemore",
+    "reset",
+    "send",
+    "target",
+    "trace",
+    "tracevar",
+    "use-rng",
+];
+/// The largest payload of an agent of ns-2 (`Agent/UDP set packetSize_`).
+const MESSAGE_MAX: u32 = 1000;
 
 /// The words of sources after `Application/` or `Traffic/`.
 const SOURCES: [(&str, SourceKind); 6] = [
@@ -56,8 +107,14 @@ fn new_agent(tcl: &mut Interp, class: AgentClass, own: Option<SourceKind>) -> Tc
         tcl.simulator.sources.push(Source { agent: Some(index), ..Source::new(creation, kind) });
         tcl.simulator.sources.len() - 1
     });
-    tcl.simulator.agents.push(Agent { class, node: None, peer: None, source });
+    let values = BTreeMap::new();
+    tcl.simulator.agents.push(Agent { made: creation, class, node: None, peer: None, source, values });
     Ok(handle)
+}
+
+/// An agent of a class that is not known here: traffic may go to it.
+pub(crate) fn new_other(tcl: &mut Interp) -> TclResult {
+    new_agent(tcl, AgentClass::Other, None)
 }
 
 fn new_source(tcl: &mut Interp, kind: SourceKind) -> Result<(usize, Value), Interrupt> {
@@ -74,7 +131,7 @@ pub(crate) fn simulator(tcl: &mut Interp, name: &str, words: &[Value]) -> Option
         ("attach-agent", _) => usage("$ns attach-agent $node $agent"),
         ("connect", [a, b]) => connect(tcl, a, b),
         ("connect", _) => usage("$ns connect $udp $null"),
-        ("create-connection" | "create-connection-list", [from, a, to, b, ..]) => {
+        ("create-connection" | "create-connection-list", [from, a, to, b, flow @ ..]) if flow.len() < 2 => {
             create_connection(tcl, [from, to], [a, b], name.ends_with("list"))
         }
         ("create-connection" | "create-connection-list", _) => {
@@ -92,6 +149,7 @@ fn attach_to_node(tcl: &mut Interp, at: &Value, word: &Value) -> TclResult {
     };
     let node = node(tcl, at)?;
     if matches!(tcl.simulator.object(word.trim()), Some(Object::Other)) {
+        tcl.warn("attach-agent of an object that is ignored is ignored");
         return Ok(Value::default());
     }
     let agent = agent(tcl, word)?;
@@ -102,9 +160,16 @@ fn attach_to_node(tcl: &mut Interp, at: &Value, word: &Value) -> TclResult {
 fn connect(tcl: &mut Interp, a: &Value, b: &Value) -> TclResult {
     let is_other = |word: &Value| matches!(tcl.simulator.object(word.trim()), Some(Object::Other));
     if is_other(a) || is_other(b) {
+        tcl.warn("connect of an object that is ignored is ignored");
         return Ok(a.clone());
     }
     let (from, to) = (agent(tcl, a)?, agent(tcl, b)?);
+    if from == to {
+        return mistake("the agent is connected to itself", "write $ns connect $udp0 $null0");
+    }
+    if tcl.now.is_some() {
+        tcl.warn("what is connected by an event is connected from the start");
+    }
     tcl.simulator.agents[from].peer = Some(to);
     tcl.simulator.agents[to].peer = Some(from);
     Ok(a.clone())
@@ -142,9 +207,9 @@ fn agent(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
 
 /// A command of an agent.
 pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
-    let own = tcl.simulator.agents[index].source;
+    let Agent { class, source: own, .. } = tcl.simulator.agents[index];
     match words {
-        [name, class, ..] if matches!(&**name, "attach-app" | "attach-source") => {
+        [name, class] if matches!(&**name, "attach-app" | "attach-source") => {
             let class = class.trim();
             let kind = class.strip_prefix("Traffic/").unwrap_or(class);
             let Some((_, kind)) = SOURCES.iter().find(|(known, _)| *known == kind) else {
@@ -158,17 +223,106 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
             tcl.simulator.sources[source].agent = Some(index);
             Ok(handle)
         }
+        [name, ..] if matches!(&**name, "attach-app" | "attach-source") => {
+            usage("$udp attach-app Traffic/CBR")
+        }
         [name, source] if &**name == "attach-traffic" => {
             let source = self::source(tcl, source)?;
             tcl.simulator.sources[source].agent = Some(index);
             Ok(Value::default())
         }
-        [name, ..] if matches!(&**name, "start" | "stop" | "set") && own.is_some() => {
+        [set, key, ..] if &**set == "set" && VALUES.contains(&key.trim()) && own.is_some() => {
             source_method(tcl, own.unwrap_or_default(), words)
         }
-        // Values such as fid_ and window_ change nothing here.
-        _ => Ok(words.get(2).cloned().unwrap_or_default()),
+        [name, ..] if matches!(&**name, "start" | "stop") && own.is_some() => {
+            source_method(tcl, own.unwrap_or_default(), words)
+        }
+        [set, rest @ ..] if &**set == "set" => set_of_agent(tcl, index, rest),
+        [name, bytes, ..] if matches!(&**name, "send" | "sendmsg") && class == AgentClass::Udp => {
+            send(tcl, index, bytes, words.len() - 2)
+        }
+        [name, ..] if matches!(class, AgentClass::Tcp | AgentClass::Other) => {
+            tcl.warn(format!("'{}' of this agent is ignored: run real programs in the hosts", &**name));
+            Ok(Value::default())
+        }
+        _ => unknown(tcl, "an agent", words, &AGENT_METHODS),
     }
+}
+
+/// `$udp set fid_ 2`, and `$sink set bytes_`.
+fn set_of_agent(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
+    match words {
+        [key, value] => {
+            if !VISUAL.contains(&key.trim()) {
+                tcl.warn(format!("{} of an agent is ignored{}", &**key, reason(tcl, index, key)));
+            }
+            tcl.simulator.agents[index].values.insert(key.trim().to_owned(), value.clone());
+            Ok(value.clone())
+        }
+        [key] => {
+            tcl.warn_if_unused(key);
+            if let Some(value) = tcl.simulator.agents[index].values.get(key.trim()) {
+                return Ok(value.clone());
+            }
+            Ok(unknown_value(tcl, key))
+        }
+        _ => usage("$udp set fid_ 2"),
+    }
+}
+
+fn reason(tcl: &Interp, index: usize, key: &str) -> String {
+    match (tcl.simulator.agents[index].class, nearest(key, VISUAL).filter(|meant| *meant != key)) {
+        (_, Some(meant)) => format!("; write {meant}"),
+        (AgentClass::Tcp, _) => ": run real programs in the hosts for TCP".to_owned(),
+        _ if key.trim() == "packetSize_" => ": datagrams have the size of their source".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// A value that only a run has.
+fn unknown_value(tcl: &mut Interp, key: &str) -> Value {
+    tcl.warn(format!("{key} is not known when the script is read: it is read as 0"));
+    Value::from("0")
+}
+
+/// `$udp send 1000`: one datagram.
+fn send(tcl: &mut Interp, agent: usize, bytes: &Value, others: usize) -> TclResult {
+    let size = match bytes.trim().parse::<u32>() {
+        Ok(size) if (1..=65_507).contains(&size) => size,
+        _ => {
+            let what = format!("'{}' is not a number of bytes of a datagram", &**bytes);
+            return mistake(what, "write a number from 16 to 65507");
+        }
+    };
+    if others > 0 {
+        tcl.warn("the text of a message is ignored: its bytes are zeros");
+    }
+    if size > MESSAGE_MAX {
+        tcl.warn(format!("{size} bytes are one datagram: ns-2 sends datagrams of {MESSAGE_MAX}"));
+    }
+    let (source, _) = new_source(tcl, SourceKind::Constant)?;
+    let at = tcl.now.unwrap_or(Time::ZERO);
+    let sent = Switch { at, act: SwitchAct::Start, place: tcl.at };
+    let source = &mut tcl.simulator.sources[source];
+    (source.agent, source.switches) = (Some(agent), vec![sent]);
+    // A packet a second, of which there is one.
+    source.values.size = size;
+    source.values.rate = fastpath_units::Rate::from_bps(u64::from(size) * 8);
+    source.values.packets_max = Some(1);
+    Ok(Value::default())
+}
+
+/// A command that is not one of `known`: one of those without effect, or a mistake.
+fn unknown(tcl: &mut Interp, what: &str, words: &[Value], known: &[&'static str]) -> TclResult {
+    let name = words.first().map_or("", |word| word.trim());
+    if ELSEWHERE.contains(&name) {
+        tcl.warn(format!("'{name}' of {what} is ignored"));
+        return Ok(Value::default());
+    }
+    if known.contains(&name) {
+        return mistake(format!("{what} cannot take this '{name}'"), format!("write ${name} as ns-2 has it"));
+    }
+    mistake(format!("{what} has no command '{name}'"), choice(name, known.iter().copied().chain(ELSEWHERE)))
 }
 
 fn source(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
@@ -184,184 +338,127 @@ fn source(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
 
 /// A command of a source.
 pub(crate) fn source_method(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
-    match words {
+    let at = tcl.now.unwrap_or(Time::ZERO);
+    let act = match words {
         [name, word] if matches!(&**name, "attach-agent" | "attach") => {
             let agent = agent(tcl, word)?;
             tcl.simulator.sources[index].agent = Some(agent);
-            Ok(Value::default())
+            return Ok(Value::default());
         }
-        [name, key, value] if &**name == "set" => set(tcl, index, key, value),
+        [set, key] if &**set == "set" => {
+            tcl.warn_if_unused(key);
+            return read(tcl, index, key);
+        }
+        [set, key, value] if &**set == "set" => return set_value(tcl, index, key, value),
+        [name] if &**name == "start" => SwitchAct::Start,
+        [name] if &**name == "stop" => SwitchAct::Stop,
         [name, ..] if matches!(&**name, "start" | "stop") => {
-            event(tcl, Time::ZERO, index, words)?;
-            Ok(Value::default())
+            return usage(&format!("$ns at 1.0 \"$source {}\"", &**name));
         }
-        _ => Ok(Value::default()),
+        [name, ..] if matches!(&**name, "attach-agent" | "attach") => return usage("$cbr attach-agent $udp"),
+        [name, ..] if &**name == "set" => return usage("$cbr set rate_ 1Mb"),
+        _ => return unknown(tcl, "a source of traffic", words, &SOURCE_METHODS),
+    };
+    let place = tcl.at;
+    tcl.simulator.sources[index].switches.push(Switch { at, act, place });
+    Ok(Value::default())
+}
+
+fn set_value(tcl: &mut Interp, index: usize, key: &Value, value: &Value) -> TclResult {
+    let Source { kind, ref values, .. } = tcl.simulator.sources[index];
+    let mut values = values.clone();
+    let key = key.trim();
+    if !set(&mut values, key, value)? {
+        warn_of(tcl, key, value);
+        return Ok(value.clone());
+    }
+    let is_used = match key {
+        "burst_time_" | "idle_time_" => matches!(kind, SourceKind::Exponential | SourceKind::Pareto),
+        "shape_" => kind == SourceKind::Pareto,
+        _ => true,
+    };
+    if !is_used {
+        tcl.warn(format!("{key} is ignored: this kind of source does not have it"));
+    }
+    match tcl.now {
+        Some(at) => {
+            let act = SwitchAct::Set(key.to_owned(), value.clone());
+            let place = tcl.at;
+            tcl.simulator.sources[index].switches.push(Switch { at, act, place });
+        }
+        None => tcl.simulator.sources[index].values = values,
+    }
+    Ok(value.clone())
+}
+
+/// Warns of a value that is none of a source here.
+fn warn_of(tcl: &mut Interp, key: &str, value: &Value) {
+    match key {
+        "random_" if matches!(value.trim(), "0" | "false" | "off") => {}
+        "random_" => {
+            tcl.warn("random_ is ignored: packets leave at equal distances; Poisson sources are random");
+        }
+        key if VISUAL.contains(&key) => {}
+        key => {
+            let meant = nearest(key, VALUES).map_or_else(String::new, |meant| format!("; write {meant}"));
+            tcl.warn(format!("{key} of a source of traffic is ignored{meant}"));
+        }
     }
 }
 
-fn set(tcl: &mut Interp, index: usize, key: &Value, value: &Value) -> TclResult {
+/// Sets a value of a source. Returns false if it is none here.
+pub(crate) fn set(values: &mut SourceValues, key: &str, value: &Value) -> Result<bool, Interrupt> {
     let count = || match value.trim().parse::<f64>() {
         Ok(count) if (1.0..=1e15).contains(&count) => Ok(count as u64),
-        _ => mistake(format!("'{}' is not a value of {}", &**value, &**key), "write a number from 1"),
+        _ => mistake(format!("'{}' is not a value of {key}", &**value), "write a number from 1"),
     };
-    match key.trim() {
-        "packetSize_" | "packet_size_" => {
-            tcl.simulator.sources[index].size = count()?.min(u64::from(u32::MAX)) as u32;
-        }
-        "rate_" => {
-            let rate = quantity::rate(value)?;
-            let source = &mut tcl.simulator.sources[index];
-            (source.rate, source.interval) = (rate, None);
-        }
+    match key {
+        "packetSize_" | "packet_size_" => values.size = count()?.min(u64::from(u32::MAX)) as u32,
+        "rate_" => match quantity::rate(value)? {
+            Some(rate) => (values.rate, values.interval) = (Some(rate), None),
+            None => return mistake("a source has a rate", "write for example rate_ 1Mb"),
+        },
         "interval_" => {
             let interval = quantity::delay(value, 1.0)?;
             if interval.is_zero() {
                 return mistake("an interval of 0 is an endless rate", "write for example interval_ 0.005");
             }
-            tcl.simulator.sources[index].interval = Some(interval);
+            values.interval = Some((interval, values.size));
         }
-        "burst_time_" => tcl.simulator.sources[index].burst = quantity::delay(value, 1.0)?,
-        "idle_time_" => tcl.simulator.sources[index].idle = quantity::delay(value, 1.0)?,
+        "burst_time_" => values.burst = quantity::delay(value, 1.0)?,
+        "idle_time_" => values.idle = quantity::delay(value, 1.0)?,
         "shape_" => match value.trim().parse::<f64>() {
-            Ok(shape) if shape > 1.0 => tcl.simulator.sources[index].shape = shape,
+            Ok(shape) if shape > 1.0 => values.shape = shape,
             _ => {
                 let what = format!("a Pareto law of shape {} has no finite mean", &**value);
                 return mistake(what, "write a number above 1, such as 1.5");
             }
         },
-        "maxpkts_" => tcl.simulator.sources[index].packets_max = Some(count()?),
-        "random_" if !matches!(value.trim(), "0" | "false" | "off") => {
-            tcl.warn("random_ is ignored: packets leave at equal distances; Poisson sources are random");
-        }
-        "random_" | "type_" | "class_" | "fid_" => {}
-        other => tcl.warn(format!("{other} of a source of traffic is ignored")),
+        "maxpkts_" => values.packets_max = Some(count()?),
+        // The type of service: its upper six bits are the DSCP (RFC 2474).
+        "iptos_" => match value.trim().parse::<u8>() {
+            Ok(tos) => values.dscp = tos >> 2,
+            Err(_) => return mistake(format!("'{}' is not a type of service", &**value), "write 0 to 255"),
+        },
+        _ => return Ok(false),
     }
-    Ok(value.clone())
+    Ok(true)
 }
 
-/// `$ns at 0.5 "$cbr start"`.
-pub(crate) fn event(tcl: &mut Interp, at: Time, source: usize, words: &[Value]) -> Result<(), Interrupt> {
-    let starts = match words.first().map_or("", |word| word.trim()) {
-        "start" => true,
-        "stop" => false,
-        "set" => {
-            tcl.warn("values of traffic are those that it has before the run: this event is ignored");
-            return Ok(());
-        }
-        // `$ftp produce 10`, `$ftp send 5000`.
-        other => {
-            tcl.warn(format!("'{other}' of traffic is ignored: start and stop are not"));
-            return Ok(());
-        }
-    };
-    let place = tcl.at;
-    tcl.simulator.sources[source].switches.push(Switch { at, starts, place });
-    Ok(())
-}
-
-/// The source that an agent is itself.
-pub(crate) fn own_source(simulator: &Simulator, agent: usize) -> Option<usize> {
-    simulator.agents[agent].source
-}
-
-/// The nodes on which traffic begins or ends.
-pub(crate) fn nodes(simulator: &Simulator) -> impl Iterator<Item = usize> {
-    let sending = simulator.sources.iter().filter(|source| !source.switches.is_empty());
-    sending.filter_map(|source| ends(simulator, source)).flat_map(|(from, to, _)| [from, to])
-}
-
-/// The nodes of a source whose agents are attached and connected, and the class of its agent.
-fn ends(simulator: &Simulator, source: &Source) -> Option<(usize, usize, AgentClass)> {
-    let agent = &simulator.agents[source.agent?];
-    Some((agent.node?, simulator.agents[agent.peer?].node?, agent.class))
-}
-
-/// What the sources send, each with its place in the script. `names` are those of the nodes.
-pub(crate) fn traffic(
-    simulator: &Simulator,
-    names: &[String],
-    remarks: &mut Remarks,
-) -> Vec<(TrafficDescription, usize)> {
-    let mut all = Vec::new();
-    for source in simulator.sources.iter().filter(|source| !source.switches.is_empty()) {
-        let own_name = simulator.name(source.made);
-        let name = own_name.unwrap_or("the source");
-        let place = source.made.at;
-        let Some((from, to, class)) = ends(simulator, source) else {
-            let (what, instead) = missing(simulator, source, name);
-            remarks.mistake(place, what, instead);
-            continue;
-        };
-        if class == AgentClass::Tcp || source.kind == SourceKind::Stream {
-            remarks.warn(place, format!("{name} is ignored: run real programs in the hosts for TCP"));
-            continue;
-        }
-        if from == to {
-            remarks.warn(place, format!("{name} is ignored: it stays on {}", names[from]));
-            continue;
-        }
-        for (number, (start, stop)) in periods(simulator, source).into_iter().enumerate() {
-            let mut traffic = TrafficDescription::new(&names[from], &names[to], source.kind());
-            traffic.name = own_name.map(|name| match number {
-                0 => name.to_owned(),
-                _ => format!("{name}-{}", number + 1),
-            });
-            traffic.rate = source.rate();
-            traffic.size = Some(source.size);
-            traffic.start = start.since(Time::ZERO);
-            traffic.stop = stop.map(|stop| stop.since(Time::ZERO));
-            all.push((traffic, place));
-        }
-    }
-    all
-}
-
-/// What a source that sends nothing needs, and what to write.
-fn missing(simulator: &Simulator, source: &Source, name: &str) -> (String, String) {
-    let Some(index) = source.agent else {
-        return (format!("{name} is started and has no agent"), format!("write ${name} attach-agent $udp0"));
-    };
-    let agent = &simulator.agents[index];
-    match agent.node {
-        None => (format!("the agent of {name} is on no node"), "write $ns attach-agent $n0 $udp0".to_owned()),
-        Some(_) if agent.peer.is_none() => {
-            (format!("the agent of {name} is not connected"), "write $ns connect $udp0 $null0".to_owned())
-        }
-        Some(_) => (
-            format!("the agent that receives {name} is on no node"),
-            "write $ns attach-agent $n1 $null0".to_owned(),
-        ),
-    }
-}
-
-/// From each start to the stop after it.
-fn periods(simulator: &Simulator, source: &Source) -> Vec<(Time, Option<Time>)> {
-    let mut switches = source.switches.clone();
-    switches.sort_by_key(|switch| switch.at);
-    let mut periods: Vec<(Time, Option<Time>)> = Vec::new();
-    let mut since = None;
-    for Switch { at, starts, .. } in switches {
-        match (since, starts) {
-            (None, true) => since = Some(at),
-            (Some(start), false) => {
-                periods.push((start, Some(at)));
-                since = None;
-            }
-            _ => {}
-        }
-    }
-    periods.extend(since.map(|start| (start, simulator.end)));
-    let counted = source.packets_max.zip(source.rate()).map(|(packets, rate)| {
-        // Up to before the packet after the last.
-        let seconds = (packets as f64 - 0.5) * f64::from(source.size) * 8.0 / rate.as_bps() as f64;
-        Duration::from_secs_f64(seconds)
-    });
-    if let Some(length) = counted {
-        for (start, stop) in &mut periods {
-            let last = start.saturating_add(length);
-            *stop = Some(stop.map_or(last, |stop| stop.min(last)));
-        }
-    }
-    periods.retain(|(start, stop)| stop.is_none_or(|stop| stop > *start));
-    periods
+fn read(tcl: &mut Interp, index: usize, key: &Value) -> TclResult {
+    let Source { kind, ref values, .. } = tcl.simulator.sources[index];
+    let rate = values.rate(kind, tcl.simulator.is_emulab).map_or(0.0, |rate| rate.as_bps() as f64);
+    let seconds = |duration: fastpath_units::Duration| format!("{:?}", duration.as_secs_f64());
+    Ok(Value::from(match key.trim() {
+        "packetSize_" | "packet_size_" => values.size.to_string(),
+        "rate_" => format!("{rate:?}"),
+        "interval_" => format!("{:?}", f64::from(values.size) * 8.0 / rate),
+        "burst_time_" => seconds(values.burst),
+        "idle_time_" => seconds(values.idle),
+        "shape_" => format!("{:?}", values.shape),
+        "maxpkts_" => values.packets_max.map_or_else(|| "268435456".to_owned(), |count| count.to_string()),
+        "iptos_" => (u32::from(values.dscp) << 2).to_string(),
+        "random_" => "0".to_owned(),
+        other => return Ok(unknown_value(tcl, other)),
+    }))
 }

@@ -1,7 +1,7 @@
 //! From the objects of a script to a description.
 
-use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, ScriptLink, Simulator};
-use crate::{agents, programs};
+use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, QueueParameter, ScriptLink, Simulator};
+use crate::{flows, programs};
 use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
 use fastpath_spec::{
     Built, Description, DirectionDescription, EventDescription, KernelRouter, LinkDescription, LinkNames,
@@ -23,16 +23,52 @@ pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
         remarks.warn(0, "the script has no '$ns run'");
     }
     built.description.routing.is_dynamic = simulator.has_dynamic_routes;
+    warn_of_unused(simulator, remarks);
     add_nodes(simulator, &mut built, remarks);
     add_links(simulator, &mut built, remarks);
     add_events(simulator, &mut built);
     add_commands(simulator, &mut built);
     let names: Vec<String> = built.description.nodes.iter().map(|node| node.name.clone()).collect();
-    for (traffic, at) in agents::traffic(simulator, &names, remarks) {
+    for (traffic, at) in flows::traffic(simulator, &names, remarks) {
         built.place(SpecPath::of("traffic", built.description.traffic.len()), at);
         built.description.traffic.push(traffic);
     }
     built
+}
+
+/// Warns of events that nothing starts, and of parameters that a queue does not have.
+fn warn_of_unused(simulator: &Simulator, remarks: &mut Remarks) {
+    for list in simulator.lists.iter().filter(|list| !list.is_started) {
+        let name = simulator.name(list.made).unwrap_or("timeline");
+        let events = list.events.iter().map(|event| event.place);
+        let what =
+            format!("{name} is never started: its events do not happen; write $ns at 0 \"${name} start\"");
+        std::iter::once(list.made.at).chain(events).for_each(|place| remarks.warn(place, what.clone()));
+    }
+    for group in simulator.groups.iter().filter(|group| !group.is_used) {
+        let name = simulator.name(group.made).unwrap_or("the group");
+        remarks.warn(group.made.at, format!("{name} has no events"));
+    }
+    for program in simulator.programs.iter().filter(|program| !program.is_used) {
+        if let Some(made) = program.made {
+            let name = simulator.name(made).unwrap_or("the program");
+            remarks.warn(made.at, format!("{name} is never started; write $ns at 0 \"${name} start\""));
+        }
+    }
+    let becomes_red = |link: usize| {
+        let reds = simulator.events.iter().filter(|event| event.link == link);
+        reds.into_iter().any(|event| event.act == Act::Queue(QueueParameter::Red(true)))
+    };
+    for setting in &simulator.red_settings {
+        let pipes = simulator.links[setting.link].pipes.iter().zip(setting.ends);
+        let is_red = pipes
+            .filter(|(_, marked)| *marked)
+            .any(|(pipe, _)| pipe.as_ref().is_some_and(|pipe| pipe.queue.red));
+        if !is_red && !becomes_red(setting.link) {
+            remarks
+                .warn(setting.place, format!("{} is ignored: the queue is DropTail, not RED", setting.name));
+        }
+    }
 }
 
 fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
@@ -47,7 +83,7 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     let commands = simulator.commands.iter();
     let mut runs: BTreeSet<usize> = commands.filter_map(|command| simulator.node_of(&command.what)).collect();
     let why_kernel = if runs.is_empty() { " and traffic" } else { " and programs" };
-    runs.extend(agents::nodes(simulator));
+    runs.extend(flows::nodes(simulator));
     let all_hosts = runs.is_empty() && neighbours.iter().all(|neighbours| neighbours.len() > 1);
     let (mut routers, mut kernel_routers) = (Vec::new(), Vec::new());
     for (index, made) in simulator.nodes.iter().enumerate() {

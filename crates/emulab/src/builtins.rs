@@ -4,6 +4,8 @@ use crate::expr::Number;
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::state::{Interp, Procedure, VALUE_MAX};
 use crate::syntax::{Parser, Value, element, elements, length, list, push_element};
+use fastpath_text::mistake::choice;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// The commands below, for suggestions.
@@ -60,7 +62,14 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         "expr" => tcl.expr(&joined(words)).map(|number| Value::from(number.print())),
         "proc" => procedure(tcl, words),
         "namespace" => namespace(tcl, words),
-        "return" => Err(Interrupt::Return(words.last().cloned().unwrap_or_default())),
+        "return" => match words {
+            [] => Err(Interrupt::Return(Value::default())),
+            [value] => Err(Interrupt::Return(value.clone())),
+            [option, .., value] if option.starts_with('-') && words.len() % 2 == 1 => {
+                Err(Interrupt::Return(value.clone()))
+            }
+            _ => wrong("return VALUE"),
+        },
         "break" => Err(Interrupt::Break),
         "continue" => Err(Interrupt::Continue),
         "list" | "llength" | "lindex" | "lrange" | "lsearch" | "lsort" | "concat" | "join" | "split"
@@ -69,8 +78,13 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         "string" => string(tcl, words),
         "puts" => puts(tcl, words),
         "error" => mistake(format!("the script says: {}", joined(words).trim()), "correct the script"),
-        "exit" => Err(Interrupt::Stop),
-        "source" => source(words),
+        "exit" => {
+            if let Some(now) = tcl.now {
+                tcl.simulator.end_at(now);
+            }
+            Err(Interrupt::Stop)
+        }
+        "source" => source(tcl, words),
         // Files, programs and the clock are not needed to describe a network.
         "open" | "close" | "flush" | "exec" | "after" | "update" | "package" | "clock" | "rename" => {
             tcl.warn(format!("{name} is ignored"));
@@ -100,7 +114,10 @@ fn joined(words: &[Value]) -> Value {
 fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
     match (name, words) {
         ("set", [variable]) => tcl.get(variable),
-        ("set", [variable, value]) => tcl.set(variable, value.clone()),
+        ("set", [variable, value]) => {
+            tcl.note_set(variable, value);
+            tcl.set(variable, value.clone())
+        }
         ("set", _) => wrong("set NAME VALUE"),
         ("unset", names) => {
             for name in names.iter().filter(|name| &***name != "-nocomplain") {
@@ -123,9 +140,11 @@ fn variables(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
         }
         ("incr", _) => wrong("incr NAME ?BY?"),
         ("append", [variable, values @ ..]) => {
+            tcl.note_set(variable, "");
             tcl.modify(variable, |text| values.iter().for_each(|value| text.push_str(value)))
         }
         ("lappend", [variable, values @ ..]) => {
+            tcl.note_set(variable, "");
             tcl.modify(variable, |text| values.iter().for_each(|value| push_element(text, value)))
         }
         ("append" | "lappend", []) => wrong("lappend NAME VALUE…"),
@@ -157,8 +176,19 @@ fn array(tcl: &mut Interp, words: &[Value]) -> TclResult {
     match (&**what, rest) {
         ("exists", []) => Ok(boolean(!tcl.array(name)?.is_empty())),
         ("size", []) => Ok(Value::from(tcl.array(name)?.len().to_string())),
-        ("names", _) => Ok(list(tcl.array(name)?.iter().map(|(index, _)| index.clone()))),
-        ("get", _) => {
+        ("names", []) => Ok(list(tcl.array(name)?.iter().map(|(index, _)| index.clone()))),
+        ("names" | "get", [pattern]) => {
+            let all = tcl.array(name)?;
+            for (index, _) in &all {
+                spend_on_match(tcl, pattern, index)?;
+            }
+            let found = all.iter().filter(|(index, _)| glob_match(pattern, index));
+            Ok(match &**what {
+                "names" => list(found.map(|(index, _)| index.as_str())),
+                _ => list(found.flat_map(|(index, value)| [index.as_str(), &**value])),
+            })
+        }
+        ("get", []) => {
             let all = tcl.array(name)?;
             Ok(list(all.iter().flat_map(|(index, value)| [index.as_str(), &**value])))
         }
@@ -192,16 +222,30 @@ fn conditional(tcl: &mut Interp, words: &[Value]) -> TclResult {
         words.next_if(|word| &***word == "then");
         let Some(body) = words.next() else { return wrong(USAGE) };
         if truth(&tcl.expr(condition)?)? {
-            return tcl.eval(body);
+            let rest: Vec<&str> = words.map(|word| &**word).collect();
+            return if is_rest_of_if(&rest) { tcl.eval(body) } else { wrong(USAGE) };
         }
         match words.next() {
             None => return Ok(Value::default()),
             Some(word) if &**word == "elseif" => (),
-            Some(word) if &**word == "else" => {
-                return words.next().map_or_else(|| wrong(USAGE), |body| tcl.eval(body));
+            Some(word) => {
+                let body = if &**word == "else" { words.next() } else { Some(word) };
+                return match (body, words.next()) {
+                    (Some(body), None) => tcl.eval(body),
+                    _ => wrong(USAGE),
+                };
             }
-            Some(body) => return tcl.eval(body),
         }
+    }
+}
+
+/// Whether the words after a body that is taken are those of an `if`.
+fn is_rest_of_if(words: &[&str]) -> bool {
+    match words {
+        [] | ["else", _] => true,
+        ["elseif", _, "then", _, rest @ ..] | ["elseif", _, _, rest @ ..] => is_rest_of_if(rest),
+        [_] => true,
+        _ => false,
     }
 }
 
@@ -239,7 +283,7 @@ fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
         }
         ("switch", words) => return switch(tcl, words),
         ("eval", [_, ..]) => return tcl.eval(&joined(words)),
-        ("catch", [body, rest @ ..]) => {
+        ("catch", [body, rest @ ..]) if rest.len() < 2 => {
             let outcome = tcl.eval(body);
             if let Err(Interrupt::Stop) = outcome {
                 return Err(Interrupt::Stop);
@@ -253,6 +297,7 @@ fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
         ("for", _) => return wrong("for {START} {CONDITION} {NEXT} {BODY}"),
         ("while", _) => return wrong("while {CONDITION} {BODY}"),
         ("foreach", _) => return wrong("foreach NAME {VALUES} {BODY}"),
+        ("catch", _) => return wrong("catch {BODY} VARIABLE"),
         _ => return wrong("eval COMMAND"),
     }
     Ok(Value::default())
@@ -260,6 +305,7 @@ fn control(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
 
 fn switch(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let options = words.iter().take_while(|word| word.starts_with('-')).count();
+    options_of("switch", &words[..options], &["-exact", "-glob", "--"])?;
     let glob = words[..options].iter().any(|word| &**word == "-glob");
     let (value, cases) = match &words[options..] {
         [value, cases] => (value, tcl.elements(cases)?),
@@ -296,7 +342,8 @@ fn procedure(tcl: &mut Interp, words: &[Value]) -> TclResult {
         None => format!("{}{}", tcl.namespace(), &**name),
     };
     let namespace = name.rfind("::").map_or("", |end| &name[..end + 2]).to_owned();
-    let procedure = Procedure { parameters, namespace, body: body.clone() };
+    let procedure =
+        Procedure { parameters, namespace, body: body.clone(), at: tcl.at, is_called: Cell::new(false) };
     tcl.procedures.insert(name, Rc::new(procedure));
     Ok(Value::default())
 }
@@ -372,31 +419,52 @@ fn lists(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             texts(&all)
         }
         ("lsearch", [options @ .., values, wanted]) => {
+            options_of(name, options, &["-exact", "-glob"])?;
             let exact = options.iter().any(|option| &**option == "-exact");
             let found = |value: &Value| if exact { **value == **wanted } else { glob_match(wanted, value) };
             spend_on_match(tcl, wanted, values)?;
             Value::from(tcl.elements(values)?.iter().position(found).map_or(-1, |at| at as i64).to_string())
         }
-        ("lsort", [options @ .., values]) => sorted(options, tcl.elements(values)?),
-        ("join", [values, separator @ ..]) => {
+        ("lsort", [options @ .., values]) => {
+            let known = ["-ascii", "-integer", "-real", "-increasing", "-decreasing", "-unique"];
+            options_of(name, options, &known)?;
+            sorted(options, tcl.elements(values)?)
+        }
+        ("join" | "split", words) => return joined_or_split(tcl, name, words),
+        _ => return wrong(&format!("{name} LIST …")),
+    })
+}
+
+fn joined_or_split(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
+    match (name, words) {
+        ("join", [values, separator @ ..]) if separator.len() < 2 => {
             let separator = separator.first().map_or(" ", |separator| separator);
             if length(values).saturating_mul(separator.len()) > VALUE_MAX {
                 return tcl.exhausted();
             }
             let all = tcl.elements(values)?;
-            Value::from(all.iter().map(|value| value.text.as_str()).collect::<Vec<_>>().join(separator))
+            Ok(Value::from(all.iter().map(|value| value.text.as_str()).collect::<Vec<_>>().join(separator)))
         }
-        ("split", [text, separators @ ..]) => {
+        ("split", [text, separators @ ..]) if separators.len() < 2 => {
             tcl.spend(text.len() as u64 * 8)?;
             let separators = separators.first().map_or(" \t\n", |separators| separators);
-            if separators.is_empty() {
-                list(text.chars().map(String::from))
-            } else {
-                list(text.split(|c| separators.contains(c)))
-            }
+            Ok(match separators.is_empty() {
+                true => list(text.chars().map(String::from)),
+                false => list(text.split(|c| separators.contains(c))),
+            })
         }
-        _ => return wrong(&format!("{name} LIST …")),
-    })
+        _ => wrong(&format!("{name} LIST …")),
+    }
+}
+
+/// Refuses an option of a command that is not known.
+fn options_of(command: &str, options: &[Value], known: &[&str]) -> Result<(), Interrupt> {
+    match options.iter().find(|option| !known.contains(&&***option)) {
+        Some(option) => {
+            mistake(format!("{command} has no option '{}'", &**option), choice(option, known.iter().copied()))
+        }
+        None => Ok(()),
+    }
 }
 
 fn sorted(options: &[Value], mut values: Vec<Value>) -> Value {
@@ -448,8 +516,8 @@ fn puts(tcl: &mut Interp, words: &[Value]) -> TclResult {
     Ok(Value::default())
 }
 
-/// `source`: Emulab's tb_compat.tcl has no effect here, and other files cannot be read.
-fn source(words: &[Value]) -> TclResult {
+/// `source`: Emulab's tb_compat.tcl makes the defaults those of Emulab. Other files are not read.
+fn source(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let [file] = words else { return wrong("source tb_compat.tcl") };
     if file.rsplit('/').next() != Some("tb_compat.tcl") {
         return mistake(
@@ -457,6 +525,7 @@ fn source(words: &[Value]) -> TclResult {
             "write its commands here",
         );
     }
+    tcl.simulator.is_emulab = true;
     Ok(Value::default())
 }
 

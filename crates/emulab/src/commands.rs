@@ -6,14 +6,12 @@
 
 use crate::objects::{add, made, node, object, shown, usage};
 use crate::outcome::{Interrupt, TclResult, mistake};
-use crate::simulator::{
-    Act, Event, Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, QueueParameter, ScriptLink,
-};
+use crate::simulator::{Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, ScriptLink, Simulator};
 use crate::state::Interp;
 use crate::syntax::Value;
-use crate::{agents, builtins, elsewhere, programs, quantity, random};
+use crate::{agents, elsewhere, event_lists, events, programs, quantity, queues, random};
 use fastpath_text::mistake::nearest;
-use fastpath_units::{Duration, Probability, Time};
+use fastpath_units::Probability;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
@@ -38,8 +36,13 @@ pub(crate) const NAMES: [&str; 17] = [
     "tb-set-node-startup",
 ];
 /// The methods of `$ns` that are executed.
-const METHODS: [&str; 14] = [
+const METHODS: [&str; 19] = [
     "node",
+    "after",
+    "now",
+    "event-group",
+    "event-sequence",
+    "event-timeline",
     "duplex-link",
     "simplex-link",
     "make-lan",
@@ -58,18 +61,23 @@ const METHODS: [&str; 14] = [
 /// here; the value then causes no further mistakes, so that the script continues.
 pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
     let outcome = match tcl.simulator.object(name) {
+        Some(object) if events::is_event(tcl, object, words) => {
+            events::event(tcl, object, words).map(|()| Value::default())
+        }
         Some(object) => method(tcl, object, words),
+        None if name == "Simulator" && matches!(words, [word] if &**word == "instance") => instance(tcl),
         None if name == "new" => new(tcl, words),
         None if name.starts_with("tb-") => testbed(tcl, name, words),
-        None if name.contains('/') || name == "Simulator" || name == "NsQueue" => {
-            tcl.warn(format!("{name} {} is ignored", words.first().map_or("", |word| word)));
+        None if name.contains('/') || matches!(name, "Simulator" | "NsQueue" | "Agent" | "Queue") => {
+            let words = words.iter().map(|word| &**word).collect::<Vec<_>>().join(" ");
+            tcl.warn(format!("{name} {words} is ignored: values are set for each object"));
             Ok(Value::default())
         }
         None => return None,
     };
     Some(match outcome {
         Err(Interrupt::Mistake(what, instead)) => {
-            tcl.remarks.mistake(tcl.at, what, instead);
+            tcl.blame(tcl.at, what, instead);
             add(tcl, Object::Broken)
         }
         Err(Interrupt::Reported) => add(tcl, Object::Broken),
@@ -77,38 +85,59 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
     })
 }
 
-/// Returns a handle for a new object.
+/// `[Simulator instance]`: the simulator that the script has made.
+fn instance(tcl: &mut Interp) -> TclResult {
+    match tcl.simulator.first(Object::Simulator) {
+        Some(index) => Ok(Value::from(Simulator::handle(index))),
+        None => mistake("there is no simulator", "write set ns [new Simulator] before"),
+    }
+}
+
 /// Classes, for suggestions.
-const CLASSES: [&str; 8] = [
+const CLASSES: [&str; 10] = [
     "Simulator",
     "RNG",
     "Program",
+    "EventGroup",
     "Agent/UDP",
     "Agent/TCP",
     "Agent/Null",
+    "Agent/LossMonitor",
     "Agent/TCPSink",
     "Application/Traffic/CBR",
 ];
 
+/// Returns a handle for a new object.
 fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
-    let Some(class) = words.first() else { return usage("new Simulator") };
+    let Some((class, rest)) = words.split_first() else { return usage("new Simulator") };
+    // `new Program $ns`: the simulator is known.
+    let is_of_simulator = matches!(rest, [ns] if tcl.simulator.object(ns) == Some(Object::Simulator));
+    if !is_of_simulator {
+        extra(tcl, &format!("new {}", &**class), rest);
+    }
     if class.eq_ignore_ascii_case("simulator") {
         return add(tcl, Object::Simulator);
     }
     if let Some(outcome) = random::new(tcl, class) {
         return outcome;
     }
-    if &**class == "Program" {
-        return programs::new(tcl);
+    match &**class {
+        "Program" if is_of_simulator => return programs::new(tcl),
+        "EventGroup" if is_of_simulator => return event_lists::new_group(tcl, &[]),
+        "Program" | "EventGroup" => return usage(&format!("new {} $ns", &**class)),
+        _ => {}
     }
     if let Some(outcome) = agents::new(tcl, class) {
         return outcome;
     }
-    if let Some(meant) = nearest(class, CLASSES) {
+    if let Some(meant) = nearest(class, CLASSES).filter(|_| !elsewhere::AGENTS.contains(&&**class)) {
         return mistake(format!("there is no class '{}'", &**class), format!("write new {meant}"));
     }
     tcl.warn(format!("{} is ignored: run real programs in the hosts", &**class));
-    add(tcl, Object::Other)
+    match class.starts_with("Agent/") {
+        true => agents::new_other(tcl),
+        false => add(tcl, Object::Other),
+    }
 }
 
 fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
@@ -129,7 +158,7 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
             add(tcl, Object::Queue(link, [true, true]))
         }
         (Object::Direction(link, ends), "queue") => add(tcl, Object::Queue(link, ends)),
-        (Object::Queue(link, ends), "set") => set_queue(tcl, link, ends, rest),
+        (Object::Queue(link, ends), "set") => queues::set(tcl, link, ends, rest),
         (Object::Variable(variable), _) => random::variable(tcl, variable, words),
         (Object::Generator(generator), _) => random::generator(tcl, generator, words),
         (Object::Node(node), "program-agent") => programs::agent(tcl, node, rest),
@@ -143,10 +172,14 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
         }
         (Object::Agent(agent), _) => agents::agent_method(tcl, agent, words),
         (Object::Source(source), _) => agents::source_method(tcl, source, words),
-        (Object::Other, _) => add(tcl, Object::Other),
-        (Object::Node(_), "color" | "label" | "shape" | "add-mark" | "delete-mark" | "label-color") => {
-            Ok(Value::default())
+        (Object::EventList(list), _) => event_lists::list_method(tcl, list, words),
+        (Object::Group(group), _) => event_lists::group_method(tcl, group, words),
+        (Object::Other, _) => {
+            tcl.warn(format!("'{name}' of an object that is ignored is ignored"));
+            add(tcl, Object::Other)
         }
+        (Object::Node(node), "id" | "node-addr") if rest.is_empty() => Ok(Value::from(node.to_string())),
+        (Object::Node(_), name) if elsewhere::NODE_VISUAL.contains(&name) => Ok(Value::default()),
         _ => {
             let (what, known) = match object {
                 Object::Node(_) => ("a node", &elsewhere::NODE_METHODS[..]),
@@ -154,7 +187,7 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
                 _ => ("a link or lan", &elsewhere::LINK_METHODS[..]),
             };
             if known.contains(&name) {
-                tcl.warn(format!("{name} is ignored: it does not concern the network"));
+                tcl.warn(format!("{name} is ignored: {}", elsewhere::why(name)));
                 return add(tcl, Object::Other);
             }
             let instead = match nearest(name, known.iter().copied()) {
@@ -172,12 +205,19 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         [set, rest @ ..] if &**set == "set" => rest,
         all => all,
     };
-    let Some((name, words)) = words.split_first() else { return Ok(Value::default()) };
-    if let Some(outcome) = agents::simulator(tcl, name, words) {
+    let Some((name, words)) = words.split_first() else { return usage("$ns run") };
+    if tcl.now.is_some() && MAKES.contains(&&**name) {
+        return mistake("an event cannot change what the network consists of", "make it before $ns run");
+    }
+    let outcome = agents::simulator(tcl, name, words).or_else(|| events::simulator(tcl, name, words));
+    if let Some(outcome) = outcome {
         return outcome;
     }
     match (&**name, words) {
-        ("node", _) => new_node(tcl),
+        ("node", rest) => {
+            extra(tcl, "node", rest);
+            new_node(tcl)
+        }
         ("duplex-link", [a, b, rate, delay, queue, rest @ ..]) => {
             extra(tcl, "duplex-link", rest);
             link(tcl, [a, b], [rate, delay, queue], [true, true])
@@ -208,22 +248,23 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             tcl.simulator.ran = true;
             Ok(Value::default())
         }
-        ("at", [time, act]) => at(tcl, time, act),
         ("rtproto", _) => usage("$ns rtproto Static"),
         ("duplex-link" | "simplex-link", _) => usage(&format!("$ns {} $a $b 10Mb 10ms DropTail", &**name)),
         ("make-lan" | "newLan", _) => usage("$ns make-lan \"$a $b $c\" 100Mb 0ms"),
         ("link", _) => usage("$ns link $a $b"),
         ("lanlink", _) => usage("$ns lanlink $lan $node"),
         ("queue-limit", _) => usage("$ns queue-limit $a $b 50"),
-        ("at", _) => usage("$ns at 10.0 \"$link delay 20ms\""),
         (name, _) if elsewhere::VISUAL.contains(&name) => Ok(Value::default()),
         (name, _) if elsewhere::METHODS.contains(&name) => {
-            tcl.warn(format!("$ns {name} is ignored: it does not concern the network"));
+            tcl.warn(format!("$ns {name} is ignored: {}", elsewhere::why(name)));
             add(tcl, Object::Other)
         }
         (name, _) => unknown_method(name),
     }
 }
+
+/// The methods of `$ns` that make the network.
+const MAKES: [&str; 6] = ["node", "duplex-link", "simplex-link", "make-lan", "newLan", "make-cloud"];
 
 fn new_node(tcl: &mut Interp) -> TclResult {
     let (made, handle) = made(tcl, Object::Node(tcl.simulator.nodes.len()))?;
@@ -234,9 +275,7 @@ fn new_node(tcl: &mut Interp) -> TclResult {
 
 fn queue_limit(tcl: &mut Interp, [a, b]: [&Value; 2], limit: &Value) -> TclResult {
     let (link, end) = between(tcl, a, b)?;
-    let parameter = parameter("limit_", limit)?;
-    apply(tcl, link, only(end), |pipe| parameter.iter().for_each(|&parameter| pipe.queue.set(parameter)));
-    Ok(Value::default())
+    queues::set(tcl, link, only(end), &[Value::from("limit_"), limit.clone()])
 }
 
 fn unknown_method(name: &str) -> TclResult {
@@ -254,7 +293,8 @@ fn unknown_method(name: &str) -> TclResult {
 /// Warns of words after those that a command takes here.
 fn extra(tcl: &mut Interp, command: &str, words: &[Value]) {
     if let Some(first) = words.first() {
-        tcl.warn(format!("'{}' and what follows in $ns {command} is ignored", &**first));
+        let of = if command.starts_with("new ") { "" } else { "$ns " };
+        tcl.warn(format!("'{}' and what follows in {of}{command} is ignored", &**first));
     }
 }
 
@@ -324,7 +364,7 @@ fn link(
 
 fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> TclResult {
     let rate = quantity::rate(rate)?;
-    let delay = half(quantity::delay(delay, 1.0)?);
+    let delay = quantity::half(quantity::delay(delay, 1.0)?);
     let members = tcl.elements(nodes)?;
     let (mut ends, mut seen) = (Vec::new(), BTreeSet::new());
     for member in &members {
@@ -353,89 +393,12 @@ fn lan(tcl: &mut Interp, nodes: &Value, rate: &Value, delay: &Value) -> TclResul
     Ok(handle)
 }
 
-/// Returns the delay of a member's link: half of the delay of its lan.
-fn half(delay: Duration) -> Duration {
-    Duration::from_ps(delay.as_ps() / 2)
-}
-
-/// Returns the loss of each of the two links between members for a total of `loss`.
-fn root(loss: Probability) -> Probability {
-    Probability::new(1.0 - (1.0 - loss.get()).sqrt()).expect("a root of a probability is one")
-}
-
 fn only(end: usize) -> [bool; 2] {
     [end == 0, end == 1]
 }
 
-/// Changes the pipes of a link that leave the marked ends.
-fn apply(tcl: &mut Interp, link: usize, ends: [bool; 2], change: impl Fn(&mut Pipe)) {
-    let pipes = tcl.simulator.links[link].pipes.iter_mut().zip(ends);
-    pipes.filter(|(_, marked)| *marked).filter_map(|(pipe, _)| pipe.as_mut()).for_each(change);
-}
-
-fn set_queue(tcl: &mut Interp, link: usize, ends: [bool; 2], words: &[Value]) -> TclResult {
-    let [name, value] = words else { return usage("$queue set limit_ 50") };
-    match parameter(name, value)? {
-        Some(parameter) => apply(tcl, link, ends, |pipe| pipe.queue.set(parameter)),
-        None if elsewhere::QUEUE_PARAMETERS.contains(&&**name) => {
-            tcl.warn(format!("{} is ignored", &**name));
-        }
-        None => {
-            let known = PARAMETERS.into_iter().chain(elsewhere::QUEUE_PARAMETERS);
-            let meant = nearest(name, known).map_or_else(|| PARAMETERS.join(", "), str::to_owned);
-            return mistake(format!("a queue has no '{}'", &**name), format!("write {meant}"));
-        }
-    }
-    Ok(Value::default())
-}
-
-/// The parameters of a queue that are executed.
-const PARAMETERS: [&str; 10] = [
-    "limit_",
-    "thresh_",
-    "maxthresh_",
-    "q_weight_",
-    "linterm_",
-    "mean_pktsize_",
-    "queue-in-bytes_",
-    "red_",
-    "gentle_",
-    "setbit_",
-];
-
-fn parameter(name: &str, value: &Value) -> Result<Option<QueueParameter>, Interrupt> {
-    let bad = || format!("'{}' is not a value of {name}", &**value);
-    let count = || match value.trim().parse::<f64>() {
-        Ok(n) if (1.0..=1e9).contains(&n) => Ok(n as u32),
-        _ => mistake(bad(), "write a number from 1"),
-    };
-    let flag = || match value.trim() {
-        "1" | "true" => Ok(true),
-        "0" | "false" => Ok(false),
-        _ => mistake(bad(), "write true or false"),
-    };
-    Ok(Some(match name {
-        "limit_" => QueueParameter::Limit(count()?),
-        "thresh_" => QueueParameter::Min(count()?),
-        "maxthresh_" => QueueParameter::Max(count()?),
-        "q_weight_" => match value.trim().parse().ok().and_then(Probability::new) {
-            Some(weight) => QueueParameter::Weight(weight),
-            None => return mistake(bad(), "write a number from 0 to 1"),
-        },
-        "linterm_" => match value.trim().parse::<f64>() {
-            Ok(linterm) if (1.0..=1e9).contains(&linterm) => QueueParameter::Linterm(linterm),
-            _ => return mistake(bad(), "write a number from 1, such as 10"),
-        },
-        "mean_pktsize_" => QueueParameter::MeanPacket(count()?),
-        "queue-in-bytes_" => QueueParameter::InBytes(flag()?),
-        "red_" => QueueParameter::Red(flag()?),
-        "gentle_" => QueueParameter::Gentle(flag()?),
-        "setbit_" => QueueParameter::Ecn(flag()?),
-        _ => return Ok(None),
-    }))
-}
-
 fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
+    tcl.simulator.is_emulab = true;
     match (name, words) {
         ("tb-set-link-loss", [a, b, loss]) => {
             let (link, _) = between(tcl, a, b)?;
@@ -469,13 +432,13 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
         ("tb-set-link-simplex-params", [link, node, delay, rate, loss]) => {
             let link = link_of(tcl, link)?;
             let end = end_at(tcl, link, node)?;
-            apply(tcl, link, only(end), parameters(delay, rate, loss)?);
+            tcl.simulator.change_pipes(link, only(end), parameters(delay, rate, loss)?);
         }
         ("tb-set-lan-simplex-params", [lan, node, delay, rate, loss, from_delay, from_rate, from_loss]) => {
             let lan = lan_of(tcl, lan)?;
             let link = member(tcl, lan, node)?;
-            apply(tcl, link, [true, false], parameters(delay, rate, loss)?);
-            apply(tcl, link, [false, true], parameters(from_delay, from_rate, from_loss)?);
+            tcl.simulator.change_pipes(link, [true, false], parameters(delay, rate, loss)?);
+            tcl.simulator.change_pipes(link, [false, true], parameters(from_delay, from_rate, from_loss)?);
         }
         ("tb-set-noshaping", [link, on]) if matches!(&**on, "1" | "0") => shaping(tcl, link, &**on == "0")?,
         ("tb-set-node-startcmd" | "tb-set-node-startup", [at_node, command]) => {
@@ -483,7 +446,7 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             return programs::start_command(tcl, at_node, command);
         }
         _ if elsewhere::TESTBED.contains(&name) => {
-            tcl.warn(format!("{name} is ignored: it does not concern the network"));
+            tcl.warn(format!("{name} is ignored: {}", elsewhere::why(name)));
         }
         _ if NAMES.contains(&name) => {
             let example = TESTBED_USAGE.iter().find(|example| example.split(' ').next() == Some(name));
@@ -501,7 +464,7 @@ fn shaping(tcl: &mut Interp, link: &Value, is_on: bool) -> Result<(), Interrupt>
         _ => vec![link_of(tcl, link)?],
     };
     for link in links.into_iter().filter(|_| !is_on) {
-        apply(tcl, link, [true, true], |pipe| pipe.rate = None);
+        tcl.simulator.change_pipes(link, [true, true], |pipe| pipe.rate = None);
     }
     Ok(())
 }
@@ -545,17 +508,17 @@ fn at_member(
 ) -> Result<(), Interrupt> {
     let lan = lan_of(tcl, lan)?;
     let link = member(tcl, lan, node)?;
-    apply(tcl, link, [true, true], change);
+    tcl.simulator.change_pipes(link, [true, true], change);
     Ok(())
 }
 
 fn set_loss(tcl: &mut Interp, link: usize, loss: Probability) {
-    apply(tcl, link, [true, true], |pipe| pipe.loss = loss);
+    tcl.simulator.change_pipes(link, [true, true], |pipe| pipe.loss = loss);
 }
 
 fn set_lan_loss(tcl: &mut Interp, lan: usize, loss: Probability) {
     for link in tcl.simulator.lans[lan].links.clone() {
-        set_loss(tcl, link, root(loss));
+        set_loss(tcl, link, quantity::root(loss));
     }
 }
 
@@ -647,107 +610,6 @@ fn end_at(tcl: &mut Interp, link: usize, word: &Value) -> Result<usize, Interrup
         Some(end) => Ok(end),
         None => {
             mistake(format!("{} is not an end of the link", shown(tcl, word)), "write an end of the link")
-        }
-    }
-}
-
-/// Returns the name of an object as the author wrote it.
-fn at(tcl: &mut Interp, time: &Value, acts: &Value) -> TclResult {
-    let time = quantity::time(time)?;
-    let acts = builtins::substituted(tcl, acts)?;
-    for act in acts.split(';').filter(|act| !act.trim().is_empty()) {
-        let words = tcl.elements(&Value::from(act))?;
-        event(tcl, time, &words)?;
-    }
-    Ok(Value::default())
-}
-
-fn event(tcl: &mut Interp, time: Time, words: &[Value]) -> Result<(), Interrupt> {
-    let Some((first, words)) = words.split_first() else { return Ok(()) };
-    if let Some(Object::Program(program)) = tcl.simulator.object(first) {
-        return programs::event(tcl, time, program, words);
-    }
-    match tcl.simulator.object(first) {
-        Some(Object::Source(source)) => return agents::event(tcl, time, source, words),
-        Some(Object::Agent(agent)) => match agents::own_source(&tcl.simulator, agent) {
-            Some(source) => return agents::event(tcl, time, source, words),
-            None => return Ok(()),
-        },
-        _ => {}
-    }
-    if ends_simulation(tcl, first, words) {
-        let end = tcl.simulator.end.map_or(time, |end| end.min(time));
-        tcl.simulator.end = Some(end);
-        return Ok(());
-    }
-    let (links, ends, in_lan) = match tcl.simulator.object(first) {
-        Some(Object::Link(link)) => (vec![link], [true, true], false),
-        Some(Object::Lan(lan)) => (tcl.simulator.lans[lan].links.clone(), [true, true], true),
-        Some(Object::Direction(link, ends) | Object::Queue(link, ends)) => (vec![link], ends, false),
-        Some(Object::Broken) => return Err(Interrupt::Reported),
-        _ => {
-            tcl.warn("this event is ignored: only those of links, lans and queues concern the network");
-            return Ok(());
-        }
-    };
-    let act = act_of(words, in_lan)?;
-    for link in links {
-        tcl.spend(64)?;
-        tcl.simulator.events.push(Event { at: time, link, ends, act: act.clone() });
-    }
-    Ok(())
-}
-
-/// Returns what an event does with a link. A lan has half of a value at each of its sides.
-fn act_of(words: &[Value], in_lan: bool) -> Result<Act, Interrupt> {
-    let act = match (words.first().map_or("", |word| word), words.get(1..).unwrap_or_default()) {
-        ("up", []) => Act::Up,
-        ("down", []) => Act::Down,
-        ("bandwidth", [rate, ..]) => Act::Rate(quantity::rate(rate)?),
-        // The event agent counts in milliseconds.
-        ("delay", [delay]) => {
-            let delay = quantity::delay(delay, 0.001)?;
-            Act::Delay(if in_lan { half(delay) } else { delay })
-        }
-        ("plr", [loss]) => {
-            let loss = quantity::loss(loss)?;
-            Act::Loss(if in_lan { root(loss) } else { loss })
-        }
-        ("set", [name, value]) => match parameter(name, value)? {
-            Some(parameter) => Act::Queue(parameter),
-            None => {
-                return mistake(
-                    format!("a queue has no '{}'", &**name),
-                    "write limit_, thresh_, maxthresh_, …",
-                );
-            }
-        },
-        (other, _) => {
-            let known = ["up", "down", "bandwidth", "delay", "plr"];
-            let instead = match nearest(other, known).filter(|meant| *meant != other) {
-                Some(meant) => format!("write {meant}"),
-                None => "write up, down, bandwidth 10Mb, delay 10ms, or plr 0.01".to_owned(),
-            };
-            return mistake(
-                format!("'{other}' with {} values is not an event of a link", words.len().saturating_sub(1)),
-                instead,
-            );
-        }
-    };
-    Ok(act)
-}
-
-/// Whether an event ends the simulation: `exit`, `$ns halt`, or a procedure with one of them.
-fn ends_simulation(tcl: &Interp, first: &Value, words: &[Value]) -> bool {
-    let first = first.trim();
-    let halts = |word: &str| matches!(word, "halt" | "stop");
-    match tcl.simulator.object(first) {
-        Some(Object::Simulator) => words.first().is_some_and(|word| halts(word.trim())),
-        Some(_) => false,
-        None => {
-            let procedure = tcl.procedures.get(first);
-            let mut words = procedure.iter().flat_map(|procedure| procedure.body.split_whitespace());
-            first == "exit" || words.any(|word| word == "exit" || halts(word))
         }
     }
 }

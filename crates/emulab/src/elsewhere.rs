@@ -4,7 +4,8 @@
 //! Sources: Emulab's `tb_compat.tcl` and `sim.tcl`, ns-2's `ns-lib.tcl`.
 
 /// Commands of a testbed.
-pub(crate) const TESTBED: [&str; 79] = [
+pub(crate) const TESTBED: [&str; 80] = [
+    "tb-set-fw-style",
     "tb-add-node-service-hook",
     "tb-allow-external",
     "tb-bind-parent",
@@ -87,9 +88,9 @@ pub(crate) const TESTBED: [&str; 79] = [
 ];
 
 /// Methods of `$ns`.
-pub(crate) const METHODS: [&str; 34] = [
+pub(crate) const METHODS: [&str; 30] = [
+    "node-config",
     "add-agent-trace",
-    "after",
     "attach-tbf-agent",
     "blockstore",
     "bridge",
@@ -102,9 +103,6 @@ pub(crate) const METHODS: [&str; 34] = [
     "detach-agent",
     "drop-trace",
     "dumper",
-    "event-group",
-    "event-sequence",
-    "event-timeline",
     "gen-map",
     "get-nam-traceall",
     "get-ns-traceall",
@@ -117,7 +115,6 @@ pub(crate) const METHODS: [&str; 34] = [
     "monitor-queue",
     "multicast",
     "mrtproto",
-    "now",
     "set-address-format",
     "trace-annotate",
     "use-newtrace",
@@ -125,7 +122,7 @@ pub(crate) const METHODS: [&str; 34] = [
 ];
 
 /// Methods of `$ns` for display. They are ignored without a warning.
-pub(crate) const VISUAL: [&str; 10] = [
+pub(crate) const VISUAL: [&str; 9] = [
     "duplex-link-op",
     "simplex-link-op",
     "color",
@@ -133,7 +130,6 @@ pub(crate) const VISUAL: [&str; 10] = [
     "namtrace-all",
     "namtrace-all-wireless",
     "flush-trace",
-    "node-config",
     "trace-queue",
     "namtrace-queue",
 ];
@@ -147,11 +143,86 @@ pub(crate) const OTHERWISE: [(&str, &str); 5] = [
     ("make-san", "$ns make-lan \"$a $b $c\" 100Mb 0ms"),
 ];
 
+/// Methods of a node for display. They are ignored without a warning.
+pub(crate) const NODE_VISUAL: [&str; 6] =
+    ["color", "label", "shape", "add-mark", "delete-mark", "label-color"];
+
+/// Agents of ns-2 that are only ends of traffic here.
+pub(crate) const AGENTS: [&str; 12] = [
+    "Agent/DCCP",
+    "Agent/Message",
+    "Agent/Ping",
+    "Agent/RAP",
+    "Agent/RTCP",
+    "Agent/RTP",
+    "Agent/SA",
+    "Agent/SCTP",
+    "Agent/SRM",
+    "Agent/TFRC",
+    "Agent/TFRCSink",
+    "Agent/XCP",
+];
+
+/// Events of `$ns` that end the run.
+pub(crate) const ENDS: [&str; 5] = ["halt", "stop", "terminate", "swapout", "stoprun"];
+
+/// Events of `$ns` for the machines of a testbed.
+pub(crate) const EVENTS: [&str; 11] = [
+    "bandwidth",
+    "cleanlogs",
+    "linktest",
+    "log",
+    "message",
+    "msg",
+    "report",
+    "reset-lans",
+    "snapshot",
+    "stabilize",
+    "trace-for",
+];
+
+/// What follows where a command that concerns the network is ignored.
+const CONSEQUENCES: [(&str, &str); 21] = [
+    ("add-route", "routes are computed"),
+    ("add-rule", "no node filters packets"),
+    ("attach-tbf-agent", "no token bucket shapes the agent"),
+    ("bridge", "it makes no node"),
+    ("bridge_with", "no links are bridged"),
+    ("cancel", "the event stays"),
+    ("cost", "paths are those over the fewest links"),
+    ("detach-agent", "the agent stays where it is"),
+    ("dynamic", "events change links"),
+    ("errormodule", "write tb-set-link-loss $link 0.05 for losses"),
+    ("halt", "write $ns at 10.0 \"$ns halt\""),
+    ("join-group", "multicast is not routed"),
+    ("leave-group", "multicast is not routed"),
+    ("mrtproto", "multicast is not routed"),
+    ("multicast", "multicast is not routed"),
+    ("node-config", "nodes are wired, with routes that are computed"),
+    ("set-fw-style", "no node filters packets"),
+    ("set-fw-type", "no node filters packets"),
+    ("tb-set-fw-style", "no node filters packets"),
+    ("tb-set-ip-routing", "routes are computed; write $ns rtproto"),
+    ("setdest", "nodes do not move"),
+];
+
+/// Why a command is ignored, or what follows.
+pub(crate) fn why(name: &str) -> &'static str {
+    let found = CONSEQUENCES.iter().find(|(known, _)| *known == name);
+    found.map_or("it does not concern the network", |(_, why)| why)
+}
+
 /// Methods of a node.
-pub(crate) const NODE_METHODS: [&str; 29] = [
+pub(crate) const NODE_METHODS: [&str; 35] = [
     "add-attribute",
     "add-desire",
     "add-route",
+    "add-rule",
+    "reboot",
+    "reload",
+    "set-fw-style",
+    "set-fw-type",
+    "snapshot-to",
     "agent",
     "attach",
     "blockstore",

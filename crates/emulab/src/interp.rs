@@ -9,7 +9,7 @@ use crate::expr::{self, ExprError, Number, OPERATORS, Token};
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::state::{COMMAND_FUEL, CallFrame, Interp, Procedure, VALUE_MAX, WORD_FUEL};
 use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart};
-use crate::{builtins, commands, random};
+use crate::{builtins, commands, events, random};
 use fastpath_text::mistake::{Remarks, nearest};
 use std::rc::Rc;
 
@@ -23,14 +23,28 @@ pub(crate) fn start(remarks: Remarks<'_>) -> Interp<'_> {
 }
 
 impl Interp<'_> {
-    /// Evaluates a whole script. Mistakes are added to the remarks.
+    /// Evaluates a whole script, and the events that it makes. Mistakes are added to the remarks.
     pub(crate) fn run(&mut self, text: &str) {
+        self.read(text);
+        events::happen(self);
+        if self.is_spent || self.incomplete {
+            return;
+        }
+        let globals = std::mem::take(&mut self.frames[0]);
+        self.warn_of_unread(&globals);
+        self.frames[0] = globals;
+        let idle = self.procedures.values().filter(|procedure| !procedure.is_called.get());
+        let idle: Vec<usize> = idle.map(|procedure| procedure.at).collect();
+        idle.into_iter().for_each(|at| self.warn_at(at, "this procedure is never called"));
+    }
+
+    fn read(&mut self, text: &str) {
         let script = Value { text: Rc::new(text.to_owned()), at: Some(0) };
         let mut parser = Parser::new(&script);
         loop {
             let outcome = match parser.next() {
                 Ok(None) => return,
-                Ok(Some(command)) => self.pay_for(&mut parser).and_then(|()| self.command(&command)),
+                Ok(Some(command)) => self.pay_for(&mut parser).and_then(|()| self.command(&command, false)),
                 Err(error) => {
                     // Where the command would have ended is not known.
                     self.syntax_mistake(error);
@@ -59,7 +73,7 @@ impl Interp<'_> {
             match parser.next() {
                 Ok(None) => break Ok(last),
                 Ok(Some(command)) => {
-                    let outcome = self.pay_for(&mut parser).and_then(|()| self.command(&command));
+                    let outcome = self.pay_for(&mut parser).and_then(|()| self.command(&command, false));
                     match outcome {
                         Ok(value) => last = value,
                         Err(flow) => break Err(flow),
@@ -81,19 +95,45 @@ impl Interp<'_> {
     }
 
     fn syntax_mistake(&mut self, error: SyntaxError) {
-        self.remarks.mistake(error.at().unwrap_or(self.at), error.to_string(), error.instead());
+        self.blame(error.at().unwrap_or(self.at), error.to_string(), error.instead());
         self.incomplete = true;
     }
 
-    fn command(&mut self, command: &Command) -> TclResult {
+    fn command(&mut self, command: &Command, is_value: bool) -> TclResult {
         self.spend(COMMAND_FUEL)?;
         let outer = self.at;
         self.at = command.at.unwrap_or(outer);
-        let outcome = self.words(&command.words).and_then(|words| self.call(&words));
+        #[cfg(test)]
+        self.visited.extend(command.at);
+        let words = self.words(&command.words);
+        self.is_value = is_value;
+        let outcome = words.and_then(|words| self.call(&words));
         let here = std::mem::replace(&mut self.at, outer);
         match outcome {
             Err(Interrupt::Mistake(what, instead)) => Err(Interrupt::Placed(here, what, instead)),
             other => other,
+        }
+    }
+
+    /// The words of each command of a script, and its place. No command is called.
+    pub(crate) fn words_of(&mut self, script: &Value) -> Result<Vec<(usize, Vec<Value>)>, Interrupt> {
+        let mut parser = Parser::new(script);
+        let mut all = Vec::new();
+        loop {
+            match parser.next() {
+                Ok(None) => return Ok(all),
+                Ok(Some(command)) => {
+                    self.pay_for(&mut parser)?;
+                    let at = command.at.unwrap_or(self.at);
+                    #[cfg(test)]
+                    self.visited.extend(command.at);
+                    all.push((at, self.words(&command.words)?));
+                }
+                Err(error) => {
+                    self.syntax_mistake(error);
+                    return Err(Interrupt::Reported);
+                }
+            }
         }
     }
 
@@ -130,7 +170,7 @@ impl Interp<'_> {
                 self.deeper()?;
                 let mut last = Ok(Value::default());
                 for command in commands {
-                    last = self.command(command);
+                    last = self.command(command, true);
                     if last.is_err() {
                         break;
                     }
@@ -184,9 +224,13 @@ impl Interp<'_> {
         if arguments.next().is_some() {
             return mistake(format!("{name} has more arguments than parameters"), usage(name, procedure));
         }
+        procedure.is_called.set(true);
         self.frames.push(frame);
         let outcome = self.eval(&procedure.body);
-        self.frames.pop();
+        let frame = self.frames.pop();
+        if let (Some(frame), Ok(_) | Err(Interrupt::Return(_))) = (frame, &outcome) {
+            self.warn_of_unread(&frame);
+        }
         match outcome {
             Err(Interrupt::Return(value)) => Ok(value),
             other => other,

@@ -25,13 +25,20 @@
 //! - agents and sources of traffic (`Agent/UDP`, `Application/Traffic/CBR`, `Exponential`,
 //!   `Pareto`, `Poisson`) are traffic of the description: `packetSize_` is the payload of a
 //!   datagram; the script's end (`$ns at 5.0 "finish"`) ends it; TCP is ignored with a warning;
+//! - events happen after the script has been read, in the order of their times: a procedure may be
+//!   an event, and may make events. Results of a run (`bytes_`) are read as 0, with a warning;
+//! - timelines and sequences are started by events; nothing can follow a program in a sequence,
+//!   because how long it runs is not known;
 //! - start commands and program agents run in a lab, and start at time 0 and at their events;
 //! - where addresses on one link are of several subnets, or one subnet is on several links, the
 //!   addresses stand alone (/32), and each has a route of its own;
 //! - a `simplex-link` without its counterpart loses every packet of the other direction.
 //!
-//! Read first: `commands.rs` for the commands, `elsewhere.rs` for the ignored ones, `interp.rs` for
-//! Tcl.
+//! Every word of a script changes what would run, or a mistake or warning names it
+//! (`mutations.rs`).
+//!
+//! Read first: `commands.rs` for the commands, `events.rs` for `$ns at`, `elsewhere.rs` for the
+//! ignored ones, `interp.rs` for Tcl.
 #![forbid(unsafe_code)]
 
 mod agents;
@@ -39,12 +46,16 @@ mod build;
 mod builtins;
 mod commands;
 mod elsewhere;
+mod event_lists;
+mod events;
 mod expr;
+mod flows;
 mod interp;
 mod objects;
 mod outcome;
 mod programs;
 mod quantity;
+mod queues;
 mod random;
 mod simulator;
 mod state;
@@ -89,5 +100,7 @@ fn read(text: &str) -> (Built, Remarks<'_>) {
     (built, remarks)
 }
 
+#[cfg(test)]
+mod mutations;
 #[cfg(test)]
 mod tests;

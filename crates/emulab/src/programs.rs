@@ -1,6 +1,6 @@
 //! Programs on nodes: start commands, and program agents with the events that start and stop them.
 
-use crate::objects::{add, node, usage};
+use crate::objects::{made, node, usage};
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{NodeCommand, Object, ProgramAgent, ScriptAction, Simulator};
 use crate::state::Interp;
@@ -9,53 +9,76 @@ use fastpath_text::mistake::nearest;
 use fastpath_units::Time;
 
 /// The options of a program agent, and the variables of a program.
-const OPTIONS: [&str; 5] = ["command", "dir", "timeout", "expected-exit-code", "node"];
+const OPTIONS: [&str; 6] = ["command", "dir", "timeout", "expected-exit-code", "node", "tag"];
 
 /// `new Program $ns`.
 pub(crate) fn new(tcl: &mut Interp) -> TclResult {
-    tcl.simulator.programs.push(ProgramAgent::default());
-    add(tcl, Object::Program(tcl.simulator.programs.len() - 1))
+    tcl.simulator.is_emulab = true;
+    let index = tcl.simulator.programs.len();
+    let (made, handle) = made(tcl, Object::Program(index))?;
+    tcl.simulator.programs.push(ProgramAgent { made: Some(made), ..ProgramAgent::default() });
+    Ok(handle)
 }
 
 /// `$node program-agent -command "COMMAND"`.
 pub(crate) fn agent(tcl: &mut Interp, node: usize, words: &[Value]) -> TclResult {
     let handle = new(tcl)?;
     let program = tcl.simulator.programs.len() - 1;
-    tcl.simulator.programs[program].node = Some(node);
-    options(tcl, program, words)?;
+    let mut values = ProgramAgent { node: Some(node), ..tcl.simulator.programs[program].clone() };
+    options(tcl, &mut values, words)?;
+    tcl.simulator.programs[program] = values;
     Ok(handle)
 }
 
 /// `$program set command "COMMAND"`.
 pub(crate) fn set(tcl: &mut Interp, program: usize, words: &[Value]) -> TclResult {
-    let [name, value] = words else { return usage("$program set command \"COMMAND\"") };
-    option(tcl, program, name.trim_end_matches('_'), value)?;
+    let (name, value) = match words {
+        [name] => {
+            tcl.warn_if_unused(name);
+            let known = &tcl.simulator.programs[program];
+            let text = match name.trim_end_matches('_') {
+                "command" => known.command.clone(),
+                "dir" => known.directory.clone(),
+                "timeout" => known.timeout.clone(),
+                _ => return usage("$program set command"),
+            };
+            return Ok(Value::from(text.unwrap_or_default()));
+        }
+        [name, value] => (name, value),
+        _ => return usage("$program set command \"COMMAND\""),
+    };
+    let mut values = tcl.simulator.programs[program].clone();
+    option(tcl, &mut values, name.trim_end_matches('_'), value)?;
+    tcl.simulator.programs[program] = values;
     Ok(value.clone())
 }
 
-fn options(tcl: &mut Interp, program: usize, words: &[Value]) -> Result<(), Interrupt> {
+fn options(tcl: &mut Interp, values: &mut ProgramAgent, words: &[Value]) -> Result<(), Interrupt> {
     for pair in words.chunks(2) {
         let ([name, value], true) = (pair, pair[0].starts_with('-')) else {
             return usage("$node program-agent -command \"COMMAND\"");
         };
-        option(tcl, program, name.trim_start_matches('-'), value)?;
+        option(tcl, values, name.trim_start_matches('-'), value)?;
     }
     Ok(())
 }
 
-fn option(tcl: &mut Interp, program: usize, name: &str, value: &Value) -> Result<(), Interrupt> {
+fn option(tcl: &mut Interp, values: &mut ProgramAgent, name: &str, value: &Value) -> Result<(), Interrupt> {
     let text = || Some(value.trim().to_owned());
     match name {
-        "node" => {
-            let node = node(tcl, value)?;
-            tcl.simulator.programs[program].node = Some(node);
+        // The machine of the testbed that users log in to.
+        "node" if value.trim() == "ops" && tcl.simulator.object("ops").is_none() => {
+            tcl.warn("a program on ops is ignored: run it beside the lab");
+            values.is_on_ops = true;
         }
-        "command" => tcl.simulator.programs[program].command = text(),
-        "dir" => tcl.simulator.programs[program].directory = text(),
+        "node" => values.node = Some(node(tcl, value)?),
+        "command" => values.command = text(),
+        "dir" => values.directory = text(),
         "timeout" => match value.trim().parse::<f64>() {
-            Ok(seconds) if seconds >= 0.0 => tcl.simulator.programs[program].timeout = text(),
+            Ok(seconds) if seconds >= 0.0 => values.timeout = text(),
             _ => return mistake(format!("'{}' is not a time", &**value), "write a number of seconds"),
         },
+        "tag" => tcl.warn("tag is ignored: it names the run in the records of a testbed"),
         "expected-exit-code" => tcl.warn("expected-exit-code is ignored: other exit codes are reported"),
         other => {
             let meant = nearest(other, OPTIONS).unwrap_or("command");
@@ -67,6 +90,7 @@ fn option(tcl: &mut Interp, program: usize, name: &str, value: &Value) -> Result
 
 /// `tb-set-node-startcmd $node "COMMAND"`.
 pub(crate) fn start_command(tcl: &mut Interp, node: usize, command: &Value) -> TclResult {
+    tcl.simulator.is_emulab = true;
     let what = ScriptAction::Run(node, command.trim().to_owned());
     tcl.simulator.commands.push(NodeCommand { at: Time::ZERO, place: tcl.at, what });
     Ok(Value::default())
@@ -77,35 +101,54 @@ pub(crate) fn event(tcl: &mut Interp, at: Time, program: usize, words: &[Value])
     let Some((verb, rest)) = words.split_first() else {
         return usage("$ns at 10.0 \"$program start\"");
     };
+    let mut values = tcl.simulator.programs[program].clone();
+    tcl.simulator.programs[program].is_used = true;
+    if values.is_on_ops {
+        tcl.warn("this event is ignored: its program is on ops");
+        return Ok(());
+    }
     let what = match (&**verb, rest) {
-        ("start" | "run", []) => ScriptAction::Start(program, None),
-        ("start" | "run", [option, command]) if matches!(&**option, "-command" | "COMMAND") => {
-            ScriptAction::Start(program, Some(command.trim().to_owned()))
+        ("start" | "run", [option, command]) if &**option == "COMMAND" => {
+            values.command = Some(command.trim().to_owned());
+            ScriptAction::Start(program, Box::new(values.clone()))
         }
-        ("stop" | "halt", _) => ScriptAction::Stop(program, "TERM".to_owned()),
-        ("kill", [signal]) if signal.chars().all(|c| c.is_ascii_alphanumeric()) => {
+        ("start" | "run", rest) => {
+            options(tcl, &mut values, rest)?;
+            ScriptAction::Start(program, Box::new(values.clone()))
+        }
+        ("stop" | "halt", []) => ScriptAction::Stop(program, "TERM".to_owned()),
+        ("stop" | "halt", _) => return usage("$ns at 10.0 \"$program stop\""),
+        ("kill", [signal]) if is_signal(signal) => {
             ScriptAction::Stop(program, signal.trim_start_matches("SIG").to_owned())
         }
         ("kill", []) => ScriptAction::Stop(program, "KILL".to_owned()),
+        ("kill", _) => return usage("$ns at 10.0 \"$program kill SIGINT\""),
         (other, _) => {
             let meant = nearest(other, ["start", "run", "stop", "halt", "kill"]).unwrap_or("start");
             let what = format!("'{other}' is not an event of a program");
             return mistake(what, format!("write $ns at 10.0 \"$program {meant}\""));
         }
     };
-    let known = &tcl.simulator.programs[program];
-    let has_command = known.command.is_some() || matches!(&what, ScriptAction::Start(_, Some(_)));
-    let missing = match (known.node, has_command) {
+    let missing = match (values.node, values.command) {
         (None, _) => Some(("node", "$program set node $n0")),
-        (_, false) => Some(("command", "$program set command \"COMMAND\"")),
+        (_, None) => Some(("command", "$program set command \"COMMAND\"")),
         _ => None,
     };
     if let Some((missing, instead)) = missing {
         let what = format!("the program has no {missing}");
-        return mistake(what, format!("write {instead} before the event"));
+        return mistake(what, format!("write {instead}"));
     }
     tcl.simulator.commands.push(NodeCommand { at, place: tcl.at, what });
     Ok(())
+}
+
+/// The signals that kill(1) of every system knows.
+const SIGNALS: [&str; 13] =
+    ["HUP", "INT", "QUIT", "KILL", "USR1", "USR2", "PIPE", "ALRM", "TERM", "CONT", "STOP", "TSTP", "ABRT"];
+
+fn is_signal(text: &str) -> bool {
+    let is_number = text.parse::<u8>().is_ok_and(|number| (1..=64).contains(&number));
+    is_number || SIGNALS.contains(&text.trim_start_matches("SIG"))
 }
 
 /// Returns the line of a shell for each command, in the order of time, with its node.
@@ -121,8 +164,8 @@ pub(crate) fn lines(tcl: &Simulator) -> Vec<(Time, usize, String)> {
         let node = tcl.node_of(&command.what)?;
         let line = match &command.what {
             ScriptAction::Run(_, command) => command.clone(),
-            ScriptAction::Start(program, other) => {
-                let line = tcl.programs[*program].line(other.as_deref());
+            ScriptAction::Start(program, values) => {
+                let line = values.line();
                 match stopped(*program) {
                     // The group of the program has the number of its first process.
                     true => format!("echo $$ > \"{}\"; exec setsid sh -c {}", file(*program), quoted(&line)),
@@ -145,8 +188,8 @@ fn file(program: usize) -> String {
 
 impl ProgramAgent {
     /// The line of a shell that runs the program.
-    fn line(&self, command: Option<&str>) -> String {
-        let command = command.or(self.command.as_deref()).unwrap_or_default();
+    fn line(&self) -> String {
+        let command = self.command.as_deref().unwrap_or_default();
         let limited = match &self.timeout {
             Some(seconds) => format!("timeout {seconds} sh -c {}", quoted(command)),
             None => command.to_owned(),

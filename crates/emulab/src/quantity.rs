@@ -77,6 +77,16 @@ pub(crate) fn time(text: &str) -> Result<Time, Interrupt> {
     Ok(Time::ZERO + Duration::from_secs_f64(seconds))
 }
 
+/// The delay of a member's link: half of the delay of its lan.
+pub(crate) fn half(delay: Duration) -> Duration {
+    Duration::from_ps(delay.as_ps() / 2)
+}
+
+/// The loss of each of the two links between members for a total of `loss`.
+pub(crate) fn root(loss: Probability) -> Probability {
+    Probability::new(1.0 - (1.0 - loss.get()).sqrt()).expect("a root of a probability is one")
+}
+
 /// A decimal number that is not negative, and what follows it.
 fn number(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();

@@ -1,11 +1,12 @@
 //! The objects that a script has created: nodes, links, lans, their parameters and events, by
 //! handle.
 
+use crate::syntax::Value;
 use fastpath_link::{Limit, QueueSpec, RedSpec};
 use fastpath_spec::TrafficKind;
 use fastpath_traffic::PeriodLaw;
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 /// The most objects in one script.
@@ -35,6 +36,10 @@ pub(crate) enum Object {
     Agent(usize),
     /// A source of traffic: `new Application/Traffic/CBR`.
     Source(usize),
+    /// A timeline or a sequence of events.
+    EventList(usize),
+    /// Objects that have their events together: `new EventGroup`.
+    Group(usize),
     /// Something that does not concern the network, such as a file.
     Other,
     /// The result of a command with a mistake.
@@ -56,6 +61,18 @@ pub(crate) struct Simulator {
     /// By end: how many links it has, and the first of them.
     at_end: BTreeMap<LinkEnd, (usize, usize)>,
     pub(crate) events: Vec<Event>,
+    /// Events that wait for the end of the script, in the order in which they happen.
+    pub(crate) pending: BTreeMap<(Time, u64), Pending>,
+    /// How many events have waited.
+    pub(crate) waited: u64,
+    /// How many of them were made by events.
+    pub(crate) following: u64,
+    pub(crate) lists: Vec<EventList>,
+    pub(crate) groups: Vec<EventGroup>,
+    /// Parameters of queues that only RED has, and the script's places of them.
+    pub(crate) red_settings: Vec<RedSetting>,
+    /// Whether the script is one of Emulab, not of ns-2: it has commands of Emulab.
+    pub(crate) is_emulab: bool,
     pub(crate) programs: Vec<ProgramAgent>,
     pub(crate) commands: Vec<NodeCommand>,
     pub(crate) agents: Vec<Agent>,
@@ -70,9 +87,66 @@ pub(crate) struct Simulator {
     pub(crate) has_dynamic_routes: bool,
 }
 
+/// An event that has not happened yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) place: usize,
+    pub(crate) act: PendingAct,
+    /// Whether a procedure made it that is an event itself.
+    pub(crate) is_of_event: bool,
+}
+
+/// What an event does.
+#[derive(Clone, Debug)]
+pub(crate) enum PendingAct {
+    /// Events as `$ns at` takes them, with `;` between them; or a script.
+    Script(Value),
+    /// The words of one command.
+    Words(Vec<Value>),
+}
+
+/// A timeline, whose events have times from its start, or a sequence, whose events follow each
+/// other.
+#[derive(Clone, Debug)]
+pub(crate) struct EventList {
+    pub(crate) made: Creation,
+    pub(crate) is_sequence: bool,
+    pub(crate) events: Vec<ListedEvent>,
+    pub(crate) is_started: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ListedEvent {
+    /// From the start of a timeline.
+    pub(crate) after: Duration,
+    pub(crate) place: usize,
+    pub(crate) act: PendingAct,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct EventGroup {
+    pub(crate) made: Creation,
+    /// Their handles.
+    pub(crate) members: Vec<Value>,
+    pub(crate) is_used: bool,
+}
+
+/// A parameter of RED that a script has set.
+#[derive(Clone, Debug)]
+pub(crate) struct RedSetting {
+    pub(crate) place: usize,
+    pub(crate) link: usize,
+    pub(crate) ends: [bool; 2],
+    pub(crate) name: String,
+}
+
 /// A program of a node, which events start and stop.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct ProgramAgent {
+    pub(crate) made: Option<Creation>,
+    /// Whether it is on the testbed's own machine.
+    pub(crate) is_on_ops: bool,
+    pub(crate) is_used: bool,
     pub(crate) node: Option<usize>,
     /// A command of a shell.
     pub(crate) command: Option<String>,
@@ -94,8 +168,8 @@ pub(crate) struct NodeCommand {
 pub(crate) enum ScriptAction {
     /// Runs a command of a shell on a node.
     Run(usize, String),
-    /// Starts a program, with another command if one is given.
-    Start(usize, Option<String>),
+    /// Starts a program, with the values that it has then.
+    Start(usize, Box<ProgramAgent>),
     /// Ends a program by a signal.
     Stop(usize, String),
 }
@@ -111,7 +185,7 @@ pub(crate) struct RandomVariable {
 }
 
 /// The number of an object and where the script creates it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Creation {
     pub(crate) object: usize,
     pub(crate) at: usize,
@@ -203,6 +277,18 @@ pub(crate) enum QueueParameter {
     Ecn(bool),
 }
 
+impl QueueParameter {
+    /// Whether only RED has it.
+    pub(crate) fn is_of_red(self) -> bool {
+        match self {
+            QueueParameter::Limit(_) | QueueParameter::InBytes(_) | QueueParameter::Red(_) => false,
+            QueueParameter::Min(_) | QueueParameter::Max(_) | QueueParameter::Weight(_) => true,
+            QueueParameter::Linterm(_) | QueueParameter::MeanPacket(_) => true,
+            QueueParameter::Gentle(_) | QueueParameter::Ecn(_) => true,
+        }
+    }
+}
+
 impl Default for NsQueue {
     fn default() -> NsQueue {
         NsQueue {
@@ -279,6 +365,11 @@ impl Simulator {
         Some(self.objects.len() - 1)
     }
 
+    /// Returns the first object that is this one.
+    pub(crate) fn first(&self, wanted: Object) -> Option<usize> {
+        self.objects.iter().position(|object| *object == wanted)
+    }
+
     /// Returns the object of a handle or name.
     pub(crate) fn object(&self, text: &str) -> Option<Object> {
         self.index(text).map(|index| self.objects[index])
@@ -322,6 +413,22 @@ impl Simulator {
         self.names[self.index(text)?].as_deref()
     }
 
+    /// Changes the pipes of a link that leave the marked ends.
+    pub(crate) fn change_pipes(&mut self, link: usize, ends: [bool; 2], change: impl Fn(&mut Pipe)) {
+        let pipes = self.links[link].pipes.iter_mut().zip(ends);
+        pipes.filter(|(_, marked)| *marked).filter_map(|(pipe, _)| pipe.as_mut()).for_each(change);
+    }
+
+    /// Ends the run at a time, if it does not end before.
+    pub(crate) fn end_at(&mut self, at: Time) {
+        self.end = Some(self.end.map_or(at, |end| end.min(at)));
+    }
+
+    /// The objects that have sources: agents that send.
+    pub(crate) fn sending_agents(&self) -> BTreeSet<usize> {
+        self.sources.iter().filter_map(|source| source.agent).collect()
+    }
+
     /// Adds a link.
     pub(crate) fn add_link(&mut self, link: ScriptLink) {
         let index = self.links.len();
@@ -336,7 +443,7 @@ impl Simulator {
     pub(crate) fn between(&self, a: usize, b: usize) -> Option<(usize, usize)> {
         let (a, b) = (LinkEnd::Node(a), LinkEnd::Node(b));
         let link = *self.last_between.get(&sorted([a, b]))?;
-        Some((link, self.end_at(link, a)?))
+        Some((link, self.end_of(link, a)?))
     }
 
     /// Returns the link between a node and a lan. The node is end 0.
@@ -348,10 +455,10 @@ impl Simulator {
     pub(crate) fn only_link(&self, node: usize) -> Option<(usize, usize)> {
         let end = LinkEnd::Node(node);
         let &(count, link) = self.at_end.get(&end)?;
-        Some((link, self.end_at(link, end)?)).filter(|_| count == 1)
+        Some((link, self.end_of(link, end)?)).filter(|_| count == 1)
     }
 
-    fn end_at(&self, link: usize, end: LinkEnd) -> Option<usize> {
+    fn end_of(&self, link: usize, end: LinkEnd) -> Option<usize> {
         self.links[link].ends.iter().position(|other| *other == end)
     }
 }
@@ -364,11 +471,14 @@ fn sorted(mut ends: [LinkEnd; 2]) -> [LinkEnd; 2] {
 /// An agent: an end of traffic on a node.
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
+    pub(crate) made: Creation,
     pub(crate) class: AgentClass,
     pub(crate) node: Option<usize>,
     pub(crate) peer: Option<usize>,
     /// The source of an agent that is one itself (`Agent/CBR`).
     pub(crate) source: Option<usize>,
+    /// Values without effect here: a script may read what it has set.
+    pub(crate) values: BTreeMap<String, Value>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -376,22 +486,33 @@ pub(crate) enum AgentClass {
     Udp,
     Tcp,
     Sink,
+    /// A class that is not known here: an end of traffic, which sends nothing by itself.
+    Other,
 }
 
-/// A source of packets, and when it is started and stopped.
+/// A source of packets, and what events do with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) made: Creation,
     pub(crate) kind: SourceKind,
+    pub(crate) values: SourceValues,
+    pub(crate) agent: Option<usize>,
+    pub(crate) switches: Vec<Switch>,
+}
+
+/// The values of a source, which a script sets.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct SourceValues {
+    /// `None`: the default of its kind.
     pub(crate) rate: Option<Rate>,
-    pub(crate) interval: Option<Duration>,
+    /// A packet in each interval, and the size of packets when it was set.
+    pub(crate) interval: Option<(Duration, u32)>,
     pub(crate) size: u32,
     pub(crate) burst: Duration,
     pub(crate) idle: Duration,
     pub(crate) shape: f64,
     pub(crate) packets_max: Option<u64>,
-    pub(crate) agent: Option<usize>,
-    pub(crate) switches: Vec<Switch>,
+    pub(crate) dscp: u8,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -404,37 +525,46 @@ pub(crate) enum SourceKind {
     Stream,
 }
 
-/// A start or a stop.
-#[derive(Clone, Copy, PartialEq, Debug)]
+/// What happens to a source at a time.
+#[derive(Clone, Debug)]
 pub(crate) struct Switch {
     pub(crate) at: Time,
-    pub(crate) starts: bool,
+    pub(crate) act: SwitchAct,
     pub(crate) place: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum SwitchAct {
+    Start,
+    Stop,
+    /// A key and its new value.
+    Set(String, Value),
 }
 
 impl Source {
     pub(crate) fn new(made: Creation, kind: SourceKind) -> Source {
-        let rate = |bps| Rate::from_bps(bps);
-        Source {
-            made,
-            kind,
-            rate: if kind == SourceKind::Constant { rate(448_000) } else { rate(64_000) },
+        let values = SourceValues {
+            rate: None,
             interval: None,
             size: 210,
             burst: Duration::from_ms(500),
             idle: Duration::from_ms(500),
             shape: 1.5,
             packets_max: None,
-            agent: None,
-            switches: Vec::new(),
-        }
+            dscp: 0,
+        };
+        Source { made, kind, values, agent: None, switches: Vec::new() }
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        self.switches.iter().any(|switch| matches!(switch.act, SwitchAct::Start))
     }
 }
 
-impl Source {
-    /// What it is in a description.
-    pub(crate) fn kind(&self) -> TrafficKind {
-        match self.kind {
+impl SourceValues {
+    /// What a source of these values is in a description.
+    pub(crate) fn kind(&self, kind: SourceKind) -> TrafficKind {
+        match kind {
             SourceKind::Constant | SourceKind::Stream => TrafficKind::Constant,
             SourceKind::Poisson => TrafficKind::Poisson,
             SourceKind::Exponential => TrafficKind::OnOff {
@@ -448,14 +578,20 @@ impl Source {
         }
     }
 
-    /// The rate, or a packet in each interval.
-    pub(crate) fn rate(&self) -> Option<Rate> {
-        match self.interval {
-            Some(interval) => {
-                let bps = f64::from(self.size) * 8.0 / interval.as_secs_f64();
-                Rate::from_bps(bps.round() as u64)
-            }
-            None => self.rate,
-        }
+    /// The rate, or a packet in each interval. The defaults are those of ns-2 (ns-default.tcl) and
+    /// of Emulab (ns2ir/traffic.tcl).
+    pub(crate) fn rate(&self, kind: SourceKind, is_emulab: bool) -> Option<Rate> {
+        let Some((interval, size_then)) = self.interval else {
+            let default = match (kind, is_emulab) {
+                (SourceKind::Constant, true) => 100_000_000,
+                (SourceKind::Constant, false) => 448_000,
+                _ => 64_000,
+            };
+            return self.rate.or(Rate::from_bps(default));
+        };
+        // ns-2 makes it a rate at once (ns-source.tcl): a later size changes the interval.
+        let is_rate = kind == SourceKind::Constant && !is_emulab;
+        let size = if is_rate { size_then } else { self.size };
+        Rate::from_bps((f64::from(size) * 8.0 / interval.as_secs_f64()).round() as u64)
     }
 }

@@ -5,8 +5,9 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::Simulator;
 use crate::syntax::{Value, elements, length};
 use fastpath_text::mistake::{Remarks, nearest};
-use fastpath_units::Rng;
-use std::collections::BTreeMap;
+use fastpath_units::{Rng, Time};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// The budget of a script: about 200,000 commands, or 100 megabytes of processed text. Every piece
@@ -23,6 +24,9 @@ const DEPTH_MAX: usize = 100;
 /// The most bytes of one value.
 pub(crate) const VALUE_MAX: usize = 1 << 22;
 
+/// The most warnings.
+const SAID_MAX: usize = 1000;
+
 /// Variables by name; the elements of an array as `name(index)`.
 pub(crate) type Variables = BTreeMap<String, Value>;
 
@@ -33,6 +37,9 @@ pub(crate) struct CallFrame {
     pub(crate) globals: BTreeMap<String, String>,
     /// The namespace that commands are evaluated in, with `::` at its end; empty: the global one.
     pub(crate) namespace: String,
+    /// Variables that were set and not read, with the place of it, and those that were read.
+    pub(crate) unread: BTreeMap<String, usize>,
+    pub(crate) read: BTreeSet<String>,
 }
 
 /// A procedure: parameters with their defaults, and the body.
@@ -42,6 +49,9 @@ pub(crate) struct Procedure {
     /// The namespace that it was written in, with `::` at its end; empty: the global one.
     pub(crate) namespace: String,
     pub(crate) body: Value,
+    /// Where the script writes it.
+    pub(crate) at: usize,
+    pub(crate) is_called: Cell<bool>,
 }
 
 /// A script being evaluated.
@@ -55,6 +65,19 @@ pub(crate) struct Interp<'t> {
     pub(crate) frames: Vec<CallFrame>,
     pub(crate) depth: usize,
     fuel: u64,
+    /// The time of the event that happens. `None` while the script is read.
+    pub(crate) now: Option<Time>,
+    /// Whether a procedure is an event: what it does wrong is warned of.
+    pub(crate) is_lenient: bool,
+    /// Whether the budget is spent.
+    pub(crate) is_spent: bool,
+    /// The warnings so far: a loop repeats them.
+    said: BTreeSet<(usize, String)>,
+    /// Whether the command stands in brackets: its value is used.
+    pub(crate) is_value: bool,
+    /// The places of the commands that were evaluated.
+    #[cfg(test)]
+    pub(crate) visited: BTreeSet<usize>,
     /// Whether a mistake may have left variables unset. Missing variables are then not reported.
     pub(crate) incomplete: bool,
 }
@@ -81,6 +104,13 @@ impl<'t> Interp<'t> {
             frames: vec![globals],
             depth: 0,
             fuel: FUEL,
+            now: None,
+            is_lenient: false,
+            is_spent: false,
+            said: BTreeSet::new(),
+            is_value: false,
+            #[cfg(test)]
+            visited: BTreeSet::new(),
             incomplete: false,
         }
     }
@@ -98,6 +128,7 @@ impl<'t> Interp<'t> {
 
     pub(crate) fn get(&mut self, name: &str) -> TclResult {
         let (frame, name) = self.resolve(name);
+        self.note_read(frame, &name);
         let variables = &self.frames[frame].variables;
         if let Some(value) = variables.get(&name) {
             return Ok(value.clone());
@@ -148,8 +179,39 @@ impl<'t> Interp<'t> {
         if len > VALUE_MAX { self.exhausted() } else { Ok(value) }
     }
 
+    /// Notes that the script sets a variable here. An object gives the variable's name to what it
+    /// makes, and is not noted.
+    pub(crate) fn note_set(&mut self, name: &str, value: &str) {
+        if self.simulator.object(value).is_some() {
+            return;
+        }
+        let (frame, name) = self.resolve(name);
+        let (base, at) = (base(&name).to_owned(), self.at);
+        let frame = &mut self.frames[frame];
+        if !frame.read.contains(&base) {
+            frame.unread.entry(base).or_insert(at);
+        }
+    }
+
+    fn note_read(&mut self, frame: usize, name: &str) {
+        let base = base(name);
+        let frame = &mut self.frames[frame];
+        if !frame.read.contains(base) {
+            frame.unread.remove(base);
+            frame.read.insert(base.to_owned());
+        }
+    }
+
+    /// Warns of the variables of a frame that nothing has read.
+    pub(crate) fn warn_of_unread(&mut self, frame: &CallFrame) {
+        for (name, &at) in &frame.unread {
+            self.warn_at(at, format!("the variable '{name}' is set and never read"));
+        }
+    }
+
     pub(crate) fn exists(&mut self, name: &str) -> bool {
         let (frame, name) = self.resolve(name);
+        self.note_read(frame, &name);
         let variables = &self.frames[frame].variables;
         variables.contains_key(&name) || array(variables, &name).next().is_some()
     }
@@ -157,6 +219,7 @@ impl<'t> Interp<'t> {
     /// The elements of an array as index and value, in the order of the indices.
     pub(crate) fn array(&mut self, name: &str) -> Result<Vec<(String, Value)>, Interrupt> {
         let (frame, name) = self.resolve(name);
+        self.note_read(frame, &name);
         let index = |key: &String| key[name.len() + 1..key.len() - 1].to_owned();
         let count = array(&self.frames[frame].variables, &name).count();
         self.spend(count as u64 * WORD_FUEL)?;
@@ -207,7 +270,32 @@ impl<'t> Interp<'t> {
     }
 
     pub(crate) fn warn(&mut self, what: impl Into<String>) {
-        self.remarks.warn(self.at, what);
+        self.warn_at(self.at, what);
+    }
+
+    /// Warns of something at a place, once.
+    pub(crate) fn warn_at(&mut self, at: usize, what: impl Into<String>) {
+        let what = what.into();
+        if self.said.len() < SAID_MAX && self.said.insert((at, what.clone())) {
+            self.remarks.warn(at, what);
+        }
+    }
+
+    /// Warns of a command that reads a value and does nothing with it.
+    pub(crate) fn warn_if_unused(&mut self, key: &str) {
+        if !self.is_value {
+            self.warn(format!("this reads {key} and does nothing with it"));
+        }
+    }
+
+    /// Reports a mistake. In a procedure that is an event it is a warning: ns-2 would run the
+    /// script up to there.
+    pub(crate) fn blame(&mut self, at: usize, what: impl Into<String>, instead: impl Into<String>) {
+        let (what, instead) = (what.into(), instead.into());
+        match self.is_lenient {
+            true => self.warn_at(at, format!("the rest of this event is ignored: {what}; {instead}")),
+            false => self.remarks.mistake(at, what, instead),
+        }
     }
 
     /// Spends the cost of `bytes` of text.
@@ -223,7 +311,8 @@ impl<'t> Interp<'t> {
 
     pub(crate) fn exhausted<T>(&mut self) -> Result<T, Interrupt> {
         let what = "the script does more than a description of a network needs (an endless loop?)";
-        self.remarks.mistake(self.at, what, "write a loop that ends");
+        self.is_spent = true;
+        self.blame(self.at, what, "write a loop that ends");
         Err(Interrupt::Stop)
     }
 
@@ -235,6 +324,11 @@ impl<'t> Interp<'t> {
         self.depth += 1;
         Ok(())
     }
+}
+
+/// The name of the array of an element, or the name of a variable.
+fn base(name: &str) -> &str {
+    &name[..name.find('(').unwrap_or(name.len())]
 }
 
 fn array<'v>(variables: &'v Variables, name: &str) -> impl Iterator<Item = (&'v String, &'v Value)> {

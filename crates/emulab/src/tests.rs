@@ -232,12 +232,14 @@ fn what_does_not_concern_the_network_is_ignored_with_a_warning() {
         "6:1: tb-set-node-os is ignored: it does not concern the network",
         "7:1: tb-set-hardware is ignored: it does not concern the network",
         "8:8: Agent/Message is ignored: run real programs in the hosts",
-        "9:1: $ns multicast is ignored: it does not concern the network",
+        "9:1: $ns multicast is ignored: multicast is not routed",
         "10:8: Trace/Drop is ignored: run real programs in the hosts",
-        "11:1: Agent/UDP set is ignored",
+        "11:1: Agent/UDP set x 1 is ignored: values are set for each object",
         "12:8: open is ignored",
         "14:8: disk-agent is ignored: it does not concern the network",
         "15:1: the script says: two nodes",
+        "16:1: this procedure is never called",
+        "19:25: the variable 'caught' is set and never read",
     ];
     assert_eq!(warnings(&text), expected);
     assert_eq!(topology(&text).links.len(), 1);
@@ -279,7 +281,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "5:1: there is no command 'tb-set-node-oss'; write tb-set-node-os",
             "6:1: there is no command 'tb-frobnicate'; write a command of Emulab, or remove it",
             "7:1: the simulator has no command 'attach-agnt'; write $ns attach-agent",
-            "8:1: the simulator has no command 'frobnicate'; write $ns and one of node, duplex-link, simplex-link, make-lan, newLan, link, lanlink, queue-limit, rtproto, run, at, attach-agent, connect, create-connection, or remove it",
+            "8:1: the simulator has no command 'frobnicate'; write $ns and one of node, after, now, event-group, event-sequence, event-timeline, duplex-link, simplex-link, make-lan, newLan, link, lanlink, queue-limit, rtproto, run, at, attach-agent, connect, create-connection, or remove it",
             "9:1: $ns lossmodel is not supported; write tb-set-link-loss $link 0.05",
             "10:1: wrong number of arguments; write tb-set-noshaping $link 1",
         ],

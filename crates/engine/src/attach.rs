@@ -20,7 +20,7 @@ pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachE
     if let Some((_, host)) = topology.hosts().find(|(_, host)| host.kind.port_name().is_none()) {
         return Err(AttachError::NoPort { host: host.name.clone() });
     }
-    let ports = attach_named(topology, notice)?;
+    let ports = attach_named(topology, |_| true, notice)?;
     Ok((0..).map(EdgeId).zip(ports.into_values()).collect())
 }
 
@@ -30,6 +30,7 @@ pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachE
 /// See [`AttachError`].
 pub fn attach_named(
     topology: &Topology,
+    wanted: impl Fn(NodeId) -> bool,
     notice: &Notice,
 ) -> Result<BTreeMap<NodeId, Box<dyn Port>>, AttachError> {
     let names = topology.hosts().filter_map(|(_, host)| host.kind.port_name().cloned());
@@ -47,7 +48,9 @@ pub fn attach_named(
             let (host, links) = (host.name.clone(), host.interfaces.len());
             return Err(AttachError::Links { host, port: name.to_string(), links });
         }
-        ports.insert(id, port::open(name, &mut context)?);
+        if wanted(id) {
+            ports.insert(id, port::open(name, &mut context)?);
+        }
     }
     Ok(ports)
 }

@@ -83,6 +83,10 @@ impl EdgePort {
         let mut counters = self.counters;
         if let Some(port) = &mut self.port {
             counters += port.counters();
+            // Its interface may have been renamed.
+            if self.name != port.name() {
+                port.name().clone_into(&mut self.name);
+            }
         }
         EdgeState {
             name: self.name.clone(),

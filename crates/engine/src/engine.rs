@@ -9,6 +9,7 @@ use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoi
 use crate::lateness::{self, LatenessPolicy};
 use crate::link_capture::LinkCapture;
 use crate::node_switch::NodeSwitch;
+use crate::open_ports::{OpenPorts, PortsLater};
 use crate::packet_log::{self, LogQueue, LogThread};
 use crate::port::Port;
 use crate::report::Report;
@@ -31,7 +32,6 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 /// Ports, each with the edge that it serves.
@@ -215,7 +215,8 @@ impl Sampler {
 pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<Running, StartError> {
     let ledger = open_packet_log(&topology, &options)?;
     let mut ports: Vec<Option<Box<dyn Port>>> = in_order(&topology, ports)?.into_iter().map(Some).collect();
-    let open_ports = Arc::new(AtomicUsize::new(ports.len()));
+    let later = if options.apply.is_some() { PortsLater::Possible } else { PortsLater::Never };
+    let open_ports = Arc::new(OpenPorts::new(ports.len(), later));
     let mut cores = cores_for(options.workers.as_ref())?;
     if ledger.is_some() {
         // The log is in the order of time, so one worker writes it.
@@ -225,7 +226,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
     let log = ledger.as_ref().map(|(_, thread)| Arc::clone(&thread.status));
-    let group = WorkerGroup::new(senders, topology, parts.clone(), log);
+    let group = WorkerGroup::new(senders, topology, parts.clone(), (options.network.seed, log));
     let server = listen(&options, &group)?;
     notice_of_cgroup(&options);
     let clock = Clock::start();
@@ -476,7 +477,8 @@ impl Running {
         }
         let snapshots = ended.into_iter().collect::<Result<Vec<_>, _>>()?;
         let current = self.stopper.0.current();
-        Ok(Report::of(current.topology(), &current.join(snapshots)))
+        let seed = Some(self.network.seed);
+        Ok(Report { seed, ..Report::of(current.topology(), &current.join(snapshots)) })
     }
 
     /// Ends it now. Frames still inside count as held.

@@ -51,6 +51,7 @@ mod engine;
 mod lateness;
 mod link_capture;
 mod node_switch;
+mod open_ports;
 mod packet_log;
 pub mod priority;
 mod ready;

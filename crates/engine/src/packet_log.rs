@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -75,23 +75,48 @@ impl LogStatus {
 #[derive(Debug)]
 pub(crate) struct LogQueue {
     records: SyncSender<LogRecord>,
+    /// A topology that the writer does not know yet: entries wait for it.
+    changed: Option<Box<Topology>>,
     status: Arc<LogStatus>,
 }
 
-/// An entry with the first bytes of its frame.
-struct LogRecord {
-    entry: LogEntry,
-    len: usize,
-    bytes: [u8; SNAP_LEN],
+/// What goes to the writer.
+#[allow(clippy::large_enum_variant)] // almost all are entries
+enum LogRecord {
+    /// An entry with the first bytes of its frame.
+    Entry { entry: LogEntry, len: usize, bytes: [u8; SNAP_LEN] },
+    /// Later entries have the numbers of this topology.
+    Rearranged(Box<Topology>),
+}
+
+impl LogQueue {
+    /// Tells the writer a new topology. Returns whether it knows it.
+    fn tell(&mut self) -> bool {
+        let Some(topology) = self.changed.take() else { return true };
+        match self.records.try_send(LogRecord::Rearranged(topology)) {
+            Err(TrySendError::Full(LogRecord::Rearranged(topology))) => {
+                self.changed = Some(topology);
+                false
+            }
+            // A writer that has ended counts the entries as missing.
+            _ => true,
+        }
+    }
 }
 
 impl Sink for LogQueue {
     fn take(&mut self, entry: LogEntry, bytes: &[u8]) {
-        let mut record = LogRecord { entry, len: bytes.len(), bytes: [0; SNAP_LEN] };
-        record.bytes[..bytes.len()].copy_from_slice(bytes);
-        if self.records.try_send(record).is_err() {
+        let mut own = [0; SNAP_LEN];
+        own[..bytes.len()].copy_from_slice(bytes);
+        let record = LogRecord::Entry { entry, len: bytes.len(), bytes: own };
+        if !self.tell() || self.records.try_send(record).is_err() {
             self.status.lost.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    fn rearranged(&mut self, topology: &Topology) {
+        self.changed = Some(Box::new(topology.clone()));
+        self.tell();
     }
 }
 
@@ -127,7 +152,7 @@ fn start(
         }
     };
     let thread = std::thread::Builder::new().name("fastpath-pktlog".to_owned()).spawn(write)?;
-    Ok((LogQueue { records, status: Arc::clone(&status) }, LogThread { thread, status }))
+    Ok((LogQueue { records, changed: None, status: Arc::clone(&status) }, LogThread { thread, status }))
 }
 
 impl LogThread {
@@ -162,7 +187,8 @@ fn write<W: Write>(
             Some(since) => waiting.recv_timeout(FLUSH_INTERVAL.saturating_sub(since.elapsed())),
         };
         match received {
-            Ok(LogRecord { entry, len, bytes }) => {
+            Ok(LogRecord::Rearranged(topology)) => writer.rearrange(&topology)?,
+            Ok(LogRecord::Entry { entry, len, bytes }) => {
                 writer.write(&entry, &bytes[..len])?;
                 status.written.fetch_add(1, Ordering::Relaxed);
                 unwritten_since.get_or_insert_with(Instant::now);
@@ -188,13 +214,20 @@ mod tests {
     fn a_full_queue_counts_what_it_cannot_take() {
         let (records, waiting) = sync_channel(2);
         let status = Arc::new(LogStatus::new(Path::new("x")));
-        let mut queue = LogQueue { records, status: Arc::clone(&status) };
+        let mut queue = LogQueue { records, changed: None, status: Arc::clone(&status) };
         let location = Location::Pipe(PipeId { link: LinkId(0), index: 0 });
         let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
         let entry = LogEntry { location, frame: 1, arrived: at, dequeued, at, outcome, len: 60 };
         (0..5).for_each(|_| queue.take(entry, &[0; 60]));
-        assert_eq!((waiting.try_iter().count(), status.report().missing), (2, 3));
+        // A change waits for room, and entries for the change: they have its numbers.
+        queue.rearranged(&pair());
+        queue.take(entry, &[0; 60]);
+        assert_eq!((waiting.try_iter().count(), status.report().missing), (2, 4));
+        queue.take(entry, &[0; 60]);
+        let kinds: Vec<bool> =
+            waiting.try_iter().map(|record| matches!(record, LogRecord::Rearranged(_))).collect();
+        assert_eq!((kinds, status.report().missing), (vec![true, false], 4));
     }
 
     #[test]

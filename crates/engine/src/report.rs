@@ -23,6 +23,9 @@ use utoipa::ToSchema;
 pub struct Report {
     /// Seconds since the engine started.
     pub uptime_s: f64,
+    /// The seed of its random choices, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Frame accounting over all links and ports.
     #[serde(rename = "conservation")]
     pub accounting: FrameAccounting,
@@ -277,12 +280,32 @@ impl Report {
         self.ports.iter().map(|port| port.counters.rx_overrun + port.counters.tx_full).sum()
     }
 
+    /// Returns a sentence for each flow of the traffic that was not sent as asked for.
+    pub fn shortfalls(&self) -> Vec<String> {
+        self.traffic.iter().filter_map(FlowReport::shortfall).collect()
+    }
+
+    /// Why the machine did not carry the run, if so: frames or traffic that were lost in it, or a
+    /// port that failed. How late frames may be is for the caller to say.
+    pub fn disturbed(&self) -> Option<String> {
+        let lost = self.lost_under_load();
+        if lost > 0 {
+            return Some(format!(
+                "{lost} frames were lost between hosts and links: the machine was too slow"
+            ));
+        }
+        let failed = self.ports.iter().find_map(|port| port.failure.clone());
+        failed.or_else(|| self.shortfalls().into_iter().next())
+    }
+
     /// Returns whether all frames are accounted for and were released in time, none was lost
-    /// because the engine did not keep up, no port failed, and the per-packet log is complete.
+    /// because the engine did not keep up, all traffic was sent, no port failed, and the per-packet
+    /// log is complete.
     pub fn is_good(&self) -> bool {
         let has_log = self.packet_log.as_ref().is_none_or(PacketLogReport::is_complete);
         let has_ports = self.ports.iter().all(|port| port.failure.is_none());
-        self.accounting.balances() && !self.is_broken() && has_ports && has_log && self.lost_under_load() == 0
+        let is_carried = self.lost_under_load() == 0 && self.shortfalls().is_empty();
+        self.accounting.balances() && !self.is_broken() && has_ports && has_log && is_carried
     }
 
     pub(crate) fn of(topology: &Topology, snapshot: &Snapshot) -> Report {
@@ -298,6 +321,7 @@ impl Report {
         let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
+            seed: None,
             accounting: accounting(snapshot),
             links: links
                 .zip(0..)

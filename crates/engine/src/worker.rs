@@ -23,6 +23,7 @@ use crate::command::{Command, CommandReceiver, Refusal, When};
 use crate::edge_port::{BACKLOG_MAX, Backlog, EdgePort};
 use crate::lateness::LatenessPolicy;
 use crate::node_switch::WorkerSwitch;
+use crate::open_ports::OpenPorts;
 use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
@@ -39,7 +40,6 @@ use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority
 use fastpath_units::{Duration, Time};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Backlogs allocated at the start. That many edges can have frames waiting at once without an
 /// allocation.
@@ -83,7 +83,7 @@ pub(crate) struct WorkerConfig {
     /// The core its thread is bound to.
     pub(crate) core: Option<u32>,
     /// Ports of all workers that have not failed.
-    pub(crate) open_ports: Arc<AtomicUsize>,
+    pub(crate) open_ports: Arc<OpenPorts>,
     /// The switches of OpenFlow nodes with controllers.
     pub(crate) switches: Vec<WorkerSwitch>,
 }
@@ -95,7 +95,7 @@ pub(crate) struct Worker<L> {
     /// The port of each edge, by [`EdgeId`].
     edges: Vec<EdgePort>,
     /// Ports of all workers that have not failed.
-    open_ports: Arc<AtomicUsize>,
+    open_ports: Arc<OpenPorts>,
     /// Edges with frames in their backlog.
     waiting: Vec<usize>,
     /// Backlogs no edge needs now.
@@ -190,7 +190,7 @@ impl<L: Observer> Worker<L> {
                 ));
             }
         }
-        while !self.commands.is_stopped() && self.open_ports.load(Ordering::Relaxed) > 0 {
+        while !self.commands.is_stopped() && !self.open_ports.is_over() {
             self.iterate();
         }
         let now = self.clock.now();
@@ -368,7 +368,7 @@ impl<L: Observer> Worker<L> {
             edge.counters += port.counters();
             edge.failure = Some(error.to_string());
             self.ready.remove(index, port.fd());
-            self.open_ports.fetch_sub(1, Ordering::Relaxed);
+            self.open_ports.fail();
             self.notice.send(&format!("{error}; continuing without this port"));
         }
         self.update_must_poll();
@@ -448,7 +448,7 @@ impl<L: Observer> Worker<L> {
             let pipe = &mut pipes[2 * interface.link.0 as usize + 1 - interface.end];
             (pipe.late, pipe.lateness_max) = (edge.releases.late, edge.releases.take_max());
         }
-        let flows = self.network.observer_mut().1.1.as_mut().map(FlowTable::sample);
+        let flows = self.network.observer_mut().1.1.as_mut().map(|table| table.sample(at));
         Sample { at, pipes, flows: flows.unwrap_or_default() }
     }
 
@@ -494,7 +494,7 @@ impl<L: Observer> Worker<L> {
         }
         std::mem::swap(&mut self.edges, &mut change.edges);
         let opened = from.iter().filter(|former| former.is_none()).count();
-        self.open_ports.fetch_add(opened, Ordering::Relaxed);
+        self.open_ports.add(opened);
         for edge in change.former.iter_mut().flatten() {
             self.retire(edge);
         }
@@ -527,7 +527,7 @@ impl<L: Observer> Worker<L> {
         }
         if let Some(port) = &mut edge.port {
             edge.counters += port.counters();
-            self.open_ports.fetch_sub(1, Ordering::Relaxed);
+            self.open_ports.remove();
         }
         self.removed_ports += edge.counters;
     }
@@ -650,6 +650,7 @@ fn stamp(from: Time, to: Time, frames: usize) -> Time {
 mod tests {
     use super::*;
     use crate::command::CommandSender;
+    use crate::open_ports::PortsLater;
     use crate::port::{Memory, MemoryEnd};
     use fastpath_sys::heap::{self, CountingAllocator};
 
@@ -681,7 +682,7 @@ mod tests {
             }
         }
         let options = Options::default();
-        let open_ports = Arc::new(AtomicUsize::new(ports.len()));
+        let open_ports = Arc::new(OpenPorts::new(ports.len(), PortsLater::Never));
         let (_, commands) = CommandSender::new().unwrap();
         let policy =
             LatenessPolicy { tolerance: Duration::from_secs(1), is_stated: false, late: Late::Deliver };

@@ -31,6 +31,7 @@ struct GroupState {
     /// The command queue of each worker.
     commands: Vec<CommandSender>,
     layout: RwLock<CurrentParts>,
+    seed: u64,
     log: Option<Arc<LogStatus>>,
     /// Captures started so far.
     captures: AtomicU64,
@@ -50,11 +51,6 @@ pub enum RearrangeError {
     /// The workers cannot share the new topology.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// The log has an interface for each link.
-    #[error(
-        "nodes and links cannot change while a per-packet log is written: start the network without --packet-log"
-    )]
-    PacketLog,
     /// The engine has ended.
     #[error("the engine has ended")]
     Ended,
@@ -66,11 +62,12 @@ impl WorkerGroup {
         commands: Vec<CommandSender>,
         topology: Topology,
         parts: Vec<Part>,
-        log: Option<Arc<LogStatus>>,
+        (seed, log): (u64, Option<Arc<LogStatus>>),
     ) -> WorkerGroup {
         WorkerGroup(Arc::new(GroupState {
             commands,
             layout: RwLock::new(CurrentParts { topology, parts }),
+            seed,
             log,
             captures: AtomicU64::new(0),
         }))
@@ -86,7 +83,7 @@ impl WorkerGroup {
     /// Returns the current report; `None` if a worker has ended.
     pub(crate) fn report(&self) -> Option<Report> {
         let current = self.current();
-        Some(Report::of(current.topology(), &current.snapshot()?))
+        Some(Report { seed: Some(self.0.seed), ..Report::of(current.topology(), &current.snapshot()?) })
     }
 
     /// Changes the topology. What stays is not disturbed. `ports` has a port for each edge that is
@@ -106,7 +103,11 @@ impl WorkerGroup {
             let current = self.current();
             let mut ports: Vec<Option<(EdgeId, Box<dyn Port>)>> = ports.into_iter().map(Some).collect();
             for (old, new) in current.layout.parts.iter().zip(&parts) {
-                let change = TopologyChange::new(&old.topology, new.topology.clone(), options);
+                let prepare = match self.0.log {
+                    Some(_) => TopologyChange::with_departures,
+                    None => TopologyChange::new,
+                };
+                let change = prepare(&old.topology, new.topology.clone(), options);
                 let mut change = WorkerChange::new(change, old.edges.len());
                 for port in &mut ports {
                     let here = port.as_ref().and_then(|(edge, _)| new.edges.binary_search(edge).ok());
@@ -135,9 +136,6 @@ impl WorkerGroup {
     /// # Errors
     /// See [`RearrangeError`].
     pub(crate) fn followed(&self, topology: &Topology) -> Result<Vec<Part>, RearrangeError> {
-        if self.0.log.is_some() {
-            return Err(RearrangeError::PacketLog);
-        }
         let current = self.current();
         let former = &current.layout.parts;
         let places = places(former);

@@ -7,7 +7,7 @@
 use super::inputs::{Contents, Inputs};
 use super::load;
 use fastpath_spec::Description;
-use fastpath_text::mutation::{Change, changed, words};
+use fastpath_text::mutation::keyed::{Change, changed, words};
 use fastpath_units::Rng;
 use serde_json::Value;
 use std::fs;

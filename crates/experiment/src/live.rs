@@ -68,20 +68,13 @@ pub(super) fn run(
 
 /// Why the machine did not carry a run, if so.
 fn disturbed(plan: &Experiment, report: &Report) -> Option<String> {
-    let lost = report.lost_under_load();
-    if lost > 0 {
-        return Some(format!("{lost} frames were lost between hosts and links: the machine was too slow"));
-    }
-    let failed = report.ports.iter().find_map(|port| port.failure.clone());
-    if failed.is_some() {
-        return failed;
-    }
     let sent: u64 = report.ports.iter().map(|port| port.lateness.frames).sum();
     let late = report.lateness.late;
     let share = late as f64 / sent.max(1) as f64;
-    (share > plan.late_share).then(|| {
+    let late = (share > plan.late_share).then(|| {
         format!("{late} of {sent} frames were released more than {} late", report.lateness.tolerance)
-    })
+    });
+    report.disturbed().or(late)
 }
 
 /// Samples the links until `ended` is closed.

@@ -331,6 +331,7 @@ fn sample_report() -> Value {
         name: String::new(),
         from: String::new(),
         to: String::new(),
+        asked: 1,
         sent: 1,
         sent_bytes: 1,
         received: 1,
@@ -338,8 +339,13 @@ fn sample_report() -> Value {
         lost: 1,
         duplicates: 1,
         reordered: 1,
+        overrun: 1,
+        burst_max: 1,
+        asked_bps: 1.0,
         sent_bps: 1.0,
         received_bps: 1.0,
+        sent_s: 1.0,
+        received_s: 1.0,
         delay: Some(delay),
     };
     serde_json::to_value(report).expect("a report is plain data")

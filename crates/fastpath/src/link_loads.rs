@@ -2,6 +2,7 @@
 
 use fastpath_engine::{PipeReport, Report};
 use fastpath_units::Rate;
+use fastpath_units::stats::per_second;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -52,7 +53,7 @@ impl LinkLoads {
     /// Returns what the links did between two reports of one network. A link that only the later
     /// report has was idle until then.
     pub fn between(before: &Report, after: &Report) -> LinkLoads {
-        let interval_s = (after.uptime_s - before.uptime_s).max(1e-9);
+        let interval_s = after.uptime_s - before.uptime_s;
         let earlier: HashMap<&str, &[PipeReport; 2]> =
             before.links.iter().map(|link| (link.name.as_str(), &link.directions)).collect();
         let mut links = Vec::new();
@@ -76,7 +77,7 @@ impl LinkLoads {
 impl LinkLoad {
     fn between(link: &str, earlier: Option<&PipeReport>, pipe: &PipeReport, seconds: f64) -> LinkLoad {
         let growth = |counter: fn(&PipeReport) -> u64| {
-            counter(pipe).saturating_sub(earlier.map_or(0, counter)) as f64 / seconds
+            per_second(counter(pipe).saturating_sub(earlier.map_or(0, counter)) as f64, seconds)
         };
         let in_bps = 8.0 * growth(|pipe| pipe.bytes_in);
         let out_bps = 8.0 * growth(|pipe| pipe.bytes_out);

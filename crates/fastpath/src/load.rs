@@ -60,7 +60,7 @@ pub fn engine_options(seed: u64, notice: Notice) -> fastpath_engine::Options {
     fastpath_engine::Options { notice, ..fastpath_engine::Options::new(network) }
 }
 
-/// How the files of other lab tools are read.
+/// How a description is read; files of other lab tools have more ways.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reading {
     /// Whether nodes that need more than Linux are stubs, whose links lead nowhere. Otherwise they
@@ -70,6 +70,8 @@ pub struct Reading {
     pub ignore_images: bool,
     /// A file of values of links (TOML): a table for each link, or for what leaves an endpoint.
     pub impairments: Option<PathBuf>,
+    /// Whether every warning is a mistake.
+    pub strict: bool,
 }
 
 /// Loads a network description.
@@ -148,7 +150,12 @@ fn check_recording(
         Ok(text)
     };
     let extension = path.extension().and_then(|extension| extension.to_str());
-    if *reading != Reading::default() && !matches!(extension, Some("yml" | "yaml")) {
+    if extension == Some("conf") && is_of_kathara(&text) {
+        let what = "this is a lab.conf of Kathará, which is not read; write its devices as hosts and its collision domains as switches";
+        return Err(Error::argument(format!("{}: {what}", path.display())));
+    }
+    let of_any_file = Reading { strict: reading.strict, ..Reading::default() };
+    if *reading != of_any_file && !matches!(extension, Some("yml" | "yaml")) {
         let what = "only files of containerlab (.yml) are read with --kinds, --images or --impair";
         return Err(Error::argument(format!("{}: {what}; write the values in the file", path.display())));
     }
@@ -166,6 +173,7 @@ fn check_recording(
         }
         _ => fastpath_spec::check(&text, &files),
     };
+    let checked = if reading.strict { checked.strict() } else { checked };
     // Programs of a lab may have another working directory.
     let directory = std::path::absolute(path).map_err(Error::file(path))?;
     let directory = directory.parent().unwrap_or(Path::new("/"));
@@ -175,6 +183,20 @@ fn check_recording(
         spec.description.nodes.iter_mut().for_each(|node| node.host.below(directory));
         spec
     }))
+}
+
+/// Whether a text is a lab.conf of Kathará: `DEVICE[0]="DOMAIN"`, `DEVICE[image]=…`, `LAB_NAME=…`.
+/// A table of a spec has its name in brackets first.
+fn is_of_kathara(text: &str) -> bool {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.next().is_some_and(|line| {
+        let device = line.split_once('[').and_then(|(device, rest)| Some((device, rest.split_once("]")?.1)));
+        let is_device = |(device, rest): (&str, &str)| {
+            let word = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+            !device.is_empty() && device.chars().all(word) && rest.starts_with('=')
+        };
+        line.starts_with("LAB_") || device.is_some_and(is_device)
+    })
 }
 
 fn check_labfile(text: &str, reading: &Reading, files: &Files) -> Result<Checked<NetworkSpec>> {
@@ -231,5 +253,20 @@ mod tests {
         let files = directory.join("files").to_str().expect("text").to_owned();
         let host = loaded.spec.topology.nodes[0].kind.host_settings().unwrap();
         assert_eq!(host.origin, fastpath_spec::HostOrigin::RootFs(files));
+    }
+
+    #[test]
+    fn a_lab_conf_of_kathara_is_named() {
+        let directory = std::env::temp_dir().join(format!("fastpath-kathara-{}", std::process::id()));
+        std::fs::create_dir(&directory).expect("a new directory");
+        let path = directory.join("lab.conf");
+        let mut said = Vec::new();
+        for text in ["# one\npc1[0]=\"A\"\npc2[0]=A\n", "LAB_NAME=\"x\"\n", "[host.a]\n[host.b]\n"] {
+            std::fs::write(&path, text).expect("written");
+            said.push(check(&path).err().map(|error| error.to_string()).unwrap_or_default());
+        }
+        std::fs::remove_dir_all(&directory).expect("removed");
+        assert!(said[0].contains("this is a lab.conf of Kathará") && said[1] == said[0], "{said:?}");
+        assert_eq!(said[2], "");
     }
 }

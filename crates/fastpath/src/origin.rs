@@ -19,6 +19,17 @@ pub fn of(network: &Loaded, seed: Option<u64>) -> Origin {
     }
 }
 
+/// Returns where a network comes from that runs on this machine: its seed, and its description in
+/// the canonical form.
+pub fn of_running(seed: Option<u64>, description: Value) -> Origin {
+    Origin {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        seed: seed.unwrap_or(DEFAULT_SEED),
+        spec: Some(description),
+        machine: Some(this_machine()),
+    }
+}
+
 /// Returns a result as JSON, with its origin as `run`.
 ///
 /// # Panics

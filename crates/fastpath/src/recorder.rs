@@ -47,8 +47,8 @@ impl Recorder {
         let path = directory.to_owned();
         let work = move || {
             let (start, step) = (Instant::now(), interval.to_std());
+            let mut next = start + step;
             for tick in 1u32.. {
-                let next = start + step * tick;
                 let wait = next.saturating_duration_since(Instant::now());
                 let has_ended = stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
                 // The network may have ended by itself.
@@ -64,6 +64,7 @@ impl Recorder {
                 if has_ended {
                     break;
                 }
+                next = tick_after(start, step, Instant::now());
             }
             (writer, Ok(()))
         };
@@ -84,9 +85,19 @@ impl Recorder {
             thread.join().map_err(|_| Error::argument("internal error: the recorder panicked"))?;
         written.map_err(Error::file(&self.directory))?;
         let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let more = Map::from_iter([("command".to_owned(), command.into())]);
+        let mut more = Map::from_iter([("command".to_owned(), command.into())]);
+        let disturbed = lab.report().and_then(|report| report.disturbed());
+        more.extend(disturbed.map(|why| ("disturbed".to_owned(), why.into())));
         Ok(writer.finish(&lab.changes(), more)?)
     }
+}
+
+/// Returns the first tick that is at least half a step after `now`. Ticks that were missed are not
+/// made up for: samples a moment apart count single frames.
+fn tick_after(start: Instant, step: std::time::Duration, now: Instant) -> Instant {
+    let passed = (now.duration_since(start) + step / 2).as_nanos() / step.as_nanos();
+    let ticks = u64::try_from((passed + 1) * step.as_nanos()).unwrap_or(u64::MAX);
+    start + std::time::Duration::from_nanos(ticks)
 }
 
 impl Drop for Recorder {
@@ -94,6 +105,19 @@ impl Drop for Recorder {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missed_ticks_are_not_made_up_for() {
+        let (start, ms) = (Instant::now(), std::time::Duration::from_millis);
+        for (now, next) in [(0, 10), (4, 10), (6, 20), (10, 20), (14, 20), (2016, 2030), (2014, 2020)] {
+            assert_eq!(tick_after(start, ms(10), start + ms(now)), start + ms(next), "{now}");
         }
     }
 }

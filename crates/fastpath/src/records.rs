@@ -29,7 +29,7 @@ impl RecordFiles {
     /// `run.json`), in any order.
     ///
     /// # Errors
-    /// A file that cannot be read, a line that is neither, or nothing in the files.
+    /// A file that cannot be read, a line that is neither, or a file with nothing in it.
     pub fn read<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<RecordFiles> {
         let mut files = RecordFiles::default();
         for path in paths {
@@ -42,14 +42,17 @@ impl RecordFiles {
             let refuse = |place: &str, error: &dyn Display| {
                 Error::Argument(format!("{}: {place}: {error}", path.display()))
             };
-            for (place, value) in objects(&text).map_err(|(place, error)| refuse(&place, &error))? {
+            let objects = objects(&text).map_err(|(place, error)| refuse(&place, &error))?;
+            if objects.is_empty() {
+                let what = "no record in it: measure with `fastpath measure … -o FILE`";
+                return Err(Error::Argument(format!("{}: {what}", path.display())));
+            }
+            for (place, value) in objects {
                 files.add(value).map_err(|error| refuse(&place, &error))?;
             }
         }
         if files.measurements.is_empty() && files.outputs.is_empty() && files.runs.is_empty() {
-            return Err(Error::argument(
-                "no records in these files: measure with `fastpath measure … -o FILE`",
-            ));
+            return Err(Error::argument("no file of records: measure with `fastpath measure … -o FILE`"));
         }
         Ok(files)
     }

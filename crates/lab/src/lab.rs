@@ -1,6 +1,6 @@
 //! A running lab: its hosts, its engine and its name. Dropping the value removes all of it.
 
-use crate::attach::AttachWatch;
+use crate::attach::{AttachWatch, DetachedHosts};
 use crate::host::host_namespace::HostNamespace;
 use crate::host::nodes::{self, NodeMaker};
 use crate::host::{Host, HostError};
@@ -30,6 +30,7 @@ use fastpath_net::EdgeId;
 use fastpath_spec::mistake::several;
 use fastpath_spec::{NodeId, NodeKind, Topology};
 use nix::net::if_::if_nametoindex;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -55,10 +56,12 @@ pub struct Lab {
     pub(crate) notice: Notice,
     /// Reports hosts that end before the lab; `None` if none can.
     pub(crate) ends: Option<EndWatch>,
-    /// Attaches hosts again; `None` if none is attached.
-    _attached: Option<AttachWatch>,
-    /// Ends the connections of the lab to the machine when it is dropped.
-    _uplinks: Vec<Uplink>,
+    /// The attached hosts whose namespace is gone.
+    pub(crate) detached: Arc<DetachedHosts>,
+    /// What attaches hosts again, by their names.
+    pub(crate) attached: BTreeMap<String, AttachWatch>,
+    /// By name. Ends the connections of the lab to the machine when it is dropped.
+    pub(crate) uplinks: BTreeMap<String, Uplink>,
     /// Ends the programs when it is dropped. `None` if there are no hosts.
     pub(crate) _scope: Option<Scope>,
     /// Dropped after the scope, which ends the commands that it waits for. `None` if there are no
@@ -89,7 +92,7 @@ fn is_down(interface: &str) -> bool {
 }
 
 /// Brings the interface of a port up.
-fn up_if_down(port: &dyn Port, notice: &Notice) -> Result<(), UpError> {
+pub(crate) fn up_if_down(port: &dyn Port, notice: &Notice) -> Result<(), UpError> {
     let name = port.name();
     if is_down(name) {
         bring_up(name).map_err(|source| UpError::Down { name: name.to_owned(), source })?;
@@ -110,8 +113,9 @@ struct LabParts {
     scope: Option<Scope>,
     hosts: Vec<Arc<Host>>,
     ports: EdgePorts,
-    attached: Option<AttachWatch>,
-    uplinks: Vec<Uplink>,
+    detached: Arc<DetachedHosts>,
+    attached: BTreeMap<String, AttachWatch>,
+    uplinks: BTreeMap<String, Uplink>,
 }
 
 /// Why a lab did not come up. Nothing remains.
@@ -195,7 +199,7 @@ impl Lab {
         limits::check(topology.hosts().count() as u64)?;
         routing::require(&topology)?;
         LabTraffic::check(&topology)?;
-        let mut forwarded = ForwardedPorts::bind(&topology)?;
+        let mut forwarded = ForwardedPorts::bind(topology.nodes.iter())?;
         // Before the process may become another user.
         let base = state::base();
         let claim = state::claim(name)?;
@@ -208,9 +212,10 @@ impl Lab {
             claim.write(file, text.as_bytes()).map_err(failed)?;
         }
         open_files::allow(&topology)?;
-        let mut real = fastpath_engine::attach_named(&topology, &options.notice)?;
-        let mut maker =
-            NodeMaker::new(&topology, &scope, claim.directory(), containers, privilege, &options.notice);
+        let mut real = fastpath_engine::attach_named(&topology, |_| true, &options.notice)?;
+        let detached = DetachedHosts::none(claim.directory());
+        let told = (&detached, &options.notice);
+        let mut maker = NodeMaker::new(&topology, &scope, claim.directory(), containers, privilege, told);
         let mut hosts = Vec::new();
         let mut ports: EdgePorts = Vec::new();
         for (id, _) in topology.hosts() {
@@ -230,22 +235,22 @@ impl Lab {
                 ports.push((EdgeId(ports.len() as u32), port));
             }
         }
-        let attached = maker.watch();
-        let mut uplinks = Vec::new();
+        let attached = maker.watches;
+        let mut uplinks = BTreeMap::new();
         for host in
             hosts.iter().filter(|host| matches!(topology.node(host.node()).kind, NodeKind::Uplink { .. }))
         {
             let (directory, boundary) = (claim.directory(), scope.boundary());
             let parts =
                 UplinkParts { host, topology: &topology, directory, boundary, notice: &options.notice };
-            uplinks.push(Uplink::up(&parts, &mut forwarded)?);
+            uplinks.insert(host.name.clone(), Uplink::up(&parts, &mut forwarded)?);
         }
         let scope = Some(scope);
         Lab::start(
             topology,
             name,
             options,
-            LabParts { base, claim, privilege, scope, hosts, ports, attached, uplinks },
+            LabParts { base, claim, privilege, scope, hosts, ports, detached, attached, uplinks },
         )
     }
 
@@ -269,13 +274,15 @@ impl Lab {
             up_if_down(&**port, &options.notice)?;
         }
         let (privilege, hosts) = (Privilege::Own, Vec::new());
-        let (attached, uplinks) = (None, Vec::new());
-        let place = LabParts { base, claim, privilege, scope: None, hosts, ports, attached, uplinks };
+        let (attached, uplinks) = (BTreeMap::new(), BTreeMap::new());
+        let detached = DetachedHosts::none(claim.directory());
+        let place =
+            LabParts { base, claim, privilege, scope: None, hosts, ports, detached, attached, uplinks };
         Lab::start(topology, name, options, place)
     }
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
-        let LabParts { base, claim, privilege, scope, hosts, ports, attached, uplinks } = place;
+        let LabParts { base, claim, privilege, scope, hosts, ports, detached, attached, uplinks } = place;
         let (apply, requests) = apply_requests();
         let (apply, requests) = (scope.is_some().then_some(apply), scope.is_some().then_some(requests));
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), apply, ..options };
@@ -290,7 +297,7 @@ impl Lab {
         });
         let ends = EndWatch::start(&hosts, notice.clone());
         let ends = ends.map_err(|source| UpError::State { name: name.to_owned(), source })?;
-        let (engine, commands, _attached, _uplinks, _scope) = (Some(engine), None, attached, uplinks, scope);
+        let (engine, commands, _scope) = (Some(engine), None, scope);
         let name = name.to_owned();
         let mut lab = Lab {
             traffic: None,
@@ -300,8 +307,9 @@ impl Lab {
             privilege,
             notice: notice.clone(),
             ends,
-            _attached,
-            _uplinks,
+            detached,
+            attached,
+            uplinks,
             _scope,
             commands,
             added_commands: Vec::new(),
@@ -413,6 +421,7 @@ impl Lab {
     /// Writes how other processes find the hosts, and their names.
     pub(crate) fn publish(&self) -> io::Result<()> {
         self.claim.overwrite(HOSTS, names::hosts(&self.topology).as_bytes())?;
+        self.claim.overwrite(RESOLV_CONF, names::resolv_conf(&self.topology).as_bytes())?;
         let namespace = |host: &Host| match &host.namespace {
             HostNamespace::Own(own) => NamespaceState::Held { fd: own.raw_fd(), inode: own.inode() },
             HostNamespace::Attached(there) => NamespaceState::Attached(there.name().to_string()),

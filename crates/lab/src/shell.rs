@@ -15,14 +15,19 @@
 //! addresses there are reachable. That namespace forwards further only if it is configured to
 //! (`net.ipv4.ip_forward` and masquerading). Outside, only the new interface and its route are
 //! added; both are removed with the process.
+//!
+//! A user without rights cannot add an interface there. Then the namespace outside is one of the
+//! user's own, which `uplink/of_shell.rs` joins to the machine: addresses of the machine and of
+//! other networks are reached through sockets of a program of the user.
 
 use crate::host::first::Inside;
 use crate::host::mounts::View;
 use crate::host::neighbors::KnownNeighbors;
 use crate::host::{Host, HostError};
-use crate::kernel::namespace::Privilege;
+use crate::kernel::namespace::{Namespace, NotPermitted, Privilege, gain_privilege};
 use crate::kernel::netlink::{LinkParameters, Netlink};
 use crate::programs::scope::Scope;
+use crate::uplink::{self, UplinkError};
 use fastpath_engine::port::{OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
@@ -79,6 +84,12 @@ pub enum ShellError {
     /// The place for its programs could not be made.
     #[error("a cgroup or PID namespace for the programs: {0}")]
     Scope(io::Error),
+    /// Namespaces are not permitted here.
+    #[error(transparent)]
+    NotPermitted(#[from] NotPermitted),
+    /// A user's shell was not joined to this machine.
+    #[error(transparent)]
+    Uplink(#[from] UplinkError),
     /// The engine did not start.
     #[error(transparent)]
     Engine(#[from] StartError),
@@ -128,16 +139,31 @@ pub struct Shell {
     engine: Running,
     scope: Scope,
     inside: Host,
+    /// The namespace outside, if it is not that of the caller.
+    _outside: Option<Namespace>,
     block: AddressBlock,
 }
 
 impl Shell {
     /// Makes the namespace and the link. The topology has two hosts, outside and inside, with the
     /// addresses of `block`, and a default route inside.
+    ///
+    /// Without the privilege for namespaces the process first becomes root in its own user
+    /// namespace, for which it must be single-threaded.
     pub fn start(topology: Topology, block: AddressBlock, options: Options) -> Result<Shell, ShellError> {
-        let scope = Scope::new("shell", Privilege::Own).map_err(ShellError::Scope)?;
+        let privilege = gain_privilege()?;
+        let scope = Scope::new("shell", privilege).map_err(ShellError::Scope)?;
         let routes = Routes::compute(&topology);
-        let outside = join_outside(&topology, block)?;
+        let (namespace, outside) = match privilege {
+            Privilege::Own => (None, join_outside(&topology, block)?),
+            Privilege::UserNamespace => {
+                let namespace = Namespace::new()?;
+                let interface = namespace.within(|| join_outside(&topology, block));
+                let interface = interface.map_err(ShellError::Scope)??;
+                uplink::join_shell(&namespace, scope.boundary(), block.ends()[0].addr())?;
+                (Some(namespace), interface)
+            }
+        };
         let neighbors = KnownNeighbors::in_topology(&topology);
         let (inside, mut taps) = Host::new(NodeId(1), &topology.nodes[1], routes.of(NodeId(1)), &neighbors)?;
         // For shells inside this one. This fails only if /proc/sys is not writable.
@@ -148,7 +174,7 @@ impl Shell {
             (EdgeId(1), Box::new(inner) as Box<dyn Port>),
         ];
         let engine = fastpath_engine::start(topology, ports, options)?;
-        Ok(Shell { engine, scope, inside, block })
+        Ok(Shell { engine, scope, inside, _outside: namespace, block })
     }
 
     /// Starts a program in the namespace.

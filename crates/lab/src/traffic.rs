@@ -1,26 +1,27 @@
 //! The traffic of a description on the hosts of a lab: datagrams over sockets of their kernels.
 //!
 //! ```text
-//!  Packets of each flow ─▶ one thread ─ sendmmsg ─▶ sockets in senders ─▶ the network
+//!  Pacer of each flow   ─▶ one thread ─ sendmmsg ─▶ sockets in senders ─▶ the network
 //!                                                                            │
 //!  Received of each flow ◀─ one thread ◀─ recvmmsg ─ sockets in receivers ◀──┘
 //! ```
 //!
 //! Sockets are opened inside the hosts and used from this process, so both ends read one clock and
 //! one-way delays need no synchronisation. A packet carries the time at which it was handed to the
-//! kernel; arrivals have the kernel's time. Packets that were due while the sending thread slept
-//! leave at once, so the mean rate is that of the model.
+//! kernel; arrivals have the kernel's time. Packets that were due while the sending thread did not
+//! run leave paced; nothing is sent from the stop of a flow on. Reports count what was due on their
+//! own, so that a packet that was not sent is missed.
 
 use crate::host::Host;
 use fastpath_engine::{Clock, Notice};
 use fastpath_net::{HostPath, Routes};
 use fastpath_spec::{NodeId, Topology, Traffic};
-use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, Packets, Received, Sent};
+use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, Pacer, Packets, Received, Sent};
 use fastpath_units::Time;
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::sockopt::{Ipv4Tos, Ipv6TClass, RcvBuf, RcvBufForce, ReceiveTimestampns};
+use nix::sys::socket::sockopt::{Ipv4Tos, Ipv6TClass, RcvBuf, RcvBufForce, ReceiveTimestampns, RxqOvfl};
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, sendmmsg,
     setsockopt,
@@ -32,8 +33,8 @@ use std::collections::BinaryHeap;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ const BUFFER: usize = 4 << 20;
 const BATCH: usize = 64;
 /// Minimum sleep of the sender. Datagrams due by then are sent in one batch.
 const TICK: Duration = Duration::from_micros(50);
+/// A sleep may end this much too late. What leaves so shortly before a stop is waited for awake.
+const LAST: Duration = Duration::from_micros(300);
 /// Interval between two looks at the flag that ends the threads.
 const ATTENTION: Duration = Duration::from_millis(50);
 const ATTENTION_MS: u16 = 50;
@@ -59,6 +62,8 @@ pub(crate) struct LabTraffic {
     stop: Arc<AtomicBool>,
     /// Whether the sender has nothing left to send.
     is_sent: Arc<AtomicBool>,
+    /// When the traffic was ended: nothing is due from then on.
+    ended: OnceLock<Time>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -106,15 +111,25 @@ struct LabFlow {
     ends: [String; 2],
     /// When it starts by the clock of the run: at its start, or when the lab is up.
     start: Time,
-    sent: AtomicU64,
-    sent_bytes: AtomicU64,
+    /// Counts what is due, whatever the sender does.
+    due: Mutex<DuePackets>,
+    sent: Mutex<Sent>,
     received: Mutex<Received>,
+}
+
+/// The packets of a flow that were due by some time.
+#[derive(Debug)]
+struct DuePackets {
+    /// Those that were not.
+    rest: Packets,
+    packets: u64,
+    bytes: u64,
 }
 
 /// A flow as its sender has it.
 struct Outgoing {
     socket: UdpSocket,
-    packets: Packets,
+    packets: Pacer,
     sequence: u64,
     /// A batch of payloads.
     payloads: Vec<Vec<u8>>,
@@ -153,9 +168,16 @@ impl LabTraffic {
             let socket = open(traffic.from, &|| open_sender(target, traffic.dscp))?;
             let start = traffic.start.max(clock.now());
             let stop = traffic.stop.unwrap_or(Time::from_ps(u64::MAX));
+            if start > traffic.start && (traffic.start > Time::ZERO || start >= stop) {
+                let what = if start >= stop { "sends nothing" } else { "starts late" };
+                let name = &traffic.name;
+                notice
+                    .send(&format!("traffic {name} {what}: the lab was up at {:.3} s", start.as_secs_f64()));
+            }
+            let packets = traffic.packets(start, stop, seed);
             outgoing.push(Outgoing {
                 socket,
-                packets: traffic.packets(start, stop, seed),
+                packets: Pacer::new(packets.clone()),
                 sequence: 0,
                 payloads: vec![vec![0; traffic.model.size as usize]; BATCH],
             });
@@ -163,8 +185,8 @@ impl LabTraffic {
                 traffic: traffic.clone(),
                 ends: [traffic.from, traffic.to].map(|host| topology.node(host).name.clone()),
                 start,
-                sent: AtomicU64::new(0),
-                sent_bytes: AtomicU64::new(0),
+                due: Mutex::new(DuePackets { rest: packets, packets: 0, bytes: 0 }),
+                sent: Mutex::default(),
                 received: Mutex::default(),
             });
         }
@@ -199,7 +221,7 @@ impl LabTraffic {
         };
         // Receivers are ready before the first packet.
         let threads = vec![thread::spawn(receiver), thread::spawn(sender)];
-        LabTraffic { flows, clock, stop, is_sent, threads }
+        LabTraffic { flows, clock, stop, is_sent, ended: OnceLock::new(), threads }
     }
 
     /// Waits until all is sent, and received or lost, or `stop` is set.
@@ -228,6 +250,7 @@ impl LabTraffic {
     }
 
     fn close(&mut self) {
+        self.ended.get_or_init(|| self.clock.now());
         self.stop.store(true, Ordering::Relaxed);
         // A panic in a thread has been printed.
         self.threads.drain(..).for_each(|thread| _ = thread.join());
@@ -235,18 +258,35 @@ impl LabTraffic {
 
     /// Returns the results so far, in the order of the description.
     pub(crate) fn reports(&self) -> Vec<FlowReport> {
-        let now = self.clock.now();
+        let now = self.ended.get().copied().unwrap_or_else(|| self.clock.now());
         let report = |flow: &LabFlow| {
             let end = flow.traffic.stop.map_or(now, |stop| stop.min(now)).max(flow.start);
             let [from, to] = flow.ends.each_ref().map(String::as_str);
-            let ends = FlowEnds { name: &flow.traffic.name, from, to, length: end.since(flow.start) };
-            let (packets, bytes) =
-                (flow.sent.load(Ordering::Relaxed), flow.sent_bytes.load(Ordering::Relaxed));
-            let received = flow.received.lock().unwrap_or_else(PoisonError::into_inner);
-            received.report(ends, Sent { packets, bytes })
+            let ends = FlowEnds { name: &flow.traffic.name, from, to, start: flow.start, end };
+            let (asked, asked_bytes) = locked(&flow.due).by(end);
+            let sent = Sent { asked, asked_bytes, ..*locked(&flow.sent) };
+            locked(&flow.received).report(ends, sent)
         };
         self.flows.iter().map(report).collect()
     }
+}
+
+impl DuePackets {
+    /// Returns the packets that were due before `end`, and the bytes of their payload. The end of a
+    /// later call is not earlier.
+    fn by(&mut self, end: Time) -> (u64, u64) {
+        while self.rest.next_at().is_some_and(|due| due < end) {
+            let (_, size) = self.rest.next().expect("it is due");
+            self.packets += 1;
+            self.bytes += u64::from(size);
+        }
+        (self.packets, self.bytes)
+    }
+}
+
+/// What the other threads share with this one. A thread that panicked has left whole numbers.
+fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for LabTraffic {
@@ -273,6 +313,7 @@ fn destinations(topology: &Topology) -> Result<Vec<IpAddr>, TrafficError> {
 fn open_receiver(at: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(at)?;
     setsockopt(&socket, ReceiveTimestampns, &true)?;
+    setsockopt(&socket, RxqOvfl, &1)?;
     // Above the system's limit only with CAP_NET_ADMIN.
     setsockopt(&socket, RcvBufForce, &BUFFER).or_else(|_| setsockopt(&socket, RcvBuf, &BUFFER))?;
     socket.set_nonblocking(true)?;
@@ -298,22 +339,30 @@ fn send(flows: &[LabFlow], mut outgoing: Vec<Outgoing>, clock: Clock, stop: &Ato
     let pending = outgoing.iter().enumerate();
     let mut pending: BinaryHeap<Reverse<(Time, usize)>> =
         pending.filter_map(|(index, flow)| Some(Reverse((flow.packets.next_at()?, index)))).collect();
-    while let Some(Reverse((due, index))) = pending.pop() {
-        let now = clock.now();
-        if due > now {
-            pending.push(Reverse((due, index)));
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-            thread::sleep(due.since(now).to_std().clamp(TICK, ATTENTION));
+    while let Some(Reverse((leaves, index))) = pending.pop() {
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+        let (now, flow) = (clock.now(), &mut outgoing[index]);
+        if now >= flow.packets.stop() {
+            // What is still due is missed.
             continue;
         }
-        let flow = &mut outgoing[index];
+        if leaves > now {
+            pending.push(Reverse((leaves, index)));
+            match flow.sleep(now, leaves) {
+                Some(sleep) => thread::sleep(sleep),
+                None => thread::yield_now(),
+            }
+            continue;
+        }
         match flow.send_due(now, &mut headers) {
-            Ok(sent) => {
-                let bytes = u64::from(flows[index].traffic.model.size) * sent;
-                flows[index].sent.fetch_add(sent, Ordering::Relaxed);
-                flows[index].sent_bytes.fetch_add(bytes, Ordering::Relaxed);
+            Ok(packets) => {
+                let mut sent = locked(&flows[index].sent);
+                sent.packets += packets;
+                sent.bytes += u64::from(flows[index].traffic.model.size) * packets;
+                sent.burst_max = sent.burst_max.max(packets);
+                sent.last = if packets > 0 { Some(now) } else { sent.last };
                 pending.extend(flow.packets.next_at().map(|next| Reverse((next, index))));
             }
             Err(error) => {
@@ -321,22 +370,31 @@ fn send(flows: &[LabFlow], mut outgoing: Vec<Outgoing>, clock: Clock, stop: &Ato
                 notice.send(&format!("traffic {name} ends: sending: {error}"));
             }
         }
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
     }
 }
 
 impl Outgoing {
-    /// Sends the packets that are due, at most a batch. Returns how many the kernel took. The
-    /// others are left out, as by a full interface.
+    /// How long the sender may sleep before the next packet leaves. `None` where a sleep would take
+    /// too long: the flow is behind, or the packet leaves just before the stop.
+    fn sleep(&self, now: Time, leaves: Time) -> Option<Duration> {
+        let wait = leaves.since(now).to_std();
+        if self.packets.stop().since(leaves).to_std() < LAST {
+            return wait.checked_sub(LAST).map(|early| early.min(ATTENTION));
+        }
+        (wait >= TICK || !self.packets.is_behind(now)).then(|| wait.clamp(TICK, ATTENTION))
+    }
+
+    /// Sends the packets that may leave, at most a batch. Returns how many the kernel took. The
+    /// others are missed, as by a full interface.
     fn send_due(&mut self, now: Time, headers: &mut MultiHeaders<SockaddrStorage>) -> Result<u64, Errno> {
         let mut due = 0;
-        while due < BATCH && self.packets.next_at().is_some_and(|at| at <= now) {
-            self.packets.next();
+        while due < BATCH && self.packets.take(now).is_some() {
             let header = FlowHeader { sequence: self.sequence + due as u64, sent: now }.to_bytes();
             self.payloads[due][..header.len()].copy_from_slice(&header);
             due += 1;
+        }
+        if due == 0 {
+            return Ok(0);
         }
         let slices: Vec<[IoSlice; 1]> =
             self.payloads[..due].iter().map(|payload| [IoSlice::new(payload)]).collect();
@@ -354,7 +412,7 @@ impl Outgoing {
 
 /// Receives until `stop` is set.
 fn receive(flows: &[LabFlow], sockets: &[UdpSocket], clock: Clock, stop: &AtomicBool) -> io::Result<()> {
-    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, Some(cmsg_space!(TimeSpec)));
+    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(BATCH, Some(cmsg_space!(TimeSpec, u32)));
     let size = flows.iter().map(|flow| flow.traffic.model.size as usize).max().unwrap_or(0).min(PAYLOAD_MAX);
     let mut payloads = vec![vec![0; size]; BATCH];
     while !stop.load(Ordering::Relaxed) {
@@ -382,19 +440,26 @@ fn take(
     received: &Mutex<Received>,
 ) -> io::Result<()> {
     let mut arrivals: Vec<(usize, Option<Duration>)> = Vec::with_capacity(BATCH);
+    let mut overrun = None;
     {
         let mut slices: Vec<[IoSliceMut; 1]> =
             payloads.iter_mut().map(|payload| [IoSliceMut::new(payload)]).collect();
         match recvmmsg(socket.as_raw_fd(), headers, &mut slices, MsgFlags::empty(), None) {
-            Ok(results) => arrivals
-                .extend(results.map(|message| (message.bytes, message.cmsgs().ok().and_then(arrival)))),
+            Ok(results) => arrivals.extend(results.map(|message| {
+                let control: Vec<ControlMessageOwned> = message.cmsgs().into_iter().flatten().collect();
+                overrun = control.iter().find_map(dropped).or(overrun);
+                (message.bytes, arrival(control))
+            })),
             Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED) => return Ok(()),
             Err(error) => return Err(error.into()),
         }
     }
     // The kernel's times are those of another clock.
     let (now, wall) = (clock.now(), clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from)?);
-    let mut received = received.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut received = locked(received);
+    if let Some(packets) = overrun {
+        received.set_overrun(packets);
+    }
     for (payload, (bytes, at)) in payloads.iter().zip(arrivals) {
         let ago = at.map_or(Duration::ZERO, |at| wall.saturating_sub(at));
         if let Some(header) = FlowHeader::parse(&payload[..bytes]) {
@@ -410,4 +475,13 @@ pub fn arrival(control: impl IntoIterator<Item = ControlMessageOwned>) -> Option
         ControlMessageOwned::ScmTimestampns(at) => Some(at.into()),
         _ => None,
     })
+}
+
+/// The packets that the socket of a message had dropped before it, because its buffer was full. The
+/// kernel says nothing while there are none.
+fn dropped(message: &ControlMessageOwned) -> Option<u64> {
+    match message {
+        ControlMessageOwned::RxqOvfl(packets) => Some(u64::from(*packets)),
+        _ => None,
+    }
 }

@@ -152,3 +152,51 @@ fn a_change_that_fails_half_way_leaves_the_lab_as_it_was() {
     let none = fastpath_spec::Description::default();
     assert!(lab.apply(&none, NO_FILES, ApplyMode::DryRun).unwrap_err().to_string().contains("no host"));
 }
+
+#[test]
+fn a_lab_without_links_stays_and_gets_some() {
+    let alone = "[host.a]\n[host.b]\n";
+    let Some(mut lab) = up_with("a lab without links", "ping", alone) else { return };
+    assert!(run(&lab, "a", &["true"]).0.status.success());
+    assert!(!lab.has_ended());
+    for _ in 0..2 {
+        apply(&mut lab, &format!("{alone}[[link]]\nbetween = ['a', 'b']\n")).unwrap();
+        assert!(pings(&lab, "a", "b"));
+        apply(&mut lab, alone).unwrap();
+        assert!(run(&lab, "b", &["true"]).0.status.success() && !lab.has_ended());
+    }
+    assert!(lab.down().unwrap().accounting.balances());
+}
+
+#[test]
+fn the_per_packet_log_goes_on_while_a_lab_changes() {
+    let test = "a log during changes";
+    if up_with(test, "ping", BASE).is_none() {
+        return;
+    }
+    let path = std::env::temp_dir().join(format!("fastpath-changes-{}.pcapng", std::process::id()));
+    let (topology, _) = fastpath_spec::parse(BASE).unwrap();
+    let network = fastpath_net::Options::default();
+    let options =
+        fastpath_engine::Options { packet_log: Some(path.clone()), ..fastpath_engine::Options::new(network) };
+    let mut lab = Lab::up(topology, &format!("log-{}", std::process::id()), options).unwrap();
+    assert!(pings(&lab, "a", "b"));
+    // The new link is the first: it renumbers all others.
+    apply(&mut lab, &format!("[host.x]\n[[link]]\nbetween = ['x', 's']\n{BASE}")).unwrap();
+    assert!(pings(&lab, "x", "far"));
+    apply(&mut lab, BASE).unwrap();
+    assert!(pings(&lab, "a", "far"));
+    let report = lab.down().unwrap();
+    let log = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(report.packet_log.is_some_and(|log| log.is_complete() && log.written > 10));
+    // Interfaces are named as links, and the packets of each have the addresses of their ends.
+    let mut reader = fastpath_wire::pcap::CaptureReader::new(&log[..]).unwrap();
+    let mut interfaces = std::collections::BTreeSet::new();
+    while let Some(packet) = reader.read_packet().unwrap() {
+        interfaces.insert(packet.interface);
+    }
+    // Those of x-s come after the eight of the four links and those of the switch and the router.
+    assert!(interfaces.iter().max() > Some(&9), "{interfaces:?}");
+    assert!(log.windows(8).any(|bytes| bytes == b"x-s/x_to"));
+}

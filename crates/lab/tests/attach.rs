@@ -6,7 +6,8 @@ mod common;
 use common::{run, skip_test, up};
 use fastpath_engine::{Notice, Options};
 use fastpath_lab::netlink::{LinkParameters, Netlink};
-use fastpath_lab::{HostError, Lab, Namespace, UpError};
+use fastpath_lab::{ApplyMode, HostError, Lab, Namespace, UpError};
+use fastpath_spec::{NO_FILES, read};
 use nix::net::if_::if_nametoindex;
 use std::fs;
 use std::path::PathBuf;
@@ -223,4 +224,69 @@ fn an_interface_of_the_machine_is_a_host() {
     let Some(lab) = machine.within(|| up(test, spec)).unwrap() else { return };
     assert_eq!(lab.hosts().len(), 1, "no programs run on a port");
     ping(&lab, "b", "10.9.0.1");
+}
+
+fn apply(lab: &mut Lab, text: &str) {
+    let description = read(text, NO_FILES).expect("a valid spec").0.description;
+    lab.apply(&description, NO_FILES, ApplyMode::Change).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn an_attached_host_comes_and_goes_while_a_lab_runs() {
+    let test = "an_attached_host_comes_and_goes_while_a_lab_runs";
+    if !is_root() {
+        return skip_test(test, "not root");
+    }
+    let namespace = Namespace::new().unwrap();
+    let add = || Netlink::open()?.add_bridge("eth0");
+    namespace.within(add).unwrap().unwrap();
+    let before = state_of(&namespace);
+    let base =
+        "[host.b]\n[host.c]\n[switch.s]\n[[link]]\nbetween = ['b', 's']\n[[link]]\nbetween = ['c', 's']\n";
+    let path = format!("/proc/{}/fd/{}", std::process::id(), namespace.raw_fd());
+    let with = format!("{base}[host.a]\nattach = 'netns:{path}'\n[[link]]\nbetween = ['a', 's']\n");
+    let (lab, notices) = with_notices("attach-later", base);
+    let mut lab = lab.unwrap();
+    for _ in 0..2 {
+        apply(&mut lab, &with);
+        wait_for(&notices, "has an eth0: the interface is eth1 there");
+        ping(&lab, "a", "b");
+        ping(&lab, "c", "a");
+        // The network behind another host changes: the attached host gets a route.
+        let more = format!(
+            "[host.far]\n[router.r]\n{with}[[link]]\nbetween = ['r', 's']\n[[link]]\nbetween = ['far', 'r']\n"
+        );
+        apply(&mut lab, &more);
+        ping(&lab, "a", "far");
+        ping(&lab, "far", "a");
+        apply(&mut lab, base);
+        assert!(lab.host("a").is_none());
+        assert_eq!(state_of(&namespace), before);
+        ping(&lab, "c", "b");
+    }
+}
+
+#[test]
+fn an_interface_of_the_machine_comes_and_goes_while_a_lab_runs() {
+    let test = "an_interface_of_the_machine_comes_and_goes_while_a_lab_runs";
+    if !is_root() {
+        return skip_test(test, "not root");
+    }
+    let base = "[host.b]\n[switch.s]\n[[link]]\nbetween = ['b', 's']\n";
+    let name = format!("fpt{}", std::process::id());
+    let with = format!(
+        "[host.m]\nport = 'tap:{name}'\n{base}[host.c]\n[[link]]\nbetween = ['m', 's']\n[[link]]\nbetween = ['c', 's']\n"
+    );
+    let (lab, _) = with_notices("port-later", base);
+    let mut lab = lab.unwrap();
+    for _ in 0..2 {
+        apply(&mut lab, &with);
+        assert!(if_nametoindex(name.as_str()).is_ok());
+        ping(&lab, "b", "c");
+        // The port stays when something else changes.
+        apply(&mut lab, &with.replace("[switch.s]", "[switch.s]\n[host.d]\n[[link]]\nbetween = ['d', 's']"));
+        ping(&lab, "d", "c");
+        apply(&mut lab, base);
+        assert!(if_nametoindex(name.as_str()).is_err());
+    }
 }

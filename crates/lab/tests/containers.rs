@@ -5,7 +5,7 @@ mod common;
 
 use common::{run, skip_test, up};
 use fastpath_engine::{Notice, Options};
-use fastpath_lab::{ApplyMode, Lab, UpError};
+use fastpath_lab::{ApplyMode, Lab, UpError, inspect};
 use fastpath_spec::{NO_FILES, read};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -182,6 +182,9 @@ fn a_container_that_ends_is_said_and_the_lab_goes_on() {
     let error = lab.spawn(lab.host("a").unwrap(), &mut command).expect_err("it has ended");
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
     assert!(run(&lab, "b", &["true"]).0.status.success());
+    let nodes = inspect(lab.name()).unwrap().nodes;
+    let states: Vec<(&str, &str)> = nodes.iter().map(|node| (&*node.name, node.state)).collect();
+    assert_eq!(states, [("a", "ended"), ("b", "running")]);
 }
 
 #[test]

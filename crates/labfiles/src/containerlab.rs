@@ -12,15 +12,17 @@
 
 mod link;
 mod node;
+mod outside;
 
 use crate::Options;
 use crate::fields::{map, text_of};
 use crate::yaml::Yaml;
-use fastpath_spec::{Built, LinkDescription, LinkNames, NodeDescription, NodeRole};
+use fastpath_spec::{Built, Description, LinkDescription, LinkNames, NodeDescription, NodeRole};
 use fastpath_text::mistake::{Remarks, several};
 use fastpath_text::tree::Tree;
 use node::Layers;
-use std::collections::BTreeMap;
+use outside::Management;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of node that a node of the file becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +45,9 @@ struct Reader<'y, 'o> {
     /// By key: where it stands first, and the nodes that have it.
     ignored: BTreeMap<&'static str, (usize, Vec<&'y str>)>,
     names: LinkNames,
+    management: Management,
+    /// The nodes that links outside have added.
+    outside: BTreeSet<String>,
 }
 
 /// Reads a topology file.
@@ -50,12 +55,12 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     let mut top = map("the file", yaml, remarks);
     let name = text_of(&mut top, "name", remarks).unwrap_or_default();
     top.know(["prefix", "debug"]);
-    let ignored = [("mgmt", "a lab has no management network"), ("settings", "a lab has no certificates")];
-    for (key, why) in ignored {
-        if let Some(entry) = top.get(key) {
-            remarks.warn(entry.key_at, format!("{key} is ignored: {why}"));
-        }
+    let mgmt_at = top.get("mgmt").map(|entry| entry.key_at);
+    let mgmt = top.placed("mgmt");
+    if let Some(entry) = top.get("settings") {
+        remarks.warn(entry.key_at, "settings is ignored: a lab has no certificates");
     }
+    let traffic = top.placed("traffic");
     let topology = top.placed("topology");
     top.finish(remarks);
     let Some(topology) = topology else {
@@ -73,6 +78,8 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
         roles: BTreeMap::new(),
         ignored: BTreeMap::new(),
         names: LinkNames::reserving(std::iter::empty()),
+        management: Management::read(mgmt, remarks),
+        outside: BTreeSet::new(),
     };
     reader.check_layers(
         [("defaults", defaults, false), ("kind", kinds, true), ("group", groups, true)],
@@ -89,6 +96,13 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     if remarks.is_clean() && !reader.roles.values().any(|role| *role == NodeUse::Host) {
         let what = "no node is of kind linux, so nothing runs";
         remarks.mistake(nodes.map_or(0, |nodes| nodes.at), what, "write a node of kind: linux");
+    }
+    if let Some(at) = mgmt_at.filter(|_| !reader.uses_management()) {
+        let what = "mgmt is ignored: no link leads to mgmt-net, and a lab has no other management network";
+        remarks.warn(at, what);
+    }
+    if let Some(traffic) = traffic {
+        reader.traffic(traffic, remarks);
     }
     reader.warn_of_ignored(remarks);
     reader.built
@@ -136,6 +150,19 @@ impl<'y> Reader<'y, '_> {
     /// Notes that a key of a node has no effect.
     fn ignore(&mut self, key: &'static str, at: usize, node: &'y str) {
         self.ignored.entry(key).or_insert((at, Vec::new())).1.push(node);
+    }
+
+    /// Reads what hosts send to each other, as a spec has it.
+    fn traffic(&mut self, yaml: &Yaml, remarks: &mut Remarks) {
+        let json = serde_json::json!({ "traffic": yaml.value.json() });
+        match Description::from_json(&json.to_string(), self.options.files) {
+            Ok(description) => self.built.description.traffic = description.traffic,
+            Err(mistakes) => {
+                for mistake in mistakes.iter() {
+                    remarks.mistake(yaml.at, format!("traffic: {}", mistake.what), mistake.instead.clone());
+                }
+            }
+        }
     }
 
     fn warn_of_ignored(&self, remarks: &mut Remarks) {

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 const VALUES_MAX: usize = 200_000;
 /// The most bytes of text that aliases repeat.
 const REPEATED_BYTES_MAX: usize = 16 << 20;
+/// The most comments that begin right after `]` or `}`.
+const CLOSE_COMMENTS_MAX: usize = 1000;
 /// The deepest nesting.
 const DEPTH_MAX: usize = 64;
 
@@ -62,22 +64,68 @@ fn plain(text: String) -> Tree<'static> {
 /// Reads the only document of a text. `None`: it has mistakes, which are in `remarks`.
 /// `filled` returns a text of the document with its variables replaced; keys stay as they are.
 pub(crate) fn parse(text: &str, filled: &dyn Fn(&str) -> String, remarks: &mut Remarks) -> Option<OwnYaml> {
+    let refusal = match document(text, filled) {
+        Ok(document) => return Some(document),
+        Err((refusal, None)) => refusal,
+        Err((refusal, Some(at))) => {
+            if let Some(document) = without_close_comments(text, at, filled) {
+                return Some(document);
+            }
+            refusal
+        }
+    };
+    let (at, what, instead) = refusal;
+    remarks.mistake(at, what, instead);
+    None
+}
+
+/// Reads a document again in which a comment begins right after `]` or `}`. YAML wants a space
+/// before it (YAML 1.2 §6.6), and the readers of other programs do not. `at`: where the parser
+/// stopped. `None` if the text has other mistakes.
+fn without_close_comments(text: &str, at: usize, filled: &dyn Fn(&str) -> String) -> Option<OwnYaml> {
+    let (mut text, mut at) = (text.to_owned(), at);
+    for _ in 0..CLOSE_COMMENTS_MAX {
+        let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
+        let line = &text[start..end];
+        // The parser may stop at the end of the line, or at the next one.
+        let (start, end) = if line.contains("]#") || line.contains("}#") {
+            (start, end)
+        } else {
+            let before = text[..start].trim_end_matches('\n');
+            (before.rfind('\n').map_or(0, |newline| newline + 1), before.len())
+        };
+        let line = &text[start..end];
+        let hash = start + 1 + line.find("]#").into_iter().chain(line.find("}#")).min()?;
+        // Places stay: the parser counts characters.
+        let blank: String = text[hash..end].chars().map(|_| ' ').collect();
+        let bytes = end - hash;
+        let blank = format!("{blank}{}", " ".repeat(bytes - blank.len()));
+        text.replace_range(hash..end, &blank);
+        match document(&text, filled) {
+            Ok(document) => return Some(document),
+            Err((_, Some(next))) => at = next,
+            Err((_, None)) => return None,
+        }
+    }
+    None
+}
+
+/// Reads a document. An error says where the parser stopped if the text is not YAML.
+fn document(text: &str, filled: &dyn Fn(&str) -> String) -> Result<OwnYaml, (YamlRefusal, Option<usize>)> {
     let mut builder = Builder::new(text, filled);
     for event in Parser::new_from_str(text) {
-        let done = match event {
-            Ok((event, span)) => builder.take(event, span),
+        match event {
+            Ok((event, span)) => builder.take(event, span).map_err(|refusal| (refusal, None))?,
             Err(error) => {
                 let at = builder.place(*error.marker());
-                Err((at, format!("this is not YAML: {}", error.info()), syntax_advice(text)))
+                let refusal = (at, format!("this is not YAML: {}", error.info()), syntax_advice(text));
+                return Err((refusal, Some(at)));
             }
-        };
-        if let Err((at, what, instead)) = done {
-            remarks.mistake(at, what, instead);
-            return None;
         }
     }
     let empty = OwnYaml { at: 0, end: 0, value: Tree::Null };
-    Some(builder.document.unwrap_or(empty))
+    Ok(builder.document.unwrap_or(empty))
 }
 
 fn syntax_advice(text: &str) -> &'static str {
@@ -337,6 +385,18 @@ mod tests {
         assert_eq!(texts, ["1", "-2.50", "1e3", "010", "true", "true", "no", "3.10.1"]);
         let expected = serde_json::json!([1, -2.5, 1000.0, "010", "true", true, "no", "3.10.1"]);
         assert_eq!(yaml.value.json(), Some(expected));
+    }
+
+    #[test]
+    fn a_comment_may_begin_right_after_a_bracket() {
+        let text = "a: [x, 'y]#z']# é one\nb:\n  - {c: 1}# two ] }\n  - [d]# three\ne: f]#g\n";
+        let yaml = read(text).unwrap();
+        assert_eq!(yaml.get("e").and_then(OwnYaml::scalar), Some("f]#g"));
+        let Some(Tree::Array(elements)) = yaml.get("a").map(|a| &a.value) else { panic!("{yaml:?}") };
+        assert_eq!(elements[1].scalar(), Some("y]#z"));
+        let e = yaml.get("e").unwrap();
+        assert_eq!(&text[e.at..e.end], "f]#g", "places stay");
+        assert!(read("a: [x]#\nb: [y\n").unwrap_err().contains("this is not YAML"));
     }
 
     #[test]

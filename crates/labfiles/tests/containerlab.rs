@@ -140,11 +140,8 @@ fn nodes_and_links_that_a_lab_cannot_have_are_named_with_their_lines() {
     let said = said_with(MIXED, &options());
     assert!(said[0].starts_with("7:17: node srl: a lab has no kind nokia_srlinux"), "{said:#?}");
     assert!(said[1].starts_with("8:46: node h: network-mode host shares"), "{said:#?}");
-    assert!(
-        said[2].starts_with("16:7: a link of type host leads to an interface of this machine; remove it")
-    );
-    assert!(said[3].starts_with("18:7: a link of type vxlan leads to another machine"), "{said:#?}");
-    assert_eq!(said.len(), 4);
+    assert!(said[2].starts_with("18:7: a link of type vxlan leads to another machine"), "{said:#?}");
+    assert_eq!(said.len(), 3);
 }
 
 #[test]
@@ -157,11 +154,16 @@ fn with_only_linux_other_nodes_are_stubs() {
         .filter(|node| node.kind == NodeRole::Router)
         .map(|node| &*node.name)
         .collect();
-    assert_eq!(stubs, ["srl", "h", "dummy-2"]);
+    assert_eq!(stubs, ["srl", "h", "dummy-3"]);
     let ends: Vec<&[String; 2]> = description.links.iter().map(|link| &link.between).collect();
     assert_eq!(
         ends,
-        [&["a".into(), "b".into()], &["a".into(), "srl".into()], &["b".into(), "dummy-2".to_owned()]]
+        [
+            &["a".into(), "b".into()],
+            &["a".into(), "srl".into()],
+            &["b".into(), "host-machine0".into()],
+            &["b".into(), "dummy-3".to_owned()]
+        ]
     );
     let a = &description.nodes[0];
     assert_eq!(
@@ -172,11 +174,10 @@ fn with_only_linux_other_nodes_are_stubs() {
     assert!(link.forward.values.delay.is_some() && link.backward.values.delay.is_none());
     let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     for expected in [
-        "2:1: mgmt is ignored: a lab has no management network",
+        "2:1: mgmt is ignored: no link leads to mgmt-net, and a lab has no other management network",
         "5:43: mgmt-ipv4 of a is ignored: there is no management network",
         "7:17: srl is a stub: a lab has no kind nokia_srlinux (but linux, bridge, ovs-bridge)",
         "15:7: the link is left out: both ends are on srl, which is a stub",
-        "16:7: the link of type host is left out: it leads to an interface of this machine",
     ] {
         assert!(said.iter().any(|said| said == expected), "{expected}: {said:#?}");
     }
@@ -289,5 +290,82 @@ fn mistakes_are_answered_with_what_to_write() {
     ] {
         let said = said_with(text, &options());
         assert!(said.iter().any(|said| said.starts_with(expected)), "{text}: {said:#?}");
+    }
+}
+
+/// A node with links out of the lab.
+const OUT: &str = "\
+name: out
+mgmt: {ipv4-subnet: 192.0.2.0/24, network: custom}
+topology:
+  nodes:
+    a: {kind: linux, image: i}
+    b: {kind: linux, image: i}
+  links:
+    - endpoints: ['a:eth1', 'host:a-veth']
+      delay: 3ms
+    - endpoints: ['macvlan:eno1', 'a:eth2']
+    - {type: mgmt-net, endpoint: {node: a, interface: eth3, ipv4: 192.0.2.7/24}, host-interface: x}
+    - endpoints: ['b:eth3', 'mgmt-net:y']# joined too
+";
+
+#[test]
+fn links_out_of_the_lab_are_ports_and_an_uplink() {
+    let (description, warnings) = read_with(OUT, &options());
+    let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(said, ["2:37: network of mgmt is ignored: its network is an uplink"]);
+    let node = |name: &str| description.nodes.iter().find(|node| node.name == name).unwrap();
+    let port = |name: &str| node(name).port.as_ref().unwrap().to_string();
+    assert_eq!((port("host-a-veth"), port("macvlan-eno1")), ("tap:a-veth".into(), "eno1".into()));
+    assert_eq!(node("mgmt-net").kind, NodeRole::Switch);
+    let uplink = node("mgmt-net-uplink");
+    assert_eq!(uplink.kind, NodeRole::Uplink);
+    let addresses: Vec<String> = uplink.addresses.iter().map(|address| address.value.to_string()).collect();
+    assert_eq!(addresses, ["192.0.2.1/24", "3fff:172:20:20::1/64"]);
+    let ends: Vec<String> = description.links.iter().map(|link| link.between.join(" ")).collect();
+    let expected =
+        ["a host-a-veth", "macvlan-eno1 a", "mgmt-net-uplink mgmt-net", "a mgmt-net", "b mgmt-net"];
+    assert_eq!(ends, expected);
+    assert!(description.links[0].forward.values.delay.is_some());
+    assert_eq!(description.links[1].interfaces, [None, Some("eth2".to_owned())]);
+    assert_eq!(check(OUT, &options()).mistakes, []);
+    for (text, expected) in [
+        ("['host:x', 'macvlan:y']", "both ends of the link are outside the lab"),
+        ("['a:eth9', 'host:a-veth']", "another link leads to host:a-veth"),
+        ("['a:eth9', 'host:a name']", "'a name' cannot be an interface of the machine"),
+    ] {
+        let said = said_with(&format!("{OUT}    - endpoints: {text}\n"), &options());
+        assert!(said.len() == 1 && said[0].contains(expected), "{said:?}");
+    }
+}
+
+#[test]
+fn a_node_shares_the_network_of_another_and_traffic_is_that_of_a_spec() {
+    let text = "\
+name: shared
+traffic:
+  - {from: a, to: b, rate: 1Mbit}
+topology:
+  nodes:
+    a: {kind: linux}
+    b: {kind: linux, network-mode: none}
+    m: {kind: linux, network-mode: host, exec: [id]}
+    c: {kind: linux, network-mode: 'container:web'}
+  links:
+    - endpoints: ['a:eth1', 'b:eth1']
+";
+    let options = Options { ignore_images: true, ..options() };
+    let (description, _) = read_with(text, &options);
+    let origins: Vec<&HostOrigin> = description.nodes.iter().map(|node| &node.host.origin).collect();
+    let attached = |text: &str| HostOrigin::Attached(text.parse().unwrap());
+    let (machine, web) = (attached("netns:/proc/self/ns/net"), attached("container:web"));
+    assert_eq!(origins, [&HostOrigin::New, &HostOrigin::New, &machine, &web]);
+    assert_eq!((description.traffic.len(), &*description.traffic[0].from), (1, "a"));
+    for (from, to, expected) in [
+        ("mode: none", "mode: nonne", "7:34: network-mode nonne of b is not known here"),
+        ("rate: 1Mbit", "rait: 1Mbit", "3:3: traffic: "),
+    ] {
+        let said = said_with(&text.replace(from, to), &options);
+        assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
     }
 }

@@ -86,16 +86,19 @@ pub struct Counters {
 
 impl Counters {
     /// Returns the number of packets dropped for `reason`.
+    #[inline]
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
 
     /// Returns what was dropped for any reason.
+    #[inline]
     pub fn dropped(&self) -> Volume {
         Volume { packets: self.dropped.iter().sum(), bytes: self.dropped_bytes }
     }
 
     /// Returns true if the accounts balance: pushed = delivered + dropped + `held`.
+    #[inline]
     pub fn conserved(&self, held: Volume) -> bool {
         self.delivered + self.dropped() + held == self.pushed
     }

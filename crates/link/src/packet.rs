@@ -22,6 +22,7 @@ impl<P> Packet<P> {
     pub const CE: u8 = 0b11;
 
     /// Returns true if the packet is ECN-capable: ECT(0), ECT(1), or CE already (RFC 3168 §5).
+    #[inline]
     pub fn is_ect(&self) -> bool {
         self.traffic_class & Self::CE != 0
     }
@@ -115,6 +116,7 @@ impl<P> Held<P> {
     }
 
     /// Returns what admission policies read.
+    #[inline]
     pub(crate) fn header(&self) -> Packet<()> {
         Packet { len: self.len, flow: self.flow, traffic_class: self.traffic_class, data: () }
     }

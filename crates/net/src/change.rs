@@ -78,6 +78,12 @@ impl TopologyChange {
         TopologyChange::prepare(old, new, options, false)
     }
 
+    /// As [`TopologyChange::new`], for a network whose observer wants departures from queues
+    /// ([`Observer::records_departures`]).
+    pub fn with_departures(old: &Topology, new: Topology, options: &Options) -> TopologyChange {
+        TopologyChange::prepare(old, new, options, true)
+    }
+
     /// Returns by pipe the former number of one that stays.
     pub fn pipes_from(&self) -> &[Option<u32>] {
         &self.pipes_from
@@ -216,6 +222,7 @@ impl<O: Observer> Network<O> {
         let state_changes = std::mem::take(&mut self.state_changes);
         self.state_changes.extend(state_changes.into_iter().filter_map(|link| change.link_now(link)));
         std::mem::swap(&mut self.topology, &mut change.topology);
+        self.observer.rearranged(&self.topology);
         std::mem::swap(&mut self.nodes, &mut change.nodes);
         std::mem::swap(&mut self.node_ports, &mut change.node_ports);
         std::mem::swap(&mut self.first_pipes, &mut change.first_pipes);

@@ -41,6 +41,10 @@ pub struct FlowKey {
 pub struct FlowCounters {
     /// The flow.
     pub key: FlowKey,
+    /// When the sample before was taken, in which the flow need not be.
+    pub since: Time,
+    /// When this sample was taken.
+    pub at: Time,
     /// Bytes of frames that entered at an edge.
     pub bytes_in: u64,
     /// Bytes of frames that reached an edge.
@@ -69,6 +73,7 @@ pub struct FlowTable {
     flows: Vec<FollowedFlow>,
     /// Frames of flows beyond the limit.
     others: u64,
+    sampled_at: Time,
 }
 
 #[derive(Debug)]
@@ -91,11 +96,12 @@ struct Parsed {
 
 impl FlowTable {
     /// Returns the flows with packets since the last call, in the order of their first packets.
-    pub fn sample(&mut self) -> Vec<FlowCounters> {
+    pub fn sample(&mut self, now: Time) -> Vec<FlowCounters> {
+        let since = std::mem::replace(&mut self.sampled_at, now);
         let changed = self.flows.iter_mut().filter(|flow| flow.is_changed);
         changed
             .map(|flow| {
-                let counters = flow.counters;
+                let counters = FlowCounters { since, at: now, ..flow.counters };
                 (flow.is_changed, flow.counters.rtt) = (false, None);
                 counters
             })
@@ -116,7 +122,8 @@ impl FlowTable {
             }
             None => {
                 self.numbers.insert(key, self.flows.len());
-                let counters = FlowCounters { key, bytes_in: 0, bytes_out: 0, rtt: None };
+                let (since, at) = (Time::ZERO, Time::ZERO);
+                let counters = FlowCounters { key, since, at, bytes_in: 0, bytes_out: 0, rtt: None };
                 self.flows.push(FollowedFlow { counters, is_changed: true, waiting: VecDeque::new() });
                 self.flows.len() - 1
             }
@@ -307,13 +314,13 @@ mod tests {
         // An acknowledgement is not acknowledged.
         step(40, A, true, tcp(1, 0, 0x10, (3, 9)));
         step(50, A, false, tcp(2, 0, 0x10, (9, 3)));
-        let flows = table.sample();
+        let flows = table.sample(Time::ZERO);
         assert_eq!(flows[0].key.to_string(), "tcp 10.0.0.1:1 > 10.0.0.2:2");
         assert_eq!((flows[0].bytes_in, flows[0].bytes_out), (3 * 166 + 66, 166));
         let ms = Duration::from_ms;
         assert_eq!(flows[0].rtt, Some(RttSample { count: 2, sum: ms(55), min: ms(25), max: ms(30) }));
         assert_eq!((flows.len(), flows[1].rtt), (2, None));
-        assert_eq!(table.sample(), []);
+        assert_eq!(table.sample(Time::ZERO), []);
     }
 
     #[test]
@@ -329,7 +336,7 @@ mod tests {
             table.delivered(at(1), B, &frame, &pool);
             pool.free(frame);
         }
-        let names: Vec<String> = table.sample().iter().map(|flow| flow.key.to_string()).collect();
+        let names: Vec<String> = table.sample(Time::ZERO).iter().map(|flow| flow.key.to_string()).collect();
         assert_eq!(names, ["icmp 10.0.0.1 > 10.0.0.2", "tcp 10.0.0.1:1 > 10.0.0.2:2"]);
     }
 
@@ -343,6 +350,6 @@ mod tests {
             table.entered(at(0), A, &frame, &pool);
             pool.free(frame);
         }
-        assert_eq!((table.sample().len(), table.others()), (FLOWS_MAX, 1));
+        assert_eq!((table.sample(Time::ZERO).len(), table.others()), (FLOWS_MAX, 1));
     }
 }

@@ -58,7 +58,7 @@ pub struct Delivery {
 pub struct Network<O = ()> {
     pub(crate) topology: Topology,
     pool: FramePool,
-    observer: O,
+    pub(crate) observer: O,
     /// Two per link: forward at `2 × link`, backward at `2 × link + 1`. The label of a pipe is its
     /// [`PipeEnd`].
     pub(crate) pipes: Pipes<Frame>,

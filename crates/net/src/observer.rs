@@ -6,6 +6,7 @@ use crate::fate::Reason;
 use crate::id::{EdgeId, Location, PipeId};
 use crate::pool::{Frame, FramePool};
 use fastpath_link::Fate;
+use fastpath_spec::Topology;
 use fastpath_units::Time;
 
 /// A frame that leaves a pipe.
@@ -68,6 +69,8 @@ pub trait Observer {
     fn delivered(&mut self, _at: Time, _edge: EdgeId, _frame: &Frame, _pool: &FramePool) {}
     /// A frame was dropped, or consumed by the router to which it was addressed (no reason).
     fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
+    /// The topology changed: pipes, nodes and edges are numbered as in this one from now on.
+    fn rearranged(&mut self, _topology: &Topology) {}
 }
 
 impl Observer for () {
@@ -119,6 +122,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.ended(at, frame, reason);
         self.1.ended(at, frame, reason);
     }
+    fn rearranged(&mut self, topology: &Topology) {
+        self.0.rearranged(topology);
+        self.1.rearranged(topology);
+    }
 }
 
 /// Calls the observer if there is one.
@@ -154,5 +161,8 @@ impl<O: Observer> Observer for Option<O> {
     }
     fn ended(&mut self, at: Time, frame: &Frame, reason: Option<Reason>) {
         self.iter_mut().for_each(|observer| observer.ended(at, frame, reason));
+    }
+    fn rearranged(&mut self, topology: &Topology) {
+        self.iter_mut().for_each(|observer| observer.rearranged(topology));
     }
 }

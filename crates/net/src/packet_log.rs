@@ -80,6 +80,8 @@ pub enum PacketOutcome {
 pub trait Sink {
     /// Consumes an entry with the first bytes of its frame, at most [`SNAP_LEN`].
     fn take(&mut self, entry: LogEntry, bytes: &[u8]);
+    /// Later entries have the numbers of this topology: see [`Writer::rearrange`].
+    fn rearranged(&mut self, topology: &Topology);
 }
 
 /// An [`Observer`] that creates log entries.
@@ -179,6 +181,10 @@ impl<S: Sink> Observer for PacketLog<S> {
     fn ended(&mut self, _at: Time, frame: &Frame, _reason: Option<Reason>) {
         self.inside.remove(&frame.slot());
     }
+
+    fn rearranged(&mut self, topology: &Topology) {
+        self.sink.rearranged(topology);
+    }
 }
 
 impl fmt::Display for LogEntry {
@@ -251,6 +257,10 @@ pub struct Writer<W> {
     out: NgWriter<W>,
     /// The start of the run in nanoseconds since 1970.
     start_ns: u64,
+    /// The pcapng interfaces so far, by name and description.
+    interfaces: BTreeMap<(String, String), u32>,
+    /// By pipe: its pcapng interface.
+    pipes: Vec<u32>,
     /// By node: the pcapng interface of a router or switch.
     nodes: Vec<Option<u32>>,
     comment: String,
@@ -261,17 +271,24 @@ impl<W: Write> Writer<W> {
     /// each router and switch. The run starts `start_ns` nanoseconds after 1970. `out` should be
     /// buffered.
     pub fn new(out: W, topology: &Topology, start_ns: u64) -> io::Result<Writer<W>> {
-        let mut out = NgWriter::new(out, concat!("fastpath ", env!("CARGO_PKG_VERSION")))?;
-        let mut add = |name: &str, description: &str| {
-            out.add_interface(&Interface { link_type: LINKTYPE_ETHERNET, name, description })
-        };
+        let out = NgWriter::new(out, concat!("fastpath ", env!("CARGO_PKG_VERSION")))?;
+        let (interfaces, comment) = (BTreeMap::new(), String::new());
+        let mut writer = Writer { out, start_ns, interfaces, pipes: Vec::new(), nodes: Vec::new(), comment };
+        writer.rearrange(topology)?;
+        Ok(writer)
+    }
+
+    /// Follows a change of the topology: later entries have its numbers. What was there keeps its
+    /// interface, and what is new gets one here, in the middle of the file.
+    pub fn rearrange(&mut self, topology: &Topology) -> io::Result<()> {
+        self.pipes.clear();
+        self.nodes.clear();
         for link in (0..topology.links.len() as u32).map(LinkId) {
             for index in 0..2 {
-                let (name, description) = interface_of(topology, PipeId { link, index });
-                add(&name, &description)?;
+                let interface = self.interface(interface_of(topology, PipeId { link, index }))?;
+                self.pipes.push(interface);
             }
         }
-        let mut nodes = Vec::new();
         for node in &topology.nodes {
             let kind = match node.kind {
                 NodeKind::Host { .. }
@@ -283,18 +300,30 @@ impl<W: Write> Writer<W> {
                 | NodeKind::Nat { .. }
                 | NodeKind::KernelRouter { forwarder: KernelForwarder::Engine, .. } => Some("router"),
             };
-            nodes.push(
-                kind.map(|kind| add(&node.name, &format!("discarded by {kind} {}", node.name)))
-                    .transpose()?,
-            );
+            let named = kind.map(|kind| (node.name.clone(), format!("discarded by {kind} {}", node.name)));
+            let interface = named.map(|named| self.interface(named)).transpose()?;
+            self.nodes.push(interface);
         }
-        Ok(Writer { out, start_ns, nodes, comment: String::new() })
+        Ok(())
+    }
+
+    /// Returns the number of an interface, which is added if there is none of this name and
+    /// description.
+    fn interface(&mut self, named: (String, String)) -> io::Result<u32> {
+        if let Some(interface) = self.interfaces.get(&named) {
+            return Ok(*interface);
+        }
+        let (name, description) = (&*named.0, &*named.1);
+        let interface =
+            self.out.add_interface(&Interface { link_type: LINKTYPE_ETHERNET, name, description })?;
+        self.interfaces.insert(named, interface);
+        Ok(interface)
     }
 
     /// Writes an entry with the first bytes of its frame.
     pub fn write(&mut self, entry: &LogEntry, bytes: &[u8]) -> io::Result<()> {
         let interface = match entry.location {
-            Location::Pipe(PipeId { link, index }) => 2 * link.0 + index as u32,
+            Location::Pipe(PipeId { link, index }) => self.pipes[2 * link.0 as usize + index],
             Location::Node(node) => self.nodes[node.0 as usize].expect("hosts drop no frames"),
         };
         self.comment.clear();
@@ -334,6 +363,8 @@ mod tests {
             };
             self.0.push(format!("{location} {entry}"));
         }
+
+        fn rearranged(&mut self, _topology: &Topology) {}
     }
 
     /// Returns the log of a run in which frames of `lens` bytes enter at edge 0 at time 0.
@@ -455,5 +486,39 @@ mod tests {
         ] {
             assert!(file.windows(text.len()).any(|bytes| bytes == text.as_bytes()), "{text}");
         }
+    }
+
+    #[test]
+    fn the_file_follows_a_change_of_the_topology() {
+        let link = |a: &str, b: &str| format!("[[link]]\nbetween = ['{a}', '{b}']\n");
+        let hosts = "[host.a]\n[host.b]\n[host.c]\n[router.r]\n";
+        let resolve = |links: &[String]| {
+            let text = hosts.to_owned() + &links.concat();
+            fastpath_spec::parse(&text).expect("a valid spec").0
+        };
+        let (first, second) = (link("a", "r"), link("r", "b"));
+        let mut writer =
+            Writer::new(Vec::new(), &resolve(&[first.clone(), second.clone()]), 0).expect("memory");
+        let entry = |link, index| LogEntry {
+            location: Location::Pipe(PipeId { link: LinkId(link), index }),
+            frame: 1,
+            arrived: Time::ZERO,
+            dequeued: None,
+            at: Time::ZERO,
+            outcome: PacketOutcome::Refused(Reason::NoRoute),
+            len: 60,
+        };
+        writer.write(&entry(1, 0), &[1; 60]).expect("memory");
+        // A link comes first, one stays, and one goes and comes back.
+        writer.rearrange(&resolve(&[link("c", "r"), second.clone()])).expect("memory");
+        writer.write(&entry(1, 0), &[1; 60]).expect("memory");
+        writer.write(&entry(0, 1), &[1; 60]).expect("memory");
+        writer.rearrange(&resolve(&[second, first])).expect("memory");
+        writer.write(&entry(1, 0), &[1; 60]).expect("memory");
+        let file = writer.finish().expect("memory");
+        let mut reader = CaptureReader::new(&file[..]).expect("a capture");
+        let mut read = || reader.read_packet().expect("a valid file").expect("a packet").interface;
+        // Four pipes and the router come first.
+        assert_eq!([read(), read(), read(), read()], [2, 2, 6, 0]);
     }
 }

@@ -10,7 +10,7 @@ use fastpath_units::{Duration, Time};
 /// The counters and queues of a network at one instant.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// The instant.
+    /// The instant of its latest part.
     pub at: Time,
     /// By pipe: forward at `2 × link`, backward at `2 × link + 1`.
     pub pipes: Vec<PipeSample>,
@@ -21,6 +21,8 @@ pub struct Sample {
 /// The counters and the queue of a pipe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PipeSample {
+    /// The instant: that of the worker of the pipe, which may have kept the others waiting.
+    pub at: Time,
     /// Its counters since the start.
     pub counters: Counters,
     /// Its queue.
@@ -36,6 +38,7 @@ pub fn pipes<O: Observer>(network: &mut Network<O>, now: Time) -> Vec<PipeSample
     network.advance(now);
     let links = network.topology().links.len() as u32;
     let pipe = |(link, index)| PipeSample {
+        at: now,
         counters: network.pipe(link, index).counters(),
         queue: network.queue(link, index),
         ..PipeSample::default()

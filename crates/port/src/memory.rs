@@ -172,6 +172,7 @@ impl Ring {
         Ring { block: vec![0; capacity].into_boxed_slice(), head: 0, tail: 0, count: 0 }
     }
 
+    #[inline(always)]
     fn push(&mut self, bytes: &[u8]) -> bool {
         let need = LEN_BYTES + bytes.len();
         if self.count == 0 {

@@ -299,6 +299,10 @@ impl Port for TapPort {
     }
 
     fn counters(&mut self) -> PortCounters {
+        // The interface may have been renamed.
+        if let (true, Ok(name)) = (self.overruns.is_watched(), self.tap.interface_name()) {
+            self.base.name = name;
+        }
         PortCounters { rx_overrun: self.overruns.count(&self.base.name), ..self.base.counters }
     }
 }
@@ -315,6 +319,11 @@ impl Overruns {
         let mut overruns = Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), before: 0 };
         overruns.before = overruns.count(name);
         overruns
+    }
+
+    /// Whether the statistics are read, by the name of the device.
+    fn is_watched(&self) -> bool {
+        self.statistics.is_some()
     }
 
     /// Counts nothing.

@@ -15,6 +15,8 @@ mod capture;
 mod failure;
 mod fit;
 mod network;
+#[cfg(target_os = "linux")]
+mod ofctl;
 mod replay;
 mod simulate;
 mod sweep;
@@ -31,6 +33,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<switch::FlowTables>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::SweepTable>()?;
+    #[cfg(target_os = "linux")]
+    {
+        module.add_function(wrap_pyfunction!(ofctl::ofctl_requests, module)?)?;
+        module.add_function(wrap_pyfunction!(ofctl::ofctl_answers, module)?)?;
+    }
     module.add_function(wrap_pyfunction!(network::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(network::check, module)?)?;
     module.add_function(wrap_pyfunction!(network::check_file, module)?)?;

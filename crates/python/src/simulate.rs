@@ -37,8 +37,17 @@ pub(crate) fn shipped() -> (Vec<&'static str>, Vec<&'static str>) {
     (names(&MACHINES), names(&PROGRAMS))
 }
 
-/// Returns the text (TOML) of a shipped machine, a machine file, or a measured host.
+/// Returns the text (TOML) of a shipped machine, a machine file, or a measured host, without
+/// changes. Refuses changes that it cannot take.
 #[pyfunction]
-pub(crate) fn machine_text(name: &str) -> PyResult<String> {
-    fastpath::simulate::machine_text(name).map(|text| text.text).map_err(raise)
+pub(crate) fn machine_text(name: &str, changes: Vec<(String, String)>) -> PyResult<String> {
+    let text = fastpath::simulate::machine_text(name).map_err(raise)?;
+    let mut changed = text.clone();
+    for (path, value) in &changes {
+        changed = changed.set(path, value).map_err(argument)?;
+    }
+    if !changes.is_empty() {
+        changed.machine().map_err(argument)?;
+    }
+    Ok(text.text)
 }

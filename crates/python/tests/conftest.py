@@ -3,6 +3,7 @@
 import os
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -44,3 +45,15 @@ def lab_names():
 
     listed = subprocess.run([program(), "lab", "list", "--json"], capture_output=True, check=True)
     return {lab["name"] for lab in json.loads(listed.stdout) if lab["alive"]}
+
+
+def run_script(tmp_path, text, *arguments, code=0, given="", options=()):
+    """Run a script of Mininet. Returns what it prints, errors included."""
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "fastpath.mininet", *options, str(script), *arguments], cwd=tmp_path,
+        input=given, capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr

@@ -5,18 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import lab_names, needs_lab
-
-
-def run(tmp_path, text, *arguments, code=0, given=""):
-    script = tmp_path / "script.py"
-    script.write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "fastpath.mininet", str(script), *arguments], cwd=tmp_path,
-        input=given, capture_output=True, text=True, check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+from conftest import lab_names, needs_lab, run_script as run
 
 
 SCRIPT = """
@@ -279,3 +268,43 @@ for port in (5001, 5002):
 net.stop()
 """)
     assert "GOT 5001 b'-----'" in said and "GOT 5002 b''" in said
+
+
+@needs_lab
+def test_a_program_that_is_missing_is_named_and_a_host_has_a_process(tmp_path):
+    said = run(tmp_path, """
+import os, subprocess
+from mininet.net import Mininet
+net = Mininet(controller=None)
+h1 = net.addHost('h1')
+net.addLink(h1, net.addHost('h2'))
+net.start()
+print('LINK', subprocess.run(['nsenter', '-t', str(h1.pid), '-n', 'ip', '-br', 'link'], capture_output=True).stdout)
+print('CODE', h1.popen('nosuchprogram -x').wait())
+print('SUDO', h1.cmd('sudo A=1 ip -br link'))
+h1.cmd('nosuchcommand')
+net.stop()
+""")
+    assert "h1-eth0" in said and "CODE 127" in said
+    assert "script.py:9: warning: h1: there is no program nosuchprogram" in said
+    assert "script.py:11: warning: h1: there is no program nosuchcommand" in said
+
+
+def test_what_the_machine_carried_is_compared_with_the_rate():
+    from fastpath.mininet.carried import Sample, shortfalls
+
+    def at(seconds, gbit, late, busy):
+        direction = {"from": "h1", "rate": "5Gbit", "bytes_out": gbit * 10**9 // 8, "frames_out": 1000 * gbit,
+                     "lateness": {"late": late}}
+        report = {"links": [{"name": "h1-s1", "directions": [direction]}], "workers": [{"busy_s": busy}]}
+        return Sample(seconds, report)
+
+    [text] = shortfalls(at(0, 0, 0, 0), at(2, 6, 700, 1))
+    assert text == "the machine carried 3.00 of 5 Gbit/s on h1-s1 from h1: 700 of 6000 frames were late"
+    [text] = shortfalls(at(0, 0, 0, 0), at(2, 6, 0, 1.98))
+    assert text.endswith("the engine used 99% of a processor")
+    # A program that sends less, a link that is full, a command that is short.
+    assert not shortfalls(at(0, 0, 0, 0), at(2, 6, 0, 1))
+    assert not shortfalls(at(0, 0, 0, 0), at(10, 5, 5000, 10))
+    assert not shortfalls(at(0, 0, 0, 0), at(2, 10, 5000, 2))
+    assert not shortfalls(at(0, 0, 0, 0), at(0.5, 1, 900, 0.5))

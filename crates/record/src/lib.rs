@@ -32,7 +32,9 @@ pub use measurement::{Disturbance, Machine, Measurement, Optimised, Provenance, 
 pub use observation::{MachineName, Observation, ObservationError};
 pub use origin::Origin;
 pub use repetition::Repetition;
-pub use run::{FlowSeries, LinkSeries, Run, RunSeries, RunWriter, TimedText};
+pub use run::{
+    Bins, FlowSeries, GAP_INTERVALS, LinkSeries, Run, RunSeries, RunWriter, SeriesRows, TimedText,
+};
 pub use typed::{
     HostMeasurement, HostResults, PipelineMeasurement, PipelineParameters, PipelineResults, RecordedCache,
     RecordedLatency, RecordedStage,

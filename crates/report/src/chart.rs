@@ -63,7 +63,7 @@ impl Axis {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// Its points, x and y.
+    /// Its points, x and y. A point whose y is NaN is a gap in the line.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -342,23 +342,28 @@ fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range)
     for (i, &(one, style)) in series.iter().enumerate() {
         let joined = style != Style::Marks;
         let colour = COLOURS[i % COLOURS.len()];
-        let path: Vec<String> =
-            one.points.iter().map(|p| format!("{:.1},{:.1}", x.at(p.0), y.at(p.1))).collect();
         let below = if style == Style::Joined { (series.len() - 1 - i) as f64 } else { 0.0 };
         let width = (STROKE + STROKE_STEP * below).min(STROKE_MAX);
         let radius = (RADIUS + STROKE_STEP / 2.0 * below).min(RADIUS + STROKE_MAX / 2.0);
         // Once the colours are used up, lines are dashed.
         let dash = if i >= COLOURS.len() { " stroke-dasharray=\"5 3\"" } else { "" };
-        if joined {
+        let parts = one.points.split(|p| p.1.is_nan()).filter(|part| joined && !part.is_empty());
+        for part in parts {
+            let path: Vec<String> =
+                part.iter().map(|p| format!("{:.1},{:.1}", x.at(p.0), y.at(p.1))).collect();
+            // A line of no length is drawn as a dot, if its ends are round.
+            let (ends, cap) = match &path[..] {
+                [only] => (format!("{only} {only}"), " stroke-linecap=\"round\""),
+                all => (all.join(" "), ""),
+            };
             push(
                 svg,
                 format_args!(
-                    "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash} points=\"{}\"/>",
-                    path.join(" ")
+                    "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash}{cap} points=\"{ends}\"/>"
                 ),
             );
         }
-        for p in one.points.iter().filter(|_| style != Style::Line) {
+        for p in one.points.iter().filter(|p| style != Style::Line && !p.1.is_nan()) {
             push(
                 svg,
                 format_args!(
@@ -531,6 +536,28 @@ mod tests {
         assert!(svg.contains(">&lt;a&gt;</text>") && !svg.contains(">b</text>"), "{svg}");
         assert!(svg.contains(&format!(">{}…</text>", "x".repeat(43))), "{svg}");
         assert!(svg.contains("<title>1.01 s: b</title>"), "{svg}");
+    }
+
+    #[test]
+    fn a_line_has_gaps_where_values_are_missing() {
+        let points = vec![
+            (0.0, 1.0),
+            (1.0, 2.0),
+            (2.0, f64::NAN),
+            (3.0, 2.0),
+            (3.5, f64::NAN),
+            (4.0, 1.0),
+            (5.0, 1.0),
+        ];
+        let chart = Chart {
+            title: "t".to_owned(),
+            x: Axis::new("time, s", Scale::Linear),
+            y: Axis::new("y", Scale::Linear),
+            drawing: Drawing::Timeline(vec![Series { name: String::new(), points }], Vec::new()),
+        };
+        let svg = chart.svg(0.0);
+        assert_eq!((svg.matches("<polyline").count(), svg.matches("linecap").count()), (3, 1), "{svg}");
+        assert!(!svg.contains("NaN"), "{svg}");
     }
 
     #[test]

@@ -3,16 +3,19 @@
 
 use crate::text::number;
 use crate::{Axis, Boxed, Chart, Drawing, Grid, Mark, Scale, Section, Series, short};
-use fastpath_record::{FlowSeries, LinkSeries, Repetition, Run, RunSeries};
+use fastpath_record::{FlowSeries, GAP_INTERVALS, LinkSeries, Repetition, Run, RunSeries, SeriesRows};
+use fastpath_units::stats::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The directions and flows that are drawn: those with most bytes.
 const DIRECTIONS_MAX: usize = 6;
 const FLOWS_MAX: usize = 8;
 /// Points of a line.
-const POINTS_MAX: f64 = 350.0;
+const POINTS_MAX: usize = 350;
 /// Events that are drawn and listed.
 const EVENTS_MAX: usize = 40;
+/// Gaps that are listed.
+const GAPS_MAX: usize = 5;
 /// Boxes of a chart, and the samples that make a box.
 const BOXES_MAX: usize = 40;
 const BOX_SAMPLES_MIN: usize = 2;
@@ -87,12 +90,37 @@ fn notes(run: &Run, runs: &[Run]) -> Vec<String> {
     if let Some(why) = run.repetition.as_ref().and_then(Repetition::why_left_out) {
         notes.push(format!("{of}left out of the tables of its experiment: {why}"));
     }
+    if let Some(series) = &run.series {
+        notes.extend(series.disturbed.as_ref().map(|why| format!("{of}disturbed: {why}")));
+        notes.extend(gap_notes(series).into_iter().map(|note| format!("{of}{note}")));
+    }
     let events = run.series.as_ref().map_or(&[][..], |series| &series.events);
     for event in events.iter().take(EVENTS_MAX) {
         notes.push(format!("{of}at {} s, {}", short(event.at_s), event.text));
     }
     if events.len() > EVENTS_MAX {
         notes.push(format!("{of}{} more events are in events.csv", events.len() - EVENTS_MAX));
+    }
+    notes
+}
+
+/// What is to be said of the times without a sample.
+fn gap_notes(series: &RunSeries) -> Vec<String> {
+    if series.is_nominal {
+        let what =
+            "its rows have no interval_s (recorded by version 0.1): rates are over the interval asked for";
+        return vec![what.to_owned()];
+    }
+    let gaps = series.gaps();
+    let note = |(from_s, to_s): &(f64, f64)| {
+        format!(
+            "no sample was taken from {from_s:.3} to {to_s:.3} s: rates in it are means, and queues and round-trip \
+             times are not drawn"
+        )
+    };
+    let mut notes: Vec<String> = gaps.iter().take(GAPS_MAX).map(note).collect();
+    if gaps.len() > GAPS_MAX {
+        notes.push(format!("{} more times without samples", gaps.len() - GAPS_MAX));
     }
     notes
 }
@@ -153,11 +181,12 @@ fn direction(runs: &[TimedRun<'_>], link: &str, from: &str) -> Section {
             let series = run.series.links.iter().find(|series| series.link == link && series.from == from)?;
             Some(Series {
                 name: run.name.to_owned(),
-                points: points(run.series, &series.times, &values(series), combine),
+                points: points(run.series, series.rows(), &values(series), combine),
             })
         });
         let series: Vec<Series> = series.collect();
-        let is_empty = series.iter().flat_map(|series| &series.points).all(|point| point.1 == 0.0);
+        let is_empty =
+            series.iter().flat_map(|series| &series.points).all(|point| point.1 == 0.0 || point.1.is_nan());
         (!is_empty).then(|| chart(title, unit, series, runs))
     };
     let column = |name: &'static str, factor: f64| {
@@ -196,14 +225,15 @@ fn flows(runs: &[TimedRun<'_>]) -> Option<Section> {
     };
     let throughput = all.iter().map(|(run, flow, _)| {
         let values: Vec<f64> = flow.columns["bytes_out"].iter().map(|bytes| bytes * 8e-6).collect();
-        Series { name: name(run, flow), points: points(run.series, &flow.times, &values, Combine::Rate) }
+        Series { name: name(run, flow), points: points(run.series, flow.rows(), &values, Combine::Rate) }
     });
     let throughput: Vec<Series> = throughput.collect();
     let rtt = all.iter().filter_map(|(run, flow, _)| {
         let rows = flow.times.iter().zip(&flow.columns["rtt_mean_s"]);
         let points: Vec<(f64, f64)> =
             rows.filter(|(_, rtt)| !rtt.is_nan()).map(|(at, rtt)| (*at, rtt * 1e3)).collect();
-        (!points.is_empty()).then(|| Series { name: name(run, flow), points: thinned(points) })
+        (!points.is_empty())
+            .then(|| Series { name: name(run, flow), points: broken(points, run.series.interval_s) })
     });
     let rtt: Vec<Series> = rtt.collect();
     if throughput.is_empty() {
@@ -236,31 +266,111 @@ fn chart(title: &str, unit: &str, series: Vec<Series>, runs: &[TimedRun<'_>]) ->
     }
 }
 
-/// Returns the points of a line over the whole run, with zeros where there is no row.
-fn points(run: &RunSeries, times: &[f64], values: &[f64], combine: Combine) -> Vec<(f64, f64)> {
-    let duration = run.duration_s.max(run.interval_s);
-    // Whole intervals, so that each point has the same number of samples.
-    let samples = (duration / run.interval_s / POINTS_MAX).ceil().max(1.0);
-    let width = samples * run.interval_s;
-    let count = (duration / width).ceil() as usize;
-    let mut bins = vec![0f64; count.max(1)];
-    for (at, value) in times.iter().zip(values).filter(|(_, value)| !value.is_nan()) {
-        // A row is the end of its interval.
-        let place = ((at - run.interval_s / 2.0) / width).max(0.0) as usize;
-        let last = bins.len() - 1;
-        let bin = &mut bins[place.min(last)];
-        *bin = match combine {
-            Combine::Rate => *bin + value / width,
-            Combine::Largest => bin.max(*value),
-        };
-    }
-    bins.into_iter().enumerate().map(|(place, value)| ((place as f64 + 0.5) * width, value)).collect()
+/// Returns the points of a line over the whole run: 0 where there is no row, NaN where no sample
+/// was taken.
+fn points(run: &RunSeries, rows: SeriesRows<'_>, values: &[f64], combine: Combine) -> Vec<(f64, f64)> {
+    let bins = run.bins(POINTS_MAX);
+    let values = match combine {
+        Combine::Rate => bins.rates(rows, values),
+        Combine::Largest => bins.largest(rows, values),
+    };
+    values.into_iter().enumerate().map(|(bin, value)| (bins.middle(bin), value)).collect()
 }
 
-/// Keeps the largest of points that are close to each other.
-fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
-    let group = points.len().div_ceil(POINTS_MAX as usize).max(1);
+/// Breaks a line where its points are much farther from each other than usual, and keeps the
+/// largest of points that are close to each other. NaN is a break.
+fn broken(points: Vec<(f64, f64)>, interval_s: f64) -> Vec<(f64, f64)> {
+    let usual = median(points.windows(2).map(|pair| pair[1].0 - pair[0].0));
+    let longest = GAP_INTERVALS * usual.max(interval_s);
+    let group = points.len().div_ceil(POINTS_MAX).max(1);
     let largest =
         |group: &[(f64, f64)]| group.iter().copied().fold(group[0], |a, b| if b.1 > a.1 { b } else { a });
-    points.chunks(group).map(largest).collect()
+    let mut line: Vec<(f64, f64)> = Vec::new();
+    for part in points.chunk_by(|a, b| b.0 - a.0 <= longest) {
+        if let Some((last, _)) = line.last() {
+            line.push((f64::midpoint(*last, part[0].0), f64::NAN));
+        }
+        line.extend(part.chunks(group).map(largest));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const LINK: f64 = 20e6;
+
+    /// A run of 20 s on a link of 20 Mbit/s that carries all it can, sampled each 10 ms, but for a
+    /// stall from 5 to 17 s. A sampler that makes up for missed ticks takes the next ones at once.
+    fn stalled() -> RunSeries {
+        let ticks =
+            (10..=5000).step_by(10).chain([17_000, 17_001, 17_002]).chain((17_010..=20_000).step_by(10));
+        let times: Vec<f64> = ticks.map(|ms: u32| f64::from(ms) / 1000.0).collect();
+        let intervals: Vec<f64> =
+            times.iter().scan(0.0, |last, at| Some(at - std::mem::replace(last, *at))).collect();
+        let bytes: Vec<f64> = intervals.iter().map(|seconds| LINK / 8.0 * seconds).collect();
+        let column = |name: &str, values: Vec<f64>| (name.to_owned(), values);
+        let constant = |value: f64| vec![value; times.len()];
+        let links = vec![LinkSeries {
+            link: "bn".to_owned(),
+            from: "a".to_owned(),
+            times: times.clone(),
+            intervals: intervals.clone(),
+            columns: BTreeMap::from([
+                column("bytes_in", bytes.clone()),
+                column("bytes_out", bytes.clone()),
+                column("queue_delay_s", constant(0.05)),
+            ]),
+        }];
+        let flows = vec![FlowSeries {
+            flow: "tcp 10.0.0.1:1 > 10.0.0.2:2".to_owned(),
+            times: times.clone(),
+            intervals,
+            columns: BTreeMap::from([column("bytes_out", bytes), column("rtt_mean_s", constant(0.08))]),
+        }];
+        RunSeries { interval_s: 0.01, duration_s: 20.0, links, flows, ..RunSeries::default() }
+    }
+
+    #[test]
+    fn no_rate_is_above_the_link_after_a_stall_and_gaps_are_not_drawn() {
+        let series = stalled();
+        let run = Run { name: "r".to_owned(), series: Some(series.clone()), ..Run::default() };
+        let link = &series.links[0];
+        let rates = points(&series, link.rows(), &link.columns["bytes_out"], Combine::Rate);
+        assert!(rates.iter().all(|(_, rate)| (rate * 8.0 / LINK - 1.0).abs() < 1e-3), "{rates:?}");
+        let queue = points(&series, link.rows(), &link.columns["queue_delay_s"], Combine::Largest);
+        let inside = queue.iter().filter(|(at, _)| (5.1..16.9).contains(at));
+        assert!(inside.clone().count() > 200 && inside.clone().all(|(_, delay)| delay.is_nan()), "{queue:?}");
+        let outside = queue.iter().filter(|(at, _)| !(4.9..17.1).contains(at));
+        assert!(outside.clone().all(|(_, delay)| *delay == 0.05), "{queue:?}");
+        let rtt = link.times.iter().map(|at| (*at, 80.0)).collect();
+        let rtt = broken(rtt, series.interval_s);
+        assert_eq!(rtt.iter().filter(|(_, rtt)| rtt.is_nan()).count(), 1, "{rtt:?}");
+        let notes = &sections(&[run])[0].notes;
+        let note = "no sample was taken from 5.000 to 17.000 s: rates in it are means";
+        assert!(notes.iter().any(|found| found.starts_with(note)), "{notes:?}");
+    }
+
+    #[test]
+    fn flows_with_few_round_trips_stay_lines() {
+        let sparse: Vec<(f64, f64)> = (0..20).map(|second| (f64::from(second), 5.0)).collect();
+        assert_eq!(broken(sparse.clone(), 0.01), sparse);
+        assert_eq!(broken(vec![(3.0, 5.0)], 0.01), [(3.0, 5.0)]);
+    }
+
+    #[test]
+    fn records_without_intervals_say_so_and_a_disturbed_run_is_named() {
+        let series = RunSeries {
+            is_nominal: true,
+            disturbed: Some("traffic f: 1 of 2".to_owned()),
+            interval_s: 0.01,
+            ..RunSeries::default()
+        };
+        let run = Run { name: "r".to_owned(), series: Some(series), ..Run::default() };
+        let notes = &sections(&[run])[0].notes;
+        assert_eq!(notes[0], "disturbed: traffic f: 1 of 2");
+        assert!(notes[1].starts_with("its rows have no interval_s"), "{notes:?}");
+    }
 }

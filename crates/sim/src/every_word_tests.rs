@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::program::Program;
 use crate::shipped::{MACHINES, PROGRAMS};
 use crate::workload::Workload;
-use fastpath_text::mutation::{Change, changed, words};
+use fastpath_text::mutation::keyed::{Change, changed, words};
 use fastpath_units::Rng;
 use std::collections::BTreeSet;
 

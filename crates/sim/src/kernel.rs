@@ -233,7 +233,7 @@ impl<E: Copy> Kernel<E> {
     }
 
     /// Puts `node` at the root and sifts it down. The heap is not empty.
-    #[inline]
+    #[inline(always)]
     fn sift_down(&mut self, node: HeapNode<E>) {
         let heap = self.heap.as_mut_slice();
         let mut hole = 0;

@@ -238,11 +238,13 @@ pub(crate) mod exthdr {
 
 impl Field {
     /// Returns the definition of the field.
+    #[inline]
     pub const fn info(self) -> &'static Info {
         &FIELDS[self as usize]
     }
 
     /// Returns the field of an OXM number of class OFPXMC_OPENFLOW_BASIC.
+    #[inline]
     pub fn from_number(number: u8) -> Option<Field> {
         FIELDS.get(usize::from(number)).map(|info| info.field)
     }
@@ -253,11 +255,13 @@ impl Field {
     }
 
     /// Returns the width in bits, 1 to 128.
+    #[inline]
     pub const fn bits(self) -> u32 {
         self.info().bits as u32
     }
 
     /// Returns the bytes of its value in an OXM TLV (§7.2.3.7, Table 12: 20 bits take four).
+    #[inline]
     pub const fn oxm_len(self) -> usize {
         match self.info().bits as usize {
             20 => 4,
@@ -266,21 +270,25 @@ impl Field {
     }
 
     /// Returns all ones, as wide as the field.
+    #[inline]
     pub const fn ones(self) -> u128 {
         u128::MAX >> (128 - self.bits())
     }
 
     /// Returns the field's bit in word 0 of a key.
+    #[inline]
     pub const fn presence(self) -> u64 {
         1 << self as u8
     }
 
     /// Returns whether a match may mask it.
+    #[inline]
     pub fn is_maskable(self) -> bool {
         matches!(self.info().usage, Use::Masked | Use::MaskedSet)
     }
 
     /// Returns whether an action may set it.
+    #[inline]
     pub fn is_settable(self) -> bool {
         matches!(self.info().usage, Use::ExactSet | Use::MaskedSet)
     }

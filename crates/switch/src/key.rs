@@ -66,6 +66,7 @@ impl Key {
     pub const EMPTY: Key = Key { words: [0; WORDS] };
 
     /// Reads the fields of a frame with these headers.
+    #[inline]
     pub fn extract(frame: &[u8], headers: &Headers, context: PipelineFields) -> Key {
         let mut key = Key::EMPTY;
         key.put(Field::InPort, context.in_port.into());
@@ -79,26 +80,31 @@ impl Key {
     }
 
     /// Returns the packed words, for lookup structures and generated code.
+    #[inline]
     pub fn words(&self) -> &[u64; WORDS] {
         &self.words
     }
 
     /// Returns the packed words for writing.
+    #[inline]
     pub fn words_mut(&mut self) -> &mut [u64; WORDS] {
         &mut self.words
     }
 
     /// Makes a key of the words that [`Key::words`] returned.
+    #[inline]
     pub fn from_words(words: [u64; WORDS]) -> Key {
         Key { words }
     }
 
     /// Returns whether the packet has the field.
+    #[inline]
     pub fn has(&self, field: Field) -> bool {
         self.words[0] & field.presence() != 0
     }
 
     /// Returns the value of a field, right-aligned; `None` if the packet does not have it.
+    #[inline]
     pub fn get(&self, field: Field) -> Option<u128> {
         self.has(field).then(|| self.bits(field))
     }
@@ -114,6 +120,7 @@ impl Key {
     }
 
     /// Sets a field. Bits of `value` beyond the field's width are ignored.
+    #[inline]
     pub fn put(&mut self, field: Field, value: u128) {
         self.words[0] |= field.presence();
         self.or_bits(field, !field.ones(), value & field.ones());

@@ -1,5 +1,5 @@
 //! System calls of Linux behind types that are safe to use: packet sockets, AF_XDP, TAP devices,
-//! interfaces, epoll, threads, child processes, cgroups and memory.
+//! interfaces, epoll, threads, child processes, cgroups, namespaces and memory.
 //!
 //! Each file wraps one kernel facility. An `unsafe` block holds one operation and the reason why it
 //! is sound. Frames, links and emulated time are unknown here; the ports and workers of crate
@@ -16,6 +16,7 @@ pub mod heap;
 pub mod interface;
 pub mod large_blocks;
 pub mod memory;
+pub mod namespace;
 pub mod packet;
 pub mod poll;
 pub mod tap;

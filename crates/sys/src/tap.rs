@@ -63,6 +63,17 @@ impl Tap {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNSETPERSIST, 1) }).map(drop)
     }
 
+    /// Returns the name that the interface has now.
+    pub fn interface_name(&self) -> io::Result<String> {
+        let mut request = request("")?;
+        // SAFETY: TUNGETIFF fills an `ifreq`, which lives through the call.
+        check(unsafe { libc::ioctl(self.0.as_raw_fd(), libc::TUNGETIFF, &raw mut request) })?;
+        let bytes = request.ifr_name.iter().take_while(|&&byte| byte != 0);
+        // `c_char` is signed on some systems.
+        let bytes: Vec<u8> = bytes.map(|byte| byte.to_ne_bytes()[0]).collect();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Says whether the interface has a carrier, as a cable would (Linux 4.20).
     pub fn set_carrier(&self, is_on: bool) -> io::Result<()> {
         let is_on = c_int::from(is_on);

@@ -109,6 +109,21 @@ impl<T> Checked<T> {
         self.value.map(|value| (value, self.warnings)).ok_or(Mistakes(self.mistakes))
     }
 
+    /// Makes every warning a mistake.
+    pub fn strict(mut self) -> Checked<T> {
+        let instead = "a warning is a mistake with --strict";
+        let mistakes = self.warnings.drain(..).map(|Warning { line, column, what }| Mistake {
+            line,
+            column,
+            what,
+            instead: instead.to_owned(),
+        });
+        self.mistakes.extend(mistakes);
+        self.mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
+        self.value = self.value.filter(|_| self.mistakes.is_empty());
+        self
+    }
+
     /// Converts the value.
     pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Checked<U> {
         let Checked { value, mistakes, warnings } = self;

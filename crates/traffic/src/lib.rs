@@ -5,6 +5,7 @@
 //!
 //! ```text
 //!  SourceModel { ArrivalModel, size } + start, stop, Rng ─▶ Packets: (Time, bytes), (Time, bytes), …
+//!  Packets ─▶ Pacer ─▶ in real time: when a sender that was held up sends each of them
 //!  FlowHeader in each packet ─▶ Received ─▶ FlowReport: lost, delays, jitter
 //! ```
 //!
@@ -15,10 +16,12 @@
 
 mod header;
 mod law;
+mod pacer;
 mod received;
 
 pub use header::{FlowHeader, HEADER_LEN};
 pub use law::PeriodLaw;
+pub use pacer::Pacer;
 pub use received::{FlowDelay, FlowEnds, FlowReport, Received, Sent};
 
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time, math};

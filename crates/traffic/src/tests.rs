@@ -131,12 +131,23 @@ fn received(arrivals: &[(u64, u64)]) -> Received {
     received
 }
 
-const ENDS: FlowEnds = FlowEnds { name: "f", from: "a", to: "b", length: Duration::from_ms(100) };
+const ENDS: FlowEnds =
+    FlowEnds { name: "f", from: "a", to: "b", start: Time::ZERO, end: Time::from_ps(100_000_000_000) };
+
+fn ms(ms: u64) -> Time {
+    Time::ZERO + Duration::from_ms(ms)
+}
+
+/// All that was asked for was sent, `packets` of 100 bytes.
+fn sent(packets: u64) -> Sent {
+    let bytes = 100 * packets;
+    Sent { asked: packets, asked_bytes: bytes, packets, bytes, ..Sent::default() }
+}
 
 #[test]
 fn a_receiver_counts_losses_duplicates_and_delays() {
     let received = received(&[(0, 10), (1, 10), (3, 18), (2, 20), (3, 30), (5, 12)]);
-    let report = received.report(ENDS, Sent { packets: 7, bytes: 700 });
+    let report = received.report(ENDS, sent(7));
     assert_eq!((report.sent, report.received, report.lost), (7, 5, 2));
     assert_eq!((report.duplicates, report.reordered), (1, 1));
     assert_eq!((report.sent_bps, report.received_bps), (56_000.0, 40_000.0));
@@ -152,6 +163,127 @@ fn a_receiver_counts_losses_duplicates_and_delays() {
         [0.0, 8.0, 2.0, 8.0].iter().fold(0.0, |jitter, difference| jitter + (difference - jitter) / 16.0);
     assert!((delay.jitter_ms - jitter).abs() < 1e-9, "{delay:?}");
     assert_eq!(Received::default().report(ENDS, Sent::default()).delay, None);
+}
+
+#[test]
+fn rates_are_over_the_time_in_which_bytes_moved() {
+    // The queue of a slow link empties for 400 ms; the flow stops after 100 ms.
+    let arrivals: Vec<(u64, u64)> = (0..100).map(|sequence| (sequence, 10 + 4 * sequence)).collect();
+    let report = received(&arrivals).report(ENDS, sent(100));
+    assert_eq!((report.sent_s, report.received_s), (0.1, 0.495));
+    assert_eq!((report.sent_bps, report.received_bps), (800_000.0, 80_000.0 / 0.495));
+    // A packet that left after the stop makes the time longer, not the rate higher.
+    let late = Sent { last: Some(ms(400)), ..sent(100) };
+    assert_eq!(received(&[]).report(ENDS, late).sent_bps, 200_000.0);
+    let nothing = FlowEnds { end: Time::ZERO, ..ENDS };
+    assert_eq!(received(&[]).report(nothing, Sent::default()).sent_bps, 0.0);
+}
+
+#[test]
+fn what_was_asked_stands_beside_what_was_sent() {
+    let report = |asked: u64, packets: u64, overrun: u64| {
+        let mut received = received(&[(0, 10)]);
+        received.set_overrun(overrun);
+        received.report(ENDS, Sent { asked, asked_bytes: 100 * asked, ..sent(packets) })
+    };
+    let short = report(1000, 20, 0);
+    assert_eq!((short.asked, short.sent, short.asked_bps, short.sent_bps), (1000, 20, 8e6, 160e3));
+    let text = short.to_string();
+    assert!(
+        text.starts_with("f: 0.008 of 0.160 Mbit/s (asked 8.000), lost 19 of 20 (of 1000 due)"),
+        "{text}"
+    );
+    let why = short.shortfall().expect("most of it was not sent");
+    assert!(why.starts_with("traffic f: 20 of 1000 packets that were due were sent"), "{why}");
+    // One packet can be due less than a sleep before the stop.
+    for (asked, packets, is_short) in [(10, 10, false), (10, 9, false), (1000, 990, false), (1000, 989, true)]
+    {
+        assert_eq!(report(asked, packets, 0).shortfall().is_some(), is_short, "{packets} of {asked}");
+    }
+    assert!(report(100, 100, 50).shortfall().unwrap().contains("50 packets were lost in the receiving host"));
+}
+
+/// A sender that looks at its packets at these times, and not in between: when each left.
+fn leave(pacer: &mut Pacer, looks: impl IntoIterator<Item = Time>) -> Vec<Time> {
+    let mut left = Vec::new();
+    for now in looks {
+        while pacer.take(now).is_some() {
+            left.push(now);
+        }
+    }
+    left
+}
+
+/// The largest number of packets in the queue of a link of this rate, with the one on the wire.
+fn queue_max(left: &[Time], size: u32, rate: Rate) -> usize {
+    let (mut free, mut queue, mut longest) = (Time::ZERO, std::collections::VecDeque::new(), 0);
+    for &at in left {
+        while queue.front().is_some_and(|end| *end <= at) {
+            queue.pop_front();
+        }
+        let (time, _) = rate.transmission(Bytes(u64::from(size)), Fraction::default());
+        free = free.max(at) + time;
+        queue.push_back(free);
+        longest = longest.max(queue.len());
+    }
+    longest
+}
+
+/// Looks at times 10 µs apart, but for a stall.
+fn looks(end: Time, stall: (Time, Time)) -> impl Iterator<Item = Time> {
+    let steps = (0..).map(|step| Time::ZERO + Duration::from_us(10 * step)).take_while(move |at| *at <= end);
+    steps.filter(move |at| *at < stall.0 || *at >= stall.1)
+}
+
+#[test]
+fn after_a_stall_packets_leave_paced_and_a_short_queue_drops_none() {
+    // 5 Mbit/s on a link of 10, and a stall of 300 ms: 188 packets are due at its end.
+    for arrivals in [ArrivalModel::Constant(mbit(5)), ArrivalModel::Constant(mbit(50))] {
+        let model = SourceModel { arrivals, size: 1000 };
+        let packets = model.packets(Time::ZERO, at(2), Rng::new(1));
+        let due = packets.clone().count();
+        let mut pacer = Pacer::new(packets);
+        let left = leave(&mut pacer, looks(at(2), (ms(500), ms(800))));
+        assert_eq!((left.len(), pacer.next_at()), (due, None));
+        let double = Rate::from_bps(2 * model.mean_bps() as u64).unwrap();
+        assert!(queue_max(&left, 1000, double) <= 3, "{}", queue_max(&left, 1000, double));
+    }
+}
+
+#[test]
+fn a_sender_in_time_sends_each_packet_when_it_is_due() {
+    let model = SourceModel { arrivals: ArrivalModel::Poisson(mbit(8)), size: 1000 };
+    let packets = model.packets(Time::ZERO, at(1), Rng::new(7));
+    let mut pacer = Pacer::new(packets.clone());
+    let mut times = Vec::new();
+    while let Some(next) = pacer.next_at() {
+        assert!(!pacer.is_behind(next));
+        assert_eq!(pacer.take(next), Some(1000));
+        times.push(next);
+    }
+    assert_eq!(times, packets.map(|(at, _)| at).collect::<Vec<_>>());
+}
+
+proptest! {
+    /// Whenever the sender looks: nothing leaves before it is due, at the stop or later, and a
+    /// sender that runs for long enough has sent all.
+    #[test]
+    fn nothing_leaves_early_or_after_the_stop(
+        steps in proptest::collection::vec(0u64..30_000, 1..60), kbit in 100u64..20_000, is_poisson: bool, seed: u64,
+    ) {
+        let rate = Rate::from_bps(kbit * 1000).unwrap();
+        let arrivals = if is_poisson { ArrivalModel::Poisson(rate) } else { ArrivalModel::Constant(rate) };
+        let model = SourceModel { arrivals, size: 500 };
+        let stop = ms(400);
+        let packets = model.packets(Time::ZERO, stop, Rng::new(seed));
+        let due: Vec<Time> = packets.clone().map(|(at, _)| at).collect();
+        let mut pacer = Pacer::new(packets);
+        let mut now = Time::ZERO;
+        let looks = steps.iter().map(|us| { now = now + Duration::from_us(*us); now });
+        let left = leave(&mut pacer, looks);
+        prop_assert!(left.iter().zip(&due).all(|(left, due)| due <= left && *left < stop));
+        prop_assert!(left.len() <= due.len());
+    }
 }
 
 proptest! {

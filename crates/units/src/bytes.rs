@@ -14,6 +14,7 @@ impl Bytes {
     pub const ZERO: Bytes = Bytes(0);
 
     /// Returns the size in bits, saturating above 2 EiB.
+    #[inline]
     pub const fn bits(self) -> u64 {
         self.0.saturating_mul(8)
     }
@@ -21,12 +22,14 @@ impl Bytes {
 
 impl Add for Bytes {
     type Output = Bytes;
+    #[inline]
     fn add(self, other: Bytes) -> Bytes {
         Bytes(self.0 + other.0)
     }
 }
 
 impl AddAssign for Bytes {
+    #[inline]
     fn add_assign(&mut self, other: Bytes) {
         self.0 += other.0;
     }
@@ -34,12 +37,14 @@ impl AddAssign for Bytes {
 
 impl Sub for Bytes {
     type Output = Bytes;
+    #[inline]
     fn sub(self, other: Bytes) -> Bytes {
         Bytes(self.0 - other.0)
     }
 }
 
 impl SubAssign for Bytes {
+    #[inline]
     fn sub_assign(&mut self, other: Bytes) {
         self.0 -= other.0;
     }

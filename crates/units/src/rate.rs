@@ -28,6 +28,7 @@ impl Rate {
     pub const MAX: Rate = Rate(NonZeroU64::new(800_000_000_000).unwrap());
 
     /// Returns the rate of `bits` per second, or `None` for 0 and above [`Rate::MAX`].
+    #[inline]
     pub const fn from_bps(bits: u64) -> Option<Rate> {
         match NonZeroU64::new(bits) {
             Some(n) if bits <= Rate::MAX.0.get() => Some(Rate(n)),
@@ -36,11 +37,13 @@ impl Rate {
     }
 
     /// Returns the rate in bits per second.
+    #[inline]
     pub const fn as_bps(self) -> u64 {
         self.0.get()
     }
 
     /// Returns the rate in megabits (10⁶ bits) per second, for reports; not exact.
+    #[inline]
     pub fn as_mbit_f64(self) -> f64 {
         self.0.get() as f64 / 1e6
     }
@@ -78,6 +81,7 @@ impl Rate {
     /// Converts a remaining transmission time to another rate. The bits that this rate sends in
     /// `left` plus the remainder `carried` take the returned time and remainder at the rate `to`.
     /// Exact; saturates at [`Duration::MAX`].
+    #[inline]
     pub fn retimed(self, left: Duration, carried: Fraction, to: Rate) -> (Duration, Fraction) {
         let bits = u128::from(left.as_ps()) * u128::from(self.0.get()) + u128::from(carried.0);
         let new = u128::from(to.0.get());
@@ -86,6 +90,7 @@ impl Rate {
     }
 
     /// Returns the number of bits sent in `span`, rounded down.
+    #[inline]
     pub fn bits_in(self, span: Duration) -> u64 {
         let bits = u128::from(self.0.get()) * u128::from(span.as_ps()) / u128::from(PS_PER_S);
         u64::try_from(bits).unwrap_or(u64::MAX)
@@ -93,6 +98,7 @@ impl Rate {
 
     /// Returns the number of bytes sent in `span`, rounded down: the bandwidth-delay product if
     /// `span` is a delay.
+    #[inline]
     pub fn bytes_in(self, span: Duration) -> Bytes {
         Bytes(self.bits_in(span) / 8)
     }

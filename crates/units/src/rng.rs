@@ -23,6 +23,7 @@ impl Rng {
     }
 
     /// Returns an independent generator for the consumer numbered `stream` of a run with `seed`.
+    #[inline]
     pub fn stream(seed: u64, stream: u64) -> Rng {
         // The generator mixes the stream number, so adjacent numbers give unrelated states.
         let mixed = Rng::new(stream).next_u64();

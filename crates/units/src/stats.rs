@@ -1,5 +1,10 @@
-//! Order statistics of samples: the definition of a quantile and of a median for all crates.
+//! Statistics of samples: the definition of a rate, a quantile and a median for all crates.
 //! Histograms, which do not keep the samples, have a resolution of their own.
+
+/// Returns a rate: an amount per second of the time in which it moved. Over no time it is 0.
+pub fn per_second(amount: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { amount / seconds } else { 0.0 }
+}
 
 /// Returns samples in ascending order, as [`quantile`] reads them.
 pub fn sorted(samples: impl IntoIterator<Item = f64>) -> Vec<f64> {

@@ -23,31 +23,37 @@ impl Time {
     pub const MAX: Time = Time(u64::MAX);
 
     /// Returns the instant `ps` picoseconds after the start of the run.
+    #[inline]
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
 
     /// Returns the picoseconds since the start of the run.
+    #[inline]
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
     /// Returns the nanoseconds since the start of the run, rounded down.
+    #[inline]
     pub const fn as_ns(self) -> u64 {
         self.0 / 1000
     }
 
     /// Returns the seconds since the start of the run, for reports; not exact.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PS_PER_S as f64
     }
 
     /// Returns the span since `earlier`, or zero if `earlier` is later than `self`.
+    #[inline]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
     /// Returns `self + span`, or `None` if the sum exceeds [`Time::MAX`].
+    #[inline]
     pub const fn checked_add(self, span: Duration) -> Option<Time> {
         match self.0.checked_add(span.0) {
             Some(ps) => Some(Time(ps)),
@@ -56,11 +62,13 @@ impl Time {
     }
 
     /// Returns `self + span`, saturating at [`Time::MAX`].
+    #[inline]
     pub const fn saturating_add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
 
     /// Returns `self - span`, saturating at [`Time::ZERO`].
+    #[inline]
     pub const fn saturating_sub(self, span: Duration) -> Time {
         Time(self.0.saturating_sub(span.0))
     }
@@ -73,72 +81,86 @@ impl Duration {
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// Returns a span of `ps` picoseconds.
+    #[inline]
     pub const fn from_ps(ps: u64) -> Duration {
         Duration(ps)
     }
 
     /// Returns a span of `ns` nanoseconds. Panics above 213 days.
+    #[inline]
     pub const fn from_ns(ns: u64) -> Duration {
         Duration(ns.checked_mul(1000).expect("duration over 213 days"))
     }
 
     /// Returns a span of `us` microseconds. Panics above 213 days.
+    #[inline]
     pub const fn from_us(us: u64) -> Duration {
         Duration(us.checked_mul(1_000_000).expect("duration over 213 days"))
     }
 
     /// Returns a span of `ms` milliseconds. Panics above 213 days.
+    #[inline]
     pub const fn from_ms(ms: u64) -> Duration {
         Duration(ms.checked_mul(1_000_000_000).expect("duration over 213 days"))
     }
 
     /// Returns a span of `s` seconds. Panics above 213 days.
+    #[inline]
     pub const fn from_secs(s: u64) -> Duration {
         Duration(s.checked_mul(PS_PER_S).expect("duration over 213 days"))
     }
 
     /// Returns the span nearest to `s` seconds. Negative numbers and NaN give zero; numbers beyond
     /// the range give [`Duration::MAX`].
+    #[inline]
     pub fn from_secs_f64(s: f64) -> Duration {
         Duration((s * PS_PER_S as f64).round() as u64)
     }
 
     /// Returns the span in picoseconds.
+    #[inline]
     pub const fn as_ps(self) -> u64 {
         self.0
     }
 
     /// Returns the span in nanoseconds, rounded down.
+    #[inline]
     pub const fn as_ns(self) -> u64 {
         self.0 / 1000
     }
 
     /// Returns the span in seconds, for reports; not exact.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / PS_PER_S as f64
     }
 
     /// Returns the span in milliseconds, for reports; not exact.
+    #[inline]
     pub fn as_ms_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
     /// Converts to the standard library's type, rounded down to nanoseconds.
+    #[inline]
     pub const fn to_std(self) -> std::time::Duration {
         std::time::Duration::from_nanos(self.0 / 1000)
     }
 
     /// Returns `self - other`, or zero if `other` is longer.
+    #[inline]
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
 
     /// Returns `self + other`, saturating at [`Duration::MAX`].
+    #[inline]
     pub const fn saturating_add(self, other: Duration) -> Duration {
         Duration(self.0.saturating_add(other.0))
     }
 
     /// Returns true for the empty span.
+    #[inline]
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -153,12 +175,14 @@ impl From<std::time::Duration> for Duration {
 
 impl Add<Duration> for Time {
     type Output = Time;
+    #[inline]
     fn add(self, span: Duration) -> Time {
         Time(self.0 + span.0)
     }
 }
 
 impl AddAssign<Duration> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Duration) {
         self.0 += span.0;
     }
@@ -166,6 +190,7 @@ impl AddAssign<Duration> for Time {
 
 impl Sub<Duration> for Time {
     type Output = Time;
+    #[inline]
     fn sub(self, span: Duration) -> Time {
         Time(self.0 - span.0)
     }
@@ -174,6 +199,7 @@ impl Sub<Duration> for Time {
 impl Sub for Time {
     type Output = Duration;
     /// Panics in debug builds if `earlier` is later than `self`. [`Time::since`] saturates instead.
+    #[inline]
     fn sub(self, earlier: Time) -> Duration {
         Duration(self.0 - earlier.0)
     }
@@ -181,12 +207,14 @@ impl Sub for Time {
 
 impl Add for Duration {
     type Output = Duration;
+    #[inline]
     fn add(self, other: Duration) -> Duration {
         Duration(self.0 + other.0)
     }
 }
 
 impl AddAssign for Duration {
+    #[inline]
     fn add_assign(&mut self, other: Duration) {
         self.0 += other.0;
     }
@@ -194,12 +222,14 @@ impl AddAssign for Duration {
 
 impl Sub for Duration {
     type Output = Duration;
+    #[inline]
     fn sub(self, other: Duration) -> Duration {
         Duration(self.0 - other.0)
     }
 }
 
 impl SubAssign for Duration {
+    #[inline]
     fn sub_assign(&mut self, other: Duration) {
         self.0 -= other.0;
     }
@@ -207,6 +237,7 @@ impl SubAssign for Duration {
 
 impl Mul<u64> for Duration {
     type Output = Duration;
+    #[inline]
     fn mul(self, n: u64) -> Duration {
         Duration(self.0 * n)
     }

@@ -32,12 +32,14 @@ impl Sum {
 
     /// Returns the sum of the pseudo-header of TCP or UDP over IPv4 (RFC 9293 §3.1). `len` is the
     /// length of transport header and payload in bytes.
+    #[inline]
     pub fn pseudo_v4(src: Ipv4Addr, dst: Ipv4Addr, protocol: u8, len: u32) -> Sum {
         Sum::ZERO.bytes(&src.octets()).bytes(&dst.octets()).word32(u32::from(protocol)).word32(len)
     }
 
     /// Returns the sum of the pseudo-header of TCP, UDP or ICMPv6 over IPv6 (RFC 8200 §8.1). `len`
     /// is the length of transport header and payload in bytes.
+    #[inline]
     pub fn pseudo_v6(src: Ipv6Addr, dst: Ipv6Addr, protocol: u8, len: u32) -> Sum {
         Sum::ZERO.bytes(&src.octets()).bytes(&dst.octets()).word32(u32::from(protocol)).word32(len)
     }
@@ -46,6 +48,7 @@ impl Sum {
     /// machine and swapped once at the end (RFC 1071 §2B). Words of 32 bits are added into 64 bits,
     /// so no carry is lost below 16 GiB.
     #[must_use]
+    #[inline]
     pub fn bytes(self, bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<4>();
         let mut sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
@@ -57,29 +60,34 @@ impl Sum {
 
     /// Adds one 16-bit field.
     #[must_use]
+    #[inline]
     pub fn word(self, value: u16) -> Sum {
         Sum(self.0 + u64::from(value))
     }
 
     /// Adds one 32-bit field.
     #[must_use]
+    #[inline]
     pub fn word32(self, value: u32) -> Sum {
         Sum(self.0 + u64::from(value))
     }
 
     /// Returns the sum folded to 16 bits, not complemented: the content of a partial checksum.
+    #[inline]
     pub fn folded(self) -> u16 {
         fold(self.0)
     }
 
     /// Returns the checksum field: the complement of the folded sum. It is 0 if the summed data
     /// includes a correct checksum.
+    #[inline]
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
 
     /// Returns the checksum field of UDP. A sum of 0 is sent as 0xffff, because 0 means "no
     /// checksum" (RFC 768).
+    #[inline]
     pub fn udp_checksum(self) -> u16 {
         match self.checksum() {
             0 => 0xffff,
@@ -89,12 +97,14 @@ impl Sum {
 }
 
 /// Returns the checksum field for `bytes`. It is 0 if `bytes` includes a correct checksum.
+#[inline]
 pub fn of(bytes: &[u8]) -> u16 {
     Sum::ZERO.bytes(bytes).checksum()
 }
 
 /// Returns the checksum field after one 16-bit field of the summed data has changed from `old` to
 /// `new` (RFC 1624 eqn. 3).
+#[inline]
 pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     Sum::ZERO.word(!checksum).word(!old).word(new).checksum()
 }
@@ -102,6 +112,7 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
 impl Headers {
     /// Returns whether the checksum of an IPv4 header is correct, or `None` if the frame is not
     /// IPv4.
+    #[inline]
     pub fn ipv4_checksum_ok(&self, frame: &[u8]) -> Option<bool> {
         let NetworkLayer::Ipv4(ip) = self.network else { return None };
         let header = frame.get(ip.offset..ip.offset + ip.header_len)?;

@@ -6,6 +6,7 @@ use crate::{Headers, NetworkLayer, ipv4, ipv6};
 pub const CE: u8 = 0b11;
 
 /// Returns whether a traffic class is ECN-capable: ECT(0), ECT(1) or CE.
+#[inline]
 pub const fn is_capable(traffic_class: u8) -> bool {
     traffic_class & CE != 0
 }
@@ -13,6 +14,7 @@ pub const fn is_capable(traffic_class: u8) -> bool {
 /// Marks a packet Congestion Experienced and updates its IPv4 header checksum incrementally.
 /// Packets that are not ECN-capable and frames that are not IP remain unchanged. `headers` must be
 /// those of `frame`.
+#[inline]
 pub fn set_ce(frame: &mut [u8], headers: &Headers) {
     if !is_capable(headers.traffic_class()) {
         return;

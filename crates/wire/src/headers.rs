@@ -172,6 +172,7 @@ pub struct Transport {
 
 impl Headers {
     /// Parses the headers of a complete frame.
+    #[inline]
     pub fn parse(frame: &[u8]) -> Headers {
         Headers::parse_captured(frame, frame.len())
     }
@@ -210,6 +211,7 @@ impl Headers {
     }
 
     /// Returns the IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN), or 0 if the frame is not IP.
+    #[inline]
     pub fn traffic_class(&self) -> u8 {
         match self.network {
             NetworkLayer::Ipv4(ip) => ip.tos,
@@ -219,6 +221,7 @@ impl Headers {
     }
 
     /// Returns the source and destination address of an IP packet.
+    #[inline]
     pub fn addresses(&self) -> Option<(IpAddr, IpAddr)> {
         match self.network {
             NetworkLayer::Ipv4(ip) => Some((ip.src.into(), ip.dst.into())),
@@ -228,6 +231,7 @@ impl Headers {
     }
 
     /// Returns the end of an IP packet in the frame; Ethernet padding can follow.
+    #[inline]
     pub fn packet_end(&self) -> Option<usize> {
         match self.network {
             NetworkLayer::Ipv4(ip) => Some(ip.end()),
@@ -243,6 +247,7 @@ impl Headers {
     ///
     /// Each 64-bit word `w` of the key is mixed by `h = (h ^ w) * 0x9e3779b97f4a7c15; h ^= h >>
     /// 32`, starting from 0. The hash is the upper 32 bits of a final multiplication.
+    #[inline]
     pub fn flow_hash(&self) -> u32 {
         let h = match self.network {
             NetworkLayer::Ipv4(ip) => {
@@ -276,6 +281,7 @@ impl Headers {
 
 impl Ipv4 {
     /// Returns the offset of the payload in the frame.
+    #[inline]
     pub fn payload_offset(&self) -> usize {
         self.offset + self.header_len
     }
@@ -286,11 +292,13 @@ impl Ipv4 {
     }
 
     /// Returns whether the header has options, which routers handle on the slow path.
+    #[inline]
     pub fn has_options(&self) -> bool {
         self.header_len > 20
     }
 
     /// Returns whether the packet is a fragment of a larger datagram, the first fragment included.
+    #[inline]
     pub fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset != 0
     }
@@ -304,6 +312,7 @@ impl Ipv6 {
 
     /// Returns whether the packet is a fragment of a larger packet, the first fragment included. An
     /// atomic fragment (RFC 6946) is not a fragment of a larger packet.
+    #[inline]
     pub fn is_fragment(&self) -> bool {
         self.more_fragments || self.fragment_offset != 0
     }

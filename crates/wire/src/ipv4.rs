@@ -15,6 +15,7 @@ pub enum HopResult {
 
 /// Decrements the TTL of the header at `offset` ([`crate::Ipv4::offset`]). The checksum is updated
 /// incrementally, so a wrong checksum stays wrong. Panics if the frame ends inside the header.
+#[inline]
 pub fn decrement_ttl(frame: &mut [u8], offset: usize) -> HopResult {
     let header = &mut frame[offset..offset + 20];
     if header[8] <= 1 {

@@ -4,6 +4,7 @@ use crate::ipv4::HopResult;
 
 /// Decrements the hop limit of the header at `offset` ([`crate::Ipv6::offset`]). Panics if the
 /// frame ends before the field.
+#[inline]
 pub fn decrement_hop_limit(frame: &mut [u8], offset: usize) -> HopResult {
     let hop_limit = &mut frame[offset + 7];
     if *hop_limit <= 1 {

@@ -20,17 +20,20 @@ impl MacAddr {
 
     /// Returns the `index`-th locally administered unicast address: `02:00` followed by the index.
     /// The addresses of a topology are distinct and the same in every run.
+    #[inline]
     pub const fn from_index(index: u32) -> MacAddr {
         let [a, b, c, d] = index.to_be_bytes();
         MacAddr([0x02, 0x00, a, b, c, d])
     }
 
     /// Returns whether the group bit is set, which is true for the broadcast address too.
+    #[inline]
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
     /// Returns whether this is `ff:ff:ff:ff:ff:ff`.
+    #[inline]
     pub fn is_broadcast(self) -> bool {
         self == MacAddr::BROADCAST
     }

@@ -5,6 +5,7 @@ pub const CHECKSUM: std::ops::Range<usize> = 8..12;
 
 /// Returns the checksum of a packet, in the byte order of the checksum field. `packet` starts with
 /// the common header. The current content of the checksum field counts as zero.
+#[inline]
 pub fn checksum(packet: &[u8]) -> [u8; 4] {
     let crc = packet.iter().enumerate().fold(u32::MAX, |crc, (i, byte)| {
         let byte = if CHECKSUM.contains(&i) { 0 } else { *byte };

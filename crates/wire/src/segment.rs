@@ -113,21 +113,25 @@ impl<'a> SuperPacket<'a> {
     }
 
     /// Returns the number of segments, at least one.
+    #[inline]
     pub fn count(&self) -> usize {
         self.payload.len().div_ceil(self.size).max(1)
     }
 
     /// Returns the length of the headers, which each segment repeats, in bytes.
+    #[inline]
     pub fn header_len(&self) -> usize {
         self.headers.len()
     }
 
     /// Returns the length of the whole payload in bytes.
+    #[inline]
     pub fn payload_len(&self) -> usize {
         self.payload.len()
     }
 
     /// Returns the length of the `i`-th segment in bytes.
+    #[inline]
     pub fn len_of(&self, i: usize) -> usize {
         let from = i * self.size;
         self.headers.len() + self.payload.len().min(from + self.size) - from
@@ -135,6 +139,7 @@ impl<'a> SuperPacket<'a> {
 
     /// Writes the `i`-th segment with correct checksums to `out`, which must have the length of the
     /// segment ([`SuperPacket::len_of`]).
+    #[inline]
     pub fn write(&self, i: usize, out: &mut [u8]) {
         let payload = self.payload_of(i..i + 1);
         let len = self.headers.len();
@@ -147,6 +152,7 @@ impl<'a> SuperPacket<'a> {
     /// Returns a range of segments, at least one, as a packet: its virtio header for the receiving
     /// kernel, and its payload, which is not copied. Replaces the content of `headers` by the
     /// headers of that packet.
+    #[inline]
     pub fn part(&self, segments: Range<usize>, headers: &mut Vec<u8>) -> (VnetHeader, &'a [u8]) {
         let payload = self.payload_of(segments.clone());
         headers.clear();

@@ -5,6 +5,7 @@ use crate::view::{self, LinkTable, load_table};
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use fastpath::link_loads::LinkLoads;
+use fastpath::origin::{of_running, with_origin};
 use fastpath_engine::Report;
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_lab::{control_socket, only_lab};
@@ -146,8 +147,15 @@ impl Ctl {
             Action::Links(Show { json }) => {
                 view::print(&LinkTable(&report(ask(Request::Report)?)?), json)?;
             }
-            Action::Report(Show { json }) => {
-                view::print(&report(ask(Request::Report)?)?, json)?;
+            Action::Report(Show { json: true }) => {
+                let report = report(ask(Request::Report)?)?;
+                let Response::Topology(description) = ask(Request::Topology)? else {
+                    bail!("the engine did not answer with its topology (another version of fastpath?)");
+                };
+                writeln!(io::stdout(), "{}", with_origin(&report, &of_running(report.seed, description)))?;
+            }
+            Action::Report(Show { json: false }) => {
+                view::print(&report(ask(Request::Report)?)?, false)?;
             }
             Action::Top { json, interval } => {
                 let sample = || report(ask(Request::Report)?);

@@ -19,6 +19,7 @@ use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
 use std::env;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +68,8 @@ struct Run {
     #[arg(long)]
     audit: bool,
     /// Print one JSON object: the audit, or without --audit the report of `fastpath ctl report
-    /// --json`. Its key `run` has the version, seed, network and machine.
+    /// --json`. Its key `run` has the version, seed, network and machine. What the command prints
+    /// goes to standard error.
     #[arg(long)]
     json: bool,
     /// Write the verdicts of the audit to this file too, as JUnit XML for continuous integration.
@@ -273,6 +275,10 @@ impl Run {
         let Some((program, arguments)) = self.command.split_first() else { return Ok(None) };
         let mut command = Command::new(program);
         command.args(arguments);
+        if self.json {
+            // Standard output is one JSON object.
+            command.stdout(io::stderr().as_fd().try_clone_to_owned()?);
+        }
         let started = match &self.on {
             Some(name) => {
                 let have =

@@ -85,8 +85,10 @@ fn json(checked: &Checked<NetworkSpec>) -> Value {
         "mistakes": checked.mistakes.iter().map(mistake_json).collect::<Vec<_>>(),
         "warnings": checked.warnings.iter().map(warning_json).collect::<Vec<_>>(),
     });
-    if let Some(NetworkSpec { topology, .. }) = &checked.value {
-        value["topology"] = describe(topology).to_json();
+    if let Some(NetworkSpec { topology, engine, .. }) = &checked.value {
+        let mut description = describe(topology);
+        description.engine = engine.clone();
+        value["topology"] = description.to_json();
         value["nodes"] = json!(topology.nodes.len());
         value["links"] = json!(topology.links.len());
         value["traces"] = topology.tracks.iter().map(|track| track_json(topology, track)).collect();

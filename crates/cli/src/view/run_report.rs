@@ -57,6 +57,7 @@ pub(crate) fn lateness_lines(report: &Report) -> Vec<String> {
             "fastpath: {lost} frames were lost between hosts and links: the machine was too slow for this load"
         )),
     }
+    lines.extend(report.shortfalls().into_iter().map(|line| format!("fastpath: {line}")));
     if report.is_broken() {
         lines.extend(report.broken().into_iter().map(|line| format!("fastpath: {line}")));
         lines.push(format!("fastpath: the tolerance of {} was exceeded", report.lateness.tolerance));

@@ -459,6 +459,12 @@ impl packet_log::Sink for LogFile {
             self.failure = self.writer.write(&entry, bytes);
         }
     }
+
+    fn rearranged(&mut self, topology: &Topology) {
+        if self.failure.is_ok() {
+            self.failure = self.writer.rearrange(topology);
+        }
+    }
 }
 
 impl OutputCapture {

@@ -130,8 +130,11 @@ impl TrafficRun {
         let report = |flow: &ReplayFlow| {
             let [from, to] =
                 [flow.traffic.from, flow.traffic.to].map(|host| topology.node(host).name.as_str());
-            let length = flow.stop.since(flow.traffic.start.min(flow.stop));
-            flow.received.report(FlowEnds { name: &flow.traffic.name, from, to, length }, flow.sent)
+            let (start, end) = (flow.traffic.start.min(flow.stop), flow.stop);
+            let Sent { packets, bytes, .. } = flow.sent;
+            // In virtual time every packet leaves when it is due.
+            let sent = Sent { asked: packets, asked_bytes: bytes, ..flow.sent };
+            flow.received.report(FlowEnds { name: &flow.traffic.name, from, to, start, end }, sent)
         };
         self.flows.iter().map(report).collect()
     }

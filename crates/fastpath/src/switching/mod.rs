@@ -6,6 +6,8 @@ mod explain;
 mod frames;
 #[cfg(target_os = "linux")]
 mod nodes;
+#[cfg(target_os = "linux")]
+pub mod ofctl;
 mod offline;
 mod ports;
 #[cfg(target_os = "linux")]

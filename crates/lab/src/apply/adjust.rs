@@ -1,24 +1,35 @@
 //! Changes the interfaces, addresses, routes and neighbours of a host that stays.
 //!
-//! What is new is added first ([`Adjustment::begin`]) and removed again if the change of the lab
-//! fails ([`Drop`]). What is old is removed at the end ([`Adjustment::finish`]).
+//! ```text
+//!  begin:   what goes loses its addresses and routes, and its name
+//!           what stays loses and gets names, addresses, neighbours
+//!           what is new is made
+//!           routes
+//!  finish:  what goes is removed
+//!  drop:    without `finish`, the same steps back
+//! ```
+//!
+//! What is old goes first: a new address or next router may be an old address of the host. An
+//! interface that goes stays until the end under another name, because it could not be made again
+//! with its port. An address, route or neighbour that is in both stays all the time.
 
 use crate::host::host_namespace::HostNamespace;
-use crate::host::{HostError, add_interface, answer_arp, failed, interface_route};
+use crate::host::{HostError, add_interface, answer_arp, failed, interface_route, settle_ipv6};
 use crate::kernel::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::TapPort;
 use fastpath_net::Route;
-use fastpath_spec::Node;
+use fastpath_spec::{Interface, Node};
 use ipnet::IpNet;
+use nix::libc::{EADDRNOTAVAIL, EBUSY, ENODEV, ENOENT, ESRCH};
 use nix::net::if_::if_nametoindex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 
 /// The neighbours of one interface.
 type Stations = Vec<(IpAddr, [u8; 6])>;
-/// Routes by destination: the interface and the next router.
-type RoutesBy = BTreeMap<IpNet, (String, Option<IpAddr>)>;
+/// Routes by destination: the index of the interface, and the next router.
+type RoutesBy = BTreeMap<IpNet, (u32, Option<IpAddr>)>;
 
 /// A host before and after a change.
 pub(crate) struct HostChange<'t> {
@@ -35,17 +46,25 @@ pub(crate) struct HostChange<'t> {
 pub(crate) struct Adjustment<'t> {
     namespace: &'t HostNamespace,
     change: HostChange<'t>,
-    /// The additions, in the order in which they were made.
-    added: Vec<Added>,
+    /// The interfaces that there were, by their indices in the kernel.
+    indices: Vec<u32>,
+    /// The interfaces that were made.
+    added: Vec<String>,
     is_finished: bool,
 }
 
-/// Something that was added to a host.
-enum Added {
-    Interface(String),
-    Address(String, IpNet),
-    Route(IpNet),
-    Neighbors(String, Vec<IpAddr>),
+/// A state of a host: before or after.
+#[derive(Clone, Copy)]
+struct Side<'s> {
+    node: &'s Node,
+    routes: &'s RoutesBy,
+}
+
+/// An interface that there was: what it is on both sides. `None` where the host does not have it.
+struct Piece<'s> {
+    index: u32,
+    from: Option<(&'s Interface, &'s Stations)>,
+    to: Option<(&'s Interface, &'s Stations)>,
 }
 
 impl HostChange<'_> {
@@ -54,36 +73,52 @@ impl HostChange<'_> {
         let same = |(index, former): (usize, &Option<usize>)| {
             former.is_some_and(|former| {
                 let (old, new) = (&self.old.0.interfaces[former], &self.new.0.interfaces[index]);
-                (old.mac, &old.addresses, old.mtu) == (new.mac, &new.addresses, new.mtu)
+                (&old.name, old.mac, &old.addresses, old.mtu) == (&new.name, new.mac, &new.addresses, new.mtu)
                     && self.old_neighbors[former] == self.neighbors[index]
             })
         };
         self.old.0.interfaces.len() == self.new.0.interfaces.len()
             && self.stays.iter().enumerate().all(same)
-            && self.old_routes() == self.new_routes()
+            && named_routes(self.old) == named_routes(self.new)
     }
 
-    fn old_routes(&self) -> RoutesBy {
-        routes(self.old)
+    /// Returns whether its interfaces stay as they are, in their order.
+    pub(crate) fn keeps_interfaces(&self) -> bool {
+        let own = |node: &Node, place: usize| {
+            let interface = &node.interfaces[place];
+            (interface.mac, interface.addresses.clone(), interface.mtu)
+        };
+        let (old, new) = (self.old.0, self.new.0);
+        let same = |(place, former): (usize, &Option<usize>)| {
+            *former == Some(place) && own(old, place) == own(new, place)
+        };
+        old.interfaces.len() == new.interfaces.len() && self.stays.iter().enumerate().all(same)
     }
 
-    fn new_routes(&self) -> RoutesBy {
-        routes(self.new)
-    }
-
-    /// Returns the names of interfaces that are removed.
-    fn removed(&self) -> impl Iterator<Item = &str> {
-        let interfaces = self.old.0.interfaces.iter().enumerate();
-        interfaces.filter(|(index, _)| !self.stays.contains(&Some(*index))).map(|(_, i)| i.name.as_str())
-    }
-
-    /// Returns the new and former numbers of interfaces that stay.
-    fn kept(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.stays.iter().enumerate().filter_map(|(index, former)| Some((index, (*former)?)))
+    /// Returns the interfaces that there were, in their order.
+    fn pieces(&self, indices: &[u32]) -> Vec<Piece<'_>> {
+        let piece = |(former, &index): (usize, &u32)| {
+            let place = self.stays.iter().position(|stays| *stays == Some(former));
+            let to = place.map(|place| (&self.new.0.interfaces[place], &self.neighbors[place]));
+            let from = Some((&self.old.0.interfaces[former], &self.old_neighbors[former]));
+            Piece { index, from, to }
+        };
+        indices.iter().enumerate().map(piece).collect()
     }
 }
 
-fn routes((node, routes): (&Node, &[Route])) -> RoutesBy {
+impl Piece<'_> {
+    fn back(self) -> Self {
+        Piece { index: self.index, from: self.to, to: self.from }
+    }
+
+    /// The name on the way from one to the other, or of an interface that goes.
+    fn passing_name(&self) -> String {
+        format!("fpold{}", self.index)
+    }
+}
+
+fn named_routes((node, routes): (&Node, &[Route])) -> BTreeMap<IpNet, (String, Option<IpAddr>)> {
     let named = |route: &Route| {
         let interface = interface_route(node, route)?;
         Some((route.prefix, (interface.name.clone(), route.via)))
@@ -91,163 +126,249 @@ fn routes((node, routes): (&Node, &[Route])) -> RoutesBy {
     routes.iter().filter_map(named).collect()
 }
 
+/// Returns the routes that the kernel has, with the indices of its interfaces by their numbers.
+fn routes((node, routes): (&Node, &[Route]), index: impl Fn(usize) -> Option<u32>) -> RoutesBy {
+    let indexed = |route: &Route| {
+        interface_route(node, route)?;
+        Some((route.prefix, (index(route.interface)?, route.via)))
+    };
+    routes.iter().filter_map(indexed).collect()
+}
+
 impl<'t> Adjustment<'t> {
-    /// Adds what is new: interfaces, addresses, routes, neighbours. Returns the ports of the new
-    /// interfaces with their numbers.
+    /// Makes the host what it is to be, except that interfaces that go are still there. Returns the
+    /// ports of the new interfaces with their numbers.
     pub(crate) fn begin(
         namespace: &'t HostNamespace,
         change: HostChange<'t>,
     ) -> Result<(Adjustment<'t>, Vec<(usize, TapPort)>), HostError> {
-        let mut adjustment = Adjustment { namespace, change, added: Vec::new(), is_finished: false };
+        let (indices, added) = (Vec::new(), Vec::new());
+        let mut adjustment = Adjustment { namespace, change, indices, added, is_finished: false };
         let node = adjustment.change.new.0;
-        let taps =
-            namespace.within(|| adjustment.add()).map_err(failed(node, "lo", || "joining it".into()))??;
+        let taps = namespace
+            .within(|| adjustment.adjust())
+            .map_err(failed(node, "lo", || "joining it".into()))??;
         Ok((adjustment, taps))
     }
 
-    fn add(&mut self) -> Result<Vec<(usize, TapPort)>, HostError> {
-        let Adjustment { change, added, .. } = self;
-        let node = change.new.0;
+    fn adjust(&mut self) -> Result<Vec<(usize, TapPort)>, HostError> {
+        let Adjustment { change, added, indices, .. } = self;
+        let (old, node) = (change.old.0, change.new.0);
         let mut netlink = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
-        answer_arp(node);
+        let is_own = |name: &str| old.interfaces.iter().any(|interface| interface.name == name);
+        for interface in node.interfaces.iter().filter(|interface| !is_own(&interface.name)) {
+            if index(&interface.name).is_ok() {
+                // A program of the host made it. It is not removed.
+                let taken =
+                    io::Error::new(io::ErrorKind::AlreadyExists, "the host has an interface of this name");
+                return Err(failed(node, &interface.name, || "making it".to_owned())(taken));
+            }
+        }
+        let all = old.interfaces.iter();
+        let all: Result<Vec<u32>, HostError> =
+            all.map(|it| index(&it.name).map_err(failed(node, &it.name, || "its index".into()))).collect();
+        *indices = all?;
+        let from = Side { node: old, routes: &routes(change.old, |former| indices.get(former).copied()) };
+        let pieces = change.pieces(indices);
+        let disturbed = shift(&mut netlink, from, node, &pieces)?;
         let mut taps = Vec::new();
         for (place, _) in change.stays.iter().enumerate().filter(|(_, former)| former.is_none()) {
             let interface = &node.interfaces[place];
-            if index(&interface.name).is_ok() {
-                // A program of the host made it. It is not removed.
-                let what = || "making it".to_owned();
-                let taken =
-                    io::Error::new(io::ErrorKind::AlreadyExists, "the host has an interface of this name");
-                return Err(failed(node, &interface.name, what)(taken));
-            }
             // The interface may exist before an error.
-            added.push(Added::Interface(interface.name.clone()));
+            added.push(interface.name.clone());
             taps.push((place, add_interface(node, interface, &change.neighbors[place], &mut netlink)?));
         }
-        for (place, former) in change.kept() {
-            let (new, old) = (&node.interfaces[place], &change.old.0.interfaces[former]);
-            let name = new.name.as_str();
-            let index = index(name).map_err(failed(node, name, || "its index".into()))?;
-            if (old.mac, old.mtu) != (new.mac, new.mtu) {
-                let parameters = LinkParameters { mac: new.mac.map(|mac| mac.0), mtu: Some(new.mtu) };
-                let what = || format!("setting {parameters:?}");
-                netlink.bring_up(index, parameters).map_err(failed(node, name, what))?;
-            }
-            for &address in new.addresses.iter().filter(|address| !old.addresses.contains(address)) {
-                let what = || format!("address {address}");
-                netlink.add_address(index, address).map_err(failed(node, name, what))?;
-                added.push(Added::Address(name.to_owned(), address));
-            }
-            let known = &change.old_neighbors[former];
-            let more: Stations =
-                change.neighbors[place].iter().filter(|station| !known.contains(station)).copied().collect();
-            netlink.add_neighbors(index, &more).map_err(failed(node, name, || "its neighbours".into()))?;
-            let unknown = |ip: &IpAddr| known.iter().all(|(other, _)| other != ip);
-            let unknown = more.iter().map(|(ip, _)| *ip).filter(unknown).collect();
-            added.push(Added::Neighbors(name.to_owned(), unknown));
-        }
-        let former = change.old_routes();
-        for (prefix, (name, via)) in change.new_routes() {
-            if !former.contains_key(&prefix) {
-                let what = || format!("route to {prefix}");
-                let index = index(&name).map_err(failed(node, &name, what))?;
-                netlink.add_route(index, prefix, via).map_err(failed(node, &name, what))?;
-                added.push(Added::Route(prefix));
-            }
-        }
+        let wanted = routes(change.new, |place| index(&node.interfaces[place].name).ok());
+        let to = Side { node, routes: &wanted };
+        reroute(&mut netlink, from, to, &disturbed)?;
         Ok(taps)
     }
 
-    /// Removes what is old. Returns what could not be removed.
+    /// Removes the interfaces that go. Returns what could not be removed.
     pub(crate) fn finish(mut self) -> Vec<String> {
         self.is_finished = true;
         let node = self.change.new.0;
-        let done = self.namespace.within(|| self.remove());
-        let problems = done.unwrap_or_else(|error| vec![error.to_string()]);
-        problems.into_iter().map(|problem| format!("host {}: {problem}", node.name)).collect()
+        let remove = || -> io::Result<()> {
+            let mut netlink = Netlink::open()?;
+            let pieces = self.change.pieces(&self.indices);
+            let mut gone = pieces.iter().filter(|piece| piece.to.is_none());
+            gone.try_for_each(|piece| netlink.remove_link(piece.index))
+        };
+        let done = self.namespace.within(remove).and_then(|done| done);
+        done.err()
+            .map(|error| format!("host {}: removing an interface: {error}", node.name))
+            .into_iter()
+            .collect()
     }
 
-    fn remove(&self) -> Vec<String> {
-        let change = &self.change;
-        let mut problems = Vec::new();
-        let mut netlink = match Netlink::open() {
-            Ok(netlink) => netlink,
-            Err(error) => return vec![format!("opening netlink: {error}")],
+    /// Goes back to what the host was.
+    fn undo(&self) -> Result<(), HostError> {
+        let (old, node) = (self.change.old.0, self.change.new.0);
+        let mut netlink = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
+        let pieces: Vec<Piece<'_>> = self.change.pieces(&self.indices).into_iter().map(Piece::back).collect();
+        let place = |place: usize| {
+            let former = (*self.change.stays.get(place)?)?;
+            self.indices.get(former).copied()
         };
-        let mut note = |what: String, result: io::Result<()>| {
-            problems.extend(result.err().map(|error| format!("{what}: {error}")));
-        };
-        let (former, routes) = (change.old_routes(), change.new_routes());
-        for (prefix, (name, via)) in &routes {
-            if former.get(prefix).is_some_and(|before| before != &(name.clone(), *via)) {
-                let set = index(name).and_then(|index| netlink.replace_route(index, *prefix, *via));
-                note(format!("route to {prefix}"), set);
-            }
+        let from = Side { node, routes: &routes(self.change.new, place) };
+        let wanted = routes(self.change.old, |former| self.indices.get(former).copied());
+        for name in &self.added {
+            // What was not made is not there.
+            let _ = index(name).and_then(|index| netlink.remove_link(index));
         }
-        let removed: Vec<&str> = change.removed().collect();
-        for (prefix, (name, via)) in &former {
-            // Routes end with their interface.
-            if !routes.contains_key(prefix) && !removed.contains(&name.as_str()) {
-                let set = index(name).and_then(|index| netlink.remove_route(index, *prefix, *via));
-                note(format!("route to {prefix}"), set);
-            }
-        }
-        for (place, former) in change.kept() {
-            let (new, old) = (&change.new.0.interfaces[place], &change.old.0.interfaces[former]);
-            let Ok(index) = index(&new.name) else { continue };
-            for &address in old.addresses.iter().filter(|address| !new.addresses.contains(address)) {
-                note(format!("address {address}"), netlink.remove_address(index, address));
-            }
-            let stays = |ip: &IpAddr| change.neighbors[place].iter().any(|(other, _)| other == ip);
-            let gone = change.old_neighbors[former].iter().map(|(ip, _)| *ip).filter(|ip| !stays(ip));
-            netlink.remove_neighbors(index, &gone.collect::<Vec<_>>());
-        }
-        for name in removed {
-            note(format!("interface {name}"), index(name).and_then(|index| netlink.remove_link(index)));
-        }
-        problems
-    }
-
-    /// Removes what was added, and restores what was changed.
-    fn undo(&mut self) -> io::Result<()> {
-        answer_arp(self.change.old.0);
-        let mut netlink = Netlink::open()?;
-        for added in std::mem::take(&mut self.added).into_iter().rev() {
-            // What was not added is not there.
-            let _ = match added {
-                Added::Interface(name) => index(&name).and_then(|index| netlink.remove_link(index)),
-                Added::Address(name, address) => {
-                    index(&name).and_then(|index| netlink.remove_address(index, address))
-                }
-                Added::Route(prefix) => {
-                    let (name, via) = &self.change.new_routes()[&prefix];
-                    index(name).and_then(|index| netlink.remove_route(index, prefix, *via))
-                }
-                Added::Neighbors(name, addresses) => {
-                    index(&name).map(|index| netlink.remove_neighbors(index, &addresses))
-                }
-            };
-        }
-        for (place, former) in self.change.kept() {
-            let (new, old) = (&self.change.new.0.interfaces[place], &self.change.old.0.interfaces[former]);
-            let index = index(&old.name)?;
-            if (old.mac, old.mtu) != (new.mac, new.mtu) {
-                let parameters = LinkParameters { mac: old.mac.map(|mac| mac.0), mtu: Some(old.mtu) };
-                netlink.bring_up(index, parameters)?;
-            }
-            netlink.add_neighbors(index, &self.change.old_neighbors[former])?;
-        }
-        Ok(())
+        let disturbed = shift(&mut netlink, from, old, &pieces)?;
+        reroute(&mut netlink, from, Side { node: old, routes: &wanted }, &disturbed)
     }
 }
 
 impl Drop for Adjustment<'_> {
     fn drop(&mut self) {
-        if !self.is_finished {
+        if !self.is_finished && !self.indices.is_empty() {
             let namespace = self.namespace;
             // A namespace that cannot be joined has ended.
             let _ = namespace.within(|| self.undo());
         }
+    }
+}
+
+/// Makes the interfaces that there were what they are in `node`, without routes. Returns the
+/// indices of those whose other routes the kernel may have removed.
+fn shift(
+    netlink: &mut Netlink,
+    from: Side<'_>,
+    node: &Node,
+    pieces: &[Piece<'_>],
+) -> Result<BTreeSet<u32>, HostError> {
+    let mut disturbed = BTreeSet::new();
+    answer_arp(node);
+    for piece in pieces {
+        let Some((before, _)) = piece.from else { continue };
+        let name = before.name.as_str();
+        let stays = |address: &IpNet| piece.to.is_some_and(|(after, _)| after.addresses.contains(address));
+        if piece.to.is_none() {
+            for (prefix, (_, via)) in from.routes.iter().filter(|(_, (index, _))| *index == piece.index) {
+                let gone = absent(netlink.remove_route(piece.index, *prefix, *via));
+                gone.map_err(failed(node, name, || format!("removing the route to {prefix}")))?;
+            }
+        }
+        for &address in before.addresses.iter().filter(|address| !stays(address)) {
+            let gone = absent(netlink.remove_address(piece.index, address));
+            gone.map_err(failed(node, name, || format!("removing address {address}")))?;
+            disturbed.insert(piece.index);
+        }
+    }
+    let name = |side: Option<(&Interface, &Stations)>| side.map(|(interface, _)| interface.name.clone());
+    let renamed: Vec<&Piece<'_>> = pieces.iter().filter(|piece| name(piece.from) != name(piece.to)).collect();
+    // In two steps: two interfaces may change their names with each other.
+    let first = renamed.iter().map(|piece| (*piece, piece.passing_name()));
+    let second = renamed.iter().filter_map(|piece| Some((*piece, name(piece.to)?)));
+    for (piece, name) in first.chain(second) {
+        let was_up = rename(netlink, piece.index, &name);
+        if !was_up.map_err(failed(node, &name, || "renaming it".into()))? {
+            disturbed.insert(piece.index);
+        }
+    }
+    for piece in pieces {
+        configure(netlink, node, piece, disturbed.contains(&piece.index))?;
+    }
+    Ok(disturbed)
+}
+
+/// Gives an interface its parameters, addresses and neighbours.
+fn configure(
+    netlink: &mut Netlink,
+    node: &Node,
+    piece: &Piece<'_>,
+    is_disturbed: bool,
+) -> Result<(), HostError> {
+    let Some((after, neighbors)) = piece.to else { return Ok(()) };
+    let (name, index) = (after.name.as_str(), piece.index);
+    let same = |before: &Interface| (before.mac, before.mtu) == (after.mac, after.mtu);
+    if piece.from.is_some_and(|(before, _)| !same(before)) {
+        let parameters = LinkParameters { mac: after.mac.map(|mac| mac.0), mtu: Some(after.mtu) };
+        let set = netlink.bring_up(index, parameters);
+        set.map_err(failed(node, name, || format!("setting {parameters:?}")))?;
+    }
+    let before = piece.from.map_or(&[][..], |(before, _)| &before.addresses[..]);
+    if before != after.addresses {
+        settle_ipv6(node, after);
+    }
+    for &address in after.addresses.iter().filter(|address| is_disturbed || !before.contains(address)) {
+        let added = present(netlink.add_address(index, address));
+        added.map_err(failed(node, name, || format!("address {address}")))?;
+    }
+    let known = piece.from.map_or(&[][..], |(_, known)| &known[..]);
+    let is_gone = |ip: &IpAddr| neighbors.iter().all(|(other, _)| other != ip);
+    let gone: Vec<IpAddr> = known.iter().map(|(ip, _)| *ip).filter(is_gone).collect();
+    netlink.remove_neighbors(index, &gone);
+    let more: Stations =
+        neighbors.iter().filter(|station| is_disturbed || !known.contains(station)).copied().collect();
+    netlink.add_neighbors(index, &more).map_err(failed(node, name, || "its neighbours".into()))
+}
+
+/// Makes the routes of `from` those of `to`.
+fn reroute(
+    netlink: &mut Netlink,
+    from: Side<'_>,
+    to: Side<'_>,
+    disturbed: &BTreeSet<u32>,
+) -> Result<(), HostError> {
+    let mut again = Vec::new();
+    for (prefix, (index, via)) in to.routes {
+        let before = from.routes.get(prefix);
+        let done = match before {
+            Some(before) if *before == (*index, *via) => match disturbed.contains(index) {
+                true => present(netlink.add_route(*index, *prefix, *via)),
+                false => continue,
+            },
+            Some(_) => netlink.replace_route(*index, *prefix, *via),
+            None => netlink.add_route(*index, *prefix, *via),
+        };
+        // A route that goes may lead to the next router another way.
+        if done.is_err() {
+            again.push((prefix, *index, *via));
+        }
+    }
+    for (prefix, (index, via)) in from.routes.iter().filter(|(prefix, _)| !to.routes.contains_key(prefix)) {
+        let gone = absent(netlink.remove_route(*index, *prefix, *via));
+        gone.map_err(failed(to.node, "lo", || format!("removing the route to {prefix}")))?;
+    }
+    for (prefix, index, via) in again {
+        let done = netlink.replace_route(index, *prefix, via);
+        done.map_err(failed(to.node, "lo", || format!("route to {prefix}")))?;
+    }
+    Ok(())
+}
+
+/// Renames an interface. Returns false if it had to be down meanwhile, which ends routes,
+/// neighbours and IPv6 addresses.
+fn rename(netlink: &mut Netlink, index: u32, name: &str) -> io::Result<bool> {
+    match netlink.rename(index, name) {
+        // Before Linux 6.2.
+        Err(error) if error.raw_os_error() == Some(EBUSY) => {
+            netlink.take_down(index)?;
+            netlink.rename(index, name)?;
+            netlink.bring_up(index, LinkParameters::default())?;
+            Ok(false)
+        }
+        result => result.map(|()| true),
+    }
+}
+
+/// It is to be there: it may be already.
+fn present(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// It is to be gone: it may be already, with an address or interface.
+fn absent(result: io::Result<()>) -> io::Result<()> {
+    const GONE: [i32; 4] = [EADDRNOTAVAIL, ENODEV, ENOENT, ESRCH];
+    match result {
+        Err(error) if error.raw_os_error().is_some_and(|code| GONE.contains(&code)) => Ok(()),
+        other => other,
     }
 }
 

@@ -16,33 +16,39 @@ pub(crate) mod differences;
 
 use crate::apply::adjust::{Adjustment, HostChange};
 use crate::apply::differences::entries;
+use crate::attach::Configuration;
 use crate::host::container::ContainerFiles;
+use crate::host::host_namespace::HostNamespace;
 use crate::host::neighbors::KnownNeighbors;
 use crate::host::nodes::{self, NodeMaker, directories};
 use crate::host::{Host, HostError};
-use crate::lab::Lab;
+use crate::lab::{Lab, UpError, up_if_down};
 use crate::limits::open_files;
 use crate::limits::{self, NotEnough};
 use crate::programs::commands::Commands;
 use crate::programs::ended::EndWatch;
 use crate::programs::scope::Boundary;
 use crate::routing::{self, DaemonError};
+use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use fastpath_engine::control::{Applied, ApplyRequest};
 use fastpath_engine::port::Port;
-use fastpath_engine::{EdgePorts, RearrangeError};
+use fastpath_engine::{AttachError, EdgePorts, RearrangeError};
 use fastpath_net::{Difference, EdgeId, Routes};
 use fastpath_spec::mistake::several;
 use fastpath_spec::segment::Segments;
 use fastpath_spec::{
-    Description, Files, HostKind, HostSettings, Interface, Node, NodeId, NodeKind, Topology,
-    resolve_in_place_of,
+    Description, Files, HostSettings, Interface, Node, NodeId, NodeKind, Topology, resolve_in_place_of,
 };
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Ports by node and interface.
+type PortsByPlace = BTreeMap<(NodeId, usize), Box<dyn Port>>;
 
 /// Why a lab was not changed. It is as before.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +80,15 @@ pub enum ApplyError {
     /// A routing daemon does not run.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
+    /// An uplink did not come up.
+    #[error(transparent)]
+    Uplink(#[from] UplinkError),
+    /// An interface of this machine cannot be used.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// An interface of this machine is down.
+    #[error(transparent)]
+    Port(#[from] UpError),
     /// The engine cannot change.
     #[error(transparent)]
     Engine(#[from] RearrangeError),
@@ -172,22 +187,6 @@ impl Lab {
         if let Some((node, what)) = self.obstacle(topology, difference) {
             return Err(ApplyError::Unsupported { node: node.name.clone(), what });
         }
-        for (link, former) in topology.links.iter().zip(&difference.links) {
-            for (end, (node, place)) in link.ends.into_iter().enumerate() {
-                let name = |topology: &Topology, (node, place): (NodeId, usize)| {
-                    topology.node(node).interfaces[place].name.clone()
-                };
-                let was = former.map(|former| name(&self.topology, self.topology.link(former).ends[end]));
-                let is_host = topology.node(node).kind.is_edge();
-                if is_host && was.is_some_and(|was| was != name(topology, (node, place))) {
-                    let node = topology.node(node).name.clone();
-                    return Err(ApplyError::Unsupported {
-                        node,
-                        what: "an interface cannot get another name",
-                    });
-                }
-            }
-        }
         let is_made = |id: NodeId| difference.nodes[id.0 as usize].is_none();
         limits::check(topology.hosts().filter(|(id, _)| is_made(*id)).count() as u64)?;
         open_files::allow(topology)?;
@@ -215,10 +214,14 @@ impl Lab {
         }
         let added = || topology.nodes.iter().zip(&difference.nodes).filter(|(_, old)| old.is_none());
         let removed = || difference.nodes_removed.iter().map(|id| self.topology.node(*id));
-        for node in added().map(|(node, _)| node).chain(removed()) {
-            if let Some(what) = unsupported(node) {
-                return Some((node, what));
-            }
+        let ports = |node: &Node| match &node.kind {
+            NodeKind::Uplink { uplink, .. } => uplink.forwards.iter().map(|forward| forward.listen).collect(),
+            _ => Vec::new(),
+        };
+        let held: Vec<_> = removed().flat_map(ports).collect();
+        if let Some((node, _)) = added().find(|(node, _)| ports(node).iter().any(|port| held.contains(port)))
+        {
+            return Some((node, "a forwarded port of this machine cannot change its uplink or host"));
         }
         // The directories of a host have its name.
         let is_replaced = |node: &Node| {
@@ -237,16 +240,16 @@ impl Lab {
         topology: &'t Topology,
         difference: &Difference,
     ) -> Option<(&'t Node, &'static str)> {
-        let all = || topology.nodes.iter().chain(&self.topology.nodes);
         let kept = || topology.nodes.iter().zip(0..).zip(&difference.nodes);
         let mut kept = kept().filter_map(|((node, id), old)| Some((node, NodeId(id), (*old)?)));
         let segments = [&self.topology, topology].map(Segments::of);
         let addresses = |node: &Node| -> Vec<_> {
             node.interfaces.iter().map(|interface| interface.addresses.clone()).collect()
         };
+        let stays = |id: usize| difference.nodes[id].is_some();
         let forwarded = |node: &Node| {
-            all().any(|other| match &other.kind {
-                NodeKind::Uplink { uplink, .. } => {
+            topology.nodes.iter().enumerate().any(|(id, other)| match &other.kind {
+                NodeKind::Uplink { uplink, .. } if stays(id) => {
                     uplink.forwards.iter().any(|forward| forward.host == node.name)
                 }
                 _ => false,
@@ -277,46 +280,30 @@ impl Lab {
         difference: &Difference,
         containers: BTreeMap<NodeId, ContainerFiles>,
     ) -> Result<Vec<String>, ApplyError> {
-        let former_routes = Routes::compute(&self.topology);
-        let former_neighbors = KnownNeighbors::in_topology(&self.topology);
+        let (former_routes, former_neighbors) =
+            (Routes::compute(&self.topology), KnownNeighbors::in_topology(&self.topology));
         let scope = self._scope.as_ref().expect("a lab has a scope");
         let (directory, privilege) = (self.claim.directory(), self.privilege);
-        let mut maker = NodeMaker::new(&topology, scope, directory, containers, privilege, &self.notice);
-        let mut ports: BTreeMap<(NodeId, usize), Box<dyn Port>> = BTreeMap::new();
+        let mut ports = self.ports(&topology, difference)?;
+        let told = (&self.detached, &self.notice);
+        let mut maker = NodeMaker::new(&topology, scope, directory, containers, privilege, told);
+        maker.attached = self.attached_inodes(difference);
         let mut made =
             MadeHosts { hosts: Vec::new(), names: Vec::new(), boundary: scope.boundary(), directory };
         // Dropped unless the change succeeds: this undoes what was done.
+        let uplinks = make_hosts(&mut maker, difference, &mut made, &mut ports)?;
+        let kept = kept_hosts((&self.hosts[..], &self.topology), &topology, difference);
+        let sides = [(&former_routes, &former_neighbors), (&maker.routes, &maker.neighbors)];
+        let changes: Vec<HostChange<'_>> = kept.iter().map(|kept| kept.change(sides)).collect();
+        let reconfigured = reconfigured(&kept, &changes, &topology)?;
         let mut adjustments: Vec<Adjustment<'_>> = Vec::new();
-        let hosts: BTreeMap<NodeId, &Arc<Host>> = self.hosts.iter().map(|host| (host.node(), host)).collect();
-        for (id, node) in topology.hosts().filter(|(id, _)| difference.nodes[id.0 as usize].is_none()) {
-            made.names.push(node.name.clone());
-            let (host, taps) = maker.host(id)?;
-            made.hosts.push(Arc::new(host));
-            ports.extend(taps.into_iter().enumerate().map(|(place, tap)| ((id, place), tap)));
-        }
-        for (id, node) in topology.hosts() {
-            let Some(former) = difference.nodes[id.0 as usize] else { continue };
-            let host = hosts[&former];
-            let old = self.topology.node(former);
-            let neighbors = |known: &KnownNeighbors<'_>, id, node: &Node| -> Vec<_> {
-                (0..node.interfaces.len()).map(|place| known.of(id, place)).collect()
-            };
-            let change = HostChange {
-                old: (old, former_routes.of(former)),
-                new: (node, maker.routes.of(id)),
-                old_neighbors: neighbors(&former_neighbors, former, old),
-                neighbors: neighbors(&maker.neighbors, id, node),
-                stays: kept_interfaces(difference, old, node),
-            };
-            if change.is_empty() {
+        for (kept, change) in kept.iter().zip(changes) {
+            // What a detached host gets, it gets when it is attached again.
+            if change.is_empty() || !kept.host.is_there() {
                 continue;
             }
-            if host.namespace.own().is_none() {
-                let what = "an attached host cannot get other links or addresses";
-                return Err(ApplyError::Unsupported { node: node.name.clone(), what });
-            }
-            let (adjustment, taps) = Adjustment::begin(&host.namespace, change)?;
-            ports.extend(taps.into_iter().map(|(place, tap)| ((id, place), Box::new(tap) as _)));
+            let (adjustment, taps) = Adjustment::begin(&kept.host.namespace, change)?;
+            ports.extend(taps.into_iter().map(|(place, tap)| ((kept.id, place), Box::new(tap) as _)));
             adjustments.push(adjustment);
         }
         let of_edges = ports_of_edges(&topology, ports);
@@ -326,9 +313,49 @@ impl Lab {
         let engine = self.engine.as_mut().ok_or(RearrangeError::Ended)?;
         engine.rearrange(topology.clone(), of_edges)?;
         let mut notices: Vec<String> = adjustments.into_iter().flat_map(Adjustment::finish).collect();
-        let made = made.keep();
+        for (host, configuration) in reconfigured {
+            if let Some(watch) = self.attached.get(&host.name) {
+                watch.change(configuration);
+            }
+        }
+        let (made, watches) = (made.keep(), maker.watches);
+        let removed = &difference.nodes_removed;
+        let stays = |name: &String| self.topology.node_named(name).is_none_or(|id| !removed.contains(&id));
+        self.uplinks.retain(|name, _| stays(name));
+        self.uplinks.extend(uplinks);
+        self.attached.retain(|name, _| stays(name));
+        self.attached.extend(watches);
         notices.extend(self.settle(topology, difference, made));
         Ok(notices)
+    }
+
+    /// Opens the interfaces of this machine that the lab uses from now on, and those whose link is
+    /// another.
+    fn ports(&self, topology: &Topology, difference: &Difference) -> Result<PortsByPlace, ApplyError> {
+        let is_new = |id: NodeId| {
+            let kept = difference.nodes[id.0 as usize];
+            let stays =
+                kept.map(|old| kept_interfaces(difference, self.topology.node(old), topology.node(id)));
+            stays.is_none_or(|stays| stays.contains(&None))
+        };
+        let mut ports = PortsByPlace::new();
+        for (id, port) in fastpath_engine::attach_named(topology, is_new, &self.notice)? {
+            up_if_down(&*port, &self.notice)?;
+            ports.insert((id, 0), port);
+        }
+        Ok(ports)
+    }
+
+    /// Returns the attached hosts that stay, by the inodes of their namespaces.
+    fn attached_inodes(&self, difference: &Difference) -> BTreeMap<u64, String> {
+        let stays = |host: &&Arc<Host>| !difference.nodes_removed.contains(&host.node());
+        let inode = |host: &Arc<Host>| match &host.namespace {
+            HostNamespace::Attached(there) => {
+                Some((fs::metadata(there.place()?).ok()?.ino(), host.name.clone()))
+            }
+            HostNamespace::Own(_) => None,
+        };
+        self.hosts.iter().filter(stays).filter_map(inode).collect()
     }
 
     /// Makes the new hosts those of the lab, ends what runs in removed ones, and publishes it.
@@ -339,7 +366,7 @@ impl Lab {
         let mut made: BTreeMap<NodeId, Arc<Host>> =
             made.into_iter().map(|host| (host.node(), host)).collect();
         let mut added = Vec::new();
-        for (id, node) in topology.hosts() {
+        for (id, node) in topology.hosts().filter(|(_, node)| node.kind.port_name().is_none()) {
             let kept = difference.nodes[id.0 as usize].and_then(|old| former.remove(&old));
             let host = match kept {
                 Some(host) => {
@@ -386,6 +413,101 @@ impl Lab {
     }
 }
 
+/// A host that stays.
+struct KeptHost<'l> {
+    /// Its number in the new topology.
+    id: NodeId,
+    host: &'l Arc<Host>,
+    /// Before and after, with the names that its interfaces have in its namespace.
+    old: Node,
+    new: Node,
+    /// By new interface: the former number of one that stays.
+    stays: Vec<Option<usize>>,
+}
+
+impl KeptHost<'_> {
+    /// Returns its change, from the routes and neighbours before and after.
+    fn change<'c>(&'c self, sides: [(&'c Routes, &KnownNeighbors<'_>); 2]) -> HostChange<'c> {
+        let [(old_routes, old_known), (routes, known)] = sides;
+        let former = self.host.node();
+        let neighbors = |known: &KnownNeighbors<'_>, id, node: &Node| -> Vec<_> {
+            (0..node.interfaces.len()).map(|place| known.of(id, place)).collect()
+        };
+        HostChange {
+            old: (&self.old, old_routes.of(former)),
+            new: (&self.new, routes.of(self.id)),
+            old_neighbors: neighbors(old_known, former, &self.old),
+            neighbors: neighbors(known, self.id, &self.new),
+            stays: self.stays.clone(),
+        }
+    }
+}
+
+/// Returns the hosts that stay, in the order of the new topology.
+fn kept_hosts<'l>(
+    (hosts, old): (&'l [Arc<Host>], &Topology),
+    topology: &Topology,
+    difference: &Difference,
+) -> Vec<KeptHost<'l>> {
+    let hosts: BTreeMap<NodeId, &'l Arc<Host>> = hosts.iter().map(|host| (host.node(), host)).collect();
+    let kept = |(id, node): (NodeId, &Node)| {
+        // An interface of this machine is no host of the lab.
+        let host = *hosts.get(&difference.nodes[id.0 as usize]?)?;
+        let old = old.node(host.node());
+        let stays = kept_interfaces(difference, old, node);
+        let new = as_there(host, node, |place| stays[place]);
+        Some(KeptHost { id, host, old: as_there(host, old, Some), new, stays })
+    };
+    topology.hosts().filter_map(kept).collect()
+}
+
+/// Makes the hosts that are new, with their ports, and joins the uplinks among them.
+fn make_hosts(
+    maker: &mut NodeMaker<'_>,
+    difference: &Difference,
+    made: &mut MadeHosts<'_>,
+    ports: &mut PortsByPlace,
+) -> Result<BTreeMap<String, Uplink>, ApplyError> {
+    let topology = maker.topology;
+    let added = || {
+        let new = topology.nodes.iter().zip((0..).map(NodeId));
+        new.filter(move |(_, id)| difference.nodes[id.0 as usize].is_none())
+    };
+    let mut forwarded = ForwardedPorts::bind(added().map(|(node, _)| node))?;
+    let mut uplinks = BTreeMap::new();
+    for (node, id) in added().filter(|(node, _)| node.kind.is_edge() && node.kind.port_name().is_none()) {
+        made.names.push(node.name.clone());
+        let (host, taps) = maker.host(id)?;
+        let host = Arc::new(host);
+        made.hosts.push(Arc::clone(&host));
+        if matches!(node.kind, NodeKind::Uplink { .. }) {
+            let (directory, boundary, notice) = (maker.directory, maker.scope.boundary(), maker.notice);
+            let parts = UplinkParts { host: &host, topology, directory, boundary, notice };
+            uplinks.insert(node.name.clone(), Uplink::up(&parts, &mut forwarded)?);
+        }
+        ports.extend(taps.into_iter().enumerate().map(|(place, tap)| ((id, place), tap)));
+    }
+    Ok(uplinks)
+}
+
+/// Returns what attached hosts get when they are attached again.
+fn reconfigured<'k>(
+    kept: &[KeptHost<'k>],
+    changes: &[HostChange<'_>],
+    topology: &Topology,
+) -> Result<Vec<(&'k Arc<Host>, Configuration)>, ApplyError> {
+    let mut all = Vec::new();
+    for (kept, change) in kept.iter().zip(changes).filter(|(kept, _)| kept.host.namespace.own().is_none()) {
+        if !change.keeps_interfaces() {
+            let what = "an attached host cannot get other links or addresses";
+            return Err(ApplyError::Unsupported { node: kept.new.name.clone(), what });
+        }
+        let (node, routes) = (topology.node(kept.id).clone(), change.new.1.to_vec());
+        all.push((kept.host, Configuration { node, routes, neighbors: change.neighbors.clone() }));
+    }
+    Ok(all)
+}
+
 /// Hosts that were made for a change. Dropping it removes them, with what their programs have
 /// started.
 struct MadeHosts<'l> {
@@ -430,6 +552,21 @@ fn remove_directory(directory: &Path) -> Result<(), String> {
     }
 }
 
+/// Returns a node with the names that its interfaces have in the namespace of an attached host.
+/// `former` returns the number that an interface had.
+fn as_there(host: &Host, node: &Node, former: impl Fn(usize) -> Option<usize>) -> Node {
+    let mut node = node.clone();
+    if let HostNamespace::Attached(there) = &host.namespace {
+        let names = there.names();
+        for (place, interface) in node.interfaces.iter_mut().enumerate() {
+            if let Some(name) = former(place).and_then(|former| names.get(&former)) {
+                interface.name.clone_from(name);
+            }
+        }
+    }
+    node
+}
+
 /// Returns by interface of a node the place that it had before; `None` for a new one.
 fn kept_interfaces(difference: &Difference, old: &Node, new: &Node) -> Vec<Option<usize>> {
     let kept = |interface: &Interface| {
@@ -440,7 +577,7 @@ fn kept_interfaces(difference: &Difference, old: &Node, new: &Node) -> Vec<Optio
 }
 
 /// Returns new ports, given by node and interface, by edge.
-fn ports_of_edges(topology: &Topology, mut ports: BTreeMap<(NodeId, usize), Box<dyn Port>>) -> EdgePorts {
+fn ports_of_edges(topology: &Topology, mut ports: PortsByPlace) -> EdgePorts {
     let places = topology.hosts().flat_map(|(id, node)| (0..node.interfaces.len()).map(move |i| (id, i)));
     let edges = (0..).map(EdgeId).zip(places);
     edges.filter_map(|(edge, place)| Some((edge, ports.remove(&place)?))).collect()
@@ -450,16 +587,4 @@ fn ports_of_edges(topology: &Topology, mut ports: BTreeMap<(NodeId, usize), Box<
 fn has_directories(node: &Node) -> bool {
     let has_files = |host: &HostSettings| host.origin.is_container() || !host.private.is_empty();
     node.kind.daemon().is_some() || node.kind.host_settings().is_some_and(has_files)
-}
-
-/// Returns why a node cannot come or go while a lab runs.
-fn unsupported(node: &Node) -> Option<&'static str> {
-    match &node.kind {
-        NodeKind::Host { kind: HostKind::Port(_), .. } => {
-            Some("an interface of this machine cannot be added or removed")
-        }
-        NodeKind::Uplink { .. } => Some("an uplink cannot be added or removed"),
-        kind if kind.is_attached() => Some("an attached host cannot be added or removed"),
-        _ => None,
-    }
 }

@@ -2,6 +2,7 @@
 
 use crate::programs::process::ProcessId;
 use fastpath_spec::Attach;
+use nix::errno::Errno;
 use nix::sys::statfs::{FsType, statfs};
 use std::fs;
 use std::io;
@@ -38,6 +39,9 @@ pub enum NotFound {
     /// The file does not exist or is none.
     #[error("{} is not a network namespace: write the path of one, such as /proc/PID/ns/net", .0.display())]
     Path(PathBuf),
+    /// The namespaces of a process may not be opened.
+    #[error("{0}: its namespaces may not be opened: attach needs root")]
+    NotPermitted(Attach),
     /// No process has the number.
     #[error("no process {0}: write the number of one that runs")]
     Process(u32),
@@ -70,6 +74,7 @@ pub(crate) fn find(attach: &Attach) -> Result<Found, NotFound> {
             if is_namespace(&path) {
                 return Ok(Found { path, process: None });
             }
+            permitted(attach, &path)?;
             let entries = fs::read_dir(NETNS).into_iter().flatten().flatten();
             let mut have: Vec<String> =
                 entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -78,12 +83,26 @@ pub(crate) fn find(attach: &Attach) -> Result<Found, NotFound> {
         }
         Attach::Path(path) => {
             let path = PathBuf::from(path);
-            if is_namespace(&path) { Ok(Found { path, process: None }) } else { Err(NotFound::Path(path)) }
+            if is_namespace(&path) {
+                return Ok(Found { path, process: None });
+            }
+            permitted(attach, &path)?;
+            Err(NotFound::Path(path))
         }
-        Attach::Pid(pid) => of_process(*pid).ok_or(NotFound::Process(*pid)),
+        Attach::Pid(pid) => of_process(*pid).map_or_else(
+            || {
+                permitted(attach, &file_of(*pid))?;
+                Err(NotFound::Process(*pid))
+            },
+            Ok,
+        ),
         Attach::Container(name) => {
             let (pid, engine) = process_of(name)?;
-            of_process(pid).ok_or(NotFound::Stopped { name: name.clone(), engine })
+            if let Some(found) = of_process(pid) {
+                return Ok(found);
+            }
+            permitted(attach, &file_of(pid))?;
+            Err(NotFound::Stopped { name: name.clone(), engine })
         }
     }
 }
@@ -93,8 +112,20 @@ fn is_namespace(path: &Path) -> bool {
     statfs(path).is_ok_and(|of| of.filesystem_type() == FsType(NSFS_MAGIC.into()))
 }
 
+/// Refuses a file that the user may not look at.
+fn permitted(attach: &Attach, path: &Path) -> Result<(), NotFound> {
+    match statfs(path) {
+        Err(Errno::EACCES | Errno::EPERM) => Err(NotFound::NotPermitted(attach.clone())),
+        _ => Ok(()),
+    }
+}
+
+fn file_of(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/ns/net"))
+}
+
 fn of_process(pid: u32) -> Option<Found> {
-    let path = PathBuf::from(format!("/proc/{pid}/ns/net"));
+    let path = file_of(pid);
     // A process that has ended and was not waited for has no namespaces.
     is_namespace(&path).then_some(())?;
     Some(Found { path, process: ProcessId::of(i32::try_from(pid).ok()?).ok() })

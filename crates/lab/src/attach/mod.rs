@@ -21,7 +21,7 @@ mod watch;
 
 pub use find::NotFound;
 pub(crate) use find::find;
-pub(crate) use watch::AttachWatch;
+pub(crate) use watch::{AttachEvent, AttachWatch, DetachedHosts};
 
 use crate::host::host_namespace::AttachedNamespace;
 use crate::host::{HostError, failed};
@@ -38,58 +38,53 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
 
-/// What an attached host gets in its namespace, each time that it is attached.
+/// An attached host, and what it gets in its namespace each time that it is attached.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     pub(crate) namespace: AttachedNamespace,
-    node: Node,
-    routes: Vec<Route>,
-    /// By interface.
-    neighbors: Vec<Vec<(IpAddr, [u8; 6])>>,
+    configuration: Configuration,
     /// By interface.
     taps: Vec<TapInterface>,
+}
+
+/// What an attached host gets in its namespace.
+#[derive(Clone, Debug)]
+pub(crate) struct Configuration {
+    pub(crate) node: Node,
+    pub(crate) routes: Vec<Route>,
+    /// By interface.
+    pub(crate) neighbors: Vec<Vec<(IpAddr, [u8; 6])>>,
 }
 
 /// Names of interfaces in the topology, and in a namespace where they were taken.
 pub(crate) type Renamed = Vec<(String, String)>;
 
-/// The interface with this place among those of an attached host was removed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Removed {
-    /// The host: the order in which hosts were attached.
-    pub(crate) host: usize,
-    /// Its interface.
-    pub(crate) interface: usize,
-}
-
 impl Attachment {
     /// Attaches a host. Returns it with its ports in the order of the interfaces, and the names of
-    /// interfaces that differ from those of the topology, which precede them. `number` is the
-    /// number of hosts attached before, which the messages to `removed` carry.
+    /// interfaces that differ from those of the topology, which precede them. `events` receives
+    /// what happens to the interfaces.
     pub(crate) fn new(
         attach: &Attach,
-        node: &Node,
-        routes: &[Route],
-        neighbors: Vec<Vec<(IpAddr, [u8; 6])>>,
-        (number, removed): (usize, &Sender<Removed>),
+        configuration: Configuration,
+        events: &Sender<AttachEvent>,
     ) -> Result<(Attachment, Vec<TapPort>, Renamed), HostError> {
+        let node = &configuration.node;
         let mut ports = Vec::new();
         let mut taps = Vec::new();
         for (place, interface) in node.interfaces.iter().enumerate() {
             let tap_failed = |source| HostError::Tap { host: node.name.clone(), source };
             let name = parked_name();
             let mut port = TapPort::open(&name).map_err(tap_failed)?;
-            let (sender, message) = (removed.clone(), Removed { host: number, interface: place });
+            let sender = events.clone();
             // A lab that ends no longer listens.
-            let tell = Box::new(move || _ = sender.send(message));
+            let tell = Box::new(move || _ = sender.send(AttachEvent::Removed(place)));
             let tap = port.outlive_interface(&interface.name, tell);
             taps.push((name, tap.map_err(failed(node, &interface.name, || "keeping it".into()))?));
             ports.push(port);
         }
         let namespace = AttachedNamespace::new(attach.clone());
         let (names, taps) = taps.into_iter().unzip::<_, _, Vec<String>, Vec<_>>();
-        let attachment =
-            Attachment { namespace, node: node.clone(), routes: routes.to_vec(), neighbors, taps };
+        let attachment = Attachment { namespace, configuration, taps };
         let all: Vec<(usize, String)> = names.into_iter().enumerate().collect();
         let renamed = attachment.place(&all)?;
         Ok((attachment, ports, renamed))
@@ -98,7 +93,7 @@ impl Attachment {
     /// Moves interfaces of this namespace, by their numbers and names here, to the namespace of
     /// the host and configures them there.
     fn place(&self, parked: &[(usize, String)]) -> Result<Renamed, HostError> {
-        let node = &self.node;
+        let node = &self.configuration.node;
         let found = find(self.namespace.name())
             .map_err(|source| HostError::NoNamespace { host: node.name.clone(), source })?;
         let mut own = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
@@ -128,14 +123,14 @@ impl Attachment {
             let _ = within_file(&there, remove);
             return Err(error);
         }
-        self.namespace.set(Some(found.path));
+        self.namespace.join(found.path, &placed);
         let renamed = placed.into_iter().map(|(number, name)| (node.interfaces[number].name.clone(), name));
         Ok(renamed.filter(|(wanted, name)| wanted != name).collect())
     }
 
     /// Configures interfaces by their numbers and names in the thread's namespace.
     fn configure(&self, placed: &[(usize, String)]) -> Result<(), HostError> {
-        let node = &self.node;
+        let Configuration { node, routes, neighbors } = &self.configuration;
         let mut netlink = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
         for (number, name) in placed {
             let interface = &node.interfaces[*number];
@@ -153,9 +148,9 @@ impl Attachment {
                     .add_address(index, address)
                     .map_err(failed(node, name, || format!("address {address}")))?;
             }
-            let known = &self.neighbors[*number];
+            let known = &neighbors[*number];
             netlink.add_neighbors(index, known).map_err(failed(node, name, || "its neighbours".into()))?;
-            for route in self.routes.iter().filter(|route| route.interface == *number) {
+            for route in routes.iter().filter(|route| route.interface == *number) {
                 crate::host::add_route(node, route, name, &mut netlink)?;
             }
         }

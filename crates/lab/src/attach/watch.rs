@@ -1,26 +1,59 @@
-//! Watches the interfaces of attached hosts, and attaches a host again when its namespace is back.
+//! Watches the interfaces of an attached host, and attaches it again when its namespace is back.
 
-use super::{Attachment, Removed, parked_name};
+use super::{Attachment, Configuration, parked_name};
 use crate::state::lab_files::DETACHED;
 use fastpath_engine::Notice;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Time between two attempts to attach a host again: at first, and at most.
 const RETRY: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
 
-/// The thread that attaches hosts again. It ends on drop.
+/// What happens to an attached host.
+#[derive(Debug)]
+pub(crate) enum AttachEvent {
+    /// The interface with this number was removed.
+    Removed(usize),
+    /// It has other routes or neighbours from now on.
+    Changed(Box<Configuration>),
+    /// The lab, or the host in it, ends.
+    End,
+}
+
+/// The thread that attaches a host again. It ends on drop.
 #[derive(Debug)]
 pub(crate) struct AttachWatch {
-    stop: Option<Sender<Removed>>,
+    events: Sender<AttachEvent>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Ends the thread. No host has this number.
-const STOP: Removed = Removed { host: usize::MAX, interface: 0 };
+/// The hosts of a lab whose namespace is gone, and the file that says so to other processes.
+#[derive(Debug)]
+pub(crate) struct DetachedHosts {
+    file: PathBuf,
+    names: Mutex<BTreeSet<String>>,
+}
+
+impl DetachedHosts {
+    /// None of the lab with this state directory.
+    pub(crate) fn none(directory: &Path) -> Arc<DetachedHosts> {
+        Arc::new(DetachedHosts { file: directory.join(DETACHED), names: Mutex::default() })
+    }
+
+    fn set(&self, host: &str, is_detached: bool) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = if is_detached { names.insert(host.to_owned()) } else { names.remove(host) };
+        if changed {
+            // Commands that list labs miss it; the notices say it too.
+            let _ = serde_json::to_vec(&*names).map(|text| fs::write(&self.file, text));
+        }
+    }
+}
 
 /// An attached host.
 struct Kept {
@@ -33,80 +66,71 @@ struct Kept {
 }
 
 impl AttachWatch {
-    /// Watches attached hosts, in the order of their numbers. `removed` receives what their ports
-    /// report to `sender`.
+    /// Watches an attached host. `received` has what its ports send.
     pub(crate) fn start(
-        attachments: Vec<Attachment>,
-        (sender, removed): (Sender<Removed>, Receiver<Removed>),
-        directory: &Path,
+        attachment: Attachment,
+        (events, received): (Sender<AttachEvent>, Receiver<AttachEvent>),
+        detached: Arc<DetachedHosts>,
         notice: Notice,
     ) -> AttachWatch {
-        let kept = |attachment| Kept {
-            attachment,
-            is_detached: false,
-            parked: Vec::new(),
-            retry: RETRY[0],
-            next: Instant::now(),
-        };
-        let hosts = attachments.into_iter().map(kept).collect();
-        let mut work = Work { hosts, notice, file: directory.join(DETACHED) };
-        let thread = thread::spawn(move || work.run(&removed));
-        AttachWatch { stop: Some(sender), thread: Some(thread) }
+        let (parked, retry, next) = (Vec::new(), RETRY[0], Instant::now());
+        let kept = Kept { attachment, is_detached: false, parked, retry, next };
+        let mut work = Work { kept, notice, detached };
+        let thread = thread::spawn(move || work.run(&received));
+        AttachWatch { events, thread: Some(thread) }
+    }
+
+    /// Gives the host other routes or neighbours when it is attached again.
+    pub(crate) fn change(&self, configuration: Configuration) {
+        // It has ended with its thread otherwise.
+        let _ = self.events.send(AttachEvent::Changed(Box::new(configuration)));
     }
 }
 
 impl Drop for AttachWatch {
     fn drop(&mut self) {
-        let _ = self.stop.take().map(|stop| stop.send(STOP));
+        let _ = self.events.send(AttachEvent::End);
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 struct Work {
-    hosts: Vec<Kept>,
+    kept: Kept,
     notice: Notice,
-    file: PathBuf,
+    detached: Arc<DetachedHosts>,
 }
 
 impl Work {
-    fn run(&mut self, removed: &Receiver<Removed>) {
+    fn run(&mut self, received: &Receiver<AttachEvent>) {
+        let Work { kept, notice, detached } = self;
+        let host = kept.attachment.configuration.node.name.clone();
         loop {
-            let due = self.hosts.iter().filter(|kept| !kept.parked.is_empty()).map(|kept| kept.next).min();
-            let message = match due {
-                Some(due) => removed.recv_timeout(due.saturating_duration_since(Instant::now())),
-                None => removed.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let event = match kept.parked.is_empty() {
+                false => received.recv_timeout(kept.next.saturating_duration_since(Instant::now())),
+                true => received.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
-            match message {
-                Ok(Removed { host, interface }) => match self.hosts.get_mut(host) {
-                    Some(kept) => kept.park(interface, &self.notice),
-                    None => return,
-                },
+            match event {
+                Ok(AttachEvent::Removed(interface)) => kept.park(interface, notice),
+                Ok(AttachEvent::Changed(configuration)) => kept.attachment.configuration = *configuration,
+                Ok(AttachEvent::End) | Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
             }
-            let now = Instant::now();
-            let due = |kept: &&mut Kept| !kept.parked.is_empty() && kept.next <= now;
-            self.hosts.iter_mut().filter(due).for_each(|kept| kept.attach(&self.notice));
-            self.write();
+            if !kept.parked.is_empty() && kept.next <= Instant::now() {
+                kept.attach(notice);
+            }
+            detached.set(&host, kept.is_detached);
         }
-    }
-
-    /// Writes which hosts are detached.
-    fn write(&self) {
-        let detached = self.hosts.iter().filter(|kept| kept.is_detached);
-        let names: Vec<&str> = detached.map(|kept| kept.attachment.node.name.as_str()).collect();
-        // Commands that list labs miss it; the notices say it too.
-        let _ = serde_json::to_vec(&names).map(|text| fs::write(&self.file, text));
+        detached.set(&host, false);
     }
 }
 
 impl Kept {
     /// Makes an interface that was removed again, here, so that its port has one.
     fn park(&mut self, interface: usize, notice: &Notice) {
-        let (host, attach) = (&self.attachment.node.name, self.attachment.namespace.name());
+        let (host, attach) = (&self.attachment.configuration.node.name, self.attachment.namespace.name());
         if !self.is_detached {
             self.is_detached = true;
-            self.attachment.namespace.set(None);
+            self.attachment.namespace.leave();
             notice.send(&format!("host {host} is no longer in {attach}; the lab goes on without it"));
             self.retry = RETRY[0];
             self.next = Instant::now() + self.retry;
@@ -119,7 +143,8 @@ impl Kept {
     }
 
     fn attach(&mut self, notice: &Notice) {
-        let (host, attach) = (self.attachment.node.name.clone(), self.attachment.namespace.name());
+        let host = self.attachment.configuration.node.name.clone();
+        let attach = self.attachment.namespace.name();
         // What fails after the interfaces were moved removes them, which comes back as a message.
         let parked = std::mem::take(&mut self.parked);
         match self.attachment.place(&parked) {

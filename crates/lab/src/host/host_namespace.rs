@@ -2,10 +2,11 @@
 
 use crate::kernel::namespace::{Namespace, within_file};
 use fastpath_spec::Attach;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The network namespace of a host.
 #[derive(Debug)]
@@ -40,8 +41,16 @@ impl HostNamespace {
 pub struct AttachedNamespace {
     /// Its name in the spec.
     attach: Attach,
-    /// The file of the namespace; `None` while there is none.
-    current: Arc<Mutex<Option<PathBuf>>>,
+    /// `None` while there is none.
+    current: Arc<Mutex<Option<Joined>>>,
+}
+
+/// A namespace in which a host is.
+#[derive(Clone, Debug)]
+struct Joined {
+    file: PathBuf,
+    /// By interface of the host: its name there.
+    names: BTreeMap<usize, String>,
 }
 
 impl AttachedNamespace {
@@ -66,11 +75,30 @@ impl AttachedNamespace {
         within_file(&File::open(self.place().ok_or_else(gone)?)?, work)
     }
 
+    /// Returns the file of the namespace; `None` while there is none.
     pub(crate) fn place(&self) -> Option<PathBuf> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current().as_ref().map(|joined| joined.file.clone())
     }
 
-    pub(crate) fn set(&self, place: Option<PathBuf>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    /// Returns the names that the interfaces of the host have there, by their numbers.
+    pub(crate) fn names(&self) -> BTreeMap<usize, String> {
+        self.current().as_ref().map(|joined| joined.names.clone()).unwrap_or_default()
+    }
+
+    /// Notes that interfaces are in the namespace that is this file, under these names.
+    pub(crate) fn join(&self, file: PathBuf, placed: &[(usize, String)]) {
+        let mut current = self.current();
+        let mut names = current.take().map(|joined| joined.names).unwrap_or_default();
+        names.extend(placed.iter().cloned());
+        *current = Some(Joined { file, names });
+    }
+
+    /// Notes that the namespace is gone.
+    pub(crate) fn leave(&self) {
+        *self.current() = None;
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Joined>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

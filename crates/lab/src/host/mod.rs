@@ -255,10 +255,7 @@ pub(crate) fn add_interface(
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     let v6 = interface.addresses.iter().filter(|address| address.addr().is_ipv6()).count();
-    if v6 == 0 && !interface.addresses.is_empty() && !needs_link_local(node) {
-        // IPv6 is not configured; its router solicitations and MLD reports would load the links.
-        set(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1");
-    }
+    settle_ipv6(node, interface);
     let quiet = if v6 > 0 { Quiet::begin(name, &tap) } else { None };
     let parameters = LinkParameters { mac: interface.mac.map(|mac| mac.0), mtu: Some(interface.mtu) };
     netlink
@@ -274,6 +271,19 @@ pub(crate) fn add_interface(
     }
     netlink.add_neighbors(index, neighbors).map_err(failed(node, name, || "its neighbours".into()))?;
     Ok(tap)
+}
+
+/// Says whether an interface has IPv6. Where it is not configured, its router solicitations and MLD
+/// reports would load the links.
+pub(crate) fn settle_ipv6(node: &Node, interface: &Interface) {
+    let has_v6 = interface.addresses.iter().any(|address| address.addr().is_ipv6());
+    let is_off = !has_v6 && !interface.addresses.is_empty() && !needs_link_local(node);
+    let setting = format!("net/ipv6/conf/{}/disable_ipv6", interface.name);
+    let value = if is_off { "1" } else { "0" };
+    // Writing it makes the kernel look at the addresses again.
+    if fs::read_to_string(format!("/proc/sys/{setting}")).is_ok_and(|was| was.trim() != value) {
+        set(&setting, value);
+    }
 }
 
 /// Keeps an interface from reporting the multicast groups of its own addresses (MLD, RFC 9777 §6.1)

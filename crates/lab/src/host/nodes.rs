@@ -1,6 +1,6 @@
 //! Brings the nodes of a lab up, one after the other.
 
-use crate::attach::{AttachWatch, Attachment, Removed};
+use crate::attach::{AttachWatch, Attachment, Configuration, DetachedHosts};
 use crate::host::container::{self, ContainerFiles};
 use crate::host::first::Inside;
 use crate::host::host_namespace::HostNamespace;
@@ -22,7 +22,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::Arc;
+use std::sync::mpsc;
 
 /// What is needed to bring nodes of one lab up.
 pub(crate) struct NodeMaker<'l> {
@@ -36,10 +37,11 @@ pub(crate) struct NodeMaker<'l> {
     containers: BTreeMap<NodeId, ContainerFiles>,
     pub(crate) routes: Routes,
     pub(crate) neighbors: KnownNeighbors<'l>,
-    attachments: Vec<Attachment>,
     /// The attached host of each namespace, by its inode.
-    attached: BTreeMap<u64, String>,
-    removed: (Sender<Removed>, Receiver<Removed>),
+    pub(crate) attached: BTreeMap<u64, String>,
+    detached: &'l Arc<DetachedHosts>,
+    /// What attaches hosts again, by their names.
+    pub(crate) watches: BTreeMap<String, AttachWatch>,
 }
 
 impl<'l> NodeMaker<'l> {
@@ -49,7 +51,7 @@ impl<'l> NodeMaker<'l> {
         directory: &'l Path,
         containers: BTreeMap<NodeId, ContainerFiles>,
         privilege: Privilege,
-        notice: &'l Notice,
+        (detached, notice): (&'l Arc<DetachedHosts>, &'l Notice),
     ) -> NodeMaker<'l> {
         NodeMaker {
             topology,
@@ -60,9 +62,9 @@ impl<'l> NodeMaker<'l> {
             notice,
             routes: Routes::compute(topology),
             neighbors: KnownNeighbors::in_topology(topology),
-            attachments: Vec::new(),
             attached: BTreeMap::new(),
-            removed: mpsc::channel(),
+            detached,
+            watches: BTreeMap::new(),
         }
     }
 
@@ -127,9 +129,10 @@ impl<'l> NodeMaker<'l> {
             return Err(HostError::SameNamespace { hosts: [other, name()] });
         }
         let neighbors = (0..node.interfaces.len()).map(|place| self.neighbors.of(id, place)).collect();
-        let messages = (self.attachments.len(), &self.removed.0);
-        let (attachment, ports, renamed) =
-            Attachment::new(attach, node, self.routes.of(id), neighbors, messages)?;
+        let configuration =
+            Configuration { node: node.clone(), routes: self.routes.of(id).to_vec(), neighbors };
+        let (events, received) = mpsc::channel();
+        let (attachment, ports, renamed) = Attachment::new(attach, configuration, &events)?;
         for (wanted, name) in renamed {
             let host = &node.name;
             self.notice
@@ -140,7 +143,13 @@ impl<'l> NodeMaker<'l> {
         let parts = HostParts { namespace, inside: Inside::View(view), env: settings(node).env };
         let host = Host::of(name(), parts);
         host.place(id, node);
-        self.attachments.push(attachment);
+        let watch = AttachWatch::start(
+            attachment,
+            (events, received),
+            Arc::clone(self.detached),
+            self.notice.clone(),
+        );
+        self.watches.insert(name(), watch);
         Ok((host, ports.into_iter().map(|port| Box::new(port) as Box<dyn Port>).collect()))
     }
 
@@ -177,12 +186,6 @@ impl<'l> NodeMaker<'l> {
         let binds = settings.binds.iter();
         places.extend(binds.map(|bind| placed((&bind.source).into(), &bind.target, bind.is_read_only)));
         Ok(View { hostname: Some(node.name.clone()), places, keeps_proc: settings.pid_namespace })
-    }
-
-    /// Returns the thread that attaches hosts again; `None` if there are none.
-    pub(crate) fn watch(self) -> Option<AttachWatch> {
-        let NodeMaker { attachments, removed, directory, notice, .. } = self;
-        (!attachments.is_empty()).then(|| AttachWatch::start(attachments, removed, directory, notice.clone()))
     }
 }
 

@@ -90,6 +90,22 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0)
     }
 
+    /// Takes an interface down, which ends its routes, neighbours and IPv6 addresses.
+    pub fn take_down(&mut self, index: u32) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.header.change_mask = LinkFlags::Up;
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Gives an interface another name. Before Linux 6.2 one that is up is refused.
+    pub fn rename(&mut self, index: u32, name: &str) -> io::Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = index;
+        message.attributes.push(LinkAttribute::IfName(name.to_owned()));
+        self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
     /// Removes an interface, with its addresses and routes.
     pub fn remove_link(&mut self, index: u32) -> io::Result<()> {
         let mut message = LinkMessage::default();

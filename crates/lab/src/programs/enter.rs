@@ -34,6 +34,9 @@ pub enum EnterError {
         /// The labs there are.
         have: Vec<String>,
     },
+    /// The process that held the lab was killed.
+    #[error("lab {0} is dead: its process was killed; remove what is left with `fastpath lab down {0}`")]
+    Dead(String),
     /// The lab has no hosts yet.
     #[error("lab {0} is being started: try again when `fastpath lab up` has printed its hosts")]
     Starting(String),
@@ -143,11 +146,15 @@ pub fn is_host(lab: &str, host: &str) -> bool {
 /// Returns the directory and state of a lab that is up.
 pub(crate) fn alive(lab: &str) -> Result<(PathBuf, State), EnterError> {
     state::alive(lab)?.ok_or_else(|| {
-        let have = state::list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name);
-        let have: Vec<String> = have.collect();
-        match have.iter().any(|name| name == lab) {
-            true => EnterError::Starting(lab.to_owned()),
-            false => EnterError::NoSuchLab { name: lab.to_owned(), have },
+        let (up, dead): (Vec<_>, Vec<_>) = state::list().into_iter().partition(|lab| lab.alive);
+        let named = |labs: &[state::Listed]| labs.iter().any(|listed| listed.name == lab);
+        match (named(&up), named(&dead)) {
+            (true, _) => EnterError::Starting(lab.to_owned()),
+            (false, true) => EnterError::Dead(lab.to_owned()),
+            (false, false) => {
+                let have = up.into_iter().map(|lab| lab.name).collect();
+                EnterError::NoSuchLab { name: lab.to_owned(), have }
+            }
         }
     })
 }

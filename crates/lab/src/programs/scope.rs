@@ -18,10 +18,11 @@ use crate::kernel::namespace::Privilege;
 use crate::programs::keeper::keeper;
 use crate::programs::process::ProcessId;
 use fastpath_sys::child::{Before, before};
+use fastpath_sys::namespace::parent;
 use nix::sched::{CloneFlags, setns, unshare};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -299,17 +300,45 @@ impl Boundary {
         match self {
             Boundary::Cgroup(directory) => in_cgroup(directory),
             Boundary::PidNamespace(first) if first.open().is_ok_and(|first| first.is_some()) => {
-                let namespace = |pid: i32| Some(fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino());
-                let Some(wanted) = namespace(first.pid) else { return BTreeSet::new() };
+                let Some(own) = pid_namespace(first.pid) else { return BTreeSet::new() };
+                // By inode: whether a namespace is that of the scope or lies in it.
+                let mut known = BTreeMap::from([(own, true)]);
                 let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
                 entries
                     .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-                    .filter(|&pid| pid != first.pid && namespace(pid) == Some(wanted))
+                    .filter(|&pid| pid != first.pid && is_inside(pid, &mut known))
                     .collect()
             }
             Boundary::PidNamespace(_) => BTreeSet::new(),
         }
     }
+}
+
+/// Returns the inode of the PID namespace of a process; `None` if it has ended.
+fn pid_namespace(pid: i32) -> Option<u64> {
+    Some(fs::metadata(format!("/proc/{pid}/ns/pid")).ok()?.ino())
+}
+
+/// Whether the PID namespace of a process is one that is known to be inside, or lies in one:
+/// containers and hosts with `pid_namespace` have their own.
+fn is_inside(pid: i32, known: &mut BTreeMap<u64, bool>) -> bool {
+    let Ok(mut namespace) = File::open(format!("/proc/{pid}/ns/pid")) else { return false };
+    let mut seen = Vec::new();
+    // The kernel nests PID namespaces 32 deep (pid_namespaces(7)).
+    let found = loop {
+        let Ok(inode) = namespace.metadata().map(|file| file.ino()) else { break false };
+        if let Some(found) = known.get(&inode) {
+            break *found;
+        }
+        seen.push(inode);
+        match parent(&namespace) {
+            Ok(around) => namespace = around,
+            // That of this process, or one beside it.
+            Err(_) => break false,
+        }
+    };
+    known.extend(seen.into_iter().map(|inode| (inode, found)));
+    found
 }
 
 /// Whether SIGTERM does nothing to a process: the first one of a PID namespace that has no handler

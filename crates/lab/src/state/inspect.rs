@@ -1,9 +1,11 @@
 //! What the nodes of a running lab are: for people and for programs that enter them.
 
+use crate::host::first::Inside;
 use crate::lab::control_socket;
 use crate::programs::enter::{EnterError, alive};
 use crate::programs::scope::Boundary;
 use crate::state::NamespaceState;
+use crate::state::lab_files::PROC;
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_spec::{Description, NO_FILES};
 use serde::Serialize;
@@ -30,7 +32,8 @@ pub struct InspectedNode {
     /// `host`, `router`, `switch`, … as in a spec.
     pub kind: String,
     /// `running`: a network namespace; `attached`: one that the lab found; `emulated`: inside the
-    /// engine; `gone`: its namespace ended.
+    /// engine; `ended`: its container, or the first process of its PID namespace, has ended;
+    /// `gone`: its namespace ended.
     pub state: &'static str,
     /// The file of its network namespace, for nsenter(1) and setns(2); of an attached host its name
     /// in the spec. `None` inside the engine.
@@ -58,17 +61,25 @@ pub fn inspect(name: &str) -> Result<InspectedLab, EnterError> {
             programs.entry(namespace.ino()).or_default().push(pid);
         }
     }
+    // A program in a PID namespace of the lab sees the processes of the machine only there.
+    let proc = Some(directory.join(PROC)).filter(|proc| proc.join("self").exists());
+    let proc = proc.unwrap_or_else(|| "/proc".into());
     let node = |node: &fastpath_spec::NodeDescription| {
         let host = state.hosts.get(&node.name);
         let namespace = host.map(|host| match &host.namespace {
             NamespaceState::Held { fd, inode } => (format!("/proc/{}/fd/{fd}", state.pid), Some(*inode)),
             NamespaceState::Attached(name) => (name.clone(), None),
         });
+        let has_ended = host.is_some_and(|host| match &host.inside {
+            Inside::Process(first) | Inside::Container(first) => !first.runs_in(&proc),
+            Inside::View(_) | Inside::Foreign(_) => false,
+        });
         let is_there = |file: &str, inode| fs::metadata(file).is_ok_and(|found| found.ino() == inode);
         InspectedNode {
             name: node.name.clone(),
             kind: node.kind.key().to_owned(),
             state: match &namespace {
+                Some((_, Some(_))) if has_ended => "ended",
                 Some((file, Some(inode))) if is_there(file, *inode) => "running",
                 Some((_, Some(_))) => "gone",
                 Some((_, None)) => "attached",

@@ -139,7 +139,7 @@ pub(crate) fn claim(name: &str) -> Result<Claim, ClaimError> {
 #[non_exhaustive]
 pub enum DownError {
     /// There is no lab of that name.
-    #[error("no lab {name} (up: {})", or_none(.have))]
+    #[error("no lab {name} (have: {})", or_none(.have))]
     NoSuchLab {
         /// The name.
         name: String,
@@ -200,7 +200,8 @@ pub struct Listed {
 /// hosts, and the state directory. Returns the number of such programs.
 pub fn down(name: &str) -> Result<usize, DownError> {
     let no_such_lab = || {
-        let have = list().into_iter().map(|lab| lab.name).collect();
+        let named = |lab: Listed| if lab.alive { lab.name } else { format!("{}, which is dead", lab.name) };
+        let have = list().into_iter().map(named).collect();
         DownError::NoSuchLab { name: name.to_owned(), have }
     };
     check_name(name).map_err(|_| no_such_lab())?;

@@ -144,7 +144,8 @@ pub(super) fn join(
     made().map_err(step("its interface on this machine"))?;
     forward(&interface, families, &mut settings).map_err(step("settings of this machine"))?;
     let v6 = families[1].then_some((IpNet::V6(far6), near6.addr().into()));
-    Ok((joined, Transfer { v4: Some((IpNet::V4(far4), near4.addr().into())), v6 }))
+    let v4 = Some((IpNet::V4(far4), near4.addr().into()));
+    Ok((joined, Transfer { v4, v6, router: None }))
 }
 
 /// The file is of one network namespace, and the same for all labs in it.

@@ -14,6 +14,7 @@
 
 mod machine;
 mod names;
+mod of_shell;
 mod relay;
 mod user;
 
@@ -28,12 +29,14 @@ use ipnet::IpNet;
 pub(crate) use machine::clear;
 pub(crate) use names::resolv_conf;
 use nix::net::if_::if_nametoindex;
+pub(crate) use of_shell::join as join_shell;
 use relay::{Listener, Relay, Rule, Side, Targets};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use user::{Loopback, UserParts};
 
 /// The interface of an uplink that leads to this machine.
 const INTERFACE: &str = "up0";
@@ -133,13 +136,15 @@ impl UplinkParts<'_> {
 struct Transfer {
     v4: Option<(IpNet, IpAddr)>,
     v6: Option<(IpNet, IpAddr)>,
+    /// The next router, where a program of the user is it.
+    router: Option<Ipv4Addr>,
 }
 
 impl ForwardedPorts {
-    /// Binds the ports of all uplinks.
-    pub(crate) fn bind(topology: &Topology) -> Result<ForwardedPorts, UplinkError> {
+    /// Binds the ports of the uplinks among these nodes.
+    pub(crate) fn bind<'n>(nodes: impl Iterator<Item = &'n Node>) -> Result<ForwardedPorts, UplinkError> {
         let mut bound = Vec::new();
-        for node in &topology.nodes {
+        for node in nodes {
             let NodeKind::Uplink { uplink, .. } = &node.kind else { continue };
             for forward in &uplink.forwards {
                 let failed =
@@ -201,7 +206,13 @@ impl Uplink {
         }
         let (machine, transfer) = match machine::may_change() {
             true => machine::join(parts, families).map(|(joined, transfer)| (Some(joined), transfer))?,
-            false => (None, user::join(parts, families)?),
+            false => {
+                let (namespace, loopback) =
+                    (parts.namespace().map_err(step("its namespace"))?, Loopback::Hidden);
+                let (directory, boundary) = (parts.directory, parts.boundary);
+                let user = UserParts { name, namespace, directory, boundary, loopback };
+                (None, user::join(&user, families)?)
+            }
         };
         namespace
             .within(|| configure(&transfer))

@@ -11,25 +11,23 @@ use fastpath_text::tree::{Placed, Tree};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
 use serde_json::Map;
+use std::borrow::Cow;
 
 /// The MTU of a link of containerlab.
 const MTU: u32 = 9500;
 
-/// Types of links that lead out of the lab, with what they are.
-const OUTSIDE: [(&str, &str); 6] = [
-    ("host", "an interface of this machine"),
-    ("mgmt-net", "the management network of containerlab"),
-    ("macvlan", "an interface of this machine"),
-    ("vxlan", "another machine"),
-    ("vxlan-stitch", "another machine"),
-    ("veth-stitch", "another container"),
-];
+/// Types of links that lead out of the lab: `outside.rs`.
+const OUTSIDE: [&str; 3] = ["host", "mgmt-net", "macvlan"];
+
+/// Types of links that lead to other machines and containers, with what they lead to.
+const ELSEWHERE: [(&str, &str); 3] =
+    [("vxlan", "another machine"), ("vxlan-stitch", "another machine"), ("veth-stitch", "another container")];
 
 /// An end of a link.
-struct End<'y> {
-    node: &'y str,
-    interface: &'y str,
-    at: usize,
+pub(super) struct End<'y> {
+    pub(super) node: Cow<'y, str>,
+    pub(super) interface: &'y str,
+    pub(super) at: usize,
     mac: Option<MacAddr>,
     addresses: Vec<IpNet>,
     values: Change,
@@ -59,8 +57,8 @@ impl<'y> Reader<'y, '_> {
             remarks.warn(entry.key_at, "vars of a link are ignored");
         }
         let mtu = fields.placed("mtu").and_then(|yaml| mtu(yaml, remarks)).unwrap_or(MTU);
-        let outside = OUTSIDE.iter().find(|(outside, _)| *outside == kind);
-        match (kind, outside) {
+        let elsewhere = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == kind);
+        match (kind, elsewhere) {
             ("veth", _) => {
                 let endpoints = fields.placed("endpoints");
                 let both = ["ipv4", "ipv6"].map(|key| fields.placed(key));
@@ -89,13 +87,40 @@ impl<'y> Reader<'y, '_> {
                 let other = LinkDescription {
                     mtu: Some(mtu),
                     interfaces: [Some(end.interface.to_owned()), None],
-                    ..LinkDescription::new(end.node, name)
+                    ..LinkDescription::new(&*end.node, name)
                 };
                 self.add_link(other, yaml.at);
             }
             (_, Some((_, what))) => self.leave_out(yaml.at, kind, what, remarks),
+            _ if OUTSIDE.contains(&kind) => {
+                let endpoint = fields.placed("endpoint");
+                let place = fields.placed("host-interface");
+                if kind == "macvlan"
+                    && fields.placed("mode").is_some_and(|mode| mode.scalar() != Some("bridge"))
+                {
+                    remarks
+                        .warn(yaml.at, "mode of a macvlan is ignored: frames of the node reach all stations");
+                }
+                let values = values(&mut fields, remarks);
+                fields.finish(remarks);
+                let interface = place.and_then(|place| text(place, "host-interface", remarks));
+                let (Some(end), Some(interface)) =
+                    (endpoint.and_then(|endpoint| end(endpoint, remarks)), interface)
+                else {
+                    let instead = "write endpoint: {node: a, interface: eth1} and host-interface: eth0";
+                    return remarks.mistake(
+                        yaml.at,
+                        format!("a link of type {kind} has an endpoint and a host-interface"),
+                        instead,
+                    );
+                };
+                let place = place.map_or(yaml.at, |place| place.at);
+                if let Some(far) = self.outside(kind, interface, place, remarks) {
+                    self.connect(yaml.at, [end, far], (mtu, values), remarks);
+                }
+            }
             _ => {
-                let known = OUTSIDE.iter().map(|(kind, _)| *kind).chain(["veth", "dummy"]);
+                let known = ELSEWHERE.iter().map(|(kind, _)| *kind).chain(OUTSIDE).chain(["veth", "dummy"]);
                 let meant = nearest(kind, known).unwrap_or("veth, or no type");
                 let what = format!("there is no link of type '{}'", kind.escape_debug());
                 remarks.mistake(yaml.at, what, format!("write type: {meant}"));
@@ -114,7 +139,7 @@ impl<'y> Reader<'y, '_> {
 
     /// Reads the two ends of a link. `None`: there is none, which has been reported.
     fn ends(
-        &self,
+        &mut self,
         at: usize,
         endpoints: Option<&'y Yaml<'y>>,
         remarks: &mut Remarks,
@@ -133,15 +158,26 @@ impl<'y> Reader<'y, '_> {
             return None;
         };
         let outside = |yaml: &'y Yaml<'y>| {
-            let (kind, _) = yaml.scalar()?.split_once(':')?;
-            OUTSIDE[..3].iter().find(|(outside, _)| *outside == kind)
+            let (kind, interface) = yaml.scalar()?.split_once(':')?;
+            // A node of the file may have such a name.
+            let is_free = OUTSIDE.contains(&kind) && !self.roles.contains_key(kind);
+            is_free.then_some((kind, interface, yaml.at))
         };
-        if let Some((kind, what)) = outside(a).or_else(|| outside(b)) {
-            self.leave_out(at, kind, what, remarks);
-            return None;
-        }
-        let (a, b) = (end(a, remarks), end(b, remarks));
-        Some([a?, b?])
+        let (near, (kind, interface, place), is_first) = match (outside(a), outside(b)) {
+            (Some(far), None) => (b, far, true),
+            (None, Some(far)) => (a, far, false),
+            (None, None) => {
+                let (a, b) = (end(a, remarks), end(b, remarks));
+                return Some([a?, b?]);
+            }
+            (Some(_), Some(_)) => {
+                let what = "both ends of the link are outside the lab";
+                remarks.mistake(at, what, "write a node of the file at one end");
+                return None;
+            }
+        };
+        let (near, far) = (end(near, remarks)?, self.outside(kind, interface, place, remarks)?);
+        Some(if is_first { [far, near] } else { [near, far] })
     }
 
     fn connect(
@@ -153,22 +189,24 @@ impl<'y> Reader<'y, '_> {
     ) {
         let [a, b] = &ends;
         for end in &ends {
-            if !self.roles.contains_key(end.node) {
+            if !self.roles.contains_key(&*end.node) && !self.is_outside(&end.node) {
                 let what = format!("there is no node '{}'", end.node.escape_debug());
                 let known = self.roles.keys().copied();
-                let instead = match nearest(end.node, known) {
+                let instead = match nearest(&end.node, known) {
                     Some(meant) => format!("write {meant}"),
                     None => "write it below nodes".to_owned(),
                 };
                 return remarks.mistake(end.at, what, instead);
             }
         }
-        if a.node == b.node && self.roles.get(a.node) == Some(&NodeUse::Stub) {
+        if a.node == b.node && self.roles.get(&*a.node) == Some(&NodeUse::Stub) {
             let what = format!("the link is left out: both ends are on {}, which is a stub", a.node);
             return remarks.warn(at, what);
         }
-        let interfaces = [a, b].map(|end| Some(end.interface.to_owned()));
-        let mut link = LinkDescription { mtu: Some(mtu), interfaces, ..LinkDescription::new(a.node, b.node) };
+        // The engine names what is outside.
+        let interfaces = [a, b].map(|end| (!self.is_outside(&end.node)).then(|| end.interface.to_owned()));
+        let mut link =
+            LinkDescription { mtu: Some(mtu), interfaces, ..LinkDescription::new(&*a.node, &*b.node) };
         for (direction, end) in [&mut link.forward, &mut link.backward].into_iter().zip(&ends) {
             direction.values.merge(&values);
             direction.values.merge(&end.values);
@@ -176,7 +214,7 @@ impl<'y> Reader<'y, '_> {
         let index = self.add_link(link, at);
         let name = self.built.description.links[index].name.clone();
         for end in ends {
-            if self.roles.get(end.node) != Some(&NodeUse::Host) {
+            if self.roles.get(&*end.node) != Some(&NodeUse::Host) {
                 continue;
             }
             let nodes = &mut self.built.description.nodes;
@@ -191,8 +229,8 @@ impl<'y> Reader<'y, '_> {
 /// Reads an end: `"a:eth1"`, or a map.
 fn end<'y>(yaml: &'y Yaml<'y>, remarks: &mut Remarks) -> Option<End<'y>> {
     let at = yaml.at;
-    let plain = |node, interface| End {
-        node,
+    let plain = |node: &'y str, interface| End {
+        node: node.into(),
         interface,
         at,
         mac: None,
@@ -225,6 +263,14 @@ fn end<'y>(yaml: &'y Yaml<'y>, remarks: &mut Remarks) -> Option<End<'y>> {
         return None;
     };
     Some(End { mac, addresses, values, ..plain(node, interface) })
+}
+
+impl<'y> End<'y> {
+    /// The end that is a node of ours.
+    pub(super) fn of(node: String, interface: &'y str, at: usize) -> End<'y> {
+        let (mac, addresses, values) = (None, Vec::new(), Change::default());
+        End { node: node.into(), interface, at, mac, addresses, values }
+    }
 }
 
 fn parsed<T: std::str::FromStr>(yaml: &Yaml, wanted: &str, remarks: &mut Remarks) -> Option<T> {

@@ -152,14 +152,24 @@ impl<'y> Reader<'y, '_> {
                 self.ignore(key, value.at, name);
             }
         }
-        if let Some((mode_at, mode)) = layers.text("network-mode", remarks)
-            && (mode == "host" || mode.starts_with("container:"))
+        let mode = layers.text("network-mode", remarks);
+        let attach = match mode.and_then(|(at, mode)| Some((at, mode, shared_network(mode)?))) {
+            Some((at, mode, _)) if kind != "linux" || !self.options.ignore_images => {
+                let why = format!("network-mode {mode} shares the network of another");
+                let instead = "remove network-mode, or write --images ignore";
+                return self.refuse(name, at, &why, instead, remarks);
+            }
+            shared => shared.map(|(_, _, attach)| attach),
+        };
+        if let Some((at, mode)) = mode
+            && attach.is_none()
+            && mode != "none"
         {
-            let why = format!("network-mode {mode} shares the network of another");
-            return self.refuse(name, mode_at, &why, "remove network-mode", remarks);
+            let what = format!("network-mode {} of {name} is not known here", mode.escape_debug());
+            remarks.mistake(at, what, "write none, host or container:NAME");
         }
         match kind {
-            "linux" => self.host(name, at, layers, remarks),
+            "linux" => self.host(name, at, layers, attach, remarks),
             "bridge" | "ovs-bridge" => {
                 self.built.add_node(NodeDescription::new(NodeRole::Switch, name), at);
                 self.roles.insert(name, NodeUse::Switch);
@@ -186,7 +196,15 @@ impl<'y> Reader<'y, '_> {
         }
     }
 
-    fn host(&mut self, name: &'y str, at: usize, layers: &Layers<'y>, remarks: &mut Remarks) {
+    /// Adds a host; `attach`: the namespace of another that it shares.
+    fn host(
+        &mut self,
+        name: &'y str,
+        at: usize,
+        layers: &Layers<'y>,
+        attach: Option<Attach>,
+        remarks: &mut Remarks,
+    ) {
         let mut host = HostSettings { env: self.env(name, layers, remarks), ..HostSettings::default() };
         let image = layers.text("image", remarks);
         if self.options.ignore_images {
@@ -212,10 +230,16 @@ impl<'y> Reader<'y, '_> {
                 "write image: IMAGE, or --images ignore for a namespace with the programs of this machine";
             remarks.mistake(at, format!("node {name} has no image"), instead);
         }
+        let is_shared = attach.is_some();
+        if let Some(attach) = attach {
+            host.origin = HostOrigin::Attached(attach);
+        }
         host.private = layers.pairs("tmpfs", remarks).into_keys().map(str::to_owned).collect();
         // Docker's containers forward, and containerlab keeps IPv6 on.
-        let mut sysctls: BTreeMap<String, String> =
-            [("net.ipv4.ip_forward", "1")].map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let mut sysctls = BTreeMap::new();
+        if !is_shared {
+            sysctls.insert("net.ipv4.ip_forward".to_owned(), "1".to_owned());
+        }
         for (key, (_, value)) in layers.pairs("sysctls", remarks) {
             sysctls.insert(key.to_owned(), value.to_owned());
         }
@@ -353,5 +377,13 @@ impl<'y> Reader<'y, '_> {
                 }
             }
         }
+    }
+}
+
+/// Returns the namespace that a node with this `network-mode` shares; `None` if it has its own.
+fn shared_network(mode: &str) -> Option<Attach> {
+    match mode {
+        "host" => Some(Attach::Path("/proc/self/ns/net".to_owned())),
+        _ => Some(Attach::Container(mode.strip_prefix("container:")?.to_owned())),
     }
 }

@@ -76,6 +76,7 @@ pub struct UnusedMemory {
 
 impl UnusedMemory {
     /// Returns whether there is none.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.chunks.is_empty()
     }
@@ -144,24 +145,34 @@ impl FramePool {
 
     /// Allocates a frame of `len` bytes with arbitrary content. Returns `None` if the limit of the
     /// pool is reached or `len` exceeds [`FRAME_MAX`].
+    #[inline]
     pub fn alloc(&mut self, len: usize) -> Option<Frame> {
         let index = Self::class_of(len)?;
         let class = &mut self.classes[index];
-        if class.free.is_empty() {
-            let more = class.size * class.slots_per_chunk();
-            let slots = (class.chunks.len() + 1) * class.slots_per_chunk();
-            if self.reserved + more > self.limit || slots > 1 << SLOT_BITS {
-                return None;
-            }
-            self.reserved += more;
-            class.grow(index);
-        }
-        let slot = class.free.pop()?;
+        let slot = match class.free.pop() {
+            Some(slot) => slot,
+            None => self.grow(index)?,
+        };
         self.live += 1;
         Some(Frame { handle: NonZeroU32::MIN.saturating_add(slot), len: len as u32 })
     }
 
+    /// Adds a chunk of slots to a class within the limit, and returns one of them.
+    #[cold]
+    fn grow(&mut self, index: usize) -> Option<u32> {
+        let class = &mut self.classes[index];
+        let more = class.size * class.slots_per_chunk();
+        let slots = (class.chunks.len() + 1) * class.slots_per_chunk();
+        if self.reserved + more > self.limit || slots > 1 << SLOT_BITS {
+            return None;
+        }
+        self.reserved += more;
+        class.grow(index);
+        class.free.pop()
+    }
+
     /// Allocates a frame with these bytes. Returns `None` as [`FramePool::alloc`] does.
+    #[inline(always)]
     pub fn insert(&mut self, bytes: &[u8]) -> Option<Frame> {
         let mut frame = self.alloc(bytes.len())?;
         self.bytes_mut(&mut frame).copy_from_slice(bytes);
@@ -169,6 +180,7 @@ impl FramePool {
     }
 
     /// Allocates a copy of a frame. Returns `None` as [`FramePool::alloc`] does.
+    #[inline]
     pub fn duplicate(&mut self, frame: &Frame) -> Option<Frame> {
         let copy = self.alloc(frame.len())?;
         let (class, to_class) = (frame.class(), copy.class());
@@ -196,6 +208,7 @@ impl FramePool {
     }
 
     /// Returns the bytes of a frame for writing.
+    #[inline(always)]
     pub fn bytes_mut(&mut self, frame: &mut Frame) -> &mut [u8] {
         let class = &mut self.classes[frame.class()];
         let (chunk, at) = class.range(frame.slot());

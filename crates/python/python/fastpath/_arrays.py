@@ -57,6 +57,11 @@ def times_of(at: str, times: Any) -> Any:
         if (times >= 2.0**64).any():
             index = int((times >= 2.0**64).argmax())
             raise Error(f"{at}: times[{index}] = {times[index]} ps is after the last time, 213 days")
+    elif times.dtype.kind == "O" and all(isinstance(time, int) for time in times):
+        # Numbers that no integer of numpy can hold.
+        index = next(index for index, time in enumerate(times) if not 0 <= time < 2**64)
+        where = "before time zero" if times[index] < 0 else "after the last time, 213 days"
+        raise Error(f"{at}: times[{index}] = {times[index]} ps is {where}")
     elif times.dtype.kind not in "iu":
         raise Error(f"{at}: times are {times.dtype}; write integers, picoseconds")
     if times.dtype.kind != "u" and (times < 0).any():

@@ -21,9 +21,11 @@ import time
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
 from urllib.parse import quote
 
+from ._arguments import seed_of
+from ._description import Placed
 from ._progress import Display
 from ._record import Record
-from .errors import Error, LabError
+from .errors import Error, LabError, Mistake, Mistakes
 from .program import program
 
 if TYPE_CHECKING:
@@ -117,6 +119,10 @@ class LabLink:
         -------
         The time of the change, seconds since the start.
         """
+        odd = Placed(values).odd
+        if odd:
+            raise Mistakes([Mistake(f"link {self.name}: {'.'.join(map(str, path))}", what, instead)
+                            for path, what, instead in odd])
         change: dict[str, Any] = {"link": self.name, "set": values}
         if from_ is not None:
             change["from"] = str(from_)
@@ -162,7 +168,7 @@ class Lab:
     ) -> None:
         self.topology = topology
         self.name = name or f"py-{os.getpid()}-{next(_NUMBERS)}"
-        self._arguments = [*(["--seed", str(seed)] if seed is not None else []), *options]
+        self._arguments = [*(["--seed", str(seed_of(seed))] if seed is not None else []), *options]
         self._engine: Optional[subprocess.Popen[bytes]] = None
         self._owner = os.getpid()
         self._directory: Optional[str] = None

@@ -9,6 +9,7 @@ import json
 from typing import Any, Mapping, Optional
 
 from . import _native
+from ._arguments import finite, seed_of
 from ._record import Record
 from .errors import Error
 
@@ -69,7 +70,8 @@ class Machine:
     def __init__(self, name: str, *, set: Optional[Mapping[str, Any]] = None) -> None:
         self.name = str(name)
         self.set = dict(set or {})
-        self.text = _native.machine_text(self.name)
+        # A name that the machine does not have is refused here, not by the first simulation.
+        self.text = _native.machine_text(self.name, _changes(self.set))
         """The description (TOML), without the changes of ``set``."""
 
     @staticmethod
@@ -126,8 +128,8 @@ def simulate(
     >>> out.forwarded_pps > 0
     True
     """
-    changes = [(target, _text(value)) for target, value in (set or {}).items()]
-    return Simulation(json.loads(_native.simulate(machine, program, workload, changes, seed)))
+    outcome = _native.simulate(machine, program, workload, _changes(set or {}), seed_of(seed))
+    return Simulation(json.loads(outcome))
 
 
 def fit(
@@ -179,6 +181,10 @@ def _table(data: Any) -> str:
 
 def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else html.escape(str(value))
+
+
+def _changes(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(str(name), _text(finite(f"set: {name}", value))) for name, value in given.items()]
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _native
+from ._arguments import duration_of, seed_of
 from ._arrays import frames_of, times_of
 from ._progress import Bar
 from ._record import Record
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     Frames = tuple[ArrayLike, Union[Sequence[bytes], NDArray[np.uint8]]]
 
 __all__ = ["Capture", "Packet", "Replayed"]
+
+
+# The last time; also that of a frame that was not delivered.
+_LAST_PS = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -196,13 +201,24 @@ def run(
         [f"{at}={os.fspath(file)}" for at, file in captures.items()],
         [f"{at}={os.fspath(file)}" for at, file in outputs.items()],
         None if settings.packet_log is None else os.fspath(settings.packet_log),
-        None if settings.seed is None else int(settings.seed),
-        settings.until,
+        None if settings.seed is None else seed_of(settings.seed),
+        duration_of("until", settings.until),
     )
     frames = [_frames(at, given) for at, given in arrays.items()]
     with Bar(progress) as bar:
         found = _native.replay(net._text(), net._files(), frames, options, bar if bar.is_shown else None)
-    return Replayed(found, [*captures, *arrays])
+    replayed = Replayed(found, [*captures, *arrays])
+    _refuse_late(replayed)
+    return replayed
+
+
+def _refuse_late(replayed: Replayed) -> None:
+    """Times end at the largest number of picoseconds: a later one cannot be written."""
+    late = replayed.delivered & (replayed.out_ps == _LAST_PS)
+    if late.any():
+        index = int(late.argmax())
+        raise Error(f"input {replayed.source[index]}: the frame that enters at {replayed.in_ps[index]} ps is delivered "
+                    "after the last time, 213 days; write earlier times")
 
 
 def _frames(host: str, given: Any) -> tuple[str, Any, Any, Any]:

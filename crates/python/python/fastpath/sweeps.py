@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _native
+from ._arguments import finite, seed_of, whole
 from ._progress import Bar
 from .errors import Error
 from .models import _text
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["Swept", "sweep"]
 
 _CHUNK_MAX = 256
+_THREADS_MAX = 65_536
+# The most points of a sweep.
+_POINTS_MAX = 10_000_000
 # Chunks per worker: small enough that a lost one costs little, large enough that Dask's own work
 # per task (about 1 ms) does not show.
 _CHUNKS_PER_WORKER = 16
@@ -184,11 +188,11 @@ def sweep(
         str(machine),
         str(program),
         str(workload),
-        tuple((str(name), _text(value)) for name, value in changes),
-        int(seed),
+        tuple((str(name), _text(finite(f"set: {name}", value))) for name, value in changes),
+        seed_of(seed),
         _axes(vary),
-        random,
-        halton,
+        None if random is None else whole("random", random, 1, _POINTS_MAX),
+        None if halton is None else whole("halton", halton, 1, _POINTS_MAX),
     )
     machines, programs = _native.sweep_texts(question)
     native = _native.Sweep(question, machines, programs)
@@ -221,9 +225,12 @@ def _axes(vary: Union[Mapping[str, Any], Sequence[str]]) -> tuple[str, ...]:
         if isinstance(given, str):
             return given
         try:
-            return ",".join(_text(value) for value in given)
+            listed = list(given)
         except TypeError:
-            return _text(given)
+            listed = [given]
+        if not listed:
+            raise Error(f"vary: {name} has no values; write one at least")
+        return ",".join(_text(finite(f"vary: {name}", value)) for value in listed)
 
     return tuple(f"{name}={values(name, given)}" for name, given in vary.items())
 
@@ -236,7 +243,7 @@ def _chunks(todo: Sequence[int], workers: int) -> list[list[int]]:
 def _here(
     native: _native.Sweep, todo: Sequence[int], threads: Optional[int]
 ) -> Iterator[tuple[list[int], list[Row]]]:
-    if threads is not None and threads < 1:
+    if threads is not None and whole("threads", threads, -_THREADS_MAX, _THREADS_MAX) < 1:
         raise Error(f"{threads} threads; write 1 or more")
     count = threads or len(os.sched_getaffinity(0))
     waiting = iter(_chunks(todo, count))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import json
 from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _native
+from ._arguments import whole
 from ._arrays import frames_of, times_of
 from .errors import Error, Mistake, Mistakes
 
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["Switch", "Switched"]
 
 _PORTS_MAX = 65_279
+_TABLES_MAX = 254
+_FLOWS_MAX = 2**40
+# The most ports that an error lists.
+_SHOWN_MAX = 16
 
 
 class Switched:
@@ -112,9 +118,9 @@ class Switch:
     ) -> None:
         if isinstance(ports, int) and not 0 <= ports <= _PORTS_MAX:
             raise Error(f"a switch with {ports} ports: write 0 to {_PORTS_MAX}")
+        whole("flows", flows, 0, _FLOWS_MAX)
         names = [f"p{n}" for n in range(1, ports + 1)] if isinstance(ports, int) else list(map(str, ports))
-        if not 1 <= tables <= 254:
-            raise Error(f"a switch with {tables} tables: write 1 to 254")
+        whole("tables", tables, 1, _TABLES_MAX)
         self._native = _native.FlowTables(names, tables, flows)
         self._numbers = dict(self._native.names())
         self._now = 0
@@ -226,12 +232,23 @@ class Switch:
     def _number(self, port: Union[int, str]) -> int:
         if isinstance(port, str):
             if port not in self._numbers:
-                have = ", ".join(self._numbers) or "none"
-                raise Error(f"there is no port {port} (have: {have})")
+                raise self._no_port(port)
             return self._numbers[port]
         if isinstance(port, bool) or not 0 < int(port) < 1 << 32:
             raise Error(f"{port!r} is not a port; write its number from 1, or its name")
+        if int(port) not in self._numbers.values():
+            raise self._no_port(port)
         return int(port)
+
+    def _no_port(self, port: Union[int, str]) -> Error:
+        """Return the error of a port that the switch does not have, with the nearest one."""
+        names = [*self._numbers, *map(str, self._numbers.values())]
+        near = difflib.get_close_matches(str(port), names, 1, 0.0)
+        shown = list(self._numbers.items())[:_SHOWN_MAX]
+        have = ", ".join(name if isinstance(port, str) else f"{number} {name}" for name, number in shown)
+        more = f", and {len(self._numbers) - _SHOWN_MAX} more" if len(self._numbers) > _SHOWN_MAX else ""
+        hint = f"; write {near[0]}" if near else ""
+        return Error(f"there is no port {port} (have: {have or 'none'}{more}){hint}")
 
     def _ports_of(self, port: Any, count: int) -> Any:
         import numpy as np
@@ -247,6 +264,9 @@ class Switch:
         bad = np.flatnonzero((ports < 1) | (ports > 0xFFFF_FFFF))
         if bad.size:
             raise Error(f"send: ports[{int(bad[0])}] = {ports[bad[0]]} is not a port; numbers begin at 1")
+        absent = np.flatnonzero(~np.isin(ports, list(self._numbers.values())))
+        if absent.size:
+            raise Error(f"send: ports[{int(absent[0])}]: {self._no_port(int(ports[absent[0]]))}")
         return np.ascontiguousarray(ports, np.uint32)
 
     @staticmethod

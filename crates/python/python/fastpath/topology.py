@@ -406,6 +406,7 @@ class Topology:
             raise Error(f"trace {name}: the columns have different lengths; give a value per time")
         header = ",".join(["time_s", *listed])
         lines = [header, *(",".join(_number(value) for value in row) for row in rows)]
+        # Links find it by its name, with or without the ending that says its format.
         file = name if name.endswith(".csv") else name + ".csv"
         self._texts[file] = "\n".join(lines) + "\n"
         return file
@@ -546,12 +547,20 @@ class Topology:
         whole: dict[str, Any] = {}
         for key, is_list, is_always_written in _native.TOP:
             if is_list:
-                elements = [part.keys for part in self._lists[key]]
+                elements = [self._with_files(part.keys) for part in self._lists[key]]
                 if elements or is_always_written:
                     whole[key] = elements
             elif self._values.get(key) not in (None, {}):
                 whole[key] = self._values[key]
         return Placed(whole)
+
+    def _with_files(self, value: Any, *, is_trace: bool = False) -> Any:
+        """Return a value in which traces made by :meth:`trace` have the names of their files."""
+        if isinstance(value, Mapping):
+            return {key: self._with_files(entry, is_trace=key == "trace" or (is_trace and key == "file"))
+                    for key, entry in value.items()}
+        is_name = is_trace and isinstance(value, str) and value not in self._texts
+        return value + ".csv" if is_name and value + ".csv" in self._texts else value
 
     def _text(self) -> str:
         return self._placed().text

@@ -11,6 +11,8 @@ pub(super) struct Head {
     pub(super) interval_s: Option<f64>,
     /// The time of the last sample, in seconds, if the record is complete.
     pub(super) duration_s: Option<f64>,
+    /// Why the machine did not carry the run, if so.
+    pub(super) disturbed: Option<String>,
     /// The run as a repetition of an experiment, if it is one.
     pub(super) repetition: Option<Repetition>,
 }
@@ -30,11 +32,13 @@ pub(super) fn read(text: &str) -> Result<Head, String> {
     if interval_s.is_none() && !is_repetition {
         return Err("it has neither interval_s nor condition".to_owned());
     }
+    let disturbed = keys.get("disturbed").and_then(Value::as_str).map(str::to_owned);
     let keys = Value::Object(keys);
     let wrong = |error: serde_json::Error| error.to_string();
     let repetition =
         if is_repetition { Some(serde_json::from_value(keys.clone()).map_err(wrong)?) } else { None };
-    Ok(Head { origin: serde_json::from_value(keys).map_err(wrong)?, interval_s, duration_s, repetition })
+    let origin = serde_json::from_value(keys).map_err(wrong)?;
+    Ok(Head { origin, interval_s, duration_s, disturbed, repetition })
 }
 
 /// Checks the format. Runs of experiments had none up to version 0.1.0: their `place` is

@@ -10,9 +10,11 @@
 
 mod events;
 mod head;
+mod over_time;
 mod read;
 mod write;
 
+pub use over_time::{Bins, GAP_INTERVALS, SeriesRows};
 pub use read::{FlowSeries, LinkSeries, Run, RunSeries, TimedText};
 pub use write::RunWriter;
 
@@ -24,9 +26,9 @@ const LINKS: &str = "links.csv";
 const FLOWS: &str = "flows.csv";
 const EVENTS: &str = "events.csv";
 
-/// The columns of `links.csv` before the drops by reason. Counts are of the interval that ends at
-/// `time_s`; the queue is that at `time_s`.
-const LINK_COLUMNS: [&str; 13] = [
+/// The columns of `links.csv` before the drops by reason. Counts are of the `interval_s` that ends
+/// at `time_s`; the queue is that at `time_s`.
+const LINK_COLUMNS: [&str; 14] = [
     "time_s",
     "link",
     "from",
@@ -40,11 +42,24 @@ const LINK_COLUMNS: [&str; 13] = [
     "queue_delay_s",
     "late",
     "lateness_max_s",
+    INTERVAL,
 ];
+/// The time since the sample before, which is longer than asked for when the sampler did not run.
+/// Records of version 0.1 have no such column.
+const INTERVAL: &str = "interval_s";
 /// What the columns of drops begin with.
 const DROPPED: &str = "dropped.";
 /// The columns of `flows.csv`.
-const FLOW_COLUMNS: [&str; 8] =
-    ["time_s", "flow", "bytes_in", "bytes_out", "rtt_count", "rtt_mean_s", "rtt_min_s", "rtt_max_s"];
+const FLOW_COLUMNS: [&str; 9] = [
+    "time_s",
+    "flow",
+    "bytes_in",
+    "bytes_out",
+    "rtt_count",
+    "rtt_mean_s",
+    "rtt_min_s",
+    "rtt_max_s",
+    INTERVAL,
+];
 /// The columns of `events.csv`.
 const EVENT_COLUMNS: [&str; 2] = ["time_s", "event"];

@@ -1,6 +1,7 @@
 //! Reads the record of a run.
 
-use super::{DROPPED, EVENTS, FLOWS, LINKS, RUN, head};
+use super::over_time::{Bins, SeriesRows, gaps};
+use super::{DROPPED, EVENTS, FLOWS, INTERVAL, LINKS, RUN, head};
 use crate::{Origin, RecordError, Repetition};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -22,8 +23,13 @@ pub struct Run {
 /// A run over time.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunSeries {
-    /// The interval of samples, in seconds.
+    /// The interval of samples that was asked for, in seconds. The one of a row is beside it.
     pub interval_s: f64,
+    /// Whether the rows have no intervals of their own, as former versions wrote them. Their rates
+    /// are wrong where the sampler did not run.
+    pub is_nominal: bool,
+    /// Why the run is not the one that was asked for, if so: the machine did not carry it.
+    pub disturbed: Option<String>,
     /// The time of the last sample, in seconds.
     pub duration_s: f64,
     /// The directions of links that moved or held frames, in the order of their first rows.
@@ -34,8 +40,8 @@ pub struct RunSeries {
     pub events: Vec<TimedText>,
 }
 
-/// A direction of a link over time. A time without a row is one at which nothing moved and the
-/// queue was empty.
+/// A direction of a link over time. At a time that no interval covers nothing moved and the queue
+/// was empty.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkSeries {
     /// The link.
@@ -44,6 +50,8 @@ pub struct LinkSeries {
     pub from: String,
     /// The times of the rows, in seconds.
     pub times: Vec<f64>,
+    /// The interval of each row, in seconds: what it counts moved in the time before `times`.
+    pub intervals: Vec<f64>,
     /// By the name of a column, `bytes_out` or `dropped.queue-full`: its values.
     pub columns: BTreeMap<String, Vec<f64>>,
 }
@@ -55,6 +63,8 @@ pub struct FlowSeries {
     pub flow: String,
     /// The times of the rows, in seconds.
     pub times: Vec<f64>,
+    /// The interval of each row, in seconds: what it counts moved in the time before `times`.
+    pub intervals: Vec<f64>,
     /// By the name of a column: its values; NaN where an interval has no RTT.
     pub columns: BTreeMap<String, Vec<f64>>,
 }
@@ -86,10 +96,10 @@ impl Run {
         }
         let text = fs::read_to_string(&path).map_err(RecordError::file(&path))?;
         let head = head::read(&text).map_err(|what| RecordError::content(&path, what))?;
-        let series =
-            head.interval_s.map(|interval_s| RunSeries::read(directory, interval_s, head.duration_s));
+        let series = head.interval_s.map(|interval_s| RunSeries::read(directory, interval_s, &head));
+        let series = series.transpose()?;
         let (origin, repetition) = (head.origin, head.repetition);
-        Ok(Run { name: name_of(directory), origin, series: series.transpose()?, repetition })
+        Ok(Run { name: name_of(directory), origin, series, repetition })
     }
 }
 
@@ -103,17 +113,39 @@ fn no_record(directory: &Path) -> String {
 }
 
 impl RunSeries {
-    fn read(directory: &Path, interval_s: f64, duration_s: Option<f64>) -> Result<RunSeries> {
-        let mut read = RunSeries { interval_s, ..RunSeries::default() };
+    /// Returns equal parts of the run: at most `count_max`, and none shorter than an interval of
+    /// samples.
+    pub fn bins(&self, count_max: usize) -> Bins {
+        Bins::of_run(self.duration_s, self.interval_s, count_max)
+    }
+
+    /// Returns when no sample was taken, as far as the rows say it: starts and ends, in the order of
+    /// time. What was before the first sample is not one of them.
+    pub fn gaps(&self) -> Vec<(f64, f64)> {
+        let rows = self.links.iter().map(LinkSeries::rows).chain(self.flows.iter().map(FlowSeries::rows));
+        gaps(rows, self.interval_s)
+    }
+
+    fn read(directory: &Path, interval_s: f64, head: &head::Head) -> Result<RunSeries> {
+        let disturbed = head.disturbed.clone();
+        let mut read = RunSeries { interval_s, disturbed, ..RunSeries::default() };
         let mut last = 0f64;
-        for (keys, times, columns) in series(&directory.join(LINKS), &["link", "from"])? {
+        let mut intervals = |columns: &mut BTreeMap<String, Vec<f64>>, rows: usize| {
+            columns.remove(INTERVAL).unwrap_or_else(|| {
+                read.is_nominal = true;
+                vec![interval_s; rows]
+            })
+        };
+        for (keys, times, mut columns) in series(&directory.join(LINKS), &["link", "from"])? {
             let [link, from] = <[String; 2]>::try_from(keys).expect("as many as asked for");
             last = times.last().map_or(last, |time| last.max(*time));
-            read.links.push(LinkSeries { link, from, times, columns });
+            let intervals = intervals(&mut columns, times.len());
+            read.links.push(LinkSeries { link, from, times, intervals, columns });
         }
-        for (keys, times, columns) in series(&directory.join(FLOWS), &["flow"])? {
+        for (keys, times, mut columns) in series(&directory.join(FLOWS), &["flow"])? {
             let [flow] = <[String; 1]>::try_from(keys).expect("as many as asked for");
-            read.flows.push(FlowSeries { flow, times, columns });
+            let intervals = intervals(&mut columns, times.len());
+            read.flows.push(FlowSeries { flow, times, intervals, columns });
         }
         let events = directory.join(EVENTS);
         // A run that was killed has none.
@@ -124,12 +156,17 @@ impl RunSeries {
                 read.events.push(TimedText { at_s, text });
             }
         }
-        read.duration_s = duration_s.unwrap_or(last);
+        read.duration_s = head.duration_s.unwrap_or(last);
         Ok(read)
     }
 }
 
 impl LinkSeries {
+    /// Returns its rows.
+    pub fn rows(&self) -> SeriesRows<'_> {
+        SeriesRows { times: &self.times, intervals: &self.intervals }
+    }
+
     /// Returns the sum of a column.
     pub fn total(&self, column: &str) -> f64 {
         self.columns.get(column).map_or(0.0, |values| values.iter().sum())
@@ -142,6 +179,13 @@ impl LinkSeries {
             sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
         }
         sums
+    }
+}
+
+impl FlowSeries {
+    /// Returns its rows.
+    pub fn rows(&self) -> SeriesRows<'_> {
+        SeriesRows { times: &self.times, intervals: &self.intervals }
     }
 }
 
@@ -191,4 +235,59 @@ fn series(path: &Path, keys: &[&str]) -> Result<Vec<KeyedRows>> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of 2 s, sampled each 100 ms, with these rows: end, interval and bytes.
+    fn series(rows: &[(f64, f64, f64)]) -> RunSeries {
+        let column = |of: fn(&(f64, f64, f64)) -> f64| rows.iter().map(of).collect::<Vec<f64>>();
+        let mut link = LinkSeries {
+            times: column(|row| row.0),
+            intervals: column(|row| row.1),
+            ..LinkSeries::default()
+        };
+        link.columns.insert("bytes_out".to_owned(), column(|row| row.2));
+        RunSeries { interval_s: 0.1, duration_s: 2.0, links: vec![link], ..RunSeries::default() }
+    }
+
+    fn about(found: &[f64], expected: &[f64]) {
+        let is_near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-6 || a.is_nan() && b.is_nan();
+        assert!(found.len() == expected.len() && found.iter().zip(expected).all(is_near), "{found:?}");
+    }
+
+    #[test]
+    fn an_amount_is_spread_over_its_own_interval() {
+        let series = series(&[
+            (0.1, 0.1, 10.0),
+            (0.2, 0.1, 20.0),
+            (1.6, 1.2, 120.0),
+            (1.61, 0.01, 1.0),
+            (2.0, 0.39, 0.0),
+        ]);
+        let (rows, bytes) = (series.links[0].rows(), &series.links[0].columns["bytes_out"]);
+        // Bins of 0.5 s. The stall from 0.4 to 1.6 s has a mean rate of 100 per second.
+        let bins = series.bins(4);
+        assert_eq!((bins.width_s, bins.count, bins.middle(1)), (0.5, 4, 0.75));
+        about(&bins.rates(rows, bytes), &[30.0 / 0.5 + 20.0, 100.0, 100.0, 22.0]);
+        // As fine as the samples: no bin is above a rate that a row has.
+        let fine = series.bins(1000);
+        assert_eq!(fine.count, 20);
+        let rates = fine.rates(rows, bytes);
+        about(&rates[..6], &[100.0, 200.0, 0.0, 0.0, 100.0, 100.0]);
+        about(&[rates.iter().sum::<f64>() * fine.width_s], &[151.0]);
+    }
+
+    #[test]
+    fn what_is_sampled_is_unknown_between_samples_that_are_far_apart() {
+        let nan = f64::NAN;
+        let series = series(&[(0.2, 0.2, 4.0), (0.5, 0.3, 5.0), (1.4, 0.9, 6.0)]);
+        let found = series.bins(1000).largest(series.links[0].rows(), &series.links[0].columns["bytes_out"]);
+        about(&found[..5], &[0.0, 4.0, 5.0, 5.0, 5.0]);
+        about(&found[5..13], &[nan; 8]);
+        about(&found[13..], &[6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        about(&series.gaps().iter().flat_map(|(from, to)| [*from, *to]).collect::<Vec<_>>(), &[0.5, 1.4]);
+    }
 }

@@ -14,8 +14,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-/// Writes the record of a run. Rows are for what has changed: a direction or flow without a row in
-/// an interval moved nothing.
+/// Writes the record of a run. Rows are for what has changed, each with the interval between the
+/// two samples that it compares: a direction or flow moved nothing at a time that no row covers.
 pub struct RunWriter {
     directory: PathBuf,
     run: Map<String, Value>,
@@ -31,6 +31,8 @@ pub struct RunWriter {
 struct PipeRow {
     link: String,
     from: String,
+    /// When its counters were these.
+    at: Time,
     counters: Counters,
     late: u64,
     had_queue: bool,
@@ -66,6 +68,7 @@ impl RunWriter {
         let pipe = |(link, end): (&fastpath_spec::Link, usize)| PipeRow {
             link: link.name.clone(),
             from: topology.node(link.ends[end].0).name.clone(),
+            at: Time::ZERO,
             counters: Counters::default(),
             late: 0,
             had_queue: false,
@@ -92,9 +95,9 @@ impl RunWriter {
     /// # Errors
     /// The system's reason, for example a full disk.
     pub fn write(&mut self, sample: &Sample) -> io::Result<()> {
-        let time = format!("{:.6}", sample.at.as_secs_f64());
         for (row, pipe) in self.pipes.iter_mut().zip(&sample.pipes) {
             let (now, before) = (pipe.counters, row.counters);
+            let interval = pipe.at.since(std::mem::replace(&mut row.at, pipe.at));
             let has_queue = pipe.queue.volume.packets > 0;
             if now == before && !has_queue && !row.had_queue && pipe.late == row.late {
                 continue;
@@ -109,11 +112,12 @@ impl RunWriter {
                 pipe.queue.volume.bytes,
             ];
             let drops = DropReason::ALL.map(|reason| now.dropped_for(reason) - before.dropped_for(reason));
-            let mut fields = vec![time.clone(), row.link.clone(), row.from.clone()];
+            let mut fields = vec![time(pipe.at), row.link.clone(), row.from.clone()];
             fields.extend(counts.map(|count| count.to_string()));
             fields.push(seconds(pipe.queue.delay));
             fields.push((pipe.late - row.late).to_string());
             fields.push(seconds(pipe.lateness_max));
+            fields.push(seconds(interval));
             fields.extend(drops.map(|count| count.to_string()));
             self.links.write_record(&fields)?;
             (row.counters, row.late, row.had_queue) = (now, pipe.late, has_queue);
@@ -127,7 +131,7 @@ impl RunWriter {
             let [count, mean, min, max] = rtt.unwrap_or_default();
             let (bytes_in, bytes_out) = (flow.bytes_in - before.0, flow.bytes_out - before.1);
             self.flows.write_record([
-                time.clone(),
+                time(flow.at),
                 flow.key.to_string(),
                 bytes_in.to_string(),
                 bytes_out.to_string(),
@@ -135,6 +139,7 @@ impl RunWriter {
                 mean,
                 min,
                 max,
+                seconds(flow.at.since(flow.since)),
             ])?;
         }
         self.last = sample.at;
@@ -182,6 +187,70 @@ impl RunWriter {
     }
 }
 
+fn time(at: Time) -> String {
+    format!("{:.6}", at.as_secs_f64())
+}
+
 fn seconds(duration: Duration) -> String {
     if duration == Duration::ZERO { "0".to_owned() } else { format!("{:.9}", duration.as_secs_f64()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Run;
+    use fastpath_net::sample::PipeSample;
+
+    fn ms(ms: u64) -> Time {
+        Time::ZERO + Duration::from_ms(ms)
+    }
+
+    /// A sample of four pipes in two workers: the first two were sampled at `first`, the others at
+    /// `second`, when their worker answered.
+    fn sample(first: u64, second: u64, bytes: u64) -> Sample {
+        let pipe = |at: u64| {
+            let mut counters = Counters::default();
+            (counters.pushed.bytes, counters.delivered.bytes) = (bytes, bytes);
+            PipeSample { at: ms(at), counters, ..PipeSample::default() }
+        };
+        Sample {
+            at: ms(first.max(second)),
+            pipes: [first, first, second, second].map(pipe).into(),
+            flows: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_row_has_the_interval_that_it_counts() {
+        let text = "[host.a]\n[host.b]\n[host.c]\n[host.d]\n\
+            [[link]]\nbetween = ['a', 'b']\n[[link]]\nbetween = ['c', 'd']\n";
+        let topology = fastpath_spec::parse(text).unwrap().0;
+        let directory = std::env::temp_dir().join(format!("fastpath-intervals-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        let origin = Origin::default();
+        let mut writer = RunWriter::create(&directory, &topology, &origin, Duration::from_ms(10)).unwrap();
+        // Nothing moves up to the second sample; the second worker answers two seconds late.
+        for (first, second, bytes) in [(10, 10, 100), (20, 20, 100), (30, 2030, 300), (2040, 2040, 350)] {
+            writer.write(&sample(first, second, bytes)).unwrap();
+        }
+        let disturbed = Map::from_iter([("disturbed".to_owned(), "late".into())]);
+        writer.finish(&Value::Null, disturbed).unwrap();
+        let series = Run::read(&directory).unwrap().series.unwrap();
+        assert_eq!(
+            (series.duration_s, series.is_nominal, series.disturbed.as_deref()),
+            (2.04, false, Some("late"))
+        );
+        let intervals =
+            |link: usize| (series.links[link].times.clone(), series.links[link].intervals.clone());
+        assert_eq!(intervals(0), (vec![0.01, 0.03, 2.04], vec![0.01, 0.01, 2.01]));
+        assert_eq!(intervals(2), (vec![0.01, 2.03, 2.04], vec![0.01, 2.01, 0.01]));
+
+        // Version 0.1 wrote no intervals.
+        let path = directory.join(LINKS);
+        let former = fs::read_to_string(&path).unwrap().replace("interval_s", "unknown");
+        fs::write(&path, former).unwrap();
+        let former = Run::read(&directory).unwrap().series.unwrap();
+        assert_eq!((former.is_nominal, &former.links[0].intervals[..]), (true, &[0.01, 0.01, 0.01][..]));
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

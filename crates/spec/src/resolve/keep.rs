@@ -1,5 +1,6 @@
 //! What a topology takes over from the one that runs, so that a change of a description does not
-//! renumber what stays: assigned addresses, names of interfaces, and random streams.
+//! renumber what stays: assigned addresses, hardware addresses and random streams. Interfaces are named
+//! as in a fresh start.
 //!
 //! Numbers are assigned in the order of nodes and links. Without this, a link that is added first
 //! would give every other link another subnet. Values that the description gives come first, and a
@@ -7,25 +8,21 @@
 
 use crate::address::IPV6_MTU_MIN;
 use crate::segment::Segments;
-use crate::topology::{Family, Interface, LinkId, NodeId, Topology};
+use crate::topology::{Family, Interface, NodeId, Topology};
 use ipnet::IpNet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The interfaces of a topology that was resolved before, by the names of their nodes and links.
 struct Known<'t> {
     interfaces: BTreeMap<(&'t str, &'t str), &'t Interface>,
-    /// By node: the names of its interfaces.
-    names: BTreeMap<&'t str, BTreeSet<&'t str>>,
 }
 
 /// Takes over what `running` has assigned. The hardware addresses of the interfaces in `macs` are
-/// given or, afterwards, taken over. `is_named` returns whether the name of the interface at an end
-/// of a link is given, `is_fixed` whether a node has the given addresses only.
+/// given or, afterwards, taken over. `is_fixed` returns whether a node has the given addresses only.
 pub(super) fn take_over(
     topology: &mut Topology,
     macs: &mut BTreeSet<(NodeId, usize)>,
     running: &Topology,
-    is_named: &dyn Fn(LinkId, usize) -> bool,
     is_fixed: &dyn Fn(NodeId) -> bool,
 ) -> TakenOver {
     let known = Known::of(running);
@@ -34,17 +31,8 @@ pub(super) fn take_over(
     let mut taken: BTreeSet<_> =
         macs.iter().filter_map(|&(node, index)| topology.node(node).interfaces[index].mac).collect();
     for (id, node) in topology.nodes.iter_mut().enumerate() {
-        // The interface of a link that goes is there until the new one is.
-        let used = known.names.get(node.name.as_str()).cloned().unwrap_or_default();
-        let numbers = 0..node.interfaces.len() + used.len();
-        let mut free = BTreeSet::from_iter(numbers.map(|number| format!("eth{number}")));
-        free.retain(|name| !used.contains(name.as_str()));
         for (index, interface) in node.interfaces.iter_mut().enumerate() {
             let before = known.get(&node.name, &names[interface.link.0 as usize]);
-            if !is_named(interface.link, interface.end) {
-                interface.name = before.map_or_else(String::new, |before| before.name.clone());
-            }
-            free.remove(&interface.name);
             let Some(mac) = before.and_then(|before| before.mac) else { continue };
             let place = (NodeId(id as u32), index);
             if !macs.contains(&place) && taken.insert(mac) {
@@ -52,11 +40,6 @@ pub(super) fn take_over(
                 macs.insert(place);
             }
         }
-        // In numerical order, which that of the texts is not.
-        let mut free: Vec<String> = free.into_iter().collect();
-        free.sort_by_key(|name| (name.len(), name.clone()));
-        let unnamed = node.interfaces.iter_mut().filter(|interface| interface.name.is_empty());
-        unnamed.zip(free).for_each(|(interface, name)| interface.name = name);
     }
     let given = topology.nodes.iter().map(|node| node.interfaces.iter().map(|i| i.addresses.len()).collect());
     let given = TakenOver { given: given.collect() };
@@ -164,11 +147,7 @@ impl<'t> Known<'t> {
                 ((node.name.as_str(), topology.link(interface.link).name.as_str()), interface)
             })
         };
-        let names = topology.nodes.iter().map(|node| {
-            (node.name.as_str(), node.interfaces.iter().map(|interface| interface.name.as_str()).collect())
-        });
-        let interfaces = topology.nodes.iter().flat_map(of_node).collect();
-        Known { interfaces, names: names.collect() }
+        Known { interfaces: topology.nodes.iter().flat_map(of_node).collect() }
     }
 
     fn get(&self, node: &str, link: &str) -> Option<&'t Interface> {

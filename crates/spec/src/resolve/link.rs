@@ -4,6 +4,7 @@ use super::node::runs_programs;
 use super::{InvalidValue, NAME, Resolver, nearest_or};
 use crate::description::LinkDescription;
 use crate::link::TWO_ENDS;
+use crate::mistake::nearest;
 use crate::name::is_name;
 use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, NodeId, Start, Topology, Track};
@@ -141,6 +142,17 @@ impl<'d> Resolver<'d> {
         if !is_name(name) {
             let what = format!("'{}' cannot be the name of a group", name.escape_debug());
             self.mistake(path.key("group"), what, NAME);
+            return None;
+        }
+        // `cell2` beside `cell1` is another group, and not a slip.
+        let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+        let declared = self.description.groups.iter().map(|group| group.name.as_str());
+        if let Some(near) = nearest(name, declared.filter(|known| letters(known) != letters(name))) {
+            self.mistake(
+                path.key("group"),
+                format!("there is no group '{name}'"),
+                format!("write \"{near}\", or declare [group.{name}]"),
+            );
             return None;
         }
         let group = Group { name: name.to_owned(), start: Start::At(Time::ZERO), links: Vec::new() };

@@ -77,8 +77,8 @@ pub fn resolve(
 }
 
 /// Resolves a description that takes the place of `running`, as [`resolve`] does. What is in both
-/// keeps what was assigned to it: addresses, hardware addresses, names of interfaces, and random
-/// streams. With these given, a fresh start of the description has the same topology.
+/// keeps what was assigned to it: addresses, hardware addresses and random streams. With these given,
+/// a fresh start of the description has the same topology.
 ///
 /// # Errors
 /// Every mistake.
@@ -168,6 +168,7 @@ impl<'d> Resolver<'d> {
         self.name_interfaces();
         self.attach();
         self.controllers();
+        self.unused_groups();
         self.events();
         self.traffic();
         if is_clean && self.mistakes.is_empty() {
@@ -222,6 +223,17 @@ impl<'d> Resolver<'d> {
         }
     }
 
+    /// Names the groups without links: neither their start nor events of them change anything.
+    fn unused_groups(&mut self) {
+        for index in 0..self.description.groups.len() {
+            if self.topology.groups[index].links.is_empty() {
+                let name = &self.description.groups[index].name;
+                let what = format!("no link belongs to group '{name}', so it and its events change nothing");
+                self.warn(SpecPath::of("groups", index).key("name"), what);
+            }
+        }
+    }
+
     /// The path of a link of the topology.
     fn link_path(&self, link: LinkId) -> SpecPath {
         SpecPath::of("links", self.described[link.0 as usize])
@@ -236,11 +248,8 @@ impl<'d> Resolver<'d> {
         };
         let mut given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
         let taken = self.running.map(|running| {
-            let named = |link: LinkId, end: usize| {
-                self.description.links[self.described[link.0 as usize]].interfaces[end].is_some()
-            };
             let is_fixed = |node: NodeId| !self.description.nodes[node.0 as usize].assign;
-            keep::take_over(&mut self.topology, &mut given, running, &named, &is_fixed)
+            keep::take_over(&mut self.topology, &mut given, running, &is_fixed)
         });
         let mut problems = address::settle_macs(&mut self.topology, &given);
         let nodes = self.description.nodes.iter().zip((0..).map(NodeId));

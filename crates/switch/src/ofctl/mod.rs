@@ -17,11 +17,13 @@ mod fields;
 mod group;
 mod packet;
 mod print;
+mod request;
 mod value;
 
 pub use actions::print_instructions;
 pub use packet::{Described, parse_packet};
 pub use print::print_match;
+pub use request::parse_request;
 
 use crate::flow::{self, FlowMod, Instructions, Removed};
 use crate::matching::Match;

@@ -3,6 +3,8 @@
 
 /** Samples that charts keep: two minutes. */
 const KEPT = 300;
+/** A sample that comes later than this many periods after the one before ends a gap. */
+const GAP_PERIODS = 2.5;
 /** With at most this many links all of them keep samples; otherwise the chosen ones do. */
 const KEEP_ALL_MAX = 100;
 
@@ -32,16 +34,17 @@ export async function post(path, body) {
 /** @typedef {{name: string, ends: [string, string], directions: Direction[], chosen: boolean}} Link */
 
 /**
- * What charts show of a direction at one instant.
+ * What charts show of a direction at one instant. A rate is that of the time since the sample
+ * before; null is a value that was not sampled.
  * @typedef {object} Sample
  * @property {number} atS
  * @property {number} inMbit
  * @property {number} outMbit
- * @property {number} queuedFrames
- * @property {number} queueingDelayMs
+ * @property {number | null} queuedFrames
+ * @property {number | null} queueingDelayMs
  * @property {number} dropsPerS
  * @property {number} marksPerS
- * @property {number} latenessMs
+ * @property {number | null} latenessMs
  */
 
 /** One direction of a link. */
@@ -85,6 +88,12 @@ export class Direction {
     this.now = next;
   }
 
+  /** Forgets the samples: those that follow are of another run. */
+  forget() {
+    this.now = {};
+    this.history.length = 0;
+  }
+
   /**
    * Returns the frames dropped and marked since the start: `3 queue-full, 1 loss, 2 marked`; empty
    * if there are none.
@@ -95,24 +104,32 @@ export class Direction {
     return counts.map(([field, count]) => `${count} ${field.replace("dropped.", "")}`).join(", ");
   }
 
-  /** @param {number} at @param {boolean} isKept */
-  keep(at, isKept) {
+  /**
+   * Keeps the sample at `at`. `gapFrom` is the time of the one before, if there were none in
+   * between for long: the charts show the mean rates from then on, and no line of what is sampled.
+   * @param {number} at
+   * @param {boolean} isKept
+   * @param {number | null} gapFrom
+   */
+  keep(at, isKept, gapFrom) {
     if (!isKept) {
       this.history.length = 0;
       return;
     }
     const { queued_frames: queuedFrames, queueing_delay_us: delayUs, lateness_p99_us: latenessUs } = this.now;
-    this.history.push({
-      atS: at,
+    const rates = {
       inMbit: this.inBps / 1e6,
       outMbit: this.outBps / 1e6,
-      queuedFrames,
-      queueingDelayMs: delayUs / 1000,
       dropsPerS: this.dropsPerS,
       marksPerS: this.marksPerS,
-      latenessMs: latenessUs / 1000,
-    });
-    if (this.history.length > KEPT) this.history.shift();
+    };
+    if (gapFrom !== null && this.history.length > 0) {
+      const atS = gapFrom + Math.min(1e-3, (at - gapFrom) / 2);
+      this.history.push({ atS, ...rates, queuedFrames: null, queueingDelayMs: null, latenessMs: null });
+    }
+    const [queueingDelayMs, latenessMs] = [delayUs / 1000, latenessUs / 1000];
+    this.history.push({ atS: at, ...rates, queuedFrames, queueingDelayMs, latenessMs });
+    while (this.history.length > KEPT) this.history.shift();
   }
 }
 
@@ -143,6 +160,8 @@ export function bits(bps) {
 export class Network {
   constructor() {
     this.at = 0;
+    /** Seconds between two samples. */
+    this.periodS = Infinity;
     /** @type {Link[]} */
     this.links = [];
     /** @type {string[]} */
@@ -195,8 +214,12 @@ export class Network {
 
   /** @param {string} kind @param {any} data */
   take(kind, data) {
+    // Another run: its counters begin at 0.
+    const isNewRun = kind === "state" && data.at_s < this.at;
+    if (isNewRun) this.at = 0;
     const seconds = Math.max(1e-3, data.at_s - this.at);
     if (kind === "state") {
+      this.periodS = data.period_ms / 1000;
       const before = new Map(this.links.map((link) => [link.name, link]));
       this.fields = data.fields;
       this.tolerance = data.tolerance;
@@ -208,6 +231,7 @@ export class Network {
         const make = (/** @type {any} */ parameters, /** @type {number} */ i) => {
           if (!old) return new Direction(parameters, ends[i], ends[1 - i]);
           old.directions[i].parameters = parameters;
+          if (isNewRun) old.directions[i].forget();
           return old.directions[i];
         };
         return { name, ends, directions: directions.map(make), chosen: old?.chosen ?? false };
@@ -220,11 +244,12 @@ export class Network {
       const counters = Object.fromEntries(this.fields.map((field, i) => [field, values[i]]));
       this.direction(index).update(counters, seconds);
     }
+    const gapFrom = seconds > GAP_PERIODS * this.periodS ? this.at : null;
     const keepsAll = this.links.length <= KEEP_ALL_MAX;
     this.links.forEach((link, number) => link.directions.forEach((direction, i) => {
       // A direction that is not in the sample has moved nothing.
       if (!isNew.has(2 * number + i)) direction.update(direction.now, seconds);
-      direction.keep(data.at_s, keepsAll || link.chosen);
+      direction.keep(data.at_s, keepsAll || link.chosen, gapFrom);
     }));
     this.at = data.at_s;
     const changed = this.changes !== data.changes;

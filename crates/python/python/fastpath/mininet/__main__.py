@@ -8,12 +8,17 @@ import runpy
 import sys
 from pathlib import Path
 
+from .tables import OPTION
+
 MODULES = str(Path(__file__).absolute().parent / "modules")
-USAGE = """usage: python -m fastpath.mininet SCRIPT [ARGUMENTS…]
-       python -m fastpath.mininet -m MODULE [ARGUMENTS…]
+USAGE = """usage: python -m fastpath.mininet [--openflow] SCRIPT [ARGUMENTS…]
+       python -m fastpath.mininet [--openflow] -m MODULE [ARGUMENTS…]
        fastpath-mn --topo tree,3,2 --test pingall
 
-Runs a script written for Mininet 2.3; fastpath-mn is Mininet's command line mn."""
+Runs a script written for Mininet 2.3; fastpath-mn is Mininet's command line mn.
+
+--openflow: every switch has a flow table, also in a script that does not speak of flows. Such a
+network cannot change while it runs."""
 
 
 def use_modules() -> None:
@@ -47,12 +52,18 @@ def main() -> None:
         print(USAGE)
         sys.exit(0 if arguments else 2)
     use_modules()
-    if arguments[0] == "-m":
+    if arguments[0] == "--openflow":
+        os.environ[OPTION] = "1"
+        arguments = arguments[1:]
+    if arguments[:1] == ["-m"]:
         if len(arguments) < 2:
             sys.exit(USAGE)
         sys.argv = arguments[1:]
         runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        end()
         return
+    if not arguments:
+        sys.exit(USAGE)
     script = arguments[0]
     if not os.path.isfile(script):
         sys.exit(f"fastpath: {script}: no such file")
@@ -61,6 +72,16 @@ def main() -> None:
     # After our modules: a directory `mininet` beside the script is not meant.
     sys.path.insert(1, os.path.dirname(os.path.abspath(script)))
     runpy.run_path(script, run_name="__main__")
+    end()
+
+
+def end() -> None:
+    """Fail if the script went on after a command that was not carried out."""
+    lab = sys.modules.get("mininet.lab")
+    if lab is not None:
+        lab.NETWORK.remarks.check()
+        if lab.NETWORK.remarks.stopped:
+            raise lab.NETWORK.remarks.stopped
 
 
 def mn() -> None:

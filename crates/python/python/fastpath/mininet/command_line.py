@@ -5,6 +5,8 @@ import sys
 import time
 from optparse import OptionParser
 
+from fastpath.mininet.tables import OPTION
+
 from mininet.clean import cleanup
 from mininet.cli import CLI
 from mininet.lab import NETWORK
@@ -156,6 +158,10 @@ class MininetRunner:
         if unknown:
             NETWORK.down()
             sys.exit(f"fastpath-mn: test {unknown[0]} is unknown (have: {', '.join(TESTS)})")
+        if "cli" in names or options.pre or options.post:
+            # A person may type commands that change flows.
+            if len(net.switches) <= 64:
+                os.environ.setdefault(OPTION, "1")
         if names != ["build"]:
             net.start()
         if options.pre:

@@ -1,269 +1,190 @@
-"""The programs that scripts call beside those of hosts: ovs-ofctl, ovs-vsctl, and those of the
-OpenFlow reference implementation.
+"""The programs that scripts call beside those of hosts: ovs-ofctl, ovs-vsctl, those of the OpenFlow
+reference implementation, and tools of the machine that name a port of a switch.
 
-Called as ``python -m fastpath.mininet.programs DIRECTORY PROGRAM ARGUMENTS…``. The directory has the
-switches of the network (``switches.json``) and the bridges that a script makes (``bridges.json``). What
-a switch here cannot do is refused by name.
+Called as ``python -m fastpath.mininet.programs DIRECTORY PROGRAM ARGUMENTS…``; ``network.py`` describes the
+files of the directory. What is not supported is written there too, so that the script ends
+(``remarks.py``): its output alone would be discarded.
 """
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
-import subprocess
 import sys
-from typing import Any, Callable, Optional
+from typing import Callable, Optional
 
-from . import reference
+from .. import __version__
+from . import reference, remarks
+from .network import Network, Refused, Wrong
+from .ofctl import ofctl
+from .vsctl import vsctl
 
-Switches = dict[str, dict[str, Any]]
+Run = Callable[[Network, list[str], list[str]], None]
 
-# Settings of a bridge that are so here: OpenFlow 1.3, loops that are cut, learned addresses.
-_HARMLESS = ("protocols", "stp_enable", "rstp_enable", "other-config", "other_config", "fail_mode",
-             "fail-mode", "datapath_type")
-
-
-class Refused(Exception):
-    """A request that is not supported."""
+# Options of ovs-ofctl. A bundle is what a batch of requests is here, and ports are shown as numbers.
+_OFCTL = ("--strict", "--bundle", "--no-stats", "--no-names")
+# Options of ovs-vsctl with the commands that take them; None: all.
+_VSCTL = {
+    "--no-wait": None,
+    "--no-syslog": None,
+    "--may-exist": ("add-br", "add-port"),
+    "--if-exists": ("del-br", "del-port", "get"),
+    "--id": ("create", "get"),
+    "--all": ("destroy",),
+}
+_PROTOCOLS = ("OpenFlow10", "OpenFlow11", "OpenFlow12", "OpenFlow13", "OpenFlow14", "OpenFlow15")
+# Programs of Open vSwitch for which there is nothing here.
+ABSENT = ("ovs-appctl", "ovs-dpctl", "ovsdb-client", "ovs-tcpdump")
+# Programs of the machine that find no port of a switch.
+TOOLS = ("tc", "ip", "ifconfig", "ethtool", "tcpdump", "tshark")
 
 
 def main() -> None:
     directory, program, *arguments = sys.argv[1:]
-    programs: dict[str, Callable[[], object]] = {
-        "ovs-ofctl": lambda: each(directory, arguments, ofctl),
-        "ovs-vsctl": lambda: each(directory, arguments, vsctl),
-        "controller": lambda: reference.controller(arguments, real_program(program)),
-        "ofdatapath": lambda: reference.ofdatapath(arguments),
-        "ofprotocol": lambda: reference.ofprotocol(arguments),
-        "vconfig": lambda: reference.vconfig(arguments),
-    }
     try:
-        programs[program]()
+        _run(directory, program, arguments)
     except (Refused, reference.Refused) as refused:
-        sys.exit(f"{program}: {refused}")
+        text = f"{program}: {refused}"
+        remarks.write(directory, remarks.UNSUPPORTED, text)
+        sys.exit(text)
+    except Wrong as wrong:
+        text = f"{program}: {wrong}"
+        remarks.write(directory, remarks.WARNING, text)
+        sys.exit(text)
 
 
-def each(directory: str, arguments: list[str], run: Callable[[Network, list[str]], None]) -> None:
-    """Run each command of a line, and keep the bridges that they change."""
+def _run(directory: str, program: str, arguments: list[str]) -> None:
+    if program == "ovs-ofctl":
+        each(directory, program, options_of_ofctl(arguments), ofctl)
+    elif program == "ovs-vsctl":
+        each(directory, program, options_of_vsctl(arguments), vsctl)
+    elif program in ("controller", "ovs-testcontroller"):
+        reference.controller(arguments, real_program(program))
+    elif program == "ofdatapath":
+        reference.ofdatapath(arguments)
+    elif program == "ofprotocol":
+        reference.ofprotocol(arguments)
+    elif program == "vconfig":
+        reference.vconfig(arguments)
+    elif program in TOOLS:
+        tool(Network(directory, _warn(directory, program)), program, arguments)
+    else:
+        raise Refused(f"{' '.join(arguments)}: switches of fastpath have no such program; use ovs-ofctl or ovs-vsctl")
+
+
+def _warn(directory: str, program: str) -> Callable[[str], None]:
+    return lambda text: remarks.write(directory, remarks.WARNING, f"{program}: {text}")
+
+
+def each(directory: str, program: str, commands: list[tuple[list[str], list[str]]], run: Run) -> None:
+    """Run each command of a line, and keep what they change."""
     with open(os.path.join(directory, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        network = Network(directory)
-        before = json.dumps(network.bridges)
+        network = Network(directory, _warn(directory, program))
         try:
-            for words in commands(arguments):
-                run(network, words)
+            for options, words in commands:
+                run(network, options, words)
         finally:
-            if json.dumps(network.bridges) != before:
-                network.write()
+            network.write()
 
 
-class Network:
-    """The switches of the network, and the bridges that scripts have made of ports of nodes."""
-
-    def __init__(self, directory: str) -> None:
-        self._path = os.path.join(directory, "bridges.json")
-        self.switches: Switches = _read(os.path.join(directory, "switches.json"))
-        self.bridges: Switches = _read(self._path)
-
-    def write(self) -> None:
-        with open(self._path + ".new", "w") as file:
-            json.dump(self.bridges, file)
-        os.replace(self._path + ".new", self._path)
-
-    def all(self) -> Switches:
-        return {**self.bridges, **self.switches}
-
-
-def _read(path: str) -> Switches:
-    try:
-        with open(path) as file:
-            found: Switches = json.load(file)
-            return found
-    except FileNotFoundError:
-        return {}
-
-
-def commands(arguments: list[str]) -> list[list[str]]:
-    """Split at ``--`` and leave options out."""
-    found: list[list[str]] = [[]]
-    skip = False
-    for word in arguments:
-        if skip:
-            skip = False
-        elif word == "--":
-            found.append([])
-        elif word in ("-O", "-t", "-T"):
-            skip = True
-        elif word.startswith("-") and len(word) > 1:
-            continue
-        else:
-            found[-1].append(word)
-    return [words for words in found if words]
+def options_of_ofctl(arguments: list[str]) -> list[tuple[list[str], list[str]]]:
+    """Split a line into options and words. An option that is not known is refused."""
+    options: list[str] = []
+    words: list[str] = []
+    given = iter(arguments)
+    for word in given:
+        name, _, value = word.partition("=")
+        if name in ("-V", "--version"):
+            _version("ovs-ofctl")
+        elif name in ("-O", "--protocols"):
+            _check_protocols(value or next(given, ""))
+        elif word.startswith("-O"):
+            _check_protocols(word[2:])
+        elif name in ("-t", "--timeout"):
+            _check_seconds(value or next(given, ""))
+        elif name in _OFCTL:
+            options.append(name)
+        elif word.startswith("-") and word != "-" and name not in ("-v", "--verbose", "-m", "--more"):
+            raise Refused(f"{word}: fastpath's ovs-ofctl has no such option")
+        elif not word.startswith("-") or word == "-":
+            words.append(word)
+    if not words:
+        raise Wrong("missing command name; use --help for help")
+    return [(options, words)]
 
 
-def bridge(switches: Switches, name: str) -> dict[str, Any]:
-    if name not in switches:
-        raise Refused(f"no bridge named {name} (have: {', '.join(switches)})")
-    return switches[name]
+def _check_protocols(text: str) -> None:
+    odd = [version for version in text.split(",") if version not in _PROTOCOLS]
+    if odd:
+        raise Wrong(f"{odd[0]}: unknown OpenFlow protocol version")
 
 
-def vsctl(network: Network, words: list[str]) -> None:
-    match = [words[0], *(word.lower() for word in words[1:2])]
-    switches = network.all()
-    if match == ["show"]:
-        show(switches)
-    elif match == ["list-br"]:
-        print("\n".join(switches))
-    elif words[0] in _CHANGES:
-        _CHANGES[words[0]](network, words[1:])
-    elif words[0] == "br-exists" and len(words) == 2:
-        sys.exit(0 if words[1] in switches else 2)
-    elif words[0] in ("list-ports", "list-ifaces") and len(words) == 2:
-        print("\n".join(bridge(switches, words[1])["ports"]))
-    elif words[0] == "port-to-br" and len(words) == 2:
-        found = [name for name, switch in switches.items() if words[1] in switch["ports"]]
-        if not found:
-            raise Refused(f"no port named {words[1]}")
-        print(found[0])
-    elif match == ["get", "interface"] and words[3:] == ["ofport"]:
-        ports = {port: number for switch in switches.values() for port, number in switch["ports"].items()}
-        if words[2] not in ports:
-            raise Refused(f"no row \"{words[2]}\" in table Interface")
-        print(ports[words[2]])
-    elif match == ["get", "bridge"] and words[3:] in (["datapath_id"], ["datapath-id"]):
-        print(f'"{bridge(switches, words[2])["dpid"]}"')
-    elif words[0] == "get-controller" and len(words) == 2:
-        print("\n".join(bridge(switches, words[1])["controllers"]))
-    elif words[0] == "get-fail-mode" and len(words) == 2:
-        bridge(switches, words[1])
-    elif words[0] == "set-fail-mode" and len(words) == 3:
-        bridge(switches, words[1])
-    elif match == ["set", "bridge"] and len(words) > 3:
-        bridge(switches, words[2])
-        odd = [word for word in words[3:] if word.split("=")[0].split(":")[0] not in _HARMLESS]
-        if odd:
-            raise Refused(f"{odd[0]}: fastpath's switches have no such setting")
-    elif match == ["set", "interface"] and is_number_of(switches, words[2:]):
+def options_of_vsctl(arguments: list[str]) -> list[tuple[list[str], list[str]]]:
+    """Split a line at ``--`` into commands with their options."""
+    found: list[tuple[list[str], list[str]]] = [([], [])]
+    given = iter(arguments)
+    for word in given:
+        name, _, value = word.partition("=")
+        options, words = found[-1]
+        if word == "--":
+            found.append(([], []))
+        elif name in ("-V", "--version"):
+            _version("ovs-vsctl")
+        elif name in ("-t", "--timeout"):
+            _check_seconds(value or next(given, ""))
+        elif name in _VSCTL:
+            options.append(word)
+        elif word.startswith("-") and len(word) > 1 and not name.startswith(("-v", "--verbose")):
+            raise Refused(f"{word}: fastpath's ovs-vsctl has no such option")
+        elif not word.startswith("-"):
+            words.append(word)
+    commands = [(options, words) for options, words in found if words]
+    if not commands:
+        raise Wrong("missing command name (use --help for help)")
+    for options, words in commands:
+        for option in options:
+            of = _VSCTL[option.partition("=")[0]]
+            if of is not None and words[0] not in of:
+                raise Wrong(f"'{words[0]}' command has no '{option}' option")
+    return commands
+
+
+def _check_seconds(text: str) -> None:
+    if not text.isdigit():
+        raise Wrong(f"value {text} on -t or --timeout is not at least 1")
+
+
+def _version(program: str) -> None:
+    print(f"{program} of fastpath {__version__}")
+    sys.exit()
+
+
+def tool(network: Network, program: str, words: list[str]) -> None:
+    """Run a program of the machine on a port of a switch, which the machine does not have."""
+    port = next((word for word in words if word in network.ports()), None)
+    if port is None:
+        raise Wrong("command not found")
+    is_link = program == "ifconfig" or (program == "ip" and words[:1] in (["link"], ["l"]))
+    states = [word for word in words if word in ("up", "down")]
+    others = [word for word in words if word not in ("link", "l", "set", "dev", port, "up", "down")]
+    if is_link and len(states) == 1 and not others:
+        network.set_link(port, states[0])
         return
-    elif match[:1] == ["set"] and match[1:] in (["interface"], ["port"]):
-        raise Refused(f"{' '.join(words)}: use the parameters of TCLink in place of settings of ports")
+    text = f"{' '.join(words)}: {port} is a port inside the engine, not an interface of the machine"
+    if program == "tc" and not {"show", "ls", "list"} & set(words):
+        raise Refused(f"{text}; use the parameters of TCLink, or intf.config(…) while the network runs")
+    if program in ("tcpdump", "tshark"):
+        network.warn(f"{text}; capture on a host, or by `fastpath capture`")
+    elif program in ("ip", "ifconfig") and set(others) - {"show", "addr", "a", "-s", "-d"}:
+        raise Refused(text)
     else:
-        raise Refused(f"{' '.join(words)}: not supported on switches of fastpath")
-
-
-def is_number_of(switches: Switches, words: list[str]) -> bool:
-    """Return whether the words ask for the number that a port has: `s1-eth1 ofport_request=1`."""
-    ports = {port: number for switch in switches.values() for port, number in switch["ports"].items()}
-    return len(words) == 2 and words[1] == f"ofport_request={ports.get(words[0])}"
-
-
-def show(switches: Switches) -> None:
-    for name, switch in switches.items():
-        print(f"    Bridge {name}")
-        for target in switch["controllers"]:
-            print(f'        Controller "{target}"')
-            if is_connected(target):
-                print("            is_connected: true")
-        for port in switch["ports"]:
-            print(f"        Port {port}\n            Interface {port}")
-
-
-def is_connected(target: str) -> bool:
-    """Return whether this machine has a connection to a controller (tcp:ADDRESS:PORT)."""
-    _, _, address = target.partition(":")
-    words = ["ss", "-Htn", "state", "established", "dst", address]
-    found = subprocess.run(words, capture_output=True, check=False)
-    return bool(found.stdout.strip())
-
-
-def add_bridge(network: Network, words: list[str]) -> None:
-    if len(words) != 1 or words[0] in network.all():
-        raise Refused(f"add-br {' '.join(words)}: write the name of a new bridge")
-    network.bridges[words[0]] = {"dpid": "0" * 16, "ports": {}, "listen": None, "controllers": []}
-
-
-def delete_bridge(network: Network, words: list[str]) -> None:
-    if len(words) != 1 or words[0] in network.switches:
-        raise Refused(f"del-br {' '.join(words)}: the switches of the network end with it")
-    network.bridges.pop(words[0], None)
-
-
-def add_port(network: Network, words: list[str]) -> None:
-    name, port = words[:2] if len(words) > 1 else ("", "")
-    ports = bridge(network.all(), name)["ports"]
-    if port in ports:
-        return
-    if name in network.switches:
-        raise Refused(f"add-port {name} {port}: connect it to {name} by a link in place of that")
-    ports[port] = 1 + max(ports.values(), default=0)
-
-
-def delete_port(network: Network, words: list[str]) -> None:
-    for switch in network.bridges.values():
-        switch["ports"].pop(words[-1] if words else "", None)
-
-
-def set_controller(network: Network, words: list[str]) -> None:
-    name, targets = (words[0], words[1:]) if words else ("", [])
-    switch = bridge(network.all(), name)
-    targets = [with_port(target) for target in targets]
-    if name in network.switches and targets != switch["controllers"]:
-        raise Refused(f"set-controller {name}: give the network a RemoteController in place of that")
-    switch["controllers"] = targets
-
-
-def delete_controller(network: Network, words: list[str]) -> None:
-    name = words[0] if words else ""
-    switch = bridge(network.all(), name)
-    if name in network.bridges:
-        switch["controllers"] = []
-
-
-def with_port(target: str) -> str:
-    """Return an address of a controller with its port: tcp:127.0.0.1 has 6653."""
-    return target if target.count(":") == 2 else f"{target}:6653"
-
-
-_CHANGES: dict[str, Callable[[Network, list[str]], None]] = {
-    "add-br": add_bridge,
-    "del-br": delete_bridge,
-    "add-port": add_port,
-    "del-port": delete_port,
-    "set-controller": set_controller,
-    "del-controller": delete_controller,
-}
-
-
-def ofctl(network: Network, words: list[str]) -> None:
-    command, *rest = words
-    name = rest[0] if rest else ""
-    switch = bridge(network.all(), name)
-    if switch["listen"] and command not in ("show", "snoop"):
-        real = real_program("ovs-ofctl")
-        if real is None:
-            raise Refused(f"{command}: install ovs-ofctl (openvswitch-common) to change rules of {name}")
-        where = f"tcp:127.0.0.1:{switch['listen']}"
-        sys.exit(subprocess.run([real, "-O", "OpenFlow13", command, where, *rest[1:]], check=False).returncode)
-    if command == "show":
-        print(f"OFPT_FEATURES_REPLY (OF1.3) (xid=0x2): dpid:{switch['dpid']}")
-        for port, number in switch["ports"].items():
-            print(f" {number}({port}): state: LIVE")
-    elif command == "dump-flows" and not rest[1:]:
-        print(" cookie=0x0, table=0, priority=0 actions=NORMAL")
-    elif command in ("add-flow", "mod-flows") and is_normal(rest[1:]):
-        return
-    elif command == "del-flows" and not rest[1:]:
-        # There is no flow; learned addresses follow the next frames.
-        return
-    elif command in ("add-flow", "add-flows", "mod-flows", "replace-flows", "del-flows"):
-        raise Refused(
-            f"{command}: {name} learns addresses for its controller and takes no rules; make the network with "
-            "controller=None, or with a RemoteController that adds them"
-        )
-    else:
-        raise Refused(f"{command}: not supported on switches of fastpath")
+        network.warn(text)
+    real = real_program(program)
+    if real is None:
+        raise Wrong("command not found")
+    os.execv(real, [program, *words])
 
 
 def real_program(name: str) -> Optional[str]:
@@ -271,13 +192,6 @@ def real_program(name: str) -> Optional[str]:
     directories = os.environ.get("PATH", "").split(os.pathsep)
     others = [path for path in directories if not os.path.exists(os.path.join(path, "switches.json"))]
     return shutil.which(name, path=os.pathsep.join(others))
-
-
-def is_normal(words: list[str]) -> bool:
-    """Return whether a rule is what the switch does anyway."""
-    rule = " ".join(words).replace(" ", "").lower()
-    parts = [part for part in rule.split(",") if not part.startswith(("priority=", "table=0"))]
-    return parts in (["actions=normal"], ["action=normal"])
 
 
 if __name__ == "__main__":

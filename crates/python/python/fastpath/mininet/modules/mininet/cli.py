@@ -10,6 +10,8 @@ import time
 from cmd import Cmd
 from subprocess import call
 
+from fastpath.mininet.remarks import Stopped
+
 from mininet.log import error, info, output
 from mininet.term import makeTerms, runX11
 from mininet.util import dumpNodeConnections, dumpPorts, quietRun
@@ -54,6 +56,16 @@ class CLI(Cmd):
             except OSError:
                 return
         atexit.register(lambda: _keep(readline, history))
+
+    def onecmd(self, line):
+        """A command that is not carried out ends a script, but not a person's session."""
+        try:
+            return Cmd.onecmd(self, line)
+        except Stopped as stopped:
+            if not self.isatty():
+                raise
+            error(f"*** {stopped}\n")
+            return None
 
     def run(self):
         while True:

@@ -24,16 +24,46 @@ import sys
 import tempfile
 
 import fastpath
+from fastpath.mininet.carried import FAST_BPS, sample, shortfalls
+from fastpath.mininet.remarks import Remarks
+from fastpath.mininet.tables import in_rings, switches_with_flows_max
 from fastpath.program import program
 
 from mininet.log import debug
 
 # The programs that scripts call beside those of hosts; see `fastpath.mininet.programs`.
-PROGRAMS = ("ovs-ofctl", "ovs-vsctl", "controller", "ofdatapath", "ofprotocol", "vconfig")
+PROGRAMS = ("ovs-ofctl", "ovs-vsctl", "controller", "ofdatapath", "ofprotocol", "vconfig", "ovs-appctl",
+            "ovs-dpctl", "ovsdb-client", "ovs-tcpdump", "ovs-testcontroller")
+# Programs of the machine that are ours only when they name a port of a switch.
+TOOLS = ("tc", "ip", "ifconfig", "ethtool", "tcpdump", "tshark")
+_TOOL = """#!/bin/sh
+read -r ports 2>/dev/null <{directory}/ports
+for word; do
+  case " $ports " in *" $word "*) exec {command} {name} "$@";; esac
+done
+rest=$(printf %s "$PATH" | sed 's|^{directory}:||')
+real=$(PATH=$rest command -v {name}) || exec {command} {name} "$@"
+exec "$real" "$@"
+"""
+# sudo takes the path of the machine, which does not have our programs.
+_SUDO = """#!/bin/sh
+count=0
+for word; do
+  case "$word" in -*|*=*) count=$((count + 1));; *) break;; esac
+done
+case " {names} " in *" $word "*) shift $count; exec "$@";; esac
+rest=$(printf %s "$PATH" | sed 's|^{directory}:||')
+real=$(PATH=$rest command -v sudo) || {{ shift $count; exec "$@"; }}
+exec "$real" "$@"
+"""
+# Files of the directory that end with a network.
+_FILES = ("switches.json", "bridges.json", "changed.json", "ports")
 
 # Mininet's hosts have IPv6 with link-local addresses. Every address is announced by multicast,
 # which switches flood: the traffic grows with the square of the hosts.
 IPV6_HOSTS_MAX = 64
+# Fast links are watched during commands in networks with at most this many.
+WATCHED_LINKS_MAX = 200
 
 
 class Network:
@@ -53,6 +83,11 @@ class Network:
         self.ends = {}
         self.is_stale = False
         self.bridges_at = 0
+        # What programs of the script did not do.
+        self.remarks = None
+        # The switches between which there is more than one path.
+        self.rings = set()
+        self._has_flows = None
 
     @property
     def is_up(self):
@@ -81,12 +116,18 @@ class Network:
         if self.directory is not None:
             return
         self.directory = tempfile.mkdtemp(prefix="fastpath-mn-")
-        for name in PROGRAMS:
+        self.remarks = Remarks(self.directory)
+        directory = shlex.quote(self.directory)
+        command = f"{shlex.quote(sys.executable)} -m fastpath.mininet.programs {directory}"
+        for name in (*PROGRAMS, *TOOLS, "sudo"):
             path = os.path.join(self.directory, name)
             with open(path, "w") as file:
-                command = f"{shlex.quote(sys.executable)} -m fastpath.mininet.programs"
-                words = f"{command} {shlex.quote(self.directory)} {name}"
-                file.write(f'#!/bin/sh\nexec {words} "$@"\n')
+                if name in TOOLS:
+                    file.write(_TOOL.format(directory=directory, command=command, name=name))
+                elif name == "sudo":
+                    file.write(_SUDO.format(directory=directory, names=" ".join((*PROGRAMS, *TOOLS))))
+                else:
+                    file.write(f'#!/bin/sh\nexec {command} {name} "$@"\n')
             os.chmod(path, 0o755)
         os.environ["PATH"] = os.pathsep.join([self.directory, os.environ.get("PATH", "")])
 
@@ -95,16 +136,36 @@ class Network:
         self.make_programs()
         switches = {
             node.name: {
+                **node.table(),
                 "dpid": node.dpid,
                 "ports": {str(intf): port for port, intf in sorted(node.intfs.items()) if intf.name != "lo"},
-                "listen": node.listen,
+                "links": {str(intf): intf.link.lab_name for intf in node.intfs.values() if intf.link},
+                "lab": self.lab.name if self.lab else None,
                 "controllers": [f"{c.protocol}:{c.ip}:{c.port}" for c in node.controllers if c],
+                "in_ring": node in self.rings,
             }
             for node in self.nodes
             if hasattr(node, "dpid")
         }
-        with open(os.path.join(self.directory, "switches.json"), "w") as file:
+        # Programs that run read the whole of it.
+        path = os.path.join(self.directory, "switches.json")
+        with open(path + ".new", "w") as file:
             json.dump(switches, file)
+        os.replace(path + ".new", path)
+        ports = [port for switch in switches.values() for port in switch["ports"]]
+        with open(os.path.join(self.directory, "ports"), "w") as file:
+            file.write(" ".join(ports) + "\n")
+
+    def has_flows(self, node):
+        """Return whether a switch that learns addresses does so by a flow table, which takes flows.
+
+        A network with such tables cannot change while it runs, and their loops are not cut. So only
+        switches of scripts that speak of flows have them.
+        """
+        if self._has_flows is None:
+            switches = sum(hasattr(node, "dpid") for node in self.nodes)
+            self._has_flows = switches <= switches_with_flows_max()
+        return self._has_flows and node not in self.rings
 
     def bridges(self):
         """Return the bridges that a script has made by ovs-vsctl: ports and controller by name."""
@@ -130,6 +191,16 @@ class Network:
 
     def topology(self):
         net = fastpath.Topology(family="v4")
+        if not self.is_up:
+            # All switches are known now.
+            self._has_flows = None
+            switches = [(link.intf1.node, link.intf2.node) for link in self.links
+                        if all(hasattr(intf.node, "dpid") for intf in (link.intf1, link.intf2))]
+            self.rings = in_rings(switches)
+            for node in self.rings:
+                if getattr(node, "stp", False) and node.description()[0] == "openflow":
+                    raise Exception(f"{node.name}: stp=True: loops of switches with flow tables are not cut; "
+                                    "leave out the links that close them")
         self._find_bridges()
         links = [link for link in self.links if link.is_emulated()]
         # Nodes without links have nothing to do with the lab, except that programs run there.
@@ -165,6 +236,7 @@ class Network:
         if self.is_leaving:
             return
         self.is_stale = False
+        self.remarks.check()
         topology = self.topology()
         self._forget_moved()
         if not self.is_up:
@@ -244,6 +316,23 @@ class Network:
         if out:
             debug(f"configuring {node.name}: {out.decode(errors='replace')}")
 
+    def is_fast(self):
+        """Return whether the lab has links that the machine may not carry."""
+        if not self.is_up or len(self.links) > WATCHED_LINKS_MAX:
+            return False
+        rates = [intf.settings.get("rate", "") for link in self.links for intf in (link.intf1, link.intf2) if intf]
+        return any(rate.removesuffix("bit").isdigit() and int(rate.removesuffix("bit")) >= FAST_BPS for rate in rates)
+
+    def before_command(self):
+        """Return the counters of fast links before a command of a host."""
+        return sample(self.lab) if self.is_fast() else None
+
+    def after_command(self, before):
+        """Say what the machine carried while a command ran."""
+        if before is not None and self.is_up:
+            for text in shortfalls(before, sample(self.lab)):
+                self.remarks.warn(text)
+
     def down(self):
         """Remove the lab and forget all nodes."""
         lab, self.lab = self.lab, None
@@ -251,8 +340,9 @@ class Network:
         self.ends, self.is_stale = {}, False
         if lab is not None:
             lab.close()
+        self.rings, self._has_flows = set(), None
         if self.directory is not None:
-            for name in ("switches.json", "bridges.json"):
+            for name in _FILES:
                 if os.path.exists(os.path.join(self.directory, name)):
                     os.remove(os.path.join(self.directory, name))
         self.bridges_at = 0

@@ -10,6 +10,13 @@ from mininet.util import makeNumeric, specialClass
 DEFAULT_QUEUE_PACKETS = 1000
 
 
+# Parameters of TCIntf, and of every interface.
+TC_PARAMETERS = ("bw", "delay", "jitter", "loss", "latency_ms", "enable_ecn", "enable_red", "max_queue_size",
+                 "speedup", "use_hfsc", "use_htb", "use_tbf", "gro", "txo", "rxo")
+_INTF_PARAMETERS = ("ip", "mac", "ifconfig", "up", "port", "intfName1", "intfName2", "addr1", "addr2", "params1",
+                    "params2", "cls")
+
+
 class Intf:
     """An interface of a node."""
 
@@ -125,8 +132,9 @@ class Intf:
         results[name] = result
         return result
 
-    def config(self, mac=None, ip=None, ifconfig=None, up=True, **_params):
+    def config(self, mac=None, ip=None, ifconfig=None, up=True, **params):
         r = {}
+        self._unknown(params)
         self.setParam(r, "setMAC", mac=mac)
         self.setParam(r, "setIP", ip=ip)
         if up and NETWORK.is_up and not self.is_up_:
@@ -134,6 +142,19 @@ class Intf:
         if ifconfig is not None:
             self.setParam(r, "ifconfig", ifconfig=ifconfig)
         return r
+
+    def _unknown(self, params):
+        """Name parameters that nothing takes. Those of a class of the script are its own."""
+        if not type(self).__module__.startswith("mininet."):
+            return
+        shaped = [name for name in params if name in TC_PARAMETERS]
+        # TCIntf itself has taken its parameters; all shapers are alike.
+        if shaped and not isinstance(self, TCIntf):
+            NETWORK.remarks.warn(f"{self.name}: {', '.join(shaped)}: {type(self).__name__} has no such values; "
+                                 "write link=TCLink")
+        others = [name for name in params if name not in shaped]
+        known = [*_INTF_PARAMETERS, *(TC_PARAMETERS if isinstance(self, TCIntf) else ())]
+        NETWORK.remarks.unknown(self.name, others, known)
 
     def values(self):
         """Return the values of the direction that begins here, as keys of a link of fastpath."""
@@ -183,6 +204,7 @@ class TCIntf(Intf):
         if loss is not None and not 0 <= loss <= 100:
             error(f"Bad loss percentage {loss}%\n")
             loss = None
+        self._without_effect(bw, delay, jitter, loss, max_queue_size, latency_ms, enable_ecn or enable_red, speedup)
         given = (bw, delay, loss, max_queue_size)
         shown = [(f"{bw}Mbit", bw), (f"{delay} delay", delay), (f"{jitter} jitter", jitter),
                  (f"{loss}% loss", loss)]
@@ -196,6 +218,17 @@ class TCIntf(Intf):
         if NETWORK.is_up and self.link and self.link.is_emulated():
             NETWORK.lab.link(self.link.lab_name).set(from_=self.node.lab_name, **self.settings)
         return result
+
+
+    def _without_effect(self, bw, delay, jitter, loss, queue, latency_ms, red, speedup):
+        """Name the parameters that need another one, as in Mininet."""
+        lone = [("jitter", jitter, "delay", delay), ("max_queue_size", queue, "bw", bw),
+                ("latency_ms", latency_ms, "bw", bw), ("enable_ecn or enable_red", red or None, "bw", bw)]
+        for name, value, needed, other in lone:
+            if value is not None and other is None:
+                NETWORK.remarks.warn(f"{self.name}: {name} has no effect without {needed}")
+        if speedup:
+            NETWORK.remarks.warn(f"{self.name}: speedup has no effect; the rate is bw")
 
 
 def tc_values(bw, delay, jitter, loss, queue, latency_ms, enable_ecn, enable_red):

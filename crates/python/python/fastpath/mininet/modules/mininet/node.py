@@ -5,15 +5,28 @@ import pty
 import re
 import select
 import shlex
+import shutil
 import signal
 import socket
+import tempfile
 from subprocess import PIPE, Popen
+
+from fastpath.mininet.network import free_port
 
 from mininet.cpulimit import CpuLimit
 from mininet.lab import IPV6_HOSTS_MAX, NETWORK
 from mininet.link import Intf
 from mininet.log import debug, error, info, warn
 from mininet.util import decode, encode, errRun, getincrementaldecoder
+
+# Parameters of hosts, switches and controllers.
+PARAMETERS = ("ip", "mac", "defaultRoute", "lo", "inNamespace", "privateDirs", "cpu", "cores", "sched", "period_us",
+              "subnet", "localIntf", "flush", "isSwitch", "batch", "cls", "name", "dpid", "listenPort", "opts",
+              "failMode", "datapath", "inband", "protocols", "reconnectms", "stp", "dpopts", "prio", "port",
+              "command", "cargs", "cdir", "protocol")
+
+# What a shell says of a program that it does not find.
+_MISSING = re.compile(r"^bash: (\S+): command not found", re.M)
 
 # What a shell prints when it waits for a command.
 SENTINEL = chr(127)
@@ -84,9 +97,11 @@ class Node:
         """Return the description of a node on the machine: a switch if it is one by ovs-vsctl."""
         if self.bridge is None:
             return None, {}
-        if not self.bridge["controllers"]:
+        if self.bridge["listen"] is None:
             return "switch", {}
-        return "openflow", {"controller": self.bridge["controllers"], "fail_mode": "standalone"}
+        keys = {"controller": self.bridge["controllers"]} if self.bridge["controllers"] else {}
+        keys["fail_mode"] = self.bridge.get("fail_mode") or "standalone"
+        return "openflow", {**keys, "listen": [f"ptcp:{self.bridge['listen']}:127.0.0.1"]}
 
     def check_linked(self):
         """Refuse links to the machine itself: its interfaces and rules are never changed."""
@@ -335,6 +350,9 @@ class Node:
             data = self.monitor(findPid=findPid)
             output += data
             log(data)
+        NETWORK.remarks.check()
+        for name in _MISSING.findall(output):
+            NETWORK.remarks.warn(f"{self.name}: there is no program {name}")
         if not self.inNamespace:
             NETWORK.look_at_bridges()
         return output.replace("\r\n", "\n") if output else output
@@ -344,8 +362,11 @@ class Node:
         verbose = kwargs.get("verbose", False)
         log = info if verbose else debug
         log(f"*** {self.name} : {args}\n")
+        before = NETWORK.before_command() if self.inNamespace else None
         self.sendCmd(*args, **kwargs)
-        return self.waitOutput(verbose)
+        output = self.waitOutput(verbose)
+        NETWORK.after_command(before)
+        return output
 
     def cmdPrint(self, *args):
         return self.cmd(*args, verbose=True)
@@ -366,6 +387,8 @@ class Node:
             cmd = [str(arg) for arg in args]
         if shell:
             cmd = [os.environ.get("SHELL", "/bin/sh"), "-c", " ".join(cmd)]
+        elif shutil.which(cmd[0]) is None:
+            NETWORK.remarks.warn(f"{self.name}: there is no program {cmd[0]}")
         if self.is_early():
             self._started()
             cmd = ["nsenter", f"--net=/proc/{self.early_pid}/ns/net", "--", *cmd]
@@ -475,13 +498,19 @@ class Node:
 
     setParam = Intf.setParam
 
-    def config(self, mac=None, ip=None, defaultRoute=None, lo="up", **_params):
+    def config(self, mac=None, ip=None, defaultRoute=None, lo="up", **params):
         r = {}
+        self._unknown(params)
         if self.intfs:
             self.setParam(r, "setMAC", mac=mac)
             self.setParam(r, "setIP", ip=ip)
         self.setParam(r, "setDefaultRoute", defaultRoute=defaultRoute)
         return r
+
+    def _unknown(self, params):
+        """Name parameters that nothing takes. Those of a class of the script are its own."""
+        if type(self).__module__.startswith("mininet."):
+            NETWORK.remarks.unknown(self.name, [name for name in params if name not in PARAMETERS], PARAMETERS)
 
     def configDefault(self, **moreParams):
         self.params.update(moreParams)
@@ -576,11 +605,13 @@ class Switch(Node):
 
     def __init__(self, name, dpid=None, opts="", listenPort=None, **params):
         Node.__init__(self, name, **{**params, "inNamespace": False})
+        self._unknown(params)
         self.dpid = self.defaultDpid(dpid)
         self.opts = opts
         self.listenPort = listenPort
         self.controllers = []
-        # Where ovs-ofctl reaches the switch, if it takes rules.
+        self.is_started = False
+        # The port of the machine at which the switch takes flows.
         self.listen = None
         self.controlIntf = Intf("lo", self, port=0)
 
@@ -601,6 +632,10 @@ class Switch(Node):
 
     def description(self):
         return "switch", {}
+
+    def table(self):
+        """Return what programs such as ovs-ofctl need to know of the flow table."""
+        return {"listen": None, "why": f"{self.name} is a {type(self).__name__}, which has no flow table"}
 
     def runs_programs(self):
         return False
@@ -627,7 +662,8 @@ class Switch(Node):
 
     def start(self, controllers):
         """Take controllers. The lab comes up with the first command on a host, or with the network."""
-        self.controllers = list(controllers or [])
+        self.controllers = [controller for controller in controllers or [] if controller]
+        self.is_started = True
         if NETWORK.is_up:
             NETWORK.programs()
 
@@ -654,35 +690,72 @@ class Switch(Node):
         return f"<{self.__class__.__name__} {self.name}: {intfs} pid={os.getpid()}> "
 
 
-class OVSSwitch(Switch):
-    """Open vSwitch's class: forwarding by learned addresses."""
+class FlowSwitch(Switch):
+    """A switch with a flow table: of its controller, of ovs-ofctl, or of both."""
+
+    failMode = "secure"
+
+    def own_controllers(self):
+        """Return the controllers given to `start`; before it, those of the network."""
+        return self.controllers if self.is_started else NETWORK.controllers
+
+    def remotes(self):
+        """Return the controllers that the switch connects to."""
+        controllers = self.own_controllers()
+        # A remote controller at the address of one that makes switches learn is that one.
+        known = [(node.ip, node.port) for node in NETWORK.controllers if not node.is_remote()]
+        return [node for node in controllers if node.is_remote() and (node.ip, node.port) not in known]
+
+    def learns(self):
+        """Return whether it forwards by learned addresses what matches no flow of a script."""
+        return not self.remotes() and (bool(self.own_controllers()) or self.failMode == "standalone")
+
+    def description(self):
+        if self.learns() and not NETWORK.has_flows(self):
+            return "switch", {}
+        if self.listen is None:
+            self.listen = free_port()
+        keys = {"dpid": f"0x{int(self.dpid, 16):x}", "listen": [f"ptcp:{self.listen}:127.0.0.1"]}
+        remotes = self.remotes()
+        if remotes:
+            keys["controller"] = [f"tcp:{node.ip}:{node.port}" for node in remotes]
+        keys["fail_mode"] = "standalone" if self.learns() else self.failMode
+        return "openflow", keys
+
+    def table(self):
+        has_table = self.description()[0] == "openflow"
+        if self in NETWORK.rings:
+            why = (f"{self.name} is part of a ring of switches, whose loops are cut: it learns addresses and takes "
+                   "no flows; use controller=None with failMode='secure', or a RemoteController")
+        else:
+            why = (f"{self.name} learns addresses and takes no flows, because the script speaks of none; run it "
+                   "with `python -m fastpath.mininet --openflow SCRIPT`")
+        return {
+            "listen": self.listen if has_table else None,
+            "why": why,
+            "listen_port": self.listenPort,
+            "fail_mode": self.failMode,
+            "dials": bool(self.remotes()),
+            "is_taught": self.learns() and bool(self.own_controllers()),
+        }
+
+
+class OVSSwitch(FlowSwitch):
+    """Open vSwitch's class."""
 
     def __init__(self, name, failMode="secure", datapath="kernel", inband=False, protocols=None,
                  reconnectms=1000, stp=False, batch=False, **params):
         Switch.__init__(self, name, **params)
+        if failMode not in ("secure", "standalone"):
+            raise Exception(f"{name}: failMode={failMode!r}; write 'secure' or 'standalone'")
         self.failMode = failMode
         self.datapath = datapath
         self.protocols = protocols
         self.stp = stp
-
-    def description(self):
-        """A switch with a remote controller, or with no controller at all, has OpenFlow tables."""
-        controllers = self.controllers or NETWORK.controllers
-        # A remote controller at the address of one that makes switches learn is that one.
-        known = [(node.ip, node.port) for node in NETWORK.controllers if not isinstance(node, RemoteController)]
-        remote = [node for node in controllers if isinstance(node, RemoteController)
-                  and (node.ip, node.port) not in known]
-        keys = {"dpid": f"0x{int(self.dpid, 16):x}"}
-        if remote:
-            keys["fail_mode"] = self.failMode
-            keys["controller"] = [f"tcp:{node.ip}:{node.port}" for node in remote]
-            return "openflow", keys
-        if controllers or self.failMode != "secure":
-            return "switch", {}
-        # Scripts without a controller add rules by ovs-ofctl; without rules nothing passes.
-        if self.listen is None:
-            self.listen = free_port()
-        return "openflow", {**keys, "fail_mode": "secure", "listen": [f"ptcp:{self.listen}:127.0.0.1"]}
+        if protocols and "OpenFlow13" not in str(protocols):
+            NETWORK.remarks.warn(f"{name}: protocols={protocols}: it speaks OpenFlow 1.3")
+        if inband:
+            NETWORK.remarks.warn(f"{name}: inband has no effect; its controllers are outside the network")
 
     @classmethod
     def isOldOVS(cls):
@@ -711,18 +784,21 @@ class OVSBridge(OVSSwitch):
         kwargs.setdefault("failMode", "standalone")
         OVSSwitch.__init__(self, *args, **kwargs)
 
+    def own_controllers(self):
+        return []
+
     def start(self, controllers):
         OVSSwitch.start(self, controllers=[])
 
 
-class UserSwitch(Switch):
+class UserSwitch(FlowSwitch):
     """The switch of the OpenFlow reference implementation: here as any other."""
 
     def __init__(self, name, dpopts="--no-slicing", **kwargs):
         Switch.__init__(self, name, **kwargs)
 
 
-class IVSSwitch(Switch):
+class IVSSwitch(FlowSwitch):
     """Indigo Virtual Switch: here as any other switch."""
 
 
@@ -733,8 +809,16 @@ class LinuxBridge(Switch):
         Switch.__init__(self, name, **kwargs)
 
 
+# The commands of controllers that make switches learn addresses.
+_TEACHERS = ("controller", "ovs-controller", "ovs-testcontroller", "test-controller")
+
+
 class Controller(Node):
-    """The reference controller, which makes switches learn addresses; they do that themselves."""
+    """The reference controller, which makes switches learn addresses; they do that themselves.
+
+    Another command, or a class of the script with a start of its own, is a controller that runs: the
+    switches connect to it.
+    """
 
     def __init__(self, name, inNamespace=False, command="controller", cargs="-v ptcp:%d", cdir=None,
                  ip="127.0.0.1", port=6653, protocol="tcp", **params):
@@ -748,10 +832,24 @@ class Controller(Node):
     def description(self):
         return None, {}
 
+    def is_remote(self):
+        """Return whether switches connect to it."""
+        return self.command not in _TEACHERS or not type(self).start.__module__.startswith("mininet.")
+
     def start(self):
-        """The switches learn addresses themselves."""
+        """Start the command, unless the switches learn addresses themselves."""
+        if not self.is_remote():
+            return
+        if self.cdir is not None:
+            self.cmd("cd", self.cdir)
+        log = os.path.join(tempfile.gettempdir(), f"{self.name}.log")
+        arguments = self.cargs % self.port if "%" in self.cargs else self.cargs
+        self.cmd(f"{self.command} {arguments} 1>{log} 2>{log} &")
+        self.execed = True
 
     def stop(self, *args, **kwargs):
+        if self.execed and self._shell:
+            self.cmd("kill $(jobs -p) 2>/dev/null; wait")
         self.terminate()
 
     def checkListening(self):
@@ -791,6 +889,9 @@ class RemoteController(Controller):
     def __init__(self, name, ip="127.0.0.1", port=None, **kwargs):
         Controller.__init__(self, name, ip=ip, port=port or 6653, **kwargs)
 
+    def is_remote(self):
+        return True
+
     def isListening(self, ip, port):
         with socket.socket() as probe:
             probe.settimeout(1)
@@ -803,13 +904,6 @@ class RemoteController(Controller):
     def start(self):
         """The switches connect to it."""
         self.checkListening()
-
-
-def free_port():
-    """Return a TCP port of the machine on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 DefaultControllers = (Controller, OVSController)

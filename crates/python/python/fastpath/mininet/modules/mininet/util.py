@@ -9,6 +9,7 @@ from select import POLLHUP, POLLIN, poll
 from subprocess import PIPE, STDOUT, Popen, call, check_call
 from time import sleep
 
+from mininet.lab import NETWORK
 from mininet.log import debug, error, info, output
 
 Python3 = True
@@ -73,6 +74,7 @@ def errRun(*cmd, **kwargs):
         info(cmd, "\n")
     popen = Popen(cmd, stdout=PIPE, stderr=stderr, shell=shell)
     out, err = popen.communicate()
+    NETWORK.remarks.check()
     return decode(out), decode(err or b""), popen.returncode
 
 
