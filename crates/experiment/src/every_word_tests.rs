@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const NET: &str = "[host.a]\n[host.b]\n[group.cell]\nstart = '9s'\n[[link]]\nbetween = ['a', 'b']\nrate = '9Mbit'\n\
     group = 'cell'\ntrace = 'lte.csv'\n[[traffic]]\nname = 'call'\nfrom = 'a'\nto = 'b'\nkind = 'constant'\nrate = '2Mbit'\n";
 
-const LAB: &str = "name = 'x'
+const LAB: &str = "name = 'queues'
 spec = 'net.toml'
 seeds = [3, 5]
 attempts = 7

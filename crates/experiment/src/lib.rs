@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A run is done when its `run.json` exists, which is renamed into place as the last step. A killed
-//! experiment therefore continues where it stopped. `resume.rs` compares finished runs with what the
-//! experiment says now: a table never mixes runs of different networks, captures or programs.
+//! experiment therefore continues where it stopped. `resume.rs` compares finished runs with what
+//! the experiment says now: a table never mixes runs of different networks, captures or programs.
 
 #![forbid(unsafe_code)]
 
@@ -123,7 +123,8 @@ impl Findings {
 ///
 /// # Errors
 /// A directory of another experiment, runs that have changed, a disk that is full,
-/// [`Error::Interrupted`] after `stop`. A run that fails is not an error: its record has the reason.
+/// [`Error::Interrupted`] after `stop`. A run that fails is not an error: its record has the
+/// reason.
 pub fn run(
     plan: &Experiment,
     options: &ExperimentOptions,

@@ -10,6 +10,7 @@ use fastpath::{Error, Result};
 use fastpath_record::Repetition;
 use fastpath_spec::NetworkSpec;
 use fastpath_text::mistake::Remarks;
+use serde_json::Value;
 use std::fmt::Write;
 
 /// How many runs a message names.
@@ -96,7 +97,8 @@ fn changes(
     // The runs of a condition have one network.
     let mut order: Vec<&Repetition> = runs.iter().collect();
     order.sort_by_key(|run| (run.run % plan.conditions(), run.run));
-    let (mut contents, mut network) = (Contents::default(), None);
+    let mut contents = Contents::default();
+    let mut network: Option<(u64, NetworkSpec, Value)> = None;
     let mut changes = Vec::new();
     for run in order {
         if run.run >= plan.runs() || run.condition != plan.place(run.run) {
@@ -104,12 +106,13 @@ fn changes(
             continue;
         }
         let condition = run.run % plan.conditions();
-        if network.as_ref().is_none_or(|(of, _)| *of != condition) {
+        if network.as_ref().is_none_or(|(of, ..)| *of != condition) {
             let (spec, ..) = plan.network(run.run)?;
-            network = Some((condition, spec));
+            let description = fastpath_spec::describe(&spec.topology).to_json();
+            network = Some((condition, spec, description));
         }
-        let (_, spec) = network.as_ref().expect("it was read");
-        let why = change(plan, directory, run, spec, &mut contents, is_same_file)?;
+        let (_, spec, description) = network.as_ref().expect("it was read");
+        let why = change(plan, directory, run, (spec, description), &mut contents, is_same_file)?;
         changes.extend(why.map(|why| (run.run, why)));
     }
     changes.sort();
@@ -121,12 +124,11 @@ fn change(
     plan: &Experiment,
     directory: &Directory,
     run: &Repetition,
-    network: &NetworkSpec,
+    (network, description): (&NetworkSpec, &Value),
     contents: &mut Contents,
     is_same_file: bool,
 ) -> Result<Option<String>> {
-    let now = fastpath_spec::describe(&network.topology).to_json();
-    if let Some(what) = directory.description(run.run)?.and_then(|was| difference(&was, &now)) {
+    if let Some(what) = directory.description(run.run)?.and_then(|was| difference(&was, description)) {
         return Ok(Some(format!("its network: {what}")));
     }
     let is = Inputs::of(plan, run.run, network, contents)?;

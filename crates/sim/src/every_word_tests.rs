@@ -1,5 +1,5 @@
-//! Every word of a machine, a program or a workload has an effect, or is named: one word is changed,
-//! misspelled or removed, and the simulation is another one, or there is a mistake.
+//! Every word of a machine, a program or a workload has an effect, or is named: one word is
+//! changed, misspelled or removed, and the simulation is another one, or there is a mistake.
 //!
 //! `FASTPATH_MUTATIONS=100000 cargo test -p fastpath-sim every_word` makes more changes than the
 //! tests do.
@@ -66,7 +66,13 @@ fn silent(text: &str, rounds: u64, what_runs: &dyn Fn(&str) -> Option<String>) -
         let is_listed =
             EQUIVALENT.iter().any(|(of, name, _)| Some(*name) == key && (of.is_empty() || *of == list));
         let Some(new) = changed(text, &words, word, change, &mut rng) else { continue };
-        if !is_listed && what_runs(&new).as_ref() == Some(&unchanged) {
+        // What is gone and makes no difference had its default value, if another value makes one.
+        let mut is_default = || {
+            let other = changed(text, &words, word, Change::Another, &mut rng);
+            change == Change::Removed
+                && other.is_some_and(|other| what_runs(&other).as_ref() != Some(&unchanged))
+        };
+        if !is_listed && what_runs(&new).as_ref() == Some(&unchanged) && !is_default() {
             let lines = new.lines().zip(text.lines()).find(|(new, old)| new != old);
             silent.insert(format!("{} {change:?}: {lines:?}", word.path));
         }
@@ -88,6 +94,8 @@ fn every_word_of_a_machine_has_an_effect_or_is_a_mistake() {
 fn every_word_of_a_program_has_an_effect_or_is_a_mistake() {
     let rounds = count(1000).div_ceil(1000);
     for (name, text) in PROGRAMS {
+        // What is done 0 times may take any time.
+        let text = &text.replace("params = { h = 0 }", "params = { h = 3 }");
         let machines = MACHINES.iter().filter_map(|(_, text)| machine(text));
         let machine = machines.into_iter().find(|machine| route(text, machine).is_some());
         let machine = machine.unwrap_or_else(|| panic!("{name} fits no machine"));

@@ -148,6 +148,16 @@ pub(crate) fn has_effect(kind: &str, field: &str) -> bool {
     own_fields(kind).is_none_or(is_own) || !is_known
 }
 
+fn check_effect(kind: &str, field: &str) -> Result<(), WorkloadError> {
+    if has_effect(kind, field) {
+        return Ok(());
+    }
+    let own = own_fields(kind).unwrap_or_default().iter().chain(&COMMON);
+    let own: Vec<&str> = own.copied().filter(|field| has_effect(kind, field)).collect();
+    let (kind, field) = (kind.to_owned(), field.to_owned());
+    Err(WorkloadError::NoEffect { kind, field, own: own.join(", ") })
+}
+
 /// Links have two flows each, so that there is nothing to choose.
 fn is_overridden(kind: &str, field: &str) -> bool {
     kind == "links" && field == "flows"
@@ -209,12 +219,7 @@ impl Workload {
                 return Err(WorkloadError::Twice(key.to_owned()));
             }
             seen.push(key);
-            if !has_effect(kind, key) {
-                let own = own_fields(kind).unwrap_or_default().iter().chain(&COMMON);
-                let own: Vec<&str> = own.copied().filter(|field| has_effect(kind, field)).collect();
-                let (kind, field) = (kind.to_owned(), key.to_owned());
-                return Err(WorkloadError::NoEffect { kind, field, own: own.join(", ") });
-            }
+            check_effect(kind, key)?;
             match key {
                 "rate" => rate = Some(value),
                 "on" => on = value.parse()?,

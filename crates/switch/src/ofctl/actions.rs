@@ -17,8 +17,8 @@ const INSTRUCTIONS: [&str; 6] =
 /// The place of actions without an instruction.
 const APPLY: usize = 1;
 
-/// Parses `ACTION,…`, where some may be instructions. As in ovs-ofctl, each instruction stands once,
-/// in the order of their execution.
+/// Parses `ACTION,…`, where some may be instructions. As in ovs-ofctl, each instruction stands
+/// once, in the order of their execution.
 pub(crate) fn parse_instructions(
     text: &str,
     ports: &PortNames,

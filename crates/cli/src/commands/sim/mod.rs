@@ -38,6 +38,7 @@ const CARRIES: f64 = 0.999;
 Workloads: line-rate | constant | poisson | on-off | links | pcap=FILE, then fields
   rate=10Mpps (or 5Gbit), size=64 (or imix), ports=4 (or 0+2), flows=64, duration=10ms,
   on=100us, off=100us, priorities=1, groups=1; links,rate=128kbit,links=480 are multiplexed links
+  rate is of constant, poisson and links, on and off are of on-off, size is not of pcap
   warm-up=1ms is not counted (otherwise a tenth of the duration); precision=1% stops before the end once the
   95 % interval of the mean latency is within 1 % of it")]
 pub(crate) struct Sim {
