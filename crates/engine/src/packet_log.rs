@@ -205,7 +205,7 @@ fn write<W: Write>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fastpath_net::packet_log::PacketOutcome;
+    use fastpath_net::packet_log::{FrameNumber, PacketOutcome};
     use fastpath_net::{Location, PipeId, Reason};
     use fastpath_spec::{LinkId, NodeKind};
     use fastpath_units::Time;
@@ -218,7 +218,8 @@ mod tests {
         let location = Location::Pipe(PipeId { link: LinkId(0), index: 0 });
         let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
-        let entry = LogEntry { location, frame: 1, arrived: at, dequeued, at, outcome, len: 60 };
+        let frame = FrameNumber::Entered(1);
+        let entry = LogEntry { location, frame, arrived: at, dequeued, at, outcome, len: 60 };
         (0..5).for_each(|_| queue.take(entry, &[0; 60]));
         // A change waits for room, and entries for the change: they have its numbers.
         queue.rearranged(&pair());
@@ -240,7 +241,7 @@ mod tests {
         let location = Location::Pipe(PipeId { link: LinkId(0), index: 1 });
         let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
-        for frame in 1..=100 {
+        for frame in (1..=100).map(FrameNumber::Entered) {
             queue.take(LogEntry { location, frame, arrived: at, dequeued, at, outcome, len: 60 }, &[0; 60]);
         }
         drop(queue);
@@ -261,6 +262,7 @@ mod tests {
     }
 
     fn entry(frame: u64) -> LogEntry {
+        let frame = FrameNumber::Entered(frame);
         let location = Location::Pipe(PipeId { link: LinkId(0), index: 1 });
         let outcome = PacketOutcome::Refused(Reason::NoRoute);
         LogEntry { location, frame, arrived: Time::ZERO, dequeued: None, at: Time::ZERO, outcome, len: 60 }
