@@ -362,7 +362,7 @@ topology:
     assert_eq!(origins, [&HostOrigin::New, &HostOrigin::New, &machine, &web]);
     assert_eq!((description.traffic.len(), &*description.traffic[0].from), (1, "a"));
     for (from, to, expected) in [
-        ("mode: none", "mode: nonne", "7:34: network-mode nonne of b is not known here"),
+        ("mode: none", "mode: nonne", "7:36: network-mode nonne of b is not known here"),
         ("rate: 1Mbit", "rait: 1Mbit", "3:3: traffic: "),
     ] {
         let said = said_with(&text.replace(from, to), &options);
