@@ -313,7 +313,7 @@ topology:
 fn links_out_of_the_lab_are_ports_and_an_uplink() {
     let (description, warnings) = read_with(OUT, &options());
     let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(said, ["2:37: network of mgmt is ignored: its network is an uplink"]);
+    assert_eq!(said, ["2:35: network of mgmt is ignored: its network is an uplink"]);
     let node = |name: &str| description.nodes.iter().find(|node| node.name == name).unwrap();
     let port = |name: &str| node(name).port.as_ref().unwrap().to_string();
     assert_eq!((port("host-a-veth"), port("macvlan-eno1")), ("tap:a-veth".into(), "eno1".into()));
@@ -362,7 +362,7 @@ topology:
     assert_eq!(origins, [&HostOrigin::New, &HostOrigin::New, &machine, &web]);
     assert_eq!((description.traffic.len(), &*description.traffic[0].from), (1, "a"));
     for (from, to, expected) in [
-        ("mode: none", "mode: nonne", "7:34: network-mode nonne of b is not known here"),
+        ("mode: none", "mode: nonne", "7:36: network-mode nonne of b is not known here"),
         ("rate: 1Mbit", "rait: 1Mbit", "3:3: traffic: "),
     ] {
         let said = said_with(&text.replace(from, to), &options);
