@@ -1,7 +1,7 @@
 //! The objects that a script has created: nodes, links, lans, their parameters and events, by
 //! handle.
 
-use fastpath_link::{Limit, QueueSpec, RedSpec};
+use fastpath_link::{Limit, QueueSpec, RedIdle, RedSpec};
 use fastpath_spec::TrafficKind;
 use fastpath_traffic::PeriodLaw;
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
@@ -264,6 +264,7 @@ impl NsQueue {
             gentle: self.gentle,
             ecn: self.ecn,
             mean_packet: Bytes(u64::from(self.mean_packet)),
+            idle: RedIdle::Ns2,
         })
     }
 }
