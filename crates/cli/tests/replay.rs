@@ -315,6 +315,18 @@ fn packets_out_of_order_enter_late_and_are_reported() {
 }
 
 #[test]
+fn frames_above_the_mtu_of_their_link_are_reported() {
+    let bench = Bench::new("mtu");
+    let said = |mtu: &str| {
+        bench.write("link.toml", spec(mtu));
+        bench.write("in.pcap", capture(&[(4000, 1514), (5000, 9014), (6000, 62)]));
+        String::from_utf8_lossy(&bench.replay("link.toml in.pcap out.pcap").stderr).into_owned()
+    };
+    assert!(said("mtu = 1500").contains("1 frames are longer than the MTU of their link"), "{}", said(""));
+    assert!(!said("mtu = 9000").contains("MTU"));
+}
+
+#[test]
 fn errors_of_the_command_line_name_the_cause() {
     let bench = Bench::new("mistakes");
     bench.write("link.toml", spec(""));

@@ -28,6 +28,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const PS_PER_NS: u64 = 1000;
+/// Ethernet header with two VLAN tags, bytes: what an MTU leaves out.
+const ETHERNET_TAGGED: usize = 14 + 2 * 4;
 /// Packets between two reports of progress.
 const PACKETS_PER_REPORT: u64 = 4096;
 
@@ -108,6 +110,9 @@ pub(super) struct ReplayRun<O: ReplayObserver> {
     refused: BTreeMap<Reason, u64>,
     /// Packets with a time before that of their predecessor.
     out_of_order: u64,
+    /// The longest frame of the interface at each entrance, and the frames that were longer.
+    longest: Vec<usize>,
+    above_mtu: u64,
 }
 
 /// Configured and realised delay of one direction of a link.
@@ -164,6 +169,8 @@ impl<O: ReplayObserver> ReplayRun<O> {
             now: Time::ZERO,
             refused: BTreeMap::new(),
             out_of_order: 0,
+            longest: Vec::new(),
+            above_mtu: 0,
         })
     }
 
@@ -174,6 +181,13 @@ impl<O: ReplayObserver> ReplayRun<O> {
         outputs: &[CaptureAt],
     ) -> Result<()> {
         self.entrances = inputs.into_iter().map(|at| at.edge(&self.network)).collect::<Result<_>>()?;
+        let topology = self.network.topology();
+        let edges: Vec<_> = self.network.edges().collect();
+        let mtu = |edge: &EdgeId| {
+            let edge = edges[edge.0 as usize];
+            topology.node(edge.node).interfaces[edge.interface].mtu as usize
+        };
+        self.longest = self.entrances.iter().map(|edge| mtu(edge) + ETHERNET_TAGGED).collect();
         for (index, output) in outputs.iter().enumerate() {
             for edge in output.at.edges(&self.network)? {
                 let exit = &mut self.exits[edge.0 as usize];
@@ -272,6 +286,11 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// Packets with a time before that of their predecessor in the same capture.
     pub(super) fn out_of_order(&self) -> u64 {
         self.out_of_order
+    }
+
+    /// Frames that were longer than the MTU of the interface at which they entered.
+    pub(super) fn above_mtu(&self) -> u64 {
+        self.above_mtu
     }
 
     /// Runs the network until it is empty. With traces that repeat for ever the run ends when no
@@ -394,6 +413,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// zero.
     fn enter(&mut self, input: usize, data: &[u8], wire_len: usize) {
         self.rows.entering(input, wire_len);
+        self.above_mtu += u64::from(wire_len > self.longest[input]);
         let Some(mut frame) = self.network.pool_mut().alloc(wire_len) else {
             let reason = if wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
             self.refuse(self.entrances[input], reason);

@@ -11,6 +11,7 @@
 //!                     hardware addresses ─▶ addresses ─▶ queues, warnings
 //! ```
 
+mod doubts;
 mod event;
 mod keep;
 mod link;
@@ -271,6 +272,7 @@ impl<'d> Resolver<'d> {
             self.mistake(path.unwrap_or_default(), error.to_string(), error.instead());
         }
         self.warn_of_unreachable(first);
+        self.doubts();
     }
 
     /// Chooses the queues that are not given.
