@@ -15,8 +15,7 @@ use crate::quantity;
 use crate::simulator::{Agent, AgentClass, Object, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::{choice, nearest};
+use fastpath_text::mistake::{Code, choice, nearest};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 

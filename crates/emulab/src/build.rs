@@ -7,8 +7,7 @@ use fastpath_spec::{
     Built, Description, DirectionDescription, EventDescription, KernelRouter, LinkDescription, LinkNames,
     NodeDescription, NodeRole, OnLink, SpecPath, is_name,
 };
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::{Remarks, several};
+use fastpath_text::mistake::{Code, Remarks, several};
 use fastpath_units::{Probability, Time};
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,8 +4,7 @@ use crate::expr::Number;
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::state::{Interp, Procedure, VALUE_MAX};
 use crate::syntax::{Parser, Value, element, elements, length, list, push_element};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::choice;
+use fastpath_text::mistake::{Code, choice};
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -10,8 +10,7 @@ use crate::simulator::{Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, Scrip
 use crate::state::Interp;
 use crate::syntax::Value;
 use crate::{agents, elsewhere, event_lists, events, programs, quantity, queues, random};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Probability;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;

@@ -11,8 +11,7 @@ use crate::simulator::{EventGroup, EventList, ListedEvent, Object, Pending, Pend
 use crate::state::Interp;
 use crate::syntax::{Value, list};
 use crate::{builtins, quantity};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::{Duration, Time};
 
 /// The most events that events make.

@@ -10,8 +10,7 @@ use crate::simulator::{Act, Event, Object, Pending, PendingAct};
 use crate::state::Interp;
 use crate::syntax::Value;
 use crate::{builtins, elsewhere, event_lists, programs, quantity, queues};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Time;
 
 /// The commands of `$ns` about events. `None` if `name` is another command.

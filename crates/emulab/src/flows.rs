@@ -3,8 +3,7 @@
 use crate::agents;
 use crate::simulator::{AgentClass, Simulator, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use fastpath_spec::TrafficDescription;
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::Remarks;
+use fastpath_text::mistake::{Code, Remarks};
 use fastpath_units::{Duration, Time};
 
 /// The nodes on which traffic begins or ends.

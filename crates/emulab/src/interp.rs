@@ -10,8 +10,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::state::{COMMAND_FUEL, CallFrame, Interp, Procedure, VALUE_MAX, WORD_FUEL};
 use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart};
 use crate::{builtins, commands, events, random};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::mistake::{Code, Remarks, nearest};
 use std::rc::Rc;
 
 /// Returns a script to be evaluated, with the variables that it has from the start.

@@ -5,8 +5,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{NodeCommand, Object, ProgramAgent, ScriptAction, Simulator};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Time;
 
 /// The options of a program agent, and the variables of a program.

@@ -6,8 +6,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{NsQueue, QueueParameter, RedSetting};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Probability;
 
 /// Sets or reads a parameter of the queues at the marked ends of a link.

@@ -9,8 +9,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{Object, RandomVariable};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Rng;
 use fastpath_units::math::{exp, ln, normal_quantile};
 

@@ -4,8 +4,7 @@
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::Simulator;
 use crate::syntax::{Value, elements, length};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::mistake::{Code, Remarks, nearest};
 use fastpath_units::{Rng, Time};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};

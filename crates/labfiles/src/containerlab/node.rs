@@ -5,8 +5,7 @@ use crate::fields::{map, pairs, text, texts};
 use crate::words;
 use crate::yaml::Yaml;
 use fastpath_spec::{Attach, Bind, HostOrigin, HostSettings, NodeDescription, NodeRole};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::Remarks;
+use fastpath_text::mistake::{Code, Remarks};
 use fastpath_text::tree::{Placed, Tree};
 use std::collections::BTreeMap;
 

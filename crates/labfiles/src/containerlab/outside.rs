@@ -12,8 +12,7 @@ use super::link::End;
 use crate::fields::{map, text_of};
 use crate::yaml::Yaml;
 use fastpath_spec::{LinkDescription, NodeDescription, NodeRole, OnLink, PortName};
-use fastpath_text::mistake::Code;
-use fastpath_text::mistake::Remarks;
+use fastpath_text::mistake::{Code, Remarks};
 use ipnet::IpNet;
 
 /// The subnets of containerlab's management network.

@@ -4,8 +4,7 @@
 
 use super::Resolver;
 use crate::kernel_router::ProtocolKind;
-use crate::mistake::Code;
-use crate::mistake::several;
+use crate::mistake::{Code, several};
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
 use crate::topology::{LinkId, NodeId, Topology};
