@@ -326,6 +326,21 @@ fn frames_above_the_mtu_of_their_link_are_reported() {
     assert!(!said("mtu = 9000").contains("MTU"));
 }
 
+/// A tunnel has no Ethernet headers: its packets get one of ours, and the times are the same.
+#[test]
+fn captures_without_ethernet_headers_enter_with_one() {
+    let bench = Bench::new("raw-ip");
+    bench.write("link.toml", spec("rate = \"1Mbit\"\ndelay = \"5ms\"\nqueue = \"9p\""));
+    let mut packet = [0; 100];
+    packet[0] = 0x45;
+    bench.write("raw.pcap", [&header()[..20], &[101, 0, 0, 0], &record(EPOCH_NS, 100, &packet)[..]].concat());
+    bench.replay_ok("link.toml raw.pcap out.pcap");
+    let out = packets(&bench.read("out.pcap"));
+    assert_eq!(out.len(), 1);
+    let (_, _, frame) = &out[0];
+    assert_eq!((frame.len(), &frame[12..15]), (114, &[8, 0, 0x45][..]));
+}
+
 #[test]
 fn errors_of_the_command_line_name_the_cause() {
     let bench = Bench::new("mistakes");
@@ -343,7 +358,7 @@ fn errors_of_the_command_line_name_the_cause() {
         ("missing.toml in.pcap out.pcap", "missing.toml: No such file"),
         ("link.toml missing.pcap out.pcap", "missing.pcap"),
         ("link.toml text.pcap out.pcap", "text.pcap: not a pcap or pcapng file"),
-        ("link.toml raw.pcap out.pcap", "raw.pcap: link type 101 is not Ethernet"),
+        ("link.toml raw.pcap out.pcap", "raw.pcap: packets are left out: 1 of link type 101"),
         ("link.toml --in c=in.pcap", "no such host (have: a, b)"),
         ("link.toml --in a:eth9=in.pcap", "no such interface of a (have: eth0)"),
         ("three.toml in.pcap out.pcap", "the network has 3 hosts"),

@@ -97,8 +97,6 @@ pub(super) struct ReplayRun<O: ReplayObserver> {
     traffic: TrafficRun,
     /// The edges at which frames enter: of each capture, then of each array.
     entrances: Vec<EdgeId>,
-    /// The number of frames that each capture has given so far.
-    captured: Vec<u64>,
     /// The file for the frames that are delivered at each edge, as an index of `outputs`.
     exits: Vec<Option<usize>>,
     outputs: Vec<OutputCapture>,
@@ -162,7 +160,6 @@ impl<O: ReplayObserver> ReplayRun<O> {
             traffic: TrafficRun::new(&network, seed, until)?,
             network,
             entrances: Vec::new(),
-            captured: Vec::new(),
             outputs: Vec::new(),
             rows: Rows::Nowhere,
             start_ns,
@@ -249,7 +246,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
                     self.out_of_order += u64::from(packet.ns < latest_ns);
                     latest_ns = latest_ns.max(packet.ns);
                     self.advance(at)?;
-                    self.number(packet.capture);
+                    self.number(packet.number);
                     self.enter(packet.capture, &packet.data, packet.wire_len);
                     spent = Some(packet);
                 }
@@ -393,13 +390,9 @@ impl<O: ReplayObserver> ReplayRun<O> {
     }
 
     /// Numbers the next frame of a capture, as Wireshark does.
-    fn number(&mut self, capture: usize) {
-        if self.captured.len() <= capture {
-            self.captured.resize(capture + 1, 0);
-        }
-        self.captured[capture] += 1;
+    fn number(&mut self, number: u64) {
         if let Some(follower) = self.network.observer_mut().follower() {
-            follower.capture_frame = Some(self.captured[capture]);
+            follower.capture_frame = Some(number);
         }
     }
 
