@@ -544,6 +544,12 @@ fn model_streams(model: &mut Model, streams: &[(usize, StreamResult)]) -> Vec<Ve
     streams.iter().map(of_stream).collect()
 }
 
+/// Whether packets reach their end in the model. Where none does in any network, a kernel router or
+/// the controller of a switch stands in the way, and there is nothing to compare.
+fn reaches(networks: &[Vec<Duration>]) -> bool {
+    networks.iter().any(|arrivals| !arrivals.is_empty())
+}
+
 fn model_losses(
     model: &mut Model,
     streams: &[(usize, StreamResult)],
@@ -553,7 +559,7 @@ fn model_losses(
     for ((subject, stream), networks) in streams.iter().zip(model_streams(model, streams)) {
         let lost = |arrivals: &Vec<Duration>| stream.sent_at.len() as f64 - arrivals.len() as f64;
         let is_whole = stream.sent == stream.sent_at.len() as u64;
-        if model.covers(*subject) && batch.contains(subject) && is_whole {
+        if model.covers(*subject) && batch.contains(subject) && is_whole && reaches(&networks) {
             observed[*subject].modelled.lost = networks.iter().map(lost).collect();
         }
     }
@@ -570,7 +576,7 @@ fn model_saturations(
         let (settle, window) = subjects[*subject].saturation_window(options);
         let rate =
             |arrivals: &Vec<Duration>| flood::rate_of(arrivals, settle, window).map_or(0.0, |(rate, _)| rate);
-        if model.covers(*subject) && stream.sent == stream.sent_at.len() as u64 {
+        if model.covers(*subject) && stream.sent == stream.sent_at.len() as u64 && reaches(&networks) {
             observed[*subject].modelled.rates = networks.iter().map(rate).collect();
         }
     }

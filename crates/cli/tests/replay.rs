@@ -358,7 +358,10 @@ fn errors_of_the_command_line_name_the_cause() {
         ("missing.toml in.pcap out.pcap", "missing.toml: No such file"),
         ("link.toml missing.pcap out.pcap", "missing.pcap"),
         ("link.toml text.pcap out.pcap", "text.pcap: not a pcap or pcapng file"),
-        ("link.toml raw.pcap out.pcap", "raw.pcap: packets are left out: 1 of link type 101"),
+        (
+            "link.toml raw.pcap out.pcap",
+            "raw.pcap: no packet is an Ethernet frame or an IP packet (link type 101)",
+        ),
         ("link.toml --in c=in.pcap", "no such host (have: a, b)"),
         ("link.toml --in a:eth9=in.pcap", "no such interface of a (have: eth0)"),
         ("three.toml in.pcap out.pcap", "the network has 3 hosts"),

@@ -171,11 +171,16 @@ fn procedure(tcl: &mut Interp, now: Time, text: &Value) -> Result<(), Interrupt>
     Ok(())
 }
 
-/// Whether the text of a procedure ends the run.
+/// Whether the text of a procedure ends the run: a command `exit`, or `halt` or `stop` of the
+/// simulator, which is called `ns` nearly everywhere.
 fn ends_run(tcl: &Interp, name: &str) -> bool {
-    let procedure = tcl.procedures.get(name);
-    let mut words = procedure.iter().flat_map(|procedure| procedure.body.split_whitespace());
-    words.any(|word| matches!(word, "exit" | "halt" | "stop"))
+    let Some(procedure) = tcl.procedures.get(name) else { return false };
+    let mut commands = procedure.body.split(['\n', ';', '{', '}']).map(str::split_whitespace);
+    commands.any(|mut words| match (words.next(), words.next()) {
+        (Some("exit"), _) => true,
+        (Some("$ns" | "$ns_"), Some(word)) => matches!(word, "halt" | "stop"),
+        _ => false,
+    })
 }
 
 /// Whether these words, which begin after the object, are an event of it.

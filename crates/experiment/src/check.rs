@@ -4,7 +4,7 @@
 use super::plan::Experiment;
 use super::step::{ReplayInputs, RunKind, StepAction};
 use fastpath::{Error, Result};
-use fastpath_spec::{NetworkSpec, Topology, Warning};
+use fastpath_spec::{NetworkSpec, Topology};
 use fastpath_text::fields::Name;
 use fastpath_text::mistake::{Remarks, choice};
 use std::collections::BTreeSet;
@@ -23,9 +23,8 @@ impl Experiment {
         let mut warned = BTreeSet::new();
         for condition in 0..self.conditions() {
             match self.network(condition) {
-                Ok((spec, path, warnings)) => {
-                    let shown = |warning: &Warning| format!("{}: {}", path.display(), warning.what);
-                    warned.extend(warnings.iter().map(shown));
+                Ok((spec, _, warnings)) => {
+                    warned.extend(warnings);
                     self.check_names(&spec.topology, &mut found);
                 }
                 Err(Error::Mistakes(more)) => {

@@ -134,10 +134,10 @@ fn what_runs(path: &Path) -> Option<Vec<Value>> {
     let mut all = vec![plan.json()];
     // The checksum of the file is not what runs.
     all[0].as_object_mut().expect("an object").remove("configuration");
-    let mut contents = Contents::default();
+    let contents = Contents::default();
     for run in 0..plan.runs() {
         let (network, ..) = plan.network(run).expect("it was checked");
-        let inputs = Inputs::of(&plan, run, &network, &mut contents).expect("files are there");
+        let inputs = Inputs::of(&plan, run, &network, &contents).expect("files are there");
         all.push(serde_json::to_value(&inputs.values).expect("plain data"));
         all.push(serde_json::to_value(plan.place(run)).expect("plain data"));
         // Every seed has the same networks.

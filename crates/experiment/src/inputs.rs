@@ -14,6 +14,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Longest value that is shown of what differs, characters.
@@ -41,16 +42,18 @@ struct Stamp {
 
 /// Contents that were read before, which many runs share.
 #[derive(Debug, Default)]
-pub(super) struct Contents(BTreeMap<PathBuf, (Stamp, String)>);
+pub(super) struct Contents(Mutex<BTreeMap<PathBuf, (Stamp, String)>>);
 
 impl Contents {
-    fn of(&mut self, path: &Path) -> std::io::Result<(Stamp, String)> {
+    fn of(&self, path: &Path) -> std::io::Result<(Stamp, String)> {
         let stamp = Stamp::of(path)?;
-        if let Some((known, sum)) = self.0.get(path).filter(|(known, _)| *known == stamp) {
-            return Ok((*known, sum.clone()));
+        // One run reads a file, and the others wait for its checksum.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((stamp, sum)) = known.get(path).filter(|(known, _)| *known == stamp) {
+            return Ok((*stamp, sum.clone()));
         }
         let sum = checksum(&fs::read(path)?);
-        self.0.insert(path.to_owned(), (stamp, sum.clone()));
+        known.insert(path.to_owned(), (stamp, sum.clone()));
         Ok((stamp, sum))
     }
 }
@@ -75,7 +78,7 @@ impl Inputs {
         plan: &Experiment,
         run: u64,
         network: &NetworkSpec,
-        contents: &mut Contents,
+        contents: &Contents,
     ) -> Result<Inputs> {
         let mut inputs = Inputs::default();
         inputs.put("seed", plan.seed(run).to_string());
@@ -89,8 +92,11 @@ impl Inputs {
                 let engine = Description { engine: network.engine.clone(), ..Description::default() };
                 inputs.put("engine", engine.to_json()["engine"].to_string());
                 inputs.steps(plan, run, steps, contents);
-                for command in &network.topology.commands {
-                    inputs.files_of(command.command.split_whitespace(), contents);
+                let topology = &network.topology;
+                let timed = topology.commands.iter().map(|command| &command.command);
+                let exec = topology.nodes.iter().flat_map(|node| node.kind.exec());
+                for command in timed.chain(exec) {
+                    inputs.files_of(command.split_whitespace(), contents);
                 }
             }
         }
@@ -111,7 +117,7 @@ impl Inputs {
         }
     }
 
-    fn replay(&mut self, plan: &Experiment, replay: &ReplayInputs, contents: &mut Contents) -> Result<()> {
+    fn replay(&mut self, plan: &Experiment, replay: &ReplayInputs, contents: &Contents) -> Result<()> {
         for (host, file) in &replay.inputs {
             let path = plan.base.join(&**file);
             let (_, sum) = contents.of(&path).map_err(Error::file(&path))?;
@@ -123,7 +129,7 @@ impl Inputs {
         Ok(())
     }
 
-    fn steps(&mut self, plan: &Experiment, run: u64, steps: &[RunStep], contents: &mut Contents) {
+    fn steps(&mut self, plan: &Experiment, run: u64, steps: &[RunStep], contents: &Contents) {
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
         self.put("steps", names.join(", "));
         for step in steps {
@@ -132,26 +138,28 @@ impl Inputs {
             let StepAction::Run { command, .. } = &step.action else { continue };
             let words: Vec<String> = command.iter().map(|word| plan.fill(word, run)).collect();
             self.files_of(words.iter().flat_map(|word| word.split_whitespace()), contents);
-            // A text for the shell follows `sh -c`.
-            let program = if command[0] == "sh" { words.last() } else { words.first() };
-            let program = program.and_then(|text| text.split_whitespace().next());
-            if let Some(path) = program.and_then(in_path) {
-                self.file(&path, contents);
-            }
         }
     }
 
-    /// Notes the files that words of a command name.
-    fn files_of<'t>(&mut self, words: impl Iterator<Item = &'t str>, contents: &mut Contents) {
+    /// Notes the files that words of a command name, and the programs that they may call: a shell's
+    /// text, `env`, `timeout` and pipes have several. What the kernel makes anew at each reading is
+    /// no input.
+    fn files_of<'t>(&mut self, words: impl Iterator<Item = &'t str>, contents: &Contents) {
         for word in words {
             let word = word.trim_matches(|c: char| "'\"`;&|()<>".contains(c));
-            if !word.is_empty() && Path::new(word).is_file() {
-                self.file(Path::new(word), contents);
+            let path = Path::new(word);
+            let is_of_kernel = ["/proc", "/sys", "/dev"].iter().any(|tree| path.starts_with(tree));
+            if word.is_empty() || is_of_kernel {
+                continue;
+            }
+            let file = if path.is_file() { Some(path.to_owned()) } else { in_path(word) };
+            if let Some(file) = file {
+                self.file(&file, contents);
             }
         }
     }
 
-    fn file(&mut self, path: &Path, contents: &mut Contents) {
+    fn file(&mut self, path: &Path, contents: &Contents) {
         if let Ok((stamp, sum)) = contents.of(path) {
             self.files.push((path.to_owned(), stamp));
             self.put(format!("{FILE}{}", path.display()), sum);

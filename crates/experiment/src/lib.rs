@@ -178,13 +178,14 @@ fn work(
     progress: &dyn Fn(usize, usize),
 ) -> Result<()> {
     let next = AtomicUsize::new(0);
+    let contents = &Contents::default();
     let (to_writer, from_threads) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let (to_writer, next) = (to_writer.clone(), &next);
             scope.spawn(move || {
                 while let Some(&number) = todo.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let done = one(plan, directory, number, stop);
+                    let done = one(plan, directory, number, contents, stop);
                     // The receiver has met an error and is gone, or the experiment is stopped.
                     if stop.load(Ordering::Relaxed) || to_writer.send(done).is_err() {
                         return;
@@ -202,10 +203,16 @@ fn work(
 }
 
 /// Does one run, again if the machine disturbed it, and keeps its record.
-fn one(plan: &Experiment, directory: &Directory, number: u64, stop: &AtomicBool) -> Result<()> {
+fn one(
+    plan: &Experiment,
+    directory: &Directory,
+    number: u64,
+    contents: &Contents,
+    stop: &AtomicBool,
+) -> Result<()> {
     let Some(place) = directory.claim(number)? else { return Ok(()) };
     for attempt in 1.. {
-        let (evidence, inputs) = attempt_run(plan, number, &place.path, stop)?;
+        let (evidence, inputs) = attempt_run(plan, number, &place.path, contents, stop)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -222,10 +229,11 @@ fn attempt_run(
     plan: &Experiment,
     number: u64,
     directory: &Path,
+    contents: &Contents,
     stop: &AtomicBool,
 ) -> Result<(Evidence, Inputs)> {
     let (network, path, _) = plan.network(number)?;
-    let inputs = Inputs::of(plan, number, &network, &mut Contents::default())?;
+    let inputs = Inputs::of(plan, number, &network, contents)?;
     files::keep_description(directory, &network.topology)?;
     let evidence = match &plan.mode {
         #[cfg(target_os = "linux")]

@@ -22,7 +22,7 @@ pub(super) const TOLERANCE: Duration = Duration::from_ms(1);
 pub struct Experiment {
     /// Its name.
     pub name: String,
-    /// Warnings about its networks, each once: `FILE: what`.
+    /// Warnings about its networks, each once: `FILE:LINE:COLUMN: what`.
     pub warnings: Vec<String>,
     /// What varies, in the order of the names.
     pub(super) axes: Vec<Factor>,
@@ -119,6 +119,7 @@ impl Experiment {
             "experiment": self.name,
             "configuration": self.configuration(),
             "spec": self.spec.as_deref(),
+            "warnings": self.warnings,
             "runs": self.runs(),
             "seeds": self.seeds,
             "matrix": matrix,

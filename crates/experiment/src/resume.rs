@@ -97,7 +97,7 @@ fn changes(
     // The runs of a condition have one network.
     let mut order: Vec<&Repetition> = runs.iter().collect();
     order.sort_by_key(|run| (run.run % plan.conditions(), run.run));
-    let mut contents = Contents::default();
+    let contents = Contents::default();
     let mut network: Option<(u64, NetworkSpec, Value)> = None;
     let mut changes = Vec::new();
     for run in order {
@@ -112,7 +112,7 @@ fn changes(
             network = Some((condition, spec, description));
         }
         let (_, spec, description) = network.as_ref().expect("it was read");
-        let why = change(plan, directory, run, (spec, description), &mut contents, is_same_file)?;
+        let why = change(plan, directory, run, (spec, description), &contents, is_same_file)?;
         changes.extend(why.map(|why| (run.run, why)));
     }
     changes.sort();
@@ -125,7 +125,7 @@ fn change(
     directory: &Directory,
     run: &Repetition,
     (network, description): (&NetworkSpec, &Value),
-    contents: &mut Contents,
+    contents: &Contents,
     is_same_file: bool,
 ) -> Result<Option<String>> {
     if let Some(what) = directory.description(run.run)?.and_then(|was| difference(&was, description)) {

@@ -37,7 +37,7 @@ impl Experiment {
     ///
     /// # Errors
     /// [`Error::Mistakes`] with the mistakes of the description and of the values.
-    pub(super) fn network(&self, run: u64) -> Result<(NetworkSpec, PathBuf, Vec<Warning>)> {
+    pub(super) fn network(&self, run: u64) -> Result<(NetworkSpec, PathBuf, Vec<String>)> {
         self.network_of(self.condition(run))
     }
 
@@ -45,7 +45,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Experiment::network`].
-    pub(super) fn network_of(&self, condition: Vec<usize>) -> Result<(NetworkSpec, PathBuf, Vec<Warning>)> {
+    pub(super) fn network_of(&self, condition: Vec<usize>) -> Result<(NetworkSpec, PathBuf, Vec<String>)> {
         let chosen: Vec<Varied> =
             self.axes.iter().zip(condition).map(|(axis, index)| Varied { axis, index }).collect();
         let file = chosen.iter().find(|varied| varied.axis.is_spec()).and_then(|spec| spec.value().as_str());
@@ -54,10 +54,23 @@ impl Experiment {
         let values: Vec<Varied> =
             chosen.into_iter().filter(|varied| varied.axis.name.contains('.')).collect();
         if values.is_empty() {
-            return Ok((loaded.spec, path, loaded.warnings));
+            let shown = |warning: &Warning| fastpath::at(&path, warning);
+            let warnings = loaded.warnings.iter().map(shown).collect();
+            return Ok((loaded.spec, path, warnings));
         }
         match self.with_values(&loaded.spec, &path, &values) {
-            Ok((spec, warnings)) => Ok((spec, path, warnings)),
+            Ok((spec, warnings)) => {
+                // What the file causes has its place there, and the rest that of the values.
+                let shown = |warning: Warning| {
+                    let known = loaded.warnings.iter().find(|known| known.what == warning.what);
+                    known.map_or_else(
+                        || self.mistake(values[0].at(), &warning.what),
+                        |known| fastpath::at(&path, known),
+                    )
+                };
+                let warnings = warnings.into_iter().map(shown).collect();
+                Ok((spec, path, warnings))
+            }
             Err(together) => {
                 // Values that are wrong alone are the ones to name; otherwise they do not fit
                 // together.

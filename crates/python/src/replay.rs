@@ -102,6 +102,7 @@ pub(crate) fn replay<'py>(
     out.set_item("seed", summary.seed)?;
     out.set_item("start_ns", summary.start_ns)?;
     out.set_item("out_of_order", summary.out_of_order)?;
+    out.set_item("left_out", summary.left_out.clone())?;
     let problems = summary.problems.iter().map(ToString::to_string);
     out.set_item("problems", problems.collect::<Vec<String>>())?;
     out.set_item("frames", accounting(py, &summary.accounting)?)?;

@@ -116,6 +116,12 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
              IFACE tso off gso off)"
         );
     }
+    for (link_type, count) in &summary.left_out {
+        eprintln!(
+            "fastpath: {count} packets of link type {link_type} are left out: they are neither Ethernet frames \
+             nor IP packets"
+        );
+    }
     view::print(&summary, as_json)?;
     let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };
     others.iter().for_each(|other| eprintln!("fastpath: {other}"));

@@ -113,6 +113,15 @@ impl Captures {
         BytesRead { done: self.done.get(), total: self.total }
     }
 
+    /// How many packets no frame was made of, by their link type.
+    pub(crate) fn left_out(&self) -> BTreeMap<u16, u64> {
+        let mut left_out = BTreeMap::new();
+        for (link_type, count) in self.captures.iter().flat_map(|capture| &capture.left_out) {
+            *left_out.entry(*link_type).or_default() += count;
+        }
+        left_out
+    }
+
     /// The errors of captures that ended early.
     pub(crate) fn into_problems(self) -> Vec<Error> {
         self.problems
@@ -128,18 +137,17 @@ impl Captures {
 }
 
 impl Capture {
-    /// Names the packets that no frame was made of.
+    /// Checks at its end that the capture had a frame, if it had packets.
     ///
     /// # Errors
-    /// There are some.
-    fn left_out(&self) -> Result<()> {
-        if self.left_out.is_empty() {
+    /// It had none.
+    fn with_frames(&self) -> Result<()> {
+        if self.number == 0 || self.left_out.values().sum::<u64>() < self.number {
             return Ok(());
         }
-        let kind = |(link_type, count): (&u16, &u64)| format!("{count} of link type {link_type}");
-        let kinds: Vec<String> = self.left_out.iter().map(kind).collect();
+        let kinds: Vec<String> = self.left_out.keys().map(u16::to_string).collect();
         Err(Error::Argument(format!(
-            "{}: packets are left out: {}; they are neither Ethernet frames nor IP packets",
+            "{}: no packet is an Ethernet frame or an IP packet (link type {}); capture on another interface",
             self.path.display(),
             kinds.join(", ")
         )))
@@ -149,7 +157,7 @@ impl Capture {
         loop {
             let read = self.reader.read_packet();
             let read = read.map_err(|source| Error::Capture { path: self.path.clone(), source })?;
-            let Some(packet) = read else { return self.left_out().map(|()| None) };
+            let Some(packet) = read else { return self.with_frames().map(|()| None) };
             self.number += 1;
             self.ns = packet.ns.unwrap_or(self.ns);
             if let Some(wire_len) = packet.ethernet(&mut memory) {

@@ -36,6 +36,7 @@ pub use pairs::PairDelays;
 pub use rows::TimeColumns;
 pub use run::RealisedDelays;
 use run::{Inputs, ReplayObserver, ReplayRun, observers};
+use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -83,6 +84,9 @@ pub struct ReplaySummary {
     /// Frames of captures that are longer than the MTU of the interface at which they entered. A host
     /// would not send them: they are super-packets of its kernel, or of a network with another MTU.
     pub above_mtu: u64,
+    /// Packets of captures that are neither Ethernet frames nor IP packets, by the link type of
+    /// their capture. They did not enter.
+    pub left_out: BTreeMap<u16, u64>,
     /// Captures that could not be read to their end. Their complete packets were used.
     pub problems: Vec<Error>,
 }
@@ -267,7 +271,7 @@ impl Replay {
             (TimesIn::Files, Some(path)) => run.times_to(path)?,
             (TimesIn::Files, None) => {}
         }
-        let problems = run.play(inputs, progress)?;
+        let (problems, left_out) = run.play(inputs, progress)?;
         let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
         let (pairs, above_mtu) = (run.pairs(), run.above_mtu());
         let (accounting, columns) = run.finish()?;
@@ -280,6 +284,7 @@ impl Replay {
             start_ns,
             out_of_order,
             above_mtu,
+            left_out,
             problems,
         };
         Ok((summary, columns))

@@ -220,12 +220,13 @@ impl<O: ReplayObserver> ReplayRun<O> {
         self.rows = Rows::Columns(TimeColumns::default());
     }
 
-    /// Plays everything. Returns the errors of captures that ended early.
+    /// Plays everything. Returns the errors of captures that ended early, and how many packets no
+    /// frame was made of, by their link type.
     pub(super) fn play(
         &mut self,
         inputs: Inputs,
         progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
-    ) -> Result<Vec<Error>> {
+    ) -> Result<(Vec<Error>, BTreeMap<u16, u64>)> {
         let Inputs { mut captures, mut arrays, until } = inputs;
         let (mut spent, mut latest_ns, mut packets) = (None, self.start_ns, 0_u64);
         loop {
@@ -266,7 +267,8 @@ impl<O: ReplayObserver> ReplayRun<O> {
             }
         }
         self.drain(&mut || report(progress, &captures))?;
-        Ok(captures.into_problems())
+        let left_out = captures.left_out();
+        Ok((captures.into_problems(), left_out))
     }
 
     /// The delays between hosts.

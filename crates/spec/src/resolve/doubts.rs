@@ -10,7 +10,7 @@ use crate::path::SpecPath;
 use crate::topology::{LinkId, NodeId, Topology};
 use fastpath_link::{Chance, CorruptSpec, JitterSpec, LossSpec, PipeSpec, QueueSpec};
 use fastpath_units::{Bytes, Duration, Probability};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 /// Ethernet header, bytes.
@@ -25,13 +25,13 @@ const CUT_SHARE: f64 = 0.001;
 impl Resolver<'_> {
     /// Makes the checks of values. The topology has its addresses.
     pub(super) fn doubts(&mut self) {
-        let mut notices = Vec::new();
+        let (mut notices, mut shares) = (Vec::new(), Shares::new());
         for (number, link) in self.topology.links.iter().enumerate() {
             // Most links have the same values in both directions: one sentence is enough.
             let mut said = BTreeSet::new();
             for (end, pipe) in link.pipes.iter().enumerate() {
                 let (node, interface) = link.ends[end];
-                said.extend(of_pipe(pipe, self.topology.node(node).interfaces[interface].mtu));
+                said.extend(of_pipe(pipe, self.topology.node(node).interfaces[interface].mtu, &mut shares));
             }
             let path = || self.link_path(LinkId(number as u32));
             notices.extend(said.into_iter().map(|text| (path(), format!("link {}: {text}", link.name))));
@@ -43,16 +43,19 @@ impl Resolver<'_> {
     }
 }
 
-fn of_pipe(pipe: &PipeSpec, mtu: u32) -> Vec<String> {
+/// The shares of chances so far, by their bits: each costs milliseconds, and most links are alike.
+type Shares = BTreeMap<[u64; 2], f64>;
+
+fn of_pipe(pipe: &PipeSpec, mtu: u32, shares: &mut Shares) -> Vec<String> {
     let mut said = Vec::new();
     for loss in [&pipe.loss, &pipe.egress_loss] {
         if let LossSpec::Correlated(chance) = loss {
-            said.extend(correlated("loss", "loses", *chance));
+            said.extend(correlated("loss", "loses", *chance, shares));
         }
     }
-    said.extend(correlated("duplicate", "duplicates", pipe.duplicate.chance));
+    said.extend(correlated("duplicate", "duplicates", pipe.duplicate.chance, shares));
     if let Some(CorruptSpec::Packets(chance)) = pipe.corrupt {
-        said.extend(correlated("corrupt", "corrupts", chance));
+        said.extend(correlated("corrupt", "corrupts", chance, shares));
     }
     said.extend(pipe.jitter.as_deref().and_then(|jitter| cut(jitter, pipe.delay)));
     said.extend(bucket(pipe, mtu));
@@ -60,9 +63,10 @@ fn of_pipe(pipe: &PipeSpec, mtu: u32) -> Vec<String> {
 }
 
 /// A probability with netem's correlation, whose share is another.
-fn correlated(key: &str, does: &str, chance: Chance) -> Option<String> {
+fn correlated(key: &str, does: &str, chance: Chance, shares: &mut Shares) -> Option<String> {
     let Chance { probability, correlation } = chance;
-    let share = chance.share();
+    let bits = [probability, correlation].map(|p| p.get().to_bits());
+    let share = *shares.entry(bits).or_insert_with(|| chance.share());
     let differs = (share - probability.get()).abs() > SHARE_DIFFERENCE * probability.get();
     let what = Probability::new((share * 1e5).round() / 1e5).map_or_else(String::new, |p| p.to_string());
     (!correlation.is_never() && differs).then(|| {

@@ -52,6 +52,11 @@ def main() -> None:
         text = f"{program}: {wrong}"
         remarks.write(directory, remarks.WARNING, text)
         sys.exit(text)
+    except Exception as error:
+        # What was not foreseen is not done either: the script must not go on as if it were.
+        text = f"{program} {' '.join(arguments)}: {type(error).__name__}: {error}"
+        remarks.write(directory, remarks.UNSUPPORTED, text)
+        sys.exit(text)
 
 
 def _run(directory: str, program: str, arguments: list[str]) -> None:

@@ -249,7 +249,7 @@ def _set_bridge(network: Network, name: str, column: str) -> None:
     elif key in ("stp_enable", "rstp_enable") and value in ("true", "false"):
         _spanning_tree(network, name, column, value)
     elif key in ("datapath-id", "datapath_id"):
-        if int(value, 16) != int(switch["dpid"], 16):
+        if value.replace(":", "").lstrip("0") != switch["dpid"].lstrip("0"):
             raise Refused(f"set bridge {name} {column}: give the switch dpid='{value}' in place of that")
     elif key in _NO_EFFECT:
         network.warn(f"set bridge {name} {column}: has no effect on switches of fastpath")
@@ -300,7 +300,10 @@ def destroy(_network: Network, options: list[str], words: list[str]) -> None:
 
 def with_port(target: str) -> str:
     """Return an address of a controller with its port: tcp:127.0.0.1 has 6653."""
-    return target if target.count(":") == 2 else f"{target}:6653"
+    protocol, _, address = target.partition(":")
+    host = address[address.find("]") + 1 :] if address.startswith("[") else address
+    needs_port = protocol in ("tcp", "ssl") and ":" not in host
+    return f"{target}:6653" if needs_port else target
 
 
 _CHANGES: dict[str, Callable[[Network, list[str], list[str]], None]] = {
