@@ -17,6 +17,7 @@ use nix::sys::socket::{
 };
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
+use std::collections::BTreeSet;
 use std::io::IoSliceMut;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -25,7 +26,7 @@ use std::time::{Duration, Instant};
 /// ICMP header, bytes.
 const HEADER: usize = 8;
 /// Requests that fill ARP tables and caches. They are not recorded.
-const WARM_UP: usize = 3;
+pub(crate) const WARM_UP: usize = 3;
 /// How much longer than implied a reply may take.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -36,7 +37,10 @@ pub struct Echo {
     id: u16,
     /// The echo request, with its ICMP header.
     packet: Vec<u8>,
+    /// When each request was sent, on the wall clock.
     sent_at: Vec<Duration>,
+    /// The requests that were answered: another copy of a reply does not count.
+    answered: BTreeSet<usize>,
     /// Round-trip times in milliseconds, in the order of the replies.
     pub rtts_ms: Vec<f64>,
     /// The round-trip time that the spec implies.
@@ -65,7 +69,14 @@ impl Echo {
         };
         let socket = open_in(host, "ICMP", open)?;
         let packet = vec![0; HEADER + payload];
-        Ok(Echo { socket, v4: to.is_ipv4(), id, packet, sent_at: Vec::new(), rtts_ms: Vec::new(), implied })
+        let answered = BTreeSet::new();
+        let (sent_at, rtts_ms) = (Vec::new(), Vec::new());
+        Ok(Echo { socket, v4: to.is_ipv4(), id, packet, sent_at, answered, rtts_ms, implied })
+    }
+
+    /// Returns when requests were sent, on the wall clock, with the warm-up.
+    pub(crate) fn times(&self) -> &[Duration] {
+        &self.sent_at
     }
 
     /// Returns the number of echoes requested, without the warm-up.
@@ -112,6 +123,7 @@ impl Echo {
             if let (Some(sequence), Some(at)) = (self.sequence_of(&bytes[..len]), at)
                 && sequence >= WARM_UP
                 && let Some(&sent) = self.sent_at.get(sequence)
+                && self.answered.insert(sequence)
             {
                 self.rtts_ms.push(at.saturating_sub(sent).as_secs_f64() * 1e3);
             }
@@ -178,6 +190,6 @@ fn wait(echoes: &mut [Echo], until: Instant, stop: &Stop) -> Result<(), AuditErr
 }
 
 /// Reads the clock of the kernel's time stamps.
-fn wall_clock() -> Duration {
+pub(crate) fn wall_clock() -> Duration {
     clock_gettime(ClockId::CLOCK_REALTIME).map(Duration::from).unwrap_or_default()
 }

@@ -3,6 +3,7 @@
 //! The sink uses the kernel's arrival times and its count of datagrams that did not fit the socket.
 //! So it reports what reached the host, not what this process was able to read.
 
+use super::echo::wall_clock;
 use super::{AuditError, SocketError, Stop, open_in};
 use fastpath_lab::Host;
 use fastpath_lab::arrival;
@@ -28,6 +29,8 @@ const TICK: Duration = Duration::from_micros(500);
 const BURST_MAX: f64 = 4.0;
 /// Maximum number of arrivals recorded: 64 MB of memory.
 const ARRIVALS_MAX: usize = 4 << 20;
+/// Maximum number of datagrams of a stream that are told apart: 16 MB of memory.
+const NUMBERS_MAX: usize = 128 << 20;
 
 /// Datagrams to send.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -56,10 +59,17 @@ pub enum LatePolicy {
 /// The result of a stream.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StreamResult {
+    /// Bytes of payload of a datagram.
+    pub payload: usize,
     /// Datagrams sent.
     pub sent: u64,
-    /// The arrival times.
+    /// When each of the first datagrams was sent, on the wall clock. At most as many as arrivals are
+    /// recorded.
+    pub sent_at: Vec<Duration>,
+    /// The arrival times, on the wall clock, of each datagram once: a copy of it does not count.
     pub arrivals: Vec<Duration>,
+    /// When the sink stopped waiting, on the wall clock.
+    pub ended: Duration,
     /// Datagrams that arrived but found the sink's socket full: lost by the machine, not by the
     /// network.
     pub missed: u64,
@@ -74,17 +84,22 @@ impl StreamResult {
     /// Returns the arrivals per second in the `window` that begins `settle` after the first, and
     /// their number.
     pub fn rate(&self, settle: Duration, window: Duration) -> Option<(f64, u64)> {
-        let from = *self.arrivals.first()? + settle;
-        let steady = self.arrivals.iter().filter(|&&at| at >= from && at <= from + window);
-        let (count, last) = steady.clone().fold((0u64, None), |(count, _), at| (count + 1, Some(*at)));
-        let span = last?.checked_sub(*steady.clone().next()?)?;
-        if count < 2 || span.is_zero() {
-            return None;
-        }
         // The time of an overflow is unknown: overflows are spread over the stream.
-        let missed = self.missed as f64 * count as f64 / self.arrivals.len() as f64;
-        Some(((count as f64 - 1.0 + missed) / span.as_secs_f64(), count))
+        rate_of(&self.arrivals, settle, window).map(|(rate, count)| {
+            let missed = self.missed as f64 / self.arrivals.len() as f64;
+            (rate * (1.0 + missed * count as f64 / (count as f64 - 1.0)), count)
+        })
     }
+}
+
+/// Returns the arrivals per second in the `window` that begins `settle` after the first, and their
+/// number.
+pub(crate) fn rate_of(arrivals: &[Duration], settle: Duration, window: Duration) -> Option<(f64, u64)> {
+    let from = *arrivals.first()? + settle;
+    let steady = arrivals.iter().filter(|&&at| at >= from && at <= from + window);
+    let (count, last) = steady.clone().fold((0u64, None), |(count, _), at| (count + 1, Some(*at)));
+    let span = last?.checked_sub(*steady.clone().next()?)?;
+    (count >= 2 && !span.is_zero()).then(|| ((count as f64 - 1.0) / span.as_secs_f64(), count))
 }
 
 /// Sends the stream from a host to an address of another, and returns what arrived.
@@ -105,8 +120,10 @@ pub fn run(
         let waited = if sent.is_ok() { stop.sleep(stream.patience) } else { Ok(()) };
         // Also on errors: the receiver waits for this flag.
         done.store(true, Ordering::Relaxed);
+        let ended = wall_clock();
         let mut outcome = receiver.join().expect("the sink does not panic")?;
-        outcome.sent = sent?;
+        (outcome.sent, outcome.sent_at) = sent?;
+        (outcome.ended, outcome.payload) = (ended, stream.payload);
         waited?;
         Ok(outcome)
     })
@@ -129,14 +146,15 @@ fn open_source(target: SocketAddr) -> io::Result<UdpSocket> {
     Ok(source)
 }
 
-fn send(source: &UdpSocket, stream: Stream, stop: &Stop) -> Result<u64, AuditError> {
+fn send(source: &UdpSocket, stream: Stream, stop: &Stop) -> Result<(u64, Vec<Duration>), AuditError> {
+    let mut times = Vec::new();
     let mut payload = vec![0; stream.payload.max(8)];
     let started = Instant::now();
     let (mut sent, mut due_from) = (0u64, 0.0);
     loop {
         let elapsed = started.elapsed();
         if elapsed >= stream.duration {
-            return Ok(sent);
+            return Ok((sent, times));
         }
         let due = elapsed.as_secs_f64() * stream.per_second;
         if stream.late == LatePolicy::Skip && due - due_from > BURST_MAX {
@@ -144,8 +162,14 @@ fn send(source: &UdpSocket, stream: Stream, stop: &Stop) -> Result<u64, AuditErr
         }
         while due_from < due {
             payload[..8].copy_from_slice(&sent.to_be_bytes());
+            let now = wall_clock();
             match source.send(&payload) {
-                Ok(_) => sent += 1,
+                Ok(_) => {
+                    sent += 1;
+                    if times.len() < ARRIVALS_MAX {
+                        times.push(now);
+                    }
+                }
                 // The interface did not take the datagram: it is not counted as sent.
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Err(SocketError { what: "sending datagrams", source: error }.into()),
@@ -164,13 +188,16 @@ fn is_passing(error: &io::Error) -> bool {
 fn receive(sink: &UdpSocket, stream: Stream, done: &AtomicBool) -> Result<StreamResult, AuditError> {
     let mut outcome = StreamResult::default();
     let mut bytes = vec![0; stream.payload.max(8) + 1];
+    let mut numbers = Numbers::default();
     while !done.load(Ordering::Relaxed) && outcome.arrivals.len() < ARRIVALS_MAX {
         let mut control = cmsg_space!(TimeSpec, u32);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         match recvmsg::<()>(sink.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty()) {
             Ok(message) => {
                 outcome.missed = overflow(&message).unwrap_or(outcome.missed);
-                outcome.arrivals.extend(message.cmsgs().ok().and_then(arrival));
+                let at = message.cmsgs().ok().and_then(arrival);
+                let number = u64::from_be_bytes(bytes[..8].try_into().expect("8 bytes"));
+                outcome.arrivals.extend(at.filter(|_| numbers.is_new(number)));
             }
             Err(Errno::EAGAIN | Errno::EINTR) => {}
             Err(error) => {
@@ -179,6 +206,27 @@ fn receive(sink: &UdpSocket, stream: Stream, done: &AtomicBool) -> Result<Stream
         }
     }
     Ok(outcome)
+}
+
+/// The numbers of the datagrams that have arrived.
+#[derive(Default)]
+struct Numbers(Vec<u64>);
+
+impl Numbers {
+    /// Adds a number. Returns false if it was there. A number that cannot be one is as if it were
+    /// there.
+    fn is_new(&mut self, number: u64) -> bool {
+        let Some(word) = usize::try_from(number / 64).ok().filter(|&word| word < NUMBERS_MAX / 64) else {
+            return false;
+        };
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let bit = 1 << (number % 64);
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
+    }
 }
 
 /// Returns the number of datagrams for which the socket had no room so far.
@@ -198,10 +246,17 @@ mod tests {
         let ms = Duration::from_millis;
         // One every 10 ms, but a burst at the beginning.
         let arrivals = [0, 0, 0].into_iter().chain((1..=100).map(|i| i * 10)).map(ms).collect();
-        let outcome = StreamResult { sent: 110, arrivals, missed: 0 };
+        let outcome = StreamResult { sent: 110, arrivals, ..StreamResult::default() };
         let (rate, count) = outcome.rate(ms(200), ms(500)).unwrap();
         assert!((rate - 100.0).abs() < 1e-9 && count == 51, "{rate} {count}");
         assert_eq!(outcome.lost(), 7);
         assert_eq!(StreamResult::default().rate(ms(0), ms(100)), None);
+    }
+
+    #[test]
+    fn a_copy_of_a_datagram_does_not_arrive_again() {
+        let mut numbers = Numbers::default();
+        let new: Vec<bool> = [5, 0, 5, 64, 64, 0, u64::MAX].map(|number| numbers.is_new(number)).into();
+        assert_eq!(new, [true, true, false, true, false, false, false]);
     }
 }

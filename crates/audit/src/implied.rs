@@ -1,8 +1,9 @@
 //! What a spec implies for a pair of hosts, in closed form from the parameters of the pipes on the
-//! path. The emulator computes the same packet by packet.
+//! path. The emulator computes the same packet by packet. Where no closed form holds, `model.rs`
+//! takes its place ([`ByModel`]).
 
-use super::path::Path;
-use fastpath_link::{JitterCorrelation, JitterSpec, LossSpec, PipeSpec, QueueSpec};
+use super::path::{Path, PathHop};
+use fastpath_link::{JitterCorrelation, JitterSpec, LinkState, LossSpec, PipeSpec, QueueSpec};
 use fastpath_spec::Topology;
 use fastpath_units::{Bytes, Duration, Fraction};
 use std::net::IpAddr;
@@ -36,6 +37,9 @@ pub(crate) struct Implied {
     pub(crate) datagram: usize,
     /// Saturation of the path with such datagrams; `None` where no pipe has a rate.
     pub(crate) saturation: Option<Saturation>,
+    /// Datagrams per second that saturate the path where the model implies what arrives of them;
+    /// `None` where nothing limits them.
+    pub(crate) offered: Option<f64>,
     /// Payload of one TCP connection that keeps the path full, Mbit/s.
     pub(crate) tcp_mbit: Option<f64>,
     /// Probability of random loss on the path.
@@ -47,6 +51,28 @@ pub(crate) struct Implied {
     pub(crate) drops_early: bool,
     /// Whether early drops or random loss keep one TCP connection from filling the path.
     pub(crate) tcp_held_back: bool,
+    /// Whether `loss` holds: nothing but random loss takes packets of a flow below the rate.
+    pub(crate) is_share_exact: bool,
+    /// The figures that have no closed form.
+    pub(crate) by_model: ByModel,
+    /// Why the model does not give them either.
+    pub(crate) unmodelled: Option<String>,
+}
+
+/// The figures of a pair that the model implies instead of a closed form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct ByModel {
+    /// Round-trip time.
+    pub(crate) rtt: bool,
+    /// Loss, and with it the rate of a saturation.
+    pub(crate) loss: bool,
+}
+
+impl ByModel {
+    /// Returns whether the model is needed.
+    pub(crate) fn any(self) -> bool {
+        self.rtt || self.loss
+    }
 }
 
 /// The saturation of a path.
@@ -68,6 +94,14 @@ impl Implied {
         let echo = ETHERNET + ip + ICMP_OR_UDP + ECHO_PAYLOAD as u32;
         let full = ETHERNET + there.mtu;
         let saturation = saturation(&pipes, full);
+        let by_model = ByModel {
+            rtt: changes(topology, &there.hops)
+                || changes(topology, &back.hops)
+                || there.pipes(topology).chain(back.pipes(topology)).any(|pipe| !has_plain_delay(pipe)),
+            loss: changes(topology, &there.hops) || pipes.iter().any(|pipe| !has_plain_loss(pipe)),
+        };
+        let limits = there.hops.iter().filter_map(|hop| frames_per_second_at_most(topology, hop, full));
+        let most = limits.reduce(f64::min);
         let segment = f64::from(there.mtu.saturating_sub(ip + TCP));
         let lossless = pipes.iter().filter_map(|pipe| frames_per_second(pipe, full)).reduce(f64::min);
         let round: Vec<&PipeSpec> = there.pipes(topology).chain(back.pipes(topology)).collect();
@@ -77,6 +111,7 @@ impl Implied {
             rtt_sd: variance.map(|variance| Duration::from_secs_f64(variance.sqrt())),
             datagram: there.mtu.saturating_sub(ip + ICMP_OR_UDP) as usize,
             saturation,
+            offered: most.map(|most| OVERLOAD * most),
             tcp_mbit: lossless.map(|frames| frames * segment * 8.0 / 1e6),
             // Rounded, so that 2 % is 0.02 and not 0.020000000000000018.
             loss: ((1.0 - pipes.iter().map(|pipe| survival(pipe)).product::<f64>()) * 1e12).round() / 1e12,
@@ -85,6 +120,9 @@ impl Implied {
                 .try_fold(1.0, |most, inflation| Some(f64::max(most, inflation?))),
             drops_early: pipes.iter().any(|pipe| drops_early(pipe)),
             tcp_held_back: round.iter().any(|pipe| survival(pipe) < 1.0 || drops_early(pipe)),
+            is_share_exact: !changes(topology, &there.hops) && pipes.iter().all(|pipe| has_plain_share(pipe)),
+            unmodelled: unmodelled(topology, there.hops.iter().chain(&back.hops)).filter(|_| by_model.any()),
+            by_model,
         }
     }
 
@@ -94,17 +132,92 @@ impl Implied {
     }
 }
 
+/// Whether parameters of a pipe on the way change by themselves.
+fn changes(topology: &Topology, hops: &[PathHop]) -> bool {
+    let has_event = |hop: &PathHop| topology.events.iter().any(|event| event.link == hop.link);
+    hops.iter().any(|hop| has_event(hop) || !topology.tracks_of(hop.link, hop.pipe).is_empty())
+}
+
+/// Returns why the model does not know the state of a pipe on the way.
+fn unmodelled<'h>(topology: &Topology, mut hops: impl Iterator<Item = &'h PathHop>) -> Option<String> {
+    hops.find_map(|hop| {
+        let mut tracks = topology.tracks_of(hop.link, hop.pipe).iter();
+        tracks.any(|track| topology.start_of(track).is_none()).then(|| {
+            let name = &topology.link(hop.link).name;
+            format!("the trace of link {name} starts with a packet or a command, at a time that is not known")
+        })
+    })
+}
+
+/// Whether the mean delay and its scatter have a closed form.
+fn has_plain_delay(pipe: &PipeSpec) -> bool {
+    let waits = matches!(pipe.queue, QueueSpec::TokenBucket(_) | QueueSpec::Mahimahi(_));
+    !waits && is_plain(pipe) && pipe.reorder.is_none() && jitter_variance(pipe).is_some()
+}
+
+/// Whether the share of losses has a closed form, for a flow below the rate and for one above it.
+fn has_plain_share(pipe: &PipeSpec) -> bool {
+    let limits = matches!(
+        pipe.queue,
+        QueueSpec::TokenBucket(_)
+            | QueueSpec::Mahimahi(_)
+            | QueueSpec::Policer(_)
+            | QueueSpec::Prio(_)
+            | QueueSpec::Drr(_)
+            | QueueSpec::Sojourn(_)
+    );
+    !limits && is_plain(pipe) && pipe.corrupt.is_none() && pipe.duplicate.is_never()
+}
+
+/// Whether the scatter of losses has a closed form too.
+fn has_plain_loss(pipe: &PipeSpec) -> bool {
+    let has_variance = |loss: &LossSpec| loss.variance_inflation().is_some();
+    has_plain_share(pipe) && has_variance(&pipe.loss) && has_variance(&pipe.egress_loss)
+}
+
+/// Whether the pipe sends whenever it has a frame, at one rate.
+fn is_plain(pipe: &PipeSpec) -> bool {
+    let sends = pipe.state == LinkState::Up && !pipe.paused;
+    sends && pipe.opportunities.is_none() && pipe.slots.is_none()
+}
+
+/// Returns the bytes that a frame of `len` bytes occupies on the wire.
+fn on_wire(pipe: &PipeSpec, len: u32) -> Bytes {
+    pipe.framing.map_or(Bytes(u64::from(len + pipe.overhead)), |framing| framing.on_wire(len))
+}
+
 /// Returns the frames of `len` bytes per second at the pipe's rate; `None` without a rate.
 pub(crate) fn frames_per_second(pipe: &PipeSpec, len: u32) -> Option<f64> {
-    pipe.rate.map(|rate| rate.as_bps() as f64 / (f64::from(len + pipe.overhead) * 8.0))
+    let bits = on_wire(pipe, len).0 as f64 * 8.0;
+    pipe.rate.map(|rate| rate.as_bps() as f64 / bits.max(1.0))
+}
+
+/// Returns the most frames of `len` bytes per second that the pipe lets pass in the long run, by
+/// its rate, its queue, its opportunities, or the highest rate of a trace.
+pub(crate) fn frames_per_second_at_most(topology: &Topology, hop: &PathHop, len: u32) -> Option<f64> {
+    let pipe = &topology.link(hop.link).pipes[hop.pipe];
+    let queue = match &pipe.queue {
+        QueueSpec::TokenBucket(bucket) => Some(bucket.rate.as_bps() as f64),
+        QueueSpec::Policer(policer) => Some(policer.rate.as_bps() as f64),
+        _ => None,
+    };
+    let bits = on_wire(pipe, len).0 as f64 * 8.0;
+    let opportunities = pipe.opportunities.as_ref().map(|all| all.mean_bps());
+    let fixed = [queue, opportunities].into_iter().flatten().map(|bps| bps / bits.max(1.0));
+    let tracks = topology.tracks_of(hop.link, hop.pipe).iter();
+    let traced =
+        tracks.filter_map(|track| track.timeline.extremes().0).map(|rate| rate.as_bps() as f64 / bits);
+    // A trace takes the place of the rate.
+    let own = traced.reduce(f64::max).or(frames_per_second(pipe, len));
+    fixed.chain(own).reduce(f64::min)
 }
 
 /// Returns the mean time from a frame's first bit in to its last bit out, on an empty pipe.
 fn crossing(pipe: &PipeSpec, len: u32) -> Duration {
-    let size = Bytes(u64::from(len + pipe.overhead));
+    let size = on_wire(pipe, len);
     let sending = pipe.rate.map_or(Duration::ZERO, |rate| rate.transmission(size, Fraction::ZERO).0);
-    let jitter = pipe.jitter.as_ref().map_or(0.0, |jitter| jitter.law.mean_secs());
-    sending + Duration::from_ps((pipe.delay.as_ps() as f64 + jitter * 1e12).round() as u64)
+    let Some(jitter) = &pipe.jitter else { return sending + pipe.delay };
+    sending + Duration::from_ps((jitter.law.moments(pipe.delay).0 * 1e12).round() as u64)
 }
 
 /// Returns the variance of a delay, s². `None` where the mean of several packets does not converge
@@ -250,11 +363,9 @@ mod tests {
         assert_eq!((rtt, sd.unwrap().as_ps() / 1_000_000), (ms(16), 4242));
         assert_eq!(jittery(exponential(), JitterCorrelation::HalfLife(ms(50))), (ms(16), None));
         assert_eq!(jittery(JitterLaw::Normal { sd: ms(1) }, JitterCorrelation::None).0, ms(10));
-        assert_eq!(
-            jittery(JitterLaw::Normal { sd: ms(2) }, JitterCorrelation::None),
-            (ms(10), None),
-            "cut at zero"
-        );
+        // Cut at zero: of N(5, 4) the mean is 5·Φ(2.5) + 2·φ(2.5) = 5.00401 ms.
+        let (rtt, sd) = jittery(JitterLaw::Normal { sd: ms(2) }, JitterCorrelation::None);
+        assert!((rtt.as_ms_f64() - 10.008).abs() < 1e-3 && sd.is_none(), "{rtt}");
         assert_eq!(
             jittery(JitterLaw::Pareto { mean: ms(3), shape: 1.5 }, JitterCorrelation::None),
             (ms(16), None)

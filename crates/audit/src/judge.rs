@@ -10,6 +10,59 @@ const NORMAL_999: f64 = 3.2905;
 /// Probability that a correct link fails by chance, on each side.
 const TAIL: f64 = 0.0005;
 
+/// Quantile of Student's t for two-sided 99.9 % with 15 degrees of freedom: 16 networks of the model.
+const STUDENT_999: f64 = 4.0728;
+
+/// The mean and the scatter of a figure in the networks of the model.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Scatter {
+    pub(crate) mean: f64,
+    /// The largest distance of one more value from the mean, in 999 of 1000 cases.
+    reach: f64,
+    variance: f64,
+}
+
+impl Scatter {
+    /// Of one value for each network.
+    pub(crate) fn of(values: impl ExactSizeIterator<Item = f64> + Clone) -> Scatter {
+        let n = values.len().max(1) as f64;
+        let mean = values.clone().sum::<f64>() / n;
+        let variance = values.map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        Scatter { mean, variance, reach: STUDENT_999 * (variance * (1.0 + 1.0 / n)).sqrt() }
+    }
+
+    /// Whether a round-trip time, milliseconds, agrees with those of the model.
+    pub(crate) fn rtt_agrees(&self, observed_ms: f64) -> bool {
+        let tolerance = self.mean * RTT_RELATIVE + RTT_ABSOLUTE_MS + self.reach;
+        (observed_ms - self.mean).abs() <= tolerance
+    }
+
+    /// Whether a rate agrees with those of the model.
+    pub(crate) fn rate_agrees(&self, observed: f64) -> bool {
+        (observed - self.mean).abs() <= self.mean * RATE_RELATIVE + self.reach
+    }
+}
+
+/// Returns the range of losses among `sent` packets that agrees with those of the model. A packet
+/// more or less, and 1 %, is the time of its entry into the network. Where the model loses nothing,
+/// nothing may be lost.
+pub(crate) fn modelled_loss_interval(sent: u64, losses: &Scatter) -> (u64, u64) {
+    let mean = losses.mean;
+    if mean <= 0.0 || sent == 0 {
+        return (0, 0);
+    }
+    let tolerance = 1.0 + mean * RATE_RELATIVE + losses.reach;
+    let p = (mean / sent as f64).min(1.0);
+    // A variance of 16 values may be far too small. Random losses have at least that of the binomial
+    // distribution; losses by time or by order have none.
+    let (low, high) = match losses.variance > 0.0 {
+        true => bursty_loss_interval(sent, p, losses.variance / (mean * (1.0 - p)).max(f64::EPSILON)),
+        false => (sent, 0),
+    };
+    let within = |value: f64| value.clamp(0.0, sent as f64) as u64;
+    (low.min(within((mean - tolerance).floor())), high.max(within((mean + tolerance).ceil())))
+}
+
 /// Whether a round-trip time agrees with the configured one. It is a median, or a mean of `replies`
 /// with a standard deviation of `sd_ms` each.
 pub fn rtt_agrees(configured_ms: f64, observed_ms: f64, sd_ms: f64, replies: usize) -> bool {
@@ -95,6 +148,21 @@ mod tests {
         // Variance 9 times that of Binomial(1000, 1 %): 89.1, so r = 100/79.1. Reference: the same
         // tails summed in exact rationals around r by Python's fractions and lgamma.
         assert_eq!(bursty_loss_interval(1000, 0.01, 9.0), (0, 69));
+    }
+
+    #[test]
+    fn the_scatter_of_the_model_widens_what_agrees() {
+        let steady = Scatter::of([100.0; 16].into_iter());
+        assert!(steady.rate_agrees(100.99) && !steady.rate_agrees(101.01));
+        assert!(steady.rtt_agrees(101.29) && !steady.rtt_agrees(101.31));
+        // Losses by order: 1 % and one packet.
+        assert_eq!(modelled_loss_interval(1000, &steady), (98, 102));
+        assert_eq!(modelled_loss_interval(1000, &Scatter::of([0.0; 16].into_iter())), (0, 0));
+        // Values 90 and 110: a deviation of √(1600/15) = 10.33, and 4.0728·√(17/16) times that.
+        let scattered = Scatter::of((0..16).map(|i| if i % 2 == 0 { 90.0 } else { 110.0 }));
+        assert!(scattered.rate_agrees(144.3) && !scattered.rate_agrees(144.5));
+        let (low, high) = modelled_loss_interval(1000, &scattered);
+        assert!((54..=56).contains(&low) && (144..=147).contains(&high), "{low} {high}");
     }
 
     #[test]

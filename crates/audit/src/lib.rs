@@ -8,7 +8,8 @@
 //!  bulk    one TCP connection                    goodput
 //! ```
 //!
-//! Saturations and connections run at the same time only if they share no pipe. The network drains
+//! Where no closed form gives what is implied, the same probes pass the same network in virtual time
+//! (`model.rs`). Saturations and connections run at the same time only if they share no pipe. The network drains
 //! between measurements. Read first: this file, then `implied.rs` and `judge.rs`.
 //!
 //! Linux only; the crate is empty elsewhere.
@@ -16,21 +17,27 @@
 #![forbid(unsafe_code)]
 
 pub mod bulk;
+pub mod core_time;
 pub mod echo;
 #[cfg(test)]
 mod fixture;
 pub mod flood;
 mod implied;
 pub mod judge;
+mod model;
 mod path;
 mod report;
 
+use core_time::CoreTime;
 use echo::Echo;
 use fastpath_engine::priority::with_high_priority;
 use fastpath_lab::{Host, Lab};
 use fastpath_net::Routes;
+use fastpath_spec::NodeId;
+use fastpath_units::stats::{quantile, sorted};
 use flood::{LatePolicy, Stream, StreamResult};
-use implied::{ECHO_PAYLOAD, Implied, frames_per_second};
+use implied::{ECHO_PAYLOAD, Implied, frames_per_second, frames_per_second_at_most};
+use model::{Model, Modelled, Probe, ProbeKind};
 use path::{Path, PathHop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -39,11 +46,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub use report::{Audit, AuditVerdict, Judgement, LossFigures, Pair, RateFigures, Rtt};
+pub use report::{Audit, AuditVerdict, ImpliedBy, Judgement, LossFigures, Pair, RateFigures, Rtt};
 
 /// How often RTT and rate of a pair are measured until they are within their tolerance. Losses are
 /// measured once: repetition until they fit would invalidate their interval.
 const ATTEMPTS: usize = 3;
+/// How often a figure is measured that fails while the machine takes the core away, losses too.
+const ATTEMPTS_DISTURBED: usize = 6;
 /// How often a measurement checks the stop flag.
 const ATTENTION: Duration = Duration::from_millis(50);
 /// Minimum interval between two echoes, and the same in transmission times on the slowest link.
@@ -145,11 +154,15 @@ pub fn audit(
     progress: &dyn Fn(AuditProgress),
 ) -> Result<Audit, AuditError> {
     let stop = Stop(stop);
-    let (subjects, mut notes) = subjects(lab, options.pairs_max);
+    let routes = Routes::compute(lab.topology());
+    let (subjects, mut notes) = subjects(lab, &routes, options.pairs_max);
     if subjects.is_empty() {
         return Err(AuditError::NoPairs);
     }
     let mut observed: Vec<Observed> = subjects.iter().map(|_| Observed::default()).collect();
+    let needs_model = subjects.iter().any(|subject| subject.implied.by_model.any());
+    let model = || Model::new(lab, &routes, &subjects).ok_or(AuditError::EngineStopped);
+    let mut model = needs_model.then(model).transpose()?;
     let saturations = batches(&subjects, |subject| subject.there.hops.clone());
     let connections: Vec<Vec<usize>> =
         batches(&subjects, |subject| [&subject.there.hops[..], &subject.back.hops].concat());
@@ -160,23 +173,25 @@ pub fn audit(
         done += 1;
     };
 
-    let mut repeated = 0;
     next("round-trip times");
     let all: Vec<usize> = (0..subjects.len()).collect();
-    repeated += until_agreed(all, |batch| {
-        measure_rtt(lab, &subjects, batch, options, &stop, &mut observed)?;
+    let mut repeated = until_agreed(all.clone(), ATTEMPTS, |batch| {
+        let disturbed = measure_rtt(lab, &subjects, batch, options, &stop, (&mut observed, model.as_mut()))?;
+        batch.iter().for_each(|&index| observed[index].disturbed.rtt.clone_from(&disturbed));
         Ok(disagreeing(batch, &subjects, &observed, |pair| pair.rtt_ms.judgement))
     })?;
     next("losses");
-    notes.extend(measure_loss(lab, &subjects, options, &stop, &mut observed)?);
+    repeated += until_agreed(all, 1, |batch| {
+        let found = measure_loss(lab, &subjects, batch, options, &stop, (&mut observed, model.as_mut()));
+        let (note, disturbed) = found?;
+        notes.extend(note);
+        batch.iter().for_each(|&index| observed[index].disturbed.loss.clone_from(&disturbed));
+        Ok(disagreeing(batch, &subjects, &observed, |pair| pair.loss.judgement))
+    })?;
     for batch in saturations {
         next("rates");
-        let run = |subject: &Subject<'_>| subject.saturate(options, &stop);
-        repeated += until_agreed(batch, |batch| {
-            for (index, rate) in together(&subjects, batch, run)? {
-                observed[index].saturation = rate;
-            }
-            drain(lab, &stop)?;
+        repeated += until_agreed(batch, ATTEMPTS, |batch| {
+            measure_rates(lab, &subjects, batch, options, &stop, (&mut observed, model.as_mut()))?;
             Ok(disagreeing(batch, &subjects, &observed, |pair| pair.udp_mbit.judgement))
         })?;
     }
@@ -184,7 +199,7 @@ pub fn audit(
     for batch in &connections {
         next("TCP");
         let run = |subject: &Subject<'_>| subject.connect(options, &stop);
-        for (index, goodput) in together(&subjects, batch, run)? {
+        for (index, goodput) in together(&subjects, batch, &CoreTime::start(None), run)? {
             observed[index].tcp_mbit = goodput;
         }
         drain(lab, &stop)?;
@@ -194,30 +209,68 @@ pub fn audit(
     Ok(Audit::new(pairs.collect(), engine, notes))
 }
 
+/// Saturates the paths of a batch.
+fn measure_rates(
+    lab: &Lab,
+    subjects: &[Subject<'_>],
+    batch: &[usize],
+    options: Options,
+    stop: &Stop<'_>,
+    (observed, model): (&mut [Observed], Option<&mut Model>),
+) -> Result<(), AuditError> {
+    let watch = CoreTime::start(lab.report().as_ref());
+    let results = together(subjects, batch, &watch, |subject| subject.saturate(options, stop))?;
+    let disturbed = watch.finish(lab.report().as_ref());
+    for (index, result) in &results {
+        let (settle, window) = subjects[*index].saturation_window(options);
+        observed[*index].saturation = result.rate(settle, window);
+        observed[*index].disturbed.rate.clone_from(&disturbed);
+    }
+    if let Some(model) = model {
+        model_saturations(model, subjects, &results, options, observed);
+    }
+    drain(lab, stop)
+}
+
 fn note_of_repetitions(repeated: usize) -> Option<String> {
     let text = format!(
-        "{repeated} measurements of RTT or rate were outside their tolerance and were repeated, at most \
-         {} times each; the last result is reported",
-        ATTEMPTS - 1
+        "{repeated} measurements were outside their tolerance and were repeated, at most {} times each, or {} \
+         times while the machine took the core away; the last result is reported",
+        ATTEMPTS - 1,
+        ATTEMPTS_DISTURBED - 1
     );
     (repeated > 0).then_some(text)
 }
 
+/// The figures of a batch that are outside their tolerance.
+struct Disagreeing {
+    /// In a round that the machine did not disturb.
+    failed: Vec<usize>,
+    /// In a disturbed one.
+    disturbed: Vec<usize>,
+}
+
 /// Measures the subjects, and repeats those outside their tolerance: a host stall passes, a
-/// property of the network stays. Returns the number of repeated measurements.
+/// property of the network stays. `attempts` is how often a figure is measured that fails without
+/// a disturbance. Returns the number of repeated measurements.
 fn until_agreed(
     mut batch: Vec<usize>,
-    mut measure: impl FnMut(&[usize]) -> Result<Vec<usize>, AuditError>,
+    attempts: usize,
+    mut measure: impl FnMut(&[usize]) -> Result<Disagreeing, AuditError>,
 ) -> Result<usize, AuditError> {
     let mut repeated = 0;
-    for _ in 1..ATTEMPTS {
-        batch = measure(&batch)?;
-        if batch.is_empty() {
-            return Ok(repeated);
+    for attempt in 1..=ATTEMPTS_DISTURBED {
+        let Disagreeing { failed, disturbed } = measure(&batch)?;
+        batch = disturbed;
+        if attempt < attempts {
+            batch.extend(failed);
+            batch.sort_unstable();
+        }
+        if batch.is_empty() || attempt == ATTEMPTS_DISTURBED {
+            break;
         }
         repeated += batch.len();
     }
-    measure(&batch)?;
     Ok(repeated)
 }
 
@@ -226,10 +279,10 @@ fn disagreeing(
     subjects: &[Subject<'_>],
     observed: &[Observed],
     judgement: fn(&Pair) -> Judgement,
-) -> Vec<usize> {
-    let fails =
-        |&&index: &&usize| judgement(&report::pair(&subjects[index], &observed[index])) == Judgement::Fail;
-    batch.iter().filter(fails).copied().collect()
+) -> Disagreeing {
+    let judged = |index: usize| judgement(&report::pair(&subjects[index], &observed[index]));
+    let those = |wanted| batch.iter().copied().filter(|&index| judged(index) == wanted).collect();
+    Disagreeing { failed: those(Judgement::Fail), disturbed: those(Judgement::Disturbed) }
 }
 
 /// A pair of hosts, in the direction measured.
@@ -253,6 +306,17 @@ struct Observed {
     /// Datagrams per second of a saturation, and the number counted.
     saturation: Option<(f64, u64)>,
     tcp_mbit: Option<f64>,
+    /// What the model gives for the same probes.
+    modelled: Modelled,
+    disturbed: Disturbed,
+}
+
+/// What disturbed the latest round in which each figure was measured.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Disturbed {
+    rtt: Option<String>,
+    loss: Option<String>,
+    rate: Option<String>,
 }
 
 impl Subject<'_> {
@@ -260,18 +324,30 @@ impl Subject<'_> {
         self.implied.rtt.to_std()
     }
 
-    fn saturate(&self, options: Options, stop: &Stop<'_>) -> Result<Option<(f64, u64)>, AuditError> {
+    /// The nodes of the hosts.
+    fn ends(&self) -> [NodeId; 2] {
+        [self.from.node(), self.to.node()]
+    }
+
+    /// Returns when the rate of a saturation is steady, and how long it is measured.
+    fn saturation_window(&self, options: Options) -> (Duration, Duration) {
         // An AQM needs time to reach its equilibrium.
         let settle = Duration::from_millis(if self.implied.drops_early { 2000 } else { 300 });
+        (settle, options.rate_window)
+    }
+
+    fn saturate(&self, options: Options, stop: &Stop<'_>) -> Result<StreamResult, AuditError> {
+        let (settle, window) = self.saturation_window(options);
+        let by_rate = self.implied.saturation.map(|saturation| saturation.offered);
+        let offered = if self.implied.by_model.loss { self.implied.offered } else { by_rate };
         let stream = Stream {
             payload: self.implied.datagram,
-            per_second: self.implied.saturation.map_or(UNLIMITED_OFFER, |saturation| saturation.offered),
-            duration: settle + options.rate_window + ATTENTION,
+            per_second: offered.unwrap_or(UNLIMITED_OFFER),
+            duration: settle + window + ATTENTION,
             late: LatePolicy::CatchUp,
             patience: self.rtt() + ATTENTION,
         };
-        let outcome = flood::run(self.from, self.to, self.address, stream, stop)?;
-        Ok(outcome.rate(settle, options.rate_window))
+        flood::run(self.from, self.to, self.address, stream, stop)
     }
 
     fn connect(&self, options: Options, stop: &Stop<'_>) -> Result<Option<f64>, AuditError> {
@@ -286,16 +362,9 @@ impl Subject<'_> {
 }
 
 /// Returns every pair of hosts once; pairs with another path back, also in the other direction.
-fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
+fn subjects<'l>(lab: &'l Lab, routes: &Routes, pairs_max: usize) -> (Vec<Subject<'l>>, Vec<String>) {
     let topology = lab.topology();
-    let routes = Routes::compute(topology);
     let mut notes = Vec::new();
-    if !topology.events.is_empty() {
-        notes.push(
-            "the spec schedules changes of links: measurements are compared with the values at the start"
-                .to_owned(),
-        );
-    }
     let hosts = lab.hosts();
     let pairs: Vec<(usize, usize)> =
         (0..hosts.len()).flat_map(|a| (a + 1..hosts.len()).map(move |b| (a, b))).collect();
@@ -313,7 +382,7 @@ fn subjects(lab: &Lab, pairs_max: usize) -> (Vec<Subject<'_>>, Vec<String>) {
             ));
             continue;
         }
-        let directed = |from: &Host, to: &Host| Path::find(topology, &routes, from.node(), to.address()?);
+        let directed = |from: &Host, to: &Host| Path::find(topology, routes, from.node(), to.address()?);
         let (Some(there), Some(back)) = (directed(a, b), directed(b, a)) else {
             notes.push(format!("{} and {} cannot reach each other by IP: not measured", a.name, b.name));
             continue;
@@ -343,8 +412,8 @@ fn measure_rtt(
     batch: &[usize],
     options: Options,
     stop: &Stop<'_>,
-    observed: &mut [Observed],
-) -> Result<(), AuditError> {
+    (observed, model): (&mut [Observed], Option<&mut Model>),
+) -> Result<Option<String>, AuditError> {
     let mut echoes = batch
         .iter()
         .map(|&index| &subjects[index])
@@ -355,33 +424,42 @@ fn measure_rtt(
     let slowest = pipes.filter_map(|pipe| frames_per_second(pipe, 118)).reduce(f64::min);
     let sending = slowest.map_or(Duration::ZERO, |frames| Duration::from_secs_f64(1.0 / frames));
     let slot = (sending * SLOT_SENDINGS).max(SLOT_MIN);
-    with_high_priority(|| echo::run(&mut echoes, options.echoes, slot, stop))?;
+    let watch = CoreTime::start(lab.report().as_ref());
+    with_high_priority(|| watch.of_thread(|| echo::run(&mut echoes, options.echoes, slot, stop)))?;
+    let disturbed = watch.finish(lab.report().as_ref());
+    if let Some(model) = model {
+        model_echoes(model, &echoes, batch, observed);
+    }
     for (echo, &index) in echoes.into_iter().zip(batch) {
         let observed = &mut observed[index];
         observed.echoes = echo.sent();
         observed.rtts_ms = echo.rtts_ms;
         observed.rtts_ms.sort_by(f64::total_cmp);
     }
-    drain(lab, stop)
+    drain(lab, stop)?;
+    Ok(disturbed)
 }
 
-/// Measures all pairs at once; together they stay below saturation of every pipe. Returns a note if
-/// the engine was delayed and frames were lost before they entered the network.
+/// Measures all pairs at once, and takes the results of a batch; together the pairs stay below
+/// saturation of every pipe. Returns a note if
+/// the engine was delayed and frames were lost before they entered the network, and what disturbed
+/// the round.
 fn measure_loss(
     lab: &Lab,
     subjects: &[Subject<'_>],
+    batch: &[usize],
     options: Options,
     stop: &Stop<'_>,
-    observed: &mut [Observed],
-) -> Result<Option<String>, AuditError> {
+    (observed, model): (&mut [Observed], Option<&mut Model>),
+) -> Result<(Option<String>, Option<String>), AuditError> {
     let mut users: BTreeMap<PathHop, usize> = BTreeMap::new();
     for hop in subjects.iter().flat_map(|subject| &subject.there.hops) {
         *users.entry(*hop).or_default() += 1;
     }
     let share = |hop: &PathHop| {
-        let pipe = &lab.topology().link(hop.link).pipes[hop.pipe];
         let share = LOSS_SHARE / users[hop] as f64;
-        frames_per_second(pipe, LOSS_FRAME).map_or(LOSS_RATE_MAX, |frames| frames * share)
+        let most = frames_per_second_at_most(lab.topology(), hop, LOSS_FRAME);
+        most.map_or(LOSS_RATE_MAX, |frames| frames * share)
     };
     let count = |subject: &Subject<'_>| {
         let shares = subject.there.hops.iter().map(share);
@@ -396,7 +474,12 @@ fn measure_loss(
     };
     let all: Vec<usize> = (0..subjects.len()).collect();
     let before = overruns(lab)?;
-    let outcomes = together(subjects, &all, count)?;
+    let watch = CoreTime::start(lab.report().as_ref());
+    let outcomes = together(subjects, &all, &watch, count)?;
+    let disturbed = watch.finish(lab.report().as_ref());
+    if let Some(model) = model {
+        model_losses(model, &outcomes, batch, observed);
+    }
     let mut sent: BTreeMap<&str, u64> = BTreeMap::new();
     for (index, outcome) in &outcomes {
         *sent.entry(&subjects[*index].from.name).or_default() += outcome.sent;
@@ -406,7 +489,7 @@ fn measure_loss(
         *count -= before.get(host).copied().unwrap_or(0).min(*count);
         all_missed += *count;
     }
-    for (index, mut outcome) in outcomes {
+    for (index, mut outcome) in outcomes.into_iter().filter(|(index, _)| batch.contains(index)) {
         let host = subjects[index].from.name.as_str();
         // The lost frames' pairs are unknown: divide them in proportion to what each pair sent.
         let missed = missed.get(host).copied().unwrap_or(0) * outcome.sent;
@@ -414,9 +497,83 @@ fn measure_loss(
         observed[index].loss = outcome;
     }
     drain(lab, stop)?;
-    Ok((all_missed > 0).then(|| {
+    let note = (all_missed > 0).then(|| {
         format!("{all_missed} datagrams did not enter the network because the engine was delayed: not counted as lost")
-    }))
+    });
+    Ok((note, disturbed))
+}
+
+/// Sends the same echoes through the model.
+fn model_echoes(model: &mut Model, echoes: &[Echo], batch: &[usize], observed: &mut [Observed]) {
+    let probe = |subject, at| Probe { subject, at, payload: ECHO_PAYLOAD, kind: ProbeKind::Echo };
+    let all = echoes.iter().zip(batch);
+    let probes = all.flat_map(|(echo, &subject)| echo.times().iter().map(move |&at| probe(subject, at)));
+    let Some((probes, networks)) = model.run(probes.collect(), echo::wall_clock()) else { return };
+    for &subject in batch {
+        let own = |arrivals: &Vec<Option<Duration>>| -> Option<[f64; 3]> {
+            let pairs = probes.iter().zip(arrivals).filter(|(probe, _)| probe.subject == subject);
+            let recorded = pairs.skip(echo::WARM_UP);
+            let rtts = recorded.filter_map(|(probe, at)| Some(at.as_ref()?.saturating_sub(probe.at)));
+            let rtts = sorted(rtts.map(|rtt| rtt.as_secs_f64() * 1e3));
+            (!rtts.is_empty()).then(|| report::QUARTILES.map(|p| quantile(&rtts, p)))
+        };
+        observed[subject].modelled.rtts_ms = networks.iter().filter_map(own).collect();
+    }
+}
+
+/// Sends the datagrams of streams through the model. Returns, for each stream and network, the
+/// arrivals in order.
+fn model_streams(model: &mut Model, streams: &[(usize, StreamResult)]) -> Vec<Vec<Vec<Duration>>> {
+    let probes = streams.iter().flat_map(|(subject, stream)| {
+        let (subject, payload) = (*subject, stream.payload);
+        let probe = move |&at| Probe { subject, at, payload, kind: ProbeKind::Datagram };
+        stream.sent_at.iter().map(probe)
+    });
+    let until = streams.iter().map(|(_, stream)| stream.ended).max().unwrap_or_default();
+    let Some((probes, networks)) = model.run(probes.collect(), until) else { return Vec::new() };
+    let of_stream = |(subject, stream): &(usize, StreamResult)| -> Vec<Vec<Duration>> {
+        let of_network = |arrivals: &Vec<Option<Duration>>| {
+            let own = probes.iter().zip(arrivals).filter(|(probe, _)| probe.subject == *subject);
+            let mut own: Vec<Duration> =
+                own.filter_map(|(_, at)| at.filter(|&at| at <= stream.ended)).collect();
+            own.sort_unstable();
+            own
+        };
+        networks.iter().map(of_network).collect()
+    };
+    streams.iter().map(of_stream).collect()
+}
+
+fn model_losses(
+    model: &mut Model,
+    streams: &[(usize, StreamResult)],
+    batch: &[usize],
+    observed: &mut [Observed],
+) {
+    for ((subject, stream), networks) in streams.iter().zip(model_streams(model, streams)) {
+        let lost = |arrivals: &Vec<Duration>| stream.sent_at.len() as f64 - arrivals.len() as f64;
+        let is_whole = stream.sent == stream.sent_at.len() as u64;
+        if model.covers(*subject) && batch.contains(subject) && is_whole {
+            observed[*subject].modelled.lost = networks.iter().map(lost).collect();
+        }
+    }
+}
+
+fn model_saturations(
+    model: &mut Model,
+    subjects: &[Subject<'_>],
+    streams: &[(usize, StreamResult)],
+    options: Options,
+    observed: &mut [Observed],
+) {
+    for ((subject, stream), networks) in streams.iter().zip(model_streams(model, streams)) {
+        let (settle, window) = subjects[*subject].saturation_window(options);
+        let rate =
+            |arrivals: &Vec<Duration>| flood::rate_of(arrivals, settle, window).map_or(0.0, |(rate, _)| rate);
+        if model.covers(*subject) && stream.sent == stream.sent_at.len() as u64 {
+            observed[*subject].modelled.rates = networks.iter().map(rate).collect();
+        }
+    }
 }
 
 /// Returns, by host, the frames that its ports lost before the engine took them.
@@ -433,9 +590,10 @@ fn overruns(lab: &Lab) -> Result<BTreeMap<String, u64>, AuditError> {
 fn together<T: Send>(
     subjects: &[Subject<'_>],
     batch: &[usize],
+    watch: &CoreTime,
     measure: impl Fn(&Subject<'_>) -> Result<T, AuditError> + Sync,
 ) -> Result<Vec<(usize, T)>, AuditError> {
-    let measure = &measure;
+    let measure = &|subject: &Subject<'_>| watch.of_thread(|| measure(subject));
     thread::scope(|scope| {
         let running: Vec<_> = batch
             .iter()

@@ -1,7 +1,8 @@
 //! The result of an audit, as JSON and as a table.
 
 use super::implied::Implied;
-use super::judge::{bursty_loss_interval, rate_agrees, rtt_agrees};
+use super::judge::{Scatter, bursty_loss_interval, modelled_loss_interval, rate_agrees, rtt_agrees};
+use super::model::REPLICAS;
 use super::{Observed, Subject};
 use fastpath_engine::{FrameAccounting, LinkReport, Report};
 use fastpath_units::Duration;
@@ -33,6 +34,9 @@ pub enum AuditVerdict {
     Pass,
     /// A judged result is outside its tolerance, or a frame is unaccounted for.
     Fail,
+    /// Nothing fails, but a result is outside its tolerance in a round in which the machine took the
+    /// core away. It says nothing about the network.
+    Disturbed,
 }
 
 /// A pair of hosts.
@@ -60,15 +64,34 @@ pub enum Judgement {
     Pass,
     /// Outside.
     Fail,
+    /// Outside, in a round in which the machine took the core away.
+    Disturbed,
     /// Reported without a judgement.
     Shown,
 }
 
+/// Where an implied value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImpliedBy {
+    /// From the parameters of the links, in closed form.
+    #[default]
+    ClosedForm,
+    /// From the same packets in the same network in virtual time, with several seeds.
+    VirtualTime,
+}
+
+/// The quantiles at which round-trip times are compared with those of the model.
+pub(crate) const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
+
 /// Round-trip times, milliseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Rtt {
-    /// Propagation, with the mean of jitter, and serialisation, there and back.
+    /// Propagation, with the mean of jitter, and serialisation, there and back. In virtual time: the
+    /// median.
     pub configured: f64,
+    /// Where it comes from.
+    pub implied_by: ImpliedBy,
     /// Mean of the replies, where there is jitter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
@@ -81,8 +104,12 @@ pub struct Rtt {
     /// Replies.
     pub received: usize,
     /// Whether the median is within 1 % and 0.3 ms. With jitter: whether the mean is within that
-    /// and the scatter of the jitter. Not judged where delays are correlated or have no variance.
+    /// and the scatter of the jitter. In virtual time: whether all quartiles are within that and
+    /// the scatter of the model.
     pub judgement: Judgement,
+    /// Why it is not judged, or what disturbed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A rate, Mbit/s.
@@ -92,9 +119,14 @@ pub struct RateFigures {
     pub expected: Option<f64>,
     /// The measured rate.
     pub observed: Option<f64>,
-    /// UDP: whether within 1 % and the scatter of random loss behind the bottleneck. TCP is not
-    /// judged.
+    /// Where it comes from.
+    pub implied_by: ImpliedBy,
+    /// UDP: whether within 1 % and the scatter of random loss behind the bottleneck, or of the
+    /// model. TCP is not judged.
     pub judgement: Judgement,
+    /// Why it is not judged, or what disturbed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Random loss, as probabilities.
@@ -102,6 +134,8 @@ pub struct RateFigures {
 pub struct LossFigures {
     /// Of all links of the path together.
     pub configured: f64,
+    /// Where it comes from.
+    pub implied_by: ImpliedBy,
     /// Share lost of those sent.
     pub observed: f64,
     /// Packets sent.
@@ -110,18 +144,66 @@ pub struct LossFigures {
     pub lost: u64,
     /// Range of losses that links as configured give in 999 of 1000 runs.
     pub interval: (u64, u64),
-    /// Whether the losses are within the interval. Not judged where a link loses by a pattern or
-    /// with netem's correlation.
+    /// Whether the losses are within the interval.
     pub judgement: Judgement,
+    /// Why they are not judged, or what disturbed them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl Audit {
     pub(super) fn new(pairs: Vec<Pair>, engine: Report, notes: Vec<String>) -> Audit {
-        let judged = pairs.iter().flat_map(Pair::judgements);
-        let good = judged.into_iter().all(|judgement| judgement != Judgement::Fail);
-        let verdict =
-            if good && engine.accounting.balances() { AuditVerdict::Pass } else { AuditVerdict::Fail };
+        let has = |wanted| pairs.iter().flat_map(Pair::judgements).any(|judgement| judgement == wanted);
+        let verdict = if has(Judgement::Fail) || !engine.accounting.balances() {
+            AuditVerdict::Fail
+        } else if has(Judgement::Disturbed) {
+            AuditVerdict::Disturbed
+        } else {
+            AuditVerdict::Pass
+        };
         Audit { pairs, links: engine.links, accounting: engine.accounting, notes, verdict }
+    }
+}
+
+impl Audit {
+    /// Returns the figures that were disturbed or not judged, except TCP: which of both, the pairs,
+    /// the figures, and why.
+    fn unjudged(&self) -> Vec<(&'static str, String, String, &str)> {
+        let mut groups: Vec<(&'static str, Vec<String>, Vec<&str>, &str)> = Vec::new();
+        for pair in &self.pairs {
+            let Pair { rtt_ms, udp_mbit, loss, .. } = pair;
+            let reasons = [
+                ("RTT", rtt_ms.judgement, &rtt_ms.reason),
+                ("UDP", udp_mbit.judgement, &udp_mbit.reason),
+                ("loss", loss.judgement, &loss.reason),
+            ];
+            for (figure, judgement, reason) in reasons {
+                let Some(reason) = reason.as_deref() else { continue };
+                let what = if judgement == Judgement::Disturbed { "disturbed" } else { "not judged" };
+                let name = format!("{} → {}", pair.from, pair.to);
+                match groups.iter_mut().find(|group| (group.0, group.3) == (what, reason)) {
+                    Some((_, pairs, figures, _)) => {
+                        pairs.extend((!pairs.contains(&name)).then_some(name));
+                        figures.extend((!figures.contains(&figure)).then_some(figure));
+                    }
+                    None => groups.push((what, vec![name], vec![figure], reason)),
+                }
+            }
+        }
+        let text = |(what, pairs, figures, reason): (_, Vec<String>, Vec<&str>, _)| {
+            (what, several(&pairs), figures.join(", "), reason)
+        };
+        groups.into_iter().map(text).collect()
+    }
+}
+
+/// Names up to three pairs.
+fn several(pairs: &[String]) -> String {
+    match pairs {
+        [first, second, third, rest @ ..] if !rest.is_empty() => {
+            format!("{first}, {second}, {third} and {} more pairs", rest.len())
+        }
+        all => all.join(", "),
     }
 }
 
@@ -142,65 +224,130 @@ pub(super) fn pair(subject: &Subject<'_>, observed: &Observed) -> Pair {
         tcp_mbit: RateFigures {
             expected: implied.tcp_mbit,
             observed: observed.tcp_mbit,
+            implied_by: ImpliedBy::ClosedForm,
             judgement: Judgement::Shown,
+            reason: Some(TCP_REASON.to_owned()),
         },
         loss: loss(implied, observed),
     }
 }
 
+/// Why TCP is not judged.
+const TCP_REASON: &str = "what a connection of the kernel reaches is not implied by the links alone";
+
 fn rtt(implied: &Implied, observed: &Observed) -> Rtt {
-    let configured = implied.rtt.as_ms_f64();
     let replies = observed.rtts_ms.len();
-    let quantile = |p| (replies > 0).then(|| quantile(&observed.rtts_ms, p));
-    let median = quantile(0.5);
+    let at = |p| (replies > 0).then(|| quantile(&observed.rtts_ms, p));
+    let median = at(0.5);
     let has_jitter = implied.rtt_sd != Some(Duration::ZERO);
     let mean = median.filter(|_| has_jitter).map(|_| observed.rtts_ms.iter().sum::<f64>() / replies as f64);
-    let agrees = |sd: Duration| {
-        mean.or(median).is_some_and(|rtt| rtt_agrees(configured, rtt, sd.as_ms_f64(), replies))
+    let closed = implied.rtt.as_ms_f64();
+    let (configured, implied_by, judged) = if implied.by_model.rtt {
+        let modelled = modelled(&observed.modelled.rtts_ms, implied, "no echo is answered");
+        let scatters =
+            modelled.map(|all| [0, 1, 2].map(|i| Scatter::of(all.iter().map(|quartiles| quartiles[i]))));
+        let agrees = |scatters: &[Scatter; 3]| {
+            scatters
+                .iter()
+                .zip(QUARTILES)
+                .all(|(scatter, p)| at(p).is_some_and(|rtt| scatter.rtt_agrees(rtt)))
+        };
+        let median = scatters.as_ref().map_or(closed, |scatters| scatters[1].mean);
+        (median, ImpliedBy::VirtualTime, scatters.map(|scatters| agrees(&scatters)))
+    } else {
+        let agrees = |sd: Duration| {
+            mean.or(median).is_some_and(|rtt| rtt_agrees(closed, rtt, sd.as_ms_f64(), replies))
+        };
+        let no_variance = || "its delays have no variance".to_owned();
+        (closed, ImpliedBy::ClosedForm, implied.rtt_sd.map(agrees).ok_or_else(no_variance))
     };
+    let (judgement, reason) = judgement(judged, &observed.disturbed.rtt);
     Rtt {
         configured,
+        implied_by,
         mean,
         median,
-        p99: quantile(0.99),
+        p99: at(0.99),
         sent: observed.echoes,
         received: replies,
-        judgement: implied.rtt_sd.map_or(Judgement::Shown, |sd| judgement(agrees(sd))),
+        judgement,
+        reason,
     }
 }
 
 fn udp(implied: &Implied, observed: &Observed) -> RateFigures {
-    let mbit = |(per_second, _): (f64, u64)| per_second * implied.datagram as f64 * 8.0 / 1e6;
-    let verdict = implied.saturation.zip(implied.loss_inflation).map(|(saturation, inflation)| {
-        observed.saturation.is_some_and(|(per_second, packets)| {
-            rate_agrees(saturation.carried, per_second, saturation.loss_after, inflation, packets)
-        })
-    });
-    RateFigures {
-        expected: implied.udp_mbit(),
-        observed: observed.saturation.map(mbit),
-        judgement: verdict.map_or(Judgement::Shown, judgement),
-    }
+    let mbit = |per_second: f64| per_second * implied.datagram as f64 * 8.0 / 1e6;
+    let found = observed.saturation;
+    let (expected, implied_by, judged) = if implied.by_model.loss {
+        let modelled = modelled(&observed.modelled.rates, implied, "no datagram arrives");
+        let scatter = modelled.map(|rates| Scatter::of(rates.iter().copied()));
+        let expected = scatter.as_ref().ok().map(|scatter| mbit(scatter.mean));
+        let agrees = |scatter: Scatter| scatter.rate_agrees(found.map_or(0.0, |(rate, _)| rate));
+        (expected, ImpliedBy::VirtualTime, scatter.map(agrees))
+    } else {
+        let no_rate = || "no link of the path has a rate".to_owned();
+        let agrees = implied.saturation.zip(implied.loss_inflation).map(|(saturation, inflation)| {
+            found.is_some_and(|(rate, packets)| {
+                rate_agrees(saturation.carried, rate, saturation.loss_after, inflation, packets)
+            })
+        });
+        (implied.udp_mbit(), ImpliedBy::ClosedForm, agrees.ok_or_else(no_rate))
+    };
+    let (judgement, reason) = judgement(judged, &observed.disturbed.rate);
+    RateFigures { expected, observed: found.map(|(rate, _)| mbit(rate)), implied_by, judgement, reason }
 }
 
 fn loss(implied: &Implied, observed: &Observed) -> LossFigures {
     let (sent, lost) = (observed.loss.sent, observed.loss.lost());
-    let interval = implied
-        .loss_inflation
-        .map_or((0, sent), |inflation| bursty_loss_interval(sent, implied.loss, inflation));
-    let agrees = sent > 0 && (interval.0..=interval.1).contains(&lost);
+    let (configured, implied_by, interval) = if implied.by_model.loss {
+        let modelled = modelled(&observed.modelled.lost, implied, "no datagram arrives");
+        let scatter = modelled.map(|lost| Scatter::of(lost.iter().copied()));
+        let share = scatter.as_ref().map_or(0.0, |scatter| scatter.mean / sent.max(1) as f64);
+        let configured = if implied.is_share_exact { implied.loss } else { share };
+        let interval = scatter.map(|scatter| modelled_loss_interval(sent, &scatter));
+        (configured, ImpliedBy::VirtualTime, interval)
+    } else {
+        let no_variance = || "its losses have no variance".to_owned();
+        let interval =
+            implied.loss_inflation.map(|inflation| bursty_loss_interval(sent, implied.loss, inflation));
+        (implied.loss, ImpliedBy::ClosedForm, interval.ok_or_else(no_variance))
+    };
+    let agrees = |interval: &(u64, u64)| sent > 0 && (interval.0..=interval.1).contains(&lost);
+    let judged = interval.as_ref().map(agrees).map_err(Clone::clone);
+    let (judgement, reason) = judgement(judged, &observed.disturbed.loss);
     LossFigures {
-        configured: implied.loss,
+        configured,
+        implied_by,
         observed: if sent == 0 { 0.0 } else { lost as f64 / sent as f64 },
         sent,
         lost,
-        interval,
-        judgement: implied.loss_inflation.map_or(Judgement::Shown, |_| judgement(agrees)),
+        interval: interval.unwrap_or((0, sent)),
+        judgement,
+        reason,
     }
 }
 
-fn judgement(agrees: bool) -> Judgement {
-    if agrees { Judgement::Pass } else { Judgement::Fail }
+/// Returns what the model gives, or why it is not compared.
+fn modelled<'m, T>(values: &'m [T], implied: &Implied, nothing: &str) -> Result<&'m [T], String> {
+    if let Some(reason) = &implied.unmodelled {
+        return Err(reason.clone());
+    }
+    if values.len() < REPLICAS {
+        return Err(format!(
+            "{nothing} in the model: it has no kernel routers, no controllers of switches and no more than \
+             2 million packets of a measurement"
+        ));
+    }
+    Ok(values)
+}
+
+fn judgement(agrees: Result<bool, String>, disturbed: &Option<String>) -> (Judgement, Option<String>) {
+    match agrees {
+        Ok(true) => (Judgement::Pass, None),
+        Ok(false) if disturbed.is_some() => (Judgement::Disturbed, disturbed.clone()),
+        Ok(false) => (Judgement::Fail, None),
+        Err(reason) => (Judgement::Shown, Some(reason)),
+    }
 }
 
 impl fmt::Display for Audit {
@@ -210,8 +357,12 @@ impl fmt::Display for Audit {
         writeln!(
             f,
             "judged: RTT (its mean where there is jitter) within 1 % + 0.3 ms, UDP within 1 %, loss within its 99.9 % interval; \
-             ! outside, (…) not judged"
+             where no formula holds, as the same packets fare in virtual time; ! outside, ~ outside while the \
+             machine took the core away, (…) not judged"
         )?;
+        for (what, pairs, figures, reason) in self.unjudged() {
+            writeln!(f, "{what}: {figures} of {pairs}: {reason}")?;
+        }
         for note in &self.notes {
             writeln!(f, "note: {note}")?;
         }
@@ -224,6 +375,7 @@ impl fmt::Display for Audit {
         let verdict = match self.verdict {
             AuditVerdict::Pass => "pass",
             AuditVerdict::Fail => "FAIL",
+            AuditVerdict::Disturbed => "disturbed: the machine took the core away, so this run says nothing",
         };
         write!(f, "verdict: {verdict}")
     }
@@ -307,6 +459,7 @@ fn mark(text: String, judgement: Judgement) -> String {
     match judgement {
         Judgement::Pass => text,
         Judgement::Fail => format!("{text} !"),
+        Judgement::Disturbed => format!("{text} ~"),
         Judgement::Shown => format!("({text})"),
     }
 }

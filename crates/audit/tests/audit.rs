@@ -4,7 +4,7 @@
 #[path = "../../lab/tests/common/mod.rs"]
 mod common;
 
-use fastpath_audit::{Audit, AuditError, Judgement, Options, audit};
+use fastpath_audit::{Audit, AuditError, ImpliedBy, Judgement, Options, audit};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn what_is_observed_agrees_with_what_is_implied() {
     assert!(rtt.median.unwrap() >= rtt.configured - 0.01, "{rtt:?}");
     assert!((pair.udp_mbit.expected.unwrap() - 20.0 * 1472.0 / 1514.0).abs() < 1e-9);
     assert!(pair.udp_mbit.observed.unwrap() < pair.udp_mbit.expected.unwrap() * 3.0, "{:?}", pair.udp_mbit);
-    assert_eq!(pair.loss.judgement, Judgement::Pass, "{:?}", pair.loss);
+    assert!([Judgement::Pass, Judgement::Disturbed].contains(&pair.loss.judgement), "{:?}", pair.loss);
     assert_eq!(pair.loss.configured, 0.02);
     assert!((0.0..60.0).contains(&pair.tcp_mbit.observed.unwrap()), "{:?}", pair.tcp_mbit);
     assert!(found.accounting.balances(), "{:?}", found.accounting);
@@ -66,9 +66,60 @@ fn has_what_scripts_rely_on(found: &Audit) {
     let count = |name: &str| accounting[name].as_u64().unwrap();
     let dropped: u64 = accounting["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
     assert_eq!(count("in"), count("delivered") + dropped + count("held"));
-    assert!(["pass", "fail"].contains(&json["verdict"].as_str().unwrap()));
+    assert!(["pass", "fail", "disturbed"].contains(&json["verdict"].as_str().unwrap()));
     let table = found.to_string();
     assert!(table.contains("a → b") && table.contains("verdict:"), "{table}");
+}
+
+/// Links for which there is no closed form, each between hosts of its own.
+const UNUSUAL: &str = r#"
+    [host.a]
+    [host.b]
+    [host.c]
+    [host.d]
+    [host.e]
+    [host.f]
+    [host.g]
+    [host.h]
+    [[link]]
+    between = ["a", "b"]
+    delay   = "5ms"
+    queue   = { kind = "policer", rate = "4Mbit", burst = "15KiB" }
+    [[link]]
+    between = ["c", "d"]
+    delay   = "5ms"
+    queue   = { kind = "token-bucket", rate = "4Mbit", burst = "15KiB", limit = "20ms" }
+    [[link]]
+    between = ["e", "f"]
+    rate    = "8Mbit"
+    overhead = { bytes = 8, cell = 48, cell_overhead = 5 }
+    loss    = { probability = "10%", correlation = "25%" }
+    [[link]]
+    between = ["g", "h"]
+    rate    = "8Mbit"
+    corrupt = "5%"
+    slots   = { min = "1ms", max = "2ms", bytes = "8KiB" }
+"#;
+
+#[test]
+fn figures_without_a_closed_form_are_those_of_the_same_packets_in_virtual_time() {
+    let Some(lab) = common::up("audit by the model", UNUSUAL) else { return };
+    let found = audit(&lab, short(), &AtomicBool::new(false), &|_| {}).unwrap();
+    assert_eq!(found.pairs.len(), 4);
+    for pair in &found.pairs {
+        let judgements = [pair.rtt_ms.judgement, pair.udp_mbit.judgement, pair.loss.judgement];
+        let is_good = |judgement: &Judgement| matches!(judgement, Judgement::Pass | Judgement::Disturbed);
+        assert!(judgements.iter().all(is_good), "{found}");
+        assert_eq!(pair.udp_mbit.implied_by, ImpliedBy::VirtualTime);
+    }
+    let [policed, shaped, cells, slots] = &found.pairs[..] else { unreachable!("four") };
+    // 4 Mbit/s of 1514-byte frames with 1472 bytes each.
+    for pair in [policed, shaped] {
+        let expected = pair.udp_mbit.expected.unwrap();
+        assert!((expected / (4.0 * 1472.0 / 1514.0) - 1.0).abs() < 0.03, "{expected}");
+    }
+    assert!((cells.loss.configured - 0.0175).abs() < 0.001, "{:?}", cells.loss);
+    assert!((0.03..0.07).contains(&slots.loss.configured), "{:?}", slots.loss);
 }
 
 #[test]

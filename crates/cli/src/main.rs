@@ -56,6 +56,9 @@ pub(crate) enum Answer {
     /// The exit code of a program that the command ran.
     #[cfg(target_os = "linux")]
     Exit(u8),
+    /// The machine disturbed the measurement, so there is none.
+    #[cfg(target_os = "linux")]
+    Disturbed,
 }
 
 /// Removes suggestions of commands that end something: `ctl top` is not meant as `ctl stop`.
@@ -87,6 +90,8 @@ fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::FAILURE,
         #[cfg(target_os = "linux")]
         Ok(Answer::Exit(code)) => ExitCode::from(code),
+        #[cfg(target_os = "linux")]
+        Ok(Answer::Disturbed) => ExitCode::from(2),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("fastpath: {}", printable(&explain(&error)));

@@ -175,3 +175,19 @@ fn strict_makes_warnings_mistakes_in_every_command_that_reads_a_description() {
         assert!(said.contains("strict.toml:5:"), "{command:?}: {said}");
     }
 }
+
+#[test]
+fn json_output_has_codes_of_warnings_and_the_settings_of_the_engine() {
+    let text = "[host.a]\n[host.b]\n[engine]\ntolerance = \"2ms\"\n[group.lone]\nstart = \"1s\"\n\
+        [[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit\"\n";
+    let output = check("codes.toml", text, &["--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let warnings = answer["warnings"].as_array().unwrap();
+    let codes: Vec<&str> = warnings.iter().map(|warning| warning["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["unused", "default"], "{answer}");
+    assert_eq!(answer["topology"]["engine"]["tolerance"], "2ms");
+    let misspelled = text.replace("rate = ", "group = \"lonne\"\nrate = ");
+    let output = check("codes.toml", &misspelled, &[]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("there is no group 'lonne'; write \"lone\""), "{said}");
+}

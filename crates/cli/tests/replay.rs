@@ -315,6 +315,33 @@ fn packets_out_of_order_enter_late_and_are_reported() {
 }
 
 #[test]
+fn frames_above_the_mtu_of_their_link_are_reported() {
+    let bench = Bench::new("mtu");
+    let said = |mtu: &str| {
+        bench.write("link.toml", spec(mtu));
+        bench.write("in.pcap", capture(&[(4000, 1514), (5000, 9014), (6000, 62)]));
+        String::from_utf8_lossy(&bench.replay("link.toml in.pcap out.pcap").stderr).into_owned()
+    };
+    assert!(said("mtu = 1500").contains("1 frames are longer than the MTU of their link"), "{}", said(""));
+    assert!(!said("mtu = 9000").contains("MTU"));
+}
+
+/// A tunnel has no Ethernet headers: its packets get one of ours, and the times are the same.
+#[test]
+fn captures_without_ethernet_headers_enter_with_one() {
+    let bench = Bench::new("raw-ip");
+    bench.write("link.toml", spec("rate = \"1Mbit\"\ndelay = \"5ms\"\nqueue = \"9p\""));
+    let mut packet = [0; 100];
+    packet[0] = 0x45;
+    bench.write("raw.pcap", [&header()[..20], &[101, 0, 0, 0], &record(EPOCH_NS, 100, &packet)[..]].concat());
+    bench.replay_ok("link.toml raw.pcap out.pcap");
+    let out = packets(&bench.read("out.pcap"));
+    assert_eq!(out.len(), 1);
+    let (_, _, frame) = &out[0];
+    assert_eq!((frame.len(), &frame[12..15]), (114, &[8, 0, 0x45][..]));
+}
+
+#[test]
 fn errors_of_the_command_line_name_the_cause() {
     let bench = Bench::new("mistakes");
     bench.write("link.toml", spec(""));
@@ -331,7 +358,7 @@ fn errors_of_the_command_line_name_the_cause() {
         ("missing.toml in.pcap out.pcap", "missing.toml: No such file"),
         ("link.toml missing.pcap out.pcap", "missing.pcap"),
         ("link.toml text.pcap out.pcap", "text.pcap: not a pcap or pcapng file"),
-        ("link.toml raw.pcap out.pcap", "raw.pcap: link type 101 is not Ethernet"),
+        ("link.toml raw.pcap out.pcap", "raw.pcap: packets are left out: 1 of link type 101"),
         ("link.toml --in c=in.pcap", "no such host (have: a, b)"),
         ("link.toml --in a:eth9=in.pcap", "no such interface of a (have: eth0)"),
         ("three.toml in.pcap out.pcap", "the network has 3 hosts"),

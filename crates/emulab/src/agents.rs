@@ -15,7 +15,7 @@ use crate::quantity;
 use crate::simulator::{Agent, AgentClass, Object, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::{choice, nearest};
+use fastpath_text::mistake::{Code, choice, nearest};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ fn attach_to_node(tcl: &mut Interp, at: &Value, word: &Value) -> TclResult {
     };
     let node = node(tcl, at)?;
     if matches!(tcl.simulator.object(word.trim()), Some(Object::Other)) {
-        tcl.warn("attach-agent of an object that is ignored is ignored");
+        tcl.warn(Code::Ignored, "attach-agent of an object that is ignored is ignored");
         return Ok(Value::default());
     }
     let agent = agent(tcl, word)?;
@@ -160,7 +160,7 @@ fn attach_to_node(tcl: &mut Interp, at: &Value, word: &Value) -> TclResult {
 fn connect(tcl: &mut Interp, a: &Value, b: &Value) -> TclResult {
     let is_other = |word: &Value| matches!(tcl.simulator.object(word.trim()), Some(Object::Other));
     if is_other(a) || is_other(b) {
-        tcl.warn("connect of an object that is ignored is ignored");
+        tcl.warn(Code::Ignored, "connect of an object that is ignored is ignored");
         return Ok(a.clone());
     }
     let (from, to) = (agent(tcl, a)?, agent(tcl, b)?);
@@ -168,7 +168,7 @@ fn connect(tcl: &mut Interp, a: &Value, b: &Value) -> TclResult {
         return mistake("the agent is connected to itself", "write $ns connect $udp0 $null0");
     }
     if tcl.now.is_some() {
-        tcl.warn("what is connected by an event is connected from the start");
+        tcl.warn(Code::Different, "what is connected by an event is connected from the start");
     }
     tcl.simulator.agents[from].peer = Some(to);
     tcl.simulator.agents[to].peer = Some(from);
@@ -242,7 +242,10 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
             send(tcl, index, bytes, words.len() - 2)
         }
         [name, ..] if matches!(class, AgentClass::Tcp | AgentClass::Other) => {
-            tcl.warn(format!("'{}' of this agent is ignored: run real programs in the hosts", &**name));
+            tcl.warn(
+                Code::Ignored,
+                format!("'{}' of this agent is ignored: run real programs in the hosts", &**name),
+            );
             Ok(Value::default())
         }
         _ => unknown(tcl, "an agent", words, &AGENT_METHODS),
@@ -254,7 +257,10 @@ fn set_of_agent(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
     match words {
         [key, value] => {
             if !VISUAL.contains(&key.trim()) {
-                tcl.warn(format!("{} of an agent is ignored{}", &**key, reason(tcl, index, key)));
+                tcl.warn(
+                    Code::Ignored,
+                    format!("{} of an agent is ignored{}", &**key, reason(tcl, index, key)),
+                );
             }
             tcl.simulator.agents[index].values.insert(key.trim().to_owned(), value.clone());
             Ok(value.clone())
@@ -281,7 +287,7 @@ fn reason(tcl: &Interp, index: usize, key: &str) -> String {
 
 /// A value that only a run has.
 fn unknown_value(tcl: &mut Interp, key: &str) -> Value {
-    tcl.warn(format!("{key} is not known when the script is read: it is read as 0"));
+    tcl.warn(Code::Different, format!("{key} is not known when the script is read: it is read as 0"));
     Value::from("0")
 }
 
@@ -295,10 +301,13 @@ fn send(tcl: &mut Interp, agent: usize, bytes: &Value, others: usize) -> TclResu
         }
     };
     if others > 0 {
-        tcl.warn("the text of a message is ignored: its bytes are zeros");
+        tcl.warn(Code::Ignored, "the text of a message is ignored: its bytes are zeros");
     }
     if size > MESSAGE_MAX {
-        tcl.warn(format!("{size} bytes are one datagram: ns-2 sends datagrams of {MESSAGE_MAX}"));
+        tcl.warn(
+            Code::Different,
+            format!("{size} bytes are one datagram: ns-2 sends datagrams of {MESSAGE_MAX}"),
+        );
     }
     let (source, _) = new_source(tcl, SourceKind::Constant)?;
     let at = tcl.now.unwrap_or(Time::ZERO);
@@ -316,7 +325,7 @@ fn send(tcl: &mut Interp, agent: usize, bytes: &Value, others: usize) -> TclResu
 fn unknown(tcl: &mut Interp, what: &str, words: &[Value], known: &[&'static str]) -> TclResult {
     let name = words.first().map_or("", |word| word.trim());
     if ELSEWHERE.contains(&name) {
-        tcl.warn(format!("'{name}' of {what} is ignored"));
+        tcl.warn(Code::Ignored, format!("'{name}' of {what} is ignored"));
         return Ok(Value::default());
     }
     if known.contains(&name) {
@@ -378,7 +387,7 @@ fn set_value(tcl: &mut Interp, index: usize, key: &Value, value: &Value) -> TclR
         _ => true,
     };
     if !is_used {
-        tcl.warn(format!("{key} is ignored: this kind of source does not have it"));
+        tcl.warn(Code::Ignored, format!("{key} is ignored: this kind of source does not have it"));
     }
     match tcl.now {
         Some(at) => {
@@ -396,12 +405,15 @@ fn warn_of(tcl: &mut Interp, key: &str, value: &Value) {
     match key {
         "random_" if matches!(value.trim(), "0" | "false" | "off") => {}
         "random_" => {
-            tcl.warn("random_ is ignored: packets leave at equal distances; Poisson sources are random");
+            tcl.warn(
+                Code::Ignored,
+                "random_ is ignored: packets leave at equal distances; Poisson sources are random",
+            );
         }
         key if VISUAL.contains(&key) => {}
         key => {
             let meant = nearest(key, VALUES).map_or_else(String::new, |meant| format!("; write {meant}"));
-            tcl.warn(format!("{key} of a source of traffic is ignored{meant}"));
+            tcl.warn(Code::Ignored, format!("{key} of a source of traffic is ignored{meant}"));
         }
     }
 }

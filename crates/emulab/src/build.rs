@@ -7,7 +7,7 @@ use fastpath_spec::{
     Built, Description, DirectionDescription, EventDescription, KernelRouter, LinkDescription, LinkNames,
     NodeDescription, NodeRole, OnLink, SpecPath, is_name,
 };
-use fastpath_text::mistake::{Remarks, several};
+use fastpath_text::mistake::{Code, Remarks, several};
 use fastpath_units::{Probability, Time};
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ pub(crate) fn build(simulator: &Simulator, remarks: &mut Remarks) -> Built {
         return built;
     }
     if !simulator.ran {
-        remarks.warn(0, "the script has no '$ns run'");
+        remarks.warn(Code::Unused, 0, "the script has no '$ns run'");
     }
     built.description.routing.is_dynamic = simulator.has_dynamic_routes;
     warn_of_unused(simulator, remarks);
@@ -43,16 +43,22 @@ fn warn_of_unused(simulator: &Simulator, remarks: &mut Remarks) {
         let events = list.events.iter().map(|event| event.place);
         let what =
             format!("{name} is never started: its events do not happen; write $ns at 0 \"${name} start\"");
-        std::iter::once(list.made.at).chain(events).for_each(|place| remarks.warn(place, what.clone()));
+        std::iter::once(list.made.at)
+            .chain(events)
+            .for_each(|place| remarks.warn(Code::Unused, place, what.clone()));
     }
     for group in simulator.groups.iter().filter(|group| !group.is_used) {
         let name = simulator.name(group.made).unwrap_or("the group");
-        remarks.warn(group.made.at, format!("{name} has no events"));
+        remarks.warn(Code::Unused, group.made.at, format!("{name} has no events"));
     }
     for program in simulator.programs.iter().filter(|program| !program.is_used) {
         if let Some(made) = program.made {
             let name = simulator.name(made).unwrap_or("the program");
-            remarks.warn(made.at, format!("{name} is never started; write $ns at 0 \"${name} start\""));
+            remarks.warn(
+                Code::Unused,
+                made.at,
+                format!("{name} is never started; write $ns at 0 \"${name} start\""),
+            );
         }
     }
     let becomes_red = |link: usize| {
@@ -65,8 +71,11 @@ fn warn_of_unused(simulator: &Simulator, remarks: &mut Remarks) {
             .filter(|(_, marked)| *marked)
             .any(|(pipe, _)| pipe.as_ref().is_some_and(|pipe| pipe.queue.red));
         if !is_red && !becomes_red(setting.link) {
-            remarks
-                .warn(setting.place, format!("{} is ignored: the queue is DropTail, not RED", setting.name));
+            remarks.warn(
+                Code::Ignored,
+                setting.place,
+                format!("{} is ignored: the queue is DropTail, not RED", setting.name),
+            );
         }
     }
 }
@@ -104,6 +113,7 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     let first = simulator.nodes[0].at;
     if all_hosts {
         remarks.warn(
+            Code::Different,
             first,
             "every node has several neighbours, so all nodes are hosts and none forwards packets",
         );
@@ -113,7 +123,7 @@ fn add_nodes(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
         let names = several(names.iter().map(String::as_str));
         let text =
             format!("{what}, because they have several neighbours{why}: {names}; the other nodes are hosts");
-        remarks.warn(first, text);
+        remarks.warn(Code::Default, first, text);
     }
     for (index, lan) in simulator.lans.iter().enumerate() {
         let name = simulator.name(lan.made).map_or_else(|| format!("tblan-lan{}", index + 1), str::to_owned);
@@ -136,7 +146,7 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
     if let Some(&first) = alone.first() {
         let what = "the addresses of a link are of several subnets, or of the subnet of another link: each \
                     has a route of its own";
-        remarks.warn(simulator.links[first].at, what);
+        remarks.warn(Code::Different, simulator.links[first].at, what);
     }
     for (index, link) in simulator.links.iter().enumerate() {
         let nodes = link.ends.map(|end| match end {
@@ -149,7 +159,7 @@ fn add_links(simulator: &Simulator, built: &mut Built, remarks: &mut Remarks) {
             None => names.name(&a, &b),
         };
         if link.pipes.iter().any(Option::is_none) {
-            remarks.warn(link.at, format!("{name} is one way: nothing comes back over it"));
+            remarks.warn(Code::Different, link.at, format!("{name} is one way: nothing comes back over it"));
         }
         check_queues(link, remarks);
         for (node, address) in nodes.into_iter().zip(link.addresses) {

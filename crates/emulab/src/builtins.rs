@@ -4,7 +4,7 @@ use crate::expr::Number;
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::state::{Interp, Procedure, VALUE_MAX};
 use crate::syntax::{Parser, Value, element, elements, length, list, push_element};
-use fastpath_text::mistake::choice;
+use fastpath_text::mistake::{Code, choice};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -87,7 +87,7 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         "source" => source(tcl, words),
         // Files, programs and the clock are not needed to describe a network.
         "open" | "close" | "flush" | "exec" | "after" | "update" | "package" | "clock" | "rename" => {
-            tcl.warn(format!("{name} is ignored"));
+            tcl.warn(Code::Ignored, format!("{name} is ignored"));
             Ok(Value::from(""))
         }
         _ => return None,
@@ -505,9 +505,9 @@ fn puts(tcl: &mut Interp, words: &[Value]) -> TclResult {
         all => all,
     };
     match words {
-        [text] => tcl.warn(format!("the script says: {}", &**text)),
+        [text] => tcl.warn(Code::Said, format!("the script says: {}", &**text)),
         [channel, text] if matches!(&**channel, "stdout" | "stderr") => {
-            tcl.warn(format!("the script says: {}", &**text));
+            tcl.warn(Code::Said, format!("the script says: {}", &**text));
         }
         // To a file that was not opened.
         [_, _] => (),

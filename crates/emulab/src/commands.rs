@@ -10,7 +10,7 @@ use crate::simulator::{Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, Scrip
 use crate::state::Interp;
 use crate::syntax::Value;
 use crate::{agents, elsewhere, event_lists, events, programs, quantity, queues, random};
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Probability;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -70,7 +70,7 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         None if name.starts_with("tb-") => testbed(tcl, name, words),
         None if name.contains('/') || matches!(name, "Simulator" | "NsQueue" | "Agent" | "Queue") => {
             let words = words.iter().map(|word| &**word).collect::<Vec<_>>().join(" ");
-            tcl.warn(format!("{name} {words} is ignored: values are set for each object"));
+            tcl.warn(Code::Ignored, format!("{name} {words} is ignored: values are set for each object"));
             Ok(Value::default())
         }
         None => return None,
@@ -133,7 +133,7 @@ fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
     if let Some(meant) = nearest(class, CLASSES).filter(|_| !elsewhere::AGENTS.contains(&&**class)) {
         return mistake(format!("there is no class '{}'", &**class), format!("write new {meant}"));
     }
-    tcl.warn(format!("{} is ignored: run real programs in the hosts", &**class));
+    tcl.warn(Code::Ignored, format!("{} is ignored: run real programs in the hosts", &**class));
     match class.starts_with("Agent/") {
         true => agents::new_other(tcl),
         false => add(tcl, Object::Other),
@@ -175,7 +175,7 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
         (Object::EventList(list), _) => event_lists::list_method(tcl, list, words),
         (Object::Group(group), _) => event_lists::group_method(tcl, group, words),
         (Object::Other, _) => {
-            tcl.warn(format!("'{name}' of an object that is ignored is ignored"));
+            tcl.warn(Code::Ignored, format!("'{name}' of an object that is ignored is ignored"));
             add(tcl, Object::Other)
         }
         (Object::Node(node), "id" | "node-addr") if rest.is_empty() => Ok(Value::from(node.to_string())),
@@ -187,7 +187,7 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
                 _ => ("a link or lan", &elsewhere::LINK_METHODS[..]),
             };
             if known.contains(&name) {
-                tcl.warn(format!("{name} is ignored: {}", elsewhere::why(name)));
+                tcl.warn(Code::Ignored, format!("{name} is ignored: {}", elsewhere::why(name)));
                 return add(tcl, Object::Other);
             }
             let instead = match nearest(name, known.iter().copied()) {
@@ -256,7 +256,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         ("queue-limit", _) => usage("$ns queue-limit $a $b 50"),
         (name, _) if elsewhere::VISUAL.contains(&name) => Ok(Value::default()),
         (name, _) if elsewhere::METHODS.contains(&name) => {
-            tcl.warn(format!("$ns {name} is ignored: {}", elsewhere::why(name)));
+            tcl.warn(Code::Ignored, format!("$ns {name} is ignored: {}", elsewhere::why(name)));
             add(tcl, Object::Other)
         }
         (name, _) => unknown_method(name),
@@ -294,7 +294,7 @@ fn unknown_method(name: &str) -> TclResult {
 fn extra(tcl: &mut Interp, command: &str, words: &[Value]) {
     if let Some(first) = words.first() {
         let of = if command.starts_with("new ") { "" } else { "$ns " };
-        tcl.warn(format!("'{}' and what follows in {of}{command} is ignored", &**first));
+        tcl.warn(Code::Ignored, format!("'{}' and what follows in {of}{command} is ignored", &**first));
     }
 }
 
@@ -310,10 +310,13 @@ fn routing(tcl: &mut Interp, protocol: &Value) -> TclResult {
         return mistake(what, format!("write $ns rtproto {meant}"));
     };
     match known {
-        "Manual" => tcl.warn("rtproto Manual is ignored: routes are computed"),
+        "Manual" => tcl.warn(Code::Ignored, "rtproto Manual is ignored: routes are computed"),
         "Session" => tcl.simulator.has_dynamic_routes = true,
         "DV" | "LS" => {
-            tcl.warn(format!("rtproto {known} is Session here: routes change with a link, without messages"));
+            tcl.warn(
+                Code::Different,
+                format!("rtproto {known} is Session here: routes change with a link, without messages"),
+            );
             tcl.simulator.has_dynamic_routes = true;
         }
         _ => (),
@@ -446,7 +449,7 @@ fn testbed(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
             return programs::start_command(tcl, at_node, command);
         }
         _ if elsewhere::TESTBED.contains(&name) => {
-            tcl.warn(format!("{name} is ignored: {}", elsewhere::why(name)));
+            tcl.warn(Code::Ignored, format!("{name} is ignored: {}", elsewhere::why(name)));
         }
         _ if NAMES.contains(&name) => {
             let example = TESTBED_USAGE.iter().find(|example| example.split(' ').next() == Some(name));

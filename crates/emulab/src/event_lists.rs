@@ -11,7 +11,7 @@ use crate::simulator::{EventGroup, EventList, ListedEvent, Object, Pending, Pend
 use crate::state::Interp;
 use crate::syntax::{Value, list};
 use crate::{builtins, quantity};
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::{Duration, Time};
 
 /// The most events that events make.
@@ -25,7 +25,11 @@ pub(crate) fn wait(tcl: &mut Interp, at: Time, place: usize, act: PendingAct, is
     if tcl.now.is_some() {
         tcl.simulator.following += 1;
         if tcl.simulator.following > FOLLOWING_MAX {
-            tcl.warn_at(place, "events make events without end: this one and later ones are ignored");
+            tcl.warn_at(
+                Code::Ignored,
+                place,
+                "events make events without end: this one and later ones are ignored",
+            );
             return;
         }
     }
@@ -55,7 +59,10 @@ pub(crate) fn new_list(tcl: &mut Interp, is_sequence: bool) -> Result<(usize, Va
 pub(crate) fn new_sequence(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let (index, handle) = new_list(tcl, true)?;
     if words.len() > 1 {
-        tcl.warn("what a sequence does on errors is ignored: the exit codes of programs are reported");
+        tcl.warn(
+            Code::Ignored,
+            "what a sequence does on errors is ignored: the exit codes of programs are reported",
+        );
     }
     let Some(body) = words.first() else { return Ok(handle) };
     for (place, words) in tcl.words_of(body)? {
@@ -91,7 +98,7 @@ pub(crate) fn start(tcl: &mut Interp, now: Time, index: usize, words: &[Value]) 
     match words {
         [name] if matches!(name.trim(), "start" | "run") => {}
         [name] if name.trim() == "reset" => {
-            tcl.warn("reset is ignored: each start of a timeline or sequence begins anew");
+            tcl.warn(Code::Ignored, "reset is ignored: each start of a timeline or sequence begins anew");
             return Ok(());
         }
         [name, ..] => {
@@ -205,7 +212,7 @@ fn add_members(tcl: &mut Interp, index: usize, members: &[Value]) -> Result<(), 
             return mistake(what, "write a group for each kind");
         }
         if tcl.simulator.groups[index].members.iter().any(|member| **member == **word) {
-            tcl.warn(format!("{} is in the group already", shown(tcl, word)));
+            tcl.warn(Code::Unused, format!("{} is in the group already", shown(tcl, word)));
             continue;
         }
         tcl.simulator.groups[index].members.push(word.clone());

@@ -10,7 +10,7 @@ use crate::simulator::{Act, Event, Object, Pending, PendingAct};
 use crate::state::Interp;
 use crate::syntax::Value;
 use crate::{builtins, elsewhere, event_lists, programs, quantity, queues};
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Time;
 
 /// The commands of `$ns` about events. `None` if `name` is another command.
@@ -33,7 +33,7 @@ pub(crate) fn simulator(tcl: &mut Interp, name: &str, words: &[Value]) -> Option
 /// `$ns at 10.0 "$link down"`.
 fn at(tcl: &mut Interp, time: &Value, act: &Value) -> TclResult {
     if &**time == "swapout" {
-        tcl.warn("an event at swapout is ignored: no testbed is swapped out");
+        tcl.warn(Code::Ignored, "an event at swapout is ignored: no testbed is swapped out");
         return Ok(Value::default());
     }
     let at = quantity::time(time)?;
@@ -71,7 +71,10 @@ pub(crate) fn happen(tcl: &mut Interp) {
         if let Some(end) = tcl.simulator.end.filter(|end| at > *end) {
             if !is_of_event {
                 let end = end.since(Time::ZERO);
-                tcl.warn(format!("this event is ignored: the script ends the run before, at {end}"));
+                tcl.warn(
+                    Code::Ignored,
+                    format!("this event is ignored: the script ends the run before, at {end}"),
+                );
             }
             continue;
         }
@@ -147,7 +150,10 @@ fn procedure(tcl: &mut Interp, now: Time, text: &Value) -> Result<(), Interrupt>
     if !is_substituted && !tcl.procedures.contains_key(&name) && !builtins::NAMES.contains(&name.as_str()) {
         let known: Vec<&str> = tcl.procedures.keys().map(String::as_str).collect();
         let meant = nearest(&name, known).map_or_else(String::new, |meant| format!("; write {meant}"));
-        tcl.warn(format!("this event is ignored: '{name}' is neither an object nor a procedure{meant}"));
+        tcl.warn(
+            Code::Ignored,
+            format!("this event is ignored: '{name}' is neither an object nor a procedure{meant}"),
+        );
         return Ok(());
     }
     let place = tcl.at;
@@ -221,7 +227,9 @@ fn run_event(tcl: &mut Interp, now: Time, words: &[Value]) -> Result<(), Interru
     match words {
         [name] if elsewhere::ENDS.contains(&name.trim()) => tcl.simulator.end_at(now),
         [name, ..] if elsewhere::ENDS.contains(&name.trim()) => return usage("$ns at 10.0 \"$ns halt\""),
-        [name, ..] => tcl.warn(format!("'{}' is ignored: it is for the machines of a testbed", &**name)),
+        [name, ..] => {
+            tcl.warn(Code::Ignored, format!("'{}' is ignored: it is for the machines of a testbed", &**name))
+        }
         [] => {}
     }
     Ok(())
@@ -254,7 +262,10 @@ fn act_of(
             return Ok(queues::parameter(tcl, link, ends, name, value)?.map(Act::Queue));
         }
         ("create" | "clear" | "reset", []) => {
-            tcl.warn(format!("{} is ignored: it is for the machines of a testbed", &*words[0]));
+            tcl.warn(
+                Code::Ignored,
+                format!("{} is ignored: it is for the machines of a testbed", &*words[0]),
+            );
             return Ok(None);
         }
         (other, _) => {

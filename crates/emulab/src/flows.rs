@@ -3,7 +3,7 @@
 use crate::agents;
 use crate::simulator::{AgentClass, Simulator, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use fastpath_spec::TrafficDescription;
-use fastpath_text::mistake::Remarks;
+use fastpath_text::mistake::{Code, Remarks};
 use fastpath_units::{Duration, Time};
 
 /// The nodes on which traffic begins or ends.
@@ -69,7 +69,7 @@ pub(crate) fn traffic(
 /// Warns at a source and at each of its events.
 fn warn(source: &Source, remarks: &mut Remarks, what: &str) {
     let places = source.switches.iter().map(|switch| switch.place);
-    std::iter::once(source.made.at).chain(places).for_each(|place| remarks.warn(place, what));
+    std::iter::once(source.made.at).chain(places).for_each(|place| remarks.warn(Code::Unused, place, what));
 }
 
 /// Warns of sources and agents that are there and send nothing.
@@ -89,7 +89,11 @@ fn warn_of_idle(simulator: &Simulator, remarks: &mut Remarks) {
         let peer_sends = agent.peer.is_some_and(|peer| sending.contains(&peer));
         if agent.class == AgentClass::Udp && !sending.contains(&index) && !peer_sends {
             let name = simulator.name(agent.made).unwrap_or("the agent");
-            remarks.warn(agent.made.at, format!("{name} sends nothing: no source is attached to it"));
+            remarks.warn(
+                Code::Unused,
+                agent.made.at,
+                format!("{name} sends nothing: no source is attached to it"),
+            );
         }
     }
 }
@@ -136,8 +140,10 @@ fn periods(simulator: &Simulator, source: &Source, name: &str, remarks: &mut Rem
         }
         match (running, &act) {
             (None, SwitchAct::Start) => running = Some((at, place)),
-            (Some(_), SwitchAct::Start) => remarks.warn(place, format!("{name} is running already")),
-            (None, SwitchAct::Stop) => remarks.warn(place, format!("{name} is not running")),
+            (Some(_), SwitchAct::Start) => {
+                remarks.warn(Code::Unused, place, format!("{name} is running already"))
+            }
+            (None, SwitchAct::Stop) => remarks.warn(Code::Unused, place, format!("{name} is not running")),
             (Some((start, from)), SwitchAct::Stop) => {
                 periods.push(Period { start, stop: Some(at), values: before, place: from });
                 running = None;
@@ -161,7 +167,11 @@ fn periods(simulator: &Simulator, source: &Source, name: &str, remarks: &mut Rem
     periods.retain(|period| {
         let lasts = period.stop.is_none_or(|stop| stop > period.start);
         if !lasts {
-            remarks.warn(period.place, format!("{name} sends nothing from here: it stops when it starts"));
+            remarks.warn(
+                Code::Unused,
+                period.place,
+                format!("{name} sends nothing from here: it stops when it starts"),
+            );
         }
         lasts
     });

@@ -10,7 +10,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::state::{COMMAND_FUEL, CallFrame, Interp, Procedure, VALUE_MAX, WORD_FUEL};
 use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart};
 use crate::{builtins, commands, events, random};
-use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::mistake::{Code, Remarks, nearest};
 use std::rc::Rc;
 
 /// Returns a script to be evaluated, with the variables that it has from the start.
@@ -35,7 +35,7 @@ impl Interp<'_> {
         self.frames[0] = globals;
         let idle = self.procedures.values().filter(|procedure| !procedure.is_called.get());
         let idle: Vec<usize> = idle.map(|procedure| procedure.at).collect();
-        idle.into_iter().for_each(|at| self.warn_at(at, "this procedure is never called"));
+        idle.into_iter().for_each(|at| self.warn_at(Code::Unused, at, "this procedure is never called"));
     }
 
     fn read(&mut self, text: &str) {

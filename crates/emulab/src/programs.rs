@@ -5,7 +5,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{NodeCommand, Object, ProgramAgent, ScriptAction, Simulator};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Time;
 
 /// The options of a program agent, and the variables of a program.
@@ -68,7 +68,7 @@ fn option(tcl: &mut Interp, values: &mut ProgramAgent, name: &str, value: &Value
     match name {
         // The machine of the testbed that users log in to.
         "node" if value.trim() == "ops" && tcl.simulator.object("ops").is_none() => {
-            tcl.warn("a program on ops is ignored: run it beside the lab");
+            tcl.warn(Code::Ignored, "a program on ops is ignored: run it beside the lab");
             values.is_on_ops = true;
         }
         "node" => values.node = Some(node(tcl, value)?),
@@ -78,8 +78,10 @@ fn option(tcl: &mut Interp, values: &mut ProgramAgent, name: &str, value: &Value
             Ok(seconds) if seconds >= 0.0 => values.timeout = text(),
             _ => return mistake(format!("'{}' is not a time", &**value), "write a number of seconds"),
         },
-        "tag" => tcl.warn("tag is ignored: it names the run in the records of a testbed"),
-        "expected-exit-code" => tcl.warn("expected-exit-code is ignored: other exit codes are reported"),
+        "tag" => tcl.warn(Code::Ignored, "tag is ignored: it names the run in the records of a testbed"),
+        "expected-exit-code" => {
+            tcl.warn(Code::Ignored, "expected-exit-code is ignored: other exit codes are reported")
+        }
         other => {
             let meant = nearest(other, OPTIONS).unwrap_or("command");
             return mistake(format!("a program has no '{other}'"), format!("write {meant}"));
@@ -104,7 +106,7 @@ pub(crate) fn event(tcl: &mut Interp, at: Time, program: usize, words: &[Value])
     let mut values = tcl.simulator.programs[program].clone();
     tcl.simulator.programs[program].is_used = true;
     if values.is_on_ops {
-        tcl.warn("this event is ignored: its program is on ops");
+        tcl.warn(Code::Ignored, "this event is ignored: its program is on ops");
         return Ok(());
     }
     let what = match (&**verb, rest) {

@@ -6,7 +6,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{NsQueue, QueueParameter, RedSetting};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Probability;
 
 /// Sets or reads a parameter of the queues at the marked ends of a link.
@@ -42,7 +42,7 @@ pub(crate) fn parameter(
         }
         Some(_) => {}
         None if elsewhere::QUEUE_PARAMETERS.contains(&&**name) => {
-            tcl.warn(format!("{} is ignored", &**name));
+            tcl.warn(Code::Ignored, format!("{} is ignored", &**name));
         }
         None => return unknown(name),
     }
@@ -73,7 +73,10 @@ fn read(tcl: &mut Interp, link: usize, ends: [bool; 2], name: &str) -> TclResult
         "gentle_" => flag(gentle),
         "setbit_" => flag(ecn),
         other if elsewhere::QUEUE_PARAMETERS.contains(&other) => {
-            tcl.warn(format!("{other} is not known when the script is read: it is read as 0"));
+            tcl.warn(
+                Code::Different,
+                format!("{other} is not known when the script is read: it is read as 0"),
+            );
             "0".to_owned()
         }
         other => return unknown(other),

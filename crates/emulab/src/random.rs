@@ -9,7 +9,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{Object, RandomVariable};
 use crate::state::Interp;
 use crate::syntax::Value;
-use fastpath_text::mistake::nearest;
+use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Rng;
 use fastpath_units::math::{exp, ln, normal_quantile};
 
@@ -49,7 +49,7 @@ pub(crate) fn new(tcl: &mut Interp, class: &str) -> Option<TclResult> {
         return Some(mistake(format!("there is no random variable '{class}'"), instead));
     };
     if tcl.simulator.variables.is_empty() {
-        tcl.warn("random numbers are the same in every run, and not those of ns-2");
+        tcl.warn(Code::Different, "random numbers are the same in every run, and not those of ns-2");
     }
     let parameters = LAWS[law].1.iter().map(|(_, default)| *default).collect();
     tcl.simulator.variables.push(RandomVariable { law, parameters, generator: 0 });
@@ -117,7 +117,7 @@ pub(crate) fn generator(tcl: &mut Interp, index: usize, words: &[Value]) -> TclR
         ("seed", [seed]) => {
             *rng = Rng::new(*seed as u64);
             if *seed == 0.0 {
-                tcl.warn("seed 0 is a seed like others: in ns-2 it is the time of day");
+                tcl.warn(Code::Different, "seed 0 is a seed like others: in ns-2 it is the time of day");
             }
             return Ok(Value::default());
         }

@@ -2,7 +2,7 @@
 //! handle.
 
 use crate::syntax::Value;
-use fastpath_link::{Limit, QueueSpec, RedSpec};
+use fastpath_link::{Limit, QueueSpec, RedIdle, RedSpec};
 use fastpath_spec::TrafficKind;
 use fastpath_traffic::PeriodLaw;
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
@@ -350,6 +350,7 @@ impl NsQueue {
             gentle: self.gentle,
             ecn: self.ecn,
             mean_packet: Bytes(u64::from(self.mean_packet)),
+            idle: RedIdle::Ns2,
         })
     }
 }

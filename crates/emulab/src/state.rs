@@ -4,7 +4,7 @@
 use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::Simulator;
 use crate::syntax::{Value, elements, length};
-use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::mistake::{Code, Remarks, nearest};
 use fastpath_units::{Rng, Time};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,7 +205,7 @@ impl<'t> Interp<'t> {
     /// Warns of the variables of a frame that nothing has read.
     pub(crate) fn warn_of_unread(&mut self, frame: &CallFrame) {
         for (name, &at) in &frame.unread {
-            self.warn_at(at, format!("the variable '{name}' is set and never read"));
+            self.warn_at(Code::Unused, at, format!("the variable '{name}' is set and never read"));
         }
     }
 
@@ -269,22 +269,22 @@ impl<'t> Interp<'t> {
         (0, if is_only_global { plain.to_owned() } else { own })
     }
 
-    pub(crate) fn warn(&mut self, what: impl Into<String>) {
-        self.warn_at(self.at, what);
+    pub(crate) fn warn(&mut self, code: Code, what: impl Into<String>) {
+        self.warn_at(code, self.at, what);
     }
 
     /// Warns of something at a place, once.
-    pub(crate) fn warn_at(&mut self, at: usize, what: impl Into<String>) {
+    pub(crate) fn warn_at(&mut self, code: Code, at: usize, what: impl Into<String>) {
         let what = what.into();
         if self.said.len() < SAID_MAX && self.said.insert((at, what.clone())) {
-            self.remarks.warn(at, what);
+            self.remarks.warn(code, at, what);
         }
     }
 
     /// Warns of a command that reads a value and does nothing with it.
     pub(crate) fn warn_if_unused(&mut self, key: &str) {
         if !self.is_value {
-            self.warn(format!("this reads {key} and does nothing with it"));
+            self.warn(Code::Unused, format!("this reads {key} and does nothing with it"));
         }
     }
 
@@ -293,7 +293,11 @@ impl<'t> Interp<'t> {
     pub(crate) fn blame(&mut self, at: usize, what: impl Into<String>, instead: impl Into<String>) {
         let (what, instead) = (what.into(), instead.into());
         match self.is_lenient {
-            true => self.warn_at(at, format!("the rest of this event is ignored: {what}; {instead}")),
+            true => self.warn_at(
+                Code::Ignored,
+                at,
+                format!("the rest of this event is ignored: {what}; {instead}"),
+            ),
             false => self.remarks.mistake(at, what, instead),
         }
     }

@@ -1,7 +1,7 @@
 //! Golden tables: scripts and what becomes of them.
 
 use super::*;
-use fastpath_link::{Change, Limit, LinkState, LossSpec, PipeSpec, QueueSpec, RedSpec};
+use fastpath_link::{Change, Limit, LinkState, LossSpec, PipeSpec, QueueSpec, RedIdle, RedSpec};
 use fastpath_spec::{Direction, Link, NodeKind};
 use fastpath_units::{Duration, Probability, Rate, Time};
 
@@ -57,7 +57,7 @@ fn the_script_of_figure_2_1_gives_its_topology() {
     let kinds: Vec<NodeKind> = net.nodes.iter().map(|node| node.kind.clone()).collect();
     let (host, router) = (NodeKind::host(), NodeKind::router());
     assert_eq!(kinds, [&host, &host, &host, &host, &router, &router].map(NodeKind::clone));
-    let red = QueueSpec::Red(RedSpec { gentle: false, ..RedSpec::default() });
+    let red = QueueSpec::Red(RedSpec { gentle: false, idle: RedIdle::Ns2, ..RedSpec::default() });
     let expected = [
         ("n0-r0", pipe("100Mbit", 10)),
         ("n1-r0", pipe("10Mbit", 25)),
@@ -177,10 +177,11 @@ fn link_parameters_of_every_kind() {
         max: 12,
         max_p: Probability::new(0.05).unwrap(),
         ecn: true,
+        idle: RedIdle::Ns2,
         ..RedSpec::default()
     };
     let there = PipeSpec { queue: QueueSpec::Red(red), loss: uniform(0.05), ..pipe("10Mbit", 20) };
-    let back = QueueSpec::Red(RedSpec { limit: Limit::Packets(7), ..RedSpec::default() });
+    let back = QueueSpec::Red(RedSpec { limit: Limit::Packets(7), idle: RedIdle::Ns2, ..RedSpec::default() });
     let back = PipeSpec { queue: back, loss: uniform(0.2), ..pipe("50Mbit", 100) };
     let Link { name, pipes, .. } = &net.links[0];
     assert_eq!((name.as_str(), pipes), ("l", &[there, back]));

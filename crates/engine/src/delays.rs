@@ -13,13 +13,13 @@ pub struct DelayReport {
     pub packets: u64,
     /// The treatment of packets that would overtake: `never`, `allow` or `drop`.
     pub reorder: String,
-    /// Configured, by the law.
+    /// Configured, by the law. Delays that would be negative are zero.
     pub asked: DelayFigures,
     /// Measured.
     pub realised: DelayFigures,
     /// The bias: measured minus configured. Keeping the order (`never`) preserves the mean and
     /// reduces the spread; the reduction is larger for packets that follow each other closely.
-    /// Other causes of a bias are chance, and laws whose negative delays are cut off at zero.
+    /// The other cause of a bias is chance.
     pub bias: DelayBias,
 }
 
@@ -55,8 +55,8 @@ impl DelayReport {
     /// For a pipe of `spec`; `None` without jitter or before the first packet.
     pub fn of(spec: &PipeSpec, delays: &Delays) -> Option<DelayReport> {
         let jitter = spec.jitter.as_deref()?;
-        let mean_ms = spec.delay.as_ms_f64() + jitter.law.mean_secs() * 1e3;
-        let asked = figures(mean_ms, jitter.law.sd(), |share| jitter.law.quantile(spec.delay, share))?;
+        let (mean_s, sd) = jitter.law.moments(spec.delay);
+        let asked = figures(mean_s * 1e3, sd, |share| jitter.law.quantile(spec.delay, share))?;
         let realised = figures(delays.mean().as_ms_f64(), Some(delays.sd()), |share| delays.quantile(share))?;
         let sd = asked.sd_ms.zip(realised.sd_ms).filter(|(asked, _)| *asked > 0.0);
         Some(DelayReport {
@@ -143,6 +143,33 @@ mod tests {
     fn values(figures: DelayFigures) -> [f64; 6] {
         let DelayFigures { mean_ms, sd_ms, p10_ms, p50_ms, p90_ms, p99_ms } = figures;
         [mean_ms, sd_ms.expect("it exists"), p10_ms, p50_ms, p90_ms, p99_ms]
+    }
+
+    #[test]
+    fn delays_cut_at_zero_are_part_of_what_is_configured() {
+        let ms = Duration::from_ms;
+        for (law, mean_ms, sd_ms) in [
+            // Of N(1, 4): 1·Φ(½) + 2·φ(½), and the deviation by its second moment.
+            (JitterLaw::Normal { sd: ms(2) }, 1.395_593, 1.487_872),
+            // Uniform from −2 to 4: 16/12, and 64/18 − (16/12)².
+            (JitterLaw::Uniform { half_width: ms(3) }, 4.0 / 3.0, (32.0f64 / 18.0).sqrt()),
+            (JitterLaw::Table([-3_000_000_000, 1_000_000_000].into()), 1.0, 1.0),
+        ] {
+            let jitter = JitterSpec { law, correlation: Default::default(), order: Reorder::Allow };
+            let spec = PipeSpec { delay: ms(1), jitter: Some(Box::new(jitter)), ..PipeSpec::default() };
+            let mut pipe = Pipe::new(&spec, Rng::new(1));
+            for i in 0..40_000 {
+                let now = Time::ZERO + ms(100) * i;
+                while pipe.pop(now).is_some() {}
+                let _ = pipe.push(now, Packet { len: 1, flow: 0, traffic_class: 0, data: () });
+            }
+            while pipe.pop(Time::MAX).is_some() {}
+            let report = DelayReport::of(&pipe.spec(), pipe.delays().expect("recorded")).expect("jitter");
+            let [mean, sd, ..] = values(report.asked);
+            assert!((mean - mean_ms).abs() < 1e-3 && (sd - sd_ms).abs() < 1e-3, "{report:?}");
+            // A mean of 40 000 has a deviation of 0.007 ms.
+            assert!(report.bias.mean_ms.abs() < 0.025 && report.bias.sd.unwrap().abs() < 0.02, "{report:?}");
+        }
     }
 
     #[test]

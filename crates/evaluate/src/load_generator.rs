@@ -12,6 +12,7 @@
 //! is detected. A flow is the traffic of one pipe; the publication counts flows as links.
 
 use crate::{MeasurementError, RunContext, testbed};
+use fastpath_audit::core_time::CoreTime;
 use fastpath_engine::port::{BURST, Burst, Memory, MemoryEnd, Port};
 use fastpath_engine::{EdgePorts, Report};
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
@@ -138,9 +139,11 @@ pub(crate) fn run(load: &LoadParams, context: &RunContext<'_>) -> Result<LoadTri
     let options = fastpath_engine::Options { network, ..options };
     let running = fastpath_engine::start(topology(load), ports, options)?;
     let mut traffic = TrafficSource::new(load, ends);
-    let driven = traffic.drive(context, load.per_second(), load.settle(), load.window);
+    let watch = CoreTime::start(None);
+    let driven = watch.of_thread(|| traffic.drive(context, load.per_second(), load.settle(), load.window));
     let report = running.stop()?;
     driven?;
+    context.note(watch.finish(Some(&report)));
     Ok(LoadTrial {
         errors: traffic.flows.iter().map(|flow| flow.error(load.rate)).collect(),
         disordered: traffic.flows.iter().map(|flow| u64::from(flow.disordered)).sum(),

@@ -4,7 +4,7 @@
 use super::plan::Experiment;
 use super::step::{ReplayInputs, RunKind, StepAction};
 use fastpath::{Error, Result};
-use fastpath_spec::{NetworkSpec, Topology};
+use fastpath_spec::{NetworkSpec, Topology, Warning};
 use fastpath_text::fields::Name;
 use fastpath_text::mistake::{Remarks, choice};
 use std::collections::BTreeSet;
@@ -14,15 +14,20 @@ type MistakeSet = BTreeSet<(usize, String, String)>;
 
 impl Experiment {
     /// Reports what is wrong in this file, and returns the mistakes in descriptions and in the
-    /// values of axes, with their places.
+    /// values of axes, with their places. Warnings about the networks are kept.
     ///
     /// # Errors
     /// The operating system refuses something other than a file.
-    pub(super) fn check_networks(&self, remarks: &mut Remarks) -> Result<Vec<String>> {
+    pub(super) fn check_networks(&mut self, remarks: &mut Remarks) -> Result<Vec<String>> {
         let (mut lines, mut seen, mut found) = (Vec::new(), BTreeSet::new(), MistakeSet::new());
+        let mut warned = BTreeSet::new();
         for condition in 0..self.conditions() {
             match self.network(condition) {
-                Ok((spec, ..)) => self.check_names(&spec.topology, &mut found),
+                Ok((spec, path, warnings)) => {
+                    let shown = |warning: &Warning| format!("{}: {}", path.display(), warning.what);
+                    warned.extend(warnings.iter().map(shown));
+                    self.check_names(&spec.topology, &mut found);
+                }
                 Err(Error::Mistakes(more)) => {
                     lines.extend(more.into_iter().filter(|line| seen.insert(line.clone())));
                 }
@@ -48,6 +53,7 @@ impl Experiment {
         for (at, what, instead) in found {
             remarks.mistake(at, what, instead);
         }
+        self.warnings = warned.into_iter().collect();
         Ok(lines)
     }
 

@@ -254,8 +254,8 @@ fn attempt_run(
 pub fn load(path: &Path) -> Result<Experiment> {
     let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
     let mut remarks = Remarks::new(&text);
-    let read = read::experiment(&text, path, &mut remarks);
-    let others = match &read {
+    let mut read = read::experiment(&text, path, &mut remarks);
+    let others = match &mut read {
         Some((plan, true)) => plan.check_networks(&mut remarks)?,
         _ => Vec::new(),
     };

@@ -22,6 +22,8 @@ pub(super) const TOLERANCE: Duration = Duration::from_ms(1);
 pub struct Experiment {
     /// Its name.
     pub name: String,
+    /// Warnings about its networks, each once: `FILE: what`.
+    pub warnings: Vec<String>,
     /// What varies, in the order of the names.
     pub(super) axes: Vec<Factor>,
     /// The seed of each repetition.

@@ -57,6 +57,7 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
     top.finish(remarks);
     let plan = Experiment {
         name: name.unwrap_or_else(|| fastpath::name_of(path)),
+        warnings: Vec::new(),
         axes,
         seeds,
         attempts: lab.attempts,

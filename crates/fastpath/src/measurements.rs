@@ -5,7 +5,7 @@
 use crate::error::{Error, Result};
 use fastpath_measure::{
     Between, EXTRAS, Effort, Host, LATENCY_SIZES, OperationCost, Progress, Rules, Slowdown, SwitchCost,
-    SwitchQuestion, UnitLatency, Watch,
+    SwitchQuestion, UnitLatency, Watch, undisturbed,
 };
 use fastpath_record::{Measurement, Tool, fields};
 use fastpath_sim::classic::{RunCounts, mm1, pipe32};
@@ -123,8 +123,8 @@ pub fn host(
     tool: &Tool,
     progress: Progress<'_>,
 ) -> Result<Recorded<Host>> {
-    let watch = Watch::start();
-    let found = fastpath_measure::host(effort, coremark, slowdown, seed, progress).map_err(refuse)?;
+    let measure = || fastpath_measure::host(effort, coremark, slowdown, seed, progress).map_err(refuse);
+    let (found, watch) = undisturbed(measure)?;
     let mut provenance = watch.provenance(tool, seed, 1);
     provenance.disturbance.disturbed |= !found.timing.implausible().is_empty();
     let platform = found.platform(name.unwrap_or(&provenance.machine.name));
@@ -149,10 +149,10 @@ pub fn latency(
     tool: &Tool,
     progress: Progress<'_>,
 ) -> Result<Recorded<UnitLatency>> {
-    let watch = Watch::start();
     let count = packets as usize;
-    let measured = |between| fastpath_measure::latency(between, size, count, progress).map_err(refuse);
-    let (name, found) = match between {
+    let measured =
+        |between| undisturbed(|| fastpath_measure::latency(between, size, count, progress).map_err(refuse));
+    let (name, (found, watch)) = match between {
         UnitsBetween::Memory => ("memory", measured(Between::Memory)?),
         UnitsBetween::Namespaces => ("namespaces", measured(Between::Namespaces)?),
         UnitsBetween::Simulator if !SIMULATED_SIZES.contains(&size) => {
@@ -160,9 +160,10 @@ pub fn latency(
         }
         UnitsBetween::Simulator => {
             // One packet at a time, 10,000 per second, with seed 1.
+            let watch = Watch::start();
             let us = t_f(size as u32, Duration::from_us(100) * u64::from(packets), 1);
             let ns: Vec<f64> = us.into_iter().map(|us| 1000.0 * us).collect();
-            ("simulator", UnitLatency::of(&ns).map_err(refuse)?)
+            ("simulator", (UnitLatency::of(&ns).map_err(refuse)?, watch))
         }
     };
     let parameters = Map::from_iter([("size".to_owned(), json!(size)), ("between".to_owned(), json!(name))]);
@@ -178,8 +179,8 @@ pub fn latency(
 /// Too few packets for a regression.
 pub fn operations(packets: u64, tool: &Tool, progress: Progress<'_>) -> Result<Vec<Recorded<OperationCost>>> {
     let one = |extra| {
-        let watch = Watch::start();
-        let found = fastpath_measure::operation(extra, packets, progress).map_err(refuse)?;
+        let measure = || fastpath_measure::operation(extra, packets, progress).map_err(refuse);
+        let (found, watch) = undisturbed(measure)?;
         let parameters = Map::from_iter([("operation".to_owned(), json!(extra))]);
         let (provenance, results) = (watch.provenance(tool, 0, packets), fields(&found));
         let record =
@@ -201,9 +202,9 @@ pub fn switch(
     tool: &Tool,
     progress: Progress<'_>,
 ) -> Result<Recorded<SwitchCost>> {
-    let watch = Watch::start();
     let question = SwitchQuestion { rules, flows, seed, effort };
-    let found = fastpath_measure::switch_cost(&question, progress).map_err(refuse)?;
+    let measure = || fastpath_measure::switch_cost(&question, progress).map_err(refuse);
+    let (found, watch) = undisturbed(measure)?;
     let provenance = watch.provenance(tool, seed, found.updates.packets);
     let parameters = Map::from_iter([
         ("table".to_owned(), json!(question.rules.to_string())),

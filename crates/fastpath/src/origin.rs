@@ -47,11 +47,14 @@ pub fn tests(audit: &Audit) -> TestSuite {
         |name: String, outcome: TestOutcome, found: String| TestCase { class: "audit", name, outcome, found };
     let mut cases = Vec::new();
     for pair in &audit.pairs {
-        for (figure, judgement, found) in figures(pair) {
+        for (figure, judgement, reason, found) in figures(pair) {
             let outcome = match judgement {
                 Judgement::Pass => TestOutcome::Passed,
                 Judgement::Fail => TestOutcome::Failed(found.clone()),
-                Judgement::Shown => TestOutcome::Skipped("not judged".to_owned()),
+                Judgement::Disturbed => TestOutcome::Skipped(format!("disturbed: {found}")),
+                Judgement::Shown => {
+                    TestOutcome::Skipped(format!("not judged: {}", reason.unwrap_or_default()))
+                }
             };
             cases.push(case(format!("{} → {}: {figure}", pair.from, pair.to), outcome, found));
         }
@@ -64,8 +67,9 @@ pub fn tests(audit: &Audit) -> TestSuite {
     TestSuite { name: "fastpath audit".to_owned(), cases }
 }
 
-/// The figures of a pair: their names, judgements, and what was expected and measured.
-fn figures(pair: &Pair) -> [(&'static str, Judgement, String); 4] {
+/// The figures of a pair: their names, judgements, why they are not judged, and what was expected and
+/// measured.
+fn figures(pair: &Pair) -> [(&'static str, Judgement, Option<&str>, String); 4] {
     let number = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| format!("{value:.3}"));
     let Pair { rtt_ms, udp_mbit, tcp_mbit, loss, .. } = pair;
     let rtt = format!(
@@ -79,43 +83,54 @@ fn figures(pair: &Pair) -> [(&'static str, Judgement, String); 4] {
     let (least, most) = loss.interval;
     let lost = format!("lost {} of {}, expected {least} to {most}", loss.lost, loss.sent);
     [
-        ("RTT", rtt_ms.judgement, rtt),
-        ("UDP", udp_mbit.judgement, rate(udp_mbit.expected, udp_mbit.observed)),
-        ("TCP", tcp_mbit.judgement, rate(tcp_mbit.expected, tcp_mbit.observed)),
-        ("loss", loss.judgement, lost),
+        ("RTT", rtt_ms.judgement, rtt_ms.reason.as_deref(), rtt),
+        ("UDP", udp_mbit.judgement, udp_mbit.reason.as_deref(), rate(udp_mbit.expected, udp_mbit.observed)),
+        ("TCP", tcp_mbit.judgement, tcp_mbit.reason.as_deref(), rate(tcp_mbit.expected, tcp_mbit.observed)),
+        ("loss", loss.judgement, loss.reason.as_deref(), lost),
     ]
 }
 
 #[cfg(test)]
 mod test {
     use super::*;
-    use fastpath_audit::{AuditVerdict, LossFigures, RateFigures, Rtt};
+    use fastpath_audit::{AuditVerdict, ImpliedBy, LossFigures, RateFigures, Rtt};
     use fastpath_engine::FrameAccounting;
 
     #[test]
     fn each_figure_is_a_test() {
-        let rate = |judgement| RateFigures { expected: None, observed: None, judgement };
+        let implied_by = ImpliedBy::ClosedForm;
+        let rate = |judgement| RateFigures {
+            expected: None,
+            observed: None,
+            implied_by,
+            judgement,
+            reason: (judgement == Judgement::Shown).then(|| "TCP is shown".to_owned()),
+        };
         let pair = Pair {
             from: "<a>\u{1b}".to_owned(),
             to: "b\"".to_owned(),
             rtt_ms: Rtt {
                 configured: 20.0,
+                implied_by,
                 mean: None,
                 median: Some(30.0),
                 p99: None,
                 sent: 5,
                 received: 5,
                 judgement: Judgement::Fail,
+                reason: None,
             },
             udp_mbit: rate(Judgement::Pass),
             tcp_mbit: rate(Judgement::Shown),
             loss: LossFigures {
                 configured: 0.0,
+                implied_by,
                 observed: 0.0,
                 sent: 9,
                 lost: 0,
                 interval: (0, 0),
                 judgement: Judgement::Pass,
+                reason: None,
             },
         };
         let accounting = FrameAccounting::default();

@@ -18,7 +18,7 @@ use crate::Options;
 use crate::fields::{map, text_of};
 use crate::yaml::Yaml;
 use fastpath_spec::{Built, Description, LinkDescription, LinkNames, NodeDescription, NodeRole};
-use fastpath_text::mistake::{Remarks, several};
+use fastpath_text::mistake::{Code, Remarks, several};
 use fastpath_text::tree::Tree;
 use node::Layers;
 use outside::Management;
@@ -58,7 +58,7 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     let mgmt_at = top.get("mgmt").map(|entry| entry.key_at);
     let mgmt = top.placed("mgmt");
     if let Some(entry) = top.get("settings") {
-        remarks.warn(entry.key_at, "settings is ignored: a lab has no certificates");
+        remarks.warn(Code::Ignored, entry.key_at, "settings is ignored: a lab has no certificates");
     }
     let traffic = top.placed("traffic");
     let topology = top.placed("topology");
@@ -99,7 +99,7 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     }
     if let Some(at) = mgmt_at.filter(|_| !reader.uses_management()) {
         let what = "mgmt is ignored: no link leads to mgmt-net, and a lab has no other management network";
-        remarks.warn(at, what);
+        remarks.warn(Code::Ignored, at, what);
     }
     if let Some(traffic) = traffic {
         reader.traffic(traffic, remarks);
@@ -126,7 +126,7 @@ impl<'y> Reader<'y, '_> {
     /// Adds a stub in place of a node, or reports why the node cannot be part of a lab.
     fn refuse(&mut self, name: &'y str, at: usize, why: &str, instead: &str, remarks: &mut Remarks) {
         if self.options.only_linux {
-            remarks.warn(at, format!("{name} is a stub: {why}"));
+            remarks.warn(Code::Different, at, format!("{name} is a stub: {why}"));
         } else {
             let instead = format!("{instead}, or --kinds linux, which puts a stub in its place");
             remarks.mistake(at, format!("node {name}: {why}"), instead);
@@ -172,7 +172,7 @@ impl<'y> Reader<'y, '_> {
             let why = known.map_or("--images ignore", |(_, why)| *why);
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let names = several(nodes.iter().copied());
-            remarks.warn(*at, format!("{key} of {names} is ignored{why}"));
+            remarks.warn(Code::Ignored, *at, format!("{key} of {names} is ignored{why}"));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::Options;
 use crate::fields::{map, text, texts};
 use crate::yaml::Yaml;
 use fastpath_spec::{Built, LinkDescription, LinkNames, NodeDescription, NodeRole, OnLink};
-use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::mistake::{Code, Remarks, nearest};
 use fastpath_text::tree::{Placed, Tree, TreeEntry};
 use ipnet::{IpNet, Ipv4Net};
 use std::collections::BTreeMap;
@@ -58,7 +58,11 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     let defaults = top.placed("defaults").and_then(|defaults| defaults.get("device"));
     let device = top.placed("defaults.device").or(defaults).and_then(Yaml::scalar);
     if let Some(entry) = top.get("module") {
-        remarks.warn(entry.key_at, "module is ignored: modules configure devices other than linux");
+        remarks.warn(
+            Code::Ignored,
+            entry.key_at,
+            "module is ignored: modules configure devices other than linux",
+        );
     }
     let mut reader = Reader {
         built: Built::default(),
@@ -154,7 +158,7 @@ impl<'y> Reader<'y> {
                 None => "no device is given".to_owned(),
             };
             if options.only_linux {
-                remarks.warn(device_at, format!("{name} is a stub: {why}"));
+                remarks.warn(Code::Different, device_at, format!("{name} is a stub: {why}"));
             } else {
                 let instead = "write device: linux, or --kinds linux, which puts a stub in its place";
                 remarks.mistake(device_at, format!("node {name}: {why}"), instead);

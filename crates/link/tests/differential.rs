@@ -3,7 +3,7 @@
 
 use fastpath_link::oracle::Oracle;
 use fastpath_link::{
-    AredSpec, Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, RedSpec,
+    AredSpec, Change, Exit, Fate, Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, RedIdle, RedSpec,
 };
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use proptest::prelude::*;
@@ -62,12 +62,15 @@ fn probability(max: f64) -> impl Strategy<Value = Probability> {
 }
 
 fn red() -> impl Strategy<Value = RedSpec> {
-    (limit(), 0u64..5, 0u64..8, 1u64..1500, probability(1.0), probability(1.0), any::<(bool, bool)>())
-        .prop_map(|(limit, min, span, unit, weight, max_p, (gentle, ecn))| {
+    let idle = prop_oneof![Just(RedIdle::Time), Just(RedIdle::Ns2), Just(RedIdle::Linux)];
+    let flags = (any::<(bool, bool)>(), idle);
+    (limit(), 0u64..5, 0u64..8, 1u64..1500, probability(1.0), probability(1.0), flags).prop_map(
+        |(limit, min, span, unit, weight, max_p, ((gentle, ecn), idle))| {
             let unit = if matches!(limit, Limit::Bytes(_)) { unit } else { 1 };
             let (min, max) = (min * unit, (min + span) * unit);
-            RedSpec { limit, min, max, weight, max_p, gentle, ecn, mean_packet: Bytes(unit) }
-        })
+            RedSpec { limit, min, max, weight, max_p, gentle, ecn, mean_packet: Bytes(unit), idle }
+        },
+    )
 }
 
 fn queue() -> impl Strategy<Value = QueueSpec> {

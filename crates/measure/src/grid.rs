@@ -11,10 +11,10 @@ use crate::{
     DutAttachment, DutPort, DutPortError, Effort, EmulationQuestion, Found, Goal, Hunt, LinkKind, LinkWeight,
     NetcopeQuestion, Progress, Rules, SEARCH, SearchError, Slowdown, SwitchError, SwitchFrames,
     SwitchQuestion, Tag, Watch, emulate, emulate_over, emulate_throughput, netcope, netcope_over,
-    netcope_throughput, switched, switched_over, switched_throughput, typical, weigh,
+    netcope_throughput, switched, switched_over, switched_throughput, typical, undisturbed, weigh,
 };
 use fastpath_model::fcs::{self, Fcs};
-use fastpath_record::{Measurement, Tool, fields};
+use fastpath_record::{Disturbance, Measurement, Provenance, Tool, fields};
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -115,6 +115,15 @@ pub enum GridError {
     Switch(#[from] SwitchError),
 }
 
+/// Returns the larger disturbance of two.
+fn worse(a: Disturbance, b: Disturbance) -> Disturbance {
+    Disturbance {
+        stolen_share: a.stolen_share.max(b.stolen_share),
+        others_share: a.others_share.max(b.others_share),
+        disturbed: a.disturbed || b.disturbed,
+    }
+}
+
 /// A point of the grid.
 #[derive(Clone, Copy)]
 struct GridPoint {
@@ -139,9 +148,10 @@ impl PipelineGrid {
         let passes = self.passes();
         let watch = Watch::start();
         let (mut parameters, mut found) = (Vec::new(), vec![Vec::new(); points.len()]);
-        let mut rates = Vec::new();
+        let (mut rates, mut disturbance) = (Vec::new(), Disturbance::default());
         for pass in 0..passes {
-            for (i, point) in points.iter().enumerate() {
+            let is_last = pass + 1 == passes;
+            let measure_point = |(i, point): (usize, &GridPoint)| {
                 let whole = |step: &str, done: usize, total: usize| {
                     if step == SEARCH {
                         let what = format!("rate search {} of {}, trials", i + 1, points.len());
@@ -151,10 +161,15 @@ impl PipelineGrid {
                     let done = (pass * points.len() + i) as f64 + share;
                     progress("points", (1000.0 * done) as usize, 1000 * passes * points.len());
                 };
-                // The rates are searched once, in the last pass.
-                let is_last = pass + 1 == passes;
+                // The rates are searched in the last pass.
                 let loss_ratios = if is_last { &self.loss_ratios[..] } else { &[] };
-                let (set, mut results) = self.measure_point(*point, weight, passes, loss_ratios, &whole)?;
+                self.measure_point(*point, weight, passes, loss_ratios, &whole)
+            };
+            // A pass that other work disturbs is repeated.
+            let all = || points.iter().enumerate().map(measure_point).collect::<Result<Vec<_>, GridError>>();
+            let (measured, of_pass) = undisturbed(all)?;
+            disturbance = worse(disturbance, of_pass.disturbance());
+            for (i, (set, mut results)) in measured.into_iter().enumerate() {
                 if is_last {
                     parameters.push(set);
                     rates.push(results.remove("throughput"));
@@ -162,7 +177,8 @@ impl PipelineGrid {
                 found[i].push(results);
             }
         }
-        let provenance = watch.provenance(tool, self.seed, self.packets);
+        // Of the passes that are kept.
+        let provenance = Provenance { disturbance, ..watch.provenance(tool, self.seed, self.packets) };
         let record = |((parameters, mut results), rates): ((_, Results), Option<Value>)| {
             results.extend(rates.map(|rates| ("throughput".to_owned(), rates)));
             let (kind, provenance) = ("pipeline".to_owned(), provenance.clone());

@@ -54,7 +54,7 @@ use fastpath_units::stats::median;
 pub use grid::{GridError, PipelineGrid, PipelineProgram};
 pub use host::{Host, host};
 pub use latency::{Between, BetweenError, Histogram, LATENCY_SIZES, UnitLatency, latency};
-pub use machine::{Watch, this_machine};
+pub use machine::{Watch, this_machine, undisturbed};
 pub use memory::{LatencyPoint, MemoryPoint, Operation, TlbCost};
 pub use netcope::{Netcope, NetcopeQuestion, Tag, netcope, netcope_over, netcope_throughput};
 pub use operations::{EXTRAS, Extra, OperationCost, operation};

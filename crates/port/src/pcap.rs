@@ -85,12 +85,9 @@ impl Input {
     }
 }
 
-/// Copies a packet's bytes. Returns the length of its frame on the wire, or 0 if it is not an
-/// Ethernet frame.
+/// Keeps a packet's frame. Returns the length of its frame on the wire, or 0 if there is none.
 fn keep(packet: &Packet<'_>, bytes: &mut Vec<u8>) -> usize {
-    bytes.clear();
-    bytes.extend_from_slice(packet.data);
-    if packet.link_type == LINKTYPE_ETHERNET { packet.orig_len as usize } else { 0 }
+    packet.ethernet(bytes).unwrap_or(0)
 }
 
 impl Port for Pcap {

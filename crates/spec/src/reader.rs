@@ -146,7 +146,7 @@ pub fn resolve_into(
         // A value may be missing only because it could not be read.
         let end = starts.range(at + 1..).next().copied().unwrap_or(usize::MAX);
         if said.range(at..end).next().is_none() {
-            remarks.warn(at, notice.what);
+            remarks.warn(notice.code, at, notice.what);
         }
     }
     resolved.topology

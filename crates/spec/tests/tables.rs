@@ -4,7 +4,7 @@ use fastpath_link::{
     AredSpec, Cells, Chance, Change, Classes, CodelSpec, CorruptSpec, DrrShare, DrrSpec, DualPi2Spec,
     DualScheduler, Ecn, FourState, FqCodelSpec, Framing, GilbertElliott, JitterCorrelation, JitterLaw,
     JitterSpec, Limit, LinkState, LossPlan, LossSpec, Outage, Peak, PieSpec, PipeSpec, PrioSpec, QueueSpec,
-    RedSpec, Reorder, ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
+    RedIdle, RedSpec, Reorder, ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
 use fastpath_spec::{
     Direction, EngineSettings, Event, Idle, Late, Link, LinkId, NodeId, NodeKind, Topology, Warning, Workers,
@@ -99,7 +99,7 @@ fn a_red_queue_takes_its_thresholds_from_its_limit() {
         RedSpec { limit: Limit::Bytes(Bytes(100_000)), min: 10_000, max: 30_000, ..RedSpec::default() };
     assert_eq!(red("{ kind = 'red', limit = '100kB' }"), QueueSpec::Red(bytes));
     let all = "{ kind = 'red', limit = '20p', min = '2p', max = '9p', weight = 0.5, probability = '2%', \
-               gentle = false, ecn = true, mean_packet = '1kB' }";
+               gentle = false, ecn = true, mean_packet = '1kB', idle = 'ns-2' }";
     let expected = RedSpec {
         limit: Limit::Packets(20),
         min: 2,
@@ -109,6 +109,7 @@ fn a_red_queue_takes_its_thresholds_from_its_limit() {
         gentle: false,
         ecn: true,
         mean_packet: Bytes(1000),
+        idle: RedIdle::Ns2,
     };
     assert_eq!(red(all), QueueSpec::Red(expected));
 }

@@ -18,6 +18,38 @@ pub struct Mistake {
     pub instead: String,
 }
 
+/// The kind of a warning.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[non_exhaustive]
+pub enum Code {
+    /// A value was chosen because none is given.
+    Default,
+    /// A word has no effect here.
+    Ignored,
+    /// Something is described that nothing uses, or that does nothing.
+    Unused,
+    /// Something is done otherwise than in the program that the words come from.
+    Different,
+    /// Something valid has a result that its author may not expect.
+    Unexpected,
+    /// The text itself says something.
+    Said,
+}
+
+impl Code {
+    /// Returns its word, as in `fastpath check --json`.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Code::Default => "default",
+            Code::Ignored => "ignored",
+            Code::Unused => "unused",
+            Code::Different => "different",
+            Code::Unexpected => "unexpected",
+            Code::Said => "said",
+        }
+    }
+}
+
 /// A warning: a default that was chosen, a command without effect. Prints as `LINE:COLUMN: what`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Warning {
@@ -25,6 +57,8 @@ pub struct Warning {
     pub line: usize,
     /// From 1, in characters.
     pub column: usize,
+    /// Its kind.
+    pub code: Code,
     /// The text of the warning.
     pub what: String,
 }
@@ -112,7 +146,7 @@ impl<T> Checked<T> {
     /// Makes every warning a mistake.
     pub fn strict(mut self) -> Checked<T> {
         let instead = "a warning is a mistake with --strict";
-        let mistakes = self.warnings.drain(..).map(|Warning { line, column, what }| Mistake {
+        let mistakes = self.warnings.drain(..).map(|Warning { line, column, what, .. }| Mistake {
             line,
             column,
             what,
@@ -177,11 +211,11 @@ impl<'t> Remarks<'t> {
     }
 
     /// Adds a warning at a byte offset.
-    pub fn warn(&mut self, at: usize, what: impl Into<String>) {
+    pub fn warn(&mut self, code: Code, at: usize, what: impl Into<String>) {
         if self.warnings.len() < MISTAKES_MAX {
             let (line, column) = self.position(at);
             let what = one_line(&what.into()).into_owned();
-            self.warnings.push(Warning { line, column, what });
+            self.warnings.push(Warning { line, column, code, what });
         }
     }
 
@@ -344,7 +378,7 @@ mod tests {
         remarks.mistake(0, "a\u{1b}[2J", "write\u{0}");
         assert_eq!(remarks.finish().unwrap_err()[0].to_string(), "1:1: a\\u{1b}[2J; write\\0");
         let mut remarks = Remarks::new("x");
-        remarks.warn(0, "a\u{1b}]0;title\u{7}");
+        remarks.warn(Code::Said, 0, "a\u{1b}]0;title\u{7}");
         assert_eq!(remarks.finish().unwrap()[0].to_string(), "1:1: a\\u{1b}]0;title\\u{7}");
     }
 

@@ -43,6 +43,9 @@ pub(crate) struct Experiment {
     /// this such runs are refused, with what has changed.
     #[arg(long)]
     retry_changed: bool,
+    /// Take every warning about a network as a mistake.
+    #[arg(long)]
+    strict: bool,
     /// Only check the file and print the number of runs.
     #[arg(long)]
     dry_run: bool,
@@ -57,6 +60,10 @@ pub(crate) struct Experiment {
 impl Experiment {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let plan = experiment::load(&self.file)?;
+        if self.strict && !plan.warnings.is_empty() {
+            return Err(fastpath::Error::Mistakes(plan.warnings).into());
+        }
+        plan.warnings.iter().for_each(|warning| eprintln!("{warning}"));
         if self.dry_run && self.json {
             writeln!(io::stdout(), "{}", plan.json())?;
             return Ok(Answer::Yes);

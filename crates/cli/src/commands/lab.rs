@@ -64,7 +64,9 @@ struct Run {
     #[command(flatten)]
     network: NetworkArgs,
     /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, and compare them with the
-    /// spec file. The default of --tolerance is then 100ms.
+    /// spec file. The default of --tolerance is then 100ms. Measurements that fail while the machine
+    /// takes the core away are repeated, and those that fail to the end are "disturbed": the exit
+    /// code is then 2.
     #[arg(long)]
     audit: bool,
     /// Print one JSON object: the audit, or without --audit the report of `fastpath ctl report
@@ -216,7 +218,11 @@ impl Run {
                 std::fs::write(file, tests(&found).xml()).with_context(at)?;
             }
             self.print(&found)?;
-            answer = if found.verdict == AuditVerdict::Pass { Answer::Yes } else { Answer::No };
+            answer = match found.verdict {
+                AuditVerdict::Pass => Answer::Yes,
+                AuditVerdict::Fail => Answer::No,
+                AuditVerdict::Disturbed => Answer::Disturbed,
+            };
         }
         if let Some(code) = self.command(&mut lab, &stop)?.filter(|&code| code != 0) {
             answer = Answer::Exit(code);

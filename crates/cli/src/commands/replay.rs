@@ -108,6 +108,14 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
             "fastpath: {count} packets are older than their predecessor in the capture; they entered late"
         );
     }
+    if summary.above_mtu > 0 {
+        let count = summary.above_mtu;
+        eprintln!(
+            "fastpath: {count} frames are longer than the MTU of their link, which a host would not send; they \
+             passed whole: write `mtu = 9000` at the link, or capture with segmentation offload off (ethtool -K \
+             IFACE tso off gso off)"
+        );
+    }
     view::print(&summary, as_json)?;
     let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };
     others.iter().for_each(|other| eprintln!("fastpath: {other}"));

@@ -100,6 +100,6 @@ fn mistake_json(Mistake { line, column, what, instead }: &Mistake) -> Value {
     json!({ "line": line, "column": column, "what": what, "instead": instead })
 }
 
-fn warning_json(Warning { line, column, what }: &Warning) -> Value {
-    json!({ "line": line, "column": column, "what": what })
+fn warning_json(Warning { line, column, code, what }: &Warning) -> Value {
+    json!({ "line": line, "column": column, "code": code.word(), "what": what })
 }

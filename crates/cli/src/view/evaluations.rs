@@ -219,7 +219,7 @@ fn emulator(evaluation: &Evaluation) -> EvaluationText {
             peers.join("\n"),
             result.unit.clone(),
             result.criterion.text(print::number),
-            verdict(result.pass),
+            result.verdict().to_owned(),
             result.id.clone(),
         ]);
     }
@@ -233,6 +233,14 @@ fn emulator_remarks(evaluation: &Evaluation) -> Vec<String> {
     let reasons = evaluation.reasons();
     let skipped = reasons.iter().map(|(reason, ids)| format!("not measured: {}: {reason}", ids.join(", ")));
     let mut remarks: Vec<String> = skipped.collect();
+    let disturbed = evaluation.disturbances();
+    remarks.extend(disturbed.iter().map(|(reason, ids)| format!("disturbed: {}: {reason}", ids.join(", "))));
+    if evaluation.disturbed > 0 {
+        remarks.push(format!(
+            "{} figures are disturbed: in each of their rounds the machine took the core away, so they say nothing",
+            evaluation.disturbed
+        ));
+    }
     let disturbance = evaluation.provenance.disturbance;
     if disturbance.disturbed {
         remarks.push(format!(

@@ -151,7 +151,7 @@ fn validity(record: &Measurement) -> Vec<String> {
     let disturbance = provenance.disturbance;
     if disturbance.disturbed {
         notes.push(format!(
-            "the machine was not quiet: {:.1} % of its time stolen by the hypervisor, {:.1} % spent on other programs",
+            "disturbed in every attempt: {:.1} % of the machine's time stolen by the hypervisor, {:.1} % spent on other programs",
             100.0 * disturbance.stolen_share,
             100.0 * disturbance.others_share
         ));

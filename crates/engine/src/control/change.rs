@@ -85,7 +85,11 @@ fn links(topology: &Topology, setting: &Setting) -> Result<(Vec<LinkId>, Directi
             if setting.from.is_some() {
                 return Err(format!("group {name}: 'from' applies to a single link: leave it out"));
             }
-            return Ok((topology.groups[group(topology, name)?].links.clone(), Direction::Both));
+            let links = &topology.groups[group(topology, name)?].links;
+            if links.is_empty() {
+                return Err(format!("group {name} has no links, so nothing would change"));
+            }
+            return Ok((links.clone(), Direction::Both));
         }
         _ => {
             return Err(
@@ -228,6 +232,36 @@ mod tests {
 
     fn one(setting: &str) -> Result<LinkChange, String> {
         read(&format!("{{\"changes\":[{setting}]}}")).map(|(_, mut changes)| changes.remove(0))
+    }
+
+    /// One word of a request is changed, misspelled or removed: other changes, or a refusal.
+    #[test]
+    fn every_word_of_a_request_counts() {
+        use fastpath_text::mutation::lexical::mutation;
+        let requests = [
+            r#"{"changes":[{"link":"a-b","from":"b","set":{"rate":"15Mbit","delay":"1.5ms","loss":"1%"}}]}"#,
+            r#"{"at":"12.5s","changes":[{"group":"cell","set":{"queue":{"kind":"codel","limit":"90p"}}}]}"#,
+            r#"{"changes":[{"link":"b-s","set":{"jitter":{"law":"normal","sd":"2ms"},"overhead":24}},
+                {"link":"c-s","set":{"slots":{"min":"1ms","max":"2ms"},"corrupt":"2%","state":"down"}}]}"#,
+        ];
+        let read = |text: &str| {
+            let request = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            super::read(&topology(), &request)
+        };
+        let mut random = fastpath_units::Rng::new(33);
+        let (mut differ, mut refused) = (0, 0);
+        for turn in 0..6000 {
+            let text = requests[turn % requests.len()];
+            let mutation = mutation(text, &mut random).expect("there are words");
+            match read(&mutation.text) {
+                Err(_) => refused += 1,
+                Ok(changes) => {
+                    assert_ne!(Ok(changes), read(text), "{mutation}");
+                    differ += 1;
+                }
+            }
+        }
+        assert!(differ > 500 && refused > 500, "{differ} differ, {refused} are refused");
     }
 
     #[test]

@@ -8,8 +8,10 @@
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Shaper, ShaperKind, Testbed};
-use crate::{MeasurementError, RunContext, SEED};
+use crate::{MeasurementError, Round, Rounds, RunContext, SEED};
+use fastpath_audit::core_time::CoreTime;
 use fastpath_audit::flood::{self, LatePolicy, Stream};
+use fastpath_engine::Report;
 use fastpath_engine::priority::with_high_priority;
 use fastpath_link::{Limit, PipeSpec, QueueSpec};
 use fastpath_model::dist::normal_quantile;
@@ -39,6 +41,9 @@ const QUEUE_SPAN: f64 = 0.05;
 /// Minimum number of frames of an interval, and maximum number of intervals.
 const INTERVAL_FRAMES_MIN: usize = 200;
 const INTERVALS_MAX: usize = 100;
+/// Number of rounds into which the time of a measurement is divided, so that ours, the control and
+/// the peers are measured in turns.
+const ROUNDS: usize = 3;
 /// Number of frames with exit times that are compared with the exact ones: quick, full.
 const VIRTUAL_FRAMES: [u64; 2] = [10_000, 100_000];
 
@@ -104,12 +109,22 @@ fn treatment(kbit: f64) -> RattanLink {
     RattanLink::Rate { bps, queue: queue(kbit) }
 }
 
-/// The rate of the arrivals with its 95 % interval, and the number of frames.
-#[derive(Clone, Copy)]
+/// The rates of the intervals of one or several rounds, kbit/s in order, and the number of frames.
+#[derive(Clone, Default)]
 struct Observed {
-    kbit: f64,
-    interval: Option<[f64; 2]>,
+    rates: Vec<f64>,
     frames: u64,
+}
+
+/// Returns the rates of every link over all quiet rounds, and what disturbed them if none was.
+fn merged(rounds: Rounds<Vec<Observed>>) -> (Vec<Observed>, Option<String>) {
+    let (rounds, disturbed) = rounds.finish();
+    let links = rounds.first().map_or(0, Vec::len);
+    let of_link = |i: usize| Observed {
+        rates: sorted(rounds.iter().flat_map(|round| round[i].rates.iter().copied())),
+        frames: rounds.iter().map(|round| round[i].frames).sum(),
+    };
+    ((0..links).map(of_link).collect(), disturbed)
 }
 
 fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
@@ -123,35 +138,44 @@ fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErr
             kbit if kbit < FASTER_KBIT[0] => context.either(6.0, 120.0),
             _ => context.either(2.0, 20.0),
         };
-        let testbed = |between: &dyn Fn(f64) -> Between| {
+        let measure = |between: &dyn Fn(f64) -> Between| {
             let all: Vec<Between> = group.iter().map(|&kbit| between(kbit)).collect();
-            measure(&all, &group, window, context)
-        };
-        let ours = testbed(&|kbit| Between::Taps(pipe(kbit)))?;
-        let control = testbed(&|_| Between::Nothing)?;
-        let peer = |name, between: &dyn Fn(f64) -> Between| {
-            context.peer(name, || testbed(between), |seen| seen.iter().all(|seen| seen.frames > 0))
+            context.round(|watch| measure(&all, &group, window / ROUNDS as f64, (context, watch)))
         };
         let shaper = |kind, kbit| Between::Shaped(Shaper { kind, rate: bps(kbit), queue: queue(kbit) });
-        let [tbf, htb] = [ShaperKind::Tbf, ShaperKind::Htb];
-        let peers = [
-            (tbf.name(), peer(tbf.name(), &|kbit| shaper(tbf, kbit))?),
-            (htb.name(), peer(htb.name(), &|kbit| shaper(htb, kbit))?),
-            (rattan::PROGRAM, peer(rattan::PROGRAM, &|kbit| Between::Rattan(treatment(kbit)))?),
-        ];
+        let tbf = |kbit: f64| shaper(ShaperKind::Tbf, kbit);
+        let htb = |kbit: f64| shaper(ShaperKind::Htb, kbit);
+        let of_rattan = |kbit: f64| Between::Rattan(treatment(kbit));
+        let paths: [(&str, &dyn Fn(f64) -> Between); 3] =
+            [(ShaperKind::Tbf.name(), &tbf), (ShaperKind::Htb.name(), &htb), (rattan::PROGRAM, &of_rattan)];
+        let (mut ours, mut control, mut peers): (Rounds<_>, Rounds<_>, [Rounds<_>; 3]) = Default::default();
+        for _ in 0..ROUNDS {
+            ours.add(measure(&|kbit| Between::Taps(pipe(kbit)))?);
+            control.add(measure(&|_| Between::Nothing)?);
+            for ((name, between), rounds) in paths.iter().zip(&mut peers) {
+                let carried = |round: &Round<Vec<Observed>>| round.seen.iter().all(|seen| seen.frames > 0);
+                let found = context.peer(*name, || measure(*between), carried)?;
+                found.into_iter().for_each(|round| rounds.add(round));
+            }
+        }
+        let (ours, disturbed) = merged(ours);
+        let (control, _) = merged(control);
+        let peers = paths.iter().map(|(name, _)| *name).zip(peers.map(|rounds| merged(rounds).0));
+        let peers: Vec<(&str, Vec<Observed>)> = peers.collect();
         for (i, &kbit) in group.iter().enumerate() {
-            let Observed { kbit: seen, interval, frames } = ours[i];
+            let seen = ours[i].kbit();
+            let (interval, frames) = (ours[i].interval(), ours[i].frames);
             let criterion = Criterion::Within { target: kbit, tolerance: TOLERANCE };
             let mut result = EvaluatedFigure::new(id(kbit), "kbit/s", seen, frames, criterion)
                 .original(original(kbit))
-                .control(control[i].kbit)
+                .control(control[i].kbit())
                 .interval(interval)
                 .detail("error_percent", 100.0 * (seen / kbit - 1.0))
                 .detail("offered_kbit_s", OFFERED * kbit);
             for (name, seen) in &peers {
-                result = result.peer(name, seen.as_ref().map(|seen| seen[i].kbit));
+                result = result.peer(name, seen.get(i).map(Observed::kbit));
             }
-            results.push(result);
+            results.push(result.disturbed(disturbed.clone()));
         }
     }
     Ok(results)
@@ -162,11 +186,11 @@ fn measure(
     between: &[Between],
     kbits: &[f64],
     window: f64,
-    context: &RunContext<'_>,
-) -> Result<Vec<Observed>, MeasurementError> {
+    (context, watch): (&RunContext<'_>, &CoreTime),
+) -> Result<(Vec<Observed>, Option<Report>), MeasurementError> {
     let testbed = Testbed::new(between)?;
     let seconds = time::Duration::from_secs_f64;
-    thread::scope(|scope| {
+    let observed: Result<Vec<Observed>, MeasurementError> = thread::scope(|scope| {
         let running: Vec<_> = kbits
             .iter()
             .enumerate()
@@ -180,7 +204,8 @@ fn measure(
                     patience: seconds(0.3),
                 };
                 scope.spawn(move || {
-                    with_high_priority(|| flood::run(from, to, address, stream, &context.stop))
+                    let flood = || flood::run(from, to, address, stream, &context.stop);
+                    with_high_priority(|| watch.of_thread(flood))
                 })
             })
             .collect();
@@ -189,17 +214,17 @@ fn measure(
             Ok(Observed::of(&result.arrivals))
         });
         observed.collect()
-    })
+    });
+    Ok((observed?, testbed.report()))
 }
 
 impl Observed {
-    /// Returns the median of the rates of the intervals, and the interval of the order statistics
-    /// around it. The first tenth of the arrivals is left out: the source starts.
+    /// Takes the rates of intervals. The first tenth of the arrivals is left out: the source starts.
     fn of(arrivals: &[time::Duration]) -> Observed {
         let steady = &arrivals[arrivals.len() / 10..];
         let gaps = steady.len().saturating_sub(1);
         if gaps == 0 {
-            return Observed { kbit: 0.0, interval: None, frames: 0 };
+            return Observed::default();
         }
         let frames = (gaps / INTERVALS_MAX).max(INTERVAL_FRAMES_MIN).min(gaps);
         let rate = |start: usize| {
@@ -207,8 +232,17 @@ impl Observed {
             frames as f64 * f64::from(FRAME * 8) / span / 1000.0
         };
         let rates = sorted((0..gaps / frames).map(|i| rate(i * frames)));
-        let (kbit, interval) = median_with_interval(&rates);
-        Observed { kbit, interval, frames: gaps as u64 + 1 }
+        Observed { rates, frames: gaps as u64 + 1 }
+    }
+
+    /// Returns the median of the rates of the intervals; 0 without arrivals.
+    fn kbit(&self) -> f64 {
+        if self.rates.is_empty() { 0.0 } else { median_with_interval(&self.rates).0 }
+    }
+
+    /// Returns the interval of the order statistics around the median.
+    fn interval(&self) -> Option<[f64; 2]> {
+        (!self.rates.is_empty()).then(|| median_with_interval(&self.rates).1).flatten()
     }
 }
 
@@ -295,7 +329,7 @@ mod tests {
         let arrivals: Vec<time::Duration> =
             (0..200).map(|i| time::Duration::from_micros(i * 12_112)).collect();
         let seen = Observed::of(&arrivals);
-        assert!((seen.kbit - 1000.0).abs() < 1e-6 && seen.frames == 180, "{}", seen.kbit);
+        assert!((seen.kbit() - 1000.0).abs() < 1e-6 && seen.frames == 180, "{}", seen.kbit());
         assert_eq!(Observed::of(&[]).frames, 0);
     }
 }

@@ -1,14 +1,14 @@
 //! Tables 5.2–5.5: round-trip times (RTT) over a link without delay, and over links of 5, 30 and
 //! 101 ms. The difference is the delay.
 //!
-//! Host stalls of milliseconds lengthen some round trips, whatever the path. Means are therefore of
+//! Ours, the control and the peers are measured in turns, in rounds. Host stalls of milliseconds lengthen some round trips, whatever the path. Means are therefore of
 //! the echoes within Tukey's fences. The number of echoes outside and the mean of all are reported
 //! too.
 
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Testbed};
-use crate::{MeasurementError, RunContext};
+use crate::{MeasurementError, Round, Rounds, RunContext};
 use fastpath_audit::echo::{self, Echo};
 use fastpath_engine::priority::with_high_priority;
 use fastpath_link::PipeSpec;
@@ -74,8 +74,8 @@ const PART: Measurement = Measurement {
         let tables = ["table-5.2", "table-5.3", "table-5.4", "table-5.5"];
         tables.iter().flat_map(|table| sizes().map(move |size| format!("{table}/{size}"))).collect()
     },
-    seconds: [20.0, 470.0],
-    rattan_seconds: [22.0, 310.0],
+    seconds: [30.0, 480.0],
+    rattan_seconds: [30.0, 320.0],
     run,
 };
 
@@ -95,17 +95,75 @@ struct Observed {
     lost: u64,
 }
 
+/// The round trips of every size in one round.
+type Sizes = Vec<Echoes>;
+
+/// Round trips of one size in one round.
+struct Echoes {
+    rtts_ms: Vec<f64>,
+    lost: u64,
+}
+
+/// All paths, measured in turns.
+#[derive(Default)]
+struct Paths {
+    control: Rounds<Sizes>,
+    bridge: Rounds<Sizes>,
+    /// Without delay, and with each delay that is wanted.
+    ours: [Rounds<Sizes>; 4],
+    rattan: [Rounds<Sizes>; 4],
+}
+
+/// The delays of the tables, one way: none, and those of tables 5.3 to 5.5.
+fn delays() -> [Duration; 4] {
+    let mut delays = [Duration::ZERO; 4];
+    for (delay, (_, one_way_ms, _)) in delays[1..].iter_mut().zip(TABLES_5_3_TO_5_5) {
+        *delay = Duration::from_us((one_way_ms * 1000.0) as u64);
+    }
+    delays
+}
+
 fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
-    let ours = |delay| measure(&Between::Taps(PipeSpec { delay, ..PipeSpec::default() }), delay, context);
-    let base = ours(Duration::ZERO)?;
-    let control = measure(&Between::Nothing, Duration::ZERO, context)?;
-    let bridge = measure(&Between::Bridge, Duration::ZERO, context)?;
-    let rattan = |delay| {
-        let between = Between::Rattan(RattanLink::Delay(delay));
-        let carried = |seen: &Vec<Observed>| seen.iter().all(|seen| seen.n > 0);
-        context.peer(rattan::PROGRAM, || measure(&between, delay, context), carried)
+    let rounds = context.either(3, 5);
+    let count = context.either(300, 10_000) / rounds;
+    let wanted = |table: usize| {
+        table == 0 || sizes().any(|size| context.wants(&format!("table-5.{}/{size}", table + 2)))
     };
-    let rattan_base = rattan(Duration::ZERO)?;
+    let mut paths = Paths::default();
+    for _ in 0..rounds {
+        paths.control.add(measure(&Between::Nothing, Duration::ZERO, count, context)?);
+        paths.bridge.add(measure(&Between::Bridge, Duration::ZERO, count, context)?);
+        for (table, delay) in delays().into_iter().enumerate().filter(|(table, _)| wanted(*table)) {
+            let ours = Between::Taps(PipeSpec { delay, ..PipeSpec::default() });
+            paths.ours[table].add(measure(&ours, delay, count, context)?);
+            let rattan = Between::Rattan(RattanLink::Delay(delay));
+            let carried = |round: &Round<Sizes>| round.seen.iter().all(|seen| !seen.rtts_ms.is_empty());
+            let found = context.peer(rattan::PROGRAM, || measure(&rattan, delay, count, context), carried)?;
+            found.into_iter().for_each(|round| paths.rattan[table].add(round));
+        }
+    }
+    Ok(results(paths, context))
+}
+
+/// Returns the round trips of every size over all quiet rounds, and what disturbed them if none was.
+fn merged(rounds: Rounds<Sizes>) -> (Vec<Observed>, Option<String>) {
+    let (rounds, disturbed) = rounds.finish();
+    let sizes = rounds.first().map_or(0, Vec::len);
+    let of_size = |i: usize| {
+        let own = || rounds.iter().map(|round| &round[i]);
+        let rtts_ms: Vec<f64> = own().flat_map(|echoes| echoes.rtts_ms.iter().copied()).collect();
+        Observed::of(&rtts_ms, own().map(|echoes| echoes.lost).sum())
+    };
+    ((0..sizes).map(of_size).collect(), disturbed)
+}
+
+fn results(paths: Paths, context: &RunContext<'_>) -> Vec<EvaluatedFigure> {
+    let (control, _) = merged(paths.control);
+    let (bridge, _) = merged(paths.bridge);
+    let mut ours = paths.ours.map(merged).into_iter();
+    let mut rattan = paths.rattan.map(|rounds| merged(rounds).0).into_iter();
+    let (base, base_disturbed) = ours.next().expect("the path without delay");
+    let rattan_base = rattan.next().filter(|base| !base.is_empty());
     let mut results = Vec::new();
     for (i, (size, original)) in TABLE_5_2.into_iter().enumerate() {
         let criterion = Criterion::at_most(original, 0.0, "the original");
@@ -115,23 +173,21 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
                 .control(control[i].mean_ms)
                 .peer("kernel bridge", bridge[i].mean_ms)
                 .peer(rattan::PROGRAM, rattan_base.as_ref().map(|base| base[i].mean_ms))
-                .interval(Some(base[i].interval(0.0)));
+                .interval(Some(base[i].interval(0.0)))
+                .disturbed(base_disturbed.clone());
         results.push(base[i].with_details(result));
     }
-    for ((name, one_way_ms, rtts), table) in TABLES_5_3_TO_5_5.into_iter().zip(3..) {
+    for (((name, one_way_ms, rtts), table), (seen, disturbed)) in
+        TABLES_5_3_TO_5_5.into_iter().zip(3..).zip(ours)
+    {
         debug_assert!(name.ends_with(&table.to_string()));
-        let id = |size: u32| format!("table-5.{table}/{size}");
-        if !sizes().any(|size| context.wants(&id(size))) {
-            continue;
-        }
-        let delay = Duration::from_us((one_way_ms * 1000.0) as u64);
-        let seen = ours(delay)?;
-        let rattan = rattan_base.as_ref().zip(rattan(delay)?);
-        for (i, size) in sizes().enumerate() {
+        let rattan = rattan_base.as_ref().zip(rattan.next().filter(|seen| !seen.is_empty()));
+        for (i, size) in sizes().enumerate().filter(|(i, _)| *i < seen.len()) {
+            let id = format!("table-5.{table}/{size}");
             let less_base = seen[i].mean_ms - base[i].mean_ms;
             let target = 2.0 * one_way_ms;
             let criterion = Criterion::Within { target, tolerance: TOLERANCE };
-            let result = EvaluatedFigure::new(id(size), "ms", less_base, seen[i].n, criterion)
+            let result = EvaluatedFigure::new(id, "ms", less_base, seen[i].n, criterion)
                 .original(rtts[i] - TABLE_5_2[i].1)
                 .control(control[i].mean_ms)
                 .peer("kernel bridge", bridge[i].mean_ms)
@@ -140,38 +196,43 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
                 .detail("rtt_ms", seen[i].mean_ms)
                 .detail("base_rtt_ms", base[i].mean_ms)
                 .detail("median_less_base_ms", seen[i].median_ms - base[i].median_ms)
-                .detail("error_percent", 100.0 * (less_base / target - 1.0));
+                .detail("error_percent", 100.0 * (less_base / target - 1.0))
+                .disturbed(disturbed.clone().or_else(|| base_disturbed.clone()));
             results.push(seen[i].with_details(result).note(
                 "the values without emulator and of the bridge are whole round trips: they have no delay",
             ));
         }
     }
-    Ok(results)
+    results.retain(|result| context.wants(&result.id));
+    results
 }
 
 /// Sends echoes of every size, each size between its own pair of hosts, in turns.
 fn measure(
     between: &Between,
     delay: Duration,
+    count: usize,
     context: &RunContext<'_>,
-) -> Result<Vec<Observed>, MeasurementError> {
-    let count = context.either(300, 10_000);
+) -> Result<Round<Sizes>, MeasurementError> {
     let all: Vec<Between> = sizes().map(|_| between.clone()).collect();
-    let testbed = Testbed::new(&all)?;
-    let mut echoes = Vec::new();
-    for (i, size) in sizes().enumerate() {
-        let (from, to, address) = testbed.pair(i);
-        debug_assert_ne!(from.name, to.name);
-        echoes.push(Echo::new(from, address, 1, ((size - AROUND) as usize, 2 * delay.to_std()))?);
-    }
-    with_high_priority(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
-    Ok(echoes.iter_mut().map(Observed::of).collect())
+    context.round(|watch| {
+        let testbed = Testbed::new(&all)?;
+        let mut echoes = Vec::new();
+        for (i, size) in sizes().enumerate() {
+            let (from, to, address) = testbed.pair(i);
+            debug_assert_ne!(from.name, to.name);
+            echoes.push(Echo::new(from, address, 1, ((size - AROUND) as usize, 2 * delay.to_std()))?);
+        }
+        with_high_priority(|| watch.of_thread(|| echo::run(&mut echoes, count, SLOT, &context.stop)))?;
+        let of_size =
+            |echo: Echo| Echoes { lost: (echo.sent() - echo.rtts_ms.len()) as u64, rtts_ms: echo.rtts_ms };
+        Ok((echoes.into_iter().map(of_size).collect(), testbed.report()))
+    })
 }
 
 impl Observed {
-    fn of(echo: &mut Echo) -> Observed {
-        let lost = (echo.sent() - echo.rtts_ms.len()) as u64;
-        let Ok(all) = summarise(&echo.rtts_ms) else {
+    fn of(rtts_ms: &[f64], lost: u64) -> Observed {
+        let Ok(all) = summarise(rtts_ms) else {
             let none = f64::NAN;
             return Observed {
                 mean_ms: none,
@@ -184,8 +245,7 @@ impl Observed {
             };
         };
         let (low, high) = all.fences;
-        let inside: Vec<f64> =
-            echo.rtts_ms.iter().copied().filter(|rtt| (low..=high).contains(rtt)).collect();
+        let inside: Vec<f64> = rtts_ms.iter().copied().filter(|rtt| (low..=high).contains(rtt)).collect();
         let n = inside.len() as f64;
         let mean_ms = inside.iter().sum::<f64>() / n;
         let squares: f64 = inside.iter().map(|rtt| (rtt - mean_ms).powi(2)).sum();

@@ -5,9 +5,11 @@
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Testbed};
-use crate::{MeasurementError, RunContext, SEED};
+use crate::{MeasurementError, Round, RunContext, SEED};
+use fastpath_audit::core_time::CoreTime;
 use fastpath_audit::flood::{self, LatePolicy, Stream};
 use fastpath_audit::judge::loss_interval;
+use fastpath_engine::Report;
 use fastpath_engine::priority::with_high_priority;
 use fastpath_link::PipeSpec;
 use fastpath_model::publications::linkem::TABLE_5_6;
@@ -67,16 +69,18 @@ fn pipe(percent: f64) -> PipeSpec {
 fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let frames = context.either(FRAMES / 5, FRAMES);
     let mut results = Vec::new();
-    let (lost, sent, _) = count(&Between::Nothing, frames / 5, context)?;
-    let control = 100.0 * lost as f64 / sent.max(1) as f64;
+    // In turns: without emulator, ours, and rattan for each loss.
     for (percent, original) in TABLE_5_6.into_iter().filter(|row| context.wants(&id(row.0))) {
-        let (lost, sent, missed) = count(&Between::Taps(pipe(percent)), frames, context)?;
+        let (lost, sent, _) = count(&Between::Nothing, frames / 10, context)?.seen;
+        let control = 100.0 * lost as f64 / sent.max(1) as f64;
+        let Round { seen: (lost, sent, missed), disturbed } =
+            count(&Between::Taps(pipe(percent)), frames, context)?;
         let between = Between::Rattan(RattanLink::Loss(percent / 100.0));
-        let carried = |&(lost, sent, _): &(u64, u64, u64)| lost < sent;
+        let carried = |round: &Round<Counts>| round.seen.0 < round.seen.1;
         let rattan = context.peer(rattan::PROGRAM, || count(&between, frames, context), carried)?;
-        let rattan = rattan.map(|(lost, sent, _)| 100.0 * lost as f64 / sent as f64);
+        let rattan = rattan.map(|round| 100.0 * round.seen.0 as f64 / round.seen.1 as f64);
         let result = judged(id(percent), percent, original, (lost, sent)).control(control);
-        let result = result.peer(rattan::PROGRAM, rattan);
+        let result = result.peer(rattan::PROGRAM, rattan).disturbed(disturbed);
         results.push(if missed > 0 {
             result.detail("frames_the_sink_missed", missed as f64)
         } else {
@@ -86,13 +90,25 @@ fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErr
     Ok(results)
 }
 
+/// Frames lost, sent, and missed by the sink.
+type Counts = (u64, u64, u64);
+
 /// Sends frames between the hosts of a pair. Returns the number lost, the number sent, and the
-/// number that arrived but found the sink's socket full.
+/// number that arrived but found the sink's socket full, in a round that is repeated while the
+/// machine disturbs it.
 fn count(
     between: &Between,
     frames: u64,
     context: &RunContext<'_>,
-) -> Result<(u64, u64, u64), MeasurementError> {
+) -> Result<Round<Counts>, MeasurementError> {
+    context.round(|watch| count_once(between, frames, (context, watch)))
+}
+
+fn count_once(
+    between: &Between,
+    frames: u64,
+    (context, watch): (&RunContext<'_>, &CoreTime),
+) -> Result<(Counts, Option<Report>), MeasurementError> {
     let testbed = Testbed::new(std::slice::from_ref(between))?;
     let (from, to, address) = testbed.pair(0);
     let stream = Stream {
@@ -102,11 +118,13 @@ fn count(
         late: LatePolicy::CatchUp,
         patience: PATIENCE,
     };
-    let result = with_high_priority(|| flood::run(from, to, address, stream, &context.stop))?;
+    let flood = || flood::run(from, to, address, stream, &context.stop);
+    let result = with_high_priority(|| watch.of_thread(flood))?;
     // Frames that overran the engine's port are not losses of the link, but they are reported.
-    let overrun: u64 =
-        testbed.report().map_or(0, |report| report.ports.iter().map(|port| port.counters.rx_dropped()).sum());
-    Ok((result.lost(), result.sent, result.missed + overrun))
+    let report = testbed.report();
+    let overran = |report: &Report| report.ports.iter().map(|port| port.counters.rx_dropped()).sum::<u64>();
+    let overrun: u64 = report.as_ref().map_or(0, overran);
+    Ok(((result.lost(), result.sent, result.missed + overrun), report))
 }
 
 fn judged(id: String, percent: f64, original: f64, (lost, sent): (u64, u64)) -> EvaluatedFigure {

@@ -5,7 +5,7 @@
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
 use crate::testbed::{Between, Testbed};
-use crate::{MeasurementError, RunContext};
+use crate::{MeasurementError, Round, Rounds, RunContext};
 use fastpath_audit::bulk;
 use fastpath_audit::echo::{self, Echo};
 use fastpath_engine::Idle;
@@ -78,20 +78,24 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
 /// means, which a host stall in some rounds does not change.
 fn round_trips(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
     let link = || Between::Taps(PipeSpec { delay: DELAY, ..PipeSpec::default() });
-    let [mut busy, mut save, mut control, mut bridge, mut rattan]: [Vec<Summary>; 5] = Default::default();
+    let [mut busy, mut save, mut control, mut bridge, mut rattan]: [Rounds<Summary>; 5] = Default::default();
     let count = context.either(100, 1000);
     for _ in 0..context.either(3, 5) {
-        busy.push(rtts(link(), Idle::Busy, count, context)?);
-        save.push(rtts(link(), Idle::Save, count, context)?);
-        control.push(rtts(Between::Nothing, Idle::Busy, count, context)?);
-        bridge.push(rtts(Between::Bridge, Idle::Busy, count, context)?);
+        busy.add(rtts(&link(), Idle::Busy, count, context)?);
+        save.add(rtts(&link(), Idle::Save, count, context)?);
+        control.add(rtts(&Between::Nothing, Idle::Busy, count, context)?);
+        bridge.add(rtts(&Between::Bridge, Idle::Busy, count, context)?);
         let between = Between::Rattan(RattanLink::Delay(DELAY));
-        let round = || rtts(between, Idle::Busy, count, context);
-        rattan.extend(context.peer(rattan::PROGRAM, round, |round| round.n > 0)?);
+        let round = || rtts(&between, Idle::Busy, count, context);
+        let found = context.peer(rattan::PROGRAM, round, |round| round.seen.n > 0)?;
+        found.into_iter().for_each(|round| rattan.add(round));
     }
+    let (rattan, _) = rattan.finish();
     let rattan = (!rattan.is_empty()).then(|| median(rattan.iter().map(|round| round.mean_us)) - RTT_US);
-    let [control, bridge] = [control, bridge].map(|rounds| median(rounds.iter().map(|round| round.mean_us)));
-    let result = |id: &str, ours: Vec<Summary>, share: f64, of: [&'static str; 2]| {
+    let mean = |rounds: Rounds<Summary>| median(rounds.finish().0.iter().map(|round| round.mean_us));
+    let [control, bridge] = [control, bridge].map(mean);
+    let result = |id: &str, ours: Rounds<Summary>, share: f64, of: [&'static str; 2]| {
+        let (ours, disturbed) = ours.finish();
         let (bound, of) = rattan.map_or((RATTAN_PUBLISHED_US, of[1]), |rattan| (rattan, of[0]));
         let criterion = Criterion::at_most(share * bound, 0.0, of);
         let added = |of: fn(&Summary) -> f64| median(ours.iter().map(of)) - RTT_US;
@@ -103,6 +107,7 @@ fn round_trips(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, Measure
             .detail("p50_us", added(|round| round.p50_us))
             .detail("p99_us", added(|round| round.p99_us))
             .detail("rattan_published_us", RATTAN_PUBLISHED_US)
+            .disturbed(disturbed)
             .note(
                 "round trip less the link's 10 ms, medians over the rounds; the values without emulator and of the bridge are \
                  whole round trips",
@@ -125,24 +130,28 @@ struct Summary {
 
 /// Measures round trips between the hosts of a pair.
 fn rtts(
-    between: Between,
+    between: &Between,
     idle: Idle,
     count: usize,
     context: &RunContext<'_>,
-) -> Result<Summary, MeasurementError> {
-    let implied = match &between {
+) -> Result<Round<Summary>, MeasurementError> {
+    let implied = match between {
         Between::Taps(_) | Between::Rattan(_) => DELAY * 2,
         _ => Duration::ZERO,
     };
-    let testbed = Testbed::with(&[between], idle)?;
-    let (from, _, address) = testbed.pair(0);
-    let mut echoes = [Echo::new(from, address, 1, (PAYLOAD, implied.to_std()))?];
-    with_high_priority(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
-    let [echo] = echoes;
-    let us = sorted(echo.rtts_ms.iter().map(|ms| 1000.0 * ms));
-    let at = |p| quantile(&us, p);
-    let mean_us = us.iter().sum::<f64>() / us.len() as f64;
-    Ok(Summary { mean_us, p50_us: at(0.5), p99_us: at(0.99), n: us.len() as u64 })
+    context.round(|watch| {
+        let testbed = Testbed::with(std::slice::from_ref(between), idle)?;
+        let (from, _, address) = testbed.pair(0);
+        let mut echoes = [Echo::new(from, address, 1, (PAYLOAD, implied.to_std()))?];
+        let echo = || echo::run(&mut echoes, count, SLOT, &context.stop);
+        with_high_priority(|| watch.of_thread(echo))?;
+        let [echo] = echoes;
+        let us = sorted(echo.rtts_ms.iter().map(|ms| 1000.0 * ms));
+        let at = |p| quantile(&us, p);
+        let mean_us = us.iter().sum::<f64>() / us.len() as f64;
+        let summary = Summary { mean_us, p50_us: at(0.5), p99_us: at(0.99), n: us.len() as u64 };
+        Ok((summary, testbed.report()))
+    })
 }
 
 fn tcp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
@@ -151,25 +160,31 @@ fn tcp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
     let rounds = context.either(3, 5);
     // Goodput varies between connections: alternatives are measured in turns, and the median is the
     // result.
-    let carried = |between| -> Result<f64, MeasurementError> {
-        // Sender and receiver need the cores. A busy-polling engine would take one of two.
-        let testbed = Testbed::with(&[between], Idle::Save)?;
-        let (from, to, address) = testbed.pair(0);
-        let times = (settle, settle + time::Duration::from_secs_f64(window));
-        Ok(bulk::run(from, to, address, times, &context.stop)?.unwrap_or(0.0) / 1000.0)
+    let carried = |between: Between| {
+        context.round(|watch| {
+            // Sender and receiver need the cores. A busy-polling engine would take one of two.
+            let testbed = Testbed::with(std::slice::from_ref(&between), Idle::Save)?;
+            let (from, to, address) = testbed.pair(0);
+            let times = (settle, settle + time::Duration::from_secs_f64(window));
+            let bulk = watch.of_thread(|| bulk::run(from, to, address, times, &context.stop))?;
+            Ok((bulk.unwrap_or(0.0) / 1000.0, testbed.report()))
+        })
     };
-    let (mut rates, mut rattan): ([Vec<f64>; 4], Vec<f64>) = Default::default();
+    let (mut rates, mut rattan): ([Rounds<f64>; 4], Rounds<f64>) = Default::default();
     for _ in 0..rounds {
         let ours = Between::Taps(PipeSpec::default());
         let paths = [ours, Between::Nothing, Between::Bridge, Between::Copies];
         for (rates, between) in rates.iter_mut().zip(paths) {
-            rates.push(carried(between)?);
+            rates.add(carried(between)?);
         }
-        let between = Between::Rattan(RattanLink::Delay(Duration::ZERO));
-        rattan.extend(context.peer(rattan::PROGRAM, || carried(between), |gbit| *gbit > 0.0)?);
+        let between = || Between::Rattan(RattanLink::Delay(Duration::ZERO));
+        let found = context.peer(rattan::PROGRAM, || carried(between()), |round| round.seen > 0.0)?;
+        found.into_iter().for_each(|round| rattan.add(round));
     }
+    let (rattan, _) = rattan.finish();
     let rattan = (!rattan.is_empty()).then(|| median(rattan));
-    let [ours, control, bridge, copies] = rates.map(median);
+    let [(ours, of_ours), (control, _), (bridge, of_bridge), (copies, _)] = rates.map(Rounds::finish);
+    let [ours, control, bridge, copies] = [ours, control, bridge, copies].map(median);
     let criterion = Criterion::at_least(bridge, TCP_TOLERANCE, "the kernel bridge");
     Ok(EvaluatedFigure::new("tcp/tap".to_owned(), "Gbit/s", ours, rounds, criterion)
         .control(control)
@@ -177,6 +192,7 @@ fn tcp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
         .peer("bare copies between the TAPs", copies)
         .peer(rattan::PROGRAM, rattan)
         .detail("rounds", rounds as f64)
+        .disturbed(of_ours.or(of_bridge))
         .note(
             "one connection, with offloads except where rattan switches them off, paced if BBR is the machine's default; medians over the rounds; a \
              bridge forwards without a copy, and bare copies are the goodput over a thread that only copies between TAPs",

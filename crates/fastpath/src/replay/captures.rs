@@ -5,8 +5,9 @@
 //! packets are used, and the error is kept for the end of the run.
 
 use crate::error::{Error, Result};
-use fastpath_wire::pcap::{CaptureReader, LINKTYPE_ETHERNET, Packet};
+use fastpath_wire::pcap::CaptureReader;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -33,6 +34,8 @@ pub(crate) struct Captures {
 pub(crate) struct CapturedPacket {
     /// Which capture it comes from, in the order in which the captures were given.
     pub(crate) capture: usize,
+    /// Its number in the capture, from 1.
+    pub(crate) number: u64,
     /// Nanoseconds since 1970.
     pub(crate) ns: u64,
     /// Bytes on the wire, at least `data.len()`.
@@ -47,6 +50,10 @@ struct Capture {
     next: Option<CapturedPacket>,
     /// Time of the previous packet. Packets without a time of their own take it.
     ns: u64,
+    /// The packets read so far.
+    number: u64,
+    /// How many packets no frame was made of, by their link type.
+    left_out: BTreeMap<u16, u64>,
 }
 
 /// A file that adds the bytes read from it to a counter.
@@ -66,7 +73,14 @@ impl Captures {
             let file = CountedFile { file, read: Rc::clone(&opened.done) };
             let reader = CaptureReader::new(file)
                 .map_err(|source| Error::Capture { path: path.to_owned(), source })?;
-            opened.captures.push(Capture { path: path.to_owned(), reader, next: None, ns: 0 });
+            opened.captures.push(Capture {
+                path: path.to_owned(),
+                reader,
+                next: None,
+                ns: 0,
+                number: 0,
+                left_out: BTreeMap::new(),
+            });
         }
         for index in 0..opened.captures.len() {
             opened.refill(index, Vec::new());
@@ -114,20 +128,36 @@ impl Captures {
 }
 
 impl Capture {
-    fn read(&mut self, capture: usize, mut memory: Vec<u8>) -> Result<Option<CapturedPacket>> {
-        let read = self.reader.read_packet();
-        let read = read.map_err(|source| Error::Capture { path: self.path.clone(), source })?;
-        let Some(Packet { ns, orig_len, link_type, data, .. }) = read else { return Ok(None) };
-        if link_type != LINKTYPE_ETHERNET {
-            return Err(Error::Argument(format!(
-                "{}: link type {link_type} is not Ethernet ({LINKTYPE_ETHERNET}); capture on an Ethernet interface",
-                self.path.display()
-            )));
+    /// Names the packets that no frame was made of.
+    ///
+    /// # Errors
+    /// There are some.
+    fn left_out(&self) -> Result<()> {
+        if self.left_out.is_empty() {
+            return Ok(());
         }
-        self.ns = ns.unwrap_or(self.ns);
-        memory.clear();
-        memory.extend_from_slice(data);
-        Ok(Some(CapturedPacket { capture, ns: self.ns, wire_len: orig_len as usize, data: memory }))
+        let kind = |(link_type, count): (&u16, &u64)| format!("{count} of link type {link_type}");
+        let kinds: Vec<String> = self.left_out.iter().map(kind).collect();
+        Err(Error::Argument(format!(
+            "{}: packets are left out: {}; they are neither Ethernet frames nor IP packets",
+            self.path.display(),
+            kinds.join(", ")
+        )))
+    }
+
+    fn read(&mut self, capture: usize, mut memory: Vec<u8>) -> Result<Option<CapturedPacket>> {
+        loop {
+            let read = self.reader.read_packet();
+            let read = read.map_err(|source| Error::Capture { path: self.path.clone(), source })?;
+            let Some(packet) = read else { return self.left_out().map(|()| None) };
+            self.number += 1;
+            self.ns = packet.ns.unwrap_or(self.ns);
+            if let Some(wire_len) = packet.ethernet(&mut memory) {
+                let (ns, number) = (self.ns, self.number);
+                return Ok(Some(CapturedPacket { capture, number, ns, wire_len, data: memory }));
+            }
+            *self.left_out.entry(packet.link_type).or_default() += 1;
+        }
     }
 }
 

@@ -80,6 +80,9 @@ pub struct ReplaySummary {
     /// Packets with a time before that of their predecessor in the same capture. They entered at
     /// the time of their predecessor.
     pub out_of_order: u64,
+    /// Frames of captures that are longer than the MTU of the interface at which they entered. A host
+    /// would not send them: they are super-packets of its kernel, or of a network with another MTU.
+    pub above_mtu: u64,
     /// Captures that could not be read to their end. Their complete packets were used.
     pub problems: Vec<Error>,
 }
@@ -266,7 +269,7 @@ impl Replay {
         }
         let problems = run.play(inputs, progress)?;
         let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
-        let pairs = run.pairs();
+        let (pairs, above_mtu) = (run.pairs(), run.above_mtu());
         let (accounting, columns) = run.finish()?;
         let summary = ReplaySummary {
             accounting,
@@ -276,6 +279,7 @@ impl Replay {
             seed: self.seed,
             start_ns,
             out_of_order,
+            above_mtu,
             problems,
         };
         Ok((summary, columns))

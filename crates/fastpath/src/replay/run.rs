@@ -28,6 +28,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const PS_PER_NS: u64 = 1000;
+/// Ethernet header with two VLAN tags, bytes: what an MTU leaves out.
+const ETHERNET_TAGGED: usize = 14 + 2 * 4;
 /// Packets between two reports of progress.
 const PACKETS_PER_REPORT: u64 = 4096;
 
@@ -95,8 +97,6 @@ pub(super) struct ReplayRun<O: ReplayObserver> {
     traffic: TrafficRun,
     /// The edges at which frames enter: of each capture, then of each array.
     entrances: Vec<EdgeId>,
-    /// The number of frames that each capture has given so far.
-    captured: Vec<u64>,
     /// The file for the frames that are delivered at each edge, as an index of `outputs`.
     exits: Vec<Option<usize>>,
     outputs: Vec<OutputCapture>,
@@ -108,6 +108,9 @@ pub(super) struct ReplayRun<O: ReplayObserver> {
     refused: BTreeMap<Reason, u64>,
     /// Packets with a time before that of their predecessor.
     out_of_order: u64,
+    /// The longest frame of the interface at each entrance, and the frames that were longer.
+    longest: Vec<usize>,
+    above_mtu: u64,
 }
 
 /// Configured and realised delay of one direction of a link.
@@ -157,13 +160,14 @@ impl<O: ReplayObserver> ReplayRun<O> {
             traffic: TrafficRun::new(&network, seed, until)?,
             network,
             entrances: Vec::new(),
-            captured: Vec::new(),
             outputs: Vec::new(),
             rows: Rows::Nowhere,
             start_ns,
             now: Time::ZERO,
             refused: BTreeMap::new(),
             out_of_order: 0,
+            longest: Vec::new(),
+            above_mtu: 0,
         })
     }
 
@@ -174,6 +178,13 @@ impl<O: ReplayObserver> ReplayRun<O> {
         outputs: &[CaptureAt],
     ) -> Result<()> {
         self.entrances = inputs.into_iter().map(|at| at.edge(&self.network)).collect::<Result<_>>()?;
+        let topology = self.network.topology();
+        let edges: Vec<_> = self.network.edges().collect();
+        let mtu = |edge: &EdgeId| {
+            let edge = edges[edge.0 as usize];
+            topology.node(edge.node).interfaces[edge.interface].mtu as usize
+        };
+        self.longest = self.entrances.iter().map(|edge| mtu(edge) + ETHERNET_TAGGED).collect();
         for (index, output) in outputs.iter().enumerate() {
             for edge in output.at.edges(&self.network)? {
                 let exit = &mut self.exits[edge.0 as usize];
@@ -235,7 +246,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
                     self.out_of_order += u64::from(packet.ns < latest_ns);
                     latest_ns = latest_ns.max(packet.ns);
                     self.advance(at)?;
-                    self.number(packet.capture);
+                    self.number(packet.number);
                     self.enter(packet.capture, &packet.data, packet.wire_len);
                     spent = Some(packet);
                 }
@@ -272,6 +283,11 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// Packets with a time before that of their predecessor in the same capture.
     pub(super) fn out_of_order(&self) -> u64 {
         self.out_of_order
+    }
+
+    /// Frames that were longer than the MTU of the interface at which they entered.
+    pub(super) fn above_mtu(&self) -> u64 {
+        self.above_mtu
     }
 
     /// Runs the network until it is empty. With traces that repeat for ever the run ends when no
@@ -374,13 +390,9 @@ impl<O: ReplayObserver> ReplayRun<O> {
     }
 
     /// Numbers the next frame of a capture, as Wireshark does.
-    fn number(&mut self, capture: usize) {
-        if self.captured.len() <= capture {
-            self.captured.resize(capture + 1, 0);
-        }
-        self.captured[capture] += 1;
+    fn number(&mut self, number: u64) {
         if let Some(follower) = self.network.observer_mut().follower() {
-            follower.capture_frame = Some(self.captured[capture]);
+            follower.capture_frame = Some(number);
         }
     }
 
@@ -394,6 +406,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// zero.
     fn enter(&mut self, input: usize, data: &[u8], wire_len: usize) {
         self.rows.entering(input, wire_len);
+        self.above_mtu += u64::from(wire_len > self.longest[input]);
         let Some(mut frame) = self.network.pool_mut().alloc(wire_len) else {
             let reason = if wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
             self.refuse(self.entrances[input], reason);

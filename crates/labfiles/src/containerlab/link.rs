@@ -6,7 +6,7 @@ use crate::yaml::{Yaml, kind};
 use fastpath_link::Change;
 use fastpath_spec::{LinkDescription, OnLink, change_of_json, is_key};
 use fastpath_text::fields::Fields;
-use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::mistake::{Code, Remarks, nearest};
 use fastpath_text::tree::{Placed, Tree};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -54,7 +54,7 @@ impl<'y> Reader<'y, '_> {
         let kind = text_of(&mut fields, "type", remarks).unwrap_or("veth");
         fields.know(["labels"]);
         if let Some(entry) = fields.get("vars") {
-            remarks.warn(entry.key_at, "vars of a link are ignored");
+            remarks.warn(Code::Ignored, entry.key_at, "vars of a link are ignored");
         }
         let mtu = fields.placed("mtu").and_then(|yaml| mtu(yaml, remarks)).unwrap_or(MTU);
         let elsewhere = ELSEWHERE.iter().find(|(elsewhere, _)| *elsewhere == kind);
@@ -98,8 +98,11 @@ impl<'y> Reader<'y, '_> {
                 if kind == "macvlan"
                     && fields.placed("mode").is_some_and(|mode| mode.scalar() != Some("bridge"))
                 {
-                    remarks
-                        .warn(yaml.at, "mode of a macvlan is ignored: frames of the node reach all stations");
+                    remarks.warn(
+                        Code::Ignored,
+                        yaml.at,
+                        "mode of a macvlan is ignored: frames of the node reach all stations",
+                    );
                 }
                 let values = values(&mut fields, remarks);
                 fields.finish(remarks);
@@ -130,7 +133,11 @@ impl<'y> Reader<'y, '_> {
 
     fn leave_out(&self, at: usize, kind: &str, what: &str, remarks: &mut Remarks) {
         if self.options.only_linux {
-            remarks.warn(at, format!("the link of type {kind} is left out: it leads to {what}"));
+            remarks.warn(
+                Code::Ignored,
+                at,
+                format!("the link of type {kind} is left out: it leads to {what}"),
+            );
         } else {
             let instead = "remove it, or write --kinds linux, which leaves it out";
             remarks.mistake(at, format!("a link of type {kind} leads to {what}"), instead);
@@ -201,7 +208,7 @@ impl<'y> Reader<'y, '_> {
         }
         if a.node == b.node && self.roles.get(&*a.node) == Some(&NodeUse::Stub) {
             let what = format!("the link is left out: both ends are on {}, which is a stub", a.node);
-            return remarks.warn(at, what);
+            return remarks.warn(Code::Ignored, at, what);
         }
         // The engine names what is outside.
         let interfaces = [a, b].map(|end| (!self.is_outside(&end.node)).then(|| end.interface.to_owned()));

@@ -5,7 +5,7 @@ use crate::fields::{map, pairs, text, texts};
 use crate::words;
 use crate::yaml::Yaml;
 use fastpath_spec::{Attach, Bind, HostOrigin, HostSettings, NodeDescription, NodeRole};
-use fastpath_text::mistake::Remarks;
+use fastpath_text::mistake::{Code, Remarks};
 use fastpath_text::tree::{Placed, Tree};
 use std::collections::BTreeMap;
 
@@ -308,7 +308,11 @@ impl<'y> Reader<'y, '_> {
                     "write a number of seconds",
                 );
             } else if !layers.value("image").is_none_or(|_| self.options.ignore_images) {
-                remarks.warn(at, format!("{node} starts at once: startup-delay holds for its exec only"));
+                remarks.warn(
+                    Code::Different,
+                    at,
+                    format!("{node} starts at once: startup-delay holds for its exec only"),
+                );
             }
         }
         let own = layers.texts("exec", remarks);
@@ -343,7 +347,11 @@ impl<'y> Reader<'y, '_> {
     ) {
         let mut fields = map("a stage", yaml, remarks);
         if let Some(entry) = fields.get("wait-for") {
-            remarks.warn(entry.key_at, format!("wait-for of {node} is ignored: all nodes start together"));
+            remarks.warn(
+                Code::Ignored,
+                entry.key_at,
+                format!("wait-for of {node} is ignored: all nodes start together"),
+            );
         }
         let exec = fields.placed("exec");
         fields.finish(remarks);
@@ -370,7 +378,7 @@ impl<'y> Reader<'y, '_> {
                 }
                 (Some(_), Some(target)) => {
                     let what = format!("a command of {node} is ignored: its target is {target}");
-                    remarks.warn(yaml.at, what);
+                    remarks.warn(Code::Ignored, yaml.at, what);
                 }
                 (None, _) => {
                     remarks.mistake(yaml.at, "exec of a stage has no command", "write command: COMMAND")

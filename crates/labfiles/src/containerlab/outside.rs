@@ -12,7 +12,7 @@ use super::link::End;
 use crate::fields::{map, text_of};
 use crate::yaml::Yaml;
 use fastpath_spec::{LinkDescription, NodeDescription, NodeRole, OnLink, PortName};
-use fastpath_text::mistake::Remarks;
+use fastpath_text::mistake::{Code, Remarks};
 use ipnet::IpNet;
 
 /// The subnets of containerlab's management network.
@@ -52,7 +52,11 @@ impl Management {
         const USELESS: [&str; 7] =
             ["network", "bridge", "mtu", "external-access", "driver-opts", "ipv4-range", "ipv6-range"];
         for entry in USELESS.iter().filter_map(|key| fields.get(key)) {
-            remarks.warn(entry.key_at, format!("{} of mgmt is ignored: its network is an uplink", entry.key));
+            remarks.warn(
+                Code::Ignored,
+                entry.key_at,
+                format!("{} of mgmt is ignored: its network is an uplink", entry.key),
+            );
         }
         fields.finish(remarks);
         Management { gateways }

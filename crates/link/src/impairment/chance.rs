@@ -18,6 +18,65 @@ pub struct Chance {
     pub correlation: Probability,
 }
 
+/// Steps of the distribution from which [`Chance::share`] is read, and the most iterations.
+const SHARE_STEPS: usize = 1 << 12;
+const SHARE_ITERATIONS_MAX: usize = 2000;
+
+impl Chance {
+    /// Returns the share of hits in the long run. With correlation the mix x of a decision is
+    /// (1 − ρ)·u + ρ·y of a uniform number u and the mix y before. So its distribution function
+    /// satisfies F(t) = ρ/(1 − ρ) · (G(t/ρ) − G((t − 1 + ρ)/ρ)), where G is the integral of F. The
+    /// iteration of this equation converges, and the share is F(probability).
+    pub fn share(&self) -> f64 {
+        let (p, rho) = (self.probability.get(), self.correlation.get());
+        if rho <= 0.0 || p <= 0.0 || p >= 1.0 {
+            return p;
+        }
+        if rho >= 1.0 {
+            // The mix stays 0, its initial value.
+            return 1.0;
+        }
+        let width = 1.0 / SHARE_STEPS as f64;
+        let mut f: Vec<f64> = (0..=SHARE_STEPS).map(|i| i as f64 * width).collect();
+        for _ in 0..SHARE_ITERATIONS_MAX {
+            let g = integral(&f, width);
+            let next = |i: usize| mixed(&g, i as f64 * width, rho);
+            let new: Vec<f64> = (0..=SHARE_STEPS).map(next).collect();
+            let change = f.iter().zip(&new).map(|(old, new)| (old - new).abs()).fold(0.0, f64::max);
+            f = new;
+            if change < 1e-10 {
+                break;
+            }
+        }
+        mixed(&integral(&f, width), p, rho).clamp(0.0, 1.0)
+    }
+}
+
+/// Returns the integral of a function given at steps of `width`, by trapezoids.
+fn integral(f: &[f64], width: f64) -> Vec<f64> {
+    let mut sum = 0.0;
+    let areas = f.windows(2).map(|pair| {
+        sum += (pair[0] + pair[1]) / 2.0 * width;
+        sum
+    });
+    std::iter::once(0.0).chain(areas).collect()
+}
+
+/// Returns the distribution function of the next mix at `t`, by the integral of the one before.
+fn mixed(g: &[f64], t: f64, rho: f64) -> f64 {
+    let last = g.len() - 1;
+    let at = |x: f64| {
+        let place = x * last as f64;
+        match place.floor() as usize {
+            _ if x <= 0.0 => 0.0,
+            below if below < last => g[below] + (place - below as f64) * (g[below + 1] - g[below]),
+            // The distribution function is 1 from 1 on.
+            _ => g[last] + (x - 1.0),
+        }
+    };
+    rho / (1.0 - rho) * (at(t / rho) - at((t - 1.0 + rho) / rho))
+}
+
 impl From<Probability> for Chance {
     fn from(probability: Probability) -> Chance {
         Chance { probability, correlation: Probability::NEVER }
@@ -73,6 +132,25 @@ mod tests {
         let hits = (0..100_000).filter(|_| chance.draw(&mut rng)).count() as f64;
         // ± 3.291 σ: a correct law fails at one seed in a thousand.
         assert!((hits - 3000.0).abs() <= 3.291 * (100_000.0f64 * 0.03 * 0.97).sqrt(), "{hits}");
+    }
+
+    #[test]
+    fn the_share_is_that_of_many_decisions() {
+        for (p, rho) in [(0.1, 0.25), (0.5, 0.3), (0.3, 0.5), (0.02, 0.1), (0.8, 0.25), (0.45, 0.9)] {
+            let (mut state, mut rng) = (chance(p, rho), Rng::new(7));
+            let n = 400_000;
+            let hits = (0..n).filter(|_| state.draw(&mut rng)).count() as f64 / f64::from(n);
+            let share = state.chance.share();
+            // Hits come in runs: five times the deviation of independent ones.
+            let tolerance = 5.0 * 3.3 * (share * (1.0 - share) / f64::from(n)).sqrt();
+            assert!((hits - share).abs() < tolerance, "{p} {rho}: {hits}, expected {share}");
+        }
+        // What tc-netem(8) loses of `loss 10% 25%`.
+        assert!((chance(0.1, 0.25).chance.share() - 0.0175).abs() < 0.0002);
+        assert_eq!(
+            [(0.1, 0.0), (0.0, 0.5), (1.0, 0.5)].map(|(p, rho)| chance(p, rho).chance.share()),
+            [0.1, 0.0, 1.0]
+        );
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl JitterSpec {
 }
 
 impl JitterLaw {
-    /// Returns the mean of the variation in seconds.
+    /// Returns the mean of the variation in seconds, before negative delays become zero.
     pub fn mean_secs(&self) -> f64 {
         match self {
             JitterLaw::Uniform { .. } | JitterLaw::Normal { .. } => 0.0,
@@ -134,6 +134,49 @@ impl JitterLaw {
             JitterLaw::Trace(values) => spread(&mut values.iter().map(|value| value.as_secs_f64())),
         };
         Some(Duration::from_secs_f64(secs))
+    }
+
+    /// Returns the share of delays with the constant part `base` that would be negative and are zero.
+    pub fn cut_share(&self, base: Duration) -> f64 {
+        let base_s = base.as_secs_f64();
+        match self {
+            JitterLaw::Uniform { half_width } if *half_width > base => {
+                (half_width.as_secs_f64() - base_s) / (2.0 * half_width.as_secs_f64())
+            }
+            JitterLaw::Normal { sd } if *sd > Duration::ZERO => math::normal_tail(base_s / sd.as_secs_f64()),
+            JitterLaw::Table(values) => {
+                let least = -i128::from(base.as_ps());
+                values.iter().filter(|value| i128::from(**value) < least).count() as f64 / values.len() as f64
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Returns the mean in seconds and the standard deviation of the delay with the constant part
+    /// `base`, after negative delays have become zero; `None` if the deviation is infinite.
+    pub fn moments(&self, base: Duration) -> (f64, Option<Duration>) {
+        let about = base.as_secs_f64();
+        let (first, second) = match self {
+            _ if self.cut_share(base) == 0.0 => return (about + self.mean_secs(), self.sd()),
+            JitterLaw::Uniform { half_width } => {
+                let (most, width) = (about + half_width.as_secs_f64(), 2.0 * half_width.as_secs_f64());
+                (most * most / (2.0 * width), most * most * most / (3.0 * width))
+            }
+            JitterLaw::Normal { sd } => {
+                let sd = sd.as_secs_f64();
+                let z = about / sd;
+                let density = math::exp(-z * z / 2.0) / (2.0 * std::f64::consts::PI).sqrt();
+                let above = 1.0 - math::normal_tail(z);
+                let second = (about * about + sd * sd) * above + about * sd * density;
+                (about * above + sd * density, second)
+            }
+            JitterLaw::Table(values) => {
+                let delay = |ps: &i64| (about + *ps as f64 / 1e12).max(0.0);
+                (mean(values.iter().map(delay)), mean(values.iter().map(|ps| delay(ps) * delay(ps))))
+            }
+            _ => return (about + self.mean_secs(), self.sd()),
+        };
+        (first, Some(Duration::from_secs_f64((second - first * first).max(0.0).sqrt())))
     }
 
     /// Returns the `q`-quantile of the delay with the constant part `base`.

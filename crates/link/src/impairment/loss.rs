@@ -56,13 +56,13 @@ impl LossSpec {
         }
     }
 
-    /// Returns the share of packets lost in the long run; for [`LossSpec::Correlated`] the
-    /// configured probability.
+    /// Returns the share of packets lost in the long run. With netem's correlation it differs from
+    /// the configured probability.
     pub fn share(&self) -> f64 {
         match self {
             LossSpec::Never => 0.0,
             LossSpec::Uniform(p) => p.get(),
-            LossSpec::Correlated(chance) => chance.probability.get(),
+            LossSpec::Correlated(chance) => chance.share(),
             LossSpec::GilbertElliott(law) => law.share(),
             LossSpec::FourState(law) => law.share(),
             LossSpec::Runs(law) => law.share(),

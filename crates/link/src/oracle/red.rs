@@ -3,8 +3,8 @@
 use super::discipline::{AdmissionOracle, Arrival, DisciplineOracle};
 use super::exact::PS_PER_S;
 use crate::packet::DropReason;
-use crate::qdisc::{Limit, QueueSpec, RedSpec};
-use fastpath_units::{Duration, Rate, Rng};
+use crate::qdisc::{Limit, QueueSpec, RedIdle, RedSpec};
+use fastpath_units::{Duration, Rate, Rng, math};
 
 pub(super) fn oracle(spec: &RedSpec) -> DisciplineOracle {
     DisciplineOracle::Admission(Box::new(Red { spec: *spec, variables: RedVariables::default() }))
@@ -66,14 +66,53 @@ impl RedVariables {
         Ok(selected)
     }
 
+    /// The average after an idle time.
+    fn idle(&mut self, idle: Duration, rate: Option<Rate>, spec: RedSpec) {
+        let w_q = spec.weight.get();
+        let Some(rate) = rate.filter(|_| spec.mean_packet.0 > 0) else {
+            self.avg = 0.0;
+            return;
+        };
+        let s = u128::from(spec.mean_packet.0) * 8 * PS_PER_S;
+        let sent = u128::from(idle.as_ps()) * u128::from(rate.as_bps());
+        match spec.idle {
+            RedIdle::Time => {
+                let m = sent as f64 / s as f64;
+                self.avg *= match w_q {
+                    _ if m == 0.0 => 1.0,
+                    1.0 => 0.0,
+                    0.0 => 1.0,
+                    _ => math::exp(m * math::ln(1.0 - w_q)),
+                };
+            }
+            RedIdle::Ns2 => self.avg *= raise(1.0 - w_q, sent / s + 1),
+            RedIdle::Linux if w_q == 1.0 => self.avg = 0.0,
+            RedIdle::Linux if w_q == 0.0 => {}
+            RedIdle::Linux => {
+                let xmit_time = spec.mean_packet.0 as f64 * 8.0 * 15_625_000.0 / rate.as_bps() as f64;
+                let lw = -math::ln(1.0 - w_q) / xmit_time;
+                let Some(clog) = (0..32).find(|clog| 31.0 / lw / f64::from(1u32 << clog) < 512.0) else {
+                    return;
+                };
+                let stab = |i: u64| if i == 255 { 31.0 } else { ((i << clog) as f64 * lw).min(31.0).floor() };
+                let us_idle = (idle.as_ps() / 1_000_000).min(255 << clog);
+                let shift = stab(us_idle >> clog);
+                if shift > 0.0 {
+                    self.avg *= raise(0.5, shift as u128);
+                } else {
+                    self.avg *= f64::max(1.0 - us_idle as f64 / (1u64 << clog) as f64, 0.5);
+                }
+            }
+        }
+    }
+
     /// Figure 2: returns true if the arriving packet is marked or dropped.
     fn selects(&mut self, arrival: &Arrival<'_>, spec: RedSpec, rng: &mut Rng) -> bool {
         let RedSpec { limit, min, max, weight, max_p, gentle, mean_packet, .. } = spec;
         let (min_th, max_th, w_q, max_p) = (min as f64, max as f64, weight.get(), max_p.get());
         let by_bytes = matches!(limit, Limit::Bytes(_));
         if arrival.queue.is_empty() {
-            let m = typical_packets(arrival.now.since(arrival.idle_since), arrival.rate, mean_packet.0);
-            self.avg *= raise(1.0 - w_q, m);
+            self.idle(arrival.now.since(arrival.idle_since), arrival.rate, spec);
         } else {
             let bytes = arrival.queue.iter().sum::<u64>();
             let q = if by_bytes { bytes as f64 } else { arrival.queue.len() as f64 };
@@ -104,16 +143,6 @@ impl RedVariables {
             self.count = 0;
         }
         marked
-    }
-}
-
-/// Returns m = (time − q_time)/s in whole packets, where s is the time of a typical packet.
-fn typical_packets(idle: Duration, rate: Option<Rate>, mean_packet: u64) -> u128 {
-    match rate {
-        Some(rate) if mean_packet > 0 => {
-            u128::from(idle.as_ps()) * u128::from(rate.as_bps()) / (u128::from(mean_packet) * 8 * PS_PER_S)
-        }
-        _ => u128::MAX,
     }
 }
 

@@ -1,11 +1,15 @@
 //! Random early detection: S. Floyd and V. Jacobson, "Random Early Detection Gateways for
 //! Congestion Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993, Figure 2; the gentle
 //! variant (S. Floyd, "Recommendation on using the gentle_ variant of RED", 2000); ECN (RFC 3168).
+//!
+//! The average of an idle link decays as if m typical packets had found the queue empty. The paper
+//! has m = f(time − q_time), a linear function of the time. ns-2 and Linux have rules of their own
+//! ([`RedIdle`]).
 
 use super::arrival::{Admission, AdmissionPolicy, ArrivalQueue, QueueView};
 use super::limit::Limit;
 use crate::packet::{DropReason, Packet};
-use fastpath_units::{Bytes, Probability, Rate, Rng, Time};
+use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time, math};
 use std::fmt;
 
 /// Parameters of a RED queue. The defaults are those of ns-2 before it computed thresholds itself
@@ -35,6 +39,24 @@ pub struct RedSpec {
     /// A typical packet, for the idle time (s in the paper) and as the unit of packet lengths when
     /// the queue is counted in bytes.
     pub mean_packet: Bytes,
+    /// How the average decays while the link is idle.
+    pub idle: RedIdle,
+}
+
+/// How the average of a RED queue decays while the link is idle. w is the weight, m the idle time
+/// over the time of a typical packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RedIdle {
+    /// (1 − w)ᵐ, fractions of a packet included: the paper's f is linear in the time.
+    #[default]
+    Time,
+    /// (1 − w)ᵏ, where k is m in whole packets and one more: the estimator of ns-2 counts the
+    /// arriving packet, which finds the queue empty (`REDQueue::enque` in `queue/red.cc`).
+    Ns2,
+    /// Halved as often as the table of tc-red(8) says, with a line before the first time. tc computes
+    /// the table in ticks of 64 ns, and the kernel reads it with whole microseconds
+    /// (`red_calc_qavg_from_idle_time` in `include/net/red.h`).
+    Linux,
 }
 
 impl Default for RedSpec {
@@ -48,6 +70,7 @@ impl Default for RedSpec {
             gentle: true,
             ecn: false,
             mean_packet: Bytes(500),
+            idle: RedIdle::Time,
         }
     }
 }
@@ -138,8 +161,8 @@ impl Red {
             // An average of 0 does not decay. Most packets of a quiet link take this branch.
             Some(_) if self.average == 0.0 => 0.0,
             Some(since) => {
-                let missed = packets_missed(now, since, view.rate, self.spec.mean_packet);
-                self.average * power(1.0 - weight, missed)
+                let rest = Decay { weight, mean_packet: self.spec.mean_packet, rate: view.rate };
+                rest.after(self.average, now.since(since), self.spec.idle)
             }
         };
     }
@@ -173,18 +196,72 @@ impl Red {
     }
 }
 
-/// Returns how many typical packets the idle link could have sent: m = f(time − q_time), in whole
-/// packets.
-fn packets_missed(now: Time, since: Time, rate: Option<Rate>, mean_packet: Bytes) -> u64 {
-    match rate {
-        None => u64::MAX,
-        Some(rate) => rate.bytes_in(now.since(since)).0.checked_div(mean_packet.0).unwrap_or(u64::MAX),
+/// What the decay of an average depends on.
+struct Decay {
+    weight: f64,
+    mean_packet: Bytes,
+    rate: Option<Rate>,
+}
+
+impl Decay {
+    /// Returns the average after an idle time. Without a rate a packet takes no time.
+    // Not inlined, so that the code of busy queues stays small.
+    #[inline(never)]
+    fn after(&self, average: f64, idle: Duration, rule: RedIdle) -> f64 {
+        let Some(rate) = self.rate.filter(|_| self.mean_packet > Bytes::ZERO) else { return 0.0 };
+        // Exact up to the conversion to a number of packets.
+        let tokens = u128::from(idle.as_ps()) * u128::from(rate.as_bps());
+        let packet = u128::from(self.mean_packet.0) * 8_000_000_000_000;
+        match rule {
+            RedIdle::Time => average * power(1.0 - self.weight, tokens as f64 / packet as f64),
+            RedIdle::Ns2 => {
+                let whole = u64::try_from(tokens / packet).unwrap_or(u64::MAX).saturating_add(1);
+                average * whole_power(1.0 - self.weight, whole)
+            }
+            RedIdle::Linux => self.shifted(average, idle, rate),
+        }
     }
+
+    /// The kernel's rule. Its table has 255 cells of 2ⁿ ticks each, n such that fewer than 512 cells
+    /// reach 31 halvings (tc_red_eval_idle_damping in `tc/tc_red.c` of iproute2).
+    fn shifted(&self, average: f64, idle: Duration, rate: Rate) -> f64 {
+        if self.weight >= 1.0 || self.weight <= 0.0 {
+            return if self.weight >= 1.0 { 0.0 } else { average };
+        }
+        let packet_ticks = self.mean_packet.0 as f64 * 8.0 * TICKS_PER_S / rate.as_bps() as f64;
+        let per_tick = -math::ln(1.0 - self.weight) / packet_ticks;
+        let cell_log = (0..32u32).find(|log| HALVINGS_MAX / per_tick / f64::from(1u32 << log) < 512.0);
+        let Some(cell_log) = cell_log else { return average };
+        let us = (idle.as_ps() / 1_000_000).min(CELLS << cell_log);
+        let cell = us >> cell_log;
+        let halvings = match cell {
+            CELLS => HALVINGS_MAX,
+            _ => ((cell << cell_log) as f64 * per_tick).min(HALVINGS_MAX).floor(),
+        };
+        if halvings >= 1.0 {
+            return average * whole_power(0.5, halvings as u64);
+        }
+        average * (1.0 - us as f64 / (1u64 << cell_log) as f64).max(0.5)
+    }
+}
+
+/// The last cell of the kernel's table, and its largest number of halvings.
+const CELLS: u64 = 255;
+const HALVINGS_MAX: f64 = 31.0;
+/// Ticks of tc (/proc/net/psched).
+const TICKS_PER_S: f64 = 15_625_000.0;
+
+/// Returns `base` (0 … 1) to the power of `exponent`, identically on every machine.
+fn power(base: f64, exponent: f64) -> f64 {
+    if exponent == 0.0 || base == 1.0 {
+        return 1.0;
+    }
+    if base == 0.0 { 0.0 } else { math::exp(exponent * math::ln(base)) }
 }
 
 /// Returns `base` to the power of `exponent` by squaring. `f64::powi` may differ between machines;
 /// multiplication does not.
-fn power(mut base: f64, mut exponent: u64) -> f64 {
+fn whole_power(mut base: f64, mut exponent: u64) -> f64 {
     let mut result = 1.0;
     while exponent > 0 {
         if exponent & 1 == 1 {
@@ -253,15 +330,55 @@ mod tests {
         }
     }
 
+    /// The average after an idle time in nanoseconds, from 8.
+    fn decayed(idle_ns: u64, idle: RedIdle, weight: f64) -> f64 {
+        let weight = Probability::new(weight).expect("a probability");
+        let passed = fastpath_units::Duration::from_ps(idle_ns.saturating_mul(1000));
+        let mut red = Red { average: 8.0, ..Red::new(&RedSpec { idle, weight, ..spec() }) };
+        let _ = red.admit(NOW.saturating_add(passed), &packet(0), queue(0), &mut Rng::new(1));
+        red.average
+    }
+
     #[test]
-    fn the_average_decays_on_an_idle_link_as_if_typical_packets_had_found_it_empty() {
-        // 500 bytes at 4 kbit/s: one typical packet a second.
-        for (idle_ms, average) in [(0, 8.0), (999, 8.0), (1_000, 4.0), (3_500, 1.0), (u64::MAX, 0.0)] {
-            let idle = fastpath_units::Duration::from_ps(idle_ms.saturating_mul(1_000_000_000));
-            let mut red = Red { average: 8.0, ..Red::new(&spec()) };
-            let _ = red.admit(NOW.saturating_add(idle), &packet(0), queue(0), &mut Rng::new(1));
-            assert_eq!(red.average, average, "{idle_ms} ms");
+    fn the_average_decays_on_an_idle_link_by_the_time_as_in_the_paper() {
+        // 500 bytes at 4 kbit/s: one typical packet a second. A weight of a half: 8·2^−m.
+        for (ms, average) in
+            [(0, 8.0), (1, 7.994_456_743), (500, 5.656_854_249), (1_000, 4.0), (3_500, 0.707_106_781)]
+        {
+            let found = decayed(ms * 1_000_000, RedIdle::Time, 0.5);
+            assert!((found - average).abs() < 1e-8, "{ms} ms: {found}");
         }
+        assert_eq!(decayed(u64::MAX, RedIdle::Time, 0.5), 0.0);
+        assert_eq!([0.0, 1.0].map(|weight| decayed(500_000_000, RedIdle::Time, weight)), [8.0, 0.0]);
+    }
+
+    #[test]
+    fn ns2_counts_whole_packets_and_the_arriving_one() {
+        for (ms, average) in [(0, 4.0), (999, 4.0), (1_000, 2.0), (3_500, 0.5)] {
+            assert_eq!(decayed(ms * 1_000_000, RedIdle::Ns2, 0.5), average, "{ms} ms");
+        }
+        assert_eq!(decayed(u64::MAX, RedIdle::Ns2, 0.5), 0.0);
+    }
+
+    #[test]
+    fn linux_halves_by_its_table_and_begins_with_a_line() {
+        // A packet of 15 625 000 ticks and a weight of a half: 31 halvings in 6.99·10⁸ ticks, so cells
+        // of 2²¹, each 0.0930 halvings. The line ends at a half.
+        let cell = 1u64 << 21;
+        for (us, average) in [
+            (0, 8.0),
+            (cell / 4, 6.0),
+            (cell, 4.0),
+            (10 * cell, 4.0),
+            (21 * cell, 4.0),
+            (22 * cell, 2.0),
+            (300 * cell, 8.0 / (1u64 << 31) as f64),
+        ] {
+            assert_eq!(decayed(us * 1000, RedIdle::Linux, 0.5), average, "{us} µs");
+        }
+        // With the weight of ns-2 a packet's time changes little, by either rule.
+        let [exact, linux] = [RedIdle::Time, RedIdle::Linux].map(|rule| decayed(1_000_000_000, rule, 0.002));
+        assert!((exact / 7.984 - 1.0).abs() < 1e-9 && (linux / exact - 1.0).abs() < 0.001, "{exact} {linux}");
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct Evaluation {
     pub skipped: Vec<SkippedFigure>,
     /// Number of results that meet their criterion.
     pub passed: usize,
+    /// Number of results that do not, in measurements that the machine disturbed to the end.
+    #[serde(default)]
+    pub disturbed: usize,
     /// Number of results.
     pub total: usize,
     /// Notes on several results.
@@ -68,6 +71,10 @@ pub struct EvaluatedFigure {
     pub tolerance: f64,
     /// Whether our value passes.
     pub pass: bool,
+    /// What disturbed the measurement, if our value does not pass and the machine took the core away
+    /// in every round: the value then says nothing about the emulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// The criterion as a text.
     pub rule: String,
     /// The criterion.
@@ -206,6 +213,7 @@ impl EvaluatedFigure {
             unit: unit.to_owned(),
             tolerance: criterion.tolerance(),
             pass: n > 0 && criterion.holds(ours),
+            disturbed: None,
             rule: criterion.text(|x| format!("{x}")),
             criterion,
             n,
@@ -245,6 +253,21 @@ impl EvaluatedFigure {
         self
     }
 
+    /// Sets what disturbed the measurement. A value that passes is not called disturbed.
+    pub fn disturbed(mut self, reason: Option<String>) -> EvaluatedFigure {
+        self.disturbed = reason.filter(|_| !self.pass);
+        self
+    }
+
+    /// Returns the verdict in a word: `ok`, `disturbed` or `MISS`.
+    pub fn verdict(&self) -> &'static str {
+        match (self.pass, &self.disturbed) {
+            (true, _) => "ok",
+            (false, Some(_)) => "disturbed",
+            (false, None) => "MISS",
+        }
+    }
+
     /// Sets the note.
     pub fn note(mut self, note: impl Into<String>) -> EvaluatedFigure {
         self.note = note.into();
@@ -253,6 +276,17 @@ impl EvaluatedFigure {
 }
 
 impl Evaluation {
+    /// The figures that are disturbed, by what disturbed them.
+    pub fn disturbances(&self) -> BTreeMap<&str, Vec<&str>> {
+        let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for result in &self.results {
+            if let Some(reason) = &result.disturbed {
+                all.entry(reason).or_default().push(&result.id);
+            }
+        }
+        all
+    }
+
     /// The results that could not be measured, by reason.
     pub fn reasons(&self) -> BTreeMap<&str, Vec<&str>> {
         let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -313,6 +347,7 @@ mod tests {
             ],
             skipped: vec![SkippedFigure { id: "table-5.1/64".to_owned(), reason: "no rights".to_owned() }],
             passed: 1,
+            disturbed: 0,
             total: 2,
             notes: vec!["of all".to_owned()],
             provenance: crate::testing::provenance(),
@@ -367,6 +402,23 @@ mod tests {
         assert_eq!(json, expected);
         let bare = EvaluatedFigure { original: None, control: None, ..result };
         assert!(serde_json::to_value(bare).unwrap()["original"].is_null());
+    }
+
+    #[test]
+    fn a_value_that_misses_in_a_disturbed_measurement_is_disturbed_and_one_that_passes_is_not() {
+        let result = |ours| EvaluatedFigure::new("x".to_owned(), "ms", ours, 5, within(10.0, 0.01));
+        let reason = || Some("the machine took the core away".to_owned());
+        let verdicts = [result(10.0).disturbed(reason()), result(11.0).disturbed(reason()), result(11.0)]
+            .map(|result| {
+                (result.verdict(), serde_json::to_value(&result).unwrap().get("disturbed").is_some())
+            });
+        assert_eq!(verdicts, [("ok", false), ("disturbed", true), ("MISS", false)]);
+        let mut evaluation = evaluation();
+        evaluation.results[1] = evaluation.results[1].clone().disturbed(reason());
+        evaluation.disturbed = 1;
+        let page = evaluation.report().markdown();
+        assert!(page.contains("disturbed") && !page.contains("MISS"), "{page}");
+        assert_eq!(evaluation.disturbances().len(), 1);
     }
 
     #[test]

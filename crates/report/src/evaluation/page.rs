@@ -36,9 +36,10 @@ impl Evaluation {
         let commit = p.tool.commit.as_deref().map_or(String::new(), |commit| format!(" ({commit})"));
         let mut notes = vec![
             format!(
-                "{} of {} figures pass, {} could not be measured here",
+                "{} of {} figures pass, {} are disturbed, {} could not be measured here",
                 self.passed,
                 self.total,
+                self.disturbed,
                 self.skipped.len()
             ),
             format!(
@@ -65,8 +66,8 @@ impl Evaluation {
         }
         notes.extend(self.notes.iter().cloned());
         let mut tables = Vec::new();
-        if self.passed < self.total {
-            let missed = self.results.iter().filter(|result| !result.pass);
+        if self.passed + self.disturbed < self.total {
+            let missed = self.results.iter().filter(|result| !result.pass && result.disturbed.is_none());
             let rows = missed.map(|result| {
                 let figure = self.figures.iter().find(|group| result.id.split('/').next() == Some(&group.id));
                 vec![
@@ -82,6 +83,11 @@ impl Evaluation {
             });
             let titles = ["missed", "point", "original", "ours", "unit", "criterion", "reason", "key"];
             tables.push(Grid::new(titles, rows));
+        }
+        let disturbed = self.disturbances();
+        if !disturbed.is_empty() {
+            let rows = disturbed.into_iter().map(|(reason, ids)| vec![ids.join(", "), reason.to_owned()]);
+            tables.push(Grid::new(["disturbed", "by"], rows));
         }
         let skipped = self.reasons();
         if !skipped.is_empty() {
@@ -118,7 +124,7 @@ impl Evaluation {
             let after = [
                 result.unit.clone(),
                 result.criterion.text(number),
-                if result.pass { "ok" } else { "MISS" }.to_owned(),
+                result.verdict().to_owned(),
                 result.id.clone(),
             ];
             before.into_iter().chain(peers).chain(after).collect()

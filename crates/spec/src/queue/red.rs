@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! queue = { kind = "red", limit = "50p", min = "5p", max = "15p", probability = 0.1, weight = 0.002,
-//!           gentle = true, ecn = false, mean_packet = "500B" }
+//!           gentle = true, ecn = false, mean_packet = "500B", idle = "time" }
 //! ```
 
 use super::keys::Schemas;
@@ -11,11 +11,15 @@ use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
 use crate::schema_parts::{properties, reference};
 use crate::write::{of_kind, of_probability, text};
-use fastpath_link::{Limit, QueueSpec, RedSpec};
+use fastpath_link::{Limit, QueueSpec, RedIdle, RedSpec};
 use fastpath_units::Bytes;
 use serde_json::{Value, json};
 
 pub(super) const KIND: &str = "red";
+
+/// The rules for the average of an idle link: of the paper, of ns-2, of Linux.
+const IDLE: [(&str, RedIdle); 3] =
+    [("time", RedIdle::Time), ("ns-2", RedIdle::Ns2), ("linux", RedIdle::Linux)];
 
 pub(super) fn read(fields: &mut Fields, remarks: &mut Remarks) -> Option<QueueSpec> {
     read_red(fields, remarks).map(QueueSpec::Red)
@@ -36,6 +40,12 @@ pub(super) fn schema() -> Schemas {
         ("gentle", "Let the probability rise to 1 at twice max.", flag()),
         ("ecn", "Mark ECN-capable packets instead.", flag()),
         ("mean_packet", "A typical packet.", reference("bytes")),
+        (
+            "idle",
+            "How the average decays on an idle link: by the time, as in the paper; in whole packets and \
+             one, as in ns-2; by halves, as in Linux.",
+            json!({ "enum": IDLE.map(|(word, _)| word) }),
+        ),
     ])
 }
 
@@ -77,6 +87,10 @@ pub(super) fn read_red(fields: &mut Fields, remarks: &mut Remarks) -> Option<Red
             remarks.mistake(field.at, "mean_packet is 0", "write mean_packet = \"500B\"");
         }
     }
+    if let Some(field) = fields.get("idle") {
+        let words = IDLE.map(|(word, _)| word);
+        red.idle = IDLE[field.word("a rule for an idle link", &words, remarks)?].1;
+    }
     Some(red)
 }
 
@@ -98,13 +112,15 @@ fn threshold(field: &Field, unit: Limit, remarks: &mut Remarks) -> Option<u64> {
 
 /// Returns the keys of RED except its thresholds and weight.
 pub(super) fn write_red(red: &RedSpec) -> Vec<(&'static str, Value)> {
-    vec![
+    let keys = vec![
         ("limit", text(red.limit)),
         ("probability", of_probability(red.max_p)),
         ("gentle", json!(red.gentle)),
         ("ecn", json!(red.ecn)),
         ("mean_packet", text(red.mean_packet)),
-    ]
+    ];
+    let other = IDLE.iter().find(|(_, rule)| *rule == red.idle && red.idle != RedIdle::default());
+    keys.into_iter().chain(other.map(|(word, _)| ("idle", json!(word)))).collect()
 }
 
 /// Writes thresholds and weight.

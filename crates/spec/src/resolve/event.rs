@@ -4,6 +4,7 @@
 use super::node::runs_programs;
 use super::{InvalidValue, Notice, Resolver, nearest_or};
 use crate::description::EventDescription;
+use crate::mistake::Code;
 use crate::path::SpecPath;
 use crate::topology::{Direction, Event, HostCommand, LinkId, NodeId};
 use fastpath_link::Change;
@@ -145,7 +146,7 @@ impl Resolver<'_> {
                     let (what, instead) = (traced.to_string(), traced.instead());
                     self.mistakes.push(InvalidValue { path, what, instead });
                 } else {
-                    self.notices.push(Notice { path, what: traced.outcome() });
+                    self.notices.push(Notice { code: Code::Unexpected, path, what: traced.outcome() });
                 }
             }
         }

@@ -4,7 +4,7 @@ use super::node::runs_programs;
 use super::{InvalidValue, NAME, Resolver, nearest_or};
 use crate::description::LinkDescription;
 use crate::link::TWO_ENDS;
-use crate::mistake::nearest;
+use crate::mistake::{Code, nearest};
 use crate::name::is_name;
 use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, NodeId, Start, Topology, Track};
@@ -81,7 +81,7 @@ impl<'d> Resolver<'d> {
         }
         if link.mtu.is_some_and(|mtu| mtu < address::IPV6_MTU_MIN) {
             let what = format!("link {name}: IPv6 needs an mtu of 1280, so it gets no IPv6 addresses");
-            self.warn(path(), what);
+            self.warn(Code::Unexpected, path(), what);
         }
         self.refuse_beside_opportunities(id, link);
         self.link_ids.insert(name, id);

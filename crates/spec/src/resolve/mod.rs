@@ -11,6 +11,7 @@
 //!                     hardware addresses ─▶ addresses ─▶ queues, warnings
 //! ```
 
+mod doubts;
 mod event;
 mod keep;
 mod link;
@@ -24,7 +25,7 @@ use crate::default_queue;
 use crate::description::Description;
 use crate::files::Files;
 use crate::link_names::LinkNames;
-use crate::mistake::{Mistakes, nearest, several};
+use crate::mistake::{Code, Mistakes, nearest, several};
 use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
@@ -51,6 +52,8 @@ pub struct InvalidValue {
 /// A warning: something in a description that is valid and that its author may not expect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Notice {
+    /// Its kind.
+    pub code: Code,
     /// Where.
     pub path: SpecPath,
     /// The text of the warning.
@@ -183,8 +186,8 @@ impl<'d> Resolver<'d> {
         self.mistakes.push(InvalidValue { path, what: what.into(), instead: instead.into() });
     }
 
-    fn warn(&mut self, path: SpecPath, what: impl Into<String>) {
-        self.notices.push(Notice { path, what: what.into() });
+    fn warn(&mut self, code: Code, path: SpecPath, what: impl Into<String>) {
+        self.notices.push(Notice { code, path, what: what.into() });
     }
 
     fn nodes(&mut self) {
@@ -229,7 +232,7 @@ impl<'d> Resolver<'d> {
             if self.topology.groups[index].links.is_empty() {
                 let name = &self.description.groups[index].name;
                 let what = format!("no link belongs to group '{name}', so it and its events change nothing");
-                self.warn(SpecPath::of("groups", index).key("name"), what);
+                self.warn(Code::Unused, SpecPath::of("groups", index).key("name"), what);
             }
         }
     }
@@ -268,16 +271,17 @@ impl<'d> Resolver<'d> {
             self.mistake(path.unwrap_or_default(), error.to_string(), error.instead());
         }
         self.warn_of_unreachable(first);
+        self.doubts();
     }
 
     /// Chooses the queues that are not given.
     fn queues(&mut self) {
         for (pipes, text) in default_queue::fill(&mut self.topology, &self.unqueued) {
             let path = pipes.first().map(|(link, _)| self.link_path(*link));
-            self.warn(path.unwrap_or_default(), text);
+            self.warn(Code::Default, path.unwrap_or_default(), text);
         }
         for (link, text) in default_queue::timeless(&self.topology) {
-            self.warn(self.link_path(link), text);
+            self.warn(Code::Unexpected, self.link_path(link), text);
         }
         link::forget_what_opportunities_replace(&mut self.topology);
     }
@@ -308,7 +312,7 @@ impl<'d> Resolver<'d> {
             alone.push((index, format!("no links join {names} to {}", topology.node(first).name)));
         }
         for (index, text) in alone {
-            self.warn(SpecPath::of("nodes", index), text);
+            self.warn(Code::Unexpected, SpecPath::of("nodes", index), text);
         }
     }
 }

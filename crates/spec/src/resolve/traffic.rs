@@ -3,6 +3,7 @@
 
 use super::{InvalidValue, Resolver, nearest_or};
 use crate::description::{TrafficDescription, TrafficKind};
+use crate::mistake::Code;
 use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
@@ -111,7 +112,7 @@ impl Resolver<'_> {
                 notices.push((SpecPath::of("traffic", index), what));
             }
         }
-        notices.into_iter().for_each(|(path, what)| self.warn(path, what));
+        notices.into_iter().for_each(|(path, what)| self.warn(Code::Unexpected, path, what));
     }
 
     /// Returns the bytes on a link of a packet with this payload.

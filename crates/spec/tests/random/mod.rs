@@ -417,10 +417,11 @@ impl Random {
 
     fn red(&mut self) -> Value {
         let (min, max) = (format!("{}p", 1 + self.below(9)), format!("{}p", 20 + self.below(90)));
+        let idle = self.pick(&["time", "ns-2", "linux"].map(|word| json!(word)));
         let all = [
             json!({
                 "kind": "red", "limit": "900p", "min": min, "max": max, "probability": self.share(),
-                "weight": "0.2%", "gentle": false, "ecn": true, "mean_packet": "700B",
+                "weight": "0.2%", "gentle": false, "ecn": true, "mean_packet": "700B", "idle": idle,
             }),
             json!({ "kind": "ared", "limit": "900p", "min": min, "max": max, "interval": "300ms" }),
             json!({ "kind": "ared", "limit": "900p", "target": "5ms", "ecn": true }),

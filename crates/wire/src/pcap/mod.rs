@@ -12,6 +12,7 @@
 //! Read first: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng §4.
 
 mod classic;
+mod ethernet;
 mod ng;
 mod source;
 #[cfg(test)]
@@ -23,7 +24,7 @@ pub use write::{Interface, NgWriter, Writer};
 use source::Source;
 use std::io::Read;
 
-/// The LINKTYPE of Ethernet frames. The rest of this crate supports no other link type.
+/// The LINKTYPE of Ethernet frames. [`Packet::ethernet`] makes frames of those of other link types.
 pub const LINKTYPE_ETHERNET: u16 = 1;
 
 /// The maximum length of a captured packet in bytes. A larger length field means that the file is

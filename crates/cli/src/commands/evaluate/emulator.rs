@@ -49,7 +49,11 @@ impl EmulatorCommand {
             output.write(&evaluation)?;
         }
         view::print(&evaluation, json)?;
-        Ok(if evaluation.passed == evaluation.total { Answer::Yes } else { Answer::No })
+        Ok(match evaluation.total - evaluation.passed {
+            0 => Answer::Yes,
+            missed if missed == evaluation.disturbed => Answer::Disturbed,
+            _ => Answer::No,
+        })
     }
 }
 
