@@ -27,7 +27,7 @@ use crate::host::{Host, HostError};
 use crate::kernel::namespace::{Namespace, NotPermitted, Privilege, gain_privilege};
 use crate::kernel::netlink::{LinkParameters, Netlink};
 use crate::programs::scope::Scope;
-use crate::uplink::{self, UplinkError};
+use crate::uplink::{self, UplinkError, UserProgram};
 use fastpath_engine::port::{OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Options, Panicked, Report, Running, StartError};
 use fastpath_net::{EdgeId, Routes};
@@ -137,10 +137,10 @@ impl AddressBlock {
 #[derive(Debug)]
 pub struct Shell {
     engine: Running,
+    /// The namespace outside, if it is not that of the caller. It goes before its scope.
+    _outside: Option<(UserProgram, Namespace)>,
     scope: Scope,
     inside: Host,
-    /// The namespace outside, if it is not that of the caller.
-    _outside: Option<Namespace>,
     block: AddressBlock,
 }
 
@@ -154,14 +154,14 @@ impl Shell {
         let privilege = gain_privilege()?;
         let scope = Scope::new("shell", privilege).map_err(ShellError::Scope)?;
         let routes = Routes::compute(&topology);
-        let (namespace, outside) = match privilege {
+        let (joined, outside) = match privilege {
             Privilege::Own => (None, join_outside(&topology, block)?),
             Privilege::UserNamespace => {
                 let namespace = Namespace::new()?;
                 let interface = namespace.within(|| join_outside(&topology, block));
                 let interface = interface.map_err(ShellError::Scope)??;
-                uplink::join_shell(&namespace, scope.boundary(), block.ends()[0].addr())?;
-                (Some(namespace), interface)
+                let program = uplink::join_shell(&namespace, scope.boundary(), block.ends()[0].addr())?;
+                (Some((program, namespace)), interface)
             }
         };
         let neighbors = KnownNeighbors::in_topology(&topology);
@@ -174,7 +174,7 @@ impl Shell {
             (EdgeId(1), Box::new(inner) as Box<dyn Port>),
         ];
         let engine = fastpath_engine::start(topology, ports, options)?;
-        Ok(Shell { engine, scope, inside, _outside: namespace, block })
+        Ok(Shell { engine, _outside: joined, scope, inside, block })
     }
 
     /// Starts a program in the namespace.

@@ -58,7 +58,7 @@ fn left(text: &str) -> String {
         line.contains(text).then_some(line)
     });
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    let mounts = mounts.lines().filter(|line| line.contains("overlay ") || line.contains(text));
+    let mounts = mounts.lines().filter(|line| line.starts_with("overlay ") || line.contains(text));
     processes.chain(mounts.map(str::to_owned)).collect::<Vec<_>>().join("\n")
 }
 

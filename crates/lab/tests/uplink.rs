@@ -1,5 +1,6 @@
 //! Tests of uplinks: a lab on a machine that is a network namespace, with a second namespace that
-//! stands for the internet. No packet leaves this computer.
+//! stands for the internet. No packet leaves this computer. Users without rights: `rootless.rs` of
+//! crate cli, since a user namespace is for processes with one thread.
 //!
 //! ```text
 //!  lab: web ── access link ── internet (uplink) ─▶ machine 203.0.113.2 ── 203.0.113.1 the internet
@@ -9,7 +10,7 @@
 
 mod common;
 
-use common::{skip_test as skip, user_without_rights};
+use common::skip_test as skip;
 use fastpath_lab::netlink::{LinkParameters, Netlink};
 use fastpath_lab::{ApplyMode, Lab, Namespace};
 use fastpath_spec::{NO_FILES, read};
@@ -128,17 +129,16 @@ impl World {
         });
     }
 
-    /// Returns a process on the machine that brings a lab up, with a prefix for another user.
-    fn lab(&self, user: &[&str], host: &str, script: &str) -> Command {
+    /// Returns a process on the machine that brings a lab up, started by the command `prefix`.
+    fn lab(&self, prefix: &[&str], host: &str, script: &str) -> Command {
         let resolv = self.directory.join("resolv.conf");
         let see = format!(
             "mount --make-rprivate / && mount --bind {} /etc/resolv.conf && exec \"$@\"",
             resolv.display()
         );
         let mut command = Command::new("unshare");
-        command.args(["-m", "sh", "-c", &see, "sh"]).args(user).arg(std::env::current_exe().unwrap());
-        // On the main thread: a user namespace is for processes with one thread.
-        command.args(["a_lab_with_an_uplink", "--exact", "--nocapture", "--test-threads=1"]);
+        command.args(["-m", "sh", "-c", &see, "sh"]).args(prefix).arg(std::env::current_exe().unwrap());
+        command.args(["a_lab_with_an_uplink", "--exact", "--nocapture"]);
         command.current_dir(&self.directory).stdin(Stdio::null());
         command.env("FASTPATH_STATE_DIR", self.directory.join("state")).env(HOST, host).env(COMMAND, script);
         command
@@ -382,36 +382,6 @@ fn after_kill_9_nothing_is_left() {
         lab.wait().unwrap();
         // The keeper works on its own.
         assert!(world.becomes(&before), "round {round}: {:?} is not {before:?}", world.state());
-    }
-}
-
-#[test]
-fn a_user_without_rights_reaches_the_internet_by_pasta_and_by_slirp4netns() {
-    let test = "an uplink of a user";
-    let user = match user_without_rights() {
-        Ok(user) => user,
-        Err(why) => return skip(test, &why),
-    };
-    for program in ["pasta", "slirp4netns"] {
-        let Some(world) = World::new(&format!("user-{program}")) else { return };
-        let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap();
-        if !found.status.success() {
-            skip(test, &format!("{program} is missing"));
-            continue;
-        }
-        let before = world.state();
-        // A PATH without the other program.
-        let script = "chmod 777 . && mkdir bin && for p in /usr/bin/* /bin/*; do case ${p##*/} in \
-                      pasta*|passt*|slirp4netns) ;; *) ln -sf $p bin/ ;; esac; done && \
-                      ln -sf $(command -v $0) bin/";
-        let made = Command::new("sh").args(["-c", script, program]).current_dir(&world.directory).status();
-        assert!(made.unwrap().success());
-        let path = world.directory.join("bin");
-        let mut command = world.lab(&user, "other", CURL);
-        let (_, text) = world.output(command.env("PATH", &path));
-        assert_reached(&text);
-        assert_eq!(world.state(), before, "a user changes nothing");
-        assert!(!fs::read_dir(world.directory.join("state")).unwrap().any(|entry| entry.is_ok()));
     }
 }
 

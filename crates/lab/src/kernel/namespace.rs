@@ -3,6 +3,7 @@
 //! A thread that joins another network namespace stays there, so work inside a namespace runs on
 //! its own thread ([`Namespace::within`]). Sockets opened there keep their namespace.
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::unistd::{Gid, Uid};
 use std::fs::{self, File};
@@ -10,6 +11,11 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::thread;
+use std::time::Duration;
+
+/// How often, and at which interval, this process waits for the end of its other threads.
+const THREAD_WAITS: u32 = 100;
+const THREAD_WAIT: Duration = Duration::from_millis(1);
 
 /// A network namespace. The kernel removes it with its last descriptor, process and socket.
 #[derive(Debug)]
@@ -95,7 +101,7 @@ pub fn gain_privilege() -> Result<Privilege, NotPermitted> {
         return Ok(Privilege::Own);
     }
     let (uid, gid) = (Uid::effective(), Gid::effective());
-    unshare(CloneFlags::CLONE_NEWUSER).map_err(|e| refused("unshare(CLONE_NEWUSER)", e.into()))?;
+    own_users().map_err(|e| refused("unshare(CLONE_NEWUSER)", e.into()))?;
     // user_namespaces(7): an unprivileged process may map only itself, and only without setgroups.
     for (file, text) in [
         ("/proc/self/setgroups", "deny".to_owned()),
@@ -105,6 +111,18 @@ pub fn gain_privilege() -> Result<Privilege, NotPermitted> {
         fs::write(file, text).map_err(|e| refused("mapping the user into its own namespace", e))?;
     }
     Namespace::new().map(|_| Privilege::UserNamespace)
+}
+
+/// Moves this process into a new user namespace.
+fn own_users() -> nix::Result<()> {
+    // A thread that was waited for counts until the kernel has removed it, a moment later.
+    for _ in 0..THREAD_WAITS {
+        match unshare(CloneFlags::CLONE_NEWUSER) {
+            Err(Errno::EINVAL) => thread::sleep(THREAD_WAIT),
+            result => return result,
+        }
+    }
+    unshare(CloneFlags::CLONE_NEWUSER)
 }
 
 /// The origin of the privilege to make namespaces.

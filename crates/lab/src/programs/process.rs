@@ -32,7 +32,7 @@ impl ProcessId {
 
     /// Whether the process runs. `proc` shows processes as this process numbers them.
     pub(crate) fn runs_in(&self, proc: &Path) -> bool {
-        started_in(proc, self.pid).is_ok_and(|started| started == self.started)
+        Stat::read(proc, self.pid).is_ok_and(|stat| stat.started == self.started && !stat.has_ended)
     }
 
     /// Opens the process; `None` if it has ended.
@@ -99,16 +99,26 @@ impl Process {
     }
 }
 
-fn started(pid: i32) -> io::Result<u64> {
-    started_in(Path::new("/proc"), pid)
+/// What the kernel says of a process (proc_pid_stat(5)).
+struct Stat {
+    started: u64,
+    /// It has ended, and its parent has not waited for it.
+    has_ended: bool,
 }
 
-fn started_in(proc: &Path, pid: i32) -> io::Result<u64> {
-    let stat = fs::read_to_string(proc.join(format!("{pid}/stat")))?;
-    // The second field is the name in parentheses, which may contain any byte.
-    let field = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(22 - 3));
-    let unreadable = || io::Error::other(format!("/proc/{pid}/stat has no start time"));
-    field.and_then(|field| field.parse().ok()).ok_or_else(unreadable)
+impl Stat {
+    fn read(proc: &Path, pid: i32) -> io::Result<Stat> {
+        let stat = fs::read_to_string(proc.join(format!("{pid}/stat")))?;
+        // The second field is the name in parentheses, which may contain any byte.
+        let fields: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
+        let unreadable = || io::Error::other(format!("/proc/{pid}/stat has no start time"));
+        let started = fields.get(22 - 3).and_then(|field| field.parse().ok()).ok_or_else(unreadable)?;
+        Ok(Stat { started, has_ended: matches!(fields[0], "Z" | "X" | "x") })
+    }
+}
+
+fn started(pid: i32) -> io::Result<u64> {
+    Stat::read(Path::new("/proc"), pid).map(|stat| stat.started)
 }
 
 #[cfg(test)]
@@ -122,11 +132,13 @@ mod tests {
         let pid = child.id() as i32;
         let id = ProcessId { pid, started: started(pid).unwrap() };
         let process = id.open().unwrap().expect("it runs");
+        assert!(id.runs_in(Path::new("/proc")));
         // The number is the same, the process is not.
         assert!(ProcessId { started: id.started + 1, ..id }.open().unwrap().is_none());
         assert!(!process.wait(Duration::ZERO).unwrap());
         process.signal(Signal::KILL).unwrap();
         assert!(process.wait(Duration::from_secs(60)).unwrap());
+        assert!(!id.runs_in(Path::new("/proc")), "nobody has waited for it yet");
         child.wait().unwrap();
         assert!(id.open().unwrap().is_none());
         process.signal(Signal::KILL).unwrap();

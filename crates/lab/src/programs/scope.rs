@@ -242,11 +242,21 @@ impl Boundary {
 
     /// Ends the processes in the network namespace with this inode: SIGTERM, then SIGKILL.
     pub(crate) fn end_in(&self, namespace: u64) {
-        let inode = |pid: &i32| Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino());
-        let there = || {
-            let all = self.processes();
-            all.into_iter().filter(|pid| inode(pid) == Some(namespace)).collect::<BTreeSet<i32>>()
-        };
+        self.end_those(|pid| {
+            fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|file| file.ino() == namespace)
+        });
+    }
+
+    /// Ends the programs that were started with this argument: SIGTERM, then SIGKILL.
+    pub(crate) fn end_with_argument(&self, argument: &[u8]) {
+        self.end_those(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == argument)
+        });
+    }
+
+    fn end_those(&self, is_meant: impl Fn(i32) -> bool) {
+        let there = || self.processes().into_iter().filter(|pid| is_meant(*pid)).collect::<BTreeSet<i32>>();
         let deadline = Instant::now() + GRACE;
         let mut left = there();
         self.terminate(left.iter());

@@ -36,6 +36,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+pub(crate) use user::UserProgram;
 use user::{Loopback, UserParts};
 
 /// The interface of an uplink that leads to this machine.
@@ -107,8 +108,16 @@ pub(crate) struct ForwardedPorts {
 #[derive(Debug)]
 pub(crate) struct Uplink {
     _relay: Relay,
-    /// `None` for a user: what is outside ends with the scope.
-    _machine: Option<machine::UplinkKeeper>,
+    _outside: Outside,
+}
+
+/// What an uplink has outside its namespace.
+#[derive(Debug)]
+enum Outside {
+    /// As root.
+    Machine { _keeper: machine::UplinkKeeper },
+    /// As a user.
+    User { _program: UserProgram },
 }
 
 /// What an uplink is brought up with.
@@ -204,14 +213,16 @@ impl Uplink {
                 "uplink {name}: this machine has no default route; hosts reach only its own networks"
             ));
         }
-        let (machine, transfer) = match machine::may_change() {
-            true => machine::join(parts, families).map(|(joined, transfer)| (Some(joined), transfer))?,
+        let (outside, transfer) = match machine::may_change() {
+            true => machine::join(parts, families)
+                .map(|(_keeper, transfer)| (Outside::Machine { _keeper }, transfer))?,
             false => {
                 let (namespace, loopback) =
                     (parts.namespace().map_err(step("its namespace"))?, Loopback::Hidden);
                 let (directory, boundary) = (parts.directory, parts.boundary);
                 let user = UserParts { name, namespace, directory, boundary, loopback };
-                (None, user::join(&user, families)?)
+                user::join(&user, families)
+                    .map(|(_program, transfer)| (Outside::User { _program }, transfer))?
             }
         };
         namespace
@@ -223,7 +234,7 @@ impl Uplink {
         let node = parts.topology.node(parts.host.node());
         let rules = rules(parts, node, ports).map_err(step("its ports"))?;
         let relay = Relay::start(rules).map_err(step("starting its relay"))?;
-        Ok(Uplink { _relay: relay, _machine: machine })
+        Ok(Uplink { _relay: relay, _outside: outside })
     }
 }
 

@@ -6,7 +6,7 @@
 //!                └ masquerades
 //! ```
 
-use super::user::{self, Loopback, UserParts};
+use super::user::{self, Loopback, UserParts, UserProgram};
 use super::{UplinkError, configure, default_routes, failed, has_program, nft};
 use crate::kernel::namespace::Namespace;
 use crate::programs::scope::Boundary;
@@ -18,7 +18,11 @@ use std::os::unix::fs::DirBuilderExt;
 const NAME: &str = "of the shell";
 
 /// Joins the namespace outside a shell to this machine. `outside` is its address for the shell.
-pub(crate) fn join(namespace: &Namespace, boundary: &Boundary, outside: Ipv4Addr) -> Result<(), UplinkError> {
+pub(crate) fn join(
+    namespace: &Namespace,
+    boundary: &Boundary,
+    outside: Ipv4Addr,
+) -> Result<UserProgram, UplinkError> {
     if !has_program("nft") {
         return Err(UplinkError::Missing { uplink: NAME.to_owned(), program: "nft", package: "nftables" });
     }
@@ -28,7 +32,7 @@ pub(crate) fn join(namespace: &Namespace, boundary: &Boundary, outside: Ipv4Addr
     let parts = UserParts { name: NAME, namespace, directory: &directory, boundary, loopback };
     let joined = user::join(&parts, default_routes());
     let removed = fs::remove_dir_all(&directory).map_err(failed(NAME, "removing a directory"));
-    let transfer = joined?;
+    let (program, transfer) = joined?;
     removed?;
     let to_machine = transfer.router.map_or_else(String::new, |router| {
         format!("ip daddr {outside} meta l4proto {{ tcp, udp }} dnat ip to {router}")
@@ -51,5 +55,6 @@ pub(crate) fn join(namespace: &Namespace, boundary: &Boundary, outside: Ipv4Addr
         Ok(nft(&rules))
     });
     let set = inside.and_then(|done| done).map_err(failed(NAME, "its outer interface"))?;
-    set.map_err(|text| UplinkError::Program { uplink: NAME.to_owned(), program: "nft", text })
+    set.map_err(|text| UplinkError::Program { uplink: NAME.to_owned(), program: "nft", text })?;
+    Ok(program)
 }

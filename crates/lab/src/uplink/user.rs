@@ -1,6 +1,6 @@
 //! An uplink as a user: pasta or slirp4netns, whichever is there, carries packets between the
 //! namespace of the uplink and sockets of its own. It runs in the scope of the lab, so it ends with
-//! it.
+//! it at the latest.
 
 use super::{INTERFACE, Transfer, UplinkError, failed, has_program};
 use crate::host::first::Inside;
@@ -12,13 +12,15 @@ use nix::mount::{MsFlags, mount};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::thread;
 
-/// The file in the directory over which the namespace is mounted, for the program only.
+/// The files in the directory, followed by the name of the uplink: over this one the namespace is
+/// mounted, for the program only.
 const NAMESPACE: &str = "uplink-namespace";
-/// The file with what the program says.
+/// What the program says.
 const LOG: &str = "uplink-log";
 
 /// A namespace that is joined to the network of this machine.
@@ -33,6 +35,13 @@ pub(super) struct UserParts<'p> {
     pub(super) loopback: Loopback,
 }
 
+impl UserParts<'_> {
+    /// Returns the path of a file of this uplink.
+    fn file(&self, kind: &str) -> PathBuf {
+        self.directory.join(format!("{kind}-{}", self.name))
+    }
+}
+
 /// Whether servers of this machine that listen on its loopback interface are reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Loopback {
@@ -41,9 +50,24 @@ pub(super) enum Loopback {
     Reached,
 }
 
+/// The program of an uplink that runs. It ends on drop.
+#[derive(Debug)]
+pub(crate) struct UserProgram {
+    /// Its scope.
+    boundary: Boundary,
+    /// An argument that it alone has.
+    namespace: PathBuf,
+}
+
+impl Drop for UserProgram {
+    fn drop(&mut self) {
+        self.boundary.end_with_argument(self.namespace.as_os_str().as_bytes());
+    }
+}
+
 /// Starts the program and waits until it has made the interface. The calling thread is in the
 /// network namespace of this machine.
-pub(super) fn join(parts: &UserParts, families: [bool; 2]) -> Result<Transfer, UplinkError> {
+pub(super) fn join(parts: &UserParts, families: [bool; 2]) -> Result<(UserProgram, Transfer), UplinkError> {
     let name = parts.name;
     // pasta takes the interface of the default route as its model.
     let program = match (has_program("pasta"), has_program("slirp4netns"), families) {
@@ -57,26 +81,32 @@ pub(super) fn join(parts: &UserParts, families: [bool; 2]) -> Result<Transfer, U
     };
     let arguments = if program == "pasta" { pasta } else { slirp4netns };
     let (arguments, transfer) = arguments(families, parts.loopback);
-    let namespace = parts.directory.join(NAMESPACE);
+    let namespace = parts.file(NAMESPACE);
     let mut command = Command::new(program);
     command.args(arguments).arg(if program == "pasta" { "--netns" } else { "--netns-type=path" });
     command.arg(&namespace);
     if program == "slirp4netns" {
         command.arg(INTERFACE);
     }
-    let log = File::create(parts.directory.join(LOG)).map_err(failed(name, "its log"))?;
+    let log = File::create(parts.file(LOG)).map_err(failed(name, "its log"))?;
     let (ready, ready_to) = io::pipe().map_err(failed(name, "a pipe"))?;
     let copy = log.try_clone().map_err(failed(name, "its log"))?;
     command.current_dir("/").stdin(ready_to).stdout(copy).stderr(log);
     let refused = |text| UplinkError::Program { uplink: name.to_owned(), program, text };
     let mut child = spawn(parts, command).map_err(|source| refused(source.to_string()))?;
+    let running = UserProgram { boundary: parts.boundary.clone(), namespace };
     let ended = if program == "pasta" { child.wait().map(Some) } else { until_ready(&mut child, ready) };
     match ended.map_err(failed(name, "waiting for its program"))? {
         Some(status) if !status.success() => {
-            let said = fs::read_to_string(parts.directory.join(LOG)).unwrap_or_default();
+            let said = fs::read_to_string(parts.file(LOG)).unwrap_or_default();
             Err(refused(format!("{status}: {}", said.trim().replace('\n', "; "))))
         }
-        _ => Ok(transfer),
+        Some(_) => Ok((running, transfer)),
+        None => {
+            // The first process of a PID namespace ends after the others were waited for.
+            thread::spawn(move || child.wait());
+            Ok((running, transfer))
+        }
     }
 }
 
@@ -131,7 +161,7 @@ fn until_ready(child: &mut Child, mut ready: io::PipeReader) -> io::Result<Optio
 /// program sees the namespace of the uplink at a path: a path through another process would need
 /// the privileges of that process, which pasta gives up.
 fn spawn(parts: &UserParts, mut command: Command) -> io::Result<Child> {
-    let path = parts.directory.join(NAMESPACE);
+    let path = parts.file(NAMESPACE);
     File::create(&path)?;
     let inside = Inside::View(View::default());
     before(&mut command, parts.boundary.entry(&inside)?);

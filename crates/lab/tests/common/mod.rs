@@ -59,23 +59,3 @@ fn skip<T>(test: &str, why: &str) -> Option<T> {
     }
     None
 }
-
-/// Returns a command prefix that runs a program as a user with no rights on this machine; the
-/// reason if that cannot be done. A device of the user's own covers /dev/net/tun, which some
-/// machines close to users.
-#[allow(dead_code)] // not every test file needs it
-pub(crate) fn user_without_rights() -> Result<Vec<&'static str>, String> {
-    const AS_USER: &str = "d=$(mktemp -d) && mount -t tmpfs none \"$d\" && mknod -m 666 \"$d/tun\" c 10 200 \
-        && mount --bind \"$d/tun\" /dev/net/tun && umount -l \"$d\" && rmdir \"$d\" \
-        && exec setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all --inh-caps=-all \"$@\"";
-    let words = vec!["unshare", "-m", "sh", "-c", AS_USER, "sh"];
-    // It may make namespaces and read the programs of the tests.
-    let own = std::env::current_exe().map_err(|error| error.to_string())?;
-    let look = "test -x \"$0\" || { echo \"a user cannot run $0\" >&2; exit 1; }; exec unshare -Urn true";
-    let output = Command::new(words[0]).args(&words[1..]).args(["sh", "-c", look]).arg(own).output();
-    let output = output.map_err(|error| format!("unshare: {error}"))?;
-    match output.status.success() {
-        true => Ok(words),
-        false => Err(format!("no user without rights: {}", String::from_utf8_lossy(&output.stderr).trim())),
-    }
-}
