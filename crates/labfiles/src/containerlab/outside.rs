@@ -9,7 +9,7 @@
 
 use super::Reader;
 use super::link::End;
-use crate::fields::{map, text_of};
+use crate::fields::{map, text, text_of};
 use crate::yaml::Yaml;
 use fastpath_spec::{LinkDescription, NodeDescription, NodeRole, OnLink, PortName};
 use fastpath_text::mistake::Code;
@@ -38,7 +38,14 @@ impl Management {
         let mut gateways = Vec::new();
         for (subnet_key, gateway_key, default) in SUBNETS {
             let given = text_of(&mut fields, subnet_key, remarks).filter(|subnet| *subnet != "auto");
-            let gateway = text_of(&mut fields, gateway_key, remarks);
+            let gateway = fields.placed(gateway_key).and_then(|yaml| {
+                let address = text(yaml, gateway_key, remarks)?.parse().ok();
+                if address.is_none() {
+                    let what = format!("{gateway_key} is not an address");
+                    remarks.mistake(yaml.at, what, "write an address of the subnet");
+                }
+                address
+            });
             let parsed = given.unwrap_or(default).parse::<IpNet>();
             let Ok(subnet) = parsed else {
                 let at = yaml.map_or(0, |yaml| yaml.at);
@@ -47,7 +54,7 @@ impl Management {
             };
             let first = subnet.hosts().find(|address| *address != subnet.network());
             let first = first.unwrap_or(subnet.addr());
-            let address = gateway.and_then(|gateway| gateway.parse().ok()).unwrap_or(first);
+            let address = gateway.unwrap_or(first);
             gateways.extend(IpNet::new(address, subnet.prefix_len()).ok());
         }
         const USELESS: [&str; 7] =
