@@ -91,6 +91,7 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
     for link in &links {
         network.add(link, &mut ignored, remarks);
     }
+    nodes::finish(&network.nodes, remarks);
     network.pools.finish(remarks);
     ignored.finish(remarks);
     built

@@ -336,6 +336,6 @@ links: {core: [x-y], edge: [{y: , z: , name: '{{ not a template }}'}]}
     assert_eq!(mtu(text), [Some(1400), Some(1400)]);
     let other = text.replace("z: {id: 1}", "z: {id: 1, mtu: 1300}");
     assert_eq!(mtu(&other), [Some(1400), Some(1300)]);
-    assert_eq!(warned(&other), ["6:29: both ends of the link have mtu 1300, the smaller of theirs"]);
+    assert_eq!(warned(&other), ["6:29: both ends of the link have mtu 1300, the smaller of 1400 and 1300"]);
     assert_eq!(mtu(&text.replace("z: , name", "z: , mtu: 9000, name")), [Some(1400), Some(9000)]);
 }

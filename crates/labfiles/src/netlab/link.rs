@@ -3,7 +3,7 @@
 use super::impair;
 use super::known::{Ignored, Level};
 use super::links::{End, Link};
-use super::nodes::{MTU_MAX, MTU_MIN, Nodes};
+use super::nodes::{MTU_MAX, MTU_MIN, Node, Nodes};
 use super::pools::{Allocation, Pools, Prefix, address};
 use super::tables::{merged, table_of};
 use crate::fields::{text, truth, truth_of, whole};
@@ -238,7 +238,8 @@ impl Network<'_, '_> {
         let values = impair::change(at, &merged(&shared.tc.1, &table_of(tc)), remarks);
         ignored.take(&mut fields, Level::End, &end.node);
         fields.finish(remarks);
-        let mtu = mtu.or(shared.mtu).or(self.nodes[&*end.node].mtu);
+        let of_node = || self.nodes.get_mut(&*end.node).and_then(Node::link_mtu);
+        let mtu = mtu.or(shared.mtu).or_else(of_node);
         let values = if self.impairs { values } else { Change::default() };
         Attached { interface, mtu, own, values }
     }
@@ -275,8 +276,9 @@ impl Network<'_, '_> {
         match of_hosts.as_slice() {
             [] => ends.iter().find_map(|attached| attached.mtu),
             [a, b] if a != b => {
-                let least = a.unwrap_or(MTU).min(b.unwrap_or(MTU));
-                let what = format!("both ends of the link have mtu {least}, the smaller of theirs");
+                let (a, b) = (a.unwrap_or(MTU), b.unwrap_or(MTU));
+                let least = a.min(b);
+                let what = format!("both ends of the link have mtu {least}, the smaller of {a} and {b}");
                 remarks.warn(Code::Different, link.at, what);
                 Some(least)
             }
@@ -301,7 +303,7 @@ impl Network<'_, '_> {
         sorted.sort_unstable();
         let mut found = Vec::new();
         for (place, (end, attached)) in link.ends.iter().zip(ends).enumerate() {
-            let node = &self.nodes[&*end.node];
+            let Some(node) = self.nodes.get_mut(&*end.node) else { continue };
             let automatic = net.zip(rule).map(|(net, rule)| {
                 let start = u32::from(net.max_prefix_len() - net.prefix_len() > 1);
                 let by_name = sorted.iter().position(|name| *name == end.node).unwrap_or(place);
@@ -311,6 +313,9 @@ impl Network<'_, '_> {
                     Allocation::IdBased => node.id,
                 }
             });
+            if rule == Some(Allocation::IdBased) && matches!(attached.own[family], Own::Nothing) {
+                node.uses_id();
+            }
             let number = match attached.own[family] {
                 Own::None => continue,
                 Own::Whole(net) => {

@@ -28,6 +28,33 @@ pub(super) struct Node {
     pub(super) mtu: Option<u32>,
     /// The numbers of its interfaces so far.
     pub(super) interfaces: BTreeSet<u32>,
+    /// Where it says its number and its mtu, until a link uses them.
+    pub(super) unused: [Option<usize>; 2],
+}
+
+impl Node {
+    /// Notes that a link uses its number.
+    pub(super) fn uses_id(&mut self) {
+        self.unused[0] = None;
+    }
+
+    /// Returns its mtu, which a link uses.
+    pub(super) fn link_mtu(&mut self) -> Option<u32> {
+        self.unused[1] = None;
+        self.mtu
+    }
+}
+
+/// Names the values of hosts that no link uses.
+pub(super) fn finish(nodes: &Nodes, remarks: &mut Remarks) {
+    for (name, node) in nodes.iter().filter(|(_, node)| node.runs) {
+        let whys = ["id", "mtu"].into_iter().zip(["no address has it", "its links have others"]);
+        for (at, (key, why)) in node.unused.iter().zip(whys) {
+            if let Some(at) = *at {
+                remarks.warn(Code::Unused, at, format!("{key} of {name} changes nothing: {why}"));
+            }
+        }
+    }
 }
 
 /// The nodes by name.
@@ -226,6 +253,7 @@ fn one(
         is_host: role.map_or(is_linux, |(_, role)| role == "host"),
         mtu: mtu.or(defaults.mtu),
         interfaces: BTreeSet::new(),
+        unused: ["id", "mtu"].map(|key| node.own.and_then(|own| own.get(key)).map(|yaml| yaml.at)),
     }
 }
 
