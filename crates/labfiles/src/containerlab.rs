@@ -18,6 +18,7 @@ use crate::Options;
 use crate::fields::{map, text_of};
 use crate::yaml::Yaml;
 use fastpath_spec::{Built, Description, LinkDescription, LinkNames, NodeDescription, NodeRole};
+use fastpath_text::fields::Fields;
 use fastpath_text::mistake::Code;
 use fastpath_text::mistake::{Remarks, nearest, several};
 use fastpath_text::tree::Tree;
@@ -55,18 +56,9 @@ struct Reader<'y, 'o> {
 pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Remarks) -> Built {
     let mut top = map("the file", yaml, remarks);
     let name = text_of(&mut top, "name", remarks).unwrap_or_default();
-    for (key, why) in
-        [("prefix", "a lab has no containers of its own name"), ("debug", "it is of containerlab")]
-    {
-        if let Some(entry) = top.get(key) {
-            remarks.warn(Code::Ignored, entry.key_at, format!("{key} is ignored: {why}"));
-        }
-    }
     let mgmt_at = top.get("mgmt").map(|entry| entry.key_at);
     let mgmt = top.placed("mgmt");
-    if let Some(entry) = top.get("settings") {
-        remarks.warn(Code::Ignored, entry.key_at, "settings is ignored: a lab has no certificates");
-    }
+    ignore_of_file(&mut top, remarks);
     let traffic = top.placed("traffic");
     let topology = top.placed("topology");
     top.finish(remarks);
@@ -116,6 +108,19 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     }
     reader.warn_of_ignored(remarks);
     reader.built
+}
+
+/// Names the keys of a file that have no effect.
+fn ignore_of_file(top: &mut Fields, remarks: &mut Remarks) {
+    for (key, why) in [
+        ("prefix", "a lab has no containers of its own name"),
+        ("debug", "it is of containerlab"),
+        ("settings", "a lab has no certificates"),
+    ] {
+        if let Some(entry) = top.get(key) {
+            remarks.warn(Code::Ignored, entry.key_at, format!("{key} is ignored: {why}"));
+        }
+    }
 }
 
 /// The kinds and groups that nodes name.

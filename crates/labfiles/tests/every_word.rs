@@ -1,5 +1,5 @@
-//! Every word of a lab file changes what would run, or is named: one word of a valid file, or of its
-//! file of impairments, is changed, misspelled or removed, and the network must differ, or a
+//! Every word of a lab file changes what would run, or is named: one word of a valid file, or of
+//! its file of impairments, is changed, misspelled or removed, and the network must differ, or a
 //! mistake or a warning say why not.
 //!
 //! `FASTPATH_MUTATIONS=100000 cargo test -p fastpath-labfiles --test every_word --release` takes
@@ -134,8 +134,8 @@ const FREE: [&str; 7] = [
 ];
 
 /// Lines that say what holds without them.
-const DEFAULTS: [&str; 5] =
-    ["type lan", "type veth", "phase on-enter", "target container", "network-mode none"];
+const DEFAULTS: [&str; 6] =
+    ["type lan", "type veth", "phase on-enter", "target container", "network-mode none", "container"];
 
 /// The scalars of a YAML text with the keys above them.
 fn scalars(text: &str) -> Vec<(Range<usize>, Vec<(String, usize)>)> {
@@ -203,7 +203,8 @@ fn is_exempt(text: &str, at: Range<usize>, warnings: &[Warning]) -> bool {
             // Nothing refers to the name of a group that lists its members.
             let is_title = keys.len() == 2 && keys[0] == "groups";
             // A pool that is large enough may have any size.
-            let is_size = keys[0].starts_with("addressing") && text[range.clone()].contains('/');
+            let is_size =
+                keys.iter().any(|key| key.starts_with("addressing")) && text[range.clone()].contains('/');
             value_is_named || is_title || is_size || path.iter().any(is_named)
         })
 }

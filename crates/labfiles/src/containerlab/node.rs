@@ -277,16 +277,7 @@ impl<'y> Reader<'y, '_> {
         if let Some(attach) = attach {
             host.origin = HostOrigin::Attached(attach);
         }
-        for (path, (at, options)) in layers.pairs("tmpfs", remarks) {
-            if !options.is_empty() {
-                let what = format!(
-                    "options of tmpfs {} of {name} are ignored: it has any size",
-                    path.escape_debug()
-                );
-                remarks.warn(Code::Ignored, at, what);
-            }
-            host.private.push(path.to_owned());
-        }
+        host.private = private(name, layers, remarks);
         // Docker's containers forward, and containerlab keeps IPv6 on.
         let mut sysctls = BTreeMap::new();
         if !is_shared {
@@ -465,6 +456,20 @@ impl<'y> Reader<'y, '_> {
             }
         }
     }
+}
+
+/// The directories of a node's own (`tmpfs`).
+fn private(name: &str, layers: &Layers, remarks: &mut Remarks) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (path, (at, options)) in layers.pairs("tmpfs", remarks) {
+        if !options.is_empty() {
+            let said = path.escape_debug();
+            let what = format!("options of tmpfs {said} of {name} are ignored: it has any size");
+            remarks.warn(Code::Ignored, at, what);
+        }
+        paths.push(path.to_owned());
+    }
+    paths
 }
 
 /// Returns the namespace that a node with this `network-mode` shares; `None` if it has its own.

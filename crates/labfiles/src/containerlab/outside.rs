@@ -52,6 +52,11 @@ impl Management {
                 remarks.mistake(at, format!("{subnet_key} is not a subnet"), format!("write {default}"));
                 continue;
             };
+            if subnet.addr() != subnet.network() {
+                let at = yaml.and_then(|yaml| yaml.get(subnet_key)).map_or(0, |yaml| yaml.at);
+                let what = format!("{subnet_key} {subnet} is an address in a subnet");
+                remarks.mistake(at, what, format!("write {}", subnet.trunc()));
+            }
             let first = subnet.hosts().find(|address| *address != subnet.network());
             let first = first.unwrap_or(subnet.addr());
             let address = gateway.unwrap_or(first);

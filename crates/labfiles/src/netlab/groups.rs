@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) const GIVEN: [&str; 3] = ["device", "role", "mtu"];
 
 /// A group.
-pub(super) struct Group<'y> {
+pub(super) struct NodeGroup<'y> {
     name: &'y str,
     at: usize,
     /// Nodes and groups.
@@ -23,7 +23,7 @@ pub(super) struct Group<'y> {
 }
 
 /// The groups of a topology.
-pub(super) struct Groups<'y>(Vec<Group<'y>>);
+pub(super) struct Groups<'y>(Vec<NodeGroup<'y>>);
 
 impl<'y> Groups<'y> {
     /// Reads the groups; `makes`: whether they make their members if they do not say so.
@@ -55,7 +55,7 @@ impl<'y> Groups<'y> {
         of_node.flat_map(|group| group.values).flatten().collect()
     }
 
-    fn has(&self, group: &Group, node: &str, depth: usize) -> bool {
+    fn has(&self, group: &NodeGroup, node: &str, depth: usize) -> bool {
         group.members.iter().any(|(_, member)| {
             *member == node
                 || depth < self.0.len()
@@ -97,9 +97,9 @@ fn group<'y>(
     makes: bool,
     ignored: &mut Ignored,
     remarks: &mut Remarks,
-) -> Option<Group<'y>> {
+) -> Option<NodeGroup<'y>> {
     let name = &**key;
-    let mut group = Group { name, at: *key_at, members: Vec::new(), values: [None; 2], makes };
+    let mut group = NodeGroup { name, at: *key_at, members: Vec::new(), values: [None; 2], makes };
     if !matches!(placed.value, Tree::Table(_)) {
         group.members = members(placed, name, remarks);
         return Some(group);

@@ -53,7 +53,7 @@ enum Own {
 }
 
 /// What a link has for all its nodes.
-struct Shared<'y> {
+struct LinkShares<'y> {
     mtu: Option<u32>,
     /// The values of `tc`, and where they stand.
     tc: (usize, TreeTable<'y>),
@@ -112,7 +112,7 @@ impl Network<'_, '_> {
         link: &'l Link<'l>,
         ignored: &mut Ignored,
         remarks: &mut Remarks,
-    ) -> Option<Shared<'l>> {
+    ) -> Option<LinkShares<'l>> {
         let mut fields = Fields::new("a link", link.at, &link.values);
         fields.know(["name", "interfaces"]);
         truth_of(&mut fields, "disable", remarks);
@@ -131,7 +131,7 @@ impl Network<'_, '_> {
         fields.know(names.iter().copied().filter(|name| link.values.get(name).is_none()));
         fields.finish(remarks);
         let tc = (tc.map_or(link.at, |yaml| yaml.at), table_of(tc));
-        Some(Shared { mtu, tc, is_p2p: kind == "p2p", prefix: prefix? })
+        Some(LinkShares { mtu, tc, is_p2p: kind == "p2p", prefix: prefix? })
     }
 
     /// Reads the type of a link.
@@ -218,7 +218,7 @@ impl Network<'_, '_> {
     fn attached(
         &mut self,
         end: &End,
-        shared: &Shared,
+        shared: &LinkShares,
         ignored: &mut Ignored,
         remarks: &mut Remarks,
     ) -> Attached {
@@ -291,7 +291,7 @@ impl Network<'_, '_> {
         &mut self,
         link: &Link,
         (ends, names): (&[Attached], &[Option<String>]),
-        (family, net, shared): (usize, Option<IpNet>, &Shared),
+        (family, net, shared): (usize, Option<IpNet>, &LinkShares),
         remarks: &mut Remarks,
     ) {
         let runs = |end: &End| self.nodes[&*end.node].runs;
@@ -345,6 +345,11 @@ impl Network<'_, '_> {
                 }
             }
         }
+        self.give(found, names);
+    }
+
+    /// Gives hosts addresses: by the index of a node, its place on the link.
+    fn give(&mut self, found: Vec<(usize, usize, IpNet)>, names: &[Option<String>]) {
         for (index, place, value) in found {
             let runs = self.built.description.nodes[index].kind == NodeRole::Host;
             if runs {
@@ -360,7 +365,7 @@ impl Network<'_, '_> {
         &self,
         link: &Link,
         net: IpNet,
-        shared: &Shared,
+        shared: &LinkShares,
         remarks: &mut Remarks,
     ) -> Option<Allocation> {
         if let Some(given) = shared.prefix.allocation {
