@@ -18,7 +18,9 @@ use crate::Options;
 use crate::fields::{map, text_of};
 use crate::yaml::Yaml;
 use fastpath_spec::{Built, Description, LinkDescription, LinkNames, NodeDescription, NodeRole};
-use fastpath_text::mistake::{Code, Remarks, several};
+use fastpath_text::fields::Fields;
+use fastpath_text::mistake::Code;
+use fastpath_text::mistake::{Remarks, nearest, several};
 use fastpath_text::tree::Tree;
 use node::Layers;
 use outside::Management;
@@ -54,12 +56,9 @@ struct Reader<'y, 'o> {
 pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Remarks) -> Built {
     let mut top = map("the file", yaml, remarks);
     let name = text_of(&mut top, "name", remarks).unwrap_or_default();
-    top.know(["prefix", "debug"]);
     let mgmt_at = top.get("mgmt").map(|entry| entry.key_at);
     let mgmt = top.placed("mgmt");
-    if let Some(entry) = top.get("settings") {
-        remarks.warn(Code::Ignored, entry.key_at, "settings is ignored: a lab has no certificates");
-    }
+    ignore_of_file(&mut top, remarks);
     let traffic = top.placed("traffic");
     let topology = top.placed("topology");
     top.finish(remarks);
@@ -85,11 +84,14 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
         [("defaults", defaults, false), ("kind", kinds, true), ("group", groups, true)],
         remarks,
     );
+    let mut used = Used::default();
     for entry in nodes.map_or(&[][..], |nodes| map("nodes", nodes, remarks).source().entries.as_slice()) {
         let layers = Layers::of(&entry.placed, [groups, kinds, defaults]);
+        used.take(&layers, &entry.key);
         node::check_keys(&format!("node {}", entry.key), &entry.placed, remarks);
         reader.node(&entry.key, entry.key_at, &layers, remarks);
     }
+    used.check([kinds, groups], remarks);
     if let Some(links) = links {
         reader.links(links, remarks);
     }
@@ -106,6 +108,69 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     }
     reader.warn_of_ignored(remarks);
     reader.built
+}
+
+/// Names the keys of a file that have no effect.
+fn ignore_of_file(top: &mut Fields, remarks: &mut Remarks) {
+    for (key, why) in [
+        ("prefix", "a lab has no containers of its own name"),
+        ("debug", "it is of containerlab"),
+        ("settings", "a lab has no certificates"),
+    ] {
+        if let Some(entry) = top.get(key) {
+            remarks.warn(Code::Ignored, entry.key_at, format!("{key} is ignored: {why}"));
+        }
+    }
+}
+
+/// The kinds and groups that nodes name.
+#[derive(Default)]
+struct Used<'y> {
+    kinds: BTreeSet<&'y str>,
+    /// Where each stands first, and the nodes.
+    groups: BTreeMap<&'y str, (usize, Vec<&'y str>)>,
+}
+
+impl<'y> Used<'y> {
+    fn take(&mut self, layers: &Layers<'y>, node: &'y str) {
+        self.kinds.extend(layers.kind());
+        if let Some((group, at)) = layers.group {
+            self.groups.entry(group).or_insert((at, Vec::new())).1.push(node);
+        }
+    }
+
+    /// Names the entries that no node uses, and the groups that are not there. containerlab's
+    /// graphs have groups without values, so that is a mistake only beside a like one.
+    fn check(&self, [kinds, groups]: [Option<&Yaml>; 2], remarks: &mut Remarks) {
+        let is_kind = |name: &str| self.kinds.contains(name);
+        let is_group = |name: &str| self.groups.contains_key(name);
+        for (what, yaml, is_used) in
+            [("kind", kinds, &is_kind as &dyn Fn(&str) -> bool), ("group", groups, &is_group)]
+        {
+            let Some(Tree::Table(table)) = yaml.map(|yaml| &yaml.value) else { continue };
+            for entry in table.entries.iter().filter(|entry| !is_used(&entry.key)) {
+                let name = entry.key.escape_debug();
+                let what = format!("{what} {name} changes nothing: no node has it");
+                remarks.warn(Code::Unused, entry.key_at, what);
+            }
+        }
+        let declared: Vec<&str> = match groups.map(|yaml| &yaml.value) {
+            Some(Tree::Table(table)) => table.entries.iter().map(|entry| &*entry.key).collect(),
+            _ => Vec::new(),
+        };
+        for (group, (at, nodes)) in self.groups.iter().filter(|(group, _)| !declared.contains(group)) {
+            let (group, nodes) = (group.escape_debug(), several(nodes.iter().copied()));
+            match nearest(&group.to_string(), declared.iter().copied()) {
+                Some(meant) => {
+                    remarks.mistake(*at, format!("there is no group '{group}'"), format!("write {meant}"));
+                }
+                None => {
+                    let what = format!("group {group} of {nodes} is not below groups: it gives nothing");
+                    remarks.warn(Code::Unused, *at, what);
+                }
+            }
+        }
+    }
 }
 
 impl<'y> Reader<'y, '_> {
@@ -167,9 +232,14 @@ impl<'y> Reader<'y, '_> {
 
     fn warn_of_ignored(&self, remarks: &mut Remarks) {
         for (key, (at, nodes)) in &self.ignored {
-            // What is not in the list is about images.
-            let known = node::IGNORED.iter().find(|(ignored, _)| ignored == key);
-            let why = known.map_or("--images ignore", |(_, why)| *why);
+            let known = node::IGNORED.iter().chain(&node::IGNORED_OF_HOSTS);
+            let known = known.clone().find(|(ignored, _)| ignored == key);
+            // What is not in the lists is about images, or about programs of a switch.
+            let why = match known {
+                Some((_, why)) => *why,
+                None if self.options.ignore_images => "--images ignore",
+                None => "a switch runs no programs",
+            };
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
             let names = several(nodes.iter().copied());
             remarks.warn(Code::Ignored, *at, format!("{key} of {names} is ignored{why}"));

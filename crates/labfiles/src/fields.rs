@@ -4,6 +4,7 @@ use crate::yaml::{Yaml, kind};
 use fastpath_text::fields::Fields;
 use fastpath_text::mistake::Remarks;
 use fastpath_text::tree::{Tree, TreeTable};
+use std::ops::RangeInclusive;
 
 /// Begins to read a map. Nothing at all is an empty map; another value is a mistake.
 pub(crate) fn map<'y>(what: impl Into<String>, yaml: &'y Yaml<'y>, remarks: &mut Remarks) -> Fields<'y> {
@@ -58,4 +59,41 @@ pub(crate) fn pairs<'y>(
         pairs.extend(value.map(|value| (entry.key_at, &*entry.key, value)));
     }
     pairs
+}
+
+/// Returns a whole number in a range. Another value is a mistake.
+pub(crate) fn whole(
+    yaml: &Yaml,
+    key: &str,
+    range: RangeInclusive<u32>,
+    remarks: &mut Remarks,
+) -> Option<u32> {
+    let number = match &yaml.value {
+        Tree::Integer(number) => number.digits.parse().ok().filter(|number| range.contains(number)),
+        _ => None,
+    };
+    if number.is_none() {
+        let what = format!("{key} is not a whole number from {} to {}", range.start(), range.end());
+        remarks.mistake(yaml.at, what, format!("write {key}: {}", range.start()));
+    }
+    number
+}
+
+/// Returns a truth value, as Python's readers of YAML know them. `None`: it is another value.
+pub(crate) fn truth(yaml: &Yaml) -> Option<bool> {
+    match yaml.scalar()? {
+        "true" | "True" | "TRUE" => Some(true),
+        "false" | "False" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// Returns the truth value under a key of a map; false if there is none. Another value is a
+/// mistake.
+pub(crate) fn truth_of(fields: &mut Fields, key: &str, remarks: &mut Remarks) -> bool {
+    let Some(yaml) = fields.placed(key) else { return false };
+    truth(yaml).unwrap_or_else(|| {
+        remarks.mistake(yaml.at, format!("{key} is neither true nor false"), format!("write {key}: true"));
+        false
+    })
 }

@@ -73,13 +73,17 @@ pub fn describe(text: &str, options: &Options) -> Result<(Description, Vec<Warni
 
 fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
     let mut remarks = Remarks::new(text);
-    if let Some(at) = text.find("{{") {
+    let filled = |text: &str| words::substituted(text, options.variables);
+    let mut of_yaml = Remarks::new(text);
+    let yaml = yaml::parse(text, &filled, &mut of_yaml);
+    // A file of netlab is a template only where it is not YAML: texts may have braces.
+    let is_text = yaml.as_ref().is_some_and(netlab::is_one);
+    if let Some(at) = text.find("{{").filter(|_| !is_text) {
         let what = "this is a template of Go, and only what it becomes is YAML";
         remarks.mistake(at, what, "write the values in place of {{ … }}");
         return (Built::default(), remarks);
     }
-    let filled = |text: &str| words::substituted(text, options.variables);
-    let Some(yaml) = yaml::parse(text, &filled, &mut remarks) else { return (Built::default(), remarks) };
+    let Some(yaml) = yaml else { return (Built::default(), of_yaml) };
     let mut built = if containerlab::is_one(&yaml) {
         containerlab::read(&yaml, options, &mut remarks)
     } else if netlab::is_one(&yaml) {

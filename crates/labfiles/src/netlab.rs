@@ -1,307 +1,168 @@
 //! netlab's topologies: the nodes of device `linux`, all links, and the addresses that netlab
-//! assigns by default.
+//! assigns.
+//!
+//! ```text
+//!  defaults ─┐                                   addressing, prefix ─▶ Pools
+//!  groups ───┼─▶ nodes.rs ─▶ hosts and stubs                             │
+//!  nodes ────┘       links ─▶ links.rs (one form) ─▶ link.rs ◀───────────┘
+//! ```
 //!
 //! Devices other than `linux` need images and configurations that netlab makes. They are refused
-//! with their lines, or are stubs. Modules (`ospf`, `bgp`, …) configure such devices and have no
-//! effect here. An address in the subnet of a LAN is that of the node's number; the ends of a link
-//! between two devices have the first two addresses of their subnet (netlab, `addressing.md`).
+//! with their lines, or are stubs. Keys of modules (`ospf`, `bgp`, …), providers and tools have no
+//! effect here and are named (`known.rs`). Other keys are mistakes.
+//!
+//! Read first: `netlab/link.rs`.
+
+mod groups;
+mod impair;
+mod known;
+mod link;
+mod links;
+mod nodes;
+mod pools;
+mod tables;
 
 use crate::Options;
-use crate::fields::{map, text, texts};
+use crate::fields::{map, text_of, texts, truth, truth_of, whole};
 use crate::yaml::Yaml;
-use fastpath_spec::{Built, LinkDescription, LinkNames, NodeDescription, NodeRole, OnLink};
-use fastpath_text::mistake::{Code, Remarks, nearest};
-use fastpath_text::tree::{Placed, Tree, TreeEntry};
-use ipnet::{IpNet, Ipv4Net};
-use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use fastpath_spec::{Built, LinkNames};
+use fastpath_text::mistake::{Code, Remarks};
+use fastpath_text::tree::Tree;
+use groups::Groups;
+use known::{Ignored, Level};
+use link::Network;
+use nodes::Defaults;
+use pools::Pools;
 
-/// The first subnet of links between two devices, and that of LANs.
-const P2P: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 1, 0, 0), 30);
-const LAN: (Ipv4Addr, u8) = (Ipv4Addr::new(172, 16, 0, 0), 24);
+/// netlab's largest number of a node, unless `defaults.const` says another.
+const ID_MAX: u32 = 150;
 
-/// A node that was read.
-struct Node {
-    /// netlab's number.
-    id: u32,
-    /// Its index in the description.
-    index: usize,
-    is_host: bool,
-    /// Its links so far.
-    links: u32,
-}
-
-/// A node on a link.
-struct Member<'y> {
-    name: &'y str,
-    at: usize,
-    address: Option<IpNet>,
-}
-
-struct Reader<'y> {
-    built: Built,
-    nodes: BTreeMap<&'y str, Node>,
-    names: LinkNames,
-    /// The subnets given so far, of links between two devices and of LANs.
-    subnets: [u32; 2],
+/// What `defaults` says of other parts.
+struct OfDefaults<'y> {
+    nodes: Defaults<'y>,
+    addressing: Option<&'y Yaml<'y>>,
+    /// Whether groups make their members.
+    makes: bool,
+    /// Whether `tc` has an effect.
+    impairs: bool,
 }
 
 /// Returns whether the file is one of netlab.
 pub(crate) fn is_one(yaml: &Yaml) -> bool {
-    yaml.get("nodes").is_some() && yaml.get("topology").is_none()
+    let Tree::Table(table) = &yaml.value else { return false };
+    let has = |key: &str| table.entries.iter().any(|entry| entry.key.split('.').next() == Some(key));
+    !has("topology") && (has("nodes") || has("groups") && has("links"))
 }
 
 /// Reads a topology.
-pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Remarks) -> Built {
-    let mut top = map("the file", yaml, remarks);
-    let (nodes, links, groups) = (top.placed("nodes"), top.placed("links"), top.placed("groups"));
-    let defaults = top.placed("defaults").and_then(|defaults| defaults.get("device"));
-    let device = top.placed("defaults.device").or(defaults).and_then(Yaml::scalar);
-    if let Some(entry) = top.get("module") {
-        remarks.warn(
-            Code::Ignored,
-            entry.key_at,
-            "module is ignored: modules configure devices other than linux",
-        );
+pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Built {
+    let whole = tables::expanded(yaml, remarks);
+    let mut ignored = Ignored::default();
+    let mut top = map("the file", &whole, remarks);
+    // Titles and texts for people.
+    top.know(["name", "message"]);
+    let [nodes, links, groups, addressing, prefix] =
+        ["nodes", "links", "groups", "addressing", "prefix"].map(|key| top.placed(key));
+    if let Some(yaml) = top.placed("plugin") {
+        let plugins = texts(yaml, "plugin", remarks);
+        ignored.declare("plugin", plugins.into_iter().map(|(_, name)| name.to_owned()));
     }
-    let mut reader = Reader {
-        built: Built::default(),
-        nodes: BTreeMap::new(),
-        names: LinkNames::reserving(std::iter::empty()),
-        subnets: [0; 2],
-    };
-    for (name, at, own) in nodes.map(named).unwrap_or_default() {
-        let of_node = own.and_then(|own| own.get("device")).map(|yaml| (yaml.at, yaml.scalar()));
-        let (device_at, found) = of_node.or_else(|| of_groups(groups?, name)).unwrap_or((at, device));
-        reader.node((name, at), (device_at, found), own, options, remarks);
-    }
-    let links = match links {
-        None | Some(Placed { value: Tree::Null, .. }) => &[],
-        Some(Placed { value: Tree::Array(links), .. }) => links.as_slice(),
-        Some(other) => {
-            remarks.mistake(other.at, "links is not a list", "write links: [a-b]");
-            &[]
+    for (key, what) in [
+        ("_include", "files that are included are not read"),
+        ("fabric", "the plugin fabric makes nodes and links, which are not read"),
+    ] {
+        if let Some(entry) = top.get(key) {
+            remarks.mistake(entry.key_at, what, "write their nodes and links here");
         }
-    };
-    for yaml in links {
-        reader.link(yaml, remarks);
     }
-    if remarks.is_clean() && !reader.nodes.values().any(|node| node.is_host) {
+    let defaults = defaults(top.placed("defaults"), &mut ignored, remarks);
+    ignored.take(&mut top, Level::Top, "");
+    top.finish(remarks);
+    let groups = Groups::read(groups, defaults.makes, &mut ignored, remarks);
+    let mut built = Built::default();
+    let nodes = nodes::read(nodes, (&groups, &defaults.nodes), (&mut built, options), &mut ignored, remarks);
+    if remarks.is_clean() && !nodes.values().any(|node| node.runs) {
         remarks.mistake(0, "no node is of device linux, so nothing runs", "write a node of device: linux");
     }
-    reader.built
+    let links = links.map(|links| links::all(links, &nodes, remarks)).unwrap_or_default();
+    let pools = Pools::read([defaults.addressing, addressing, prefix], &mut ignored, remarks);
+    let names = LinkNames::reserving(std::iter::empty());
+    let mut network = Network { built: &mut built, nodes, pools, names, impairs: defaults.impairs };
+    for link in &links {
+        network.add(link, &mut ignored, remarks);
+    }
+    nodes::finish(&network.nodes, remarks);
+    network.pools.finish(remarks);
+    ignored.finish(remarks);
+    built
 }
 
-/// The nodes of a list or a map, with their places and maps.
-fn named<'y>(nodes: &'y Yaml<'y>) -> Vec<(&'y str, usize, Option<&'y Yaml<'y>>)> {
-    match &nodes.value {
-        Tree::Table(table) => {
-            let all = table.entries.iter();
-            all.map(|TreeEntry { key, key_at, placed }| (&**key, *key_at, Some(placed))).collect()
-        }
-        Tree::Array(list) => {
-            let name = |yaml: &'_ Yaml| yaml.scalar().is_some();
-            let plain = list
-                .iter()
-                .filter(|yaml| name(yaml))
-                .filter_map(|yaml| Some((yaml.scalar()?, yaml.at, None)));
-            let maps =
-                list.iter().filter_map(|yaml| Some((yaml.get("name")?.scalar()?, yaml.at, Some(yaml))));
-            plain.chain(maps).collect()
-        }
-        // A text of names.
-        _ => words(nodes).map(|name| (name, nodes.at, None)).collect(),
+/// Reads the defaults. netlab takes any key there: one that is nearly a key that counts is a
+/// mistake, and others are named.
+fn defaults<'y>(yaml: Option<&'y Yaml<'y>>, ignored: &mut Ignored, remarks: &mut Remarks) -> OfDefaults<'y> {
+    const KEYS: [&str; 9] = [
+        "device",
+        "interfaces",
+        "addressing",
+        "const",
+        "tc",
+        "attributes",
+        "groups",
+        "link_attr",
+        "node_attr",
+    ];
+    let nodes = Defaults { device: None, mtu: None, id_max: ID_MAX };
+    let mut of = OfDefaults { nodes, addressing: None, makes: false, impairs: true };
+    let Some(yaml) = yaml else { return of };
+    let mut fields = map("defaults", yaml, remarks);
+    let device = fields.placed("device");
+    of.nodes.device = text_of(&mut fields, "device", remarks).zip(device).map(|(name, yaml)| (yaml.at, name));
+    of.addressing = fields.placed("addressing");
+    if let Some(yaml) = fields.placed("interfaces") {
+        let mut inner = map("defaults.interfaces", yaml, remarks);
+        let mtu = inner.placed("mtu");
+        of.nodes.mtu = mtu.and_then(|yaml| whole(yaml, "mtu", nodes::MTU_MIN..=nodes::MTU_MAX, remarks));
+        inner.finish(remarks);
     }
+    if let Some(yaml) = fields.placed("const") {
+        let mut inner = map("defaults.const", yaml, remarks);
+        if let Some(yaml) = inner.placed("MAX_NODE_ID") {
+            of.nodes.id_max = whole(yaml, "MAX_NODE_ID", 1..=u32::MAX - 1, remarks).unwrap_or(ID_MAX);
+        }
+        ignored.take_rest(&mut inner, &["MAX_NODE_ID"]);
+        inner.finish(remarks);
+    }
+    if let Some(yaml) = fields.placed("tc") {
+        let mut inner = map("defaults.tc", yaml, remarks);
+        if let Some(yaml) = inner.placed("enable").filter(|yaml| truth(yaml) != Some(true)) {
+            of.impairs = false;
+            remarks.warn(Code::Ignored, yaml.at, "tc of links is ignored: defaults.tc.enable is not true");
+        }
+        inner.finish(remarks);
+    }
+    if let Some(yaml) = fields.placed("groups") {
+        let mut inner = map("defaults.groups", yaml, remarks);
+        of.makes = truth_of(&mut inner, "_auto_create", remarks);
+        ignored.take_rest(&mut inner, &["_auto_create"]);
+        inner.finish(remarks);
+    }
+    declared(fields.placed("attributes"), ignored);
+    for level in ["link", "node"] {
+        let key = format!("{level}_attr");
+        let list = fields.placed(&key).map(|yaml| texts(yaml, &key, remarks));
+        ignored.declare(level, list.unwrap_or_default().into_iter().map(|(_, name)| name.to_owned()));
+    }
+    ignored.take(&mut fields, Level::Defaults, "");
+    ignored.take_rest(&mut fields, &KEYS);
+    fields.finish(remarks);
+    of
 }
 
-/// The words of a text; none of what is not one.
-fn words<'y>(yaml: &'y Yaml) -> impl Iterator<Item = &'y str> {
-    yaml.scalar().unwrap_or_default().split_whitespace()
-}
-
-/// The device that the groups of a node give.
-fn of_groups<'y>(groups: &'y Yaml<'y>, node: &str) -> Option<(usize, Option<&'y str>)> {
-    let Tree::Table(groups) = &groups.value else { return None };
-    groups.entries.iter().find_map(|TreeEntry { placed: yaml, .. }| {
-        let has = |members: &Yaml| match &members.value {
-            Tree::Array(list) => list.iter().any(|member| member.scalar() == Some(node)),
-            Tree::Table(table) => table.get(node).is_some(),
-            _ => words(members).any(|member| member == node),
-        };
-        let device = yaml.get("device")?;
-        yaml.get("members").filter(|members| has(members)).map(|_| (device.at, device.scalar()))
-    })
-}
-
-impl<'y> Reader<'y> {
-    /// Adds a link that stands at a byte offset, with a name that no other has.
-    fn add_link(&mut self, link: LinkDescription, at: usize) -> usize {
-        let name = link.name.clone().unwrap_or_else(|| self.names.name(&link.between[0], &link.between[1]));
-        self.built.add_link(LinkDescription { name: Some(name), ..link }, at)
+/// Notes the attributes that a topology declares: `attributes: {link: {cost: int}}`.
+fn declared(attributes: Option<&Yaml>, ignored: &mut Ignored) {
+    let Some(Tree::Table(levels)) = attributes.map(|yaml| &yaml.value) else { return };
+    for level in &levels.entries {
+        let names = tables::table_of(Some(&level.placed)).entries.into_iter();
+        ignored.declare(&level.key, names.map(|entry| entry.key.into_owned()));
     }
-
-    fn node(
-        &mut self,
-        (name, at): (&'y str, usize),
-        (device_at, device): (usize, Option<&str>),
-        own: Option<&'y Yaml<'y>>,
-        options: &Options,
-        remarks: &mut Remarks,
-    ) {
-        let given = own.and_then(|own| own.get("id")).and_then(Yaml::scalar).and_then(|id| id.parse().ok());
-        let id = given.unwrap_or(self.nodes.len() as u32 + 1);
-        let is_host = device == Some("linux");
-        let mut node = NodeDescription { assign: false, ..NodeDescription::host(name) };
-        if !is_host {
-            let why = match device {
-                Some(device) => format!("a lab has no device {} (but linux)", device.escape_debug()),
-                None => "no device is given".to_owned(),
-            };
-            if options.only_linux {
-                remarks.warn(Code::Different, device_at, format!("{name} is a stub: {why}"));
-            } else {
-                let instead = "write device: linux, or --kinds linux, which puts a stub in its place";
-                remarks.mistake(device_at, format!("node {name}: {why}"), instead);
-            }
-            node.kind = NodeRole::Router;
-        }
-        let index = self.built.add_node(node, at);
-        if self.nodes.insert(name, Node { id, index, is_host, links: 0 }).is_some() {
-            remarks.mistake(at, format!("there is already a node {name}"), "write another name");
-        }
-    }
-
-    fn link(&mut self, yaml: &'y Yaml<'y>, remarks: &mut Remarks) {
-        if let Some(inner) = yaml.get("members").filter(|_| yaml.get("group").is_some()) {
-            if let Tree::Array(links) = &inner.value {
-                links.iter().for_each(|yaml| self.link(yaml, remarks));
-            }
-            return;
-        }
-        let members = self.members(yaml, remarks);
-        if let Some(unknown) = members.iter().find(|member| !self.nodes.contains_key(member.name)) {
-            let known = self.nodes.keys().copied();
-            let instead = match nearest(unknown.name, known) {
-                Some(meant) => format!("write {meant}"),
-                None => "write it below nodes".to_owned(),
-            };
-            let what = format!("there is no node '{}'", unknown.name.escape_debug());
-            return remarks.mistake(unknown.at, what, instead);
-        }
-        let mtu = yaml.get("mtu").and_then(Yaml::scalar).and_then(|text| text.parse().ok());
-        let any_host =
-            members.iter().any(|member| self.nodes.get(member.name).is_some_and(|node| node.is_host));
-        let is_p2p = match yaml.get("type").and_then(Yaml::scalar) {
-            Some(kind) => kind == "p2p",
-            None => members.len() == 2 && !any_host,
-        };
-        let prefix = yaml.get("prefix");
-        let prefix =
-            prefix.map(|prefix| prefix.get("ipv4").unwrap_or(prefix)).filter(|yaml| yaml.scalar().is_some());
-        let Some(subnet) = self.subnet(prefix, is_p2p, remarks) else { return };
-        // Two ends are a link; fewer or more meet at a switch.
-        let direct = members.len() == 2;
-        let switch = format!("lan-{}", self.built.description.links.len() + 1);
-        if !direct {
-            self.built.add_node(NodeDescription::new(NodeRole::Switch, &*switch), yaml.at);
-        }
-        let interfaces: Vec<Option<String>> =
-            members.iter().map(|member| self.interface(member.name)).collect();
-        let mut on_links: Vec<Option<String>> = Vec::new();
-        if let ([a, b], true) = (members.as_slice(), direct) {
-            let interfaces = [interfaces[0].clone(), interfaces[1].clone()];
-            let link = LinkDescription { mtu, interfaces, ..LinkDescription::new(a.name, b.name) };
-            let index = self.add_link(link, yaml.at);
-            on_links = vec![self.built.description.links[index].name.clone(); 2];
-        } else {
-            for (member, interface) in members.iter().zip(interfaces) {
-                let interfaces = [interface, None];
-                let link = LinkDescription { mtu, interfaces, ..LinkDescription::new(member.name, &*switch) };
-                let index = self.add_link(link, yaml.at);
-                on_links.push(self.built.description.links[index].name.clone());
-            }
-        }
-        for (place, (member, link)) in members.iter().zip(on_links).enumerate() {
-            let Some(node) = self.nodes.get(member.name).filter(|node| node.is_host) else { continue };
-            let number = if is_p2p { place as u32 + 1 } else { node.id };
-            let first = u32::from(subnet.network());
-            let assigned = Ipv4Net::new(Ipv4Addr::from(first.wrapping_add(number)), subnet.prefix_len());
-            let value = member.address.unwrap_or(IpNet::V4(assigned.expect("the subnet's own length")));
-            self.built.description.nodes[node.index].addresses.push(OnLink { link, value });
-        }
-    }
-
-    /// The nodes on a link: `a-b`, a list, or a map with nodes or `interfaces`.
-    fn members(&self, yaml: &'y Yaml<'y>, remarks: &mut Remarks) -> Vec<Member<'y>> {
-        let plain = |at, name| Member { name, at, address: None };
-        match &yaml.value {
-            Tree::Array(_) => {
-                texts(yaml, "a link", remarks).into_iter().map(|(at, name)| plain(at, name)).collect()
-            }
-            Tree::Table(table) => {
-                let listed = yaml.get("interfaces").map(|list| &list.value);
-                if let Some(Tree::Array(list)) = listed {
-                    let of = |yaml: &'y Yaml<'y>| {
-                        let node = yaml.get("node").unwrap_or(yaml);
-                        Some(Member { address: address(yaml), ..plain(node.at, node.scalar()?) })
-                    };
-                    return list.iter().filter_map(of).collect();
-                }
-                let nodes = table.entries.iter().filter(|entry| self.nodes.contains_key(&*entry.key));
-                nodes
-                    .map(|entry| Member {
-                        address: address(&entry.placed),
-                        ..plain(entry.key_at, &entry.key)
-                    })
-                    .collect()
-            }
-            _ => {
-                let text = yaml.scalar().unwrap_or_default();
-                self.split(text).into_iter().map(|name| plain(yaml.at, name)).collect()
-            }
-        }
-    }
-
-    /// The names in `a-b`. A name may have dashes itself.
-    fn split<'t>(&self, text: &'t str) -> Vec<&'t str> {
-        let mut names = Vec::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            let ends = rest.match_indices('-').map(|(at, _)| at).chain([rest.len()]);
-            let known = ends.clone().filter(|end| self.nodes.contains_key(&rest[..*end])).max();
-            let end = known.or(ends.min()).unwrap_or(rest.len());
-            names.push(&rest[..end]);
-            rest = rest[end..].trim_start_matches('-');
-        }
-        names
-    }
-
-    /// The next name of an interface of a node; `eth0` is netlab's own.
-    fn interface(&mut self, node: &str) -> Option<String> {
-        let node = self.nodes.get_mut(node)?;
-        node.links += 1;
-        Some(format!("eth{}", node.links))
-    }
-
-    /// The subnet of a link: the one given, or the next.
-    fn subnet(&mut self, given: Option<&Yaml>, is_p2p: bool, remarks: &mut Remarks) -> Option<Ipv4Net> {
-        if let Some(yaml) = given {
-            let text = text(yaml, "prefix", remarks)?;
-            if let Ok(net) = text.parse::<Ipv4Net>() {
-                return Some(net.trunc());
-            }
-            // The name of a pool, whose subnets netlab counts as those of its own pools.
-        }
-        let ((first, length), count) = match is_p2p {
-            true => (P2P, &mut self.subnets[0]),
-            false => (LAN, &mut self.subnets[1]),
-        };
-        let start = u32::from(first).checked_add(*count << (32 - length))?;
-        *count += 1;
-        Ipv4Net::new(Ipv4Addr::from(start), length).ok()
-    }
-}
-
-fn address(yaml: &Yaml) -> Option<IpNet> {
-    yaml.get("ipv4")?.scalar()?.parse().ok()
 }

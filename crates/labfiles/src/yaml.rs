@@ -89,14 +89,18 @@ fn without_close_comments(text: &str, at: usize, filled: &dyn Fn(&str) -> String
         let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
         let line = &text[start..end];
         // The parser may stop at the end of the line, or at the next one.
-        let (start, end) = if line.contains("]#") || line.contains("}#") {
+        let (start, end) = if text[at..].starts_with('#') || line.contains("]#") || line.contains("}#") {
             (start, end)
         } else {
             let before = text[..start].trim_end_matches('\n');
             (before.rfind('\n').map_or(0, |newline| newline + 1), before.len())
         };
         let line = &text[start..end];
-        let hash = start + 1 + line.find("]#").into_iter().chain(line.find("}#")).min()?;
+        // The parser names the comment, or a place behind it.
+        let hash = match text[at..].starts_with('#') {
+            true => at,
+            false => start + 1 + line.find("]#").into_iter().chain(line.find("}#")).min()?,
+        };
         // Places stay: the parser counts characters.
         let blank: String = text[hash..end].chars().map(|_| ' ').collect();
         let bytes = end - hash;

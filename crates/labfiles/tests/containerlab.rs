@@ -369,3 +369,35 @@ topology:
         assert!(said.len() == 1 && said[0].starts_with(expected), "{said:?}");
     }
 }
+
+#[test]
+fn names_without_effect_are_mistakes_or_named() {
+    for (from, to, expected) in [
+        ("group: server", "group: servr", "16:14: there is no group 'servr'; write server"),
+        (
+            "exec: ['ip addr",
+            "stages: {healty: {}}\n      exec: ['ip addr",
+            "stages of a has no key 'healty'; write healthy",
+        ),
+        (
+            "exec: ['ip addr",
+            "stages: {exit: {exec: [{command: id, phase: on-entqer}]}}\n      exec: ['ip addr",
+            "there is no phase 'on-entqer'; write on-enter",
+        ),
+        ("own:/all:ro", "own:/all:rro", "'rro' is not a mode of a bind"),
+    ] {
+        let said = said_with(&LAN.replace(from, to), &options());
+        assert!(said.iter().any(|said| said.contains(expected)), "{to}: {said:#?}");
+    }
+    for (from, to, expected) in [
+        ("{/run: ''}", "{/run: 'size=1m'}", "options of tmpfs /run of b are ignored: it has any size"),
+        ("group: server", "group: x", "group x of b is not below groups: it gives nothing"),
+        ("  groups:", "    other: {image: x}\n  groups:", "kind other changes nothing: no node has it"),
+        ("tmpfs:", "hostname: y\n      tmpfs:", "hostname of b is ignored: a host has the name of its node"),
+        ("kind: bridge,", "kind: bridge, exec: [id],", "exec of br is ignored: a switch runs no programs"),
+    ] {
+        let (_, warnings) = read_with(&LAN.replace(from, to), &options());
+        let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|said| said.ends_with(expected)), "{to}: {said:#?}");
+    }
+}

@@ -70,64 +70,59 @@ impl<'y> Reader<'y, '_> {
                 }
                 self.connect(yaml.at, ends, (mtu, values), remarks);
             }
-            ("dummy", _) => {
-                let endpoint = fields.placed("endpoint");
-                fields.finish(remarks);
-                let Some(end) = endpoint.and_then(|endpoint| end(endpoint, remarks)) else {
-                    return remarks.mistake(
-                        yaml.at,
-                        "the link has no endpoint",
-                        "write endpoint: {node: a, interface: eth1}",
-                    );
-                };
-                // What enters a dummy interface is dropped.
-                let name = format!("dummy-{}", self.built.description.links.len());
-                self.add_stub(&name, yaml.at);
-                let name = &*name;
-                let other = LinkDescription {
-                    mtu: Some(mtu),
-                    interfaces: [Some(end.interface.to_owned()), None],
-                    ..LinkDescription::new(&*end.node, name)
-                };
-                self.add_link(other, yaml.at);
-            }
+            ("dummy", _) => self.dummy(yaml.at, fields, mtu, remarks),
             (_, Some((_, what))) => self.leave_out(yaml.at, kind, what, remarks),
-            _ if OUTSIDE.contains(&kind) => {
-                let endpoint = fields.placed("endpoint");
-                let place = fields.placed("host-interface");
-                if kind == "macvlan"
-                    && fields.placed("mode").is_some_and(|mode| mode.scalar() != Some("bridge"))
-                {
-                    remarks.warn(
-                        Code::Ignored,
-                        yaml.at,
-                        "mode of a macvlan is ignored: frames of the node reach all stations",
-                    );
-                }
-                let values = values(&mut fields, remarks);
-                fields.finish(remarks);
-                let interface = place.and_then(|place| text(place, "host-interface", remarks));
-                let (Some(end), Some(interface)) =
-                    (endpoint.and_then(|endpoint| end(endpoint, remarks)), interface)
-                else {
-                    let instead = "write endpoint: {node: a, interface: eth1} and host-interface: eth0";
-                    return remarks.mistake(
-                        yaml.at,
-                        format!("a link of type {kind} has an endpoint and a host-interface"),
-                        instead,
-                    );
-                };
-                let place = place.map_or(yaml.at, |place| place.at);
-                if let Some(far) = self.outside(kind, interface, place, remarks) {
-                    self.connect(yaml.at, [end, far], (mtu, values), remarks);
-                }
-            }
+            _ if OUTSIDE.contains(&kind) => self.link_outside(yaml.at, kind, fields, mtu, remarks),
             _ => {
                 let known = ELSEWHERE.iter().map(|(kind, _)| *kind).chain(OUTSIDE).chain(["veth", "dummy"]);
                 let meant = nearest(kind, known).unwrap_or("veth, or no type");
                 let what = format!("there is no link of type '{}'", kind.escape_debug());
                 remarks.mistake(yaml.at, what, format!("write type: {meant}"));
             }
+        }
+    }
+
+    /// Adds an interface without a peer: what enters it is dropped.
+    fn dummy(&mut self, at: usize, mut fields: Fields<'y>, mtu: u32, remarks: &mut Remarks) {
+        let endpoint = fields.placed("endpoint");
+        fields.finish(remarks);
+        let Some(end) = endpoint.and_then(|endpoint| end(endpoint, remarks)) else {
+            let instead = "write endpoint: {node: a, interface: eth1}";
+            return remarks.mistake(at, "the link has no endpoint", instead);
+        };
+        let name = format!("dummy-{}", self.built.description.links.len());
+        self.add_stub(&name, at);
+        self.outside.insert(name.clone());
+        self.connect(at, [end, End::of(name, "", at)], (mtu, Change::default()), remarks);
+    }
+
+    /// Adds a link of a type that leads out of the lab.
+    fn link_outside(
+        &mut self,
+        at: usize,
+        kind: &str,
+        mut fields: Fields<'y>,
+        mtu: u32,
+        remarks: &mut Remarks,
+    ) {
+        let endpoint = fields.placed("endpoint");
+        let place = fields.placed("host-interface");
+        if kind == "macvlan" && fields.placed("mode").is_some_and(|mode| mode.scalar() != Some("bridge")) {
+            let what = "mode of a macvlan is ignored: frames of the node reach all stations";
+            remarks.warn(Code::Ignored, at, what);
+        }
+        let values = values(&mut fields, remarks);
+        fields.finish(remarks);
+        let interface = place.and_then(|place| text(place, "host-interface", remarks));
+        let end = endpoint.and_then(|endpoint| end(endpoint, remarks));
+        let (Some(end), Some(interface)) = (end, interface) else {
+            let instead = "write endpoint: {node: a, interface: eth1} and host-interface: eth0";
+            let what = format!("a link of type {kind} has an endpoint and a host-interface");
+            return remarks.mistake(at, what, instead);
+        };
+        let place = place.map_or(at, |place| place.at);
+        if let Some(far) = self.outside(kind, interface, place, remarks) {
+            self.connect(at, [end, far], (mtu, values), remarks);
         }
     }
 
@@ -302,6 +297,10 @@ fn addresses_by_end(yaml: &Yaml, ends: &mut [End; 2], remarks: &mut Remarks) {
             "write [10.0.1.1/24, 10.0.1.2/24]",
         );
     };
+    if let Some(more) = list.get(2) {
+        let what = format!("the link has {} addresses of one family", list.len());
+        remarks.mistake(more.at, what, "write one for each end");
+    }
     for (yaml, end) in list.iter().zip(ends) {
         if !yaml.is_null() && yaml.scalar() != Some("") {
             end.addresses.extend(parsed::<IpNet>(yaml, "an address, for example 10.0.1.2/24", remarks));

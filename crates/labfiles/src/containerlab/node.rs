@@ -5,7 +5,8 @@ use crate::fields::{map, pairs, text, texts};
 use crate::words;
 use crate::yaml::Yaml;
 use fastpath_spec::{Attach, Bind, HostOrigin, HostSettings, NodeDescription, NodeRole};
-use fastpath_text::mistake::{Code, Remarks};
+use fastpath_text::mistake::Code;
+use fastpath_text::mistake::{Remarks, choice};
 use fastpath_text::tree::{Placed, Tree};
 use std::collections::BTreeMap;
 
@@ -71,8 +72,36 @@ pub(super) const IGNORED: [(&str, &str); 36] = [
     ("volumes", ""),
 ];
 
+/// Keys of a host that have no effect here, and do for other kinds of nodes.
+pub(super) const IGNORED_OF_HOSTS: [(&str, &str); 2] =
+    [("hostname", "a host has the name of its node"), ("type", "it is for images of vendors")];
+
+/// Keys of a switch that say something of it.
+const OF_SWITCHES: [&str; 5] = ["kind", "group", "labels", "position", "network-mode"];
+
+/// What a mount may have, besides being read-only.
+const BIND_MODES: [&str; 14] = [
+    "ro",
+    "rw",
+    "z",
+    "Z",
+    "cached",
+    "consistent",
+    "delegated",
+    "nocopy",
+    "private",
+    "rprivate",
+    "rshared",
+    "rslave",
+    "shared",
+    "slave",
+];
+
 /// The stages of a node, in their order.
 const STAGES: [&str; 5] = ["create", "create-links", "configure", "healthy", "exit"];
+
+/// When a command of a stage runs.
+const PHASES: [&str; 2] = ["on-enter", "on-exit"];
 
 /// Reports the keys of a map of a node that containerlab does not know.
 pub(super) fn check_keys(what: &str, yaml: &Yaml, remarks: &mut Remarks) {
@@ -85,6 +114,8 @@ pub(super) fn check_keys(what: &str, yaml: &Yaml, remarks: &mut Remarks) {
 pub(super) struct Layers<'y> {
     layers: Vec<&'y Yaml<'y>>,
     kind: Option<(&'y str, usize)>,
+    /// The group that it names.
+    pub(super) group: Option<(&'y str, usize)>,
 }
 
 impl<'y> Layers<'y> {
@@ -101,7 +132,13 @@ impl<'y> Layers<'y> {
         let of_kind = named(kinds, kind);
         let group = own(Some(node), "group").or_else(|| own(of_kind, "group")).or(default_group);
         let layers = [Some(node), named(groups, group), of_kind, defaults].into_iter().flatten().collect();
-        Layers { layers, kind: kind.and_then(|kind| Some((kind.scalar()?, kind.at))) }
+        let [kind, group] = [kind, group].map(|yaml| Some((yaml?.scalar()?, yaml?.at)));
+        Layers { layers, kind, group }
+    }
+
+    /// The name of its kind.
+    pub(super) fn kind(&self) -> Option<&'y str> {
+        self.kind.map(|(kind, _)| kind)
     }
 
     /// The first value of a key.
@@ -171,6 +208,7 @@ impl<'y> Reader<'y, '_> {
         match kind {
             "linux" => self.host(name, at, layers, attach, remarks),
             "bridge" | "ovs-bridge" => {
+                self.ignore_of_switch(name, layers);
                 self.built.add_node(NodeDescription::new(NodeRole::Switch, name), at);
                 self.roles.insert(name, NodeUse::Switch);
             }
@@ -205,6 +243,11 @@ impl<'y> Reader<'y, '_> {
         attach: Option<Attach>,
         remarks: &mut Remarks,
     ) {
+        for (key, _) in IGNORED_OF_HOSTS {
+            if let Some(value) = layers.value(key) {
+                self.ignore(key, value.at, name);
+            }
+        }
         let mut host = HostSettings { env: self.env(name, layers, remarks), ..HostSettings::default() };
         let image = layers.text("image", remarks);
         if self.options.ignore_images {
@@ -234,7 +277,7 @@ impl<'y> Reader<'y, '_> {
         if let Some(attach) = attach {
             host.origin = HostOrigin::Attached(attach);
         }
-        host.private = layers.pairs("tmpfs", remarks).into_keys().map(str::to_owned).collect();
+        host.private = private(name, layers, remarks);
         // Docker's containers forward, and containerlab keeps IPv6 on.
         let mut sysctls = BTreeMap::new();
         if !is_shared {
@@ -247,6 +290,16 @@ impl<'y> Reader<'y, '_> {
         let node = NodeDescription { host, exec, sysctls, assign: false, ..NodeDescription::host(name) };
         self.built.add_node(node, at);
         self.roles.insert(name, NodeUse::Host);
+    }
+
+    /// Notes what a switch says of itself and what has no effect: it runs no programs.
+    fn ignore_of_switch(&mut self, name: &'y str, layers: &Layers<'y>) {
+        let Some(Placed { value: Tree::Table(own), .. }) = layers.layers.first() else { return };
+        for key in KEYS.into_iter().filter(|key| !OF_SWITCHES.contains(key)) {
+            if let Some(value) = own.get(key).filter(|yaml| !yaml.is_null() && yaml.scalar() != Some("")) {
+                self.ignore(key, value.at, name);
+            }
+        }
     }
 
     /// Returns a text with the variables of containerlab filled in.
@@ -281,7 +334,12 @@ impl<'y> Reader<'y, '_> {
             let filled = self.filled(node, text);
             let mut parts = filled.splitn(3, ':');
             let (source, target) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            let is_read_only = parts.next().is_some_and(|modes| modes.split(',').any(|mode| mode == "ro"));
+            let modes: Vec<&str> = parts.next().map(|modes| modes.split(',').collect()).unwrap_or_default();
+            if let Some(mode) = modes.iter().find(|mode| !BIND_MODES.contains(mode)) {
+                let what = format!("'{}' is not a mode of a bind", mode.escape_debug());
+                remarks.mistake(at, what, choice(mode, BIND_MODES));
+            }
+            let is_read_only = modes.contains(&"ro");
             let plain = format!("{source}:{target}{}", if is_read_only { ":ro" } else { "" });
             match plain.parse::<Bind>() {
                 Ok(bind) => {
@@ -317,6 +375,11 @@ impl<'y> Reader<'y, '_> {
         }
         let own = layers.texts("exec", remarks);
         let stages: Vec<&Yaml> = layers.all("stages").collect();
+        for yaml in &stages {
+            let mut fields = map(format!("stages of {node}"), yaml, remarks);
+            fields.know(STAGES);
+            fields.finish(remarks);
+        }
         for stage in STAGES {
             for yaml in stages.iter().filter_map(|stages| stages.get(stage)) {
                 self.stage(node, yaml, &mut given, remarks);
@@ -361,20 +424,27 @@ impl<'y> Reader<'y, '_> {
             }
             return;
         };
-        for (yaml, phase) in
-            ["on-enter", "on-exit"].into_iter().flat_map(|phase| exec.iter().map(move |yaml| (yaml, phase)))
-        {
+        for (yaml, phase) in PHASES.into_iter().flat_map(|phase| exec.iter().map(move |yaml| (yaml, phase))) {
             let mut fields = map("exec of a stage", yaml, remarks);
             let (command, target) =
                 (fields.placed("command"), fields.placed("target").and_then(Yaml::scalar));
-            let given = fields.placed("phase").and_then(Yaml::scalar).unwrap_or("on-enter");
-            if given != phase {
-                continue;
+            let given = fields.placed("phase");
+            let word = given.map_or(Some("on-enter"), Yaml::scalar).unwrap_or_default();
+            if let Some(yaml) = given.filter(|_| !PHASES.contains(&word)) {
+                let what = format!("there is no phase '{}'", word.escape_debug());
+                remarks.mistake(yaml.at, what, choice(word, PHASES));
             }
             fields.finish(remarks);
+            if word != phase {
+                continue;
+            }
             match (command, target) {
                 (Some(command), None | Some("container")) => {
                     commands.extend(text(command, "command", remarks).map(|text| (command.at, text)));
+                }
+                (Some(_), Some(target)) if target != "host" => {
+                    let what = format!("there is no target '{}'", target.escape_debug());
+                    remarks.mistake(yaml.at, what, "write target: container");
                 }
                 (Some(_), Some(target)) => {
                     let what = format!("a command of {node} is ignored: its target is {target}");
@@ -386,6 +456,20 @@ impl<'y> Reader<'y, '_> {
             }
         }
     }
+}
+
+/// The directories of a node's own (`tmpfs`).
+fn private(name: &str, layers: &Layers, remarks: &mut Remarks) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (path, (at, options)) in layers.pairs("tmpfs", remarks) {
+        if !options.is_empty() {
+            let said = path.escape_debug();
+            let what = format!("options of tmpfs {said} of {name} are ignored: it has any size");
+            remarks.warn(Code::Ignored, at, what);
+        }
+        paths.push(path.to_owned());
+    }
+    paths
 }
 
 /// Returns the namespace that a node with this `network-mode` shares; `None` if it has its own.

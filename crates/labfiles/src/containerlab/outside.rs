@@ -9,7 +9,7 @@
 
 use super::Reader;
 use super::link::End;
-use crate::fields::{map, text_of};
+use crate::fields::{map, text, text_of};
 use crate::yaml::Yaml;
 use fastpath_spec::{LinkDescription, NodeDescription, NodeRole, OnLink, PortName};
 use fastpath_text::mistake::{Code, Remarks};
@@ -37,16 +37,28 @@ impl Management {
         let mut gateways = Vec::new();
         for (subnet_key, gateway_key, default) in SUBNETS {
             let given = text_of(&mut fields, subnet_key, remarks).filter(|subnet| *subnet != "auto");
-            let gateway = text_of(&mut fields, gateway_key, remarks);
+            let gateway = fields.placed(gateway_key).and_then(|yaml| {
+                let address = text(yaml, gateway_key, remarks)?.parse().ok();
+                if address.is_none() {
+                    let what = format!("{gateway_key} is not an address");
+                    remarks.mistake(yaml.at, what, "write an address of the subnet");
+                }
+                address
+            });
             let parsed = given.unwrap_or(default).parse::<IpNet>();
             let Ok(subnet) = parsed else {
                 let at = yaml.map_or(0, |yaml| yaml.at);
                 remarks.mistake(at, format!("{subnet_key} is not a subnet"), format!("write {default}"));
                 continue;
             };
+            if subnet.addr() != subnet.network() {
+                let at = yaml.and_then(|yaml| yaml.get(subnet_key)).map_or(0, |yaml| yaml.at);
+                let what = format!("{subnet_key} {subnet} is an address in a subnet");
+                remarks.mistake(at, what, format!("write {}", subnet.trunc()));
+            }
             let first = subnet.hosts().find(|address| *address != subnet.network());
             let first = first.unwrap_or(subnet.addr());
-            let address = gateway.and_then(|gateway| gateway.parse().ok()).unwrap_or(first);
+            let address = gateway.unwrap_or(first);
             gateways.extend(IpNet::new(address, subnet.prefix_len()).ok());
         }
         const USELESS: [&str; 7] =
