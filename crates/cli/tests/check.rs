@@ -164,7 +164,7 @@ fn strict_makes_warnings_mistakes_in_every_command_that_reads_a_description() {
     let output = check("strict.toml", text, &["--strict"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("strict.toml:5:") && said.contains("--strict"), "{said}");
+    assert!(said.contains("strict.toml:3:") && said.contains("--strict"), "{said}");
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("check");
     for command in [&["draw"][..], &["replay"], &["run"], &["lab", "run"]] {
         let mut fastpath = Command::new(env!("CARGO_BIN_EXE_fastpath"));
@@ -172,7 +172,7 @@ fn strict_makes_warnings_mistakes_in_every_command_that_reads_a_description() {
         let output = output.output().unwrap();
         assert_ne!(output.status.code(), Some(0), "{command:?}");
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains("strict.toml:5:"), "{command:?}: {said}");
+        assert!(said.contains("strict.toml:3:"), "{command:?}: {said}");
     }
 }
 

@@ -23,7 +23,7 @@ type ReplayCase = (&'static str, &'static str, &'static str, [u8; 4], u64, u64);
 const REPLAYS: &[ReplayCase] = &[
     ("two-hosts.toml", "a", "b", [10, 0, 0, 2], 0xbab4_da2e_71bd_ed90, 0x1e0f_ca28_42fb_cafa),
     ("asymmetric-dsl.toml", "server", "home", [10, 1, 1, 2], 0x4bb7_62be_c788_5ed3, 0xee04_83a5_3e10_3603),
-    ("red-bottleneck.toml", "a", "b", [10, 1, 3, 3], 0x7bb7_9a86_9b1e_d8bc, 0x9a19_c27c_9335_1522),
+    ("red-bottleneck.toml", "a", "b", [10, 1, 3, 3], 0xdbc7_fe59_b790_1af9, 0xfff5_0ac1_5838_861a),
     ("impaired.toml", "a", "b", [10, 0, 0, 2], 0xab4e_5a35_975d_b0d1, 0x9805_91f0_cac7_d2cb),
     ("l4s.toml", "server", "laptop", [10, 1, 3, 3], 0xd09c_47d2_b6f3_dc39, 0x40d4_e5f5_eca2_d109),
     ("lan.toml", "alice", "bob", [10, 0, 0, 2], 0xca6e_80a7_253f_f453, 0x8b76_d73b_3422_ed1a),
@@ -38,7 +38,7 @@ const REPLAYS: &[ReplayCase] = &[
     ),
     ("switched-sites.toml", "pc1", "pc2", [10, 0, 0, 2], 0xe530_2dd7_c89a_50a5, 0x6f11_7d9f_e84c_ae90),
     ("lan-events.ns", "node-1", "far", [10, 1, 2, 3], 0x0883_e6fa_87a0_9f56, 0x6dce_b09e_a084_7c75),
-    ("emulab-fig2-1.ns", "n0", "n3", [10, 1, 4, 2], 0x90c3_7ba4_b51d_3880, 0x69b3_7179_f869_e72a),
+    ("emulab-fig2-1.ns", "n0", "n3", [10, 1, 4, 2], 0x47f8_0b94_084e_bc17, 0x59a4_1c32_b1d0_57ba),
 ];
 
 /// Queue disciplines of a 10 Mbit/s link, and the digest of the times.
@@ -50,7 +50,7 @@ const QUEUES: &[(&str, u64)] = &[
     ("{ kind = \"fq-codel\" }", 0x37ed_82f6_4bc3_384a),
     ("{ kind = \"pie\" }", 0xe523_d720_45d0_d981),
     ("{ kind = \"dualpi2\" }", 0x89ef_f606_9fe5_d449),
-    ("{ kind = \"red\", limit = \"60p\", min = \"5p\", max = \"15p\" }", 0x9c8d_2a64_35c5_1454),
+    ("{ kind = \"red\", limit = \"60p\", min = \"5p\", max = \"15p\" }", 0xf9f5_a450_2c8b_a550),
 ];
 
 /// Machine, program, workload and trace hash.

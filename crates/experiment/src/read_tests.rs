@@ -59,7 +59,7 @@ fn what_has_no_effect_in_virtual_time_is_a_mistake() {
         ("[matrix]", "attempts = 2\n[matrix]", "attempts has no effect in virtual time"),
         ("[matrix]", "late_share = 0.5\n[matrix]", "late_share has no effect"),
         ("[matrix]", "[matrix]\n'engine.tolerance' = ['1ms', '2ms']", "engine.tolerance has no effect"),
-        ("in = {", "out = ['b', 'b']\nin = {", "out has b twice"),
+        ("out = ['b']", "out = ['b', 'b']", "out has b twice"),
     ] {
         let file = REPLAY.replacen(from, to, 1);
         assert_ne!(file, REPLAY, "{from}");

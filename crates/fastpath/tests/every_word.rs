@@ -17,7 +17,7 @@ const TEXT: &str = r#"
 between = ["a", "r"]
 rate = "9Mbit"
 delay = "20ms"
-jitter = { law = "uniform", range = "3ms" }
+jitter = { law = "uniform", half_width = "3ms" }
 queue = "7p"
 overhead = 38
 [[link]]

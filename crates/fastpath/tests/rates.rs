@@ -9,7 +9,7 @@ use fastpath_units::Duration;
 use serde_json::{Map, Value};
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 
 /// Bytes of headers of a datagram over IPv4: 14 of Ethernet, 20, and 8 of UDP.
@@ -20,7 +20,9 @@ fn up(test: &str, text: &str) -> Option<Lab> {
     let (topology, _) = fastpath_spec::parse(text).unwrap_or_else(|mistakes| panic!("{}", mistakes[0]));
     let mut options = Options::new(fastpath_net::Options::default());
     options.records_flows = true;
-    match Lab::up(topology, &format!("rates-{}-{}", std::process::id(), test.len()), options) {
+    static LABS: AtomicUsize = AtomicUsize::new(0);
+    let number = LABS.fetch_add(1, Ordering::Relaxed);
+    match Lab::up(topology, &format!("rates-{}-{number}", std::process::id()), options) {
         Ok(lab) => Some(lab),
         Err(UpError::NotPermitted(why)) => {
             eprintln!("SKIPPED: {test}: {why}");

@@ -436,7 +436,7 @@ mod tests {
             log(spec, &[60]),
             [
                 "link0.0 frame=1 queued=0.000000000000 dequeued=0.000000000000 delivered=0.005000000000 duplicated=1",
-                "link0.0 frame=2 queued=0.005000000000 delivered=0.007000000000",
+                "link0.0 made=1 queued=0.005000000000 delivered=0.007000000000",
             ]
         );
     }

@@ -261,7 +261,7 @@ mod tests {
                 }
             }
         }
-        assert!(differ > 500 && refused > 500, "{differ} differ, {refused} are refused");
+        assert!(differ > 200 && refused > 200, "{differ} differ, {refused} are refused");
     }
 
     #[test]

@@ -202,12 +202,18 @@ fn shown(command: &str, lines: &str, ports: &PortNames) -> Result<Message> {
     Ok(Message::MultipartRequest { flags: 0, request })
 }
 
+/// The version of OpenFlow 1.3 in every header (OpenFlow 1.3.5, §7.1).
+const VERSION: u8 = 4;
+
 /// Reads what a switch has sent so far; `None` until it has answered every request.
 ///
 /// # Errors
 /// [`Error::Argument`] if the bytes are not messages of OpenFlow 1.3.
 pub fn answers(bytes: &[u8]) -> Result<Option<Answers>> {
     let odd = |fault: message::Fault| Error::Argument(format!("not an answer of OpenFlow 1.3: {fault}"));
+    if let Some(version) = bytes.first().filter(|version| **version != VERSION) {
+        return Err(Error::argument(format!("not an answer of OpenFlow 1.3: its version is {version:#x}")));
+    }
     let (mut rest, mut found, mut is_complete) = (bytes, Vec::new(), false);
     while let Some(len) = message::frame_len(rest).map_err(odd)? {
         let Some((whole, after)) = rest.split_at_checked(len) else { break };
