@@ -166,6 +166,26 @@ impl Audit {
 }
 
 impl Audit {
+    /// Says why the verdict is [`AuditVerdict::Fail`].
+    fn failures(&self) -> String {
+        let of_pair = |pair: &Pair| {
+            let Pair { from, to, rtt_ms, udp_mbit, loss, .. } = pair;
+            let all = [("RTT", rtt_ms.judgement), ("UDP", udp_mbit.judgement), ("loss", loss.judgement)];
+            let failed = all.into_iter().filter(|(_, judgement)| *judgement == Judgement::Fail);
+            let failed: Vec<&str> = failed.map(|(figure, _)| figure).collect();
+            (!failed.is_empty()).then(|| format!("{from} → {to} ({})", failed.join(", ")))
+        };
+        let pairs: Vec<String> = self.pairs.iter().filter_map(of_pair).collect();
+        let mut reasons = Vec::new();
+        if !pairs.is_empty() {
+            reasons.push(format!("outside the tolerance: {}", several(&pairs)));
+        }
+        if !self.accounting.balances() {
+            reasons.push("frame accounting does not balance".to_owned());
+        }
+        reasons.join("; ")
+    }
+
     /// Returns the figures that were disturbed or not judged, except TCP: which of both, the pairs,
     /// the figures, and why.
     fn unjudged(&self) -> Vec<(&'static str, String, String, &str)> {
@@ -373,9 +393,11 @@ impl fmt::Display for Audit {
         let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
         writeln!(f, "frames: {total_in} in = {delivered} delivered + {all} dropped{why} + {held} held")?;
         let verdict = match self.verdict {
-            AuditVerdict::Pass => "pass",
-            AuditVerdict::Fail => "FAIL",
-            AuditVerdict::Disturbed => "disturbed: the machine took the core away, so this run says nothing",
+            AuditVerdict::Pass => "pass".to_owned(),
+            AuditVerdict::Fail => format!("FAIL: {}", self.failures()),
+            AuditVerdict::Disturbed => {
+                "disturbed: the machine took the core away, so this run says nothing".to_owned()
+            }
         };
         write!(f, "verdict: {verdict}")
     }
@@ -468,4 +490,63 @@ fn table() -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_preset(comfy_table::presets::UTF8_HORIZONTAL_ONLY);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(to: &str, rtt: Judgement, loss: Judgement) -> Pair {
+        let implied_by = ImpliedBy::ClosedForm;
+        let rate =
+            |judgement| RateFigures { expected: None, observed: None, implied_by, judgement, reason: None };
+        Pair {
+            from: "a".to_owned(),
+            to: to.to_owned(),
+            rtt_ms: Rtt {
+                configured: 20.0,
+                implied_by,
+                mean: None,
+                median: None,
+                p99: None,
+                sent: 0,
+                received: 0,
+                judgement: rtt,
+                reason: None,
+            },
+            udp_mbit: rate(Judgement::Pass),
+            tcp_mbit: rate(Judgement::Shown),
+            loss: LossFigures {
+                configured: 0.0,
+                implied_by,
+                observed: 0.0,
+                sent: 0,
+                lost: 0,
+                interval: (0, 0),
+                judgement: loss,
+                reason: None,
+            },
+        }
+    }
+
+    #[test]
+    fn the_line_of_the_verdict_says_what_failed() {
+        let last = |pairs: Vec<Pair>, total_in| {
+            let accounting = FrameAccounting { total_in, ..FrameAccounting::default() };
+            let verdict = AuditVerdict::Fail;
+            let audit = Audit { pairs, links: Vec::new(), accounting, notes: Vec::new(), verdict };
+            audit.to_string().lines().last().unwrap().to_owned()
+        };
+        let pairs = || {
+            vec![
+                pair("b", Judgement::Fail, Judgement::Fail),
+                pair("c", Judgement::Pass, Judgement::Disturbed),
+                pair("d", Judgement::Pass, Judgement::Fail),
+            ]
+        };
+        let outside = "verdict: FAIL: outside the tolerance: a → b (RTT, loss), a → d (loss)";
+        assert_eq!(last(pairs(), 0), outside);
+        assert_eq!(last(pairs(), 1), format!("{outside}; frame accounting does not balance"));
+        assert_eq!(last(Vec::new(), 1), "verdict: FAIL: frame accounting does not balance");
+    }
 }
