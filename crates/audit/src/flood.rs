@@ -63,8 +63,8 @@ pub struct StreamResult {
     pub payload: usize,
     /// Datagrams sent.
     pub sent: u64,
-    /// When each of the first datagrams was sent, on the wall clock. At most as many as arrivals are
-    /// recorded.
+    /// When each of the first datagrams was sent, on the wall clock. At most as many as arrivals
+    /// are recorded.
     pub sent_at: Vec<Duration>,
     /// The arrival times, on the wall clock, of each datagram once: a copy of it does not count.
     pub arrivals: Vec<Duration>,

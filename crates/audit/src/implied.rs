@@ -151,28 +151,27 @@ fn unmodelled<'h>(topology: &Topology, mut hops: impl Iterator<Item = &'h PathHo
 
 /// Whether the mean delay and its scatter have a closed form.
 fn has_plain_delay(pipe: &PipeSpec) -> bool {
-    let waits = matches!(pipe.queue, QueueSpec::TokenBucket(_) | QueueSpec::Mahimahi(_));
-    !waits && is_plain(pipe) && pipe.reorder.is_none() && jitter_variance(pipe).is_some()
+    !is_shaped(pipe) && is_plain(pipe) && pipe.reorder.is_none() && jitter_variance(pipe).is_some()
 }
 
 /// Whether the share of losses has a closed form, for a flow below the rate and for one above it.
 fn has_plain_share(pipe: &PipeSpec) -> bool {
     let limits = matches!(
         pipe.queue,
-        QueueSpec::TokenBucket(_)
-            | QueueSpec::Mahimahi(_)
-            | QueueSpec::Policer(_)
-            | QueueSpec::Prio(_)
-            | QueueSpec::Drr(_)
-            | QueueSpec::Sojourn(_)
+        QueueSpec::Policer(_) | QueueSpec::Prio(_) | QueueSpec::Drr(_) | QueueSpec::Sojourn(_)
     );
-    !limits && is_plain(pipe) && pipe.corrupt.is_none() && pipe.duplicate.is_never()
+    !limits && !is_shaped(pipe) && is_plain(pipe) && pipe.corrupt.is_none() && pipe.duplicate.is_never()
 }
 
 /// Whether the scatter of losses has a closed form too.
 fn has_plain_loss(pipe: &PipeSpec) -> bool {
     let has_variance = |loss: &LossSpec| loss.variance_inflation().is_some();
     has_plain_share(pipe) && has_variance(&pipe.loss) && has_variance(&pipe.egress_loss)
+}
+
+/// Whether packets wait for more than the rate of the pipe.
+fn is_shaped(pipe: &PipeSpec) -> bool {
+    matches!(pipe.queue, QueueSpec::TokenBucket(_) | QueueSpec::Mahimahi(_))
 }
 
 /// Whether the pipe sends whenever it has a frame, at one rate.

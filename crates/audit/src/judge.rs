@@ -10,7 +10,8 @@ const NORMAL_999: f64 = 3.2905;
 /// Probability that a correct link fails by chance, on each side.
 const TAIL: f64 = 0.0005;
 
-/// Quantile of Student's t for two-sided 99.9 % with 15 degrees of freedom: 16 networks of the model.
+/// Quantile of Student's t for two-sided 99.9 % with 15 degrees of freedom: 16 networks of the
+/// model.
 const STUDENT_999: f64 = 4.0728;
 
 /// The mean and the scatter of a figure in the networks of the model.
@@ -53,8 +54,8 @@ pub(crate) fn modelled_loss_interval(sent: u64, losses: &Scatter) -> (u64, u64) 
     }
     let tolerance = 1.0 + mean * RATE_RELATIVE + losses.reach;
     let p = (mean / sent as f64).min(1.0);
-    // A variance of 16 values may be far too small. Random losses have at least that of the binomial
-    // distribution; losses by time or by order have none.
+    // A variance of 16 values may be far too small. Random losses have at least that of the
+    // binomial distribution; losses by time or by order have none.
     let (low, high) = match losses.variance > 0.0 {
         true => bursty_loss_interval(sent, p, losses.variance / (mean * (1.0 - p)).max(f64::EPSILON)),
         false => (sent, 0),

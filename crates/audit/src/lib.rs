@@ -8,9 +8,10 @@
 //!  bulk    one TCP connection                    goodput
 //! ```
 //!
-//! Where no closed form gives what is implied, the same probes pass the same network in virtual time
-//! (`model.rs`). Saturations and connections run at the same time only if they share no pipe. The network drains
-//! between measurements. Read first: this file, then `implied.rs` and `judge.rs`.
+//! Where no closed form gives what is implied, the same probes pass the same network in virtual
+//! time (`model.rs`). Saturations and connections run at the same time only if they share no pipe.
+//! The network drains between measurements. Read first: this file, then `implied.rs` and
+//! `judge.rs`.
 //!
 //! Linux only; the crate is empty elsewhere.
 #![cfg(target_os = "linux")]
@@ -37,7 +38,7 @@ use fastpath_spec::NodeId;
 use fastpath_units::stats::{quantile, sorted};
 use flood::{LatePolicy, Stream, StreamResult};
 use implied::{ECHO_PAYLOAD, Implied, frames_per_second, frames_per_second_at_most};
-use model::{Model, Modelled, Probe, ProbeKind};
+use model::{Modelled, PathModel, Probe, ProbeKind};
 use path::{Path, PathHop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -161,13 +162,12 @@ pub fn audit(
     }
     let mut observed: Vec<Observed> = subjects.iter().map(|_| Observed::default()).collect();
     let needs_model = subjects.iter().any(|subject| subject.implied.by_model.any());
-    let model = || Model::new(lab, &routes, &subjects).ok_or(AuditError::EngineStopped);
+    let model = || PathModel::new(lab, &routes, &subjects).ok_or(AuditError::EngineStopped);
     let mut model = needs_model.then(model).transpose()?;
     let saturations = batches(&subjects, |subject| subject.there.hops.clone());
     let connections: Vec<Vec<usize>> =
         batches(&subjects, |subject| [&subject.there.hops[..], &subject.back.hops].concat());
-    let total = 2 + saturations.len() + connections.len();
-    let mut done = 0;
+    let (total, mut done) = (2 + saturations.len() + connections.len(), 0);
     let mut next = |step| {
         progress(AuditProgress { step, done, total });
         done += 1;
@@ -216,7 +216,7 @@ fn measure_rates(
     batch: &[usize],
     options: Options,
     stop: &Stop<'_>,
-    (observed, model): (&mut [Observed], Option<&mut Model>),
+    (observed, model): (&mut [Observed], Option<&mut PathModel>),
 ) -> Result<(), AuditError> {
     let watch = CoreTime::start(lab.report().as_ref());
     let results = together(subjects, batch, &watch, |subject| subject.saturate(options, stop))?;
@@ -412,7 +412,7 @@ fn measure_rtt(
     batch: &[usize],
     options: Options,
     stop: &Stop<'_>,
-    (observed, model): (&mut [Observed], Option<&mut Model>),
+    (observed, model): (&mut [Observed], Option<&mut PathModel>),
 ) -> Result<Option<String>, AuditError> {
     let mut echoes = batch
         .iter()
@@ -450,7 +450,7 @@ fn measure_loss(
     batch: &[usize],
     options: Options,
     stop: &Stop<'_>,
-    (observed, model): (&mut [Observed], Option<&mut Model>),
+    (observed, model): (&mut [Observed], Option<&mut PathModel>),
 ) -> Result<(Option<String>, Option<String>), AuditError> {
     let mut users: BTreeMap<PathHop, usize> = BTreeMap::new();
     for hop in subjects.iter().flat_map(|subject| &subject.there.hops) {
@@ -504,7 +504,7 @@ fn measure_loss(
 }
 
 /// Sends the same echoes through the model.
-fn model_echoes(model: &mut Model, echoes: &[Echo], batch: &[usize], observed: &mut [Observed]) {
+fn model_echoes(model: &mut PathModel, echoes: &[Echo], batch: &[usize], observed: &mut [Observed]) {
     let probe = |subject, at| Probe { subject, at, payload: ECHO_PAYLOAD, kind: ProbeKind::Echo };
     let all = echoes.iter().zip(batch);
     let probes = all.flat_map(|(echo, &subject)| echo.times().iter().map(move |&at| probe(subject, at)));
@@ -523,7 +523,7 @@ fn model_echoes(model: &mut Model, echoes: &[Echo], batch: &[usize], observed: &
 
 /// Sends the datagrams of streams through the model. Returns, for each stream and network, the
 /// arrivals in order.
-fn model_streams(model: &mut Model, streams: &[(usize, StreamResult)]) -> Vec<Vec<Vec<Duration>>> {
+fn model_streams(model: &mut PathModel, streams: &[(usize, StreamResult)]) -> Vec<Vec<Vec<Duration>>> {
     let probes = streams.iter().flat_map(|(subject, stream)| {
         let (subject, payload) = (*subject, stream.payload);
         let probe = move |&at| Probe { subject, at, payload, kind: ProbeKind::Datagram };
@@ -551,7 +551,7 @@ fn reaches(networks: &[Vec<Duration>]) -> bool {
 }
 
 fn model_losses(
-    model: &mut Model,
+    model: &mut PathModel,
     streams: &[(usize, StreamResult)],
     batch: &[usize],
     observed: &mut [Observed],
@@ -566,7 +566,7 @@ fn model_losses(
 }
 
 fn model_saturations(
-    model: &mut Model,
+    model: &mut PathModel,
     subjects: &[Subject<'_>],
     streams: &[(usize, StreamResult)],
     options: Options,

@@ -9,7 +9,7 @@
 //!
 //! The networks run through the whole audit in the time of the engine. So a queue average, a bucket
 //! of tokens and a trace are as far as in the lab. What programs of the kernel decide (TCP, kernel
-//! routers, controllers) is not modelled. Read first: [`Model::run`].
+//! routers, controllers) is not modelled. Read first: [`PathModel::run`].
 
 use super::Subject;
 use fastpath_lab::Lab;
@@ -39,7 +39,7 @@ const HEADER: usize = 8;
 
 /// The networks, and how probes of each subject enter and leave them.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub(crate) struct PathModel {
     /// When the engine started, on the wall clock.
     zero: Duration,
     networks: Vec<Network>,
@@ -82,25 +82,29 @@ pub(crate) enum ProbeKind {
 
 /// The results of one measurement in one network: when each probe arrived, on the wall clock of
 /// that network's hosts.
-pub(crate) type Arrivals = Vec<Option<Duration>>;
+pub(crate) type ProbeArrivals = Vec<Option<Duration>>;
 
-impl Model {
+impl PathModel {
     /// Creates the networks of a running lab. `None` if the engine has ended.
-    pub(crate) fn new(lab: &Lab, routes: &Routes, subjects: &[Subject<'_>]) -> Option<Model> {
+    pub(crate) fn new(lab: &Lab, routes: &Routes, subjects: &[Subject<'_>]) -> Option<PathModel> {
         let uptime = Duration::from_secs_f64(lab.report()?.uptime_s);
         let zero = super::echo::wall_clock().saturating_sub(uptime);
-        Some(Model::of(lab.topology(), zero, |network| {
+        Some(PathModel::of(lab.topology(), zero, |network| {
             subjects.iter().map(|subject| lane(network, routes, subject.ends(), subject.address)).collect()
         }))
     }
 
-    fn of(topology: &Topology, zero: Duration, lanes: impl FnOnce(&Network) -> Vec<Option<Lane>>) -> Model {
+    fn of(
+        topology: &Topology,
+        zero: Duration,
+        lanes: impl FnOnce(&Network) -> Vec<Option<Lane>>,
+    ) -> PathModel {
         let network = |seed| Network::new(topology.clone(), Options::with_seed(seed));
         let networks: Vec<Network> = (SEED..).take(REPLICAS).map(network).collect();
         let hardware = |node: NodeId, interface: usize| topology.node(node).interfaces[interface].mac;
         let edges = networks[0].edges().map(|edge| (edge.node, hardware(edge.node, edge.interface)));
         let (edges, lanes) = (edges.collect(), lanes(&networks[0]));
-        Model { zero, networks, lanes, edges, next: 0 }
+        PathModel { zero, networks, lanes, edges, next: 0 }
     }
 
     /// Returns whether packets of a subject can be made as the kernel of its host makes them.
@@ -115,7 +119,7 @@ impl Model {
         &mut self,
         mut probes: Vec<Probe>,
         until: Duration,
-    ) -> Option<(Vec<Probe>, Vec<Arrivals>)> {
+    ) -> Option<(Vec<Probe>, Vec<ProbeArrivals>)> {
         if probes.len() > PROBES_MAX {
             return None;
         }
@@ -135,10 +139,10 @@ impl Model {
                             let entry = ENTRY_MAX * index / REPLICAS as u32;
                             let zero = zero.saturating_sub(entry);
                             let arrivals = vec![None; probes_ref.len()];
-                            Run { network, lanes, edges, probes: probes_ref, first, zero, arrivals }
+                            ModelRun { network, lanes, edges, probes: probes_ref, first, zero, arrivals }
                                 .finish(until)
                         };
-                        networks.iter_mut().zip(start..).map(run).collect::<Vec<Arrivals>>()
+                        networks.iter_mut().zip(start..).map(run).collect::<Vec<ProbeArrivals>>()
                     })
                 })
                 .collect();
@@ -163,7 +167,7 @@ fn lane(network: &Network, routes: &Routes, hosts: [NodeId; 2], address: IpAddr)
 }
 
 /// One measurement in one network.
-struct Run<'m> {
+struct ModelRun<'m> {
     network: &'m mut Network,
     lanes: &'m [Option<Lane>],
     edges: &'m [(NodeId, Option<MacAddr>)],
@@ -172,11 +176,11 @@ struct Run<'m> {
     first: u64,
     /// When this network started, on the wall clock.
     zero: Duration,
-    arrivals: Arrivals,
+    arrivals: ProbeArrivals,
 }
 
-impl Run<'_> {
-    fn finish(mut self, until: Duration) -> Arrivals {
+impl ModelRun<'_> {
+    fn finish(mut self, until: Duration) -> ProbeArrivals {
         for (number, &probe) in (self.first..).zip(self.probes) {
             let at = self.time(probe.at);
             self.deliver_until(at);
@@ -219,7 +223,7 @@ impl Run<'_> {
         let headers = Headers::parse(bytes);
         let received = self.received(edge, bytes, &headers);
         let reply = match received {
-            Some(Received::Request { lane, number }) => {
+            Some(ReceivedProbes::Request { lane, number }) => {
                 // As the kernel of the host answers: by its own route.
                 let (own, to) = headers.addresses().map(|(src, dst)| (dst, src)).expect("a request has them");
                 let ip = Ip::between((lane.back.from.0, own), (lane.back.to.0, to));
@@ -236,7 +240,7 @@ impl Run<'_> {
         if let Some((edge, reply)) = reply {
             self.push(at, edge, &reply);
         }
-        if let Some(Received::Arrival { index }) = received {
+        if let Some(ReceivedProbes::Arrival { index }) = received {
             let wall = self.zero + Duration::from_nanos(at.as_ps() / 1000);
             self.arrivals[index].get_or_insert(wall);
         }
@@ -244,7 +248,7 @@ impl Run<'_> {
 
     /// What a frame is to the host that it reached. The host discards frames for other stations,
     /// and those whose checksums are wrong.
-    fn received(&self, edge: EdgeId, bytes: &[u8], headers: &Headers) -> Option<Received> {
+    fn received(&self, edge: EdgeId, bytes: &[u8], headers: &Headers) -> Option<ReceivedProbes> {
         let (host, hardware) = self.edges[edge.0 as usize];
         let is_intact = hardware.is_none_or(|own| own == headers.dst)
             && headers.ipv4_checksum_ok(bytes) != Some(false)
@@ -257,16 +261,18 @@ impl Run<'_> {
         let lane = self.lanes[probe.subject]?;
         let is_reply = matches!(bytes[start], 0 | 129);
         match probe.kind {
-            ProbeKind::Datagram if host == lane.hosts[1] => Some(Received::Arrival { index }),
-            ProbeKind::Echo if host == lane.hosts[1] && !is_reply => Some(Received::Request { lane, number }),
-            ProbeKind::Echo if host == lane.hosts[0] && is_reply => Some(Received::Arrival { index }),
+            ProbeKind::Datagram if host == lane.hosts[1] => Some(ReceivedProbes::Arrival { index }),
+            ProbeKind::Echo if host == lane.hosts[1] && !is_reply => {
+                Some(ReceivedProbes::Request { lane, number })
+            }
+            ProbeKind::Echo if host == lane.hosts[0] && is_reply => Some(ReceivedProbes::Arrival { index }),
             _ => None,
         }
     }
 }
 
 /// What a host does with a frame.
-enum Received {
+enum ReceivedProbes {
     Request { lane: Lane, number: u64 },
     Arrival { index: usize },
 }
@@ -299,7 +305,7 @@ mod tests {
     use fastpath_link::{Chance, CorruptSpec, Limit, LossSpec, PipeSpec, PolicerSpec, QueueSpec};
     use fastpath_units::{Bytes, Probability};
 
-    fn model(pipe: PipeSpec) -> Model {
+    fn model(pipe: PipeSpec) -> PathModel {
         let mut topology = between(pipe);
         for (number, node) in (1..).zip(&mut topology.nodes) {
             node.interfaces[0].mac = Some(MacAddr::from_index(number));
@@ -307,7 +313,7 @@ mod tests {
         let routes = Routes::compute(&topology);
         let [a, b] = ["a", "b"].map(|name| topology.node_named(name).unwrap());
         let address = topology.node(b).interfaces[0].addresses[0].addr();
-        Model::of(&topology, Duration::from_secs(100), |network| {
+        PathModel::of(&topology, Duration::from_secs(100), |network| {
             vec![lane(network, &routes, [a, b], address)]
         })
     }
@@ -330,7 +336,7 @@ mod tests {
         let mut broken = model(PipeSpec { corrupt, ..pipe("1Mbit", "5ms", "0%") });
         let (_, arrivals) =
             broken.run(probes(ProbeKind::Datagram, 50, 2000, 64), Duration::from_secs(102)).unwrap();
-        // A flipped bit of the source's hardware address is noticed by nobody.
+        // A flipped bit of the source's hardware address is not noticed.
         assert!(arrivals.iter().flatten().flatten().count() <= 50 * REPLICAS / 8);
     }
 
@@ -344,7 +350,7 @@ mod tests {
         let mut model =
             model(PipeSpec { rate: None, queue: QueueSpec::Policer(policer), ..pipe("1Mbit", "0ms", "0%") });
         // 1042-byte frames at 2 Mbit/s for a second: half of 240, and a full bucket of 10.
-        let passed = |arrivals: &[Arrivals]| arrivals[0].iter().flatten().count();
+        let passed = |arrivals: &[ProbeArrivals]| arrivals[0].iter().flatten().count();
         let (_, arrivals) =
             model.run(probes(ProbeKind::Datagram, 240, 4168, 1000), Duration::from_secs(102)).unwrap();
         assert!((129..=131).contains(&passed(&arrivals)), "{}", passed(&arrivals));

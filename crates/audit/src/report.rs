@@ -34,8 +34,8 @@ pub enum AuditVerdict {
     Pass,
     /// A judged result is outside its tolerance, or a frame is unaccounted for.
     Fail,
-    /// Nothing fails, but a result is outside its tolerance in a round in which the machine took the
-    /// core away. It says nothing about the network.
+    /// Nothing fails, but a result is outside its tolerance in a round in which the machine took
+    /// the core away. It says nothing about the network.
     Disturbed,
 }
 
@@ -87,8 +87,8 @@ pub(crate) const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
 /// Round-trip times, milliseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Rtt {
-    /// Propagation, with the mean of jitter, and serialisation, there and back. In virtual time: the
-    /// median.
+    /// Propagation, with the mean of jitter, and serialisation, there and back. In virtual time:
+    /// the median.
     pub configured: f64,
     /// Where it comes from.
     pub implied_by: ImpliedBy,

@@ -248,18 +248,25 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             tcl.simulator.ran = true;
             Ok(Value::default())
         }
-        ("rtproto", _) => usage("$ns rtproto Static"),
-        ("duplex-link" | "simplex-link", _) => usage(&format!("$ns {} $a $b 10Mb 10ms DropTail", &**name)),
-        ("make-lan" | "newLan", _) => usage("$ns make-lan \"$a $b $c\" 100Mb 0ms"),
-        ("link", _) => usage("$ns link $a $b"),
-        ("lanlink", _) => usage("$ns lanlink $lan $node"),
-        ("queue-limit", _) => usage("$ns queue-limit $a $b 50"),
-        (name, _) if elsewhere::VISUAL.contains(&name) => Ok(Value::default()),
-        (name, _) if elsewhere::METHODS.contains(&name) => {
+        (name, _) => not_made(tcl, name),
+    }
+}
+
+/// What is not a complete call of `$ns`: an example of it, or why it is ignored.
+fn not_made(tcl: &mut Interp, name: &str) -> TclResult {
+    match name {
+        "rtproto" => usage("$ns rtproto Static"),
+        "duplex-link" | "simplex-link" => usage(&format!("$ns {name} $a $b 10Mb 10ms DropTail")),
+        "make-lan" | "newLan" => usage("$ns make-lan \"$a $b $c\" 100Mb 0ms"),
+        "link" => usage("$ns link $a $b"),
+        "lanlink" => usage("$ns lanlink $lan $node"),
+        "queue-limit" => usage("$ns queue-limit $a $b 50"),
+        name if elsewhere::VISUAL.contains(&name) => Ok(Value::default()),
+        name if elsewhere::METHODS.contains(&name) => {
             tcl.warn(Code::Ignored, format!("$ns {name} is ignored: {}", elsewhere::why(name)));
             add(tcl, Object::Other)
         }
-        (name, _) => unknown_method(name),
+        name => unknown_method(name),
     }
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn start(tcl: &mut Interp, now: Time, index: usize, words: &[Value]) 
     match words {
         [name] if matches!(name.trim(), "start" | "run") => {}
         [name] if name.trim() == "reset" => {
-            tcl.warn(Code::Ignored, "reset is ignored: each start of a timeline or sequence begins anew");
+            tcl.warn(Code::Ignored, "reset is ignored: each start of a timeline or sequence begins again");
             return Ok(());
         }
         [name, ..] => {

@@ -142,12 +142,12 @@ const EQUIVALENCES: [(&str, usize, &str); 15] = [
 ];
 
 /// What would run, and what is said: the place in the text, and the words.
-struct Outcome {
+struct ScriptOutcome {
     runs: Option<String>,
     said: Vec<(usize, usize, String)>,
 }
 
-fn outcome(text: &str) -> Outcome {
+fn outcome(text: &str) -> ScriptOutcome {
     let (built, mut remarks) = crate::read(text);
     let mut runs = None;
     if remarks.is_clean() {
@@ -162,7 +162,7 @@ fn outcome(text: &str) -> Outcome {
     }
     let mistakes = checked.mistakes.into_iter().map(|said| (said.line, said.column, said.what));
     let warnings = checked.warnings.into_iter().map(|said| (said.line, said.column, said.what));
-    Outcome { runs, said: mistakes.chain(warnings).collect() }
+    ScriptOutcome { runs, said: mistakes.chain(warnings).collect() }
 }
 
 /// A word of a command that was evaluated.
@@ -284,14 +284,14 @@ fn is_equivalent(leaf: &Leaf, new: &str) -> bool {
         .any(|(name, from, _)| leaf.words.iter().take(3).any(|word| word == name) && leaf.index >= *from)
 }
 
-fn number_of(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+fn number_of(variable: Option<&str>, default: u64) -> u64 {
+    variable.and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 #[test]
 fn every_word_of_a_command_changes_what_runs_or_is_named() {
-    let count = number_of("FASTPATH_MUTATIONS", MUTATIONS as u64) as usize;
-    let mut rng = Rng::new(number_of("FASTPATH_SEED", SEED));
+    let count = number_of(option_env!("FASTPATH_MUTATIONS"), MUTATIONS as u64) as usize;
+    let mut rng = Rng::new(number_of(option_env!("FASTPATH_SEED"), SEED));
     let inputs: Vec<_> =
         SCRIPTS.iter().map(|(name, text)| (*name, *text, leaves(text), outcome(text))).collect();
     for (name, _, leaves, base) in &inputs {

@@ -187,7 +187,8 @@ impl<'a> RunContext<'a> {
     }
 
     /// Measures a round, and again while the machine takes the core away, at most [`ROUNDS_MAX`]
-    /// times. `measure` returns its result and the last report of our engine, if one is in the path.
+    /// times. `measure` returns its result and the last report of our engine, if one is in the
+    /// path.
     fn round<T>(
         &self,
         mut measure: impl FnMut(&CoreTime) -> Result<(T, Option<Report>), MeasurementError>,
@@ -210,8 +211,9 @@ impl<'a> RunContext<'a> {
         lock(&self.noted).extend(disturbed);
     }
 
-    /// Runs a measurement. Results that miss their criterion in trials that the machine disturbed are
-    /// measured again, and in the end marked. What is computed in virtual time cannot be disturbed.
+    /// Runs a measurement. Results that miss their criterion in trials that the machine disturbed
+    /// are measured again, and in the end marked. What is computed in virtual time cannot be
+    /// disturbed.
     fn run(&self, measurement: &Measurement) -> Result<Vec<EvaluatedFigure>, MeasurementError> {
         let mut results: Vec<EvaluatedFigure> = Vec::new();
         let mut again: Option<Vec<String>> = None;

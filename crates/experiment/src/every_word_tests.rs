@@ -7,7 +7,7 @@
 use super::inputs::{Contents, Inputs};
 use super::load;
 use fastpath_spec::Description;
-use fastpath_text::mutation::keyed::{Change, changed, words};
+use fastpath_text::mutation::keyed::{WordChange, changed, words};
 use fastpath_units::Rng;
 use serde_json::Value;
 use std::fs;
@@ -48,7 +48,7 @@ name = 'still'
 wait = '1s'
 [[step]]
 name = 'log'
-collect = '/tmp/{control}-{run}'
+collect = '/root/{control}-{run}'
 on = 'b'
 [metric.goodput]
 of = 'transfer'
@@ -162,9 +162,9 @@ fn every_word_of_an_experiment_has_an_effect_or_is_a_mistake() {
         let unchanged = what_runs(&path).unwrap_or_else(|| panic!("{}", load(&path).unwrap_err()));
         let words = words(text);
         // Every change of every word at least once.
-        let rounds = count.div_ceil(2).div_ceil(words.len() as u64 * Change::ALL.len() as u64);
+        let rounds = count.div_ceil(2).div_ceil(words.len() as u64 * WordChange::ALL.len() as u64);
         for (word, change) in
-            (0..rounds).flat_map(|_| &words).flat_map(|word| Change::ALL.map(|how| (word, how)))
+            (0..rounds).flat_map(|_| &words).flat_map(|word| WordChange::ALL.map(|how| (word, how)))
         {
             let Some(new) = changed(text, &words, word, change, &mut rng) else { continue };
             fs::write(&path, &new).expect("written");

@@ -3,7 +3,7 @@
 //! says now.
 //!
 //! The network itself is compared as the description that is kept with the run. Comments, metrics
-//! and expectations are no inputs: they change without a new run.
+//! and expectations are not among them: they change without a new run.
 
 use super::plan::Experiment;
 use super::step::{ReplayInputs, RunKind, RunStep, StepAction};
@@ -142,7 +142,7 @@ impl Inputs {
     }
 
     /// Notes the files that words of a command name, and the programs that they may call: a shell's
-    /// text, `env`, `timeout` and pipes have several. What the kernel makes anew at each reading is
+    /// text, `env`, `timeout` and pipes have several. What the kernel makes at each reading is
     /// no input.
     fn files_of<'t>(&mut self, words: impl Iterator<Item = &'t str>, contents: &Contents) {
         for word in words {

@@ -67,8 +67,8 @@ pub fn tests(audit: &Audit) -> TestSuite {
     TestSuite { name: "fastpath audit".to_owned(), cases }
 }
 
-/// The figures of a pair: their names, judgements, why they are not judged, and what was expected and
-/// measured.
+/// The figures of a pair: their names, judgements, why they are not judged, and what was expected
+/// and measured.
 fn figures(pair: &Pair) -> [(&'static str, Judgement, Option<&str>, String); 4] {
     let number = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| format!("{value:.3}"));
     let Pair { rtt_ms, udp_mbit, tcp_mbit, loss, .. } = pair;

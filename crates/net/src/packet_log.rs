@@ -20,7 +20,8 @@
 //! as the first of a capture is in Wireshark. A packet that is made inside the network (the copy of
 //! a flooded one, a fragment, an answer of a router) has `made=N` instead, with numbers of their
 //! own; so has a packet that was inside when the log began. A drop in a router or switch is an
-//! entry on an interface for that node. The log has no cost unless a [`PacketLog`] observes the network.
+//! entry on an interface for that node. The log has no cost unless a [`PacketLog`] observes the
+//! network.
 
 use crate::fate::Reason;
 use crate::id::{EdgeId, Location, PipeId};

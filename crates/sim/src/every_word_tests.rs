@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::program::Program;
 use crate::shipped::{MACHINES, PROGRAMS};
 use crate::workload::Workload;
-use fastpath_text::mutation::keyed::{Change, changed, words};
+use fastpath_text::mutation::keyed::{WordChange, changed, words};
 use fastpath_units::Rng;
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const WORKLOADS: [&str; 5] = [
 ];
 
 fn count(default: u64) -> u64 {
-    std::env::var("FASTPATH_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    option_env!("FASTPATH_MUTATIONS").and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// A value as text, without the places of its names.
@@ -59,7 +59,8 @@ fn silent(text: &str, rounds: u64, what_runs: &dyn Fn(&str) -> Option<String>) -
     let words = words(text);
     let unchanged = what_runs(text).expect("a shipped file");
     let mut silent = BTreeSet::new();
-    for (word, change) in (0..rounds).flat_map(|_| &words).flat_map(|word| Change::ALL.map(|how| (word, how)))
+    for (word, change) in
+        (0..rounds).flat_map(|_| &words).flat_map(|word| WordChange::ALL.map(|how| (word, how)))
     {
         let mut parts = word.path.rsplit('.');
         let (key, _, list) = (parts.next(), parts.next(), parts.next().unwrap_or_default());
@@ -68,8 +69,8 @@ fn silent(text: &str, rounds: u64, what_runs: &dyn Fn(&str) -> Option<String>) -
         let Some(new) = changed(text, &words, word, change, &mut rng) else { continue };
         // What is gone and makes no difference had its default value, if another value makes one.
         let mut is_default = || {
-            let other = changed(text, &words, word, Change::Another, &mut rng);
-            change == Change::Removed
+            let other = changed(text, &words, word, WordChange::Another, &mut rng);
+            change == WordChange::Removed
                 && other.is_some_and(|other| what_runs(&other).as_ref() != Some(&unchanged))
         };
         if !is_listed && what_runs(&new).as_ref() == Some(&unchanged) && !is_default() {

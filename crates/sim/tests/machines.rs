@@ -245,10 +245,10 @@ fn a_run_stops_when_the_mean_latency_is_precise_enough() {
     let machine = Machine::parse("t.toml", machine).unwrap();
     let program = program(&[("cross", "bus")]);
     let asked = |precision: &str| {
-        let text = format!("poisson,rate=500kpps,duration=10s,warm-up=1ms{precision}");
+        let text = format!("poisson,rate=500kpps,warm-up=1ms{precision}");
         run(&machine, &program, &text.parse().unwrap(), 1).unwrap()
     };
-    for (precision, share) in [(",precision=5%", 0.05), (",precision=1%", 0.01)] {
+    for (precision, share) in [(",duration=10s,precision=5%", 0.05), (",duration=10s,precision=1%", 0.01)] {
         let outcome = asked(precision);
         let found = outcome.latency_interval_us.unwrap();
         assert_eq!(outcome.is_precise, Some(true));
@@ -303,7 +303,7 @@ fn errors_of_machines_name_the_line() {
 fn errors_of_programs_name_the_line() {
     let machine = shipped::machine("ixp1200").unwrap();
     let workload = Workload::default();
-    let head = "name = 'p'\nsource = 'p'\nparams = { n = 1 }\n";
+    let head = "name = 'p'\nsource = 'p'\n# Nothing more.\n";
     for (text, line, says) in [
         ("[[stage]]\nname = 's'\non = 'me9'", 6, "there is no unit 'me9'; write me1"),
         (
@@ -313,8 +313,9 @@ fn errors_of_programs_name_the_line() {
         ),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ compute = 1, read = 'sram' }]", 5, "exactly one"),
         (
-            "[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ compute = 1, times = 'k' }]",
-            7,
+            "params = { n = 1 }\n[[stage]]\nname = 's'\non = 'me1'\n\
+             steps = [{ compute = 1, times = 'n' }, { compute = 1, times = 'k' }]",
+            8,
             "no parameter 'k'; write n",
         ),
         (

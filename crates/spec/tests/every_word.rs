@@ -84,10 +84,18 @@ const DEFAULTS: &[&str] = &[
     // RED's and ARED's `maxp`.
     "probability 10%",
     "filtering address-dependent",
+    "mapping endpoint-independent",
+    "ramp_packets 1",
+    // A router with keys of a kernel router is one.
+    "kind kernel",
 ];
 
-/// Whether the line that went says only what holds without it.
+/// Whether the line that went says only what holds without it, or a number is the same to the
+/// precision of its type.
 fn is_equal_by_meaning(mutation: &Mutation) -> bool {
+    if let (Ok(was), Ok(now)) = (mutation.was.parse::<f64>(), mutation.now.parse::<f64>()) {
+        return was == now;
+    }
     let words = |text: &str| text.replace(|c: char| "\"',:={}".contains(c), " ");
     // The comment behind a value.
     let line = words(mutation.was.split(" #").next().unwrap_or_default());

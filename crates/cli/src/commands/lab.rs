@@ -64,9 +64,9 @@ struct Run {
     #[command(flatten)]
     network: NetworkArgs,
     /// Measure RTT, rate, loss and TCP goodput of every pair of hosts, and compare them with the
-    /// spec file. The default of --tolerance is then 100ms. Measurements that fail while the machine
-    /// takes the core away are repeated, and those that fail to the end are "disturbed": the exit
-    /// code is then 2.
+    /// spec file. The default of --tolerance is then 100ms. Measurements that fail while the
+    /// machine takes the core away are repeated, and those that fail to the end are "disturbed":
+    /// the exit code is then 2.
     #[arg(long)]
     audit: bool,
     /// Print one JSON object: the audit, or without --audit the report of `fastpath ctl report

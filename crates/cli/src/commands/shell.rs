@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// program, "down" is towards it. The program reaches every address of the machine, or of the shell
 /// around it. The address next to the link is in FASTPATH_SHELL_OUTSIDE. The program reaches other
 /// networks if the machine forwards packets. The shell of a user without rights is joined to the
-/// machine by pasta or slirp4netns instead, and needs nft. Shells can be nested: their links are then in series.
+/// machine by pasta or slirp4netns instead, and needs nft. Shells can be nested: their links are
+/// then in series.
 #[derive(Args)]
 #[command(after_help = "\
 To reach the internet, let the machine forward and masquerade:

@@ -219,7 +219,8 @@ fn measure(
 }
 
 impl Observed {
-    /// Takes the rates of intervals. The first tenth of the arrivals is left out: the source starts.
+    /// Takes the rates of intervals. The first tenth of the arrivals is left out: the source
+    /// starts.
     fn of(arrivals: &[time::Duration]) -> Observed {
         let steady = &arrivals[arrivals.len() / 10..];
         let gaps = steady.len().saturating_sub(1);

@@ -1,9 +1,9 @@
 //! Tables 5.2–5.5: round-trip times (RTT) over a link without delay, and over links of 5, 30 and
 //! 101 ms. The difference is the delay.
 //!
-//! Ours, the control and the peers are measured in turns, in rounds. Host stalls of milliseconds lengthen some round trips, whatever the path. Means are therefore of
-//! the echoes within Tukey's fences. The number of echoes outside and the mean of all are reported
-//! too.
+//! Ours, the control and the peers are measured in turns, in rounds. Host stalls of milliseconds
+//! lengthen some round trips, whatever the path. Means are therefore of the echoes within Tukey's
+//! fences. The number of echoes outside and the mean of all are reported too.
 
 use super::{Figure, Measurement, Needs};
 use crate::testbed::rattan::{self, RattanLink};
@@ -145,7 +145,8 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
     Ok(results(paths, context))
 }
 
-/// Returns the round trips of every size over all quiet rounds, and what disturbed them if none was.
+/// Returns the round trips of every size over all quiet rounds, and what disturbed them if none
+/// was.
 fn merged(rounds: Rounds<Sizes>) -> (Vec<Observed>, Option<String>) {
     let (rounds, disturbed) = rounds.finish();
     let sizes = rounds.first().map_or(0, Vec::len);

@@ -76,7 +76,7 @@ fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErr
         let Round { seen: (lost, sent, missed), disturbed } =
             count(&Between::Taps(pipe(percent)), frames, context)?;
         let between = Between::Rattan(RattanLink::Loss(percent / 100.0));
-        let carried = |round: &Round<Counts>| round.seen.0 < round.seen.1;
+        let carried = |round: &Round<LossCounts>| round.seen.0 < round.seen.1;
         let rattan = context.peer(rattan::PROGRAM, || count(&between, frames, context), carried)?;
         let rattan = rattan.map(|round| 100.0 * round.seen.0 as f64 / round.seen.1 as f64);
         let result = judged(id(percent), percent, original, (lost, sent)).control(control);
@@ -91,7 +91,7 @@ fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErr
 }
 
 /// Frames lost, sent, and missed by the sink.
-type Counts = (u64, u64, u64);
+type LossCounts = (u64, u64, u64);
 
 /// Sends frames between the hosts of a pair. Returns the number lost, the number sent, and the
 /// number that arrived but found the sink's socket full, in a round that is repeated while the
@@ -100,7 +100,7 @@ fn count(
     between: &Between,
     frames: u64,
     context: &RunContext<'_>,
-) -> Result<Round<Counts>, MeasurementError> {
+) -> Result<Round<LossCounts>, MeasurementError> {
     context.round(|watch| count_once(between, frames, (context, watch)))
 }
 
@@ -108,7 +108,7 @@ fn count_once(
     between: &Between,
     frames: u64,
     (context, watch): (&RunContext<'_>, &CoreTime),
-) -> Result<(Counts, Option<Report>), MeasurementError> {
+) -> Result<(LossCounts, Option<Report>), MeasurementError> {
     let testbed = Testbed::new(std::slice::from_ref(between))?;
     let (from, to, address) = testbed.pair(0);
     let stream = Stream {

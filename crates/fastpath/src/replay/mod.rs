@@ -81,8 +81,9 @@ pub struct ReplaySummary {
     /// Packets with a time before that of their predecessor in the same capture. They entered at
     /// the time of their predecessor.
     pub out_of_order: u64,
-    /// Frames of captures that are longer than the MTU of the interface at which they entered. A host
-    /// would not send them: they are super-packets of its kernel, or of a network with another MTU.
+    /// Frames of captures that are longer than the MTU of the interface at which they entered. A
+    /// host would not send them: they are super-packets of its kernel, or of a network with another
+    /// MTU.
     pub above_mtu: u64,
     /// Packets of captures that are neither Ethernet frames nor IP packets, by the link type of
     /// their capture. They did not enter.

@@ -61,7 +61,7 @@ struct Side<'s> {
 }
 
 /// An interface that there was: what it is on both sides. `None` where the host does not have it.
-struct Piece<'s> {
+struct AdjustedPart<'s> {
     index: u32,
     from: Option<(&'s Interface, &'s Stations)>,
     to: Option<(&'s Interface, &'s Stations)>,
@@ -96,20 +96,20 @@ impl HostChange<'_> {
     }
 
     /// Returns the interfaces that there were, in their order.
-    fn pieces(&self, indices: &[u32]) -> Vec<Piece<'_>> {
+    fn pieces(&self, indices: &[u32]) -> Vec<AdjustedPart<'_>> {
         let piece = |(former, &index): (usize, &u32)| {
             let place = self.stays.iter().position(|stays| *stays == Some(former));
             let to = place.map(|place| (&self.new.0.interfaces[place], &self.neighbors[place]));
             let from = Some((&self.old.0.interfaces[former], &self.old_neighbors[former]));
-            Piece { index, from, to }
+            AdjustedPart { index, from, to }
         };
         indices.iter().enumerate().map(piece).collect()
     }
 }
 
-impl Piece<'_> {
+impl AdjustedPart<'_> {
     fn back(self) -> Self {
-        Piece { index: self.index, from: self.to, to: self.from }
+        AdjustedPart { index: self.index, from: self.to, to: self.from }
     }
 
     /// The name on the way from one to the other, or of an interface that goes.
@@ -205,7 +205,8 @@ impl<'t> Adjustment<'t> {
     fn undo(&self) -> Result<(), HostError> {
         let (old, node) = (self.change.old.0, self.change.new.0);
         let mut netlink = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
-        let pieces: Vec<Piece<'_>> = self.change.pieces(&self.indices).into_iter().map(Piece::back).collect();
+        let pieces: Vec<AdjustedPart<'_>> =
+            self.change.pieces(&self.indices).into_iter().map(AdjustedPart::back).collect();
         let place = |place: usize| {
             let former = (*self.change.stays.get(place)?)?;
             self.indices.get(former).copied()
@@ -237,7 +238,7 @@ fn shift(
     netlink: &mut Netlink,
     from: Side<'_>,
     node: &Node,
-    pieces: &[Piece<'_>],
+    pieces: &[AdjustedPart<'_>],
 ) -> Result<BTreeSet<u32>, HostError> {
     let mut disturbed = BTreeSet::new();
     answer_arp(node);
@@ -258,7 +259,8 @@ fn shift(
         }
     }
     let name = |side: Option<(&Interface, &Stations)>| side.map(|(interface, _)| interface.name.clone());
-    let renamed: Vec<&Piece<'_>> = pieces.iter().filter(|piece| name(piece.from) != name(piece.to)).collect();
+    let renamed: Vec<&AdjustedPart<'_>> =
+        pieces.iter().filter(|piece| name(piece.from) != name(piece.to)).collect();
     // In two steps: two interfaces may change their names with each other.
     let first = renamed.iter().map(|piece| (*piece, piece.passing_name()));
     let second = renamed.iter().filter_map(|piece| Some((*piece, name(piece.to)?)));
@@ -278,7 +280,7 @@ fn shift(
 fn configure(
     netlink: &mut Netlink,
     node: &Node,
-    piece: &Piece<'_>,
+    piece: &AdjustedPart<'_>,
     is_disturbed: bool,
 ) -> Result<(), HostError> {
     let Some((after, neighbors)) = piece.to else { return Ok(()) };

@@ -451,7 +451,7 @@ fn kept_hosts<'l>(
 ) -> Vec<KeptHost<'l>> {
     let hosts: BTreeMap<NodeId, &'l Arc<Host>> = hosts.iter().map(|host| (host.node(), host)).collect();
     let kept = |(id, node): (NodeId, &Node)| {
-        // An interface of this machine is no host of the lab.
+        // An interface of this machine is not a host of the lab.
         let host = *hosts.get(&difference.nodes[id.0 as usize]?)?;
         let old = old.node(host.node());
         let stays = kept_interfaces(difference, old, node);

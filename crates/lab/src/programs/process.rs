@@ -138,7 +138,7 @@ mod tests {
         assert!(!process.wait(Duration::ZERO).unwrap());
         process.signal(Signal::KILL).unwrap();
         assert!(process.wait(Duration::from_secs(60)).unwrap());
-        assert!(!id.runs_in(Path::new("/proc")), "nobody has waited for it yet");
+        assert!(!id.runs_in(Path::new("/proc")), "it has not been waited for yet");
         child.wait().unwrap();
         assert!(id.open().unwrap().is_none());
         process.signal(Signal::KILL).unwrap();

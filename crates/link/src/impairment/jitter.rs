@@ -136,7 +136,8 @@ impl JitterLaw {
         Some(Duration::from_secs_f64(secs))
     }
 
-    /// Returns the share of delays with the constant part `base` that would be negative and are zero.
+    /// Returns the share of delays with the constant part `base` that would be negative and are
+    /// zero.
     pub fn cut_share(&self, base: Duration) -> f64 {
         let base_s = base.as_secs_f64();
         match self {

@@ -53,8 +53,8 @@ pub enum RedIdle {
     /// (1 − w)ᵏ, where k is m in whole packets and one more: the estimator of ns-2 counts the
     /// arriving packet, which finds the queue empty (`REDQueue::enque` in `queue/red.cc`).
     Ns2,
-    /// Halved as often as the table of tc-red(8) says, with a line before the first time. tc computes
-    /// the table in ticks of 64 ns, and the kernel reads it with whole microseconds
+    /// Halved as often as the table of tc-red(8) says, with a line before the first time. tc
+    /// computes the table in ticks of 64 ns, and the kernel reads it with whole microseconds
     /// (`red_calc_qavg_from_idle_time` in `include/net/red.h`).
     Linux,
 }
@@ -222,8 +222,8 @@ impl Decay {
         }
     }
 
-    /// The kernel's rule. Its table has 255 cells of 2ⁿ ticks each, n such that fewer than 512 cells
-    /// reach 31 halvings (tc_red_eval_idle_damping in `tc/tc_red.c` of iproute2).
+    /// The kernel's rule. Its table has 255 cells of 2ⁿ ticks each, n such that fewer than 512
+    /// cells reach 31 halvings (tc_red_eval_idle_damping in `tc/tc_red.c` of iproute2).
     fn shifted(&self, average: f64, idle: Duration, rate: Rate) -> f64 {
         if self.weight >= 1.0 || self.weight <= 0.0 {
             return if self.weight >= 1.0 { 0.0 } else { average };
@@ -362,8 +362,8 @@ mod tests {
 
     #[test]
     fn linux_halves_by_its_table_and_begins_with_a_line() {
-        // A packet of 15 625 000 ticks and a weight of a half: 31 halvings in 6.99·10⁸ ticks, so cells
-        // of 2²¹, each 0.0930 halvings. The line ends at a half.
+        // A packet of 15 625 000 ticks and a weight of a half: 31 halvings in 6.99·10⁸ ticks, so
+        // cells of 2²¹, each 0.0930 halvings. The line ends at a half.
         let cell = 1u64 << 21;
         for (us, average) in [
             (0, 8.0),

@@ -119,8 +119,8 @@ impl RunSeries {
         Bins::of_run(self.duration_s, self.interval_s, count_max)
     }
 
-    /// Returns when no sample was taken, as far as the rows say it: starts and ends, in the order of
-    /// time. What was before the first sample is not one of them.
+    /// Returns when no sample was taken, as far as the rows say it: starts and ends, in the order
+    /// of time. What was before the first sample is not one of them.
     pub fn gaps(&self) -> Vec<(f64, f64)> {
         let rows = self.links.iter().map(LinkSeries::rows).chain(self.flows.iter().map(FlowSeries::rows));
         gaps(rows, self.interval_s)

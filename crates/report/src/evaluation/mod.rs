@@ -71,8 +71,8 @@ pub struct EvaluatedFigure {
     pub tolerance: f64,
     /// Whether our value passes.
     pub pass: bool,
-    /// What disturbed the measurement, if our value does not pass and the machine took the core away
-    /// in every round: the value then says nothing about the emulator.
+    /// What disturbed the measurement, if our value does not pass and the machine took the core
+    /// away in every round: the value then says nothing about the emulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
     /// The criterion as a text.

@@ -65,6 +65,12 @@ impl Evaluation {
             ));
         }
         notes.extend(self.notes.iter().cloned());
+        let title = "Summary, and figures that do not pass".to_owned();
+        Section { title, notes, charts: vec![], tables: self.summary_tables() }
+    }
+
+    /// What was missed, disturbed and not measured, each with its reason.
+    fn summary_tables(&self) -> Vec<Grid> {
         let mut tables = Vec::new();
         if self.passed + self.disturbed < self.total {
             let missed = self.results.iter().filter(|result| !result.pass && result.disturbed.is_none());
@@ -94,7 +100,7 @@ impl Evaluation {
             let rows = skipped.into_iter().map(|(reason, ids)| vec![ids.join(", "), reason.to_owned()]);
             tables.push(Grid::new(["not measured", "why"], rows));
         }
-        Section { title: "Summary, and figures that do not pass".to_owned(), notes, charts: vec![], tables }
+        tables
     }
 
     fn section(&self, group: &FigureGroup, results: &[&EvaluatedFigure]) -> Section {

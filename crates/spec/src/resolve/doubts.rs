@@ -115,8 +115,8 @@ fn bucket(pipe: &PipeSpec, mtu: u32) -> Vec<String> {
     below.map(text).collect()
 }
 
-/// The links that close a ring of switches. They carry nothing: the tree is that of IEEE 802.1D with
-/// equal costs, rooted at the first switch.
+/// The links that close a ring of switches. They carry nothing: the tree is that of IEEE 802.1D
+/// with equal costs, rooted at the first switch.
 fn blocked(topology: &Topology) -> impl Iterator<Item = (LinkId, String)> {
     let is_switch = |id: NodeId| matches!(topology.node(id).kind, NodeKind::Switch);
     let mut reached = vec![false; topology.nodes.len()];

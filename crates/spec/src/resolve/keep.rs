@@ -1,6 +1,6 @@
 //! What a topology takes over from the one that runs, so that a change of a description does not
-//! renumber what stays: assigned addresses, hardware addresses and random streams. Interfaces are named
-//! as in a fresh start.
+//! renumber what stays: assigned addresses, hardware addresses and random streams. Interfaces are
+//! named as in a fresh start.
 //!
 //! Numbers are assigned in the order of nodes and links. Without this, a link that is added first
 //! would give every other link another subnet. Values that the description gives come first, and a
@@ -18,7 +18,8 @@ struct Known<'t> {
 }
 
 /// Takes over what `running` has assigned. The hardware addresses of the interfaces in `macs` are
-/// given or, afterwards, taken over. `is_fixed` returns whether a node has the given addresses only.
+/// given or, afterwards, taken over. `is_fixed` returns whether a node has the given addresses
+/// only.
 pub(super) fn take_over(
     topology: &mut Topology,
     macs: &mut BTreeSet<(NodeId, usize)>,

@@ -80,8 +80,8 @@ pub fn resolve(
 }
 
 /// Resolves a description that takes the place of `running`, as [`resolve`] does. What is in both
-/// keeps what was assigned to it: addresses, hardware addresses and random streams. With these given,
-/// a fresh start of the description has the same topology.
+/// keeps what was assigned to it: addresses, hardware addresses and random streams. With these
+/// given, a fresh start of the description has the same topology.
 ///
 /// # Errors
 /// Every mistake.

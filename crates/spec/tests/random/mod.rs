@@ -417,7 +417,7 @@ impl Random {
 
     fn red(&mut self) -> Value {
         let (min, max) = (format!("{}p", 1 + self.below(9)), format!("{}p", 20 + self.below(90)));
-        let idle = self.pick(&["time", "ns-2", "linux"].map(|word| json!(word)));
+        let idle = self.pick(&["ns-2", "linux"].map(|word| json!(word)));
         let all = [
             json!({
                 "kind": "red", "limit": "900p", "min": min, "max": max, "probability": self.share(),

@@ -98,8 +98,7 @@ fn what_runs(line: &str) -> Option<Vec<RuleLine>> {
 
 #[test]
 fn every_word_of_a_rule_has_an_effect_or_is_a_mistake() {
-    let count =
-        std::env::var("FASTPATH_MUTATIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000_u64);
+    let count = option_env!("FASTPATH_MUTATIONS").and_then(|text| text.parse().ok()).unwrap_or(20_000_u64);
     let mut rng = Rng::new(33);
     let mut silent = std::collections::BTreeSet::new();
     for line in (0..count).map(|number| RULES[(number % RULES.len() as u64) as usize]) {

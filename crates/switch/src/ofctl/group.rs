@@ -2,7 +2,7 @@
 
 use super::actions::parse_actions;
 use super::fields::{Meaning, port_number};
-use super::{PortNames, Seen, Wrong, value, words, wrong};
+use super::{PortNames, SeenSettings, Wrong, value, words, wrong};
 use crate::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
 
@@ -14,7 +14,7 @@ const BUCKET_SETTINGS: [&str; 4] = ["weight", "watch_port", "watch_group", "buck
 pub(crate) fn parse_group(line: &str, ports: &PortNames) -> Result<GroupMod, Wrong> {
     let mut pieces = line.split("bucket=");
     let (mut id, mut kind) = (None, None);
-    let mut seen = Seen::default();
+    let mut seen = SeenSettings::default();
     for word in words(pieces.next().unwrap_or_default()) {
         seen.once(word.split('=').next().unwrap_or(word))?;
         match word.split_once('=') {
@@ -50,7 +50,7 @@ fn parse_bucket(text: &str, (place, kind): (usize, GroupKind), ports: &PortNames
     // As in ovs-ofctl, the default weight is 1 in select groups and 0 in others.
     let mut bucket = Bucket { weight: u16::from(kind == GroupKind::Select), ..Bucket::new([]) };
     let mut rest = text.trim();
-    let mut seen = Seen::default();
+    let mut seen = SeenSettings::default();
     loop {
         rest = rest.trim_start_matches([',', ' ', '\t']);
         let end = rest.find([',', ' ', '\t']).unwrap_or(rest.len());
@@ -88,12 +88,12 @@ pub(crate) fn parse_meter(line: &str) -> Result<MeterMod, Wrong> {
     let mut request = MeterMod { command: MeterCommand::Add, id: 0, flags: 0, bands: Vec::new() };
     // A band begins at "type="; "band=" and "bands=" before it are ignored.
     let line = line.replace("bands=", " ").replace("band=", " ");
-    let mut seen = Seen::default();
+    let mut seen = SeenSettings::default();
     for word in words(&line) {
         let (key, text) = word.split_once(['=', ':']).unwrap_or((word, ""));
         // Each band has its own values.
         if key == "type" {
-            seen = Seen::default();
+            seen = SeenSettings::default();
         } else {
             seen.once(key)?;
         }

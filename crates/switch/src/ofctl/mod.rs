@@ -216,7 +216,7 @@ fn parse_flow(line: &str, ports: &PortNames) -> Result<FlowMod, Wrong> {
     };
     let mut request = FlowMod::add(0, PRIORITY, Match::any(), Instructions::default());
     let mut fields = fields::Fields::new(ports);
-    let mut seen = Seen::default();
+    let mut seen = SeenSettings::default();
     for word in words(head) {
         let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
         if flow_setting(&mut request, key, value)? {
@@ -263,9 +263,9 @@ fn flow_setting(request: &mut FlowMod, key: &str, value: Option<&str>) -> Result
 
 /// The keys of a rule so far.
 #[derive(Default)]
-struct Seen<'a>(Vec<&'a str>);
+struct SeenSettings<'a>(Vec<&'a str>);
 
-impl<'a> Seen<'a> {
+impl<'a> SeenSettings<'a> {
     /// Refuses a key that was there before: one of its values would be ignored.
     fn once(&mut self, key: &'a str) -> Result<(), Wrong> {
         if self.0.contains(&key) {

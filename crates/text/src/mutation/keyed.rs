@@ -21,7 +21,7 @@ pub struct Word {
 
 /// What is done to a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
+pub enum WordChange {
     /// The value is another one of its kind.
     Another,
     /// The value has a letter too many.
@@ -32,10 +32,10 @@ pub enum Change {
     Removed,
 }
 
-impl Change {
+impl WordChange {
     /// All changes.
-    pub const ALL: [Change; 4] =
-        [Change::Another, Change::MisspelledValue, Change::MisspelledKey, Change::Removed];
+    pub const ALL: [WordChange; 4] =
+        [WordChange::Another, WordChange::MisspelledValue, WordChange::MisspelledKey, WordChange::Removed];
 }
 
 /// Returns the words of a TOML text, in its order. Empty if it is not TOML.
@@ -81,20 +81,20 @@ fn key_range(text: &str, at: usize) -> Range<usize> {
 }
 
 /// Returns the text with one change of a word; `None` if the word has nothing to change so.
-pub fn changed(text: &str, words: &[Word], word: &Word, change: Change, rng: &mut Rng) -> Option<String> {
+pub fn changed(text: &str, words: &[Word], word: &Word, change: WordChange, rng: &mut Rng) -> Option<String> {
     let mut new = text.to_owned();
     match change {
-        Change::Another => {
+        WordChange::Another => {
             let value = word.value.clone()?;
             let another = another(text, words, &text[value.clone()], rng)?;
             new.replace_range(value, &another);
         }
-        Change::MisspelledValue => {
+        WordChange::MisspelledValue => {
             let value = word.value.clone().filter(|value| text[value.clone()].starts_with(['"', '\'']))?;
             new = misspelled(text, value, rng)?;
         }
-        Change::MisspelledKey => new = misspelled(text, word.key.clone()?, rng)?,
-        Change::Removed => {
+        WordChange::MisspelledKey => new = misspelled(text, word.key.clone()?, rng)?,
+        WordChange::Removed => {
             let value = word.value.clone()?;
             let whole = word.key.as_ref().map_or(value.start, |key| key.start)..value.end;
             new.replace_range(with_comma(text, whole), "");
@@ -164,13 +164,13 @@ mod tests {
         assert_eq!(paths, ["a", "t", "t.b.c", "t.b.c.0", "t.b.c.1", "t.d", "t.d.e", "t.d.f"]);
         let mut rng = Rng::new(1);
         let mut change = |at: usize, change| changed(TEXT, &words, &words[at], change, &mut rng);
-        assert_eq!(change(6, Change::Another).unwrap(), TEXT.replace("true", "false"));
-        assert_eq!(change(6, Change::Removed).unwrap(), TEXT.replace("e = true,", ""));
-        assert_eq!(change(7, Change::Removed).unwrap(), TEXT.replace(", f = '5ms'", ""));
-        assert_eq!(change(4, Change::Removed).unwrap(), TEXT.replace(", \"y\"", ""));
-        assert_eq!(change(1, Change::Another), None);
-        assert_eq!(change(0, Change::MisspelledValue), None);
-        let misspelled = change(2, Change::MisspelledKey).unwrap();
+        assert_eq!(change(6, WordChange::Another).unwrap(), TEXT.replace("true", "false"));
+        assert_eq!(change(6, WordChange::Removed).unwrap(), TEXT.replace("e = true,", ""));
+        assert_eq!(change(7, WordChange::Removed).unwrap(), TEXT.replace(", f = '5ms'", ""));
+        assert_eq!(change(4, WordChange::Removed).unwrap(), TEXT.replace(", \"y\"", ""));
+        assert_eq!(change(1, WordChange::Another), None);
+        assert_eq!(change(0, WordChange::MisspelledValue), None);
+        let misspelled = change(2, WordChange::MisspelledKey).unwrap();
         assert_eq!(misspelled.len(), TEXT.len() + 1);
         assert!(misspelled.contains("'b") || misspelled.contains("b.c'"), "{misspelled}");
     }

@@ -24,7 +24,7 @@ T = TypeVar("T", bound=Hashable)
 def switches_with_flows_max() -> int:
     """Return in networks of how many switches those that learn have flow tables.
 
-    Each has an agent, so a prompt at which flows may be typed is no reason in large networks.
+    Each has an agent, so a prompt at which flows may be typed does not suffice in large networks.
     """
     if OPTION in os.environ:
         return sys.maxsize
