@@ -48,7 +48,7 @@ name = 'still'
 wait = '1s'
 [[step]]
 name = 'log'
-collect = '/root/{control}-{run}'
+collect = '/var/log/{control}-{run}'
 on = 'b'
 [metric.goodput]
 of = 'transfer'
