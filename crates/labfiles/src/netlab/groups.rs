@@ -82,7 +82,7 @@ impl<'y> Groups<'y> {
             let gives = |table: &TreeTable| GIVEN.iter().any(|key| table.get(key).is_some());
             let has_values = group.values.into_iter().flatten().any(gives);
             let has_members = group.name == "all" || !group.members.is_empty() || named.contains(group.name);
-            if !(group.makes && has_members || has_values && has_members) {
+            if !has_members || !(group.makes || has_values) {
                 let what = format!("group {} changes nothing: ", group.name.escape_debug());
                 let why = if has_members { "it gives no device, role or mtu" } else { "it has no members" };
                 remarks.warn(Code::Unused, group.at, what + why);
