@@ -22,10 +22,11 @@ const PROVIDER: &str = "hosts are namespaces of this machine";
 const TOOL: &str = "it is of another program";
 
 /// Modules, and plugins with keys of their own, have keys at every level.
-const MODULES: [&str; 28] = [
+const MODULES: [&str; 29] = [
     "bfd",
     "bgp",
     "bonding",
+    "configlets",
     "dhcp",
     "ebgp",
     "eigrp",
@@ -70,7 +71,7 @@ const TOOLS: [&str; 13] = [
 ];
 
 /// The other keys without effect.
-const OTHERS: [(Level, &[(&str, &str)]); 6] = [
+const OTHERS: [(Level, &[(&str, &str)]); 5] = [
     (
         Level::Top,
         &[
@@ -100,7 +101,6 @@ const OTHERS: [(Level, &[(&str, &str)]); 6] = [
             ("warnings", TOOL),
         ],
     ),
-    (Level::Group, &[("module", MODULE), ("unmanaged", TOOL), ("box", PROVIDER)]),
     (
         Level::Node,
         &[
@@ -153,7 +153,9 @@ impl Ignored {
     }
 
     fn reason(&self, level: Level, key: &str) -> Option<&'static str> {
-        let others = OTHERS.iter().find(|(of, _)| *of == level).map_or(&[][..], |(_, keys)| keys);
+        // A group has the keys of its nodes.
+        let of_level = if level == Level::Group { Level::Node } else { level };
+        let others = OTHERS.iter().find(|(of, _)| *of == of_level).map_or(&[][..], |(_, keys)| keys);
         let word = match level {
             Level::Top | Level::Defaults => "global",
             Level::Group | Level::Node => "node",
@@ -171,7 +173,7 @@ impl Ignored {
             .or_else(|| PROVIDERS.contains(&key).then_some(PROVIDER))
             .or_else(|| TOOLS.contains(&key).then_some(TOOL))
             .or_else(|| self.own.iter().any(is_own).then_some("the topology declares it for other programs"))
-            .or_else(|| (internal && level != Level::Top && level != Level::Link).then_some(TOOL))
+            .or_else(|| internal.then_some(TOOL))
     }
 
     /// Takes the keys of a map that have no effect; `of`: whose map it is.

@@ -398,6 +398,11 @@ fn own(yaml: &Yaml, key: &str, remarks: &mut Remarks) -> Own {
     if truth(yaml).is_some() {
         return Own::None;
     }
+    if yaml.scalar() == Some("dhcp") {
+        let what = format!("{key}: dhcp gives no address: a lab has no server of DHCP");
+        remarks.warn(Code::Different, yaml.at, what);
+        return Own::None;
+    }
     if matches!(yaml.value, Tree::Integer(_)) {
         return whole(yaml, key, 1..=u32::MAX, remarks).map_or(Own::None, Own::Number);
     }

@@ -5,7 +5,7 @@ use super::nodes::Nodes;
 use super::tables::{merged, table_of};
 use crate::fields::{map, truth};
 use crate::yaml::{Yaml, kind};
-use fastpath_text::mistake::{Remarks, nearest};
+use fastpath_text::mistake::{Code, Remarks, nearest};
 use fastpath_text::tree::{Tree, TreeTable};
 
 /// A link of the text.
@@ -107,6 +107,11 @@ fn one<'y>(yaml: &Yaml<'y>, nodes: &Nodes, remarks: &mut Remarks) -> Option<Link
         }
     }
     if link.ends.is_empty() {
+        if let Some(lag) = link.values.entries.iter().find(|entry| entry.key == "lag") {
+            let what = "lag is ignored: the link is left out, as bundles of links are not read";
+            remarks.warn(Code::Ignored, lag.key_at, what);
+            return None;
+        }
         // A key may be a misspelled node.
         let keys = link.values.entries.iter();
         let near = keys.filter_map(|entry| Some((entry, nearest(&entry.key, nodes.keys().copied())?))).next();

@@ -39,12 +39,11 @@ pub(super) fn expanded<'y>(yaml: &Yaml<'y>, remarks: &mut Remarks) -> Yaml<'y> {
 /// Whether a key is a path of names. A prefix or an address is not.
 fn is_path(key: &str) -> bool {
     let is_name = |part: &str| {
-        let mut all = part.chars();
-        all.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-            && all.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
     };
+    let starts = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let parts = key.split('.').take(PARTS_MAX + 1).count();
-    (2..=PARTS_MAX).contains(&parts) && key.split('.').all(is_name)
+    starts && (2..=PARTS_MAX).contains(&parts) && key.split('.').all(is_name)
 }
 
 /// Adds an entry to a table, which may have a map under its key.
