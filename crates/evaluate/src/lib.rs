@@ -397,6 +397,18 @@ fn notes(broken: BTreeMap<&str, String>) -> Vec<String> {
     std::iter::once(original.to_owned()).chain(lists).chain(broken).collect()
 }
 
+/// Reports that a test could not run here, on stderr and in the file that the test command reads.
+#[cfg(test)]
+fn skip(test: &str, why: &str) {
+    let line = format!("SKIPPED: {test}: {why}\n");
+    eprint!("{line}");
+    if let Some(log) = std::env::var_os("FASTPATH_SKIP_LOG") {
+        use std::io::Write;
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("writing the log of skipped tests");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,7 +431,7 @@ mod tests {
         };
         let ours = if run == 0 { 55.8 } else { 1.0 };
         let all = [result("t/1", 1.0), result("t/2", ours), result("t/3", 55.8), result("t/3/virtual", 9.0)];
-        context.note((run < 2 || run > 5).then(|| "a stall".to_owned()));
+        context.note((!(2..=5).contains(&run)).then(|| "a stall".to_owned()));
         Ok(all.into_iter().filter(|result| context.wants(&result.id)).collect())
     }
 
@@ -478,17 +490,5 @@ mod tests {
         });
         let report: Report = serde_json::from_value(empty).unwrap();
         Report { workers: vec![worker], ..report }
-    }
-}
-
-/// Reports that a test could not run here, on stderr and in the file that the test command reads.
-#[cfg(test)]
-fn skip(test: &str, why: &str) {
-    let line = format!("SKIPPED: {test}: {why}\n");
-    eprint!("{line}");
-    if let Some(log) = std::env::var_os("FASTPATH_SKIP_LOG") {
-        use std::io::Write;
-        let file = std::fs::OpenOptions::new().create(true).append(true).open(log);
-        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("writing the log of skipped tests");
     }
 }

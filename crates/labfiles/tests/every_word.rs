@@ -137,8 +137,11 @@ const FREE: [&str; 7] = [
 const DEFAULTS: [&str; 6] =
     ["type lan", "type veth", "phase on-enter", "target container", "network-mode none", "container"];
 
+/// Where a scalar stands, and the keys and indices that lead to it.
+type Scalar = (Range<usize>, Vec<(String, usize)>);
+
 /// The scalars of a YAML text with the keys above them.
-fn scalars(text: &str) -> Vec<(Range<usize>, Vec<(String, usize)>)> {
+fn scalars(text: &str) -> Vec<Scalar> {
     let mut found = Vec::new();
     // The keys that are open; `None`: a list, or a map that waits for a key.
     let mut open: Vec<(bool, Option<(String, usize)>)> = Vec::new();

@@ -279,7 +279,7 @@ proptest! {
         let due: Vec<Time> = packets.clone().map(|(at, _)| at).collect();
         let mut pacer = Pacer::new(packets);
         let mut now = Time::ZERO;
-        let looks = steps.iter().map(|us| { now = now + Duration::from_us(*us); now });
+        let looks = steps.iter().map(|us| { now += Duration::from_us(*us); now });
         let left = leave(&mut pacer, looks);
         prop_assert!(left.iter().zip(&due).all(|(left, due)| due <= left && *left < stop));
         prop_assert!(left.len() <= due.len());

@@ -154,7 +154,7 @@ fn real(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErr
             control.add(measure(&|_| Between::Nothing)?);
             for ((name, between), rounds) in paths.iter().zip(&mut peers) {
                 let carried = |round: &Round<Vec<Observed>>| round.seen.iter().all(|seen| seen.frames > 0);
-                let found = context.peer(*name, || measure(*between), carried)?;
+                let found = context.peer(name, || measure(*between), carried)?;
                 found.into_iter().for_each(|round| rounds.add(round));
             }
         }
