@@ -328,7 +328,7 @@ fn errors_of_programs_name_the_line() {
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ time = '1s', times = 1000 }]", 5, "a minute"),
         ("[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ read = 'sram', times = 4000000000 }]", 5, "1000000"),
         (
-            "[[region]]\nname = 'r'\nsize = '1KiB'\ncache = 'L2'\n[[stage]]\nname = 's'\non = 'me1'",
+            "[[region]]\nname = 'r'\nsize = '1KiB'\ncache = 'L2'\n[[stage]]\nname = 's'\non = 'me1'\nsteps = [{ read = 'r' }]",
             7,
             "there is no cache 'L2'",
         ),
