@@ -3,7 +3,6 @@
 //!
 //! ```text
 //!  hostfs /  (read-only) ─┐
-//!  tmpfs     (what hides)─┤
 //!  tmpfs     (upper)     ─┴▶ overlay = root of the guest ─▶ program ─▶ what is new in `outputs`
 //!  hostfs, the directory of the job: job.json ─▶        ◀─ stdout, stderr, exit
 //! ```
@@ -13,7 +12,6 @@ use fastpath_sys::interface;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
-use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, chroot, sethostname, sync};
 use std::fs::{self, File, Permissions};
@@ -66,17 +64,15 @@ struct Place {
 fn prepare(directory: &Path) -> Result<Place, String> {
     let room = Path::new(ROOM);
     mounted("tmpfs", room, "tmpfs", MsFlags::empty(), "mode=755,size=75%")?;
-    let [upper, hiding, work, root, files] =
-        ["upper", "hiding", "work", "root", "files"].map(|name| room.join(name));
-    for directory in [&upper, &hiding, &work, &root, &files] {
+    let [upper, work, root, files] = ["upper", "work", "root", "files"].map(|name| room.join(name));
+    for directory in [&upper, &work, &root, &files] {
         fs::create_dir(directory).map_err(|error| said("making a directory", error))?;
     }
     mounted("hostfs", &files, "hostfs", MsFlags::empty(), &directory.to_string_lossy())?;
     let text = fs::read(files.join(JOB)).map_err(|error| said("reading the job", error))?;
     let job: Job = serde_json::from_slice(&text).map_err(|error| said("reading the job", error))?;
-    hide(&job.hidden, &hiding).map_err(|error| said("hiding files", error))?;
-    let [hiding, over, work] = [&hiding, &upper, &work].map(|path| path.display());
-    let layers = format!("lowerdir={hiding}:/,upperdir={over},workdir={work}");
+    let [over, work] = [&upper, &work].map(|path| path.display());
+    let layers = format!("lowerdir=/,upperdir={over},workdir={work}");
     mounted("overlay", &root, "overlay", MsFlags::empty(), &layers)?;
     let usual = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     let temporary = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
@@ -109,19 +105,6 @@ fn prepare(directory: &Path) -> Result<Place, String> {
         .map_err(|error| said("the loopback interface", error))?;
     let [files, upper] = [descriptor(&open[0]), descriptor(&open[1])];
     Ok(Place { job, files, upper, _open: open })
-}
-
-/// Makes a layer of an overlay without some paths of the layers below: a device 0:0 stands for
-/// nothing (Documentation/filesystems/overlayfs.rst, "whiteouts").
-fn hide(paths: &[PathBuf], layer: &Path) -> io::Result<()> {
-    let is_below_another =
-        |path: &&PathBuf| paths.iter().any(|other| other != *path && path.starts_with(other));
-    for path in paths.iter().filter(|path| !is_below_another(path)) {
-        let at = below(layer, path);
-        fs::create_dir_all(at.parent().unwrap_or(layer))?;
-        mknod(&at, SFlag::S_IFCHR, Mode::empty(), 0)?;
-    }
-    Ok(())
 }
 
 /// Returns a path of an open file.

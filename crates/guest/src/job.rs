@@ -15,8 +15,9 @@ pub struct Job {
     /// Files and directories of the guest, and where they are on the machine: what is new in them,
     /// or has changed, comes back when the program has ended.
     pub outputs: Vec<(PathBuf, PathBuf)>,
-    /// Files and directories of the machine that are not there in the guest.
-    #[serde(default)]
+    /// Files and directories of the machine that are not there in the guest. The kernel hides them,
+    /// so that nothing else differs in the guest.
+    #[serde(skip)]
     pub hidden: Vec<PathBuf>,
 }
 
@@ -41,6 +42,8 @@ pub(crate) const CONSOLE: &str = "console";
 pub(crate) const EXIT: &str = "exit";
 /// The files that came back: a list of [`Came`].
 pub(crate) const CAME: &str = "came";
+/// The names of the files that are not there, each ended by a zero.
+pub(crate) const HIDDEN: &str = "hidden";
 /// What the first process could not do.
 pub(crate) const FAILURE: &str = "failure";
 /// What runs in the guest (struct fastpath_state of the patch).

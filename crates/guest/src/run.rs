@@ -1,6 +1,6 @@
 //! Starts a guest, passes its output on while it runs, and ends it.
 
-use crate::job::{CAME, CONSOLE, Came, EXIT, FAILURE, JOB, Job, OPENED, STATE, STDERR, STDOUT};
+use crate::job::{CAME, CONSOLE, Came, EXIT, FAILURE, HIDDEN, JOB, Job, OPENED, STATE, STDERR, STDOUT};
 use crate::{Kernel, RunError};
 use fastpath_sys::child::{Before, before};
 use nix::sys::signal::{Signal, killpg};
@@ -8,6 +8,7 @@ use nix::unistd::{Pid, mkdtemp};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -106,6 +107,9 @@ impl<'a> Guest<'a> {
         for name in [STDOUT, STDERR, CONSOLE, OPENED] {
             room.write(name, b"")?;
         }
+        let hidden: Vec<u8> =
+            job.hidden.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+        room.write(HIDDEN, &hidden)?;
         room.write(STATE, &[0; State::LEN])?;
         let started = Started { child: self.start(&room)? };
         let status = self.attend(started, &room, outputs, stop, tell)?;
@@ -120,7 +124,7 @@ impl<'a> Guest<'a> {
         command
             .args([format!("mem={}M", self.memory >> 20), format!("time-travel-start={START_NS}")])
             .args(["time-travel=inf-cpu", "umid=guest"])
-            .args(["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"])
+            .args(["root=/dev/root", "rootfstype=hostfs", "ro"])
             // A kernel without a console on its command line adds one, behind the words for init.
             .args(["console=tty0", "con=null", "con0=null,fd:1", "ssl=null", "quiet", "loglevel=3"])
             .arg(if self.by_ptrace { "seccomp=off" } else { "seccomp=auto" })
@@ -131,6 +135,7 @@ impl<'a> Guest<'a> {
         command.env("GLIBC_TUNABLES", "glibc.pthread.rseq=0");
         command.env("FASTPATH_SEED", self.seed.to_string());
         command.env("FASTPATH_STATE", room.path.join(STATE)).env("FASTPATH_OPENED", room.path.join(OPENED));
+        command.env("FASTPATH_HIDDEN", room.path.join(HIDDEN));
         command.stdin(Stdio::null()).stdout(console).stderr(errors).process_group(0);
         command.current_dir(&room.path);
         before(&mut command, Before { end_with_parent: true, ..Before::default() });
@@ -266,11 +271,15 @@ impl Room {
             return Err(RunError::Ended { status: status.to_string(), said });
         };
         let names = fs::read(self.path.join(OPENED)).unwrap_or_default();
-        // Those of the writable mount, with another root, are what came back.
-        let names =
-            names.split(|&byte| byte == 0).filter(|name| !name.is_empty() && !name.starts_with(b"//"));
+        // Those of the root mount begin with two slashes, and /proc is that of the kernel's process.
+        let names = names.split(|&byte| byte == 0).filter_map(|name| name.strip_prefix(b"/"));
+        let is_of_root = |name: &&[u8]| name.starts_with(b"/") && !name.starts_with(b"//");
         let path = |name: &[u8]| PathBuf::from(String::from_utf8_lossy(name).into_owned());
-        let opened = names.map(path).filter(|path| !path.starts_with(ROOM)).collect();
+        let opened = names
+            .filter(is_of_root)
+            .map(path)
+            .filter(|path| !path.starts_with("/proc") && path.is_file())
+            .collect();
         let virtual_time = Duration::from_nanos(self.state().now_ns);
         let came = serde_json::from_str(&self.text(CAME)).unwrap_or_default();
         Ok(Ended { exit_code: code.clamp(0, 255) as u8, virtual_time, came, opened })
