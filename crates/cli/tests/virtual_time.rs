@@ -67,12 +67,12 @@ fn pings_take_what_the_description_implies() {
         .run(&["lab", "run", "net.toml", "--time", "virtual", "--on", "a", "--", "ping", "-c", "50", "b"]);
     assert!(output.status.success(), "{}", text(&output));
     let printed = String::from_utf8_lossy(&output.stdout);
-    // 98 bytes at 20 Mbit/s and 10 ms each way.
-    let implied = 2.0 * (10.0 + 98.0 * 8.0 / 20_000.0);
-    let times =
-        printed.lines().filter_map(|line| line.split_once("time=")?.1.strip_suffix(" ms")?.parse().ok());
-    let times: Vec<f64> = times.collect();
-    assert_eq!(times.len(), 50, "{printed}");
+    // ICMPv6: 118 bytes at 20 Mbit/s and 10 ms each way.
+    let implied = 2.0 * (10.0 + 118.0 * 8.0 / 20_000.0);
+    let summary = printed.lines().find_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "));
+    let times = summary.unwrap_or_default().split('/').map_while(|time| time.parse().ok());
+    let times: Vec<f64> = times.take(3).collect();
+    assert_eq!(times.len(), 3, "{printed}");
     for time in times {
         // The engine and the two kernels read the clock, 256 ns each.
         assert!((implied..implied * 1.001).contains(&time), "{time} of {implied} ms");
@@ -172,7 +172,7 @@ fn a_user_without_rights_has_the_same_lab() {
     let output = place.behind(&prefix, &words);
     let said = text(&output);
     assert_eq!(output.status.code(), Some(7), "{said}");
-    assert!(said.contains("5 received") && said.contains("20.0"), "{said}");
+    assert!(said.contains("5 received") && said.contains("/20.1"), "{said}");
 }
 
 #[test]
@@ -183,8 +183,8 @@ fn an_audit_in_virtual_time_is_exact() {
     assert!(output.status.success(), "{}", text(&output));
     let audit: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     for pair in audit["pairs"].as_array().unwrap() {
-        let [mean, implied] = ["mean", "configured"].map(|key| pair["rtt_ms"][key].as_f64().unwrap());
-        assert!((mean / implied - 1.0).abs() < 0.001, "{pair}");
+        let [median, implied] = ["median", "configured"].map(|key| pair["rtt_ms"][key].as_f64().unwrap());
+        assert!((median / implied - 1.0).abs() < 0.001, "{pair}");
         let [observed, expected] =
             ["observed", "expected"].map(|key| pair["udp_mbit"][key].as_f64().unwrap());
         assert!((observed / expected - 1.0).abs() < 0.001, "{pair}");
