@@ -224,13 +224,16 @@ impl<L: Observer> Worker<L> {
             false => self.clock.now(),
         };
         let has_moved = received > 0 || injected || released;
-        self.tap().flush(now, !has_moved);
+        // A worker that never polls waits for what comes next, and is woken if it is there already.
+        let waits = !has_moved || self.idle == Idle::Sleep;
+        self.tap().flush(now, waits);
         self.clock.expect(has_moved);
         if has_moved {
             self.busy = self.busy.saturating_add(now.since(start));
             self.moved_at = now;
             self.has_released = false;
-        } else {
+        }
+        if waits {
             self.wait(now);
         }
     }
@@ -238,7 +241,8 @@ impl<L: Observer> Worker<L> {
     /// Moves a burst from each port that may have one into the network. Returns the number of
     /// frames.
     fn receive(&mut self, start: Time) -> usize {
-        if self.ready.refresh() {
+        // Whoever never polls has learned it from the wait before.
+        if self.idle != Idle::Sleep && self.ready.refresh() {
             self.commands.silence();
         }
         if start >= self.heartbeat_at {
@@ -253,13 +257,18 @@ impl<L: Observer> Worker<L> {
             };
             let polled_at = self.clock.now();
             let result = port.rx_burst(polled_at, self.network.pool_mut(), &mut self.burst);
+            let is_full = self.burst.is_full();
             if !self.burst.is_empty() {
                 let stamp = stamp(polled_at, self.clock.now(), self.burst.len());
                 received += self.burst.len();
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
                 self.network.observer_mut().1.0.set_now(stamp);
                 self.network.push_burst(stamp, &mut self.arrived);
-                place += 1;
+                // A burst that is not full has emptied the port; more of it is reported.
+                let is_empty = self.idle == Idle::Sleep && !is_full;
+                if !(is_empty && self.ready.found_nothing(place)) {
+                    place += 1;
+                }
             } else if !self.ready.found_nothing(place) {
                 place += 1;
             }
@@ -613,15 +622,28 @@ impl<L: Observer> Worker<L> {
             self.release_memory();
         }
         let Some(until) = self.sleep_until(now) else {
+            if self.idle == Idle::Sleep {
+                // What has arrived must not wait for what is due. Reading the clock lets time pass.
+                if self.ready.refresh() {
+                    self.commands.silence();
+                }
+                self.clock.after_long_work();
+                return;
+            }
             std::hint::spin_loop();
             return;
         };
         self.sleeps += 1;
-        let is_woken = self.ready.wait(until.since(now).to_std());
+        let timeout = until.since(now).to_std();
+        let (is_woken, is_ringing) = match self.idle {
+            Idle::Sleep => self.ready.wait_and_refresh(timeout),
+            _ => (self.ready.wait(timeout), true),
+        };
         let now = self.clock.after_sleep(until);
-        if is_woken {
+        if is_woken && is_ringing {
             self.commands.silence();
-        } else {
+        }
+        if !is_woken {
             self.sleep_margin.learn(now.since(until));
         }
     }
