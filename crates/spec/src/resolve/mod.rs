@@ -13,6 +13,7 @@
 
 mod doubts;
 mod event;
+mod in_vain;
 mod keep;
 mod link;
 mod node;
@@ -272,6 +273,7 @@ impl<'d> Resolver<'d> {
         }
         self.warn_of_unreachable(first);
         self.doubts();
+        self.in_vain();
     }
 
     /// Chooses the queues that are not given.
