@@ -142,6 +142,19 @@ fn a_value_that_a_trace_sets_from_start_to_end_is_said() {
 }
 
 #[test]
+fn the_start_of_a_group_without_traces_is_said() {
+    let group = |start: &str, trace: &str| {
+        link(&format!(
+            "group = 'g'\n{trace}\n[[event]]\nat = '1s'\ngroup = 'g'\nstate = 'down'\n[group.g]\n{start}"
+        ))
+    };
+    let said = group("start = 'first-packet'", "");
+    assert!(said.len() == 1 && said[0].contains("no link of group 'g' has a trace"), "{said:?}");
+    assert_eq!(group("", ""), [""; 0]);
+    assert_eq!(group("start = 'first-packet'", "trace = 'all.csv'"), [""; 0]);
+}
+
+#[test]
 fn what_a_namespace_has_is_said_at_a_port() {
     let host = |keys: &str| {
         said(&format!(

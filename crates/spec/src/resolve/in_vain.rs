@@ -1,5 +1,5 @@
-//! Warnings about words without effect beside others: what programs need at a port, keys of a routing
-//! daemon beside its own configuration, rules that match nothing or send nothing.
+//! Warnings about words without effect beside others: what programs need at a port, keys of a
+//! routing daemon beside its own configuration, rules that match nothing or send nothing.
 
 use super::Resolver;
 use crate::description::{NodeDescription, NodeRole, RuleSource};

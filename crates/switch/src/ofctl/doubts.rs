@@ -1,5 +1,5 @@
-//! Rules that are valid and have no effect: a port or a table that is not there, a rule that another
-//! one hides, a group that no rule uses.
+//! Rules that are valid and have no effect: a port or a table that is not there, a rule that
+//! another one hides, a group that no rule uses.
 //!
 //! A controller may add what is missing later, so fewer of them are named beside one.
 
@@ -11,8 +11,8 @@ use crate::group::GroupMod;
 use crate::port;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A table with more flows is not searched for flows that hide others: that takes time by the square
-/// of their number.
+/// A table with more flows is not searched for flows that hide others: that takes time by the
+/// square of their number.
 const HIDING_MAX: usize = 1000;
 
 /// A rule, or a word of it, without effect. Prints as `LINE: what`.
