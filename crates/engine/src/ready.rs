@@ -1,7 +1,7 @@
 //! Which ports to poll: those that may have frames, so that thousands of idle ports cost nothing.
 //!
 //! ```text
-//!  few ports, or without a descriptor ──▶ always     polled every iteration
+//!  few ports, or without a descriptor ──▶ always     polled every iteration, if the worker polls
 //!  the others ──epoll──▶ hot ──a poll finds nothing──▶ (out)
 //! ```
 
@@ -87,13 +87,13 @@ impl Ready {
         self.hot.clear();
         self.hot.reserve(ports.len());
         (self.watched, self.next_suspect, self.has_refused) = (0, 0, false);
-        let is_asked = ports.len() > FEW;
+        let is_asked = ports.len() > FEW || idle == Idle::Sleep;
         let tokens = self.ports.iter().enumerate();
         let mut unused: Vec<usize> =
             tokens.filter(|(_, port)| port.is_none()).map(|(token, _)| token).collect();
         for (number, fd) in ports.iter().enumerate() {
             let mut token = from[number].and_then(|former_number| former[former_number]);
-            if let Some(fd) = fd.filter(|_| token.is_none() && (is_asked || idle == Idle::Save)) {
+            if let Some(fd) = fd.filter(|_| token.is_none() && (is_asked || idle != Idle::Busy)) {
                 let free = unused.pop().unwrap_or_else(|| {
                     self.ports.push(None);
                     self.ports.len() - 1

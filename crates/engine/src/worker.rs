@@ -36,7 +36,9 @@ use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
 use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
-use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
+use fastpath_sys::thread::{
+    has_virtual_time, minimise_timer_slack, release_heap, set_high_priority, set_low_priority, set_real_time,
+};
 use fastpath_units::{Duration, Time};
 use std::io;
 use std::sync::Arc;
@@ -139,6 +141,10 @@ impl<L: Observer> Worker<L> {
             control.wake_by(commands.waker());
         }
         let clock = WorkerClock::new(time);
+        if idle != Idle::Busy {
+            minimise_timer_slack();
+        }
+        let idle = if idle == Idle::Save && has_virtual_time() { Idle::Sleep } else { idle };
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
         let ready = Ready::new(&fds, commands.bell(), idle)?;
         let count = ports.len();
@@ -181,9 +187,13 @@ impl<L: Observer> Worker<L> {
     /// Runs until it is stopped or every port of every worker has failed.
     pub(crate) fn run(&mut self) {
         // A spinning thread of high priority would keep its core from the hosts that it serves.
-        if self.idle == Idle::Save {
-            minimise_timer_slack();
-            if let Err(error) = set_high_priority() {
+        if self.idle != Idle::Busy {
+            // A worker that never polls leaves its core to the hosts whenever it can.
+            let set = match self.idle {
+                Idle::Sleep => set_real_time().or_else(|_| set_high_priority()),
+                _ => set_high_priority(),
+            };
+            if let Err(error) = set {
                 let ask = "allow it with CAP_SYS_NICE, ulimit -e 40 or LimitNICE=-20";
                 self.notice.send(&format!(
                     "the engine has the priority of other programs ({error}): under load frames may be late or lost; {ask}"
@@ -618,9 +628,12 @@ impl<L: Observer> Worker<L> {
 
     /// Returns when the sleep must end; `None` to spin.
     fn sleep_until(&self, now: Time) -> Option<Time> {
-        if self.idle == Idle::Busy || now.since(self.moved_at) < LINGER {
-            return None;
-        }
+        let margin = match self.idle {
+            Idle::Busy => return None,
+            Idle::Save if now.since(self.moved_at) < LINGER => return None,
+            Idle::Save => self.sleep_margin.get(),
+            Idle::Sleep => Duration::ZERO,
+        };
         let ports =
             self.ready.always().iter().filter_map(|&index| self.edges[index as usize].port.as_deref());
         let due = ports.filter_map(Port::next_at).chain(self.network.next_at()).min();
@@ -629,7 +642,7 @@ impl<L: Observer> Worker<L> {
         } else {
             HEARTBEAT
         });
-        let until = due.map_or(longest, |at| at.saturating_sub(self.sleep_margin.get()).min(longest));
+        let until = due.map_or(longest, |at| at.saturating_sub(margin).min(longest));
         (until > now).then_some(until)
     }
 
