@@ -6,7 +6,7 @@ use super::{again, replay};
 use crate::accounting::{print_lateness, print_report};
 use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::network_args::NetworkArgs;
-use crate::network_file::ReadingArgs;
+use crate::network_file::{ReadingArgs, is_about_words};
 use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::view::{self, AppliedChanges};
 use crate::{Answer, explain, progress};
@@ -335,7 +335,8 @@ impl Exec {
 impl Apply {
     fn run(self) -> anyhow::Result<Answer> {
         let (mut apply, warnings) = fastpath::apply_request(&self.spec, &self.reading.reading())?;
-        warnings.iter().for_each(|warning| eprintln!("{}", fastpath::at(&self.spec, warning)));
+        let shown = warnings.iter().filter(|warning| is_about_words(warning));
+        shown.for_each(|warning| eprintln!("{}", fastpath::at(&self.spec, warning)));
         apply.dry_run = self.dry_run;
         let lab = self.name.map_or_else(|| lab_of(&self.spec), Ok)?;
         let applied = match call(&fastpath_lab::control_socket(&lab)?, &Request::Apply(Box::new(apply)))? {
