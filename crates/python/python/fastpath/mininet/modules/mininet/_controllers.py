@@ -31,6 +31,9 @@ class Controller(Node):
     def description(self):
         return None, {}
 
+    def is_of_machine(self):
+        return False
+
     def is_remote(self):
         """Return whether switches connect to it."""
         return self.command not in _TEACHERS or not type(self).start.__module__.startswith("mininet.")

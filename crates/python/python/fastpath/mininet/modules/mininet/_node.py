@@ -23,6 +23,9 @@ PARAMETERS = ("ip", "mac", "defaultRoute", "lo", "inNamespace", "privateDirs", "
 # What a shell says of a program that it does not find.
 _MISSING = re.compile(r"^bash: (\S+): command not found", re.M)
 
+# What marks the interfaces of hosts that have their addresses of Mininet.
+_MARK = "mininet"
+
 # What a shell prints when it waits for a command.
 SENTINEL = chr(127)
 
@@ -90,6 +93,9 @@ class Node:
 
     def bridge_description(self):
         """Return the description of a node on the machine: a switch if it is one by ovs-vsctl."""
+        if self.is_of_machine():
+            # Its interfaces are made in the namespace of the machine, and end with the lab.
+            return "host", {"attach": f"netns:/proc/{os.getpid()}/ns/net"}
         if self.bridge is None:
             return None, {}
         if self.bridge["listen"] is None:
@@ -98,61 +104,68 @@ class Node:
         keys["fail_mode"] = self.bridge.get("fail_mode") or "standalone"
         return "openflow", {**keys, "listen": [f"ptcp:{self.bridge['listen']}:127.0.0.1"]}
 
-    def check_linked(self):
-        """Refuse links to the machine itself: its interfaces and rules are never changed."""
-        if self.description()[0] is None:
-            raise Exception(
-                f"{self.name}: inNamespace=False joins the network to the machine itself, which fastpath does "
-                "not do for Mininet scripts; leave it out, or write a spec with an [uplink]"
-            )
+    def is_of_machine(self):
+        """Return whether the node is the machine itself, with links to the network."""
+        return not self.inNamespace and self.bridge is None and any(intf.link for intf in self.intfs.values())
+
+    def has_interfaces(self):
+        """Return whether the links of the node end at interfaces of a kernel."""
+        return self.inNamespace or self.is_of_machine()
 
     def runs_programs(self):
         """Return whether the interfaces of the node are interfaces of a kernel."""
-        return self.inNamespace
+        return self.inNamespace or (NETWORK.is_up and self.is_of_machine())
 
     def configuration(self, network, mine):
         """Return a script that gives interfaces their names and addresses, or an empty text."""
+        if self.is_of_machine():
+            return self.machine_configuration(network, mine)
         if not self.inNamespace:
             return ""
         named = network.named.setdefault(self, {})
         new = [intf for intf in mine if intf not in named]
         if not new:
             return ""
-        # The lab numbers the interfaces of a host in the order of its links.
-        first = len([intf for intf in named if intf in mine])
-        lines = []
-        for place, intf in enumerate(new, start=first):
-            lines.append(f"link set eth{place} down")
-            lines.append(f"link set eth{place} name fp-{place}")
-        for place, intf in enumerate(new, start=first):
-            name = intf.name
-            lines.append(f"link set fp-{place} name {name}")
-            lines.append(f"addr flush dev {name}")
+        settings = "for f in arp_ignore arp_announce arp_filter; do " \
+                   "echo 0 >/proc/sys/net/ipv4/conf/all/$f; done 2>/dev/null\n"
+        if len(network.nodes) <= IPV6_HOSTS_MAX:
+            settings += "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 0 >$f; done 2>/dev/null\n"
+        blocks = [settings, "set -e\n"]
+        for intf in new:
+            name = named[intf] = intf.name
+            lines = [f"addr flush dev {name}", f"link set {name} alias {_MARK}"]
             if intf.mac:
-                lines.append(f"link set {name} address {intf.mac}")
+                lines += [f"link set {name} down", f"link set {name} address {intf.mac}"]
             lines.append(f"link set {name} {'up' if intf.is_up_ else 'down'}")
             if intf.ip:
                 lines.append(f"addr add {intf.ip}/{intf.prefixLen} brd + dev {name}")
-            named[intf] = name
-        if network.applied > 1:
-            # An interface whose link was moved keeps its name and its addresses.
-            kept = " && ".join(f"[ -e /sys/class/net/{intf.name} ]" for intf in new)
-        else:
-            kept = "false"
+            batch = "\n".join(lines)
+            # An interface whose link was moved may have stayed, with the addresses that it had then.
+            blocks.append(f'[ "$(cat /sys/class/net/{name}/ifalias)" = {_MARK} ] || '
+                          f"{{ ip -batch - <<'END'\n{batch}\nEND\nis_new=1; }}\n")
         if self.default_route:
-            lines.append(f"route replace default {self.default_route}")
-        batch = "\n".join(lines)
-        settings = "for f in arp_ignore arp_announce arp_filter; do " \
-                   "echo 0 >/proc/sys/net/ipv4/conf/all/$f; done 2>/dev/null; "
-        if len(network.nodes) <= IPV6_HOSTS_MAX:
-            settings += "for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do echo 0 >$f; done 2>/dev/null; "
-        return f"{kept} || {{ {settings}ip -batch - <<'END'\n{batch}\nEND\n}}\n"
+            blocks.append(f'[ -z "$is_new" ] || ip route replace default {self.default_route}\n')
+        return "".join(blocks)
+
+    def machine_configuration(self, network, mine):
+        """Return a script that gives new interfaces of the machine their addresses."""
+        named = network.named.setdefault(self, {})
+        new = [intf for intf in mine if intf not in named]
+        lines = []
+        for intf in new:
+            # Nothing but what the script asks for stays on the machine.
+            lines += [f"addr flush dev {intf.name}", f"route flush dev {intf.name}"]
+            lines += [f"addr add {intf.ip}/{intf.prefixLen} brd + dev {intf.name}"] if intf.ip else []
+            named[intf] = intf.name
+            network.remarks.warn(f"{self.name}: inNamespace=False: {intf.name} is an interface of the machine until "
+                                 "the network ends")
+        return "ip -batch - <<'END'\n" + "\n".join(lines) + "\nEND\n" if lines else ""
 
     # The shell -------------------------------------------------------------------------------
 
     def shell_command(self):
         words = ["env", f"PS1={SENTINEL}", "bash", "--norc", "--noediting", "-is", f"mininet:{self.name}"]
-        if not self.inNamespace and self.lab_name not in (NETWORK.lab.hosts if NETWORK.lab else {}):
+        if not self.inNamespace and (self.is_of_machine() or self.lab_name not in NETWORK.hosts()):
             return words
         if self.is_early():
             return ["unshare", "--net", "--", *words]
@@ -349,6 +362,7 @@ class Node:
         for name in _MISSING.findall(output):
             NETWORK.remarks.warn(f"{self.name}: there is no program {name}")
         if not self.inNamespace:
+            NETWORK.look_at_names()
             NETWORK.look_at_bridges()
         return output.replace("\r\n", "\n") if output else output
 
@@ -389,7 +403,7 @@ class Node:
             cmd = ["nsenter", f"--net=/proc/{self.early_pid}/ns/net", "--", *cmd]
         elif self.inNamespace:
             NETWORK.ensure_up()
-        if NETWORK.lab and self.lab_name in NETWORK.lab.hosts:
+        if self.lab_name in NETWORK.hosts() and not self.is_of_machine():
             cmd = NETWORK.lab[self.lab_name].arguments(self.wrapped(cmd))
         defaults.setdefault("start_new_session", True)
         defaults.pop("preexec_fn", None)
@@ -476,8 +490,8 @@ class Node:
         return self.intf(intf).setMAC(mac)
 
     def setIP(self, ip, prefixLen=8, intf=None, **kwargs):
-        if not self.inNamespace:
-            self.check_linked()
+        if not self.inNamespace and not self.intfs:
+            raise Exception(f"{self.name}: inNamespace=False without a link: it is the machine, whose addresses stay")
         return self.intf(intf).setIP(ip, prefixLen, **kwargs)
 
     def IP(self, intf=None):

@@ -52,6 +52,12 @@ class Switch(Node):
         """Return what programs such as ovs-ofctl need to know of the flow table."""
         return {"listen": None, "why": f"{self.name} is a {type(self).__name__}, which has no flow table"}
 
+    def has_interfaces(self):
+        return False
+
+    def is_of_machine(self):
+        return False
+
     def runs_programs(self):
         return False
 
