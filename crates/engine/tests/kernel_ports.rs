@@ -234,7 +234,7 @@ fn frames_the_kernel_dropped_because_they_were_not_read_are_counted() {
 #[test]
 fn the_delay_of_the_link_is_seen_by_the_hosts() {
     with_taps("the_delay_of_the_link_is_seen_by_the_hosts", || {
-        [Idle::Save, Idle::Sleep].map(the_delay_is_seen);
+        [Idle::Save, Idle::Sleep].into_iter().for_each(the_delay_is_seen);
     });
 }
 

@@ -118,11 +118,10 @@ def test_our_modules_win_over_another_mininet(tmp_path):
 
 @pytest.mark.parametrize(("text", "named"), [
     ("from mininet.net import MininetWithControlNet as M\nM()", "switches of fastpath have no namespaces"),
-    ("from mininet.node import Node, OVSSwitch\nfrom mininet.link import Link\n"
-     "root = Node('root', inNamespace=False)\nLink(root, OVSSwitch('s1'))\nroot.setIP('10.0.0.1/8')",
-     "root: inNamespace=False"),
-    ("from mininet.net import Mininet\nfrom mininet.node import Node\nnet = Mininet(controller=None)\n"
-     "net.addLink(Node('root', inNamespace=False), net.addHost('h1'))\nnet.start()", "root: inNamespace=False"),
+    ("from mininet.node import Node\nroot = Node('root', inNamespace=False)\nroot.setIP('10.0.0.1/8')",
+     "root: inNamespace=False without a link"),
+    ("from mininet.node import Host\nfrom mininet.link import Intf\nIntf('eth9', node=Host('h1'))", "give it to a switch"),
+    ("from mininet.util import moveIntf\nmoveIntf('eth9', None)", "write Intf(NAME, node=SWITCH)"),
     ("from mininet.node import CPULimitedHost\nCPULimitedHost('h1', sched='fair')", "write 'cfs' or 'rt'"),
     ("from mininet.node import NOX\nNOX('c0')", "NOX is not here"),
 ])

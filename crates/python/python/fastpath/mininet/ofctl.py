@@ -60,6 +60,9 @@ def ofctl(network: Network, options: list[str], words: list[str]) -> None:
             if re.search(rf"\b{key}=", lines.partition("action")[0]):
                 network.warn(f"mod-flows {name}: {key} has no effect on flows that exist"
                              + ("; write --strict" if key == "priority" else ""))
+    if command == "del-flows" and not lines and not switch["listen"] and switch.get("is_taught"):
+        # It has no flows but those of its controller, which teaches it again.
+        return
     text = run(network, name, command, lines, "--strict" in options)
     if "--no-stats" in options:
         text = re.sub(r"duration=[^ ]*, |n_packets=\d+, |n_bytes=\d+, ", "", text)

@@ -12,7 +12,7 @@ import fcntl
 import os
 import shutil
 import sys
-from typing import Callable, Optional
+from typing import Callable, NoReturn, Optional
 
 from .. import __version__
 from . import reference, remarks
@@ -47,16 +47,22 @@ def main() -> None:
     except (Refused, reference.Refused) as refused:
         text = f"{program}: {refused}"
         remarks.write(directory, remarks.UNSUPPORTED, text)
-        sys.exit(text)
+        _end(text)
     except Wrong as wrong:
         text = f"{program}: {wrong}"
         remarks.write(directory, remarks.WARNING, text)
-        sys.exit(text)
+        _end(text)
     except Exception as error:
         # What was not foreseen is not done either: the script must not go on as if it were.
         text = f"{program} {' '.join(arguments)}: {type(error).__name__}: {error}"
         remarks.write(directory, remarks.UNSUPPORTED, text)
-        sys.exit(text)
+        _end(text)
+
+
+def _end(text: str) -> NoReturn:
+    # In one piece: the script may write its own line at the same moment.
+    sys.stderr.write(text + "\n")
+    sys.exit(1)
 
 
 def _run(directory: str, program: str, arguments: list[str]) -> None:
@@ -176,6 +182,9 @@ def tool(network: Network, program: str, words: list[str]) -> None:
     others = [word for word in words if word not in ("link", "l", "set", "dev", port, "up", "down")]
     if is_link and len(states) == 1 and not others:
         network.set_link(port, states[0])
+        return
+    if program == "ip" and is_link and not states and len(others) == 2 and others[0] == "name":
+        network.rename(port, others[1])
         return
     text = f"{' '.join(words)}: {port} is a port inside the engine, not an interface of the machine"
     if program == "tc" and not {"show", "ls", "list"} & set(words):

@@ -12,6 +12,8 @@ from typing import Hashable, Iterable, TypeVar
 OPTION = "FASTPATH_MININET_OPENFLOW"
 
 _FLOWS = re.compile(r"ovs-ofctl|dpctl|del-controller|set-fail-mode|fail[_-]mode=")
+# Deleting all flows makes a switch learn again, which one without a table does too.
+_RELEARN = re.compile(r"""dpctl\s*\(\s*['"]del-flows['"]\s*\)|ovs-ofctl\s+del-flows\s+[\w%{}.]+\s*['"]""")
 _CLI = re.compile(r"\bCLI\s*\(|\.interact\s*\(")
 _CHANGE = re.compile(r"\.(addLink|addHost|addSwitch|delLink|delNode|delHost|delSwitch|moveIntf)\s*\(")
 _SHELL_FILE = re.compile(r"[\w./-]+\.sh\b")
@@ -30,10 +32,10 @@ def switches_with_flows_max() -> int:
         return sys.maxsize
     most = 0
     for text in _texts():
-        if _FLOWS.search(text):
-            return sys.maxsize
         start = text.find(".start()")
-        changes_later = start >= 0 and _CHANGE.search(text, start)
+        changes_later = start >= 0 and (_CHANGE.search(text, start) or ".moveIntf(" in text)
+        if _FLOWS.search(_RELEARN.sub("", text) if changes_later else text):
+            return sys.maxsize
         if _CLI.search(text) and not changes_later:
             most = _TYPED_MAX
     return most

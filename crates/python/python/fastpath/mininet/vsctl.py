@@ -66,10 +66,13 @@ def list_ports(network: Network, words: list[str]) -> None:
     print("\n".join(network.bridge(_exactly(words, 1, "list-ports BRIDGE")[0])["ports"]))
 
 
-def get(network: Network, words: list[str]) -> None:
+def get(network: Network, options: list[str], words: list[str]) -> None:
     """Print a column: the number of a port, or the datapath id of a bridge."""
     table = words[0].lower() if words else ""
     name, columns = (words[1], words[2:]) if len(words) > 2 else ("", [])
+    rows = {"interface": network.ports(), "port": network.ports(), "bridge": network.all()}
+    if "--if-exists" in options and table in rows and name not in rows[table]:
+        return
     if table == "interface" and columns == ["ofport"]:
         if name not in network.ports():
             raise Wrong(f'no row "{name}" in table Interface')
@@ -100,7 +103,6 @@ _SHOWN: dict[str, Callable[[Network, list[str]], None]] = {
     "list-ifaces": list_ports,
     "port-to-br": lambda network, words: print(network.bridge_of(_exactly(words, 1, "port-to-br PORT")[0])),
     "iface-to-br": lambda network, words: print(network.bridge_of(_exactly(words, 1, "iface-to-br IFACE")[0])),
-    "get": get,
     "get-controller": get_controller,
     "get-fail-mode": get_fail_mode,
 }
@@ -139,6 +141,12 @@ def add_port(network: Network, options: list[str], words: list[str]) -> None:
             raise Wrong(f"cannot create a port named {port} because a port named {port} already exists on "
                         f"bridge {name}")
         return
+    others = [other for other, switch in network.all().items() if port in switch["ports"]]
+    if others and "--may-exist" in options:
+        raise Wrong(f'"--may-exist add-port {name} {port}" but {port} is actually attached to bridge {others[0]}')
+    if others:
+        raise Wrong(f"cannot create a port named {port} because a port named {port} already exists on "
+                    f"bridge {others[0]}")
     if name in network.switches:
         raise Refused(f"add-port {name} {port}: connect it to {name} by a link in place of that")
     ports[port] = 1 + max(ports.values(), default=0)
@@ -308,6 +316,7 @@ def with_port(target: str) -> str:
 
 _CHANGES: dict[str, Callable[[Network, list[str], list[str]], None]] = {
     "init": lambda _network, _options, _words: None,
+    "get": get,
     "add-br": add_bridge,
     "del-br": delete_bridge,
     "add-port": add_port,

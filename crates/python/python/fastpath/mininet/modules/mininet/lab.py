@@ -57,7 +57,7 @@ real=$(PATH=$rest command -v sudo) || {{ shift $count; exec "$@"; }}
 exec "$real" "$@"
 """
 # Files of the directory that end with a network.
-_FILES = ("switches.json", "bridges.json", "changed.json", "ports")
+_FILES = ("switches.json", "bridges.json", "changed.json", "ports", "renamed")
 
 # Mininet's hosts have IPv6 with link-local addresses. Every address is announced by multicast,
 # which switches flood: the traffic grows with the square of the hosts.
@@ -92,6 +92,10 @@ class Network:
     @property
     def is_up(self):
         return self.lab is not None
+
+    def hosts(self):
+        """Return the hosts of the lab by name; none before it is up."""
+        return self.lab.hosts if self.lab else {}
 
     def add_node(self, node):
         self.nodes.append(node)
@@ -177,6 +181,23 @@ class Network:
         except FileNotFoundError:
             return {}
 
+    def look_at_names(self):
+        """Take over the names that `ip link set PORT name NAME` has given to ports of switches."""
+        path = os.path.join(self.directory or "", "renamed")
+        if not os.path.exists(path):
+            return
+        with open(path) as file:
+            renamed = [line.split() for line in file]
+        os.remove(path)
+        ports = [intf for link in self.links for intf in (link.intf1, link.intf2) if intf]
+        for old, new in renamed:
+            for intf in ports:
+                if intf.name == old:
+                    intf.node.nameToIntf.pop(old, None)
+                    intf.name = new
+                    intf.node.nameToIntf[new] = intf
+        self.programs()
+
     def look_at_bridges(self):
         """Bring the lab up, or change it, when a script has given a bridge its controller or ports."""
         path = os.path.join(self.directory or "", "bridges.json")
@@ -211,6 +232,10 @@ class Network:
         for link in links:
             a, b = link.intf1, link.intf2
             keys = {"name": link.lab_name}
+            # Interfaces of hosts have their names from the start, so that the lab finds them by these.
+            names = [intf.name if intf.node.has_interfaces() else "" for intf in (a, b)]
+            if any(names):
+                keys["interfaces"] = names
             for direction, intf in (("forward", a), ("backward", b)):
                 values = intf.values()
                 if values:
@@ -229,7 +254,6 @@ class Network:
             found = [bridge for bridge in bridges.values() if names <= set(bridge["ports"])]
             # A bridge that is deleted at the end of a script stays until the lab ends.
             node.bridge = found[0] if found else node.bridge
-            node.check_linked()
 
     def sync(self):
         """Bring the lab up, or make it what the nodes and links are now."""

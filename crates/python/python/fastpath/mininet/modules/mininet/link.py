@@ -33,14 +33,21 @@ class Intf:
             self.prefixLen = 8
         self.params = params
         if node:
-            if link is None and name != "lo":
+            is_of_machine = link is None and name != "lo"
+            if is_of_machine and not hasattr(node, "dpid"):
                 raise Exception(
-                    f"Intf({name}, {node}): fastpath cannot take an interface of the machine into a network "
-                    "of Mininet's classes; write a spec with a host whose `port` is the interface"
+                    f"Intf({name}, {node}): fastpath does not move an interface of the machine into a host, because a "
+                    "host that ends would take it along; give it to a switch that the host has a link to"
                 )
             node.addIntf(self, port=port)
+            if is_of_machine:
+                from mininet._machine import joined
+
+                self.link = joined(self)
         self.config_ready = False
         self.config(**params)
+        if node and is_of_machine:
+            NETWORK.add_link(self.link)
 
     def cmd(self, *args, **kwargs):
         return self.node.cmd(*args, **kwargs)

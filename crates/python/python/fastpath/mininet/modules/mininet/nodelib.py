@@ -21,6 +21,10 @@ class NAT(Node):
     def setManualConfig(self, intf):
         """No network manager touches interfaces of a lab."""
 
+    def is_of_machine(self):
+        # It is an uplink of the lab.
+        return False
+
     def description(self):
         if self.inNamespace:
             return super().description()

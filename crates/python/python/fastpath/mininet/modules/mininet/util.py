@@ -231,7 +231,8 @@ def moveIntf(intf, dstNode, printError=True):
 
 
 def moveIntfNoRetry(_intf, _dstNode, printError=False):
-    raise Exception("moveIntf: interfaces of a lab cannot be moved; add a link instead")
+    raise Exception("moveIntf: interfaces of a lab are not moved between namespaces; add a link, or for an interface "
+                    "of the machine write Intf(NAME, node=SWITCH)")
 
 
 def makeIntfPair(intf1, intf2, *_args, **_kwargs):
