@@ -152,6 +152,11 @@ fn sums_of(environment: &[(String, String)]) -> Sums {
     environment.iter().map(|(name, value)| (name.clone(), Some(sums::of_bytes(value.as_bytes())))).collect()
 }
 
+/// Whether this process runs in a guest, where time is virtual already.
+pub fn is_inside() -> bool {
+    fastpath_guest::is_inside()
+}
+
 /// Says what differs from when a run was made: kernel, program, processor, environment, files.
 pub fn differences(origin: &GuestOrigin) -> Result<Vec<String>, RunError> {
     let kernel = Kernel::find()?;

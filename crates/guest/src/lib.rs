@@ -30,6 +30,7 @@ pub mod sums;
 
 pub use build::{Source, build};
 pub use error::{BuildError, RunError};
+pub use fastpath_sys::thread::has_virtual_time as is_inside;
 pub use init::init;
 pub use job::{Came, Job};
 pub use kernel::{Kernel, Status, home, status};
