@@ -384,6 +384,7 @@ fn set_value(tcl: &mut Interp, index: usize, key: &Value, value: &Value) -> TclR
     let is_used = match key {
         "burst_time_" | "idle_time_" => matches!(kind, SourceKind::Exponential | SourceKind::Pareto),
         "shape_" => kind == SourceKind::Pareto,
+        "maxpkts_" => kind == SourceKind::Constant,
         _ => true,
     };
     if !is_used {

@@ -128,42 +128,32 @@ struct Period {
 fn periods(simulator: &Simulator, source: &Source, name: &str, remarks: &mut Remarks) -> Vec<Period> {
     let mut switches = source.switches.clone();
     switches.sort_by_key(|switch| switch.at);
-    let mut values = source.values.clone();
-    let mut periods: Vec<Period> = Vec::new();
-    let mut running: Option<(Time, usize)> = None;
-    let end = simulator.end;
+    let mut run = SourceRun::new(source, simulator.is_emulab);
     for Switch { at, act, place } in switches {
-        let before = values.clone();
-        if let SwitchAct::Set(key, value) = &act {
-            // It was tried where the script has it.
-            _ = agents::set(&mut values, key, value);
-        }
-        match (running, &act) {
-            (None, SwitchAct::Start) => running = Some((at, place)),
+        run.end_by_count(Some(at));
+        match (run.running, &act) {
+            (None, SwitchAct::Start) => run.running = Some((at, place)),
             (Some(_), SwitchAct::Start) => {
                 remarks.warn(Code::Unused, place, format!("{name} is running already"))
             }
+            // A source that has sent its last packet is not asked to stop in vain.
+            (None, SwitchAct::Stop) if run.has_counted_out => {}
             (None, SwitchAct::Stop) => remarks.warn(Code::Unused, place, format!("{name} is not running")),
-            (Some((start, from)), SwitchAct::Stop) => {
-                periods.push(Period { start, stop: Some(at), values: before, place: from });
-                running = None;
-            }
-            (Some((start, from)), SwitchAct::Set(..)) if start < at => {
-                periods.push(Period { start, stop: Some(at), values: before, place: from });
-                running = Some((at, place));
+            (Some(_), SwitchAct::Stop) => run.end(Some(at)),
+            (Some((start, _)), SwitchAct::Set(..)) if start < at => {
+                run.end(Some(at));
+                run.running = Some((at, place));
             }
             (_, SwitchAct::Set(..)) => {}
         }
+        if let SwitchAct::Set(key, value) = &act {
+            // It was tried where the script has it.
+            _ = agents::set(&mut run.values, key, value);
+        }
     }
-    periods.extend(running.map(|(start, place)| Period { start, stop: end, values, place }));
-    for Period { start, stop, values, .. } in &mut periods {
-        let rate = values.rate(source.kind, simulator.is_emulab);
-        let Some((packets, rate)) = values.packets_max.zip(rate) else { continue };
-        // Up to before the packet after the last.
-        let seconds = (packets as f64 - 0.5) * f64::from(values.size) * 8.0 / rate.as_bps() as f64;
-        let last = start.saturating_add(Duration::from_secs_f64(seconds));
-        *stop = Some(stop.map_or(last, |stop| stop.min(last)));
-    }
+    run.end_by_count(simulator.end);
+    run.end(simulator.end);
+    let mut periods = run.periods;
     periods.retain(|period| {
         let lasts = period.stop.is_none_or(|stop| stop > period.start);
         if !lasts {
@@ -176,4 +166,63 @@ fn periods(simulator: &Simulator, source: &Source, name: &str, remarks: &mut Rem
         lasts
     });
     periods
+}
+
+/// A source along its events.
+///
+/// ns-2 counts the packets of a constant source over its whole life (`seqno_` in cbr_traffic.cc and
+/// trafgen.cc): neither a change nor a start sets the count back. A start after the last packet
+/// sends one more, because the count is looked at after each packet.
+struct SourceRun<'s> {
+    source: &'s Source,
+    is_emulab: bool,
+    values: SourceValues,
+    periods: Vec<Period>,
+    /// When it started or changed, and where the script says so.
+    running: Option<(Time, usize)>,
+    /// Packets before that.
+    sent: u64,
+    /// Whether it stopped by its count.
+    has_counted_out: bool,
+}
+
+impl<'s> SourceRun<'s> {
+    fn new(source: &'s Source, is_emulab: bool) -> SourceRun<'s> {
+        let values = source.values.clone();
+        let (periods, running) = (Vec::new(), None);
+        SourceRun { source, is_emulab, values, periods, running, sent: 0, has_counted_out: false }
+    }
+
+    /// The interval of packets, seconds, if they are counted and limited.
+    fn counted_interval(&self) -> Option<(u64, f64)> {
+        let limit = self.values.packets_max.filter(|_| self.source.kind == SourceKind::Constant)?;
+        let rate = self.values.rate(self.source.kind, self.is_emulab)?;
+        Some((limit, f64::from(self.values.size) * 8.0 / rate.as_bps() as f64))
+    }
+
+    /// Ends at the last packet of the count, if that leaves before `end`.
+    fn end_by_count(&mut self, end: Option<Time>) {
+        let Some(((start, _), (limit, interval))) = self.running.zip(self.counted_interval()) else { return };
+        let left = limit.saturating_sub(self.sent).max(1);
+        // Up to before the packet after the last.
+        let stop = start.saturating_add(Duration::from_secs_f64((left as f64 - 0.5) * interval));
+        if end.is_none_or(|end| stop <= end) {
+            self.end(Some(stop));
+            self.has_counted_out = true;
+        }
+    }
+
+    /// Ends what runs.
+    fn end(&mut self, stop: Option<Time>) {
+        let Some((start, place)) = self.running.take() else { return };
+        self.has_counted_out = false;
+        let rate = self.values.rate(self.source.kind, self.is_emulab);
+        if let Some((stop, rate)) = stop.zip(rate).filter(|(stop, _)| *stop > start) {
+            // The first packet leaves at the start, and none at the stop.
+            let bits_ps = u128::from(stop.since(start).as_ps()) * u128::from(rate.as_bps());
+            let packet = u128::from(self.values.size) * 8 * 1_000_000_000_000;
+            self.sent += u64::try_from(bits_ps.div_ceil(packet)).unwrap_or(u64::MAX);
+        }
+        self.periods.push(Period { start, stop, values: self.values.clone(), place });
+    }
 }

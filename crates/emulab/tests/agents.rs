@@ -91,6 +91,60 @@ fn sources_have_the_defaults_of_ns_2() {
     assert!(stop > at(1.010) && stop < at(1.015), "{stop}");
 }
 
+/// How many packets each of the flows of a source sends until second 9, by name.
+fn packets(body: &str) -> Vec<(String, u64)> {
+    let text = format!(
+        "{UDP}set cbr [new Application/Traffic/CBR]\n$cbr attach-agent $udp\n$cbr set interval_ 0.1\n{body}\n\
+         proc finish {{}} {{}}\n$ns at 9 finish\n$ns run\n"
+    );
+    let (topology, _) = read(&text);
+    let of = |traffic: &fastpath_spec::Traffic| {
+        let ArrivalModel::Constant(rate) = traffic.model.arrivals else { panic!("a constant rate") };
+        let interval = f64::from(traffic.model.size) * 8.0 / rate.as_bps() as f64;
+        let lasts = traffic.stop.unwrap_or(at(9.0)).since(traffic.start).as_secs_f64();
+        (traffic.name.clone(), (lasts / interval).ceil() as u64)
+    };
+    topology.traffic.iter().map(of).collect()
+}
+
+#[test]
+fn packets_are_counted_over_the_life_of_a_constant_source_as_in_ns_2() {
+    let sent = |body: &str| packets(body).into_iter().map(|(_, count)| count).collect::<Vec<_>>();
+    assert_eq!(sent("$cbr set maxpkts_ 30\n$ns at 1 \"$cbr start\""), [30]);
+    // A change goes on counting.
+    let change = "$cbr set maxpkts_ 30\n$ns at 1 \"$cbr start\"\n$ns at 2 \"$cbr set rate_ 33600\"";
+    assert_eq!(sent(change), [10, 20]);
+    // A stop and a start as well.
+    let again =
+        "$cbr set maxpkts_ 30\n$ns at 1 \"$cbr start\"\n$ns at 3 \"$cbr stop\"\n$ns at 4 \"$cbr start\"";
+    assert_eq!(sent(again), [20, 10]);
+    // After the last packet each start sends one more.
+    let more =
+        "$cbr set maxpkts_ 5\n$ns at 1 \"$cbr start\"\n$ns at 3 \"$cbr start\"\n$ns at 4 \"$cbr start\"";
+    assert_eq!(sent(more), [5, 1, 1]);
+    // A greater count after that is for the next start.
+    let greater = "$cbr set maxpkts_ 5\n$ns at 1 \"$cbr start\"\n$ns at 3 \"$cbr set maxpkts_ 8\"\n$ns at 4 \"$cbr start\"";
+    assert_eq!(sent(greater), [5, 3]);
+    // A smaller one ends it with the packet after.
+    let smaller = "$cbr set maxpkts_ 90\n$ns at 1 \"$cbr start\"\n$ns at 2 \"$cbr set maxpkts_ 4\"";
+    assert_eq!(sent(smaller), [10, 1]);
+}
+
+#[test]
+fn a_count_of_packets_is_named_where_a_source_has_none() {
+    for class in ["Exponential", "Pareto", "Poisson"] {
+        let text = format!(
+            "{UDP}set s [new Application/Traffic/{class}]\n$s attach-agent $udp\n$s set maxpkts_ 3\n$ns at 1 \"$s start\""
+        );
+        let (topology, warnings) = read(&text);
+        assert!(topology.traffic[0].stop.is_none(), "{class}");
+        assert!(
+            warnings.iter().any(|warning| warning.contains("maxpkts_ is ignored")),
+            "{class}: {warnings:?}"
+        );
+    }
+}
+
 #[test]
 fn connections_are_made_in_one_command_too() {
     let (topology, warnings) = read(
