@@ -56,7 +56,7 @@ class Node:
         self._slave = None
         self._popens = []
         self.default_route = None
-        # The process whose network namespace is that of the node, if a command came before its links.
+        # The process with the namespace of the node, if a command came before its links.
         self.early_pid = None
         # The bridge of ovs-vsctl that the interfaces of a node on the machine are ports of.
         self.bridge = None
@@ -140,7 +140,7 @@ class Node:
             if intf.ip:
                 lines.append(f"addr add {intf.ip}/{intf.prefixLen} brd + dev {name}")
             batch = "\n".join(lines)
-            # An interface whose link was moved may have stayed, with the addresses that it had then.
+            # An interface whose link was moved may have stayed, with its addresses.
             blocks.append(f'[ "$(cat /sys/class/net/{name}/ifalias)" = {_MARK} ] || '
                           f"{{ ip -batch - <<'END'\n{batch}\nEND\nis_new=1; }}\n")
         if self.default_route:

@@ -232,7 +232,7 @@ class Network:
         for link in links:
             a, b = link.intf1, link.intf2
             keys = {"name": link.lab_name}
-            # Interfaces of hosts have their names from the start, so that the lab finds them by these.
+            # Interfaces of hosts have these names in the lab too, which finds them by their names.
             names = [intf.name if intf.node.has_interfaces() else "" for intf in (a, b)]
             if any(names):
                 keys["interfaces"] = names
