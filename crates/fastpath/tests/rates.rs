@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 /// Bytes of headers of a datagram over IPv4: 14 of Ethernet, 20, and 8 of UDP.
 const HEADERS: f64 = 42.0;
@@ -144,10 +144,11 @@ struct CapturedFrame {
     is_dropped: bool,
 }
 
-/// Captures what leaves `from` until `stop` closes.
-fn capture_of(lab: &Lab, from: &str, stop: &Receiver<()>) -> Vec<CapturedFrame> {
+/// Captures what leaves `from` until `stop` closes. It closes `start` when it has begun.
+fn capture_of(lab: &Lab, from: &str, start: Sender<()>, stop: &Receiver<()>) -> Vec<CapturedFrame> {
     let filter = CaptureFilter { from: Some(from.to_owned()), drops: true, ..CaptureFilter::default() };
     let mut capture = lab.capture(&filter).unwrap();
+    drop(start);
     let mut file = Vec::new();
     while let Err(TryRecvError::Empty) = stop.try_recv() {
         file.extend(capture.read(Duration::from_ms(50).to_std()).expect("the network runs"));
@@ -197,13 +198,14 @@ fn rows_of_a_record_are_those_of_a_capture_though_the_sampler_stalls() {
     let spec = "family = 'v4'\n[host.a]\n[host.b]\n\
         [[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\ndelay = '2ms'\nqueue = '10p'\n\
         [[traffic]]\nfrom = 'a'\nto = 'b'\nname = 'f'\nkind = 'poisson'\nrate = '12Mbit'\nsize = 1000\n\
-        start = '200ms'\nstop = '2s'\n";
+        stop = '4s'\n";
     let Some(lab) = up("rows of a record", spec) else { return };
     let directory = std::env::temp_dir().join(format!("fastpath-rows-{}", std::process::id()));
-    let (stop, stopped) = channel();
+    let ((start, started), (stop, stopped)) = (channel(), channel());
     let frames = std::thread::scope(|scope| {
         let captured = &lab;
-        let capture = scope.spawn(move || capture_of(captured, "a", &stopped));
+        let capture = scope.spawn(move || capture_of(captured, "a", start, &stopped));
+        let _ = started.recv();
         record_with_a_stall(&lab, &directory);
         drop(stop);
         capture.join().unwrap()
@@ -214,15 +216,14 @@ fn rows_of_a_record_are_those_of_a_capture_though_the_sampler_stalls() {
     let series = run.series.unwrap();
     let there = series.links.iter().find(|link| link.from == "a").unwrap();
     let dropped = there.columns.keys().find(|name| name.starts_with("dropped.")).expect("a short queue");
-    // A capture starts within the run: only the rows after its first frame are compared.
-    let first = frames.iter().map(|frame| frame.at_s).fold(f64::MAX, f64::min);
-    assert!(first < 0.4 && frames.iter().any(|frame| frame.is_dropped), "{first}");
+    assert!(frames.iter().any(|frame| frame.is_dropped));
     // The engine stamps the frames and the sample one after another.
     const BETWEEN_S: f64 = 1e-3;
     let mut compared = (0, 0.0);
     for (row, (&end, &interval)) in there.times.iter().zip(&there.intervals).enumerate() {
         let start = end - interval;
-        if start < first + BETWEEN_S {
+        // What the first row counts began before the capture.
+        if row == 0 {
             continue;
         }
         let within =
@@ -243,9 +244,9 @@ fn rows_of_a_record_are_those_of_a_capture_though_the_sampler_stalls() {
         compared.0 += 1;
         compared.1 += there.columns["frames_out"][row];
     }
-    // Most rows, and the one of the stall with most of the frames.
-    assert!(compared.0 > 10 && compared.1 > 1000.0, "{compared:?}");
-    assert!(there.intervals.iter().any(|interval| *interval > 1.0), "the sampler did not stall");
+    // Most rows, and the one of the stall.
+    assert!(compared.0 > 10 && compared.1 > 500.0, "{compared:?}");
+    assert!(there.intervals.iter().any(|interval| *interval > 0.5), "the sampler did not stall");
 }
 
 #[test]
