@@ -265,7 +265,7 @@ impl Room {
             let console = self.text(CONSOLE);
             let is_trace = |line: &&str| line.starts_with("CPU: ") || line.starts_with("Call Trace");
             let lines: Vec<&str> = console.lines().filter(|line| !line.trim().is_empty()).collect();
-            let end = lines.iter().position(|line| is_trace(&line)).unwrap_or(lines.len());
+            let end = lines.iter().position(|line| is_trace(line)).unwrap_or(lines.len());
             let last = &lines[end.saturating_sub(SAID_LINES)..end];
             let said: String = last.iter().map(|line| format!("\n  {}", line.trim_end())).collect();
             return Err(RunError::Ended { status: status.to_string(), said });
