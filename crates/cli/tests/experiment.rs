@@ -184,7 +184,8 @@ fn runs_are_chosen_by_number_and_the_missing_ones_are_listed_with_their_files() 
 fn a_machine_is_audited_before_a_run_where_that_is_asked_for() {
     let test = "a_machine_is_audited_before_a_run_where_that_is_asked_for";
     let bench = Bench::new("audited");
-    // The flow would disturb the audit, and packets of the audit would be in the counters of the run.
+    // The flow would disturb the audit, and packets of the audit would be in the counters of the
+    // run.
     let flow = "[[traffic]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nrate = '80kbit'\nsize = 100\nstop = '300ms'\n";
     bench.write("net.toml", format!("{SPEC}{flow}"));
     let file = "spec = 'net.toml'\nattempts = 1\nlate_share = 1.0\naudit = true\n[[step]]\nwait = '400ms'\n\

@@ -52,7 +52,7 @@ use fastpath_text::mistake::Remarks;
 use fastpath_units::matrix::Shard;
 use files::Directory;
 use inputs::{Contents, Inputs};
-pub use missing::{Missing, missing};
+pub use missing::{MissingRuns, missing};
 pub use plan::Experiment;
 pub use resume::Changed;
 use serde_json::{Value, json};

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// The runs of an experiment that are not done yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Missing {
+pub struct MissingRuns {
     /// Their numbers.
     pub runs: Vec<u64>,
     /// Whether they need labs; otherwise they are in virtual time.
@@ -24,7 +24,7 @@ pub struct Missing {
     pub files: BTreeSet<PathBuf>,
 }
 
-impl Missing {
+impl MissingRuns {
     /// As JSON: `runs`, `labs`, `files`.
     pub fn json(&self) -> Value {
         json!({ "runs": self.runs, "labs": self.in_labs, "files": self.files })
@@ -35,7 +35,7 @@ impl Missing {
 ///
 /// # Errors
 /// As [`run`](super::run), before it does any run.
-pub fn missing(plan: &Experiment, options: &ExperimentOptions) -> Result<Missing> {
+pub fn missing(plan: &Experiment, options: &ExperimentOptions) -> Result<MissingRuns> {
     let directory = Directory::open(&options.directory)?;
     let runs = prepare(plan, options, &directory)?;
     let mut files = BTreeSet::from([absolute(&plan.path)?]);
@@ -64,7 +64,7 @@ pub fn missing(plan: &Experiment, options: &ExperimentOptions) -> Result<Missing
             files.insert(absolute(&plan.base.join(&**capture))?);
         }
     }
-    Ok(Missing { runs, in_labs: matches!(plan.mode, RunKind::Lab(_)), files })
+    Ok(MissingRuns { runs, in_labs: matches!(plan.mode, RunKind::Lab(_)), files })
 }
 
 /// Prepares the directory of results and returns the runs to do.

@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Where the root is prepared: a directory of every Linux whose content nobody needs here.
+/// Where the root is prepared: a directory of every Linux whose content is not needed here.
 const ROOM: &str = "/proc";
 /// The time from the start of the kernel to that of the program. Programs take the first seconds of
 /// a machine for "not yet" (ping of iputils: second 0).

@@ -1,7 +1,7 @@
 //! The kernel of guests: where it is, and what is known of it.
 
 use crate::RunError;
-use crate::build::recipe;
+use crate::recipe::recipe;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -31,7 +31,7 @@ pub struct Kernel {
 
 /// What is known of the kernel of this user.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Status {
+pub struct KernelStatus {
     /// The directory in which it is looked for; `None` without a home directory.
     pub directory: Option<PathBuf>,
     /// The kernel, if one is there.
@@ -52,7 +52,7 @@ pub fn home() -> Option<PathBuf> {
 }
 
 /// Says what is known of the kernel.
-pub fn status() -> Status {
+pub fn status() -> KernelStatus {
     let directory = home();
     let kernel = directory.as_deref().and_then(Kernel::in_directory);
     let is_current = kernel.as_ref().is_some_and(Kernel::is_current);
@@ -61,7 +61,7 @@ pub fn status() -> Status {
         Some(_) => Some(RunError::OldKernel.to_string()),
         None => Some(RunError::NoKernel.to_string()),
     };
-    Status { directory, kernel, is_current, advice }
+    KernelStatus { directory, kernel, is_current, advice }
 }
 
 impl Kernel {

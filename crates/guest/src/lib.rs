@@ -25,6 +25,7 @@ mod error;
 mod init;
 mod job;
 mod kernel;
+mod recipe;
 mod run;
 pub mod sums;
 
@@ -33,5 +34,5 @@ pub use error::{BuildError, RunError};
 pub use fastpath_sys::thread::has_virtual_time as is_inside;
 pub use init::init;
 pub use job::{Came, Job};
-pub use kernel::{Kernel, Status, home, status};
+pub use kernel::{Kernel, KernelStatus, home, status};
 pub use run::{Ended, Guest, Stuck};

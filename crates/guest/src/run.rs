@@ -265,13 +265,14 @@ impl Room {
             let console = self.text(CONSOLE);
             let is_trace = |line: &&str| line.starts_with("CPU: ") || line.starts_with("Call Trace");
             let lines: Vec<&str> = console.lines().filter(|line| !line.trim().is_empty()).collect();
-            let end = lines.iter().position(|line| is_trace(line)).unwrap_or(lines.len());
+            let end = lines.iter().position(is_trace).unwrap_or(lines.len());
             let last = &lines[end.saturating_sub(SAID_LINES)..end];
             let said: String = last.iter().map(|line| format!("\n  {}", line.trim_end())).collect();
             return Err(RunError::Ended { status: status.to_string(), said });
         };
         let names = fs::read(self.path.join(OPENED)).unwrap_or_default();
-        // Those of the root mount begin with two slashes, and /proc is that of the kernel's process.
+        // Those of the root mount begin with two slashes, and /proc is that of the kernel's
+        // process.
         let names = names.split(|&byte| byte == 0).filter_map(|name| name.strip_prefix(b"/"));
         let is_of_root = |name: &&[u8]| name.starts_with(b"/") && !name.starts_with(b"//");
         let path = |name: &[u8]| PathBuf::from(String::from_utf8_lossy(name).into_owned());

@@ -472,9 +472,10 @@ fn take(
     Ok(())
 }
 
-/// Reads the clock of the run and, for the same instant, that of the kernel's stamps. The thread may
-/// lose the processor between two readings, so the kernel's is taken between two of the run: the
-/// tightest of a few pairs, and of that the later time. An arrival is never taken for an earlier one.
+/// Reads the clock of the run and, for the same instant, that of the kernel's stamps. The thread
+/// may lose the processor between two readings, so the kernel's is taken between two of the run:
+/// the tightest of a few pairs, and of that the later time. An arrival is never taken for an
+/// earlier one.
 fn clocks(clock: Clock) -> Result<(Time, Duration), Errno> {
     let mut best = (Time::ZERO, Duration::ZERO);
     let mut width = None;

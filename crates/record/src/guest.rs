@@ -51,7 +51,7 @@ impl GuestOrigin {
     /// Adds this to the `run.json` of a record.
     ///
     /// # Errors
-    /// The file cannot be read or written, or is no record.
+    /// The file cannot be read or written, or is not a record.
     pub fn add_to(&self, directory: &Path) -> Result<(), RecordError> {
         let path = directory.join(RUN);
         let mut keys = read(&path)?;
@@ -63,7 +63,7 @@ impl GuestOrigin {
     /// Reads it from the `run.json` of a record; `None` if the run was in real time.
     ///
     /// # Errors
-    /// The file cannot be read, or is no record.
+    /// The file cannot be read, or is not a record.
     pub fn of(directory: &Path) -> Result<Option<GuestOrigin>, RecordError> {
         let path = directory.join(RUN);
         let Some(value) = read(&path)?.remove(GuestOrigin::KEY) else { return Ok(None) };

@@ -196,12 +196,16 @@ pub(super) fn stay(mut lab: Lab, stop: &AtomicBool) -> anyhow::Result<Answer> {
 
 impl Run {
     fn run(mut self) -> anyhow::Result<Answer> {
-        if self.audit {
-            self.network.default_tolerance(AUDIT_TOLERANCE);
-        }
         let stop = stop_on_signals()?;
         if self.time == TimeArg::Virtual {
             return virtual_time::run(&self.network, self.record.as_deref(), self.junit.as_deref(), &stop);
+        }
+        self.run_in_real_time(&stop)
+    }
+
+    fn run_in_real_time(&mut self, stop: &AtomicBool) -> anyhow::Result<Answer> {
+        if self.audit {
+            self.network.default_tolerance(AUDIT_TOLERANCE);
         }
         self.network.records_flows = self.record.is_some();
         let mut lab = match self.network.start(Lab::up) {
@@ -212,16 +216,16 @@ impl Run {
             Ok(Recorder::start(directory, &self.network.origin()?, &lab, self.record_interval)?)
         };
         let recorder = self.record.as_ref().map(record).transpose()?;
-        lab.wait_for_exec(&stop);
+        lab.wait_for_exec(stop);
         if !self.audit && self.command.is_empty() {
             if lab.topology().traffic.is_empty() {
                 bail!("nothing to run: write -- COMMAND, or [[traffic]] in the spec");
             }
-            lab.wait_for_traffic(&stop);
+            lab.wait_for_traffic(stop);
         }
         let mut answer = Answer::Yes;
         if self.audit {
-            let found = audit_with_progress(&lab, &stop)?;
+            let found = audit_with_progress(&lab, stop)?;
             if let Some(file) = &self.junit {
                 let at = || format!("{}: cannot write the audit", file.display());
                 std::fs::write(file, tests(&found).xml()).with_context(at)?;
@@ -233,7 +237,7 @@ impl Run {
                 AuditVerdict::Disturbed => Answer::Disturbed,
             };
         }
-        if let Some(code) = self.command(&mut lab, &stop)?.filter(|&code| code != 0) {
+        if let Some(code) = self.command(&mut lab, stop)?.filter(|&code| code != 0) {
             answer = Answer::Exit(code);
         }
         if let Some(recorder) = recorder {

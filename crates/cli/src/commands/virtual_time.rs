@@ -59,7 +59,7 @@ pub(crate) fn run(
         origin.add_to(record)?;
     }
     eprintln!(
-        "fastpath: {:.1} s of virtual time in {:.1} s; programs computed in no time, and a guest is no sandbox",
+        "fastpath: {:.1} s of virtual time in {:.1} s; programs computed in no time, and a guest is not a sandbox",
         result.virtual_time.as_secs_f64(),
         started.elapsed().as_secs_f64()
     );

@@ -1,10 +1,10 @@
 //! What `fastpath guest status` prints: the kernel of guests.
 
 use super::{Render, json_line};
-use fastpath::guest::Status;
+use fastpath::guest::KernelStatus;
 use std::io::{self, Write};
 
-impl Render for Status {
+impl Render for KernelStatus {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         if let Some(kernel) = &self.kernel {
             writeln!(out, "kernel    {}", kernel.version)?;

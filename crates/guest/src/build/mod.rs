@@ -9,20 +9,19 @@
 //! tools that are missing are unpacked there. The directory is removed at the end.
 
 mod packages;
+mod paths;
 mod steps;
 
 use crate::kernel::{DESCRIPTION, home};
+use crate::recipe::{CONFIGURATION, PATCH, missing, recipe};
 use crate::{BuildError, Guest, Kernel, sums};
 use packages::Apt;
+use paths::{file, text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use steps::Steps;
 
-/// Options of the kernel beside the default ones of User Mode Linux.
-const CONFIGURATION: &str = include_str!("../../kernel/config");
-/// See the head of the crate.
-const PATCH: &str = include_str!("../../kernel/fastpath.patch");
 /// Options without which there are no labs in guests.
 const NEEDED: [&str; 9] = [
     "UML_TIME_TRAVEL_SUPPORT",
@@ -52,11 +51,6 @@ pub enum Source {
     Debian,
     /// A directory with the source of a kernel. It is copied.
     Directory(PathBuf),
-}
-
-/// Returns the SHA-256 of what is made of a source.
-pub(crate) fn recipe() -> String {
-    sums::of_bytes(format!("{CONFIGURATION}\0{PATCH}").as_bytes())
 }
 
 /// Builds the kernel into the user's directory. `tell` is called at the begin of each step.
@@ -113,20 +107,7 @@ fn build_in(
     let apt = Apt::new(&steps.room);
     packages::complete_tools(steps, &apt, tell)?;
     let tree = steps.room.join("linux");
-    let (from, command) = match source {
-        Source::Debian => {
-            (packages::unpack_source(steps, &apt, &tree, tell)?, "fastpath guest build".to_owned())
-        }
-        Source::Directory(directory) => {
-            if !directory.join("Kbuild").is_file() || !directory.join("arch/um").is_dir() {
-                return Err(BuildError::NotSource(directory.clone()));
-            }
-            tell(&format!("copying {}", directory.display()));
-            steps.run("copying the source", "cp", &["-a", text(directory)?, text(&tree)?])?;
-            let given = directory.display();
-            (given.to_string(), format!("fastpath guest build --source {given}"))
-        }
-    };
+    let (from, command) = unpack(steps, &apt, source, &tree, tell)?;
     tell("patching and configuring");
     let patch = steps.write("fastpath.patch", PATCH)?;
     steps.run_in(&tree, "patching", "patch", &["-p1", "--forward", "--batch", "-i", text(&patch)?])?;
@@ -167,27 +148,33 @@ fn build_in(
     Ok((bytes, kernel))
 }
 
-/// Returns the options of ours that a configuration does not have.
-fn missing(config: &str) -> Vec<String> {
-    let asked = CONFIGURATION.lines().filter(|line| line.starts_with("CONFIG_") && line.ends_with("=y"));
-    let has = |line: &&str| !config.lines().any(|known| known == *line);
-    let name = |line: &str| line["CONFIG_".len()..line.len() - "=y".len()].to_owned();
-    asked.filter(has).map(name).collect()
+/// Unpacks a source to `tree`. Returns where it is from, and the command that builds it.
+fn unpack(
+    steps: &Steps,
+    apt: &Apt,
+    source: &Source,
+    tree: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(String, String), BuildError> {
+    match source {
+        Source::Debian => {
+            let from = packages::unpack_source(steps, apt, tree, tell)?;
+            Ok((from, "fastpath guest build".to_owned()))
+        }
+        Source::Directory(directory) => {
+            if !directory.join("Kbuild").is_file() || !directory.join("arch/um").is_dir() {
+                return Err(BuildError::NotSource(directory.clone()));
+            }
+            tell(&format!("copying {}", directory.display()));
+            steps.run("copying the source", "cp", &["-a", text(directory)?, text(tree)?])?;
+            let given = directory.display();
+            Ok((given.to_string(), format!("fastpath guest build --source {given}")))
+        }
+    }
 }
 
 fn read(path: &Path) -> Result<String, BuildError> {
     fs::read_to_string(path).map_err(|source| file(path, source))
-}
-
-pub(crate) fn file(path: &Path, source: std::io::Error) -> BuildError {
-    BuildError::File { path: path.to_owned(), source }
-}
-
-/// Returns a path as an argument.
-fn text(path: &Path) -> Result<&str, BuildError> {
-    let not_text =
-        || std::io::Error::new(std::io::ErrorKind::InvalidInput, "not UTF-8; use another directory");
-    path.to_str().ok_or_else(|| file(path, not_text()))
 }
 
 #[cfg(test)]

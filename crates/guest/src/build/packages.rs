@@ -1,7 +1,7 @@
 //! Debian's packages, fetched without changing anything of the machine's apt.
 
+use super::paths::{file, text};
 use super::steps::Steps;
-use super::{file, text};
 use crate::BuildError;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The programs that a build runs, with their output in one log.
 
-use super::file;
+use super::paths::file;
 use crate::BuildError;
 use nix::sys::statvfs::statvfs;
 use std::ffi::OsString;

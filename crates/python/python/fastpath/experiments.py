@@ -45,8 +45,8 @@ _RECORD = "run.json"
 _RUNS_MAX = 1_000_000
 _WORKERS_MAX = 65_536
 _LOOK_S = 0.2
-# Runs a program that ends when standard input ends: when the worker is killed. Nobody reads its
-# results then, so they go too.
+# Runs a program that ends when standard input ends: when the worker is killed. Its results are
+# not read then, so they go too.
 _KEEPER = """
 place=$1; shift
 exec 3<&0 </dev/null
