@@ -54,7 +54,8 @@ pub enum Idle {
     #[default]
     Save,
     /// Sleeps until frames arrive or the next frame is due: least power, and a frame is as late as
-    /// the sleep of the kernel. `Save` becomes this in virtual time, where sleeps end exactly on time.
+    /// the sleep of the kernel. `Save` becomes this in virtual time, where sleeps end exactly on
+    /// time.
     Sleep,
 }
 

@@ -64,8 +64,8 @@ impl Epoll {
         let limit = timespec(timeout);
         let (events, none) = (self.events.as_mut_ptr(), std::ptr::null::<libc::sigset_t>());
         let call = libc::SYS_epoll_pwait2;
-        // SAFETY: the kernel writes at most `BATCH` events to `events`, which has room for them, and
-        // reads a timeout that outlives the call; no signal mask.
+        // SAFETY: the kernel writes at most `BATCH` events to `events`, which has room for them,
+        // and reads a timeout that outlives the call; no signal mask.
         let count = unsafe { libc::syscall(call, fd, events, room, &raw const limit, none, 0usize) };
         let is_missing = count < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
         let count = if is_missing && self.wait(timeout) {
