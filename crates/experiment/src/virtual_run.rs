@@ -8,7 +8,7 @@ use fastpath::virtual_time::{VirtualRun, check};
 use fastpath::{Error, Result};
 use fastpath_spec::Topology;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// Does a run. Its directory has all that it leaves when it has come to its end. Returns why it has
@@ -38,7 +38,7 @@ pub(super) fn run(
         arguments: words.into(),
         directory: absolute(Path::new("."))?,
         outputs: vec![(place.clone(), place.clone())],
-        hidden: vec![PathBuf::from(results)],
+        hidden: vec![results],
         seed: plan.seed(number),
         memory: None,
         is_recorded: true,
