@@ -81,6 +81,8 @@ pub enum ImpliedBy {
     VirtualTime,
 }
 
+/// What a figure is called that the machine disturbed.
+const DISTURBED: &str = "disturbed";
 /// The quantiles at which round-trip times are compared with those of the model.
 pub(crate) const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
 
@@ -167,7 +169,7 @@ impl Audit {
 
 impl Audit {
     /// Says why the verdict is [`AuditVerdict::Fail`].
-    fn failures(&self) -> String {
+    pub fn failures(&self) -> String {
         let of_pair = |pair: &Pair| {
             let Pair { from, to, rtt_ms, udp_mbit, loss, .. } = pair;
             let all = [("RTT", rtt_ms.judgement), ("UDP", udp_mbit.judgement), ("loss", loss.judgement)];
@@ -186,6 +188,13 @@ impl Audit {
         reasons.join("; ")
     }
 
+    /// Says what was disturbed, and by what.
+    pub fn disturbances(&self) -> String {
+        let disturbed = self.unjudged().into_iter().filter(|(what, ..)| *what == DISTURBED);
+        let said = disturbed.map(|(_, pairs, figures, why)| format!("{pairs} ({figures}): {why}"));
+        said.collect::<Vec<_>>().join("; ")
+    }
+
     /// Returns the figures that were disturbed or not judged, except TCP: which of both, the pairs,
     /// the figures, and why.
     fn unjudged(&self) -> Vec<(&'static str, String, String, &str)> {
@@ -199,7 +208,7 @@ impl Audit {
             ];
             for (figure, judgement, reason) in reasons {
                 let Some(reason) = reason.as_deref() else { continue };
-                let what = if judgement == Judgement::Disturbed { "disturbed" } else { "not judged" };
+                let what = if judgement == Judgement::Disturbed { DISTURBED } else { "not judged" };
                 let name = format!("{} → {}", pair.from, pair.to);
                 match groups.iter_mut().find(|group| (group.0, group.3) == (what, reason)) {
                     Some((_, pairs, figures, _)) => {

@@ -154,6 +154,72 @@ fn a_matrix_in_virtual_time_is_complete_and_the_same_however_it_is_done() {
 }
 
 #[test]
+fn runs_are_chosen_by_number_and_the_missing_ones_are_listed_with_their_files() {
+    let bench = virtual_bench("only");
+    let missing = |directory: &str| -> Value {
+        let (output, text) = bench.run(&["rates.toml", "-o", directory, "--missing"]);
+        assert!(output.status.success(), "{text}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let all = missing("some");
+    assert_eq!((all["runs"].as_array().unwrap().len(), &all["labs"]), (24, &Value::Bool(false)));
+    let place = fs::canonicalize(&bench.0).unwrap();
+    let files: Vec<String> =
+        ["in.pcap", "net.toml", "rates.toml"].map(|name| place.join(name).display().to_string()).to_vec();
+    assert_eq!(all["files"], serde_json::json!(files));
+    let (output, text) = bench.run(&["rates.toml", "-o", "some", "--only", "3,17", "--only", "5", "--json"]);
+    // Expectations of other conditions have no run.
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs: Vec<&Value> = found["runs"].as_array().unwrap().iter().map(|run| &run["run"]).collect();
+    assert_eq!(serde_json::json!(runs), serde_json::json!([3, 5, 17]));
+    let left = missing("some");
+    let left = left["runs"].as_array().unwrap();
+    assert!(left.len() == 21 && !left.contains(&Value::from(17)), "{left:?}");
+    let (output, text) = bench.run(&["rates.toml", "-o", "some", "--only", "24"]);
+    assert!(output.status.code() == Some(2) && text.contains("has 24 runs; write 0 to 23"), "{text}");
+}
+
+#[test]
+fn a_machine_is_audited_before_a_run_where_that_is_asked_for() {
+    let test = "a_machine_is_audited_before_a_run_where_that_is_asked_for";
+    let bench = Bench::new("audited");
+    // The flow would disturb the audit, and packets of the audit would be in the counters of the run.
+    let flow = "[[traffic]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nrate = '80kbit'\nsize = 100\nstop = '300ms'\n";
+    bench.write("net.toml", format!("{SPEC}{flow}"));
+    let file = "spec = 'net.toml'\nattempts = 1\nlate_share = 1.0\naudit = true\n[[step]]\nwait = '400ms'\n\
+                [metric.frames]\nlink = 'a-b'\nfrom = 'a'\nvalue = 'frames_in'\n";
+    bench.write("audited.toml", file);
+    let (output, text) = bench.run(&["audited.toml"]);
+    if text.contains("not permitted") {
+        return skip(test, "network namespaces are not permitted");
+    }
+    let json = |name: &str| -> Value {
+        serde_json::from_str(&bench.text(&format!("audited.results/runs/0000/{name}"))).unwrap()
+    };
+    let (audit, run) = (json("audit.json"), json("run.json"));
+    assert_eq!(audit["pairs"][0]["from"], "a");
+    assert!(audit["pairs"][0]["rtt_ms"]["sent"].as_u64().unwrap() > 10, "{audit}");
+    assert!(audit["links"][0]["directions"][0]["frames_in"].as_u64().unwrap() > 300, "{audit}");
+    let starts = |key: &str| run[key].as_str().is_some_and(|why| why.starts_with("audit: "));
+    // Other tests may disturb this one.
+    match audit["verdict"].as_str().unwrap() {
+        "pass" => {
+            assert!(output.status.success() || run["disturbed"].is_string(), "{text}");
+            let frames = run["values"]["frames"].as_f64().unwrap();
+            assert!((30.0..300.0).contains(&frames), "{frames} frames");
+        }
+        "fail" => assert!(starts("problem") && output.status.code() == Some(1), "{run}"),
+        "disturbed" => assert!(starts("disturbed") && output.status.code() == Some(1), "{run}"),
+        other => panic!("{other}"),
+    }
+    // It is an input of the run.
+    bench.write("audited.toml", file.replace("audit = true\n", ""));
+    let (output, text) = bench.run(&["audited.toml"]);
+    assert!(output.status.code() == Some(2) && text.contains("audit is not there any more"), "{text}");
+}
+
+#[test]
 fn runs_of_what_has_changed_are_refused_or_done_again() {
     let bench = virtual_bench("changed");
     bench.write("lte.csv", "time_s,delay (ms)\n0,1\n60,1\n");

@@ -3,6 +3,7 @@
 
 use super::plan::Experiment;
 use super::step::{ReplayInputs, RunKind, StepAction};
+use super::vary::ConditionNetwork;
 use fastpath::{Error, Result};
 use fastpath_spec::{NetworkSpec, Topology};
 use fastpath_text::fields::Name;
@@ -23,7 +24,7 @@ impl Experiment {
         let mut warned = BTreeSet::new();
         for condition in 0..self.conditions() {
             match self.network(condition) {
-                Ok((spec, _, warnings)) => {
+                Ok(ConditionNetwork { spec, warnings, .. }) => {
                     warned.extend(warnings);
                     self.check_names(&spec.topology, &mut found);
                 }
@@ -64,7 +65,7 @@ impl Experiment {
             for value in 0..axis.values.len() {
                 let mut condition = first.clone();
                 condition[index] = value;
-                let (spec, ..) = self.network_of(condition)?;
+                let spec = self.network_of(condition)?.spec;
                 let is_same =
                     |other: &NetworkSpec| other.topology == spec.topology && other.engine == spec.engine;
                 if let Some(same) = networks.iter().position(is_same) {

@@ -22,6 +22,7 @@ seeds = [3, 5]
 attempts = 7
 tolerance = '9ms'
 late_share = 0.4
+audit = true
 [matrix]
 'link.a-b.rate' = ['8Mbit', '16Mbit']
 'link.a-b.a_to_b.loss' = ['1%', '2%']
@@ -136,7 +137,7 @@ fn what_runs(path: &Path) -> Option<Vec<Value>> {
     all[0].as_object_mut().expect("an object").remove("configuration");
     let contents = Contents::default();
     for run in 0..plan.runs() {
-        let (network, ..) = plan.network(run).expect("it was checked");
+        let network = plan.network(run).expect("it was checked").spec;
         let inputs = Inputs::of(&plan, run, &network, &contents).expect("files are there");
         all.push(serde_json::to_value(&inputs.values).expect("plain data"));
         all.push(serde_json::to_value(plan.place(run)).expect("plain data"));

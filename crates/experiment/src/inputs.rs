@@ -89,6 +89,10 @@ impl Inputs {
                 let tolerance = plan.tolerance.map(|tolerance| tolerance.to_string());
                 inputs.put("tolerance", tolerance.unwrap_or_else(|| "not given".to_owned()));
                 inputs.put("late_share", plan.late_share.to_string());
+                // Without an audit nothing is said, as by former versions.
+                if plan.audit {
+                    inputs.put("audit", "of the machine, before the run");
+                }
                 let engine = Description { engine: network.engine.clone(), ..Description::default() };
                 inputs.put("engine", engine.to_json()["engine"].to_string());
                 inputs.steps(plan, run, steps, contents);
@@ -164,6 +168,11 @@ impl Inputs {
             self.files.push((path.to_owned(), stamp));
             self.put(format!("{FILE}{}", path.display()), sum);
         }
+    }
+
+    /// Returns the files that commands name relative to the directory of work.
+    pub(super) fn relative_files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(path, _)| path.as_path()).filter(|path| path.is_relative())
     }
 
     /// Forgets the files that the run wrote: they are results of it.

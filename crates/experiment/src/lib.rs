@@ -28,6 +28,7 @@ mod inputs;
 #[cfg(target_os = "linux")]
 mod live;
 mod metric;
+mod missing;
 mod page;
 #[cfg(feature = "parquet")]
 mod parquet_table;
@@ -49,15 +50,18 @@ use fastpath_text::mistake::Remarks;
 use fastpath_units::matrix::Shard;
 use files::Directory;
 use inputs::{Contents, Inputs};
+pub use missing::{Missing, missing};
 pub use plan::Experiment;
 pub use resume::Changed;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use step::RunKind;
 pub use summary::{Comparison, Summary};
+use vary::ConditionNetwork;
 pub use verdict::tests;
 
 /// How an experiment is carried out.
@@ -67,6 +71,8 @@ pub struct ExperimentOptions {
     pub directory: PathBuf,
     /// The part of the runs to do.
     pub shard: Shard,
+    /// The only runs to do, by number; all by default.
+    pub only: Option<BTreeSet<u64>>,
     /// Number of runs at a time in virtual time; one per core by default. Labs run one at a time.
     pub threads: Option<NonZeroUsize>,
     /// Do the runs again that were left out: disturbed, or not come to their end.
@@ -132,16 +138,7 @@ pub fn run(
     progress: &dyn Fn(usize, usize),
 ) -> Result<Findings> {
     let directory = Directory::open(&options.directory)?;
-    resume::prepare(plan, &directory, options.changed)?;
-    if options.retry {
-        directory
-            .finished()?
-            .iter()
-            .filter(|run| !run.is_usable())
-            .try_for_each(|run| directory.forget(run.run))?;
-    }
-    let is_missing = |&number: &u64| options.shard.has(number) && !directory.has(number);
-    let todo: Vec<u64> = (0..plan.runs()).filter(is_missing).collect();
+    let todo = missing::prepare(plan, options, &directory)?;
     progress(0, todo.len());
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = match plan.mode {
@@ -232,7 +229,7 @@ fn attempt_run(
     contents: &Contents,
     stop: &AtomicBool,
 ) -> Result<(Evidence, Inputs)> {
-    let (network, path, _) = plan.network(number)?;
+    let ConditionNetwork { spec: network, path, .. } = plan.network(number)?;
     let inputs = Inputs::of(plan, number, &network, contents)?;
     files::keep_description(directory, &network.topology)?;
     let evidence = match &plan.mode {

@@ -5,6 +5,7 @@ use super::metric::GAUGES;
 use super::plan::{Experiment, TOLERANCE};
 use super::step::{LinkValue, RunStep, StepAction};
 use fastpath::{Error, Result};
+use fastpath_audit::{Audit, AuditVerdict, audit};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{Notice, Report};
 use fastpath_lab::{Lab, control_socket};
@@ -27,7 +28,11 @@ const ATTENTION: Duration = Duration::from_millis(200);
 /// Time from SIGTERM to SIGKILL for a command that reached its limit.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Does a run. What the steps left behind is in the evidence also if one of them fails.
+/// The audit of the machine in the directory of a run.
+const AUDIT: &str = "audit.json";
+
+/// Does a run, after the audit of its machine where that is asked for. What the steps left behind
+/// is in the evidence also if one of them fails.
 pub(super) fn run(
     plan: &Experiment,
     steps: &[RunStep],
@@ -36,14 +41,12 @@ pub(super) fn run(
     directory: &Path,
     stop: &AtomicBool,
 ) -> Result<Evidence> {
-    let mut options = fastpath::engine_options(plan.seed(number), Notice::to_stderr());
-    options.fill_from(&spec.engine);
-    options.tolerance = plan.tolerance.or(options.tolerance).or(Some(TOLERANCE));
-    let base = path.parent().unwrap_or(Path::new(""));
-    fastpath::switching::attach_controllers(&spec.topology, base, &mut options)?;
-    let name = format!("experiment-{}-{number}", std::process::id());
-    let lab = Lab::up(spec.topology, &name, options).map_err(|error| Error::Argument(error.to_string()))?;
-    lab.wait_for_exec(stop);
+    if plan.audit
+        && let Some(failed) = audited(plan, number, (&spec, path), directory, stop)?
+    {
+        return Ok(failed);
+    }
+    let lab = up(plan, number, (spec, path), stop)?;
     let mut evidence = Evidence::default();
     let is_sampled = plan.metrics.iter().any(super::metric::Metric::is_sampled);
     let (end, ended) = channel::<()>();
@@ -64,6 +67,57 @@ pub(super) fn run(
     evidence.flows.clone_from(&report.traffic);
     evidence.disturbed = disturbed(plan, &report);
     Ok(evidence)
+}
+
+/// Brings the network of a run up.
+fn up(plan: &Experiment, number: u64, (spec, path): (NetworkSpec, &Path), stop: &AtomicBool) -> Result<Lab> {
+    let mut options = fastpath::engine_options(plan.seed(number), Notice::to_stderr());
+    options.fill_from(&spec.engine);
+    options.tolerance = plan.tolerance.or(options.tolerance).or(Some(TOLERANCE));
+    let base = path.parent().unwrap_or(Path::new(""));
+    fastpath::switching::attach_controllers(&spec.topology, base, &mut options)?;
+    let name = format!("experiment-{}-{number}", std::process::id());
+    let lab = Lab::up(spec.topology, &name, options).map_err(|error| Error::Argument(error.to_string()))?;
+    lab.wait_for_exec(stop);
+    Ok(lab)
+}
+
+/// Audits this machine with the network of a run, in a lab of its own: the counters of the run have
+/// none of its packets. Returns what the run leaves behind if the machine does not carry the
+/// network.
+fn audited(
+    plan: &Experiment,
+    number: u64,
+    (spec, path): (&NetworkSpec, &Path),
+    directory: &Path,
+    stop: &AtomicBool,
+) -> Result<Option<Evidence>> {
+    let mut spec = spec.clone();
+    // Traffic and commands of the description are not what the audit expects on the links.
+    spec.topology.traffic.clear();
+    spec.topology.commands.clear();
+    let lab = up(plan, number, (spec, path), stop)?;
+    let found = audit(&lab, fastpath_audit::Options::default(), stop, &|_| {});
+    let found: Audit = match found {
+        Ok(found) => found,
+        Err(error) => {
+            return Ok(Some(Evidence { problem: Some(format!("audit: {error}")), ..Evidence::default() }));
+        }
+    };
+    lab.down().map_err(|error| Error::Argument(error.to_string()))?;
+    let path = directory.join(AUDIT);
+    let text = serde_json::to_string_pretty(&found).expect("plain data");
+    fs::write(&path, format!("{text}\n")).map_err(Error::file(&path))?;
+    let evidence = match found.verdict {
+        AuditVerdict::Pass => return Ok(None),
+        AuditVerdict::Fail => {
+            Evidence { problem: Some(format!("audit: {}", found.failures())), ..Evidence::default() }
+        }
+        AuditVerdict::Disturbed => {
+            Evidence { disturbed: Some(format!("audit: {}", found.disturbances())), ..Evidence::default() }
+        }
+    };
+    Ok(Some(evidence))
 }
 
 /// Why the machine did not carry a run, if so.

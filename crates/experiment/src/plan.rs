@@ -35,6 +35,8 @@ pub struct Experiment {
     pub(super) tolerance: Option<Duration>,
     /// The share of late frames from which a run counts as disturbed.
     pub(super) late_share: f64,
+    /// Whether the machine is audited before each run.
+    pub(super) audit: bool,
     pub(super) mode: RunKind,
     pub(super) metrics: Vec<Metric>,
     pub(super) expectations: Vec<Expectation>,
@@ -126,6 +128,7 @@ impl Experiment {
             "attempts": self.attempts,
             "tolerance": self.tolerance.map(|tolerance| tolerance.to_string()),
             "late_share": self.late_share,
+            "audit": self.audit,
             "metrics": self.metrics.iter().map(Metric::json).collect::<Vec<_>>(),
             "expectations": self.expectations.iter().map(Expectation::words).collect::<Vec<_>>(),
         });

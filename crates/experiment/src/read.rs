@@ -63,6 +63,7 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
         attempts: lab.attempts,
         tolerance: lab.tolerance,
         late_share: lab.late_share,
+        audit: lab.audit,
         mode,
         metrics,
         expectations,
@@ -79,6 +80,7 @@ struct LabKeys {
     attempts: u32,
     tolerance: Option<Duration>,
     late_share: f64,
+    audit: bool,
     /// The keys that are there, with their places.
     given: Vec<(usize, &'static str)>,
 }
@@ -86,12 +88,13 @@ struct LabKeys {
 impl LabKeys {
     fn read(top: &mut Fields, remarks: &mut Remarks) -> LabKeys {
         let place = |key| top.get(key).map(|field| (field.at, key));
-        let given = ["attempts", "tolerance", "late_share"].into_iter().filter_map(place).collect();
+        let given = ["attempts", "tolerance", "late_share", "audit"].into_iter().filter_map(place).collect();
         let attempts = top.get("attempts").and_then(|field| field.whole(1..=ATTEMPTS_MAX, remarks));
         LabKeys {
             attempts: attempts.unwrap_or(3) as u32,
             tolerance: top.get("tolerance").and_then(|field| field.quantity("10ms", remarks)),
             late_share: top.get("late_share").and_then(|field| share(&field, remarks)).unwrap_or(0.01),
+            audit: top.get("audit").and_then(|field| field.switch(remarks)).unwrap_or(false),
             given,
         }
     }

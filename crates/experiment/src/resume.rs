@@ -107,7 +107,7 @@ fn changes(
         }
         let condition = run.run % plan.conditions();
         if network.as_ref().is_none_or(|(of, ..)| *of != condition) {
-            let (spec, ..) = plan.network(run.run)?;
+            let spec = plan.network(run.run)?.spec;
             let description = fastpath_spec::describe(&spec.topology).to_json();
             network = Some((condition, spec, description));
         }

@@ -6,10 +6,22 @@ use fastpath::load;
 use fastpath::{Error, Result};
 use fastpath_spec::{Description, Mistake, NetworkSpec, TOP, TopKey, Warning};
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// The key of values over time, of a link or of a direction.
 const TRACE: &str = "trace";
+
+/// The network of a condition.
+pub(super) struct ConditionNetwork {
+    pub(super) spec: NetworkSpec,
+    /// The file of its description.
+    pub(super) path: PathBuf,
+    /// The files that the description and the values name, such as traces.
+    pub(super) files: Vec<PathBuf>,
+    /// Warnings with their places.
+    pub(super) warnings: Vec<String>,
+}
 
 /// A value of the description that varies, in one condition.
 struct Varied<'a> {
@@ -37,7 +49,7 @@ impl Experiment {
     ///
     /// # Errors
     /// [`Error::Mistakes`] with the mistakes of the description and of the values.
-    pub(super) fn network(&self, run: u64) -> Result<(NetworkSpec, PathBuf, Vec<String>)> {
+    pub(super) fn network(&self, run: u64) -> Result<ConditionNetwork> {
         self.network_of(self.condition(run))
     }
 
@@ -45,7 +57,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Experiment::network`].
-    pub(super) fn network_of(&self, condition: Vec<usize>) -> Result<(NetworkSpec, PathBuf, Vec<String>)> {
+    pub(super) fn network_of(&self, condition: Vec<usize>) -> Result<ConditionNetwork> {
         let chosen: Vec<Varied> =
             self.axes.iter().zip(condition).map(|(axis, index)| Varied { axis, index }).collect();
         let file = chosen.iter().find(|varied| varied.axis.is_spec()).and_then(|spec| spec.value().as_str());
@@ -56,9 +68,10 @@ impl Experiment {
         if values.is_empty() {
             let shown = |warning: &Warning| fastpath::at(&path, warning);
             let warnings = loaded.warnings.iter().map(shown).collect();
-            return Ok((loaded.spec, path, warnings));
+            return Ok(ConditionNetwork { spec: loaded.spec, path, files: loaded.files, warnings });
         }
-        match self.with_values(&loaded.spec, &path, &values) {
+        let named = RefCell::new(loaded.files);
+        match self.with_values(&loaded.spec, (&path, &named), &values) {
             Ok((spec, warnings)) => {
                 // What the file causes has its place there, and the rest that of the values.
                 let shown = |warning: Warning| {
@@ -69,12 +82,13 @@ impl Experiment {
                     )
                 };
                 let warnings = warnings.into_iter().map(shown).collect();
-                Ok((spec, path, warnings))
+                Ok(ConditionNetwork { spec, path, files: named.into_inner(), warnings })
             }
             Err(together) => {
                 // Values that are wrong alone are the ones to name; otherwise they do not fit
                 // together.
-                let read = |value| self.with_values(&loaded.spec, &path, std::slice::from_ref(value));
+                let read =
+                    |value| self.with_values(&loaded.spec, (&path, &named), std::slice::from_ref(value));
                 let alone: Vec<String> =
                     values.iter().filter_map(|value| read(value).err()).flatten().collect();
                 Err(Error::Mistakes(if alone.is_empty() { together } else { alone }))
@@ -82,11 +96,12 @@ impl Experiment {
         }
     }
 
-    /// Returns a network with other values; or the mistakes, at the places of the values.
+    /// Returns a network with other values; or the mistakes, at the places of the values. The files
+    /// that it reads are added to `named`.
     fn with_values(
         &self,
         spec: &NetworkSpec,
-        path: &Path,
+        (path, named): (&Path, &RefCell<Vec<PathBuf>>),
         values: &[Varied],
     ) -> Result<(NetworkSpec, Vec<Warning>), Vec<String>> {
         let mut json = description(spec, values).to_json();
@@ -100,8 +115,12 @@ impl Experiment {
             return Err(mistakes);
         }
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
-        let files =
-            |file: &str| std::fs::read_to_string(directory.join(file)).map_err(|error| error.to_string());
+        let files = |file: &str| {
+            let path = directory.join(file);
+            let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+            named.borrow_mut().push(path);
+            Ok(text)
+        };
         fastpath_spec::read_json(&json.to_string(), &files).map_err(|found| {
             let words: Vec<String> = values.iter().map(Varied::words).collect();
             let words = words.join(", ");

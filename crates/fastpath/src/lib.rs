@@ -16,6 +16,7 @@
 
 #[cfg(target_os = "linux")]
 pub mod capture;
+pub mod dask;
 mod error;
 #[cfg(target_os = "linux")]
 pub mod link_loads;

@@ -27,6 +27,8 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
     /// The file it was read from.
     pub path: PathBuf,
+    /// The files that the description names, such as traces, in the order of their names.
+    pub files: Vec<PathBuf>,
 }
 
 impl Loaded {
@@ -88,8 +90,11 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
 /// # Errors
 /// Those of [`load`], and those of [`check_with`].
 pub fn load_with(path: &Path, reading: &Reading) -> Result<Loaded> {
-    let (spec, warnings) = checked(path, check_with(path, reading)?)?;
-    Ok(Loaded { spec, warnings, path: path.to_owned() })
+    let read = RefCell::new(BTreeMap::new());
+    let (spec, warnings) = checked(path, check_recording(path, reading, &read)?)?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let files = read.into_inner().into_keys().map(|name| directory.join(name)).collect();
+    Ok(Loaded { spec, warnings, path: path.to_owned(), files })
 }
 
 fn checked(path: &Path, checked: Checked<NetworkSpec>) -> Result<(NetworkSpec, Vec<Warning>)> {

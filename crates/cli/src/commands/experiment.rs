@@ -2,8 +2,10 @@
 
 use crate::{Answer, progress};
 use clap::Args;
+use fastpath::dask::by_dask;
 use fastpath::sweep::Shard;
-use fastpath_experiment::{self as experiment, Changed, ExperimentOptions};
+use fastpath_experiment::{self as experiment, Changed, ExperimentOptions, Findings};
+use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -36,6 +38,14 @@ pub(crate) struct Experiment {
     /// Number of worker threads for runs in virtual time. By default one per core.
     #[arg(long, alias = "threads", value_name = "N")]
     workers: Option<NonZeroUsize>,
+    /// Do only the runs with these numbers, from 0.
+    #[arg(long, value_name = "RUN", value_delimiter = ',')]
+    only: Option<Vec<u64>>,
+    /// Do the runs on the Dask cluster with this scheduler (tcp://HOST:PORT), by the Python
+    /// package: runs in virtual time on any worker, labs on workers with the resource
+    /// fastpath-lab=1, one at a time on a machine.
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "workers")]
+    dask: Option<String>,
     /// Repeat the runs that were left out.
     #[arg(long)]
     retry: bool,
@@ -49,6 +59,9 @@ pub(crate) struct Experiment {
     /// Only check the file and print the number of runs.
     #[arg(long)]
     dry_run: bool,
+    /// Only print the numbers of the missing runs and the files that they need, as JSON.
+    #[arg(long, conflicts_with_all = ["dry_run", "dask", "junit", "json"])]
+    missing: bool,
     /// Write the result of each expectation to this file, as JUnit XML.
     #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
@@ -58,7 +71,7 @@ pub(crate) struct Experiment {
 }
 
 impl Experiment {
-    pub(crate) fn run(self) -> anyhow::Result<Answer> {
+    pub(crate) fn run(mut self) -> anyhow::Result<Answer> {
         let plan = experiment::load(&self.file)?;
         if self.strict && !plan.warnings.is_empty() {
             return Err(fastpath::Error::Mistakes(plan.warnings).into());
@@ -72,37 +85,72 @@ impl Experiment {
             writeln!(io::stdout(), "{}: {} runs", plan.name, plan.runs())?;
             return Ok(Answer::Yes);
         }
-        let directory =
-            self.output.unwrap_or_else(|| self.file.with_extension("").with_added_extension("results"));
-        let options = ExperimentOptions {
+        let beside = || self.file.with_extension("").with_added_extension("results");
+        let directory = self.output.take().unwrap_or_else(beside);
+        let mut options = ExperimentOptions {
             directory,
             shard: self.shard,
+            only: self.only.take().map(|runs| runs.into_iter().collect()),
             threads: self.workers,
             retry: self.retry,
             changed: if self.retry_changed { Changed::Retry } else { Changed::Refuse },
         };
+        if self.missing {
+            writeln!(io::stdout(), "{}", experiment::missing(&plan, &options)?.json())?;
+            return Ok(Answer::Yes);
+        }
         #[cfg(target_os = "linux")]
         let stop = crate::signals::stop_on_signals()?;
         // Elsewhere a signal ends the program; finished runs are kept all the same.
         #[cfg(not(target_os = "linux"))]
         let stop = std::sync::atomic::AtomicBool::new(false);
         let bar = progress::bar(0, "{pos}/{len} runs ({elapsed}, {eta} left)");
-        let findings = experiment::run(&plan, &options, &stop, &|done, all| {
+        let show = |done: usize, all: usize| {
             bar.set_length(all as u64);
             bar.set_position(done as u64);
-        });
+        };
+        let elsewhere = match &self.dask {
+            Some(address) => by_dask(address, "experiment", self.work(&options), &stop, &show),
+            None => Ok(()),
+        };
+        if self.dask.is_some() {
+            // The workers have repeated what was to be repeated.
+            options = ExperimentOptions { retry: false, changed: Changed::Refuse, ..options };
+        }
+        let findings = elsewhere.and_then(|()| experiment::run(&plan, &options, &stop, &show));
         bar.finish_and_clear();
         let findings = findings?;
         if let Some(path) = &self.junit {
             std::fs::write(path, experiment::tests(&plan, &findings).xml())?;
         }
+        self.print(&plan, &findings, &options)?;
+        Ok(if findings.is_good() { Answer::Yes } else { Answer::No })
+    }
+
+    fn print(
+        &self,
+        plan: &experiment::Experiment,
+        findings: &Findings,
+        options: &ExperimentOptions,
+    ) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", findings.json(&plan))?;
-        } else {
-            writeln!(out, "{}", findings.text(&plan))?;
-            writeln!(out, "{}: {WRITTEN}", options.directory.display())?;
+            return writeln!(out, "{}", findings.json(plan));
         }
-        Ok(if findings.is_good() { Answer::Yes } else { Answer::No })
+        writeln!(out, "{}", findings.text(plan))?;
+        writeln!(out, "{}: {WRITTEN}", options.directory.display())
+    }
+
+    /// What the Python package sends to a cluster: its arguments by their names.
+    fn work(&self, options: &ExperimentOptions) -> Map<String, Value> {
+        Map::from_iter([
+            ("experiment".to_owned(), json!(self.file)),
+            ("output".to_owned(), json!(options.directory)),
+            ("shard".to_owned(), json!(options.shard.to_string())),
+            ("only".to_owned(), json!(options.only)),
+            ("retry".to_owned(), json!(options.retry)),
+            ("retry_changed".to_owned(), json!(options.changed == Changed::Retry)),
+            ("strict".to_owned(), json!(self.strict)),
+        ])
     }
 }

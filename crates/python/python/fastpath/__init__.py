@@ -16,6 +16,7 @@ from __future__ import annotations
 from ._native import CaptureFile, Error, __version__
 from ._record import Record
 from .errors import LabError, Mistake, Mistakes
+from .experiments import Experimented, experiment
 from .lab import Lab, LabHost, LabLink
 from .models import Fit, Machine, Simulation, fit, programs, simulate
 from .replay import Capture, Packet, Replayed
@@ -27,6 +28,7 @@ __all__ = [
     "Capture",
     "CaptureFile",
     "Error",
+    "Experimented",
     "Fit",
     "Lab",
     "LabError",
@@ -47,6 +49,7 @@ __all__ = [
     "Topology",
     "Traffic",
     "__version__",
+    "experiment",
     "fit",
     "programs",
     "simulate",

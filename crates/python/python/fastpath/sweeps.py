@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import functools
 import html
-import json
 import os
-import sys
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
@@ -30,7 +28,7 @@ from .models import _text
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["Swept", "sweep"]
+__all__ = ["Swept", "chunks_of", "sweep"]
 
 _CHUNK_MAX = 256
 _THREADS_MAX = 65_536
@@ -235,7 +233,8 @@ def _axes(vary: Union[Mapping[str, Any], Sequence[str]]) -> tuple[str, ...]:
     return tuple(f"{name}={values(name, given)}" for name, given in vary.items())
 
 
-def _chunks(todo: Sequence[int], workers: int) -> list[list[int]]:
+def chunks_of(todo: Sequence[int], workers: int) -> list[list[int]]:
+    """Divide numbers into parts, several for each worker."""
     size = max(1, min(_CHUNK_MAX, len(todo) // (workers * _CHUNKS_PER_WORKER)))
     return [list(todo[start : start + size]) for start in range(0, len(todo), size)]
 
@@ -246,7 +245,7 @@ def _here(
     if threads is not None and whole("threads", threads, -_THREADS_MAX, _THREADS_MAX) < 1:
         raise Error(f"{threads} threads; write 1 or more")
     count = threads or len(os.sched_getaffinity(0))
-    waiting = iter(_chunks(todo, count))
+    waiting = iter(chunks_of(todo, count))
     with ThreadPoolExecutor(count) as pool:
         running: dict[Future[list[Row]], list[int]] = {}
         try:
@@ -272,7 +271,7 @@ def _by_dask(
     from distributed import as_completed
 
     threads = sum(client.nthreads().values())
-    chunks = _chunks(todo, max(1, threads))
+    chunks = chunks_of(todo, max(1, threads))
     # The same key for the same chunk of the same sweep: Dask computes it once.
     keys = [f"fastpath-{native.configuration}-{chunk[0]}-{len(chunk)}" for chunk in chunks]
     futures = [
@@ -331,25 +330,3 @@ def _value(column: str, cell: str) -> Any:
         except ValueError:
             continue
     return cell
-
-
-def main() -> None:
-    """Carry out a sweep for ``fastpath sweep --dask``: a question as JSON on standard input.
-
-    Prints ``DONE ALL`` after each chunk. The rows go to the file that the question names.
-    """
-    question = json.load(sys.stdin)
-    address = question.pop("dask")
-
-    def say(done: int, all_: int) -> None:
-        print(done, all_, flush=True)
-
-    try:
-        from distributed import Client
-    except ImportError:
-        sys.exit("--dask needs the Python package distributed: write pip install distributed")
-    try:
-        with Client(address, timeout="10s") as client:
-            sweep(client=client, progress=say, **question)
-    except (Error, OSError) as error:
-        sys.exit(f"--dask {address}: {error}")
