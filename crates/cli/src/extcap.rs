@@ -3,21 +3,27 @@
 //!
 //! Wireshark runs the program in its extcap directory with `--extcap-interfaces`, then with
 //! `--extcap-dlts` and `--extcap-config` for each interface, and to capture with `--capture`,
-//! `--extcap-interface` and `--fifo`.
+//! `--extcap-interface` and `--fifo`. The time of its list is that of one start of the program for
+//! each interface, so few links are listed, and these questions are answered before the command
+//! line of the whole program is built.
 
 use fastpath::capture::{CaptureOptions, capture_to_file};
 use fastpath::{Error, Result};
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{control_socket, list};
+use serde_json::Value;
 use std::ffi::OsString;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 /// The name under which Wireshark runs the program: a link to it in the extcap directory.
 const PROGRAM: &str = "fastpath-extcap";
-/// The most links of a network that are listed. All of them are in `all links`.
-const LINKS_MAX: usize = 500;
+/// The most links of a network that are listed. All of them are in `all links`, whose options name
+/// links.
+const LINKS_MAX: usize = 100;
 
 /// Returns the arguments of the program. Where it runs as `fastpath-extcap`, they belong to
 /// `fastpath extcap`.
@@ -28,6 +34,24 @@ pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> 
         words.insert(1, "extcap".into());
     }
     words
+}
+
+/// Answers a question of Wireshark about interfaces. Returns `None` for other words, which the
+/// command line reads.
+pub(crate) fn quick(words: &[OsString]) -> Option<ExitCode> {
+    let (command, words) = words.get(1..)?.split_first()?;
+    let words: Vec<String> =
+        words.iter().map(|word| word.to_str().map(str::to_owned)).collect::<Option<_>>()?;
+    let asks =
+        |word: &String| ["--extcap-interfaces", "--extcap-dlts", "--extcap-config"].contains(&word.as_str());
+    if command != "extcap" || !words.iter().any(asks) {
+        return None;
+    }
+    // What is wrong with it is said by the command.
+    let text = answer(&words, &AtomicBool::new(false)).ok()?;
+    // Wireshark may have ended.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Some(ExitCode::SUCCESS)
 }
 
 /// A query of Wireshark.
@@ -42,6 +66,7 @@ struct ExtcapQuery {
     filter: Option<String>,
     drops: bool,
     snap: Option<u32>,
+    links: Vec<String>,
 }
 
 /// An interface for Wireshark: a link of a network, or all links of it.
@@ -69,7 +94,9 @@ pub(crate) fn answer(words: &[String], stop: &AtomicBool) -> Result<String> {
         return Ok("dlt {number=1}{name=EN10MB}{display=Ethernet}\n".to_owned());
     }
     if question.config {
-        return Ok(CONFIG.to_owned());
+        // The value of a link has a colon, which names of labs do not have.
+        let of_all = if named.contains(':') { "" } else { CONFIG_OF_ALL };
+        return Ok([CONFIG, of_all].concat());
     }
     let filter = question.filter.as_deref().unwrap_or_default();
     if !question.capture {
@@ -86,7 +113,7 @@ pub(crate) fn answer(words: &[String], stop: &AtomicBool) -> Result<String> {
         return Err(Error::Argument(format!("'{named}' is gone: refresh the list of interfaces")));
     };
     let socket = control_socket(&interface.lab).map_err(|error| Error::argument(error.to_string()))?;
-    let links = interface.link.into_iter().collect();
+    let links = interface.link.into_iter().chain(question.links).collect();
     let options =
         CaptureOptions { links, drops: question.drops, snap: question.snap, ..CaptureOptions::default() };
     capture_to_file(&socket, &options, &fifo, stop)?;
@@ -97,6 +124,11 @@ pub(crate) fn answer(words: &[String], stop: &AtomicBool) -> Result<String> {
 const CONFIG: &str = "\
 arg {number=0}{call=--drops}{display=Dropped frames}{type=boolflag}{default=false}{tooltip=Also capture frames that the link drops; the packet comment has the reason}
 arg {number=1}{call=--snap}{display=Bytes of each frame}{type=unsigned}{range=0,65535}{default=0}{tooltip=The most bytes of each frame; 0 for all}
+";
+
+/// A further option of all links of a network.
+const CONFIG_OF_ALL: &str = "\
+arg {number=2}{call=--link}{display=Links}{type=string}{tooltip=The names of links, with commas between them; without any all links}
 ";
 
 fn read(words: &[String]) -> Result<ExtcapQuery> {
@@ -132,6 +164,10 @@ fn read(words: &[String]) -> Result<ExtcapQuery> {
                         let wrong = |_| Error::Argument(format!("--snap '{value}': write a number of bytes"));
                         question.snap = Some(value.parse().map_err(wrong)?).filter(|bytes| *bytes > 0);
                     }
+                    "--link" => {
+                        let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+                        question.links.extend(names.map(str::to_owned));
+                    }
                     // Options of other versions have values that do not concern a link.
                     _ if option.starts_with("--extcap-") || option.starts_with("--log-") => {}
                     _ => {
@@ -151,21 +187,29 @@ fn interfaces() -> Vec<ExtcapInterface> {
     let mut all = Vec::new();
     for lab in list().into_iter().filter(|lab| lab.alive) {
         let Ok(socket) = control_socket(&lab.name) else { continue };
-        let Ok(Response::Report(report)) = call(&socket, &Request::Report) else { continue };
-        let links = report.links.into_iter().map(|link| {
-            let [there, _] = link.directions;
-            (link.name, there.from, there.to)
-        });
-        all.extend(interfaces_of(&lab.name, links.collect()));
+        let Ok(Response::Topology(topology)) = call(&socket, &Request::Topology) else { continue };
+        let links = topology["links"].as_array().map(Vec::as_slice).unwrap_or_default();
+        all.extend(interfaces_of(&lab.name, links.iter().filter_map(link_of).collect()));
     }
     all
 }
 
+/// The name and the nodes of a link of a description.
+fn link_of(link: &Value) -> Option<(String, String, String)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let between = &link["between"];
+    Some((text(&link["name"])?, text(&between[0])?, text(&between[1])?))
+}
+
 /// The interfaces of a network with these links: name and nodes.
 fn interfaces_of(lab: &str, links: Vec<(String, String, String)>) -> Vec<ExtcapInterface> {
+    let more = match links.len().checked_sub(LINKS_MAX) {
+        None | Some(0) => String::new(),
+        Some(more) => format!(", {more} more than listed"),
+    };
     let whole = ExtcapInterface {
         value: format!("fastpath-{lab}"),
-        display: format!("fastpath {lab}: all links"),
+        display: format!("fastpath {lab}: all links{more}"),
         lab: lab.to_owned(),
         link: None,
     };
@@ -210,6 +254,21 @@ mod tests {
                 "interface {value=fastpath-net:x%7D%20%7Bvalue%3D%1B}{display=fastpath net: x value= (a - b)}",
             ]
         );
+    }
+
+    #[test]
+    fn the_rest_of_many_links_is_named_in_the_options_of_all() {
+        let link = |number: usize| (format!("l{number}"), "a".to_owned(), "b".to_owned());
+        let all = interfaces_of("net", (0..LINKS_MAX + 7).map(link).collect());
+        assert_eq!(all.len(), 1 + LINKS_MAX);
+        assert_eq!(all[0].display, "fastpath net: all links, 7 more than listed");
+        let config = |of: &str| {
+            answer(&words(&format!("--extcap-config --extcap-interface {of}")), &AtomicBool::new(false))
+        };
+        assert!(config("fastpath-net").unwrap().contains("{call=--link}"));
+        assert!(!config("fastpath-net:l1").unwrap().contains("--link"));
+        let asked = read(&["--capture", "--link", "l101, l7"].map(str::to_owned)).unwrap();
+        assert_eq!(asked.links, ["l101", "l7"]);
     }
 
     #[test]

@@ -73,8 +73,13 @@ fn suggest_no_end(error: &mut clap::Error) {
 }
 
 fn main() -> ExitCode {
+    let given = words_given();
+    #[cfg(target_os = "linux")]
+    if let Some(code) = extcap::quick(&given) {
+        return code;
+    }
     let mut root = command();
-    let words = root.try_get_matches_from_mut(words_given()).unwrap_or_else(|mut error| {
+    let words = root.try_get_matches_from_mut(given).unwrap_or_else(|mut error| {
         let words: Vec<String> =
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         if let Some(instead) = separator::missing(&error, &root, &words) {

@@ -87,7 +87,7 @@ fn links_of_a_lab_are_captured_by_hand_and_by_wireshark() {
     let Some(place) = Place::up("lab") else { return skip(test, "cannot bring a lab up") };
     let file = place.directory.join("a.pcapng");
     let child = place
-        .command(&["capture", "access.1", "--drops", "-w", "a.pcapng"])
+        .command(&["capture", "access.1", "--drops", "--snap", "0", "-w", "a.pcapng"])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

@@ -29,7 +29,7 @@ pub struct CaptureFilter {
     pub from: Option<String>,
     /// Whether to capture frames that a link drops.
     pub drops: bool,
-    /// The most bytes of a frame that are captured; by default all.
+    /// The most bytes of a frame that are captured; by default, and with 0 (as in tcpdump), all.
     pub snap: Option<usize>,
 }
 
@@ -76,7 +76,7 @@ impl CaptureRequest {
             _ => Ok(CaptureRequest {
                 pipes,
                 has_drops: filter.drops,
-                snap_len: filter.snap.unwrap_or(usize::MAX),
+                snap_len: filter.snap.filter(|bytes| *bytes > 0).unwrap_or(usize::MAX),
             }),
         }
     }

@@ -22,7 +22,7 @@ pub struct CaptureOptions {
     pub from: Option<String>,
     /// Also frames that a link drops.
     pub drops: bool,
-    /// The most bytes of each frame; by default all.
+    /// The most bytes of each frame; by default, and with 0, all.
     pub snap: Option<u32>,
     /// End after this number of frames.
     pub frames_max: Option<u64>,

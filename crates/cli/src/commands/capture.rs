@@ -27,8 +27,8 @@ pub(crate) struct Capture {
     /// Also capture frames that the links drop.
     #[arg(long)]
     drops: bool,
-    /// Keep at most this number of bytes of each frame. By default all bytes are kept.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Keep at most this number of bytes of each frame. By default, and with 0, all bytes are kept.
+    #[arg(long, value_name = "BYTES")]
     snap: Option<u32>,
     /// End after this number of frames.
     #[arg(short, long, value_name = "N")]

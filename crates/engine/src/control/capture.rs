@@ -190,7 +190,7 @@ impl Happening<'_> {
 }
 
 /// Reads the query: `link=NAME` for each link (without any: all links), `from=NODE` for the
-/// directions from a node only, `drops=true`, `snap=BYTES`.
+/// directions from a node only, `drops=true`, `snap=BYTES` (0 for whole frames).
 fn read(topology: &Topology, query: &str) -> Result<CaptureRequest, String> {
     let mut filter = CaptureFilter::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -203,9 +203,8 @@ fn read(topology: &Topology, query: &str) -> Result<CaptureRequest, String> {
                 filter.drops = value.parse().map_err(|_| format!("drops '{value}': write true or false"))?;
             }
             "snap" => {
-                let wrong = || format!("snap '{value}': write a number of bytes from 1, such as 128");
-                let len = value.parse().ok().filter(|len| *len > 0);
-                filter.snap = Some(len.ok_or_else(wrong)?);
+                let wrong = |_| format!("snap '{value}': write a number of bytes, such as 128, or 0 for all");
+                filter.snap = Some(value.parse().map_err(wrong)?);
             }
             other => {
                 return Err(format!(
