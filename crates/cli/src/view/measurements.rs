@@ -18,7 +18,9 @@ pub(crate) trait Measured: Render {
 
     /// Returns what limits the validity of the results.
     fn notes(&self) -> Vec<String> {
-        self.records().first().map(|record| validity(record)).unwrap_or_default()
+        let records = self.records();
+        let disturbed = records.iter().find(|record| record.provenance.disturbance.disturbed);
+        disturbed.or(records.first()).map(|record| validity(record)).unwrap_or_default()
     }
 }
 

@@ -9,7 +9,7 @@ mod switch;
 use crate::Answer;
 use crate::view::{self, Measured};
 use clap::Args;
-use fastpath::record::Tool;
+use fastpath::record::{Measurement, Tool};
 use fastpath::records::{append_records, open_records};
 use fastpath_measure::{Effort, Progress};
 use indicatif::ProgressBar;
@@ -66,7 +66,10 @@ impl Output {
         }
         view::print(&measured, self.json)?;
         measured.notes().iter().for_each(|note| eprintln!("fastpath: note: {note}"));
-        Ok(Answer::Yes)
+        // What it says is kept with the records; a script must not take it for a result.
+        let is_disturbed = |record: &&Measurement| record.provenance.disturbance.disturbed;
+        let disturbed = measured.records().into_iter().find(is_disturbed);
+        Ok(disturbed.map_or(Answer::Yes, |_| Answer::Disturbed))
     }
 }
 
