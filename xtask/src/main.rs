@@ -19,6 +19,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
        cargo xtask book
+       cargo xtask pages
        cargo xtask notebooks
        cargo xtask wheel [--debug] [--check]
        cargo xtask dist [--check] [--profile NAME] [deb|archive|image|wheel]…
@@ -29,6 +30,7 @@ usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
   test           run every test of the workspace and end with a line 'N passed, N failed, N skipped'
   --no-install   do not install missing distribution programs; their tests are skipped, and listed
   book           build the documentation as a book (mdBook) in target/book/html, and check its links
+  pages          write the reference of spec keys and of drop reasons in docs/reference
   notebooks      run the notebooks of the documentation and keep their results
   wheel          build the Python package as dist/*.whl, with the program fastpath; --debug is quick and for a
                  trial, --check installs it in a fresh virtual environment and tries it there
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     match arguments.split_first() {
         Some((chore, rest)) if chore == "test" => suite::run(rest),
         Some((chore, [])) if chore == "book" => book::run(),
+        Some((chore, [])) if chore == "pages" => book::write_pages(),
         Some((chore, [])) if chore == "notebooks" => python::notebooks(),
         Some((chore, rest)) if chore == "wheel" => match python::WheelOptions::parse(rest) {
             Some(options) => python::wheel(&options),

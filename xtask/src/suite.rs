@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every test of the workspace, on a machine that has only a Rust toolchain and
 //! git.
 
+use crate::process::target;
 use crate::programs;
 use crate::python;
 use crate::tally::Tally;
@@ -19,6 +20,9 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     if install {
         programs::install_missing();
     }
+    if install && arguments.is_empty() && cfg!(target_os = "linux") {
+        build_guest();
+    }
     match cargo_test(arguments) {
         Ok((mut tally, success)) => {
             // With arguments for cargo test only some tests are asked for.
@@ -31,6 +35,34 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
             eprintln!("xtask: cargo test did not run: {error}");
             ExitCode::from(2)
         }
+    }
+}
+
+/// Builds the kernel of guests below the target directory, unless it is there: by the program that
+/// the tests use. Where it cannot be built, the tests in virtual time are skipped.
+fn build_guest() {
+    let (directory, program) = (target().join("guest"), target().join("debug/fastpath"));
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let all = ["test", "--workspace", "--all-features", "--no-run"];
+    // What does not compile is said by the tests.
+    if !Command::new(cargo).args(all).status().is_ok_and(|status| status.success()) {
+        return;
+    }
+    let guest = |words: &[&str]| {
+        let mut command = Command::new(&program);
+        command.arg("guest").args(words).env("FASTPATH_GUEST", &directory);
+        command
+    };
+    let status = guest(&["status"]).stdout(Stdio::null()).status();
+    if status.is_ok_and(|status| status.success()) {
+        return;
+    }
+    println!(
+        "xtask: tests in virtual time need a kernel: building it into {} from Debian's source (10 to 20 minutes of CPU)",
+        directory.display()
+    );
+    if !guest(&["build"]).status().is_ok_and(|status| status.success()) {
+        println!("xtask: the kernel is not here; the tests in virtual time are skipped");
     }
 }
 

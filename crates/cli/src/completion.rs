@@ -1,8 +1,9 @@
-//! The names of labs, hosts, links and groups that complete a command line, for the completion
-//! scripts of shells.
+//! The names of labs, hosts, links, groups and presets that complete a command line, for the
+//! completion scripts of shells.
 
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{Listed, control_socket, list, only_lab};
+use fastpath_spec::preset;
 use std::path::PathBuf;
 
 /// Returns the names that may follow `words`, the words of a command line after the name of the
@@ -14,6 +15,7 @@ pub(crate) fn names(words: &[String]) -> Vec<String> {
     }
     let labs = || list().into_iter().filter(|lab| lab.alive).map(|lab| lab.name).collect();
     match (&words[..], words.last()) {
+        (_, Some(&"--preset")) => preset::all().iter().map(|preset| preset.name.clone()).collect(),
         (_, Some(&"--lab")) | (["lab", "down" | "inspect"], _) => labs(),
         (["lab", "exec"], _) => list().into_iter().filter(|lab| lab.alive).flat_map(hosts).collect(),
         (["lab", "exec", name], _) => {
@@ -50,7 +52,7 @@ enum Names {
 /// completion has nowhere to report an error.
 fn of_network(words: &[&str], wanted: Names) -> Vec<String> {
     let after = |option: &str| words.windows(2).find(|pair| pair[0] == option).map(|pair| pair[1]);
-    let lab = after("--lab").map(str::to_owned).or_else(|| only_lab(|lab| lab.alive).ok());
+    let lab = after("--lab").map(str::to_owned).or_else(|| only_lab(|lab| lab.alive && !lab.starting).ok());
     let socket = after("--socket").map(PathBuf::from).or_else(|| control_socket(&lab?).ok());
     let Some(socket) = socket else { return Vec::new() };
     if wanted == Names::Groups {
@@ -75,6 +77,12 @@ fn of_network(words: &[&str], wanted: Names) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn presets_follow_their_option() {
+        let words = ["shell", "--preset"].map(str::to_owned);
+        assert!(names(&words).contains(&"lte".to_owned()));
+    }
 
     #[test]
     fn values_of_options_and_commands_are_not_completed_with_names() {

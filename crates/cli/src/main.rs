@@ -61,15 +61,32 @@ pub(crate) enum Answer {
     Disturbed,
 }
 
-/// Removes suggestions of commands that end something: `ctl top` is not meant as `ctl stop`.
-fn suggest_no_end(error: &mut clap::Error) {
-    let suggested = error.remove(ContextKind::SuggestedSubcommand);
-    if let Some(ContextValue::Strings(mut names)) = suggested {
-        names.retain(|name| !["stop", "down"].contains(&name.as_str()));
-        if !names.is_empty() {
-            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
-        }
+/// Suggests for an unknown command the one of that name in a group: `lab exec` for `exec`. Removes
+/// suggestions of commands that end something (`ctl top` is not meant as `ctl stop`), and of the
+/// one that Wireshark runs.
+fn suggest(error: &mut clap::Error, root: &clap::Command) {
+    let unknown = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(name)) => name.clone(),
+        _ => return,
+    };
+    let names = match error.remove(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names,
+        _ => Vec::new(),
+    };
+    let is_of_root = std::env::args().nth(1).as_ref() == Some(&unknown);
+    let mut names = suggestions(&unknown, names, root, is_of_root);
+    names.retain(|name| !["stop", "down", "extcap"].contains(&name.as_str()));
+    if !names.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
     }
+}
+
+/// The commands of groups that have the name of an unknown command; without one the similar ones.
+fn suggestions(unknown: &str, similar: Vec<String>, root: &clap::Command, is_of_root: bool) -> Vec<String> {
+    let groups =
+        root.get_subcommands().filter(|group| is_of_root && group.find_subcommand(unknown).is_some());
+    let of_groups: Vec<String> = groups.map(|group| format!("{} {unknown}", group.get_name())).collect();
+    if of_groups.is_empty() { similar } else { of_groups }
 }
 
 fn main() -> ExitCode {
@@ -86,7 +103,7 @@ fn main() -> ExitCode {
             eprintln!("fastpath: {}", printable(&instead));
             std::process::exit(2);
         }
-        suggest_no_end(&mut error);
+        suggest(&mut error, &root);
         error.exit()
     });
     let Cli { command } = Cli::from_arg_matches(&words).unwrap_or_else(|error| error.exit());
@@ -141,4 +158,19 @@ pub(crate) fn explain(error: &anyhow::Error) -> String {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>());
     io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_of_a_group_is_suggested_by_its_whole_name() {
+        let root = command();
+        let similar = || vec!["extcap".to_owned()];
+        assert_eq!(suggestions("exec", similar(), &root, true), ["lab exec"]);
+        assert_eq!(suggestions("fit", Vec::new(), &root, true), ["model fit"]);
+        assert_eq!(suggestions("chekc", vec!["check".to_owned()], &root, true), ["check"]);
+        assert_eq!(suggestions("exec", Vec::new(), &root, false), [""; 0]);
+    }
 }

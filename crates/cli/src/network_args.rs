@@ -25,7 +25,7 @@ pub(crate) struct NetworkArgs {
     /// Write the fate of every packet on every link to this file: times and drop reasons as packet
     /// comments.
     #[arg(long, alias = "ledger", value_name = "FILE.pcapng")]
-    packet_log: Option<PathBuf>,
+    pub(crate) packet_log: Option<PathBuf>,
     /// Serve the HTTP control API on this address too: 127.0.0.1:8080, or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
@@ -104,6 +104,19 @@ impl NetworkArgs {
     /// Uses this tolerance if neither the command line nor the spec has one.
     pub(crate) fn default_tolerance(&mut self, tolerance: fastpath_units::Duration) {
         self.tolerance_default = Some(tolerance);
+    }
+
+    /// Returns the options that have no meaning in virtual time, and the memory that is given.
+    pub(crate) fn in_virtual_time(&self) -> (Vec<&'static str>, Option<u64>) {
+        let RealTimeArgs { busy, workers, memory, .. } = &self.real_time;
+        let given = [
+            (self.http.is_some(), "--http"),
+            (self.dashboard.is_some(), "--dashboard"),
+            (*busy, "--busy"),
+            (workers.is_some(), "--workers"),
+        ];
+        let names = given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
+        (names.collect(), memory.map(|memory| memory.get() as u64))
     }
 
     /// Returns where a result of this network comes from.

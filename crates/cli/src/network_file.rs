@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use fastpath::{Loaded, Reading, at};
+use fastpath_spec::Warning;
+use fastpath_spec::mistake::Code;
 use std::path::{Path, PathBuf};
 
 /// The heading of the options that concern files of other lab tools.
@@ -52,9 +54,16 @@ impl ReadingArgs {
     }
 }
 
-/// Loads a description. Prints its warnings to standard error.
+/// Loads a description. Prints its warnings to standard error, except about values that were chosen
+/// because none is given: the documentation has these, and `fastpath check` prints them.
 pub(crate) fn load_with_warnings(path: &Path, reading: &Reading) -> anyhow::Result<Loaded> {
     let loaded = fastpath::load_with(path, reading)?;
-    loaded.warnings.iter().for_each(|warning| eprintln!("{}", at(path, warning)));
+    let shown = loaded.warnings.iter().filter(|warning| is_about_words(warning));
+    shown.for_each(|warning| eprintln!("{}", at(path, warning)));
     Ok(loaded)
+}
+
+/// Whether a warning concerns something that is written in a description.
+pub(crate) fn is_about_words(warning: &Warning) -> bool {
+    warning.code != Code::Default
 }

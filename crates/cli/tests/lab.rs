@@ -187,6 +187,14 @@ fn run_prints_frame_accounting_as_json_beside_what_the_command_prints() {
     let books: serde_json::Value = serde_json::from_slice(&stdout).expect("one JSON object");
     assert_eq!(status.code(), Some(0));
     assert!(String::from_utf8_lossy(&stderr).contains("hello\n"));
+    // On a host too, and beside commands of the spec.
+    let spec = fs::read_to_string(place.directory.join("net.toml")).unwrap();
+    let spec = spec.replace("[host.a]", "[host.a]\nexec = 'echo made'");
+    fs::write(place.directory.join("exec.toml"), spec).unwrap();
+    let words = ["run", "exec.toml", "--json", "--on", "a", "--", "echo", "hello"];
+    let on = place.command(&words).output().unwrap();
+    assert!(serde_json::from_slice::<serde_json::Value>(&on.stdout).is_ok(), "{on:?}");
+    assert!(String::from_utf8_lossy(&on.stderr).contains("hello\n"));
     assert!(books["conservation"]["in"].is_u64() && books["links"].is_array(), "{books}");
     // The result can be reproduced from itself alone.
     let run = &books["run"];
@@ -238,7 +246,7 @@ const PREPARED: &str = "
     [[event]]
     at = '20ms'
     host = 'b'
-    exec = 'cat made > later'
+    exec = 'until test -s made; do sleep 0.01; done; cat made > later'
 ";
 
 fn commands_of_hosts_run(test: &str, prefix: &[&str]) {
@@ -260,7 +268,7 @@ fn commands_of_hosts_run(test: &str, prefix: &[&str]) {
 
 #[test]
 fn commands_of_hosts_run_once_the_lab_is_up_and_at_their_times() {
-    commands_of_hosts_run("exec", &[]);
+    commands_of_hosts_run("commands", &[]);
 }
 
 #[test]
@@ -382,6 +390,10 @@ fn down_removes_the_remains_of_a_killed_engine() {
     assert!(text.contains("net (dead"), "{text}");
     let (code, text) = place.run(&["exec", "net", "a", "--", "true"]);
     assert!(code == 2 && text.contains("lab net is dead") && text.contains("lab down net"), "{code}: {text}");
+    let (code, text) = place.run(&["exec", "a", "--", "true"]);
+    let expected =
+        "no lab is up: the process of net was killed; `fastpath lab down net` removes what it left";
+    assert!(code == 2 && text.contains(expected), "{code}: {text}");
     let (code, text) = place.run(&["down", "other"]);
     assert!(code == 2 && text.contains("no lab other (have: net, which is dead)"), "{code}: {text}");
     let (code, text) = place.run(&["down"]);

@@ -228,7 +228,7 @@ fn without_a_model_cores_are_those_of_netcope_2017() {
         "cores",
         "--speeds",
         "100Gbit",
-        "--frames",
+        "--size",
         "64",
         "--steps",
         "0,10,20,50,100",
@@ -256,6 +256,14 @@ fn the_index_has_three_named_variants_and_needs_enough_platforms() {
         assert!(fitted[name]["value"].is_number() && fitted[name]["low"].is_null(), "{name}: {fitted}");
     }
     assert_eq!(fitted["n_s"]["high"], 0.0);
+    let small = "platform,coremark,copy_mib_per_s,rate_pps,packet_size\nAPU2,3044,248,45377,64\n";
+    let small = file("small.csv", small);
+    let said = refusal(&["model", "index", &two, "--variant", "fit-m", "--to", &small]);
+    assert!(
+        said.contains(
+            "`APU2` has packets of 64 bytes, and the index is for packets of 172: write --length 64"
+        )
+    );
     let one = file("one.csv", "platform,coremark,copy_mib_per_s,rate_pps\nAPU2,3044,248,45377\n");
     assert!(
         refusal(&["model", "index", &one, "--variant", "fit-m"]).contains("1 platform(s) for 2 unknowns")

@@ -1,7 +1,7 @@
 //! Which ports to poll: those that may have frames, so that thousands of idle ports cost nothing.
 //!
 //! ```text
-//!  few ports, or without a descriptor ──▶ always     polled every iteration
+//!  few ports, or without a descriptor ──▶ always     polled every iteration, if the worker polls
 //!  the others ──epoll──▶ hot ──a poll finds nothing──▶ (out)
 //! ```
 
@@ -87,13 +87,13 @@ impl Ready {
         self.hot.clear();
         self.hot.reserve(ports.len());
         (self.watched, self.next_suspect, self.has_refused) = (0, 0, false);
-        let is_asked = ports.len() > FEW;
+        let is_asked = ports.len() > FEW || idle == Idle::Sleep;
         let tokens = self.ports.iter().enumerate();
         let mut unused: Vec<usize> =
             tokens.filter(|(_, port)| port.is_none()).map(|(token, _)| token).collect();
         for (number, fd) in ports.iter().enumerate() {
             let mut token = from[number].and_then(|former_number| former[former_number]);
-            if let Some(fd) = fd.filter(|_| token.is_none() && (is_asked || idle == Idle::Save)) {
+            if let Some(fd) = fd.filter(|_| token.is_none() && (is_asked || idle != Idle::Busy)) {
                 let free = unused.pop().unwrap_or_else(|| {
                     self.ports.push(None);
                     self.ports.len() - 1
@@ -158,15 +158,21 @@ impl Ready {
         let mut is_ringing = false;
         for token in self.epoll.ready() {
             is_ringing |= token == BELL;
-            let Some(number) = self.ports.get(token as usize).copied().flatten() else { continue };
-            if !self.is_watched[number as usize] {
-                continue;
-            }
-            if !std::mem::replace(&mut self.is_hot[number as usize], true) {
-                self.hot.push(number);
-            }
+            note(token, (&self.ports, &self.is_watched), (&mut self.is_hot, &mut self.hot));
         }
         is_ringing
+    }
+
+    /// [`Ready::wait`] and [`Ready::refresh`] by one system call. Returns whether something woke it
+    /// up, and whether the doorbell rings.
+    pub(crate) fn wait_and_refresh(&mut self, timeout: Duration) -> (bool, bool) {
+        let (mut is_woken, mut is_ringing) = (false, false);
+        for token in self.epoll.wait_ready(timeout) {
+            is_woken = true;
+            is_ringing |= token == BELL;
+            note(token, (&self.ports, &self.is_watched), (&mut self.is_hot, &mut self.hot));
+        }
+        (is_woken, is_ringing)
     }
 
     /// Waits until a port is readable or broken, the doorbell rings, or `timeout` has passed.
@@ -198,6 +204,18 @@ impl Ready {
         self.hot.retain(|&port| port as usize != number);
         self.is_hot[number] = false;
         self.watched -= usize::from(std::mem::take(&mut self.is_watched[number]));
+    }
+}
+
+/// Makes the port with a number in `epoll` hot, if it is watched.
+fn note(
+    token: u64,
+    (ports, is_watched): (&[Option<u32>], &[bool]),
+    (is_hot, hot): (&mut [bool], &mut Vec<u32>),
+) {
+    let Some(number) = ports.get(token as usize).copied().flatten() else { return };
+    if is_watched[number as usize] && !std::mem::replace(&mut is_hot[number as usize], true) {
+        hot.push(number);
     }
 }
 

@@ -36,7 +36,9 @@ use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
 use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer};
 use fastpath_spec::{Idle, Late, LinkId};
-use fastpath_sys::thread::{minimise_timer_slack, release_heap, set_high_priority, set_low_priority};
+use fastpath_sys::thread::{
+    has_virtual_time, minimise_timer_slack, release_heap, set_high_priority, set_low_priority, set_real_time,
+};
 use fastpath_units::{Duration, Time};
 use std::io;
 use std::sync::Arc;
@@ -139,6 +141,10 @@ impl<L: Observer> Worker<L> {
             control.wake_by(commands.waker());
         }
         let clock = WorkerClock::new(time);
+        if idle != Idle::Busy {
+            minimise_timer_slack();
+        }
+        let idle = if idle == Idle::Save && has_virtual_time() { Idle::Sleep } else { idle };
         let fds: Vec<_> = ports.iter().map(|port| port.fd()).collect();
         let ready = Ready::new(&fds, commands.bell(), idle)?;
         let count = ports.len();
@@ -181,9 +187,13 @@ impl<L: Observer> Worker<L> {
     /// Runs until it is stopped or every port of every worker has failed.
     pub(crate) fn run(&mut self) {
         // A spinning thread of high priority would keep its core from the hosts that it serves.
-        if self.idle == Idle::Save {
-            minimise_timer_slack();
-            if let Err(error) = set_high_priority() {
+        if self.idle != Idle::Busy {
+            // A worker that never polls leaves its core to the hosts whenever it can.
+            let set = match self.idle {
+                Idle::Sleep => set_real_time().or_else(|_| set_high_priority()),
+                _ => set_high_priority(),
+            };
+            if let Err(error) = set {
                 let ask = "allow it with CAP_SYS_NICE, ulimit -e 40 or LimitNICE=-20";
                 self.notice.send(&format!(
                     "the engine has the priority of other programs ({error}): under load frames may be late or lost; {ask}"
@@ -214,13 +224,16 @@ impl<L: Observer> Worker<L> {
             false => self.clock.now(),
         };
         let has_moved = received > 0 || injected || released;
-        self.tap().flush(now, !has_moved);
+        // A worker that never polls waits for what comes next, and is woken if it is there already.
+        let waits = !has_moved || self.idle == Idle::Sleep;
+        self.tap().flush(now, waits);
         self.clock.expect(has_moved);
         if has_moved {
             self.busy = self.busy.saturating_add(now.since(start));
             self.moved_at = now;
             self.has_released = false;
-        } else {
+        }
+        if waits {
             self.wait(now);
         }
     }
@@ -228,7 +241,8 @@ impl<L: Observer> Worker<L> {
     /// Moves a burst from each port that may have one into the network. Returns the number of
     /// frames.
     fn receive(&mut self, start: Time) -> usize {
-        if self.ready.refresh() {
+        // Whoever never polls has learned it from the wait before.
+        if self.idle != Idle::Sleep && self.ready.refresh() {
             self.commands.silence();
         }
         if start >= self.heartbeat_at {
@@ -243,13 +257,18 @@ impl<L: Observer> Worker<L> {
             };
             let polled_at = self.clock.now();
             let result = port.rx_burst(polled_at, self.network.pool_mut(), &mut self.burst);
+            let is_full = self.burst.is_full();
             if !self.burst.is_empty() {
                 let stamp = stamp(polled_at, self.clock.now(), self.burst.len());
                 received += self.burst.len();
                 self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
                 self.network.observer_mut().1.0.set_now(stamp);
                 self.network.push_burst(stamp, &mut self.arrived);
-                place += 1;
+                // A burst that is not full has emptied the port; more of it is reported.
+                let is_empty = self.idle == Idle::Sleep && !is_full;
+                if !(is_empty && self.ready.found_nothing(place)) {
+                    place += 1;
+                }
             } else if !self.ready.found_nothing(place) {
                 place += 1;
             }
@@ -603,24 +622,40 @@ impl<L: Observer> Worker<L> {
             self.release_memory();
         }
         let Some(until) = self.sleep_until(now) else {
+            if self.idle == Idle::Sleep {
+                // What has arrived must not wait for what is due. Reading the clock lets time pass.
+                if self.ready.refresh() {
+                    self.commands.silence();
+                }
+                self.clock.after_long_work();
+                return;
+            }
             std::hint::spin_loop();
             return;
         };
         self.sleeps += 1;
-        let is_woken = self.ready.wait(until.since(now).to_std());
+        let timeout = until.since(now).to_std();
+        let (is_woken, is_ringing) = match self.idle {
+            Idle::Sleep => self.ready.wait_and_refresh(timeout),
+            _ => (self.ready.wait(timeout), true),
+        };
         let now = self.clock.after_sleep(until);
-        if is_woken {
+        if is_woken && is_ringing {
             self.commands.silence();
-        } else {
+        }
+        if !is_woken {
             self.sleep_margin.learn(now.since(until));
         }
     }
 
     /// Returns when the sleep must end; `None` to spin.
     fn sleep_until(&self, now: Time) -> Option<Time> {
-        if self.idle == Idle::Busy || now.since(self.moved_at) < LINGER {
-            return None;
-        }
+        let margin = match self.idle {
+            Idle::Busy => return None,
+            Idle::Save if now.since(self.moved_at) < LINGER => return None,
+            Idle::Save => self.sleep_margin.get(),
+            Idle::Sleep => Duration::ZERO,
+        };
         let ports =
             self.ready.always().iter().filter_map(|&index| self.edges[index as usize].port.as_deref());
         let due = ports.filter_map(Port::next_at).chain(self.network.next_at()).min();
@@ -629,7 +664,7 @@ impl<L: Observer> Worker<L> {
         } else {
             HEARTBEAT
         });
-        let until = due.map_or(longest, |at| at.saturating_sub(self.sleep_margin.get()).min(longest));
+        let until = due.map_or(longest, |at| at.saturating_sub(margin).min(longest));
         (until > now).then_some(until)
     }
 

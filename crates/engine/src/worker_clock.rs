@@ -11,7 +11,7 @@
 //! ```
 
 use crate::clock::Clock;
-use fastpath_sys::thread::{Steal, ThreadAccount, ThreadTimes};
+use fastpath_sys::thread::{Steal, ThreadAccount, ThreadTimes, has_virtual_time};
 use fastpath_units::{Duration, Time};
 
 /// The longest time that the work between two readings takes: a burst of one port.
@@ -80,6 +80,8 @@ impl Suspicion {
 #[derive(Debug)]
 pub(crate) struct WorkerClock {
     clock: Clock,
+    /// Time stands still while the worker runs, so that the last reading is the time.
+    stands_still: bool,
     last: Time,
     gap_max: Duration,
     account: ThreadAccount,
@@ -101,6 +103,7 @@ impl WorkerClock {
         let (now, times) = (clock.now(), account.read());
         WorkerClock {
             clock,
+            stands_still: has_virtual_time(),
             last: now,
             gap_max: WORK_MAX,
             account,
@@ -116,6 +119,9 @@ impl WorkerClock {
     /// Returns the time. The thread must not have waited since the last reading.
     #[inline]
     pub(crate) fn now(&mut self) -> Time {
+        if self.stands_still {
+            return self.last;
+        }
         let now = self.clock.now();
         if now.since(self.last) > self.gap_max {
             self.suspect(now, now.since(self.last), self.gap_max);

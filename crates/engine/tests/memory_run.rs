@@ -42,7 +42,7 @@ fn socket_path(test: &str) -> PathBuf {
 
 #[test]
 fn frames_arrive_whole_in_order_and_not_early() {
-    for idle in [Idle::Busy, Idle::Save] {
+    for idle in [Idle::Busy, Idle::Save, Idle::Sleep] {
         let (running, [a, b]) = run(delayed(20), options(idle));
         let frames: Vec<Vec<u8>> = (0..200u8).map(|i| vec![i; 60 + usize::from(i)]).collect();
         let sent_at = Instant::now();

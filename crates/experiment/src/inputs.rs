@@ -89,6 +89,10 @@ impl Inputs {
                 let tolerance = plan.tolerance.map(|tolerance| tolerance.to_string());
                 inputs.put("tolerance", tolerance.unwrap_or_else(|| "not given".to_owned()));
                 inputs.put("late_share", plan.late_share.to_string());
+                // In real time nothing is said, as by former versions.
+                if plan.is_virtual {
+                    inputs.put("time", "virtual");
+                }
                 // Without an audit nothing is said, as by former versions.
                 if plan.audit {
                     inputs.put("audit", "of the machine, before the run");

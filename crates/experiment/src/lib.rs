@@ -41,6 +41,8 @@ mod summary;
 mod table;
 mod vary;
 mod verdict;
+#[cfg(target_os = "linux")]
+mod virtual_run;
 
 use evidence::Evidence;
 pub use expect::Judged;
@@ -143,8 +145,8 @@ pub fn run(
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = match plan.mode {
         // The runs share one clock: that of the machine.
-        RunKind::Lab(_) => 1,
-        RunKind::Replay(_) => options.threads.map_or(cores, NonZeroUsize::get),
+        RunKind::Lab(_) if !plan.is_in_guests() => 1,
+        _ => options.threads.map_or(cores, NonZeroUsize::get),
     };
     work(plan, &directory, &todo, threads.min(todo.len()), stop, progress)?;
     if stop.load(Ordering::Relaxed) {
@@ -208,6 +210,18 @@ fn one(
     stop: &AtomicBool,
 ) -> Result<()> {
     let Some(place) = directory.claim(number)? else { return Ok(()) };
+    #[cfg(target_os = "linux")]
+    if plan.is_in_guests() {
+        let ConditionNetwork { spec: network, .. } = plan.network(number)?;
+        let run = (number, &network.topology);
+        let problem = virtual_run::run(plan, directory, run, &place.path, stop)?;
+        if problem.is_none() || stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let evidence = Evidence { problem, directory: place.path.clone(), ..Evidence::default() };
+        let inputs = Inputs::of(plan, number, &network, contents)?.without_results();
+        return directory.keep(&plan.repetition(number, 1, &evidence), &evidence, &inputs);
+    }
     for attempt in 1.. {
         let (evidence, inputs) = attempt_run(plan, number, &place.path, contents, stop)?;
         if stop.load(Ordering::Relaxed) {

@@ -35,6 +35,8 @@ pub struct Experiment {
     pub(super) tolerance: Option<Duration>,
     /// The share of late frames from which a run counts as disturbed.
     pub(super) late_share: f64,
+    /// Whether runs with steps are in the virtual time of guests.
+    pub(super) is_virtual: bool,
     /// Whether the machine is audited before each run.
     pub(super) audit: bool,
     pub(super) mode: RunKind,
@@ -49,6 +51,14 @@ pub struct Experiment {
 }
 
 impl Experiment {
+    /// Whether each run is in a guest of its own: in virtual time, and not in a guest already.
+    pub(super) fn is_in_guests(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        return self.is_virtual && !fastpath::virtual_time::is_inside();
+        #[cfg(not(target_os = "linux"))]
+        return false;
+    }
+
     /// The number of conditions: the product of the numbers of values.
     pub(super) fn conditions(&self) -> u64 {
         self.axes.iter().map(|axis| axis.values.len() as u64).product()
@@ -129,6 +139,7 @@ impl Experiment {
             "tolerance": self.tolerance.map(|tolerance| tolerance.to_string()),
             "late_share": self.late_share,
             "audit": self.audit,
+            "time": if self.is_virtual { "virtual" } else { "real" },
             "metrics": self.metrics.iter().map(Metric::json).collect::<Vec<_>>(),
             "expectations": self.expectations.iter().map(Expectation::words).collect::<Vec<_>>(),
         });

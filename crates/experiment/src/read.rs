@@ -63,6 +63,7 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
         attempts: lab.attempts,
         tolerance: lab.tolerance,
         late_share: lab.late_share,
+        is_virtual: lab.is_virtual,
         audit: lab.audit,
         mode,
         metrics,
@@ -81,6 +82,9 @@ struct LabKeys {
     tolerance: Option<Duration>,
     late_share: f64,
     audit: bool,
+    /// `time = "virtual"`, and its place.
+    is_virtual: bool,
+    time_at: Option<usize>,
     /// The keys that are there, with their places.
     given: Vec<(usize, &'static str)>,
 }
@@ -89,12 +93,18 @@ impl LabKeys {
     fn read(top: &mut Fields, remarks: &mut Remarks) -> LabKeys {
         let place = |key| top.get(key).map(|field| (field.at, key));
         let given = ["attempts", "tolerance", "late_share", "audit"].into_iter().filter_map(place).collect();
+        let time = top.get("time");
+        let word =
+            time.as_ref().and_then(|field| field.word("a kind of time", &["real", "virtual"], remarks));
+        let is_virtual = word == Some(1);
         let attempts = top.get("attempts").and_then(|field| field.whole(1..=ATTEMPTS_MAX, remarks));
         LabKeys {
             attempts: attempts.unwrap_or(3) as u32,
             tolerance: top.get("tolerance").and_then(|field| field.quantity("10ms", remarks)),
             late_share: top.get("late_share").and_then(|field| share(&field, remarks)).unwrap_or(0.01),
             audit: top.get("audit").and_then(|field| field.switch(remarks)).unwrap_or(false),
+            is_virtual,
+            time_at: time.map(|field| field.at),
             given,
         }
     }
@@ -102,11 +112,19 @@ impl LabKeys {
     /// Reports what has no effect: all in virtual time, which no machine disturbs.
     fn check(&self, mode: &RunKind, axes: &[Factor], remarks: &mut Remarks) {
         let mut engine = axes.iter().filter(|axis| axis.name.starts_with("engine."));
-        if matches!(mode, RunKind::Replay(_)) {
+        if let (RunKind::Replay(_), Some(at)) = (mode, self.time_at) {
+            let what = "time has no effect beside [replay], which is in virtual time";
+            remarks.mistake(at, what, "remove it, or write [[step]] for a lab");
+        }
+        if matches!(mode, RunKind::Replay(_)) || self.is_virtual {
+            let instead = match mode {
+                RunKind::Replay(_) => "remove it, or write [[step]] for a lab",
+                RunKind::Lab(_) => "remove it, or time = \"virtual\"",
+            };
             let engine = engine.map(|axis| (axis.at, axis.name.as_str()));
             for (at, key) in self.given.iter().copied().chain(engine) {
                 let what = format!("{key} has no effect in virtual time");
-                remarks.mistake(at, what, "remove it, or write [[step]] for a lab");
+                remarks.mistake(at, what, instead);
             }
         } else if let Some(axis) = engine.find(|axis| axis.name == "engine.tolerance")
             && self.tolerance.is_some()

@@ -59,6 +59,7 @@ fn what_has_no_effect_in_virtual_time_is_a_mistake() {
         ("[matrix]", "attempts = 2\n[matrix]", "attempts has no effect in virtual time"),
         ("[matrix]", "late_share = 0.5\n[matrix]", "late_share has no effect"),
         ("[matrix]", "audit = true\n[matrix]", "audit has no effect in virtual time"),
+        ("[matrix]", "time = 'real'\n[matrix]", "time has no effect beside [replay]"),
         ("[matrix]", "[matrix]\n'engine.tolerance' = ['1ms', '2ms']", "engine.tolerance has no effect"),
         ("out = ['b']", "out = ['b', 'b']", "out has b twice"),
     ] {
@@ -139,6 +140,8 @@ fn values_of_a_wrong_kind_or_out_of_range_are_named() {
                 "2:12: attempts = 0 is out of range; write a number from 1 to 1000",
             ),
             ("seeds = 2", "late_share = 1.5", "late_share = 1.5 is not a share"),
+            ("seeds = 2", "time = 'virtal'", "2:8: 'virtal' is not a kind of time; write \"virtual\""),
+            ("seeds = 2", "time = 'virtual'\nattempts = 2", "3:12: attempts has no effect in virtual time"),
             ("seeds = 2", "tolerance = '10mz'", "2:13: '10mz' is not a duration"),
             ("'30s'", "30", "limit is a whole number, not text; write limit = \"60s\""),
             ("wait = '1s'", "wait = 'long'", "'long' is not a duration"),

@@ -36,6 +36,8 @@ pub mod shell;
 pub mod simulate;
 pub mod sweep;
 pub mod switching;
+#[cfg(target_os = "linux")]
+pub mod virtual_time;
 
 pub use error::{Error, Result};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
@@ -62,6 +64,8 @@ pub use fastpath_audit as audit;
 pub use fastpath_engine as engine;
 #[cfg(target_os = "linux")]
 pub use fastpath_evaluate as evaluate;
+#[cfg(target_os = "linux")]
+pub use fastpath_guest as guest;
 #[cfg(target_os = "linux")]
 pub use fastpath_lab as lab;
 #[cfg(target_os = "linux")]

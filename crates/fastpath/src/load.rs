@@ -147,6 +147,11 @@ fn check_recording(
     reading: &Reading,
     read: &RefCell<BTreeMap<String, String>>,
 ) -> Result<Checked<NetworkSpec>> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if matches!(extension, Some("pcap" | "pcapng")) {
+        let what = "this is a capture, not a description of a network; name the description first: fastpath replay NET.toml";
+        return Err(Error::argument(format!("{0}: {what} {0}", path.display())));
+    }
     let text = text(path).map_err(Error::file(path))?;
     let files = |name: &str| {
         let file = path.parent().unwrap_or(Path::new("")).join(name);
@@ -154,9 +159,7 @@ fn check_recording(
         read.borrow_mut().insert(name.to_owned(), text.clone());
         Ok(text)
     };
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    if extension == Some("conf") && is_of_kathara(&text) {
-        let what = "this is a lab.conf of Kathará, which is not read; write its devices as hosts and its collision domains as switches";
+    if let Some(what) = other_kind(extension, &text) {
         return Err(Error::argument(format!("{}: {what}", path.display())));
     }
     let of_any_file = Reading { strict: reading.strict, ..Reading::default() };
@@ -188,6 +191,28 @@ fn check_recording(
         spec.description.nodes.iter_mut().for_each(|node| node.host.below(directory));
         spec
     }))
+}
+
+/// Says what a file is that is known not to be a description, and what to do with it.
+fn other_kind(extension: Option<&str>, text: &str) -> Option<&'static str> {
+    const KATHARA: &str = "this is a lab.conf of Kathará, which is not read; write its devices as hosts and its collision domains as switches";
+    const PYTHON: &str = "this is a Python program, not a description of a network; run it with python3 (it may use the package fastpath)";
+    const MININET: &str = "this is a Python program, not a description of a network; run a Mininet script with python3 -m fastpath.mininet";
+    const TABLE: &str =
+        "this is a table, not a description of a network; a trace is named in a link: trace = \"FILE.csv\"";
+    const PROGRAM: &str = "this is a program, not a description of a network; run it by itself";
+    let first = text.lines().next().unwrap_or_default();
+    // In TOML this is a comment.
+    let interpreter = first.strip_prefix("#!").filter(|_| extension != Some("toml")).unwrap_or_default();
+    match extension {
+        Some("conf") if is_of_kathara(text) => Some(KATHARA),
+        Some("csv" | "tsv") => Some(TABLE),
+        _ if extension == Some("py") || interpreter.contains("python") => {
+            Some(if text.contains("mininet") { MININET } else { PYTHON })
+        }
+        _ if !interpreter.is_empty() => Some(PROGRAM),
+        _ => None,
+    }
 }
 
 /// Whether a text is a lab.conf of Kathará: `DEVICE[0]="DOMAIN"`, `DEVICE[image]=…`, `LAB_NAME=…`.
@@ -258,6 +283,22 @@ mod tests {
         let files = directory.join("files").to_str().expect("text").to_owned();
         let host = loaded.spec.topology.nodes[0].kind.host_settings().unwrap();
         assert_eq!(host.origin, fastpath_spec::HostOrigin::RootFs(files));
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_named_in_one_sentence() {
+        let said = |extension, text| other_kind(extension, text).unwrap_or_default();
+        assert!(said(Some("py"), "import fastpath as fp\n").contains("run it with python3 ("));
+        assert!(
+            said(Some("py"), "from mininet.net import Mininet\n").contains("python3 -m fastpath.mininet")
+        );
+        assert!(said(None, "#!/usr/bin/env python3\n").contains("a Python program"));
+        assert!(said(Some("csv"), "time_s,rate_mbps\n0,1\n").contains("trace = \"FILE.csv\""));
+        assert!(said(Some("sh"), "#!/bin/sh\n").contains("a program"));
+        assert_eq!(said(Some("toml"), "#!/bin/sh\n[host.a]\n"), "");
+        assert_eq!(said(Some("ns"), "set ns [new Simulator]\n"), "");
+        let capture = check(Path::new("in.pcap")).expect_err("a capture").to_string();
+        assert!(capture.ends_with("fastpath replay NET.toml in.pcap"), "{capture}");
     }
 
     #[test]

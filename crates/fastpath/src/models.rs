@@ -205,6 +205,13 @@ impl IndexQuestion {
                     platform.name
                 )));
             }
+            if let Some(own) = platform.packet_bytes.filter(|own| *own != length) {
+                return Err(refuse(format!(
+                    "`{}` has packets of {own} bytes, and the index is for packets of {length}: write --length {own}, \
+                     or a platform without a packet length",
+                    platform.name
+                )));
+            }
             let rate = predict_rate(&platforms, length, self.variant, &platform).map_err(refuse)?;
             (answer.output.predicted_pps, answer.platform) = (Some(rate), Some(platform.name));
         }

@@ -3,14 +3,16 @@
 #![cfg(target_os = "linux")]
 
 use fastpath::record::{Origin, Run, RunWriter};
-use fastpath_engine::Options;
+use fastpath_engine::{CaptureFilter, Options};
 use fastpath_lab::{Lab, UpError};
 use fastpath_units::Duration;
+use fastpath_wire::pcap::CaptureReader;
 use serde_json::{Map, Value};
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 /// Bytes of headers of a datagram over IPv4: 14 of Ethernet, 20, and 8 of UDP.
 const HEADERS: f64 = 42.0;
@@ -132,6 +134,119 @@ fn rates_of_a_record_and_of_traffic_are_those_of_the_kernel_though_the_sampler_s
     assert!(rates.iter().all(|rate| rate * 8.0 <= most), "{rates:?}");
     let queue = bins.largest(there.rows(), &there.columns["queue_delay_s"]);
     assert!(queue.iter().filter(|delay| delay.is_nan()).count() as f64 > 0.8 / bins.width_s, "{queue:?}");
+}
+
+/// A frame of a capture: when the engine took it out of the link or dropped it, in seconds since
+/// the start of the run, and its bytes.
+struct CapturedFrame {
+    at_s: f64,
+    bytes: f64,
+    is_dropped: bool,
+}
+
+/// Captures what leaves `from` until `stop` closes. It closes `start` when it has begun.
+fn capture_of(lab: &Lab, from: &str, start: Sender<()>, stop: &Receiver<()>) -> Vec<CapturedFrame> {
+    let filter = CaptureFilter { from: Some(from.to_owned()), drops: true, ..CaptureFilter::default() };
+    let mut capture = lab.capture(&filter).unwrap();
+    drop(start);
+    let mut file = Vec::new();
+    while let Err(TryRecvError::Empty) = stop.try_recv() {
+        file.extend(capture.read(Duration::from_ms(50).to_std()).expect("the network runs"));
+    }
+    assert_eq!(capture.missed(), 0);
+    file.extend(capture.end());
+    let mut reader = CaptureReader::new(&file[..]).unwrap();
+    let mut lengths = Vec::new();
+    while let Some(packet) = reader.read_packet().unwrap() {
+        lengths.push(f64::from(packet.orig_len));
+    }
+    // The comment of each packet: delivered=… actual=SECONDS, or dropped=WHY at=SECONDS.
+    let text = String::from_utf8_lossy(&file);
+    let marks = [("delivered=", " actual=", false), ("dropped=", " at=", true)];
+    let mut frames: Vec<(usize, f64, bool)> = Vec::new();
+    for (mark, key, is_dropped) in marks {
+        for (place, _) in text.match_indices(mark) {
+            let (_, rest) = text[place..].split_once(key).expect("a time");
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+            frames.push((place, rest[..end].parse().expect("seconds"), is_dropped));
+        }
+    }
+    frames.sort_by_key(|(place, ..)| *place);
+    assert_eq!(frames.len(), lengths.len(), "a comment for each frame");
+    let frame = |((_, at_s, is_dropped), bytes)| CapturedFrame { at_s, bytes, is_dropped };
+    frames.into_iter().zip(lengths).map(frame).collect()
+}
+
+/// Records until the traffic is over, with samples 10 ms apart and then a stall of the sampler.
+fn record_with_a_stall(lab: &Lab, directory: &Path) {
+    let (interval, (_never, paused)) = (Duration::from_ms(10), channel());
+    let mut writer = RunWriter::create(directory, lab.topology(), &Origin::default(), interval).unwrap();
+    let sampler = lab.sampler().unwrap();
+    for _ in 0..40 {
+        pause(&paused, interval);
+        writer.write(&sampler.sample().unwrap()).unwrap();
+    }
+    lab.wait_for_traffic(&AtomicBool::new(false));
+    // What is on the link arrives.
+    pause(&paused, Duration::from_ms(100));
+    writer.write(&sampler.sample().unwrap()).unwrap();
+    writer.finish(&Value::Null, Map::new()).unwrap();
+}
+
+#[test]
+fn rows_of_a_record_are_those_of_a_capture_though_the_sampler_stalls() {
+    let spec = "family = 'v4'\n[host.a]\n[host.b]\n\
+        [[link]]\nbetween = ['a', 'b']\nrate = '10Mbit'\ndelay = '2ms'\nqueue = '10p'\n\
+        [[traffic]]\nfrom = 'a'\nto = 'b'\nname = 'f'\nkind = 'poisson'\nrate = '12Mbit'\nsize = 1000\n\
+        stop = '4s'\n";
+    let Some(lab) = up("rows of a record", spec) else { return };
+    let directory = std::env::temp_dir().join(format!("fastpath-rows-{}", std::process::id()));
+    let ((start, started), (stop, stopped)) = (channel(), channel());
+    let frames = std::thread::scope(|scope| {
+        let captured = &lab;
+        let capture = scope.spawn(move || capture_of(captured, "a", start, &stopped));
+        let _ = started.recv();
+        record_with_a_stall(&lab, &directory);
+        drop(stop);
+        capture.join().unwrap()
+    });
+    lab.down().unwrap();
+    let run = Run::read(&directory).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+    let series = run.series.unwrap();
+    let there = series.links.iter().find(|link| link.from == "a").unwrap();
+    let dropped = there.columns.keys().find(|name| name.starts_with("dropped.")).expect("a short queue");
+    assert!(frames.iter().any(|frame| frame.is_dropped));
+    // The engine stamps the frames and the sample one after another.
+    const BETWEEN_S: f64 = 1e-3;
+    let mut compared = (0, 0.0);
+    for (row, (&end, &interval)) in there.times.iter().zip(&there.intervals).enumerate() {
+        let start = end - interval;
+        // What the first row counts began before the capture.
+        if row == 0 {
+            continue;
+        }
+        let within =
+            |more: f64| frames.iter().filter(move |it| it.at_s > start - more && it.at_s <= end + more);
+        for (column, is_dropped, is_bytes) in
+            [("frames_out", false, false), ("bytes_out", false, true), (dropped, true, false)]
+        {
+            let of = |more: f64| -> f64 {
+                let chosen = within(more).filter(|frame| frame.is_dropped == is_dropped);
+                chosen.map(|frame| if is_bytes { frame.bytes } else { 1.0 }).sum()
+            };
+            let (least, found, most) = (of(-BETWEEN_S), there.columns[column][row], of(BETWEEN_S));
+            assert!(
+                (least..=most).contains(&found),
+                "{column} to {end} s: {found}, captured {least} to {most}"
+            );
+        }
+        compared.0 += 1;
+        compared.1 += there.columns["frames_out"][row];
+    }
+    // Most rows, and the one of the stall.
+    assert!(compared.0 > 10 && compared.1 > 500.0, "{compared:?}");
+    assert!(there.intervals.iter().any(|interval| *interval > 0.5), "the sampler did not stall");
 }
 
 #[test]

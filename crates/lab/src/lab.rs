@@ -207,10 +207,7 @@ impl Lab {
         let failed = |source| UpError::State { name: name.to_owned(), source };
         let scope = Scope::new(name, privilege).map_err(failed)?;
         scope.record().and_then(|text| claim.write(scope::FILE, &text)).map_err(failed)?;
-        let names = [(HOSTS, names::hosts(&topology)), (RESOLV_CONF, names::resolv_conf(&topology))];
-        for (file, text) in names {
-            claim.write(file, text.as_bytes()).map_err(failed)?;
-        }
+        names::write(&claim, &topology, &options.notice).map_err(failed)?;
         open_files::allow(&topology)?;
         let mut real = fastpath_engine::attach_named(&topology, |_| true, &options.notice)?;
         let detached = DetachedHosts::none(claim.directory());

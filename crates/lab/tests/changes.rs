@@ -161,6 +161,22 @@ fn two_interfaces_change_their_names_with_each_other() {
     changes_end_as_a_fresh_start(test, &[from.clone(), to, from]);
 }
 
+/// With its MAC address an interface loses all neighbours, and with an MTU below 1280 IPv6.
+#[test]
+fn an_interface_with_another_mac_or_mtu_keeps_its_neighbours_and_addresses() {
+    let test = "an interface with another MAC or MTU";
+    let of = |mac: &str, mtu: u32| {
+        format!(
+            "[host.a]\nmac = '02:00:00:00:00:{mac}'\n[host.b]\n[host.c]\n[switch.s]\n\
+             [[link]]\nbetween = ['a', 's']\nmtu = {mtu}\n[[link]]\nbetween = ['b', 's']\n[[link]]\nbetween = ['c', 's']\n"
+        )
+    };
+    for (mac, mtu) in [("bb", 1500), ("aa", 1400), ("bb", 1000)] {
+        changes_end_as_a_fresh_start(test, &[of("aa", 1500), of(mac, mtu)]);
+        changes_end_as_a_fresh_start(test, &[of(mac, mtu), of("aa", 1500)]);
+    }
+}
+
 /// `FASTPATH_CHANGES=200` takes minutes; `FASTPATH_SEED` is another series.
 #[test]
 fn random_changes_end_as_a_fresh_start() {

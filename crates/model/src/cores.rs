@@ -57,7 +57,7 @@ impl CoresQuery {
     /// Refuses numbers out of range, and a model with a column that has no value here.
     fn check(&self, model: &Model) -> Result<(), CoresError> {
         for (what, values, least) in
-            [("--frames", &self.frames_bytes, f64::MIN_POSITIVE), ("--steps", &self.steps, 0.0)]
+            [("--size", &self.frames_bytes, f64::MIN_POSITIVE), ("--steps", &self.steps, 0.0)]
         {
             if let Some(&value) = values.iter().find(|value| !(value.is_finite() && **value >= least)) {
                 return Err(CoresError::Range { what, value });

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod guest;
 mod junit;
 mod measurement;
 mod observation;
@@ -27,6 +28,7 @@ mod typed;
 mod xml;
 
 pub use error::RecordError;
+pub use guest::{GuestOrigin, Sums};
 pub use junit::{TestCase, TestOutcome, TestSuite};
 pub use measurement::{Disturbance, Machine, Measurement, Optimised, Provenance, Tool, fields};
 pub use observation::{MachineName, Observation, ObservationError};

@@ -6,7 +6,7 @@
 //! # a frame released later breaks the run: it exits with 1 and names the links
 //! tolerance = "1ms"
 //! late      = "deliver"   # or "drop": what becomes of such a frame
-//! idle      = "save"      # or "busy": poll instead of sleeping
+//! idle      = "save"      # or "busy": poll instead of sleeping; "sleep": never poll
 //! workers   = "auto"      # or a number of threads, or the cores they run on: [1, 3]
 //! memory    = "256MiB"    # the most for frames in the network; absent: 1GiB, or half of the cgroup's limit
 //! ```
@@ -53,7 +53,13 @@ pub enum Idle {
     /// Sleeps until frames arrive or until shortly before the next frame is due, then polls.
     #[default]
     Save,
+    /// Sleeps until frames arrive or the next frame is due: least power, and a frame is as late as
+    /// the sleep of the kernel. `Save` becomes this in virtual time, where sleeps end exactly on time.
+    Sleep,
 }
+
+/// The words of descriptions.
+const IDLE: [(&str, Idle); 3] = [("busy", Idle::Busy), ("save", Idle::Save), ("sleep", Idle::Sleep)];
 
 /// How many threads share the work, and on which cores they run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -89,9 +95,7 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> EngineSettings 
     let late = fields
         .get("late")
         .and_then(|field| word(&field, [("deliver", Late::Deliver), ("drop", Late::Drop)], remarks));
-    let idle = fields
-        .get("idle")
-        .and_then(|field| word(&field, [("busy", Idle::Busy), ("save", Idle::Save)], remarks));
+    let idle = fields.get("idle").and_then(|field| word(&field, IDLE, remarks));
     let workers = fields.get("workers").and_then(|field| workers(&field, remarks));
     let memory = fields.get("memory").and_then(|field| {
         let read = memory(field.text("256MiB", remarks)?);
@@ -169,7 +173,8 @@ impl EngineSettings {
         };
         put("tolerance", self.tolerance.as_ref().map(text));
         put("late", self.late.map(|late| json!(if late == Late::Drop { "drop" } else { "deliver" })));
-        put("idle", self.idle.map(|idle| json!(if idle == Idle::Busy { "busy" } else { "save" })));
+        let idle = self.idle.and_then(|idle| IDLE.iter().find(|(_, known)| *known == idle));
+        put("idle", idle.map(|(word, _)| json!(word)));
         put(
             "workers",
             self.workers.as_ref().map(|workers| match workers {
@@ -190,7 +195,7 @@ pub(crate) fn schema() -> Value {
     let all = schema_parts::properties([
         ("tolerance", "How late a frame may be released.", schema_parts::reference("duration")),
         ("late", "The action on frames that are released later.", json!({ "enum": ["deliver", "drop"] })),
-        ("idle", "What a worker does when nothing is due.", json!({ "enum": ["busy", "save"] })),
+        ("idle", "What a worker does when nothing is due.", json!({ "enum": IDLE.map(|(word, _)| word) })),
         (
             "workers",
             "How many threads, or their cores.",

@@ -200,11 +200,12 @@ fn protocol(kind: ProtocolKind, field: &Field, remarks: &mut Remarks) -> Option<
         _ => {}
     }
     let mut fields = field.table(kind.key(), "true", remarks)?;
+    let mut dead_at = field.at;
     for key in kind.keys() {
         let Some(field) = fields.get(key) else { continue };
         match *key {
             "hello" => settings.hello = seconds(&field, remarks),
-            "dead" => settings.dead = seconds(&field, remarks),
+            "dead" => (dead_at, settings.dead) = (field.at, seconds(&field, remarks)),
             "area" => settings.area = area(kind, &field, remarks),
             "areas" => settings.areas = by_link(&field, remarks, |field, remarks| area(kind, field, remarks)),
             "costs" => {
@@ -219,7 +220,22 @@ fn protocol(kind: ProtocolKind, field: &Field, remarks: &mut Remarks) -> Option<
         }
     }
     fields.finish(remarks);
+    check_timers(kind, &settings, dead_at, remarks);
     Some(settings)
+}
+
+/// Refuses a time after which a neighbor is dead although its next hello message is not due.
+fn check_timers(kind: ProtocolKind, settings: &ProtocolSettings, dead_at: usize, remarks: &mut Remarks) {
+    // Without `hello` a daemon sends one at least each second.
+    let (Some(dead), hello) = (settings.dead, settings.hello.unwrap_or(1)) else { return };
+    if dead <= hello {
+        let what = format!(
+            "{} sends a hello every {hello}s, so with dead = \"{dead}s\" its neighbors are lost in between",
+            kind.key()
+        );
+        let longer = hello.saturating_mul(if kind == ProtocolKind::Bgp { 3 } else { 4 });
+        remarks.mistake(dead_at, what, format!("write dead = \"{longer}s\", longer than hello"));
+    }
 }
 
 fn by_link<T>(
@@ -387,6 +403,15 @@ mod tests {
             frr("ospf = { hello = '300ms' }"),
             "300ms is not a time that routing daemons take; write hello = \"1s\", whole seconds up to 65535",
         );
+        is(
+            frr("ospf = { hello = '10s', dead = '4s' }"),
+            "ospf sends a hello every 10s, so with dead = \"4s\" its neighbors are lost in between; write dead = \"40s\", longer than hello",
+        );
+        is(
+            frr("bgp = { asn = 1, hello = '3s', dead = '3s' }"),
+            "bgp sends a hello every 3s, so with dead = \"3s\" its neighbors are lost in between; write dead = \"9s\", longer than hello",
+        );
+        assert_eq!(frr("pim = { dead = '1s' }").len(), 1);
         is(frr("ospf = { area = 'one' }"), "'one' is not an area; write \"0.0.0.0\"");
         is(frr("isis = { area = '49.1' }"), "'49.1' is not an area; write \"49.0001\"");
         is(frr("ospf = { costs = { r-x = 3 } }"), "r has no link 'r-x'; write one of a-r");

@@ -114,5 +114,11 @@ mod tests {
         assert_eq!((down.rate, down.delay), ("20Mbit".parse().ok(), lte.down.delay.unwrap()));
         let mistakes = spec::parse(&text.replace("lte", "let")).unwrap_err();
         assert_eq!(mistakes[0].to_string(), "5:10: there is no preset 'let'; write \"lte\"");
+        // Not the nearest: another number is another network.
+        let mistakes = spec::parse(&text.replace("lte", "4g")).unwrap_err();
+        assert!(
+            mistakes[0].to_string().contains("there is no preset '4g'; write one of 3g, lte, 5g"),
+            "{mistakes}"
+        );
     }
 }

@@ -97,6 +97,16 @@ impl Traced<'_> {
         self.until.is_none() && matches!(self.track.timeline, Timeline::Opportunities(_))
     }
 
+    /// Returns whether a value that the link has from its start is never in force: the trace, which
+    /// starts with the run, sets it at once and does not return it.
+    pub(crate) fn is_always_set(&self) -> bool {
+        let is_set_at_once = match &self.track.timeline {
+            Timeline::Steps(steps) => steps.steps().first().is_some_and(|step| step.values.sets(self.key)),
+            Timeline::Opportunities(_) => true,
+        };
+        is_set_at_once && self.track.end != TraceEnd::Reset
+    }
+
     /// Returns what to write instead.
     pub fn instead(&self) -> String {
         let key = self.key;

@@ -11,12 +11,55 @@ use std::collections::BTreeSet;
 
 mod random;
 
+/// What stands beside words that could make it vain: a trace, a port, a daemon's configuration, the
+/// ports and tables of a switch.
+const BESIDE: &str = r#"
+[host.a]
+port = "eth9"
+mac = "02:00:00:00:00:07"
+[host.b]
+exec = "true"
+routes = { "10.9.0.0/16" = "10.1.0.9" }
+address = "10.1.0.2/24"
+[router.r]
+daemon = "frr"
+ospf = { hello = "2s", dead = "9s" }
+static_routes = true
+address = { r-o = "10.1.0.9/24", r-s = "10.3.0.9/24" }
+[router.s]
+daemon = "frr"
+config = "own.conf"
+bgp = 65001
+[router.t]
+daemon = "frr"
+bgp = 65002
+[openflow.o]
+rules = """
+in_port=1,actions=output:2
+priority=9,in_port=2,actions=goto_table:3
+table=3,actions=output:1,output:3
+"""
+[[link]]
+between = ["a", "o"]
+trace = { file = "rate.csv", end = "reset" }
+rate = "7Mbit"
+[[link]]
+between = ["b", "o"]
+[[link]]
+between = ["r", "o"]
+[[link]]
+between = ["r", "s"]
+[[link]]
+between = ["s", "t"]
+"#;
+
 /// What a reader makes of a text.
 type Reader = fn(&str) -> Checked<NetworkSpec>;
 
 fn files(name: &str) -> Result<String, String> {
     match name {
         "rate.csv" => Ok("time_s,rate_mbps\n0,3\n0.5,8\n".to_owned()),
+        "own.conf" => Ok("router bgp 65001\n".to_owned()),
         "rules.txt" => Ok("priority=1,actions=flood\n".to_owned()),
         _ => {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
@@ -47,6 +90,9 @@ fn inputs() -> Vec<(String, String, Reader)> {
         }
     }
     assert!(inputs.len() >= 5, "examples in {folder}");
+    let beside = toml(BESIDE);
+    assert!(beside.value.is_some(), "{:?}", beside.mistakes);
+    inputs.push(("beside".to_owned(), BESIDE.to_owned(), toml));
     for seed in 0..1500 {
         let given = random::description(seed).to_string();
         let checked = json(&given);
@@ -86,6 +132,10 @@ const DEFAULTS: &[&str] = &[
     "filtering address-dependent",
     "mapping endpoint-independent",
     "ramp_packets 1",
+    // PIE's.
+    "cap_adjustment false",
+    // That of a loss with a probability.
+    "kind uniform",
     // A router with keys of a kernel router is one.
     "kind kernel",
 ];

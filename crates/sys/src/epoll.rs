@@ -57,19 +57,39 @@ impl Epoll {
         self.events[..count].iter().map(|event| event.u64)
     }
 
+    /// As [`Epoll::ready`], after waiting until there are some or `timeout` has passed: one system
+    /// call for both, three before Linux 5.11.
+    pub fn wait_ready(&mut self, timeout: Duration) -> impl Iterator<Item = u64> + '_ {
+        let (fd, room) = (self.fd.as_raw_fd(), BATCH as c_int);
+        let limit = timespec(timeout);
+        let (events, none) = (self.events.as_mut_ptr(), std::ptr::null::<libc::sigset_t>());
+        let call = libc::SYS_epoll_pwait2;
+        // SAFETY: the kernel writes at most `BATCH` events to `events`, which has room for them, and
+        // reads a timeout that outlives the call; no signal mask.
+        let count = unsafe { libc::syscall(call, fd, events, room, &raw const limit, none, 0usize) };
+        let is_missing = count < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS);
+        let count = if is_missing && self.wait(timeout) {
+            self.ready().count()
+        } else {
+            usize::try_from(count).unwrap_or(0)
+        };
+        self.events[..count].iter().map(|event| event.u64)
+    }
+
     /// Waits until a descriptor is readable or broken, or `timeout` has passed. Returns false on a
     /// timeout.
     pub fn wait(&self, timeout: Duration) -> bool {
         let mut fd = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let timeout = libc::timespec {
-            tv_sec: timeout.as_secs().min(i32::MAX as u64) as _,
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
+        let timeout = timespec(timeout);
         // SAFETY: one entry, and a timeout that outlives the call; no signal mask. (epoll_wait
         // counts in milliseconds, and epoll_pwait2 is missing before Linux 5.11.)
         let ready = unsafe { libc::ppoll(&raw mut fd, 1, &raw const timeout, std::ptr::null()) };
         ready > 0
     }
+}
+
+fn timespec(time: Duration) -> libc::timespec {
+    libc::timespec { tv_sec: time.as_secs().min(i32::MAX as u64) as _, tv_nsec: time.subsec_nanos().into() }
 }
 
 impl AsFd for Epoll {

@@ -46,6 +46,23 @@ pub fn set_high_priority() -> io::Result<()> {
     Err(refusal)
 }
 
+/// Whether the kernel's time is virtual: it stands still while programs compute, and sleeps end
+/// exactly on time, so nothing is gained by polling the clock.
+pub fn has_virtual_time() -> bool {
+    // The clock source of User Mode Linux with time-travel (arch/um/kernel/time.c).
+    let source = std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    source.is_ok_and(|source| source.trim() == "time-travel-clock")
+}
+
+/// Makes this thread a real-time thread, which runs before all others that are not. It must not
+/// spin.
+///
+/// # Errors
+/// Without CAP_SYS_NICE and below the limit of RLIMIT_RTPRIO it is not permitted.
+pub fn set_real_time() -> io::Result<()> {
+    set_round_robin(1)
+}
+
 /// Makes this thread a real-time thread of a priority, by the system call itself: musl's function
 /// always fails (sched_setscheduler(2) in musl returns ENOSYS).
 fn set_round_robin(priority: libc::c_int) -> io::Result<()> {

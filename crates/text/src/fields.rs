@@ -144,11 +144,25 @@ fn of_entry<'d>(entry: &'d TreeEntry<'d>) -> Field<'d> {
 impl<'d> Field<'d> {
     /// Reads text as a quantity. `example` is shown in a mistake.
     pub fn quantity<T: FromStr<Err = ParseError>>(&self, example: &str, remarks: &mut Remarks) -> Option<T> {
+        // A number that only lacks its unit.
+        let digits = match self.value {
+            Tree::Integer(number) if number.radix == 10 => Some(number.digits.to_string()),
+            Tree::Float(number) => Some(number.to_string()),
+            _ => None,
+        };
+        if let Some(error) = digits.and_then(|digits| digits.parse::<T>().err())
+            && let Some(instead) = error.with_unit(example)
+        {
+            self.wrong_kind("text", &format!("\"{instead}\""), remarks);
+            return None;
+        }
         match self.text(example, remarks)?.parse() {
             Ok(quantity) => Some(quantity),
             Err(error) => {
+                let instead = error.with_unit(example);
                 let ParseError { text, what, reason, .. } = error;
-                remarks.mistake(self.at, format!("'{text}' is not a {what}: {reason}"), self.like(example));
+                let what = format!("'{text}' is not a {what}: {reason}");
+                remarks.mistake(self.at, what, self.like(instead.as_deref().unwrap_or(example)));
                 None
             }
         }

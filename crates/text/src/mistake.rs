@@ -296,6 +296,13 @@ pub fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Opti
         .map(|(_, other)| other)
 }
 
+/// Returns the nearest of the known names that does not differ from `name` in digits alone: `cell2`
+/// beside `cell1` is another name, and not a slip.
+pub fn nearest_name<'w>(name: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+    let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
+    nearest(name, known.into_iter().filter(|known| letters(known) != letters(name)))
+}
+
 /// Returns what to write in place of an unknown word: the nearest of the known words, or one of
 /// them.
 pub fn choice<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> String {

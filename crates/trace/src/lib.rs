@@ -201,6 +201,20 @@ impl Steps {
 }
 
 impl Values {
+    /// Returns whether the step sets the value of this key of a link. Rate 0 sets the rate.
+    pub fn sets(&self, key: &str) -> bool {
+        let Values { rate, delay, loss, queue, jitter, duplicate } = self;
+        match key {
+            "rate" => rate.is_some(),
+            "delay" => delay.is_some(),
+            "loss" => loss.is_some(),
+            "queue" => queue.is_some(),
+            "jitter" => jitter.is_some(),
+            "duplicate" => duplicate.is_some(),
+            _ => false,
+        }
+    }
+
     /// Returns the values as a change of a pipe.
     pub fn change(&self) -> Change {
         let mut change = Change {

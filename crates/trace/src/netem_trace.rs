@@ -23,15 +23,15 @@ use serde::{Deserialize, Deserializer};
 #[serde(deny_unknown_fields)]
 enum Config {
     #[serde(rename = "StaticBwConfig")]
-    Bw(Static<BwField>),
+    Bw(StaticBw),
     #[serde(rename = "TraceBwConfig")]
     BwTable(Vec<(Milliseconds, Vec<Megabits>)>),
     #[serde(rename = "StaticDelayConfig")]
-    Delay(Static<DelayField>),
+    Delay(StaticDelay),
     #[serde(rename = "StaticLossConfig")]
-    Loss(Static<LossField>),
+    Loss(StaticLoss),
     #[serde(rename = "StaticDuplicateConfig")]
-    Duplicate(Static<DuplicateField>),
+    Duplicate(StaticDuplicate),
     #[serde(
         rename = "RepeatedBwPatternConfig",
         alias = "RepeatedDelayPatternConfig",
@@ -43,31 +43,35 @@ enum Config {
 
 /// A value for a time. Each kind has its own type because the name of the field differs.
 #[derive(Deserialize)]
-struct Static<V> {
-    #[serde(flatten)]
-    value: V,
+#[serde(deny_unknown_fields)]
+struct StaticBw {
+    bw: Option<Bandwidth>,
     #[serde(default)]
     duration: Span,
 }
 
 #[derive(Deserialize)]
-struct BwField {
-    bw: Option<Bandwidth>,
-}
-
-#[derive(Deserialize)]
-struct DelayField {
+#[serde(deny_unknown_fields)]
+struct StaticDelay {
     delay: Option<Span>,
+    #[serde(default)]
+    duration: Span,
 }
 
 #[derive(Deserialize)]
-struct LossField {
+#[serde(deny_unknown_fields)]
+struct StaticLoss {
     loss: Option<Vec<f64>>,
+    #[serde(default)]
+    duration: Span,
 }
 
 #[derive(Deserialize)]
-struct DuplicateField {
+#[serde(deny_unknown_fields)]
+struct StaticDuplicate {
     duplicate: Option<Vec<f64>>,
+    #[serde(default)]
+    duration: Span,
 }
 
 #[derive(Deserialize)]
@@ -99,11 +103,9 @@ pub(crate) fn read(text: &str) -> Result<Steps, Mistakes> {
 fn play(config: &Config, outermost: bool, steps: &mut Builder) -> Result<(), Mistake> {
     let wrong = |what: &str, instead: &str| Err(mistake(1, what, instead));
     match config {
-        Config::Bw(Static { value, duration }) => {
-            let rate = value
-                .bw
-                .as_ref()
-                .map_or(TraceRate::Rate(Rate::from_bps(12_000_000).expect("a rate")), |bw| bw.0);
+        Config::Bw(StaticBw { bw, duration }) => {
+            let usual = TraceRate::Rate(Rate::from_bps(12_000_000).expect("a rate"));
+            let rate = bw.as_ref().map_or(usual, |bw| bw.0);
             steps.push(1, duration.0, Values { rate: Some(rate), ..Values::default() })
         }
         Config::BwTable(rows) => {
@@ -114,16 +116,16 @@ fn play(config: &Config, outermost: bool, steps: &mut Builder) -> Result<(), Mis
             }
             Ok(())
         }
-        Config::Delay(Static { value, duration }) => {
-            let delay = value.delay.as_ref().map_or(Duration::from_ms(10), |delay| delay.0);
+        Config::Delay(StaticDelay { delay, duration }) => {
+            let delay = delay.as_ref().map_or(Duration::from_ms(10), |delay| delay.0);
             steps.push(1, duration.0, Values { delay: Some(delay), ..Values::default() })
         }
-        Config::Loss(Static { value, duration }) => {
-            let loss = Some(independent(value.loss.as_deref(), "loss")?);
+        Config::Loss(StaticLoss { loss, duration }) => {
+            let loss = Some(independent(loss.as_deref(), "loss")?);
             steps.push(1, duration.0, Values { loss, ..Values::default() })
         }
-        Config::Duplicate(Static { value, duration }) => {
-            let duplicate = Some((independent(value.duplicate.as_deref(), "duplicate")?, Duration::ZERO));
+        Config::Duplicate(StaticDuplicate { duplicate, duration }) => {
+            let duplicate = Some((independent(duplicate.as_deref(), "duplicate")?, Duration::ZERO));
             steps.push(1, duration.0, Values { duplicate, ..Values::default() })
         }
         Config::Repeated(Repeated { count: 0, .. }) if !outermost => wrong(
@@ -175,14 +177,14 @@ impl Default for Span {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum BandwidthForm {
     Text(String),
     Numbers { gbps: u64, bps: u64 },
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 enum SpanForm {
     Text(String),
     Numbers { secs: u64, nanos: u64 },
@@ -293,6 +295,15 @@ mod tests {
             ("{", "1:1: EOF while parsing"),
             (r#"{"NormalizedBwConfig":{}}"#, "1:21: unknown variant `NormalizedBwConfig`"),
             ("{\"StaticBwConfig\":\n{\"bw\":\"12Mbqs\"}}", "2:"),
+            (r#"{"StaticBwConfig":{"bq":"1Mbps"}}"#, "1:23: unknown field `bq`, expected `bw` or `duration`"),
+            (r#"{"StaticDelayConfig":{"delay":"1ms","jitter":"1ms"}}"#, "1:44: unknown field `jitter`"),
+            (r#"{"StaticLossConfig":{"bw":"1Mbps"}}"#, "1:25: unknown field `bw`"),
+            (r#"{"StaticDuplicateConfig":{"duplicat":[0.1]}}"#, "1:36: unknown field `duplicat`"),
+            (r#"{"StaticBwConfig":{"bw":{"gbps":0,"bps":1000,"kbps":1}}}"#, "1:"),
+            (
+                r#"{"RepeatedBwPatternConfig":{"pattern":[{"StaticBwConfig":{"duration":"1s","bv":1}}]}}"#,
+                "1:",
+            ),
             (r#"{"StaticBwConfig":{"bw":"1Mbps","duration":"0s"}}"#, "1:1: the step has no length"),
             (r#"{"StaticLossConfig":{"loss":[0.1,0.2]}}"#, "1:1: loss depends on the packets before"),
             (r#"{"RepeatedBwPatternConfig":{"pattern":[],"count":5}}"#, "1:1: the trace is empty"),

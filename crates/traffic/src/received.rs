@@ -119,7 +119,8 @@ pub struct FlowReport {
     #[serde(default)]
     pub sent_s: f64,
     /// Seconds in which it was received: `sent_s`, or those from the first arrival to the last if
-    /// these are more.
+    /// these are more. The first packet moved before it arrived: it counts as long as the others do
+    /// on average.
     #[serde(default)]
     pub received_s: f64,
     /// One-way delays; `None` if nothing was received.
@@ -213,7 +214,12 @@ impl Received {
     pub fn report(&self, ends: FlowEnds<'_>, sent: Sent) -> FlowReport {
         let end = sent.last.map_or(ends.end, |last| last.max(ends.end));
         let sent_s = end.since(ends.start).as_secs_f64();
-        let arrival_s = self.arrivals.map_or(0.0, |(first, last)| last.since(first).as_secs_f64());
+        let gaps_s = self.arrivals.map_or(0.0, |(first, last)| last.since(first).as_secs_f64());
+        // As many intervals as packets: n packets have n - 1 gaps.
+        let arrival_s = match self.packets {
+            0 | 1 => 0.0,
+            packets => gaps_s * packets as f64 / (packets - 1) as f64,
+        };
         let received_s = sent_s.max(arrival_s);
         let bps = |bytes: u64, seconds: f64| per_second(bytes as f64 * 8.0, seconds);
         let delay = || {

@@ -170,8 +170,11 @@ fn rates_are_over_the_time_in_which_bytes_moved() {
     // The queue of a slow link empties for 400 ms; the flow stops after 100 ms.
     let arrivals: Vec<(u64, u64)> = (0..100).map(|sequence| (sequence, 10 + 4 * sequence)).collect();
     let report = received(&arrivals).report(ENDS, sent(100));
-    assert_eq!((report.sent_s, report.received_s), (0.1, 0.495));
-    assert_eq!((report.sent_bps, report.received_bps), (800_000.0, 80_000.0 / 0.495));
+    // A packet of 100 bytes arrives every 5 ms: 160 kbit/s, of the first as of the others.
+    assert_eq!((report.sent_s, report.received_s), (0.1, 0.5));
+    assert_eq!((report.sent_bps, report.received_bps), (800_000.0, 160_000.0));
+    // One packet has no interval of its own.
+    assert_eq!(received(&[(0, 10)]).report(ENDS, sent(1)).received_s, 0.1);
     // A packet that left after the stop makes the time longer, not the rate higher.
     let late = Sent { last: Some(ms(400)), ..sent(100) };
     assert_eq!(received(&[]).report(ENDS, late).sent_bps, 200_000.0);
@@ -268,7 +271,7 @@ proptest! {
     /// Whenever the sender looks: nothing leaves before it is due, at the stop or later, and a
     /// sender that runs for long enough has sent all.
     #[test]
-    fn nothing_leaves_early_or_after_the_stop(
+    fn nothing_leaves_early_or_after_the_stop_and_all_leaves_in_the_end(
         steps in proptest::collection::vec(0u64..30_000, 1..60), kbit in 100u64..20_000, is_poisson: bool, seed: u64,
     ) {
         let rate = Rate::from_bps(kbit * 1000).unwrap();
@@ -277,12 +280,20 @@ proptest! {
         let stop = ms(400);
         let packets = model.packets(Time::ZERO, stop, Rng::new(seed));
         let due: Vec<Time> = packets.clone().map(|(at, _)| at).collect();
-        let mut pacer = Pacer::new(packets);
         let mut now = Time::ZERO;
-        let looks = steps.iter().map(|us| { now += Duration::from_us(*us); now });
-        let left = leave(&mut pacer, looks);
+        let rare: Vec<Time> = steps.iter().map(|us| { now += Duration::from_us(*us); now }).chain([stop]).collect();
+        let left = leave(&mut Pacer::new(packets.clone()), rare.clone());
         prop_assert!(left.iter().zip(&due).all(|(left, due)| due <= left && *left < stop));
         prop_assert!(left.len() <= due.len());
+        // It catches up in twice the time that it was behind, and is in time from then on.
+        let behind = rare.into_iter().filter(|at| *at < ms(100));
+        let often = (0..30_000).map(|step| ms(100) + Duration::from_us(10 * step)).chain([stop]);
+        let left = leave(&mut Pacer::new(packets), behind.chain(often));
+        prop_assert!(left.iter().zip(&due).all(|(left, due)| due <= left && *left < stop));
+        let last = stop.saturating_sub(Duration::from_us(10));
+        prop_assert!(left.len() >= due.iter().filter(|due| **due <= last).count(), "{} of {}", left.len(), due.len());
+        let is_late = |(left, due): (&Time, &Time)| left.since(*due) > Duration::from_us(10);
+        prop_assert_eq!(left.iter().zip(&due).filter(|(_, due)| **due >= ms(310)).find(|&pair| is_late(pair)), None);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The error of parsing a quantity. Its message names the text, the fault and a valid example.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("'{text}' is not a {what}: {reason}; write for example {example}")]
+#[error("'{text}' is not a {what}: {reason}; write {}", self.instead())]
 pub struct ParseError {
     /// The text that was parsed.
     pub text: String,
@@ -14,6 +14,21 @@ pub struct ParseError {
     pub reason: ParseErrorKind,
     /// An example of a valid text.
     pub example: &'static str,
+}
+
+impl ParseError {
+    /// Returns what to write: the text with the unit of the example where only a unit is missing,
+    /// otherwise `for example` and the example.
+    pub fn instead(&self) -> String {
+        self.with_unit(self.example).unwrap_or_else(|| format!("for example {}", self.example))
+    }
+
+    /// Returns the text with the unit of `example`, if only a unit is missing: `20ms` for `20`.
+    pub fn with_unit(&self, example: &str) -> Option<String> {
+        let unit = example.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let is_unit = !unit.is_empty() && unit.len() < example.len();
+        (matches!(self.reason, ParseErrorKind::NoUnit(_)) && is_unit).then(|| format!("{}{unit}", self.text))
+    }
 }
 
 /// What is wrong with the text of a quantity.

@@ -6,8 +6,9 @@
 //! help, schema, enums, presets ─▶ docs/reference/generated ────────┴─▶ mdBook ─▶ dead links?
 //! ```
 //!
-//! The pages of the reference that this module writes are not committed, so they cannot be out of
-//! date.
+//! What the program prints is not committed, so it cannot be out of date. The pages that files of
+//! the repository determine are: readers of a clone have them, and a test compares them. `cargo
+//! xtask pages` writes these.
 
 mod commands;
 mod drop_reasons;
@@ -27,6 +28,8 @@ const ROOT_PAGES: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md",
 /// Directories that are in the book.
 const DIRECTORIES: &[&str] = &["docs", "examples"];
 const GENERATED: &str = "docs/reference/generated";
+/// The JSON Schema of specs.
+const SCHEMA: &str = "docs/schema/topology.json";
 /// The list of decisions, from `docs/`. Its pages are below it in the contents of the book.
 const DECISIONS: &str = "internals/decisions.md";
 
@@ -46,6 +49,33 @@ pub(crate) fn run() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// Writes the pages of the reference that are committed.
+pub(crate) fn write_pages() -> ExitCode {
+    let written = pages(Path::new("")).and_then(|pages| {
+        pages
+            .into_iter()
+            .try_for_each(|(path, text)| fs::write(path, text).map(|()| println!("xtask: {path}")))
+    });
+    written.map_or_else(
+        |error| {
+            eprintln!("xtask: pages: {error}");
+            ExitCode::from(2)
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+/// Returns the pages of the reference that are committed, with their paths below `root`.
+fn pages(root: &Path) -> io::Result<[(&'static str, String); 2]> {
+    let schema = serde_json::from_str(&fs::read_to_string(root.join(SCHEMA))?).map_err(io::Error::other)?;
+    let texts: io::Result<Vec<String>> =
+        drop_reasons::SOURCES.iter().map(|(file, ..)| fs::read_to_string(root.join(file))).collect();
+    Ok([
+        ("docs/reference/spec.md", schema::page(&schema).map_err(io::Error::other)?),
+        ("docs/reference/drop-reasons.md", drop_reasons::page(&texts?)),
+    ])
 }
 
 /// Returns the directory of the HTML pages, and the dead links.
@@ -115,16 +145,13 @@ fn stage(source: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the pages of the reference.
+/// Writes the pages of the reference that are not committed.
 fn generate(directory: &Path, program: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let say = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         commands::output(program, &words)
     };
-    let schema = serde_json::from_str(&say(&["check", "--schema"])?).map_err(io::Error::other)?;
-    let texts: io::Result<Vec<String>> =
-        drop_reasons::SOURCES.iter().map(|(file, ..)| fs::read_to_string(file)).collect();
     let listing = |title: &str, words: &[&str]| -> io::Result<String> {
         let text = say(words)?;
         Ok(format!(
@@ -135,8 +162,6 @@ fn generate(directory: &Path, program: &Path) -> io::Result<()> {
     };
     let pages = [
         ("commands.md", commands::page(program)?),
-        ("spec.md", schema::page(&schema).map_err(io::Error::other)?),
-        ("drop-reasons.md", drop_reasons::page(&texts?)),
         ("presets.md", listing("Presets", &["presets"])?),
         ("machines.md", listing("Machines and programs of the simulator", &["sim", "--list"])?),
     ];
@@ -170,6 +195,15 @@ fn contents(summary: &str) -> String {
         None => format!("](docs/{part}"),
     });
     std::iter::once((*first).to_owned()).chain(rest).collect()
+}
+
+#[test]
+fn the_committed_pages_are_those_of_the_schema_and_the_sources() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (path, text) in pages(&root).expect("pages") {
+        let committed = fs::read_to_string(root.join(path)).expect("a committed page");
+        assert!(committed == text, "{path} is out of date: cargo xtask pages");
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! `fastpath lab`: hosts as network namespaces of this machine, real programs in them, and the
 //! audit.
 
-use super::replay;
+use super::virtual_time::{self, TimeArg};
+use super::{again, replay};
 use crate::accounting::{print_lateness, print_report};
 use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::network_args::NetworkArgs;
-use crate::network_file::ReadingArgs;
+use crate::network_file::{ReadingArgs, is_about_words};
 use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
 use crate::view::{self, AppliedChanges};
 use crate::{Answer, explain, progress};
@@ -48,6 +49,7 @@ subcommands! {
         Down(Down),
         List(List),
         Run(Run),
+        Again(again::Again),
     }
 }
 
@@ -84,6 +86,10 @@ struct Run {
     /// Interval of the time series.
     #[arg(long, value_name = "TIME", default_value = "10ms", requires = "record")]
     record_interval: fastpath_units::Duration,
+    /// Run in real time, or in virtual time: exact and the same every time, whatever else the
+    /// machine does. Programs then compute in no time. Needs the kernel of `fastpath guest build`.
+    #[arg(long, value_name = "TIME", default_value = "real")]
+    time: TimeArg,
     /// Run the command on this host. By default it runs outside the hosts, and can reach them with
     /// `fastpath lab exec`.
     #[arg(long, value_name = "HOST", requires = "command")]
@@ -194,6 +200,9 @@ impl Run {
             self.network.default_tolerance(AUDIT_TOLERANCE);
         }
         let stop = stop_on_signals()?;
+        if self.time == TimeArg::Virtual {
+            return virtual_time::run(&self.network, self.record.as_deref(), self.junit.as_deref(), &stop);
+        }
         self.network.records_flows = self.record.is_some();
         let mut lab = match self.network.start(Lab::up) {
             Err(error) if self.audit && is_not_permitted(&error) => return self.replay_instead(&error),
@@ -326,7 +335,8 @@ impl Exec {
 impl Apply {
     fn run(self) -> anyhow::Result<Answer> {
         let (mut apply, warnings) = fastpath::apply_request(&self.spec, &self.reading.reading())?;
-        warnings.iter().for_each(|warning| eprintln!("{}", fastpath::at(&self.spec, warning)));
+        let shown = warnings.iter().filter(|warning| is_about_words(warning));
+        shown.for_each(|warning| eprintln!("{}", fastpath::at(&self.spec, warning)));
         apply.dry_run = self.dry_run;
         let lab = self.name.map_or_else(|| lab_of(&self.spec), Ok)?;
         let applied = match call(&fastpath_lab::control_socket(&lab)?, &Request::Apply(Box::new(apply)))? {

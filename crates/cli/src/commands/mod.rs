@@ -15,6 +15,8 @@ macro_rules! subcommands {
 }
 
 #[cfg(target_os = "linux")]
+mod again;
+#[cfg(target_os = "linux")]
 mod capture;
 mod check;
 #[cfg(target_os = "linux")]
@@ -25,6 +27,8 @@ mod ctl;
 mod draw;
 mod evaluate;
 mod experiment;
+#[cfg(target_os = "linux")]
+mod guest;
 #[cfg(target_os = "linux")]
 mod lab;
 mod man;
@@ -43,11 +47,15 @@ mod shell;
 mod sim;
 mod sweep;
 mod switch;
+#[cfg(target_os = "linux")]
+mod virtual_time;
 
 subcommands! {
     pub(crate) Command {
         #[cfg(target_os = "linux")]
         Lab(lab::LabCommand),
+        #[cfg(target_os = "linux")]
+        Guest(guest::GuestCommand),
         #[cfg(target_os = "linux")]
         Run(run::Run),
         #[cfg(target_os = "linux")]

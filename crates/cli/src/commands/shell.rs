@@ -2,6 +2,7 @@
 
 use crate::Answer;
 use crate::accounting::print_accounting;
+use crate::network_file::is_about_words;
 use crate::signals::{POLL, exit_code};
 use anyhow::Context;
 use clap::Args;
@@ -97,7 +98,8 @@ impl ShellArgs {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
         let block = AddressBlock::find()?;
         let (topology, warnings) = self.link().topology(block)?;
-        warnings.iter().for_each(|warning| eprintln!("fastpath: {}", warning.what));
+        let shown = warnings.iter().filter(|warning| is_about_words(warning));
+        shown.for_each(|warning| eprintln!("fastpath: {}", warning.what));
         let mut options = fastpath::engine_options(self.seed, Notice::to_stderr());
         options.packet_log.clone_from(&self.packet_log);
         options.http.clone_from(&self.http);

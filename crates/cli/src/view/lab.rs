@@ -74,8 +74,15 @@ impl Render for InspectedLab {
 impl Render for [Listed] {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         for lab in self {
-            let state = if lab.alive { "up" } else { "dead; remove it with `fastpath lab down`" };
-            writeln!(out, "{} ({state}, process {})", lab.name, lab.pid)?;
+            match (lab.alive, lab.starting) {
+                (true, false) => writeln!(out, "{} (up, process {})", lab.name, lab.pid)?,
+                (true, true) => writeln!(out, "{} (being started, process {})", lab.name, lab.pid)?,
+                (false, _) => writeln!(
+                    out,
+                    "{0} (dead: process {1} was killed; `fastpath lab down {0}` removes what it left)",
+                    lab.name, lab.pid
+                )?,
+            }
             for (host, addresses) in &lab.hosts {
                 let gone = if lab.detached.contains(host) { " (its namespace is gone)" } else { "" };
                 writeln!(out, "  {host:<12} {}{gone}", addresses.join(" "))?;

@@ -4,6 +4,8 @@
 mod check;
 mod evaluations;
 #[cfg(target_os = "linux")]
+mod guest;
+#[cfg(target_os = "linux")]
 mod lab;
 #[cfg(target_os = "linux")]
 mod link_loads;

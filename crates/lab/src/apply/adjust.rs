@@ -112,6 +112,13 @@ impl AdjustedPart<'_> {
         AdjustedPart { index: self.index, from: self.to, to: self.from }
     }
 
+    /// Whether its MAC address or its MTU changes. With the address the kernel forgets all
+    /// neighbours (`neigh_changeaddr`), and with an MTU below 1280 IPv6.
+    fn has_other_parameters(&self) -> bool {
+        let parameters = |side: Option<(&Interface, &Stations)>| side.map(|(it, _)| (it.mac, it.mtu));
+        self.to.is_some() && self.from.is_some() && parameters(self.from) != parameters(self.to)
+    }
+
     /// The name on the way from one to the other, or of an interface that goes.
     fn passing_name(&self) -> String {
         format!("fpold{}", self.index)
@@ -271,6 +278,9 @@ fn shift(
         }
     }
     for piece in pieces {
+        if piece.has_other_parameters() {
+            disturbed.insert(piece.index);
+        }
         configure(netlink, node, piece, disturbed.contains(&piece.index))?;
     }
     Ok(disturbed)
@@ -285,8 +295,7 @@ fn configure(
 ) -> Result<(), HostError> {
     let Some((after, neighbors)) = piece.to else { return Ok(()) };
     let (name, index) = (after.name.as_str(), piece.index);
-    let same = |before: &Interface| (before.mac, before.mtu) == (after.mac, after.mtu);
-    if piece.from.is_some_and(|(before, _)| !same(before)) {
+    if piece.has_other_parameters() {
         let parameters = LinkParameters { mac: after.mac.map(|mac| mac.0), mtu: Some(after.mtu) };
         let set = netlink.bring_up(index, parameters);
         set.map_err(failed(node, name, || format!("setting {parameters:?}")))?;

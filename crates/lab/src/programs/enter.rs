@@ -17,6 +17,12 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a lab that is being brought up is waited for, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(20);
 
 /// The addition to a message about a missing host, whose name may be that of another node.
 pub const NO_PROGRAMS: &str =
@@ -35,11 +41,19 @@ pub enum EnterError {
         have: Vec<String>,
     },
     /// The process that held the lab was killed.
-    #[error("lab {0} is dead: its process was killed; remove what is left with `fastpath lab down {0}`")]
+    #[error("lab {0} is dead: its process was killed; `fastpath lab down {0}` removes what it left")]
     Dead(String),
     /// The lab has no hosts yet.
     #[error("lab {0} is being started: try again when `fastpath lab up` has printed its hosts")]
     Starting(String),
+    /// The engine of the lab does not answer.
+    #[error("lab {lab} does not answer: {why}")]
+    Silent {
+        /// The lab.
+        lab: String,
+        /// The reason.
+        why: String,
+    },
     /// Another user owns the state of the lab.
     #[error(transparent)]
     Foreign(#[from] ForeignDirectory),
@@ -143,12 +157,24 @@ pub fn is_host(lab: &str, host: &str) -> bool {
     state::alive(lab).ok().flatten().is_some_and(|(_, state)| state.hosts.contains_key(host))
 }
 
-/// Returns the directory and state of a lab that is up.
+/// Returns the directory and state of a lab that is up. Waits a while for one that is being brought
+/// up: its name is listed before its hosts can be entered.
 pub(crate) fn alive(lab: &str) -> Result<(PathBuf, State), EnterError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match alive_now(lab) {
+            Err(EnterError::Starting(_)) if Instant::now() < deadline => thread::sleep(POLL),
+            found => return found,
+        }
+    }
+}
+
+fn alive_now(lab: &str) -> Result<(PathBuf, State), EnterError> {
     state::alive(lab)?.ok_or_else(|| {
         let (up, dead): (Vec<_>, Vec<_>) = state::list().into_iter().partition(|lab| lab.alive);
         let named = |labs: &[state::Listed]| labs.iter().any(|listed| listed.name == lab);
         match (named(&up), named(&dead)) {
+            // It may have come up since.
             (true, _) => EnterError::Starting(lab.to_owned()),
             (false, true) => EnterError::Dead(lab.to_owned()),
             (false, false) => {
@@ -224,4 +250,29 @@ fn enter(
 /// Whether this is the user namespace of this process.
 fn is_own(user_namespace: &File) -> io::Result<bool> {
     Ok(user_namespace.metadata()?.ino() == fs::metadata("/proc/self/ns/user")?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::claim;
+    use crate::state::lab_files::STATE;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_lab_that_is_being_brought_up_is_waited_for() {
+        let name = format!("waited-{}", std::process::id());
+        let claim = claim(&name).unwrap();
+        assert!(matches!(alive_now(&name), Err(EnterError::Starting(_))));
+        assert!(state::list().iter().any(|lab| lab.name == name && lab.starting));
+        let published =
+            State { pid: std::process::id() as i32, user_namespace: false, hosts: BTreeMap::new() };
+        let found = thread::scope(|scope| {
+            let waiting = scope.spawn(|| alive(&name));
+            claim.write(STATE, &serde_json::to_vec(&published).unwrap()).unwrap();
+            waiting.join().unwrap()
+        });
+        assert_eq!(found.unwrap().1, published);
+        assert!(state::list().iter().any(|lab| lab.name == name && lab.alive && !lab.starting));
+    }
 }

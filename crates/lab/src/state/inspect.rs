@@ -50,11 +50,14 @@ pub struct InspectedNode {
 /// The lab is not up, or its engine does not answer.
 pub fn inspect(name: &str) -> Result<InspectedLab, EnterError> {
     let (directory, state) = alive(name)?;
+    let silent = |why: String| EnterError::Silent { lab: name.to_owned(), why };
     let description = match call(&control_socket(name)?, &Request::Topology) {
-        Ok(Response::Topology(topology)) => Description::from_json(&topology.to_string(), NO_FILES).ok(),
-        _ => None,
+        Ok(Response::Topology(topology)) => Description::from_json(&topology.to_string(), NO_FILES)
+            .map_err(|mistakes| silent(mistakes.to_string()))?,
+        Ok(Response::Error(why)) => return Err(silent(why)),
+        Ok(_) => return Err(silent("it is of another version of fastpath".to_owned())),
+        Err(error) => return Err(silent(error.to_string())),
     };
-    let description = description.ok_or_else(|| EnterError::Starting(name.to_owned()))?;
     let mut programs: BTreeMap<u64, Vec<i32>> = BTreeMap::new();
     for pid in Boundary::recorded(&directory).map(|boundary| boundary.processes()).unwrap_or_default() {
         if let Ok(namespace) = fs::metadata(format!("/proc/{pid}/ns/net")) {

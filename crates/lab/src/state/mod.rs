@@ -184,6 +184,8 @@ pub struct Listed {
     pub name: String,
     /// Whether its engine runs. If not, `down` removes what remains.
     pub alive: bool,
+    /// Whether it is being brought up: its hosts cannot be entered yet.
+    pub starting: bool,
     /// The process that holds it (or held it).
     pub pid: i32,
     /// Whether the process was started in the session (setsid(2)) of this process: as a rule, from
@@ -284,7 +286,10 @@ pub fn list() -> Vec<Listed> {
             if !directory.is_dir() || claim::check_owner(&directory).is_err() {
                 return None;
             }
-            let hosts = read(&directory).map(|state| state.hosts).unwrap_or_default();
+            let alive = claim::is_alive(&directory);
+            let state = read(&directory);
+            let starting = alive && state.is_none();
+            let hosts = state.map(|state| state.hosts).unwrap_or_default();
             let hosts = hosts.into_iter().map(|(name, host)| (name, host.addresses)).collect();
             let holder = claim::holder(&directory);
             let pid = holder.map_or(0, |holder| holder.process.pid);
@@ -292,8 +297,7 @@ pub fn list() -> Vec<Listed> {
             let same_session = holder.is_some_and(|holder| Some(holder.session) == session);
             let detached = fs::read(directory.join(DETACHED)).ok();
             let detached = detached.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-            let alive = claim::is_alive(&directory);
-            Some(Listed { name, alive, pid, same_session, hosts, detached })
+            Some(Listed { name, alive, starting, pid, same_session, hosts, detached })
         })
         .collect();
     labs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -310,6 +314,12 @@ pub enum NoLab {
          --http unix:PATH and write --socket PATH)"
     )]
     None,
+    /// Only labs whose process was killed have names.
+    #[error(
+        "no lab is up: the process of {} was killed; `fastpath lab down {}` removes what it left",
+        .0.join(", "), .0.join("`, `fastpath lab down ")
+    )]
+    Killed(Vec<String>),
     /// These names count.
     #[error("several labs are up; name one of {}", .0.join(", "))]
     Several(Vec<String>),
@@ -324,9 +334,13 @@ pub fn only_lab(counts: impl Fn(&Listed) -> bool) -> Result<String, NoLab> {
     if let Ok(name) = env::var(variables::LAB) {
         return Ok(name);
     }
-    let names: Vec<String> = list().into_iter().filter(counts).map(|lab| lab.name).collect();
+    let labs = list();
+    let names: Vec<String> = labs.iter().filter(|lab| counts(lab)).map(|lab| lab.name.clone()).collect();
     match <[String; 1]>::try_from(names) {
         Ok([name]) => Ok(name),
+        Err(none) if none.is_empty() && !labs.is_empty() => {
+            Err(NoLab::Killed(labs.into_iter().map(|lab| lab.name).collect()))
+        }
         Err(none) if none.is_empty() => Err(NoLab::None),
         Err(several) => Err(NoLab::Several(several)),
     }

@@ -21,7 +21,7 @@ pub use write::RunWriter;
 /// The version of the format. It changes when a reader of the older one would misread the files.
 const FORMAT: u64 = 1;
 /// The file that makes a directory the record of a run.
-const RUN: &str = "run.json";
+pub(crate) const RUN: &str = "run.json";
 const LINKS: &str = "links.csv";
 const FLOWS: &str = "flows.csv";
 const EVENTS: &str = "events.csv";

@@ -1,6 +1,7 @@
 //! Warnings about values that are valid and do not have the effect that they seem to have: a
 //! probability with correlation, jitter cut at zero, a bucket below a frame, a ring of switches,
-//! traffic without an address, a rendezvous point that is nowhere.
+//! static routes over a link that goes down, traffic without an address, a rendezvous point that is
+//! nowhere.
 
 use super::Resolver;
 use crate::kernel_router::ProtocolKind;
@@ -8,7 +9,7 @@ use crate::mistake::{Code, several};
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
 use crate::topology::{LinkId, NodeId, Topology};
-use fastpath_link::{Chance, CorruptSpec, JitterSpec, LossSpec, PipeSpec, QueueSpec};
+use fastpath_link::{Chance, CorruptSpec, JitterSpec, LinkState, LossSpec, PipeSpec, QueueSpec};
 use fastpath_units::{Bytes, Duration, Probability};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -37,9 +38,31 @@ impl Resolver<'_> {
             notices.extend(said.into_iter().map(|text| (path(), format!("link {}: {text}", link.name))));
         }
         notices.extend(blocked(&self.topology).map(|(link, text)| (self.link_path(link), text)));
+        notices.extend(self.static_routes());
         notices.extend(without_address(&self.topology));
         notices.extend(rendezvous_points(&self.topology));
         notices.into_iter().for_each(|(path, text)| self.warn(Code::Unexpected, path, text));
+    }
+
+    /// The first event that takes a link down which other links could replace: static routes stay.
+    fn static_routes(&self) -> Option<(SpecPath, String)> {
+        let has_daemon = self.topology.nodes.iter().any(|node| node.kind.daemon().is_some());
+        if self.topology.routing.is_dynamic || has_daemon {
+            return None;
+        }
+        let events = self.description.events.iter().enumerate();
+        let mut down = events.filter(|(_, event)| event.values.state == Some(LinkState::Down));
+        down.find_map(|(index, event)| {
+            let group = event.group.as_ref().and_then(|name| self.group_ids.get(name.as_str()));
+            let of_group = group.into_iter().flat_map(|group| &self.topology.groups[*group].links);
+            let named = event.links.iter().filter_map(|name| self.link_ids.get(name));
+            let link = named.chain(of_group).find(|link| is_bypassed(&self.topology, **link))?;
+            let text = format!(
+                "link {} goes down, and routes are static: no packet goes another way; write routes = \"dynamic\" at the top",
+                self.topology.link(*link).name
+            );
+            Some((SpecPath::of("events", index).key("state"), text))
+        })
     }
 }
 
@@ -148,6 +171,31 @@ fn blocked(topology: &Topology) -> impl Iterator<Item = (LinkId, String)> {
         (*id, text)
     });
     first.into_iter()
+}
+
+/// Whether a link of a router goes down although another way leads around it.
+fn is_bypassed(topology: &Topology, link: LinkId) -> bool {
+    let is_router = |(id, _): &(NodeId, usize)| topology.node(*id).kind.is_router();
+    topology.link(link).ends.iter().any(is_router) && has_way_around(topology, link)
+}
+
+/// Whether the ends of a link are joined without it.
+fn has_way_around(topology: &Topology, without: LinkId) -> bool {
+    let [(from, _), (to, _)] = topology.link(without).ends;
+    let mut reached = BTreeSet::from([from]);
+    let mut waiting = VecDeque::from([from]);
+    while let Some(node) = waiting.pop_front() {
+        let interfaces = topology.node(node).interfaces.iter();
+        for interface in interfaces.filter(|interface| interface.link != without) {
+            let (far, _) = topology.peer(interface);
+            // Hosts do not forward.
+            let goes_on = far == to || !topology.node(far).kind.is_edge();
+            if goes_on && reached.insert(far) {
+                waiting.push_back(far);
+            }
+        }
+    }
+    reached.contains(&to)
 }
 
 /// Traffic from or to a host without an address, of which nothing can be sent.

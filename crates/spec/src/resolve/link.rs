@@ -1,10 +1,10 @@
 //! Links: their ends, names and values, the traces they follow.
 
 use super::node::runs_programs;
-use super::{InvalidValue, NAME, Resolver, nearest_or};
+use super::{InvalidValue, NAME, Notice, Resolver, nearest_or};
 use crate::description::LinkDescription;
 use crate::link::TWO_ENDS;
-use crate::mistake::{Code, nearest};
+use crate::mistake::{Code, nearest_name};
 use crate::name::is_name;
 use crate::path::SpecPath;
 use crate::topology::{Group, LinkId, NodeId, Start, Topology, Track};
@@ -83,7 +83,7 @@ impl<'d> Resolver<'d> {
             let what = format!("link {name}: IPv6 needs an mtu of 1280, so it gets no IPv6 addresses");
             self.warn(Code::Unexpected, path(), what);
         }
-        self.refuse_beside_opportunities(id, link);
+        self.check_values_beside_traces(id, link);
         self.link_ids.insert(name, id);
     }
 
@@ -129,7 +129,8 @@ impl<'d> Resolver<'d> {
             return [preset.up, preset.down];
         }
         let names: Vec<&str> = preset::all().iter().map(|preset| preset.name.as_str()).collect();
-        let instead = nearest_or(name, names.iter().copied(), format!("write one of {}", names.join(", ")));
+        let instead = nearest_name(name, names.iter().copied())
+            .map_or_else(|| format!("write one of {}", names.join(", ")), |near| format!("write \"{near}\""));
         self.mistake(path.key("preset"), format!("there is no preset '{name}'"), instead);
         Default::default()
     }
@@ -144,10 +145,8 @@ impl<'d> Resolver<'d> {
             self.mistake(path.key("group"), what, NAME);
             return None;
         }
-        // `cell2` beside `cell1` is another group, and not a slip.
-        let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
         let declared = self.description.groups.iter().map(|group| group.name.as_str());
-        if let Some(near) = nearest(name, declared.filter(|known| letters(known) != letters(name))) {
+        if let Some(near) = nearest_name(name, declared) {
             self.mistake(
                 path.key("group"),
                 format!("there is no group '{name}'"),
@@ -175,37 +174,48 @@ impl<'d> Resolver<'d> {
         }
     }
 
-    /// Reports values of a link or of its directions that opportunities replace for the whole run.
-    fn refuse_beside_opportunities(&mut self, id: LinkId, link: &LinkDescription) {
+    /// Reports values of a link or of its directions that a trace replaces for the whole run.
+    /// Beside opportunities they are mistakes.
+    fn check_values_beside_traces(&mut self, id: LinkId, link: &LinkDescription) {
         let directions = [&link.forward.values, &link.backward.values];
         let path = SpecPath::of("links", self.described[id.0 as usize]);
-        let mut found: Vec<InvalidValue> = Vec::new();
         let topology = &self.topology;
         let in_vain = |end: usize, change: &Change| {
             let starts = topology.tracks_of(id, end).iter().map(|track| topology.start_of(track));
             let mut found = topology.traced((id, end), change, Time::ZERO, starts);
-            found.retain(Traced::is_lasting);
+            // A trace of losses changes the probability, not whether packets are marked.
+            found.retain(|traced| {
+                traced.is_always_set() && (traced.key != "loss" || change.loss_ecn.is_none())
+            });
             found
         };
-        let mut refuse = |path: SpecPath, traced: &Traced| {
-            let path = path.key(traced.key);
-            found.push(InvalidValue { path, what: traced.to_string(), instead: traced.instead() });
-        };
+        let mut found: Vec<(SpecPath, Traced)> = Vec::new();
         for (end, direction) in directions.into_iter().enumerate() {
-            for traced in in_vain(end, direction) {
-                refuse(path.clone().key(DIRECTIONS[end]), &traced);
-            }
+            let at = |traced: &Traced| path.clone().key(DIRECTIONS[end]).key(traced.key);
+            found.extend(in_vain(end, direction).into_iter().map(|traced| (at(&traced), traced)));
         }
         // A value of the link counts where the direction has none of its own.
         let of_ends = [0, 1].map(|end| in_vain(end, &link.values));
+        let mut said = BTreeSet::new();
         for traced in of_ends.iter().flatten() {
             let own = |end: usize| traced::keys(directions[end]).any(|key| key == traced.key);
             let is_vain = |end: usize| of_ends[end].iter().any(|other| other.key == traced.key);
-            if (0..2).all(|end| own(end) || is_vain(end)) {
-                refuse(path.clone(), traced);
+            if (0..2).all(|end| own(end) || is_vain(end)) && (traced.is_lasting() || said.insert(traced.key))
+            {
+                found.push((path.clone().key(traced.key), *traced));
             }
         }
-        self.mistakes.extend(found);
+        let (mut mistakes, mut notices) = (Vec::new(), Vec::new());
+        for (path, traced) in found {
+            if traced.is_lasting() {
+                mistakes.push(InvalidValue { path, what: traced.to_string(), instead: traced.instead() });
+            } else {
+                let what = format!("{traced}, so the {} given for the link is never in force", traced.key);
+                notices.push(Notice { code: Code::Ignored, path, what });
+            }
+        }
+        self.mistakes.extend(mistakes);
+        self.notices.extend(notices);
     }
 
     fn load_all(&mut self, path: SpecPath, traces: &[TraceDescription]) -> Vec<LoadedTrace> {

@@ -13,6 +13,7 @@
 
 mod doubts;
 mod event;
+mod in_vain;
 mod keep;
 mod link;
 mod node;
@@ -29,7 +30,8 @@ use crate::mistake::{Code, Mistakes, nearest, several};
 use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
-use crate::topology::{Group, LinkId, Node, NodeId, Topology};
+use crate::topology::{Group, LinkId, Node, NodeId, Start, Topology};
+use fastpath_units::Time;
 use placements::Placements;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -226,13 +228,21 @@ impl<'d> Resolver<'d> {
         }
     }
 
-    /// Names the groups without links: neither their start nor events of them change anything.
+    /// Names the groups without links (neither their start nor events of them change anything), and
+    /// those without traces, which nothing starts.
     fn unused_groups(&mut self) {
         for index in 0..self.description.groups.len() {
             if self.topology.groups[index].links.is_empty() {
                 let name = &self.description.groups[index].name;
                 let what = format!("no link belongs to group '{name}', so it and its events change nothing");
                 self.warn(Code::Unused, SpecPath::of("groups", index).key("name"), what);
+                continue;
+            }
+            let has_trace = self.topology.tracks.iter().any(|track| track.group == Some(index));
+            if !has_trace && self.description.groups[index].start != Start::At(Time::ZERO) {
+                let name = &self.description.groups[index].name;
+                let what = format!("no link of group '{name}' has a trace, so its start changes nothing");
+                self.warn(Code::Unused, SpecPath::of("groups", index).key("start"), what);
             }
         }
     }
@@ -272,6 +282,7 @@ impl<'d> Resolver<'d> {
         }
         self.warn_of_unreachable(first);
         self.doubts();
+        self.in_vain();
     }
 
     /// Chooses the queues that are not given.

@@ -42,6 +42,10 @@ impl Resolver<'_> {
                 for given in &node.macs {
                     let path = paths.path(given);
                     if let Some(interface) = self.interface(id, path.clone(), given.link.as_deref(), "mac") {
+                        if placements.macs.contains(&(id, interface)) {
+                            let what = format!("{} already has a hardware address on this link", node.name);
+                            self.mistake(path.clone(), what, "write one");
+                        }
                         self.topology.nodes[index].interfaces[interface].mac = Some(given.value);
                         placements.placed.push((interface, None, path));
                         placements.macs.push((id, interface));

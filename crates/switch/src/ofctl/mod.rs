@@ -13,6 +13,7 @@
 //! ovs-fields(7).
 
 mod actions;
+mod doubts;
 mod fields;
 mod group;
 mod packet;
@@ -21,6 +22,7 @@ mod request;
 mod value;
 
 pub use actions::print_instructions;
+pub use doubts::{Doubt, SwitchShape, doubts};
 pub use packet::{Described, parse_packet};
 pub use print::print_match;
 pub use request::parse_request;

@@ -13,7 +13,7 @@ use fastpath::measurements::{LatencyQuestion, UnitsBetween};
 #[derive(Args)]
 pub(super) struct LatencyCommand {
     /// Frame lengths in bytes. By default the published ones, 64 to 1500.
-    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(60..=9000))]
+    #[arg(long, alias = "frames", value_name = "BYTES,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(60..=9000))]
     size: Vec<u32>,
     /// Packets per size.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(8..=10_000_000))]

@@ -18,7 +18,7 @@ pub(super) struct PipelineCommand {
     #[arg(long, default_value = "netcope")]
     program: ProgramArg,
     /// Frame lengths in bytes, without FCS.
-    #[arg(long, visible_alias = "p", value_name = "BYTES,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(60..=9000))]
+    #[arg(long, visible_alias = "p", alias = "frames", value_name = "BYTES,…", value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u32).range(60..=9000))]
     size: Vec<u32>,
     /// Steps of parsing and hashing per packet (netcope).
     #[arg(long, value_name = "STEPS,…", value_delimiter = ',', default_value = "0")]

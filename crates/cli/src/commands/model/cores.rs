@@ -22,7 +22,7 @@ pub(super) struct CoresCommand {
     speeds: Vec<f64>,
     /// Frame sizes in bytes, with FCS. By default those of RFC 2544. If the model was fitted to
     /// sizes without FCS, as in records, 4 bytes are subtracted.
-    #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
+    #[arg(long = "size", alias = "frames", value_name = "BYTES,…", value_delimiter = ',')]
     frames: Vec<f64>,
     /// Values of the model's column that is neither the frame size nor in --point.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0")]

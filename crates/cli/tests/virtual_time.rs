@@ -1,0 +1,219 @@
+//! Labs in virtual time: real programs over exact links, the same every time. They need the kernel
+//! of `fastpath guest build`, which `cargo xtask test` builds below `target/`.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{skip, user_without_rights};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const FASTPATH: &str = env!("CARGO_BIN_EXE_fastpath");
+/// Where the tests keep the kernel.
+const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/guest");
+const TWO_HOSTS: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '20Mbit'\ndelay = '10ms'\n\
+    queue = '50p'\n";
+
+/// A directory of a test, with a network of two hosts. `None` where no kernel of guests was built.
+struct Place {
+    path: PathBuf,
+    guest: PathBuf,
+}
+
+impl Place {
+    fn new(test: &str) -> Option<Place> {
+        let guest = std::env::var_os("FASTPATH_GUEST").map_or_else(|| GUEST.into(), PathBuf::from);
+        let status = Command::new(FASTPATH).args(["guest", "status"]).env("FASTPATH_GUEST", &guest).output();
+        if !status.is_ok_and(|status| status.status.success()) {
+            skip(test, "no kernel of guests here (fastpath guest build)");
+            return None;
+        }
+        let name: String = test.chars().map(|c| if c == ' ' { '-' } else { c }).collect();
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("net.toml"), TWO_HOSTS).unwrap();
+        Some(Place { path, guest })
+    }
+
+    /// Runs `fastpath` here, behind a prefix.
+    fn behind(&self, prefix: &[&str], words: &[&str]) -> Output {
+        let words = [prefix, &[FASTPATH], words].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).current_dir(&self.path).env("FASTPATH_GUEST", &self.guest);
+        command.output().expect("it starts")
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.behind(&[], words)
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+}
+
+fn text(output: &Output) -> String {
+    let [out, err] = [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream));
+    format!("{}\n{out}\n{err}", output.status)
+}
+
+#[test]
+fn pings_take_what_the_description_implies() {
+    let Some(place) = Place::new("pings in virtual time") else { return };
+    let output = place
+        .run(&["lab", "run", "net.toml", "--time", "virtual", "--on", "a", "--", "ping", "-c", "50", "b"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    // ICMPv6: 118 bytes at 20 Mbit/s and 10 ms each way.
+    let implied = 2.0 * (10.0 + 118.0 * 8.0 / 20_000.0);
+    let summary = printed.lines().find_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "));
+    let times = summary.unwrap_or_default().split('/').map_while(|time| time.parse().ok());
+    let times: Vec<f64> = times.take(3).collect();
+    assert_eq!(times.len(), 3, "{printed}");
+    for time in times {
+        // The engine and the two kernels read the clock, 256 ns each.
+        assert!((implied..implied * 1.001).contains(&time), "{time} of {implied} ms");
+    }
+}
+
+#[test]
+fn a_run_is_the_same_again_whatever_the_machine_does() {
+    let Some(place) = Place::new("the same again") else { return };
+    let script = "head -c 16 /dev/urandom | od -x; cat /proc/sys/kernel/random/uuid; date +%s.%N; echo $$; \
+        echo new > made.txt; stat -c '%i %Y' made.txt net.toml >> made.txt; ls -a; \
+        $FASTPATH lab exec b -- iperf3 -s -1 -D; sleep 1; $FASTPATH lab exec a -- iperf3 -c b -t 1";
+    let script = script.replace("$FASTPATH", FASTPATH);
+    let run = [
+        "lab",
+        "run",
+        "net.toml",
+        "--time",
+        "virtual",
+        "--record",
+        "r",
+        "--packet-log",
+        "log.pcapng",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let first = place.run(&run);
+    assert!(first.status.success(), "{}", text(&first));
+    let [log, made] = ["log.pcapng", "made.txt"].map(|name| place.read(name));
+    assert!(String::from_utf8_lossy(&first.stdout).contains("iperf Done"), "{}", text(&first));
+    // The files that it left are hidden, and two others keep the processors busy.
+    let mut busy: Vec<_> = (0..2)
+        .map(|_| Command::new("sh").args(["-c", "timeout 120 sh -c 'while :; do :; done'"]).spawn().unwrap())
+        .collect();
+    let again = place.run(&["lab", "again", "r"]);
+    assert!(again.status.success(), "{}", text(&again));
+    // A file that has another content is named, and what it changes is named.
+    fs::write(place.path.join("net.toml"), TWO_HOSTS.replace("10ms", "11ms")).unwrap();
+    let other = place.run(&["lab", "again", "r", "--keep", "kept"]);
+    for child in &mut busy {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let said = text(&other);
+    assert_eq!(other.status.code(), Some(1), "{said}");
+    assert!(said.contains("net.toml has another content") && said.contains("not the same: "), "{said}");
+    assert_eq!([place.read("log.pcapng"), place.read("made.txt")], [log, made], "results stay");
+    assert!(place.path.join("kept").is_dir());
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let Some(place) = Place::new("seeds of guests") else { return };
+    let uuid = |seed: &str| {
+        let words = [
+            "lab",
+            "run",
+            "net.toml",
+            "--time",
+            "virtual",
+            "--seed",
+            seed,
+            "--",
+            "cat",
+            "/proc/sys/kernel/random/uuid",
+        ];
+        let output = place.run(&words);
+        assert!(output.status.success(), "{}", text(&output));
+        output.stdout
+    };
+    assert_eq!(uuid("7"), uuid("7"));
+    assert_ne!(uuid("7"), uuid("8"));
+}
+
+#[test]
+fn a_user_without_rights_has_the_same_lab() {
+    let Some(place) = Place::new("virtual time without rights") else { return };
+    let prefix = match user_without_rights() {
+        Ok(prefix) => prefix,
+        Err(why) => return skip("virtual time without rights", &why),
+    };
+    let words = [
+        "lab",
+        "run",
+        "net.toml",
+        "--time",
+        "virtual",
+        "--on",
+        "b",
+        "--",
+        "sh",
+        "-c",
+        "id -u; ping -q -c 5 a; exit 7",
+    ];
+    let output = place.behind(&prefix, &words);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    assert!(said.contains("5 received") && said.contains("/20.1"), "{said}");
+}
+
+#[test]
+fn an_audit_in_virtual_time_is_exact() {
+    let Some(place) = Place::new("audit in virtual time") else { return };
+    let output =
+        place.run(&["lab", "run", "net.toml", "--time=virtual", "--audit", "--json", "--junit", "audit.xml"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let audit: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    for pair in audit["pairs"].as_array().unwrap() {
+        let [median, implied] = ["median", "configured"].map(|key| pair["rtt_ms"][key].as_f64().unwrap());
+        assert!((median / implied - 1.0).abs() < 0.001, "{pair}");
+        let [observed, expected] =
+            ["observed", "expected"].map(|key| pair["udp_mbit"][key].as_f64().unwrap());
+        assert!((observed / expected - 1.0).abs() < 0.001, "{pair}");
+    }
+    assert!(String::from_utf8_lossy(&place.read("audit.xml")).contains("failures=\"0\""));
+}
+
+#[test]
+fn what_has_no_virtual_time_is_refused_with_its_reason() {
+    let Some(place) = Place::new("refused in virtual time") else { return };
+    for (spec, reason) in [
+        ("[host.a]\nport = 'eth9'\n[host.b]\n", "a is an interface of this machine: it has no virtual time"),
+        ("[host.a]\nattach = 'netns:x'\n[host.b]\n", "a is a namespace that runs already"),
+        ("[host.a]\nimage = 'debian'\n[host.b]\n", "a is a container of Podman, which a guest does not have"),
+    ] {
+        fs::write(place.path.join("other.toml"), format!("{spec}[[link]]\nbetween = ['a', 'b']\n")).unwrap();
+        let output = place.run(&["lab", "run", "other.toml", "--time", "virtual", "--", "true"]);
+        assert!(output.status.code() == Some(2) && text(&output).contains(reason), "{}", text(&output));
+    }
+    let output = place.run(&["lab", "run", "net.toml", "--time", "virtual", "--dashboard", "--", "true"]);
+    assert!(text(&output).contains("--dashboard has no meaning with --time virtual"), "{}", text(&output));
+    let missing =
+        place.run(&["lab", "run", "net.toml", "--time", "virtual", "--on", "a", "--", "no-such-program"]);
+    assert!(!missing.status.success() && text(&missing).contains("no-such-program"), "{}", text(&missing));
+    let empty = Command::new(FASTPATH)
+        .args(["lab", "run", "net.toml", "--time", "virtual", "--", "true"])
+        .current_dir(&place.path)
+        .env("FASTPATH_GUEST", place.path.join("nothing"))
+        .output()
+        .unwrap();
+    assert!(text(&empty).contains("fastpath guest build"), "{}", text(&empty));
+}
