@@ -302,13 +302,12 @@ fn configure(
         let macs = (piece.from.and_then(|(before, _)| before.mac), after.mac);
         if let (Some(before), Some(now)) = macs
             && before != now
-        {
             // The kernel keeps the link-local address of the former MAC address. Where there is
             // none, the host has no IPv6.
-            if netlink.remove_address(index, link_local(before.0)).is_ok() {
-                let added = present(netlink.add_address(index, link_local(now.0)));
-                added.map_err(failed(node, name, || "its link-local address".into()))?;
-            }
+            && netlink.remove_address(index, link_local(before.0)).is_ok()
+        {
+            let added = present(netlink.add_address(index, link_local(now.0)));
+            added.map_err(failed(node, name, || "its link-local address".into()))?;
         }
     }
     let before = piece.from.map_or(&[][..], |(before, _)| &before.addresses[..]);
