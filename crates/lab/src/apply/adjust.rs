@@ -24,7 +24,7 @@ use nix::libc::{EADDRNOTAVAIL, EBUSY, ENODEV, ENOENT, ESRCH};
 use nix::net::if_::if_nametoindex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// The neighbours of one interface.
 type Stations = Vec<(IpAddr, [u8; 6])>;
@@ -299,6 +299,16 @@ fn configure(
         let parameters = LinkParameters { mac: after.mac.map(|mac| mac.0), mtu: Some(after.mtu) };
         let set = netlink.bring_up(index, parameters);
         set.map_err(failed(node, name, || format!("setting {parameters:?}")))?;
+        let macs = (piece.from.and_then(|(before, _)| before.mac), after.mac);
+        if let (Some(before), Some(now)) = macs
+            && before != now
+            // The kernel keeps the link-local address of the former MAC address. Where there is
+            // none, the host has no IPv6.
+            && netlink.remove_address(index, link_local(before.0)).is_ok()
+        {
+            let added = present(netlink.add_address(index, link_local(now.0)));
+            added.map_err(failed(node, name, || "its link-local address".into()))?;
+        }
     }
     let before = piece.from.map_or(&[][..], |(before, _)| &before.addresses[..]);
     if before != after.addresses {
@@ -364,6 +374,13 @@ fn rename(netlink: &mut Netlink, index: u32, name: &str) -> io::Result<bool> {
         }
         result => result.map(|()| true),
     }
+}
+
+/// The link-local address of an interface (RFC 4291, appendix A).
+fn link_local([a, b, c, d, e, f]: [u8; 6]) -> IpNet {
+    let parts = [[a ^ 2, b], [c, 0xff], [0xfe, d], [e, f]].map(u16::from_be_bytes);
+    let address = Ipv6Addr::new(0xfe80, 0, 0, 0, parts[0], parts[1], parts[2], parts[3]);
+    IpNet::new(address.into(), 64).expect("a prefix of IPv6")
 }
 
 /// It is to be there: it may be already.
