@@ -206,6 +206,8 @@ fn what_has_no_virtual_time_is_refused_with_its_reason() {
     }
     let output = place.run(&["lab", "run", "net.toml", "--time", "virtual", "--dashboard", "--", "true"]);
     assert!(text(&output).contains("--dashboard has no meaning with --time virtual"), "{}", text(&output));
+    let up = place.run(&["lab", "up", "net.toml", "--time", "virtual"]);
+    assert!(up.status.code() == Some(2) && text(&up).contains("lab up has no virtual time"), "{}", text(&up));
     let missing =
         place.run(&["lab", "run", "net.toml", "--time", "virtual", "--on", "a", "--", "no-such-program"]);
     assert!(!missing.status.success() && text(&missing).contains("no-such-program"), "{}", text(&missing));
