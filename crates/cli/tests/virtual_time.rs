@@ -193,6 +193,40 @@ fn an_audit_in_virtual_time_is_exact() {
 }
 
 #[test]
+fn nothing_stays_of_a_guest_whose_owner_is_killed() {
+    let Some(place) = Place::new("a killed guest") else { return };
+    let words = ["lab", "run", "net.toml", "--time", "virtual", "--", "sh", "-c", "while :; do :; done"];
+    let mut command = Command::new(FASTPATH);
+    command.args(words).current_dir(&place.path).env("FASTPATH_GUEST", &place.guest);
+    let mut owner = command.spawn().unwrap();
+    let kernel = || {
+        let children = format!("/proc/{0}/task/{0}/children", owner.id());
+        fs::read_to_string(children).ok()?.split_whitespace().next().map(str::to_owned)
+    };
+    let until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let start = std::time::Instant::now();
+        while !is_so() {
+            assert!(start.elapsed().as_secs() < 60, "{what}");
+            std::thread::yield_now();
+        }
+    };
+    let room = || fs::read_link(format!("/proc/{}/cwd", kernel()?)).ok();
+    let is_room = |path: PathBuf| path.to_string_lossy().contains("fastpath-guest-");
+    until("the guest starts", &|| room().is_some_and(is_room));
+    let (room, kernel) = (room().unwrap(), kernel().unwrap());
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    // A process that has ended and was not waited for yet has no memory.
+    let has_ended = || {
+        let state = fs::read_to_string(format!("/proc/{kernel}/statm")).unwrap_or_default();
+        state.is_empty() || state.starts_with("0 ")
+    };
+    until("the guest ends", &has_ended);
+    let next = place.run(&["lab", "run", "net.toml", "--time", "virtual", "--", "true"]);
+    assert!(next.status.success() && !room.exists(), "{}", text(&next));
+}
+
+#[test]
 fn what_has_no_virtual_time_is_refused_with_its_reason() {
     let Some(place) = Place::new("refused in virtual time") else { return };
     for (spec, reason) in [

@@ -143,7 +143,7 @@ fn values_of_a_wrong_kind_or_out_of_range_are_named() {
             ("seeds = 2", "time = 'virtal'", "2:8: 'virtal' is not a kind of time; write \"virtual\""),
             ("seeds = 2", "time = 'virtual'\nattempts = 2", "3:12: attempts has no effect in virtual time"),
             ("seeds = 2", "tolerance = '10mz'", "2:13: '10mz' is not a duration"),
-            ("'30s'", "30", "limit is a whole number, not text; write limit = \"60s\""),
+            ("'30s'", "30", "limit is a whole number, not text; write limit = \"30s\""),
             ("wait = '1s'", "wait = 'long'", "'long' is not a duration"),
             ("background = true", "background = 1", "background is a whole number, not true or false"),
             ("scale = 1e-6", "scale = 0", "26:9: scale = 0 makes every number 0"),

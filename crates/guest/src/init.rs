@@ -12,6 +12,7 @@ use fastpath_sys::interface;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
 use nix::sys::reboot::{RebootMode, reboot};
+use nix::sys::utsname::uname;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, chdir, chroot, sethostname, sync};
 use std::fs::{self, File, Permissions};
@@ -29,11 +30,20 @@ const ROOM: &str = "/proc";
 /// The time from the start of the kernel to that of the program. Programs take the first seconds of
 /// a machine for "not yet" (ping of iputils: second 0).
 const BEFORE: Duration = Duration::from_secs(10);
+/// How the version of the kernel of guests ends (CONFIG_LOCALVERSION).
+const RELEASE: &str = "-fastpath";
 /// The exit code of a program that cannot be started (env(1)).
 const NOT_STARTED: i32 = 127;
 
-/// Runs the job whose files are in `directory`, and ends the guest. It does not return.
+/// Runs the job whose files are in `directory`, and ends the guest. It does not return. Outside of a
+/// guest it does nothing but say so.
 pub fn init(directory: &Path) -> ! {
+    // What follows would end any other machine.
+    let is_guest = uname().is_ok_and(|name| name.release().to_string_lossy().ends_with(RELEASE));
+    if !is_guest || std::process::id() != 1 {
+        eprintln!("fastpath: this is not a guest; write `fastpath lab run SPEC --time virtual -- COMMAND`");
+        std::process::exit(2);
+    }
     let ended = prepare(directory).and_then(|place| {
         let ended = place.run();
         let name = if ended.is_ok() { EXIT } else { FAILURE };

@@ -31,6 +31,9 @@ const MEMORY_FILES: &str = "/dev/shm";
 /// The directory of the job as the kernel's process sees it: programs can read the command line of
 /// the kernel, which has to be the same every time.
 const ROOM: &str = "/proc/self/cwd";
+/// How the names of directories of guests begin, and the file in each that its owner locks.
+const PREFIX: &str = "fastpath-guest-";
+const LOCK: &str = "lock";
 /// Lines of the kernel that an error shows.
 const SAID_LINES: usize = 6;
 
@@ -196,6 +199,21 @@ impl Drop for Started {
 /// The directory of a guest. It is removed on drop.
 struct Room {
     path: PathBuf,
+    /// Locked: the lock ends with this process, however it ends.
+    _lock: File,
+}
+
+/// Removes the directories of guests whose owners were killed.
+fn remove_left(parent: &Path) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let rooms = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    for path in rooms.map(|entry| entry.path()) {
+        // Those of others cannot be opened.
+        let lock = File::options().write(true).open(path.join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
 }
 
 /// What the kernel says of itself in [`STATE`].
@@ -214,9 +232,16 @@ impl Room {
         let parents = [PathBuf::from(MEMORY_FILES), env::temp_dir()];
         let mut refusal = None;
         for parent in parents {
-            match mkdtemp(&parent.join("fastpath-guest-XXXXXX")) {
-                Ok(path) => return Ok(Room { path }),
-                Err(error) => refusal = Some(RunError::File { path: parent, source: error.into() }),
+            remove_left(&parent);
+            let made = mkdtemp(&parent.join(format!("{PREFIX}XXXXXX"))).map_err(io::Error::from);
+            let locked = made.and_then(|path| {
+                let lock = File::create(path.join(LOCK))?;
+                lock.lock()?;
+                Ok(Room { path, _lock: lock })
+            });
+            match locked {
+                Ok(room) => return Ok(room),
+                Err(source) => refusal = Some(RunError::File { path: parent, source }),
             }
         }
         Err(refusal.expect("there are parents"))

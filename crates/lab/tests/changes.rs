@@ -93,11 +93,12 @@ fn names(topology: &Topology) -> Vec<String> {
 /// What programs of a host see of the network: interfaces with their addresses and states, routes
 /// and neighbours, names.
 fn seen(lab: &Lab, host: &str) -> BTreeSet<String> {
-    // Indices, counters and ages are not compared.
+    // Indices, counters and ages are not compared. A TAP whose carrier was set once is "up", and one
+    // whose carrier was not is "unknown".
     let script = "cd /proc/net; sed 's/^/hosts /' /etc/hosts; awk '{ print \"v4\", $1, $2, $3, $4, $7, $8 }' route;
         awk '{ print \"v6\", $1, $2, $5, $6, $10 }' ipv6_route; awk '{ print \"own\", $1, $3, $4, $6 }' if_inet6;
         awk '$1 ~ /^[0-9]/ { print \"arp\", $1, $4, $6 }' arp; awk '/32 host/ { print \"local\", was } { was = $2 }' fib_trie;
-        cd /sys/class/net; for i in *; do echo link $i $(cat $i/address $i/mtu $i/operstate $i/carrier $i/flags); done
+        cd /sys/class/net; for i in *; do echo link $i $(cat $i/address $i/mtu $i/operstate $i/carrier $i/flags | sed s/unknown/up/); done
         cd /proc/sys/net; for i in ipv6/conf/eth*/disable_ipv6 ipv4/conf/all/arp_ignore; do echo $i $(cat $i); done";
     run(lab, host, &["sh", "-c", script]).1.lines().map(str::to_owned).collect()
 }

@@ -770,7 +770,7 @@ fn mistakes_in_the_engine_table_say_what_to_write() {
         [
             "2:13: a tolerance of 0 cannot be held; write tolerance = \"1ms\"",
             "3:8: 'dorp' is not a value of late; write \"drop\"",
-            "4:8: 'lazy' is not a value of idle; write \"busy\" or \"save\"",
+            "4:8: 'lazy' is not a value of idle; write \"busy\" or \"save\" or \"sleep\"",
             "5:11: workers is an empty list; write workers = [0], or \"auto\"",
             "6:1: [engine] has no key 'worker'; write workers",
         ]

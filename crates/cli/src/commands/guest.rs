@@ -25,7 +25,9 @@ subcommands! {
     }
 }
 
-/// Build the kernel, once: about 10 minutes of CPU and 3 GB of disk while it builds.
+/// Build the kernel of guests.
+///
+/// It is done once, and takes about 10 minutes of CPU, and 3 GB of disk while it builds.
 ///
 /// The source is Debian's newest package linux-source-*, fetched with lists of sources that are
 /// removed at the end: nothing of this machine's apt changes. The kernel is kept below

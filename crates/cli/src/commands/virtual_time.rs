@@ -42,9 +42,11 @@ pub(crate) fn run(
     let directory = env::current_dir().context("the working directory")?;
     let outputs = [record, junit, network.packet_log.as_deref()];
     let outputs = outputs.into_iter().flatten().map(|path| directory.join(path));
+    // All of a machine is not a working directory.
+    let work = Some(directory.clone()).filter(|directory| directory != Path::new("/"));
     let run = VirtualRun {
         arguments: inner(env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()),
-        outputs: std::iter::once(directory.clone()).chain(outputs).map(|path| (path.clone(), path)).collect(),
+        outputs: work.into_iter().chain(outputs).map(|path| (path.clone(), path)).collect(),
         hidden: Vec::new(),
         seed: network.seed.or(loaded.spec.topology.seed).unwrap_or(fastpath::DEFAULT_SEED),
         memory,

@@ -296,7 +296,7 @@ mod tests {
         let codel =
             CodelSpec { limit: Limit::Packets(9), ecn: fastpath_link::Ecn::Mark, ..CodelSpec::default() };
         assert_eq!(change.queue, Some(QueueSpec::Codel(codel)));
-        assert!(one(r#"{"link":"a-b","set":{"rate":5}}"#).unwrap_err().contains("10Mbit"));
+        assert!(one(r#"{"link":"a-b","set":{"rate":5}}"#).unwrap_err().contains("5Mbit"));
         let null = one(r#"{"link":"a-b","set":{"rate":null}}"#).unwrap_err();
         assert!(null.starts_with("rate is null: leave it out"), "{null}");
         let two = one(r#"{"link":"a-b","set":{"queue":"{ kind = 'codel' }\nrate = '1Mbit'"}}"#).unwrap_err();
