@@ -42,7 +42,9 @@ struct Build {
     jobs: Option<NonZeroUsize>,
 }
 
-/// Show the kernel: its version, file and checksum, and the command that builds it.
+/// Show the kernel of guests.
+///
+/// Its version, file and checksum, and the command that builds it.
 #[derive(Args)]
 struct Status {
     /// Print one JSON object instead of text.
