@@ -35,8 +35,8 @@ const RELEASE: &str = "-fastpath";
 /// The exit code of a program that cannot be started (env(1)).
 const NOT_STARTED: i32 = 127;
 
-/// Runs the job whose files are in `directory`, and ends the guest. It does not return. Outside of a
-/// guest it does nothing but say so.
+/// Runs the job whose files are in `directory`, and ends the guest. It does not return. Outside of
+/// a guest it does nothing but say so.
 pub fn init(directory: &Path) -> ! {
     // What follows would end any other machine.
     let is_guest = uname().is_ok_and(|name| name.release().to_string_lossy().ends_with(RELEASE));

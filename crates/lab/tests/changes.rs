@@ -93,8 +93,8 @@ fn names(topology: &Topology) -> Vec<String> {
 /// What programs of a host see of the network: interfaces with their addresses and states, routes
 /// and neighbours, names.
 fn seen(lab: &Lab, host: &str) -> BTreeSet<String> {
-    // Indices, counters and ages are not compared. A TAP whose carrier was set once is "up", and one
-    // whose carrier was not is "unknown".
+    // Indices, counters and ages are not compared. A TAP whose carrier was set once is "up", and
+    // one whose carrier was not is "unknown".
     let script = "cd /proc/net; sed 's/^/hosts /' /etc/hosts; awk '{ print \"v4\", $1, $2, $3, $4, $7, $8 }' route;
         awk '{ print \"v6\", $1, $2, $5, $6, $10 }' ipv6_route; awk '{ print \"own\", $1, $3, $4, $6 }' if_inet6;
         awk '$1 ~ /^[0-9]/ { print \"arp\", $1, $4, $6 }' arp; awk '/32 host/ { print \"local\", was } { was = $2 }' fib_trie;
