@@ -227,6 +227,16 @@ fn nothing_stays_of_a_guest_whose_owner_is_killed() {
 }
 
 #[test]
+fn the_directory_of_the_kernel_may_be_relative() {
+    let Some(place) = Place::new("a relative directory of the kernel") else { return };
+    std::os::unix::fs::symlink(&place.guest, place.path.join("kernel")).unwrap();
+    let mut command = Command::new(FASTPATH);
+    command.args(["lab", "run", "net.toml", "--time", "virtual", "--", "true"]).current_dir(&place.path);
+    let output = command.env("FASTPATH_GUEST", "kernel").output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
 fn what_has_no_virtual_time_is_refused_with_its_reason() {
     let Some(place) = Place::new("refused in virtual time") else { return };
     for (spec, reason) in [

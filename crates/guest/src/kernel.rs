@@ -48,7 +48,9 @@ pub fn home() -> Option<PathBuf> {
     let given = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let data = || given("XDG_DATA_HOME").filter(|path| path.is_absolute());
     let home = || Some(given("HOME")?.join(".local/share"));
-    given("FASTPATH_GUEST").or_else(|| Some(data().or_else(home)?.join("fastpath/guest")))
+    let path = given("FASTPATH_GUEST").or_else(|| Some(data().or_else(home)?.join("fastpath/guest")))?;
+    // Programs run in other directories.
+    std::path::absolute(path).ok()
 }
 
 /// Says what is known of the kernel.
