@@ -235,8 +235,11 @@ impl Room {
             remove_left(&parent);
             let made = mkdtemp(&parent.join(format!("{PREFIX}XXXXXX"))).map_err(io::Error::from);
             let locked = made.and_then(|path| {
-                let lock = File::create(path.join(LOCK))?;
+                // It gets its name locked: others take an unlocked one for one left behind.
+                let new = path.join("lock.new");
+                let lock = File::create(&new)?;
                 lock.lock()?;
+                fs::rename(new, path.join(LOCK))?;
                 Ok(Room { path, _lock: lock })
             });
             match locked {
