@@ -227,6 +227,21 @@ fn nothing_stays_of_a_guest_whose_owner_is_killed() {
 }
 
 #[test]
+fn runs_of_an_experiment_are_in_guests_and_each_is_the_same_again() {
+    let Some(place) = Place::new("experiments in virtual time") else { return };
+    let steps = "spec = 'net.toml'\ntime = 'virtual'\nseeds = 2\n\
+        [[step]]\nname = 'ping'\nrun = \"sh -c 'cat /proc/sys/kernel/random/uuid; ping -q -c 5 b'\"\non = 'a'\n\
+        [metric.received]\nof = 'ping'\npattern = '(\\d+) received'\n";
+    fs::write(place.path.join("e.toml"), steps).unwrap();
+    let done = place.run(&["experiment", "e.toml"]);
+    assert!(done.status.success() && text(&done).contains("2 of 2 runs are finished"), "{}", text(&done));
+    let out = |run: u64| place.read(&format!("e.results/runs/{run:04}/ping.out"));
+    assert_ne!(out(0), out(1), "the seeds differ");
+    let again = place.run(&["lab", "again", "e.results/runs/0001"]);
+    assert!(again.status.success(), "{}", text(&again));
+}
+
+#[test]
 fn the_directory_of_the_kernel_may_be_relative() {
     let Some(place) = Place::new("a relative directory of the kernel") else { return };
     std::os::unix::fs::symlink(&place.guest, place.path.join("kernel")).unwrap();

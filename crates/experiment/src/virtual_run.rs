@@ -38,7 +38,7 @@ pub(super) fn run(
         arguments: words.into(),
         directory: absolute(Path::new("."))?,
         outputs: vec![(place.clone(), place.clone())],
-        hidden: vec![results],
+        hidden: vec![results.clone()],
         seed: plan.seed(number),
         memory: None,
         is_recorded: true,
@@ -56,7 +56,9 @@ pub(super) fn run(
         let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
         return Ok(Some(format!("in virtual time: {last}")));
     }
-    if let Some(origin) = result.origin {
+    if let Some(mut origin) = result.origin {
+        // Also when the run is done again, the guest has no results of any run.
+        origin.new.push(results);
         origin.add_to(&place)?;
     }
     Ok(None)
