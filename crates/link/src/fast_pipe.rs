@@ -248,6 +248,43 @@ impl FastPipe {
         taken
     }
 
+    /// Takes out the packets of the delay line that leave before `horizon`; none is pushed by
+    /// `now`.
+    pub(crate) fn take_ahead<P>(
+        &mut self,
+        params: &mut PipeParams,
+        store: &mut Store<P>,
+        (now, horizon): (Time, Time),
+        mut take: impl FnMut(Exit<P>, Option<Time>),
+    ) {
+        self.advance(params, store, now);
+        while let Some(first) = self.first
+            && self.first != self.on_wire
+            && store.get(first).time < horizon
+        {
+            let Due { time: at, marked, next, packet } =
+                store.remove_due(first, horizon).expect("it leaves before the horizon");
+            self.first = next;
+            self.delivered.add_packet(packet.len);
+            take(Exit { at, packet, fate: Fate::Delivered { marked } }, None);
+        }
+        if self.first.is_none() {
+            self.last = None;
+        }
+    }
+
+    /// Returns the next exit from the delay line.
+    pub(crate) fn next_flight<P>(&self, store: &Store<P>) -> Option<Time> {
+        self.first.filter(|_| self.first != self.on_wire).map(|first| store.get(first).time)
+    }
+
+    /// Puts a packet that has left another pipe into the delay line.
+    pub(crate) fn put_exit<P>(&mut self, ingress: &mut IngressState, store: &mut Store<P>, exit: Exit<P>) {
+        let Exit { at, packet, fate } = exit;
+        ingress.pushed.add_packet(packet.len);
+        self.append(store, Waiting::new(at, packet, fate == Fate::Delivered { marked: true }));
+    }
+
     #[inline]
     pub(crate) fn next_at<P>(&self, params: &PipeParams, store: &Store<P>) -> Option<Time> {
         let first = self.first?;

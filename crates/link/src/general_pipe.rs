@@ -149,19 +149,19 @@ impl<P> GeneralPipe<P> {
             let sent = !matches!(fate, Fate::Dropped(reason) if reason != DropReason::Loss);
             (at, sent.then_some(at), packet, fate, false)
         } else {
-            let (at, Flight { departed, packet, fate, is_copy }) = self.line.pop()?;
-            if let (Some(departed), Some(MeasuredDelays { since, delays })) = (departed, &mut self.delays)
-                && departed >= *since
-                && !matches!(fate, Fate::Dropped(_))
-            {
-                delays.add(at.since(departed));
-            }
+            let (at, Flight { departed, packet, fate, is_copy }) = self.land()?;
             (at, departed, packet, fate, is_copy)
         };
         (self.departed, self.copies_at) = (departed, None);
+        Some(self.leave(at, packet, fate, is_copy))
+    }
+
+    /// Counts a packet that leaves at `at`.
+    #[inline]
+    fn leave(&mut self, at: Time, packet: Held<P>, fate: Fate, is_copy: bool) -> Exit<P> {
         if is_copy {
             self.copies.remove_packet(packet.len);
-            return Some(Exit { at, packet: packet.into_packet(), fate });
+            return Exit { at, packet: packet.into_packet(), fate };
         }
         self.held.remove_packet(packet.len);
         match fate {
@@ -175,7 +175,50 @@ impl<P> GeneralPipe<P> {
             }
             Fate::Dropped(reason) => self.counters.drop_one(reason, packet.len),
         }
-        Some(Exit { at, packet: packet.into_packet(), fate })
+        Exit { at, packet: packet.into_packet(), fate }
+    }
+
+    /// Takes the packet that leaves the delay line next, which has one, and measures its delay.
+    #[inline]
+    fn land(&mut self) -> Option<(Time, Flight<P>)> {
+        let (at, flight) = self.line.pop()?;
+        if let (Some(departed), Some(MeasuredDelays { since, delays })) = (flight.departed, &mut self.delays)
+            && departed >= *since
+            && !matches!(flight.fate, Fate::Dropped(_))
+        {
+            delays.add(at.since(departed));
+        }
+        Some((at, flight))
+    }
+
+    /// Takes out the packets of the delay line that leave before `horizon`; none is pushed by
+    /// `now`.
+    pub(crate) fn take_ahead(
+        &mut self,
+        now: Time,
+        horizon: Time,
+        mut take: impl FnMut(Exit<P>, Option<Time>),
+    ) {
+        self.advance(now);
+        while self.line.next_at().is_some_and(|at| at < horizon)
+            && let Some((at, Flight { departed, packet, fate, is_copy })) = self.land()
+        {
+            take(self.leave(at, packet, fate, is_copy), departed);
+        }
+    }
+
+    /// Returns the next exit from the delay line.
+    pub(crate) fn next_flight(&self) -> Option<Time> {
+        self.line.next_at()
+    }
+
+    /// Puts a packet that has left another pipe into the delay line. It takes its fate with it, and
+    /// is not counted among the pushed.
+    pub(crate) fn put_exit(&mut self, Exit { at, packet, fate }: Exit<P>, departed: Option<Time>) {
+        self.held.add_packet(packet.len);
+        let packet =
+            Held { marked: fate == Fate::Delivered { marked: true }, ..Held::new(at, packet, false) };
+        self.line.push(Flight { departed, packet, fate, is_copy: false }, at, Reorder::Never);
     }
 
     /// Returns the next exit, or the next event of the rate stage if that is earlier.

@@ -6,7 +6,7 @@ use crate::counters::{Counters, QueueState, Volume};
 use crate::delays::Delays;
 use crate::fast_pipe::{DropCounts, DropCountsOf, FastPipe, IngressState};
 use crate::general_pipe::GeneralPipe;
-use crate::packet::{DropReason, Exit, Packet, Verdict};
+use crate::packet::{DropReason, Exit, Fate, Packet, Verdict};
 use crate::pipe_params::ParamTable;
 use crate::spec::{Change, LinkState, PipeSpec};
 use crate::store::{PopLimit, Store};
@@ -318,15 +318,24 @@ impl<P> PipeSet<P> {
             if !GeneralPipe::<P>::needed_for(&spec) {
                 return fast.change(self.params.get_mut(fast.params), &mut self.store, now, change);
             }
-            self.generalise(now, index);
+            self.make_general(now, index);
         }
         if let Some(general) = self.fast[index].general() {
             self.general[general].change(now, change);
         }
     }
 
+    /// See [`Pipes::generalise`](crate::Pipes::generalise).
+    pub(crate) fn generalise(&mut self, now: Time, id: u32) {
+        let fast = &mut self.fast[id as usize];
+        if fast.general().is_none() {
+            fast.params = self.params.own(fast.params);
+            self.make_general(now, id as usize);
+        }
+    }
+
     /// Turns a fast pipe into a general pipe.
-    fn generalise(&mut self, now: Time, index: usize) {
+    fn make_general(&mut self, now: Time, index: usize) {
         let place = self.free.pop().unwrap_or(self.general.len() as u32);
         let general = GENERAL | place;
         let FastPipe { params, label, .. } = self.fast[index];
@@ -337,6 +346,43 @@ impl<P> PipeSet<P> {
         match self.general.get_mut(place as usize) {
             Some(unused) => *unused = GeneralPipe::from(state),
             None => self.general.push(GeneralPipe::from(state)),
+        }
+    }
+
+    /// See [`Pipes::take_ahead`](crate::Pipes::take_ahead).
+    pub(crate) fn take_ahead(
+        &mut self,
+        now: Time,
+        id: u32,
+        horizon: Time,
+        take: impl FnMut(Exit<P>, Option<Time>),
+    ) {
+        let fast = &mut self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.general[general].take_ahead(now, horizon, take),
+            None => fast.take_ahead(self.params.get_mut(fast.params), &mut self.store, (now, horizon), take),
+        }
+    }
+
+    /// See [`Pipes::next_flight`](crate::Pipes::next_flight).
+    pub(crate) fn next_flight(&self, id: u32) -> Option<Time> {
+        let fast = &self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.general[general].next_flight(),
+            None => fast.next_flight(&self.store),
+        }
+    }
+
+    /// See [`Pipes::put_exit`](crate::Pipes::put_exit).
+    pub(crate) fn put_exit(&mut self, id: u32, exit: Exit<P>, departed: Option<Time>) {
+        let index = id as usize;
+        if !matches!(exit.fate, Fate::Delivered { .. }) {
+            self.generalise(exit.at, id);
+        }
+        let fast = &mut self.fast[index];
+        match fast.general() {
+            Some(general) => self.general[general].put_exit(exit, departed),
+            None => fast.put_exit(&mut self.ingress[index], &mut self.store, exit),
         }
     }
 

@@ -264,6 +264,38 @@ impl<P> Pipes<P> {
         self.schedule(id);
     }
 
+    /// Takes out what is in the delay line of pipe `id` and leaves before `horizon`, in order, and
+    /// whose exit no later push or change can alter. The caller knows that nothing is pushed and
+    /// nothing changes by `now`, and has popped every packet that leaves by then. `take` gets each
+    /// exit with its [departure](Pipes::departed).
+    pub fn take_ahead(&mut self, now: Time, id: u32, horizon: Time, take: impl FnMut(Exit<P>, Option<Time>)) {
+        debug_assert!(self.active.is_none(), "every packet that is due has been popped");
+        if self.set.next_at(id).is_some() {
+            self.set.take_ahead(now, id, horizon, take);
+            self.schedule(id);
+        }
+    }
+
+    /// Returns the next exit from the delay line of pipe `id`; `None` without one.
+    pub fn next_flight(&self, id: u32) -> Option<Time> {
+        self.set.next_flight(id)
+    }
+
+    /// Puts a packet that has left another pipe, with its exit and departure, into pipe `id`, which
+    /// is used for nothing else. It leaves at its exit with its fate. Exits must not decrease.
+    pub fn put_exit(&mut self, id: u32, exit: Exit<P>, departed: Option<Time>) {
+        let settled = self.set.is_settled(id);
+        self.set.put_exit(id, exit, departed);
+        if !settled {
+            self.schedule(id);
+        }
+    }
+
+    /// Makes pipe `id` a general pipe at `now`, with the same results.
+    pub fn generalise(&mut self, now: Time, id: u32) {
+        self.set.generalise(now, id);
+    }
+
     #[inline]
     fn schedule(&mut self, id: u32) {
         if let Some(active) = &mut self.active {
@@ -316,5 +348,59 @@ impl<P> Pipes<P> {
     /// Returns the number of packets in all pipes.
     pub fn held(&self) -> u64 {
         (0..self.set.len() as u32).map(|id| self.pipe(id).held().packets).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::impairment::{JitterCorrelation, JitterLaw, JitterSpec, Reorder};
+    use crate::pipe_set::PipeInit;
+    use crate::spec::PipeSpec;
+    use fastpath_units::{Duration, Rate, Rng};
+
+    fn pipes(spec: &PipeSpec) -> Pipes<u64> {
+        Pipes::new([PipeInit { spec, rng: Rng::new(7) }].into_iter(), 100)
+    }
+
+    fn packet(number: u64) -> Packet<u64> {
+        Packet { len: 100 + number as u32 % 7, flow: 0, traffic_class: 0, data: number }
+    }
+
+    /// Packets that are taken ahead and put into another pipe leave as from the pipe itself.
+    #[test]
+    fn exits_taken_ahead_and_put_elsewhere_are_the_same() {
+        let ms = Duration::from_ms;
+        let plain = PipeSpec { delay: ms(3), rate: Rate::from_bps(1_000_000), ..PipeSpec::default() };
+        let law = JitterLaw::Uniform { half_width: ms(1) };
+        let jitter = |order| {
+            let spec = JitterSpec { law: law.clone(), correlation: JitterCorrelation::None, order };
+            PipeSpec { jitter: Some(Box::new(spec)), ..plain.clone() }
+        };
+        let ideal = PipeSpec { delay: ms(2), ..PipeSpec::default() };
+        for spec in [&plain, &ideal, &jitter(Reorder::Never), &jitter(Reorder::Allow), &jitter(Reorder::Drop)]
+        {
+            let (mut whole, mut from, mut to) = (pipes(spec), pipes(spec), pipes(spec));
+            let (mut expected, mut got, mut rng) = (Vec::new(), Vec::new(), Rng::new(1));
+            let mut at = Time::ZERO;
+            for number in 0..500 {
+                at = at + Duration::from_us(rng.below(3) * rng.below(900));
+                expected.extend(std::iter::from_fn(|| whole.pop(at)));
+                let _ = (whole.push(at, 0, packet(number)), from.push(at, 0, packet(number)));
+                let horizon = at + ms(2);
+                // Nothing else is pushed by one picosecond before `at`.
+                let before = Time::from_ps(at.as_ps().saturating_sub(1));
+                from.take_ahead(before, 0, horizon, |exit, departed| to.put_exit(0, exit, departed));
+                got.extend(std::iter::from_fn(|| to.pop(at)));
+                assert!(from.pop(before).is_none(), "all was taken before it left");
+            }
+            expected.extend(std::iter::from_fn(|| whole.pop(Time::MAX)));
+            from.pop(at);
+            from.take_ahead(Time::MAX, 0, Time::MAX, |exit, departed| to.put_exit(0, exit, departed));
+            got.extend(std::iter::from_fn(|| to.pop(Time::MAX)));
+            assert_eq!(got, expected);
+            assert_eq!((from.held(), to.held(), got.len()), (0, 0, 500));
+            assert_eq!(from.pipe(0).counters(), whole.pipe(0).counters());
+        }
     }
 }
