@@ -273,11 +273,6 @@ impl FastPipe {
         }
     }
 
-    /// Returns the next exit from the delay line.
-    pub(crate) fn next_flight<P>(&self, store: &Store<P>) -> Option<Time> {
-        self.first.filter(|_| self.first != self.on_wire).map(|first| store.get(first).time)
-    }
-
     /// Puts a packet that has left another pipe into the delay line.
     pub(crate) fn put_exit<P>(&mut self, ingress: &mut IngressState, store: &mut Store<P>, exit: Exit<P>) {
         let Exit { at, packet, fate } = exit;

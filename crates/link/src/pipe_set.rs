@@ -369,7 +369,7 @@ impl<P> PipeSet<P> {
         let fast = &self.fast[id as usize];
         match fast.general() {
             Some(general) => self.general[general].next_flight(),
-            None => fast.next_flight(&self.store),
+            None => fast.next_at(self.params.get(fast.params), &self.store),
         }
     }
 

@@ -276,7 +276,8 @@ impl<P> Pipes<P> {
         }
     }
 
-    /// Returns the next exit from the delay line of pipe `id`; `None` without one.
+    /// Returns the next exit of pipe `id` from its delay line, or from the wire of a pipe whose
+    /// departures are not [events](Pipes::next_at); `None` without one.
     pub fn next_flight(&self, id: u32) -> Option<Time> {
         self.set.next_flight(id)
     }

@@ -19,10 +19,11 @@
 //! Read first: `wiring.rs`, `accounting.rs`.
 
 use crate::accounting::{FrameAccounting, FrameCounters};
+use crate::cut::CutPipes;
 use crate::fate::{NodeAction, Reason};
 use crate::id::{Edge, EdgeId, Location, PipeId};
 use crate::nat::{NatCounters, NatSession};
-use crate::observer::{Observer, Passage};
+use crate::observer::{Observer, Passage, Turn};
 use crate::options::Options;
 use crate::pool::{Frame, FramePool};
 use crate::route::LiveLinks;
@@ -57,7 +58,7 @@ pub struct Delivery {
 #[derive(Debug)]
 pub struct Network<O = ()> {
     pub(crate) topology: Topology,
-    pool: FramePool,
+    pub(crate) pool: FramePool,
     pub(crate) observer: O,
     /// Two per link: forward at `2 × link`, backward at `2 × link + 1`. The label of a pipe is its
     /// [`PipeEnd`].
@@ -81,6 +82,8 @@ pub struct Network<O = ()> {
     /// The actions of the current node; empty between frames, kept to reuse the memory.
     actions: Vec<NodeAction>,
     counters: FrameCounters,
+    /// What passes on to other parts, if this is a part of a network.
+    pub(crate) cut: Option<Box<CutPipes>>,
 }
 
 impl Network {
@@ -121,6 +124,7 @@ impl<O: Observer> Network<O> {
             due: VecDeque::new(),
             actions: Vec::new(),
             counters: FrameCounters::default(),
+            cut: None,
             topology,
         }
     }
@@ -391,6 +395,7 @@ impl<O: Observer> Network<O> {
         let now = now.max(self.now);
         while let Some(at) = self.schedule.next_at().filter(|at| *at <= now) {
             self.run_until(at);
+            self.observer.turned(at, Turn::Changes);
             self.apply_scheduled(at);
         }
         self.run_until(now);
@@ -419,6 +424,7 @@ impl<O: Observer> Network<O> {
             let RunningNode { id, state } = &mut self.nodes[index];
             let id = *id;
             if let NodeState::Router(router) = state {
+                self.observer.turned(at, Turn::Expiry(id));
                 router.expire_neighbors(at, &mut self.pool, &mut self.actions);
                 self.perform(at, id);
             }
@@ -483,6 +489,9 @@ impl<O: Observer> Network<O> {
     /// Processes a frame that leaves a pipe and reaches the node at its end.
     fn exit(&mut self, id: u32, exit: Exit<Frame>) {
         let end = PipeEnd::of_label(self.pipes.label(id));
+        if matches!(end, PipeEnd::Away) && CutPipes::passes_on(exit.fate) {
+            return self.pass_on(id, exit);
+        }
         let Exit { at, packet: Packet { len, flow, traffic_class, data: mut frame }, fate } = exit;
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         let is_watched = self.observer.watches(pipe);
@@ -540,6 +549,7 @@ impl<O: Observer> Network<O> {
                 self.due.push_back(Delivery { at, edge, frame });
             }
             PipeEnd::Node(port) => self.forward(at, self.node_ports[port], frame),
+            PipeEnd::Away => unreachable!("what leaves for another part is passed on whole"),
         }
     }
 

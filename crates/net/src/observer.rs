@@ -6,7 +6,7 @@ use crate::fate::Reason;
 use crate::id::{EdgeId, Location, PipeId};
 use crate::pool::{Frame, FramePool};
 use fastpath_link::Fate;
-use fastpath_spec::Topology;
+use fastpath_spec::{NodeId, Topology};
 use fastpath_units::Time;
 
 /// A frame that leaves a pipe.
@@ -25,6 +25,16 @@ pub struct Passage<'n> {
     pub pool: &'n FramePool,
     /// The fate of the frame in the pipe.
     pub fate: Fate,
+}
+
+/// What the network turns to within an instant, beside the exits of pipes and the frames that
+/// enter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// Frames that wait in this router expire.
+    Expiry(NodeId),
+    /// Links change by schedule.
+    Changes,
 }
 
 /// An observer of single frames, for example `--times` or a per-packet log. All methods do nothing
@@ -71,6 +81,15 @@ pub trait Observer {
     fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
     /// The topology changed: pipes, nodes and edges are numbered as in this one from now on.
     fn rearranged(&mut self, _topology: &Topology) {}
+    /// The network turns to something else at `at`.
+    fn turned(&mut self, _at: Time, _turn: Turn) {}
+    /// A frame passes on to another part of the network. Returns what the observer there needs to
+    /// know it by.
+    fn crossed(&mut self, _frame: &Frame) -> u64 {
+        0
+    }
+    /// A frame comes from another part, whose observer has returned `tag`.
+    fn joined(&mut self, _frame: &Frame, _tag: u64) {}
 }
 
 impl Observer for () {
@@ -126,6 +145,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.rearranged(topology);
         self.1.rearranged(topology);
     }
+    fn turned(&mut self, at: Time, turn: Turn) {
+        self.0.turned(at, turn);
+        self.1.turned(at, turn);
+    }
 }
 
 /// Calls the observer if there is one.
@@ -164,5 +187,8 @@ impl<O: Observer> Observer for Option<O> {
     }
     fn rearranged(&mut self, topology: &Topology) {
         self.iter_mut().for_each(|observer| observer.rearranged(topology));
+    }
+    fn turned(&mut self, at: Time, turn: Turn) {
+        self.iter_mut().for_each(|observer| observer.turned(at, turn));
     }
 }

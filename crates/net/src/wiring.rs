@@ -18,11 +18,12 @@ use fastpath_link::Pipes;
 use fastpath_spec::{KernelForwarder, NodeId, NodeKind, Topology};
 use fastpath_units::Time;
 
-/// The end of a pipe: an edge, or the index of a [`NodePort`].
+/// The end of a pipe: an edge, the index of a [`NodePort`], or another part of the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PipeEnd {
     Edge(EdgeId),
     Node(usize),
+    Away,
 }
 
 /// An interface of a router or switch.
@@ -58,11 +59,13 @@ pub(crate) struct Wiring {
 
 impl PipeEnd {
     const NODE: u32 = 1 << 31;
+    const AWAY: u32 = u32::MAX;
 
-    fn label(self) -> u32 {
+    pub(crate) fn label(self) -> u32 {
         match self {
             PipeEnd::Edge(EdgeId(edge)) => edge,
             PipeEnd::Node(port) => PipeEnd::NODE | port as u32,
+            PipeEnd::Away => PipeEnd::AWAY,
         }
     }
 
@@ -75,6 +78,7 @@ impl PipeEnd {
     pub(crate) fn of_label(label: u32) -> PipeEnd {
         match label & PipeEnd::NODE {
             0 => PipeEnd::Edge(EdgeId(label)),
+            _ if label == PipeEnd::AWAY => PipeEnd::Away,
             _ => PipeEnd::Node((label & !PipeEnd::NODE) as usize),
         }
     }

@@ -4,8 +4,8 @@
 //! Everything that is known before the run counts: the description, its events, and the steps of
 //! traces. Effects in front of the delay (queue, rate, slots) only add to it. A normal jitter has
 //! no least value; it counts with twelve standard deviations, which a run exceeds with a
-//! probability below 10⁻³² per packet. A network that is cut tells if that happens
-//! ([`Network::violation`](crate::Network::violation)).
+//! probability below 10⁻³² per packet. A part tells if that happens
+//! ([`CutError::Late`](crate::CutError::Late)).
 
 use fastpath_link::{Change, JitterLaw, JitterSpec, PipeSpec};
 use fastpath_spec::trace::Timeline;
@@ -44,6 +44,8 @@ struct Extremes {
     jitter_ps: i128,
     reorders: bool,
     copies_later: bool,
+    /// Whether it has jitter at any time.
+    jitters: bool,
     /// Whether any of its parameters can change.
     changes: bool,
 }
@@ -55,6 +57,8 @@ pub(crate) struct LinkLookahead {
     pub(crate) least: Result<[Duration; 2], Joined>,
     /// By pipe: whether its parameters can change.
     pub(crate) changes: [bool; 2],
+    /// By pipe: whether it has jitter at any time.
+    pub(crate) jitters: [bool; 2],
 }
 
 impl Extremes {
@@ -64,6 +68,7 @@ impl Extremes {
             jitter_ps: spec.jitter.as_deref().map_or(0, least_ps),
             reorders: spec.reorder.is_some(),
             copies_later: !spec.duplicate.is_never() && !spec.duplicate.later.is_zero(),
+            jitters: spec.jitter.is_some(),
             changes: false,
         }
     }
@@ -72,6 +77,7 @@ impl Extremes {
         self.changes = true;
         self.delay = change.delay.map_or(self.delay, |delay| delay.min(self.delay));
         if let Some(jitter) = &change.jitter {
+            self.jitters |= jitter.is_some();
             self.jitter_ps = self.jitter_ps.min(jitter.as_deref().map_or(0, least_ps));
         }
         self.reorders |= matches!(change.reorder, Some(Some(_)));
@@ -130,6 +136,7 @@ pub(crate) fn lookaheads(topology: &Topology) -> Vec<LinkLookahead> {
     let known = |pipes: &[Extremes; 2]| LinkLookahead {
         least: pipes[0].least().and_then(|forward| Ok([forward, pipes[1].least()?])),
         changes: [pipes[0].changes, pipes[1].changes],
+        jitters: [pipes[0].jitters, pipes[1].jitters],
     };
     links.iter().map(known).collect()
 }

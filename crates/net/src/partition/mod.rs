@@ -58,6 +58,8 @@ pub struct Cut {
     pub lookahead: [Duration; 2],
     /// By pipe: whether its parameters change during the run.
     pub(crate) changes: [bool; 2],
+    /// By pipe: whether it has jitter at any time.
+    pub(crate) jitters: [bool; 2],
 }
 
 /// Why nodes stay in one part.
@@ -129,7 +131,13 @@ impl Partition {
             let ends = link.ends.map(|(node, _)| part(node));
             if let (true, Ok(lookahead)) = (ends[0] != ends[1], known.least) {
                 let link = LinkId(index as u32);
-                cuts.push(Cut { link, parts: ends, lookahead, changes: known.changes });
+                cuts.push(Cut {
+                    link,
+                    parts: ends,
+                    lookahead,
+                    changes: known.changes,
+                    jitters: known.jitters,
+                });
                 ends.iter().for_each(|&end| crossing[end] += expected.links[index] / 2);
             }
         }
