@@ -41,6 +41,9 @@ pub enum Error {
     /// A simulation cannot start.
     #[error(transparent)]
     Simulation(#[from] RunError),
+    /// The parts of a network cannot go on with the results of the whole.
+    #[error(transparent)]
+    Cut(#[from] fastpath_net::CutError),
     /// The caller ended the operation.
     #[error("interrupted")]
     Interrupted,

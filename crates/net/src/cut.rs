@@ -25,6 +25,7 @@ use fastpath_units::{Duration, Time};
 pub struct Crossings {
     heads: Vec<Crossing>,
     bytes: Vec<u8>,
+    first_at: Option<Time>,
 }
 
 /// One frame that passes from one part to another.
@@ -90,7 +91,13 @@ impl Crossings {
 
     /// Returns the time at which the first frame arrives.
     pub fn first_at(&self) -> Option<Time> {
-        self.heads.iter().map(|crossing| crossing.at).min()
+        self.first_at
+    }
+
+    fn push(&mut self, crossing: Crossing, bytes: &[u8]) {
+        self.first_at = Some(self.first_at.map_or(crossing.at, |first| first.min(crossing.at)));
+        self.bytes.extend_from_slice(bytes);
+        self.heads.push(crossing);
     }
 }
 
@@ -144,9 +151,9 @@ impl<O: Observer> Network<O> {
         let Exit { at, packet: Packet { data: frame, .. }, fate } = exit;
         let out = &mut cut.out[outbound.to];
         outbound.note(at);
-        out.bytes.extend_from_slice(self.pool.bytes(&frame));
         let tag = self.observer.crossed(&frame);
-        out.heads.push(Crossing { pipe: id, at, departed, fate, len: frame.len() as u32, tag });
+        let crossing = Crossing { pipe: id, at, departed, fate, len: frame.len() as u32, tag };
+        out.push(crossing, self.pool.bytes(&frame));
         self.pool.free(frame);
     }
 
@@ -163,9 +170,9 @@ impl<O: Observer> Network<O> {
             self.pipes.take_ahead(done, pipe, horizon, |exit, departed| {
                 let Exit { at, packet: Packet { data: frame, .. }, fate } = exit;
                 outbound.note(at);
-                out.bytes.extend_from_slice(pool.bytes(&frame));
                 let tag = observer.crossed(&frame);
-                out.heads.push(Crossing { pipe, at, departed, fate, len: frame.len() as u32, tag });
+                let crossing = Crossing { pipe, at, departed, fate, len: frame.len() as u32, tag };
+                out.push(crossing, pool.bytes(&frame));
                 pool.free(frame);
             });
         }
@@ -205,6 +212,7 @@ impl<O: Observer> Network<O> {
             self.pipes.put_exit(pipe, Exit { at, packet, fate }, departed);
         }
         crossings.bytes.clear();
+        crossings.first_at = None;
         Ok(())
     }
 

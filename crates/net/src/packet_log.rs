@@ -115,9 +115,9 @@ impl<S> PacketLog<S> {
 
     /// Returns number and arrival time of a frame. A frame generated inside the network gets a new
     /// number.
-    fn known(&mut self, frame: &Frame, at: Time) -> (FrameNumber, Time) {
+    fn known(&mut self, slot: u32, at: Time) -> (FrameNumber, Time) {
         let made = &mut self.made;
-        *self.inside.entry(frame.slot()).or_insert_with(|| {
+        *self.inside.entry(slot).or_insert_with(|| {
             *made += 1;
             (FrameNumber::Made(*made), at)
         })
@@ -127,6 +127,63 @@ impl<S> PacketLog<S> {
     pub fn skip_number(&mut self) {
         self.entered += 1;
     }
+
+    /// Notes that a frame entered. `slot` identifies it until [`PacketLog::note_end`].
+    pub fn note_entry(&mut self, at: Time, slot: u32) {
+        self.entered += 1;
+        self.inside.insert(slot, (FrameNumber::Entered(self.entered), at));
+    }
+
+    /// Notes that a frame arrived at a pipe.
+    pub fn note_arrival(&mut self, at: Time, slot: u32) {
+        let (number, _) = self.known(slot, at);
+        self.inside.insert(slot, (number, at));
+    }
+
+    /// Notes that a frame is no longer in the network.
+    pub fn note_end(&mut self, slot: u32) {
+        self.inside.remove(&slot);
+    }
+}
+
+impl<S: Sink> PacketLog<S> {
+    /// Notes that a frame of `len` bytes left a pipe. `bytes` are the first of it.
+    pub fn note_exit(&mut self, slot: u32, exit: LoggedExit, len: u32, bytes: &[u8]) {
+        let LoggedExit { at, departed: dequeued, pipe, fate } = exit;
+        let (frame, arrived) = self.known(slot, at);
+        let (location, outcome) = (Location::Pipe(pipe), PacketOutcome::Left(fate));
+        self.take(LogEntry { location, frame, arrived, dequeued, at, outcome, len }, bytes);
+    }
+
+    /// Notes that a frame of `len` bytes was not accepted. `bytes` are the first of it.
+    pub fn note_refusal(
+        &mut self,
+        slot: u32,
+        (at, location, reason): (Time, Location, Reason),
+        len: u32,
+        bytes: &[u8],
+    ) {
+        let (frame, _) = self.known(slot, at);
+        let outcome = PacketOutcome::Refused(reason);
+        self.take(LogEntry { location, frame, arrived: at, dequeued: None, at, outcome, len }, bytes);
+    }
+
+    fn take(&mut self, entry: LogEntry, bytes: &[u8]) {
+        self.sink.take(entry, &bytes[..bytes.len().min(SNAP_LEN)]);
+    }
+}
+
+/// The exit of a frame from a pipe.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LoggedExit {
+    /// The exit time.
+    pub at: Time,
+    /// The time at which the frame left the queue; `None` if it never did.
+    pub departed: Option<Time>,
+    /// The pipe.
+    pub pipe: PipeId,
+    /// The fate of the frame in the pipe.
+    pub fate: Fate,
 }
 
 impl<S: Sink> Observer for PacketLog<S> {
@@ -135,52 +192,29 @@ impl<S: Sink> Observer for PacketLog<S> {
     }
 
     fn entered(&mut self, at: Time, _edge: EdgeId, frame: &Frame, _pool: &FramePool) {
-        self.entered += 1;
-        self.inside.insert(frame.slot(), (FrameNumber::Entered(self.entered), at));
+        self.note_entry(at, frame.slot());
     }
 
     fn arrived(&mut self, at: Time, _pipe: PipeId, frame: &Frame) {
-        let (number, _) = self.known(frame, at);
-        self.inside.insert(frame.slot(), (number, at));
+        self.note_arrival(at, frame.slot());
     }
 
     fn left(&mut self, passage: Passage<'_>) {
-        let Passage { at, departed: dequeued, pipe, frame, pool, fate } = passage;
-        let (number, arrived) = self.known(frame, at);
-        let entry = LogEntry {
-            location: Location::Pipe(pipe),
-            frame: number,
-            arrived,
-            dequeued,
-            at,
-            outcome: PacketOutcome::Left(fate),
-            len: frame.len() as u32,
-        };
-        let bytes = pool.bytes(frame);
-        self.sink.take(entry, &bytes[..bytes.len().min(SNAP_LEN)]);
+        let Passage { at, departed, pipe, frame, pool, fate } = passage;
+        let exit = LoggedExit { at, departed, pipe, fate };
+        self.note_exit(frame.slot(), exit, frame.len() as u32, pool.bytes(frame));
     }
 
     fn refused(&mut self, at: Time, location: Location, frame: &Frame, pool: &FramePool, reason: Reason) {
-        let (number, _) = self.known(frame, at);
-        let entry = LogEntry {
-            location,
-            frame: number,
-            arrived: at,
-            dequeued: None,
-            at,
-            outcome: PacketOutcome::Refused(reason),
-            len: frame.len() as u32,
-        };
-        let bytes = pool.bytes(frame);
-        self.sink.take(entry, &bytes[..bytes.len().min(SNAP_LEN)]);
+        self.note_refusal(frame.slot(), (at, location, reason), frame.len() as u32, pool.bytes(frame));
     }
 
     fn delivered(&mut self, _at: Time, _edge: EdgeId, frame: &Frame, _pool: &FramePool) {
-        self.inside.remove(&frame.slot());
+        self.note_end(frame.slot());
     }
 
     fn ended(&mut self, _at: Time, frame: &Frame, _reason: Option<Reason>) {
-        self.inside.remove(&frame.slot());
+        self.note_end(frame.slot());
     }
 
     fn rearranged(&mut self, topology: &Topology) {

@@ -63,6 +63,11 @@ impl Windows {
         Windows { count, distances, reach: longest.unwrap_or(REACH_MIN).max(REACH_MIN) }
     }
 
+    /// Returns the length that no window exceeds.
+    pub fn reach(&self) -> Duration {
+        self.reach
+    }
+
     /// Returns the end of the next window of each part, which is not part of it, and the earliest
     /// event of all. `None` if there is none.
     pub fn ends(&self, clocks: &[PartClock]) -> Option<(Time, Vec<Time>)> {

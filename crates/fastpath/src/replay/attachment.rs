@@ -1,7 +1,7 @@
 //! `HOST` and `HOST:INTERFACE`: the edges of a network where a capture enters or is written.
 
 use crate::error::{Error, Result};
-use fastpath_net::{EdgeId, Network, Observer};
+use fastpath_net::{Edge, EdgeId};
 use fastpath_spec::{Node, Topology};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,7 @@ impl CaptureAt {
 
 impl HostInterface {
     /// Returns all edges of the host, or the edge of the named interface.
-    pub(crate) fn edges<O: Observer>(&self, network: &Network<O>) -> Result<Vec<EdgeId>> {
-        let topology = network.topology();
+    pub(crate) fn edges(&self, topology: &Topology, edges: &[Edge]) -> Result<Vec<EdgeId>> {
         let HostInterface { host, interface } = self;
         let id = topology.node_named(host).ok_or_else(|| self.no_host(topology))?;
         let node = topology.node(id);
@@ -43,23 +42,24 @@ impl HostInterface {
         }
         let wanted = |name: &str| interface.as_deref().is_none_or(|interface| interface == name);
         let indices = node.interfaces.iter().enumerate().filter(|(_, interface)| wanted(&interface.name));
-        let edges: Vec<EdgeId> = indices.filter_map(|(index, _)| network.edge_of(id, index)).collect();
-        if edges.is_empty() {
+        let edge = |(interface, _)| edges.iter().position(|edge| *edge == Edge { node: id, interface });
+        let found: Vec<EdgeId> = indices.filter_map(edge).map(|index| EdgeId(index as u32)).collect();
+        if found.is_empty() {
             return Err(Error::Argument(format!(
                 "{self}: no such interface of {host} (have: {})",
                 interface_names(node)
             )));
         }
-        Ok(edges)
+        Ok(found)
     }
 
     /// Returns the only edge. A host with several interfaces needs the name of one.
-    pub(crate) fn edge<O: Observer>(&self, network: &Network<O>) -> Result<EdgeId> {
-        match self.edges(network)?[..] {
+    pub(crate) fn edge(&self, topology: &Topology, edges: &[Edge]) -> Result<EdgeId> {
+        match self.edges(topology, edges)?[..] {
             [edge] => Ok(edge),
             _ => {
                 let host = &self.host;
-                let node = network.topology().nodes.iter().find(|node| node.name == *host);
+                let node = topology.nodes.iter().find(|node| node.name == *host);
                 let have = node.map(interface_names).unwrap_or_default();
                 Err(Error::Argument(format!(
                     "{self}: {host} has several interfaces; write {host}:INTERFACE (have: {have})"

@@ -66,8 +66,16 @@ impl Follower {
         Ok(())
     }
 
-    fn close(&mut self, frame: &Frame, end: FrameEnd) {
-        if let Some(index) = self.inside.remove(&frame.slot()) {
+    /// Notes that a frame entered.
+    pub(super) fn open(&mut self, at: Time, edge: EdgeId, slot: u32) {
+        self.inside.insert(slot, self.first + self.rows.len() as u64);
+        let capture_frame = self.capture_frame.take();
+        self.rows.push_back(FrameRow { entered: at, edge, capture_frame, end: None });
+    }
+
+    /// Notes the end of a frame, if it is followed.
+    pub(super) fn close(&mut self, slot: u32, end: FrameEnd) {
+        if let Some(index) = self.inside.remove(&slot) {
             let row = &mut self.rows[(index - self.first) as usize];
             row.end = Some(end);
             if let FrameEnd::Delivered(at, exit) = end {
@@ -79,17 +87,15 @@ impl Follower {
 
 impl Observer for Follower {
     fn entered(&mut self, at: Time, edge: EdgeId, frame: &Frame, _pool: &FramePool) {
-        self.inside.insert(frame.slot(), self.first + self.rows.len() as u64);
-        let capture_frame = self.capture_frame.take();
-        self.rows.push_back(FrameRow { entered: at, edge, capture_frame, end: None });
+        self.open(at, edge, frame.slot());
     }
 
     fn delivered(&mut self, at: Time, edge: EdgeId, frame: &Frame, _pool: &FramePool) {
-        self.close(frame, FrameEnd::Delivered(at, edge));
+        self.close(frame.slot(), FrameEnd::Delivered(at, edge));
     }
 
     fn ended(&mut self, _at: Time, frame: &Frame, reason: Option<Reason>) {
         self.cut.remove(&frame.slot());
-        self.close(frame, reason.map_or(FrameEnd::Absorbed, FrameEnd::Dropped));
+        self.close(frame.slot(), reason.map_or(FrameEnd::Absorbed, FrameEnd::Dropped));
     }
 }

@@ -14,11 +14,15 @@
 mod arrays;
 mod attachment;
 mod captures;
+mod delays;
+mod ends;
 mod follow;
 mod pairs;
+mod parallel;
 mod rows;
 mod run;
 mod traffic;
+mod workers;
 
 use crate::error::{Error, Result};
 use crate::load::{DEFAULT_SEED, Loaded};
@@ -28,18 +32,24 @@ pub use arrays::{FrameLengths, FramesAt};
 pub use attachment::{CaptureAt, HostInterface};
 pub use captures::BytesRead;
 pub(crate) use captures::Captures;
-use fastpath_net::{FrameAccounting, Options};
-use fastpath_spec::Topology;
+pub use delays::RealisedDelays;
+use ends::Ends;
+use fastpath_net::{Edge, FrameAccounting, Network, Options, Partition};
+use fastpath_spec::{NodeId, Topology};
 use fastpath_traffic::FlowReport;
 use fastpath_units::{Duration, Time};
 pub use pairs::PairDelays;
+pub use parallel::WorkerProfile;
+use parallel::{ParallelResults, ParallelRun};
+use rows::Rows;
 pub use rows::TimeColumns;
-pub use run::RealisedDelays;
-use run::{Inputs, ReplayObserver, ReplayRun, observers};
+use run::{Inputs, ReplayObserver, ReplayRun, observers, times_file};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use traffic::TrafficRun;
+pub use workers::{WorkerCount, Workers, expected_speedup};
 
 /// A replay to be run: a network, the captures that enter it, and the files that are written.
 ///
@@ -60,6 +70,8 @@ pub struct Replay {
     packet_log: Option<PathBuf>,
     seed: u64,
     until: Option<Time>,
+    workers: WorkerCount,
+    partition_seed: Option<u64>,
 }
 
 /// The results of a replay.
@@ -90,6 +102,9 @@ pub struct ReplaySummary {
     pub left_out: BTreeMap<u16, u64>,
     /// Captures that could not be read to their end. Their complete packets were used.
     pub problems: Vec<Error>,
+    /// How the workers spent their time; `None` with one. Nothing else in the results depends on
+    /// the workers.
+    pub workers: Option<Workers>,
 }
 
 impl Replay {
@@ -102,7 +117,17 @@ impl Replay {
     pub fn through(topology: Topology) -> Replay {
         let seed = topology.seed.unwrap_or(DEFAULT_SEED);
         let (inputs, outputs) = (Vec::new(), Vec::new());
-        Replay { topology, inputs, outputs, times: None, packet_log: None, seed, until: None }
+        Replay {
+            topology,
+            inputs,
+            outputs,
+            times: None,
+            packet_log: None,
+            seed,
+            until: None,
+            workers: WorkerCount::ONE,
+            partition_seed: None,
+        }
     }
 
     /// Adds a capture that enters at a host: `HOST=FILE` or `HOST:INTERFACE=FILE`.
@@ -158,6 +183,20 @@ impl Replay {
     /// Traffic of the description that has no `stop` needs it.
     pub fn until(mut self, until: Duration) -> Replay {
         self.until = Some(Time::ZERO + until);
+        self
+    }
+
+    /// Sets how many workers run the network side by side. The results are the same for every
+    /// number. There are fewer workers if the network cannot be cut into so many parts.
+    pub fn workers(mut self, workers: WorkerCount) -> Replay {
+        self.workers = workers;
+        self
+    }
+
+    /// Cuts the network at random for its workers, to test that the results do not depend on the
+    /// parts.
+    pub fn partition_seed(mut self, seed: u64) -> Replay {
+        self.partition_seed = Some(seed);
         self
     }
 
@@ -247,6 +286,10 @@ impl Replay {
             || self.times.is_some()
             || self.packet_log.is_some()
             || matches!(times, TimesIn::Memory);
+        let partition = self.workers.partition(&self.topology, self.partition_seed);
+        if let Some(partition) = partition.filter(|partition| partition.count() > 1) {
+            return self.play_in_parts(&partition, (frames, inputs), (start_ns, times, follows), progress);
+        }
         if follows {
             let observers = observers(&self.topology, start_ns, self.packet_log.as_deref())?;
             self.play_observed(observers, (frames, inputs), (start_ns, times), progress)
@@ -255,23 +298,40 @@ impl Replay {
         }
     }
 
+    fn options(&self) -> Options {
+        Options { executors: compiled(|_| {}), ..Options::with_seed(self.seed) }
+    }
+
+    /// Finds where frames enter and leave, and creates the output files.
+    fn ends(&self, topology: &Topology, edges: &[Edge], frames: &[FramesAt]) -> Result<Ends> {
+        let places = self.inputs.iter().map(|input| &input.at).chain(frames.iter().map(|frames| &frames.at));
+        Ends::attach(topology, edges, places, &self.outputs)
+    }
+
+    /// Starts what keeps the times of every frame.
+    fn rows(&self, times: TimesIn, topology: &Topology, edges: &[Edge], start_ns: u64) -> Result<Rows> {
+        match (times, &self.times) {
+            (TimesIn::Memory, _) => Ok(Rows::Columns(TimeColumns::default())),
+            (TimesIn::Files, Some(path)) => times_file(path, topology, edges, start_ns),
+            (TimesIn::Files, None) => Ok(Rows::Nowhere),
+        }
+    }
+
     fn play_observed<O: ReplayObserver>(
-        self,
+        mut self,
         observer: O,
         (frames, inputs): (&[FramesAt], Inputs),
         (start_ns, times): (u64, TimesIn),
         progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
     ) -> Result<(ReplaySummary, TimeColumns)> {
-        let executors = compiled(|_| {});
-        let options = Options { executors, ..Options::with_seed(self.seed) };
-        let mut run = ReplayRun::new(self.topology, options, (start_ns, self.until), observer)?;
-        let places = self.inputs.iter().map(|input| &input.at).chain(frames.iter().map(|frames| &frames.at));
-        run.attach(places, &self.outputs)?;
-        match (times, &self.times) {
-            (TimesIn::Memory, _) => run.keep_times(),
-            (TimesIn::Files, Some(path)) => run.times_to(path)?,
-            (TimesIn::Files, None) => {}
-        }
+        let topology = std::mem::take(&mut self.topology);
+        let network = Network::observed(topology, self.options(), observer);
+        let edges: Vec<Edge> = network.edges().collect();
+        let traffic = TrafficRun::new(network.topology(), &edges, self.seed, self.until)?;
+        let ends = self.ends(network.topology(), &edges, frames)?;
+        let rows = self.rows(times, network.topology(), &edges, start_ns)?;
+        let mut run = ReplayRun::new(network, traffic, ends, start_ns);
+        run.rows_to(rows);
         let (problems, left_out) = run.play(inputs, progress)?;
         let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
         let (pairs, above_mtu) = (run.pairs(), run.above_mtu());
@@ -287,9 +347,73 @@ impl Replay {
             above_mtu,
             left_out,
             problems,
+            workers: None,
         };
         Ok((summary, columns))
     }
+
+    fn play_in_parts(
+        self,
+        partition: &Partition,
+        (frames, inputs): (&[FramesAt], Inputs),
+        (start_ns, times, follows): (u64, TimesIn, bool),
+        progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+    ) -> Result<(ReplaySummary, TimeColumns)> {
+        let topology = &self.topology;
+        let edges = edges(topology);
+        let log = |_| observers(topology, start_ns, self.packet_log.as_deref());
+        let observers = follows.then_some(()).map(log).transpose()?;
+        let traffic = TrafficRun::new(topology, &edges, self.seed, self.until)?;
+        let ends = self.ends(topology, &edges, frames)?;
+        let rows = self.rows(times, topology, &edges, start_ns)?;
+        let options = self.options();
+        let observers = observers.map(|observers| (observers, rows));
+        let run = ParallelRun {
+            topology,
+            partition,
+            options,
+            edges: &edges,
+            traffic,
+            ends,
+            inputs,
+            start_ns,
+            observers,
+        };
+        let ParallelResults {
+            accounting,
+            columns,
+            jitter,
+            pairs,
+            traffic,
+            out_of_order,
+            above_mtu,
+            left_out,
+            problems,
+            profiles,
+        } = run.play(progress)?;
+        let summary = ReplaySummary {
+            accounting,
+            jitter,
+            pairs,
+            traffic: traffic.reports(topology),
+            seed: self.seed,
+            start_ns,
+            out_of_order,
+            above_mtu,
+            left_out,
+            problems,
+            workers: Some(Workers::new(topology, partition, profiles)),
+        };
+        Ok((summary, columns))
+    }
+}
+
+/// Returns the edges of a network in the order of [`Network::edges`].
+fn edges(topology: &Topology) -> Vec<Edge> {
+    let of_host = |(node, host): (NodeId, &fastpath_spec::Node)| {
+        (0..host.interfaces.len()).map(move |interface| Edge { node, interface })
+    };
+    topology.hosts().flat_map(of_host).collect()
 }
 
 /// Where the times of frames go.

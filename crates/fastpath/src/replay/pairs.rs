@@ -1,7 +1,8 @@
 //! The delays between hosts of a replay: how many frames one host sent to another, and the
 //! shortest, mean and longest time that they took. The sums are exact.
 
-use fastpath_net::{EdgeId, Network, Observer};
+use fastpath_net::{Edge, EdgeId};
+use fastpath_spec::Topology;
 use fastpath_units::Duration;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -89,14 +90,13 @@ impl Pairs {
     }
 
     /// Returns the delays by pair of hosts, in the order of the hosts.
-    pub(super) fn delays<O: Observer>(&self, network: &Network<O>) -> Vec<PairDelays> {
-        let nodes: Vec<_> = network.edges().map(|edge| edge.node).collect();
+    pub(super) fn delays(&self, topology: &Topology, edges: &[Edge]) -> Vec<PairDelays> {
+        let nodes: Vec<_> = edges.iter().map(|edge| edge.node).collect();
         let mut hosts = BTreeMap::new();
         for ((from, to), count) in &self.counts {
             let pair = (nodes[from.0 as usize], nodes[to.0 as usize]);
             hosts.entry(pair).or_insert(Count::NONE).add(*count);
         }
-        let topology = network.topology();
         let delays = hosts.into_iter().map(|((from, to), count)| PairDelays {
             from: topology.node(from).name.clone(),
             to: topology.node(to).name.clone(),

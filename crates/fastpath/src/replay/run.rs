@@ -2,24 +2,19 @@
 //! files.
 
 use super::arrays::Arrays;
-use super::attachment::{CaptureAt, HostInterface};
 use super::captures::{BytesRead, Captures};
+use super::delays::{RealisedDelays, realised_delays};
+use super::ends::{Ends, create, names};
 use super::follow::Follower;
 use super::pairs::PairDelays;
 use super::rows::{Rows, TimeColumns};
 use super::traffic::TrafficRun;
 use crate::error::{Error, Result};
-#[cfg(target_os = "linux")]
-use fastpath_engine::DelayReport;
 use fastpath_net::packet_log::{self, PacketLog};
-use fastpath_net::{Delivery, Edge, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Options, Reason};
-#[cfg(target_os = "linux")]
-use fastpath_spec::LinkId;
+use fastpath_net::{Delivery, Edge, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Reason};
 use fastpath_spec::Topology;
 use fastpath_traffic::FlowReport;
 use fastpath_units::Time;
-use fastpath_wire::pcap::{LINKTYPE_ETHERNET, Writer};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -28,10 +23,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const PS_PER_NS: u64 = 1000;
-/// Ethernet header with two VLAN tags, bytes: what an MTU leaves out.
-const ETHERNET_TAGGED: usize = 14 + 2 * 4;
 /// Packets between two reports of progress.
-const PACKETS_PER_REPORT: u64 = 4096;
+pub(super) const PACKETS_PER_REPORT: u64 = 4096;
 
 /// What a replay needs of the observer of its network.
 pub(super) trait ReplayObserver: Observer {
@@ -95,11 +88,7 @@ enum FrameSource {
 pub(super) struct ReplayRun<O: ReplayObserver> {
     network: Network<O>,
     traffic: TrafficRun,
-    /// The edges at which frames enter: of each capture, then of each array.
-    entrances: Vec<EdgeId>,
-    /// The file for the frames that are delivered at each edge, as an index of `outputs`.
-    exits: Vec<Option<usize>>,
-    outputs: Vec<OutputCapture>,
+    ends: Ends,
     rows: Rows,
     /// Time zero, nanoseconds since 1970.
     start_ns: u64,
@@ -108,33 +97,8 @@ pub(super) struct ReplayRun<O: ReplayObserver> {
     refused: BTreeMap<Reason, u64>,
     /// Packets with a time before that of their predecessor.
     out_of_order: u64,
-    /// The longest frame of the interface at each entrance, and the frames that were longer.
-    longest: Vec<usize>,
+    /// Frames that were longer than the interface at which they entered allows.
     above_mtu: u64,
-}
-
-/// Configured and realised delay of one direction of a link.
-#[derive(Debug, Serialize)]
-pub struct RealisedDelays {
-    /// The link.
-    pub link: String,
-    /// The node at which the direction begins.
-    pub from: String,
-    /// The node at which it ends.
-    pub to: String,
-    /// The delays.
-    #[cfg(target_os = "linux")]
-    #[serde(flatten)]
-    pub delays: DelayReport,
-    /// No value of this type exists: the report of delays is for Linux.
-    #[cfg(not(target_os = "linux"))]
-    #[serde(skip)]
-    pub delays: std::convert::Infallible,
-}
-
-struct OutputCapture {
-    path: PathBuf,
-    writer: Writer<BufWriter<File>>,
 }
 
 /// Creates the observers of a replay.
@@ -144,80 +108,24 @@ pub(super) fn observers(topology: &Topology, start_ns: u64, packet_log: Option<&
 }
 
 impl<O: ReplayObserver> ReplayRun<O> {
-    /// An idle network whose time zero is `start_ns` after 1970. Its hosts send the traffic of the
-    /// topology before `until`.
-    pub(super) fn new(
-        topology: Topology,
-        options: Options,
-        (start_ns, until): (u64, Option<Time>),
-        observer: O,
-    ) -> Result<ReplayRun<O>> {
-        let seed = options.seed;
-        let network = Network::observed(topology, options, observer);
-        let edges = network.edges().len();
-        Ok(ReplayRun {
-            exits: vec![None; edges],
-            traffic: TrafficRun::new(&network, seed, until)?,
+    /// An idle network whose time zero is `start_ns` after 1970. Its hosts send `traffic`.
+    pub(super) fn new(network: Network<O>, traffic: TrafficRun, ends: Ends, start_ns: u64) -> ReplayRun<O> {
+        ReplayRun {
             network,
-            entrances: Vec::new(),
-            outputs: Vec::new(),
+            traffic,
+            ends,
             rows: Rows::Nowhere,
             start_ns,
             now: Time::ZERO,
             refused: BTreeMap::new(),
             out_of_order: 0,
-            longest: Vec::new(),
             above_mtu: 0,
-        })
-    }
-
-    /// Finds the edges of inputs, and creates the output files.
-    pub(super) fn attach<'i>(
-        &mut self,
-        inputs: impl IntoIterator<Item = &'i HostInterface>,
-        outputs: &[CaptureAt],
-    ) -> Result<()> {
-        self.entrances = inputs.into_iter().map(|at| at.edge(&self.network)).collect::<Result<_>>()?;
-        let topology = self.network.topology();
-        let edges: Vec<_> = self.network.edges().collect();
-        let mtu = |edge: &EdgeId| {
-            let edge = edges[edge.0 as usize];
-            topology.node(edge.node).interfaces[edge.interface].mtu as usize
-        };
-        self.longest = self.entrances.iter().map(|edge| mtu(edge) + ETHERNET_TAGGED).collect();
-        for (index, output) in outputs.iter().enumerate() {
-            for edge in output.at.edges(&self.network)? {
-                let exit = &mut self.exits[edge.0 as usize];
-                if exit.is_some() {
-                    let text = format!("{output}: this interface has two outputs; give it one");
-                    return Err(Error::Argument(text));
-                }
-                *exit = Some(index);
-            }
         }
-        self.outputs =
-            outputs.iter().map(|output| OutputCapture::create(&output.file)).collect::<Result<_>>()?;
-        Ok(())
     }
 
-    /// Writes the times of every frame to a file.
-    pub(super) fn times_to(&mut self, path: &Path) -> Result<()> {
-        let topology = self.network.topology();
-        let host = |edge: Edge| {
-            let node = topology.node(edge.node);
-            match node.interfaces.len() {
-                1 => node.name.clone(),
-                _ => format!("{}:{}", node.name, node.interfaces[edge.interface].name),
-            }
-        };
-        let hosts = self.network.edges().map(host).collect();
-        self.rows = Rows::file(path.to_owned(), create(path)?, self.start_ps(), hosts)?;
-        Ok(())
-    }
-
-    /// Keeps the times of every frame.
-    pub(super) fn keep_times(&mut self) {
-        self.rows = Rows::Columns(TimeColumns::default());
+    /// Sets where the times of every frame go.
+    pub(super) fn rows_to(&mut self, rows: Rows) {
+        self.rows = rows;
     }
 
     /// Plays everything. Returns the errors of captures that ended early, and how many packets no
@@ -274,7 +182,8 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// The delays between hosts.
     pub(super) fn pairs(&mut self) -> Vec<PairDelays> {
         let pairs = self.network.observer_mut().follower().map(|follower| mem::take(&mut follower.pairs));
-        pairs.map_or_else(Vec::new, |pairs| pairs.delays(&self.network))
+        let edges: Vec<Edge> = self.network.edges().collect();
+        pairs.map_or_else(Vec::new, |pairs| pairs.delays(self.network.topology(), &edges))
     }
 
     /// The results of the traffic.
@@ -316,26 +225,9 @@ impl<O: ReplayObserver> ReplayRun<O> {
         Ok(())
     }
 
-    /// Configured and realised delays of each direction of a link that has jitter at the end. None
-    /// on other systems than Linux: the crate that compares the two is for Linux.
-    #[cfg(not(target_os = "linux"))]
-    pub(super) fn realised_delays(&self) -> Vec<RealisedDelays> {
-        Vec::new()
-    }
-
     /// Configured and realised delays of each direction of a link that has jitter at the end.
-    #[cfg(target_os = "linux")]
     pub(super) fn realised_delays(&self) -> Vec<RealisedDelays> {
-        let topology = self.network.topology();
-        let directions = (0..topology.links.len()).flat_map(|link| [(link, 0), (link, 1)]);
-        let report = |(link, index): (usize, usize)| {
-            let pipe = self.network.pipe(LinkId(link as u32), index);
-            let delays = DelayReport::of(&pipe.spec(), pipe.delays()?)?;
-            let link = &topology.links[link];
-            let [from, to] = [index, 1 - index].map(|end| topology.node(link.ends[end].0).name.clone());
-            Some(RealisedDelays { link: link.name.clone(), from, to, delays })
-        };
-        directions.filter_map(report).collect()
+        realised_delays(&self.network, |_| true).into_iter().map(|(_, delays)| delays).collect()
     }
 
     /// Completes the files. Returns the frame accounting, and the times if they were kept.
@@ -344,9 +236,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
             follower.store_rest(&mut self.rows)?;
         }
         let columns = self.rows.finish()?;
-        for OutputCapture { path, writer } in self.outputs {
-            writer.finish().map_err(Error::file(&path))?;
-        }
+        self.ends.exits.finish()?;
         let mut frames = self.network.accounting();
         for (reason, count) in self.refused {
             frames.entered += count;
@@ -359,11 +249,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
     }
 
     fn time_of(&self, ns: u64) -> Result<Time> {
-        let after_ns = ns.saturating_sub(self.start_ns);
-        let at = after_ns.checked_mul(PS_PER_NS).map(Time::from_ps);
-        at.ok_or_else(|| {
-            Error::argument("the captures span more than 213 days; shift the times of one (editcap -t)")
-        })
+        time_of(ns, self.start_ns)
     }
 
     /// Lets time pass to `at`. Writes what is due and the rows that are complete.
@@ -384,7 +270,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// Sends the next packet of the traffic.
     fn send(&mut self) {
         let (flow, edge, bytes) = self.traffic.take();
-        self.rows.entering(self.entrances.len() + flow, bytes.len());
+        self.rows.entering(self.ends.entrances.len() + flow, bytes.len());
         match self.network.pool_mut().insert(bytes) {
             Some(frame) => self.network.push(self.now, edge, frame),
             None => self.refuse(edge, Reason::PoolFull),
@@ -408,10 +294,10 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// zero.
     fn enter(&mut self, input: usize, data: &[u8], wire_len: usize) {
         self.rows.entering(input, wire_len);
-        self.above_mtu += u64::from(wire_len > self.longest[input]);
+        self.above_mtu += u64::from(wire_len > self.ends.longest[input]);
         let Some(mut frame) = self.network.pool_mut().alloc(wire_len) else {
             let reason = if wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
-            self.refuse(self.entrances[input], reason);
+            self.refuse(self.ends.entrances[input], reason);
             return;
         };
         let (known, unknown) = self.network.pool_mut().bytes_mut(&mut frame).split_at_mut(data.len());
@@ -422,27 +308,36 @@ impl<O: ReplayObserver> ReplayRun<O> {
         {
             follower.cut(&frame, data.len());
         }
-        self.network.push(self.now, self.entrances[input], frame);
+        self.network.push(self.now, self.ends.entrances[input], frame);
     }
 
     fn write(&mut self, delivery: &Delivery) -> Result<()> {
         let follower = self.network.observer_mut().follower();
         let captured = follower.map_or(delivery.frame.len(), |follower| follower.captured(&delivery.frame));
-        let Some(index) = self.exits[delivery.edge.0 as usize] else { return Ok(()) };
         let bytes = self.network.pool().bytes(&delivery.frame);
-        let ns = self.start_ns + delivery.at.as_ns();
-        let output = &mut self.outputs[index];
-        let written = output.writer.write_packet(ns, bytes.len() as u32, &bytes[..captured]);
-        written.map_err(Error::file(&output.path))
-    }
-
-    fn start_ps(&self) -> u128 {
-        u128::from(self.start_ns) * u128::from(PS_PER_NS)
+        self.ends.exits.write(self.start_ns, delivery, bytes, captured)
     }
 }
 
+/// Returns the time of the run at `ns` nanoseconds since 1970.
+pub(super) fn time_of(ns: u64, start_ns: u64) -> Result<Time> {
+    let at = ns.saturating_sub(start_ns).checked_mul(PS_PER_NS).map(Time::from_ps);
+    at.ok_or_else(|| {
+        Error::argument("the captures span more than 213 days; shift the times of one (editcap -t)")
+    })
+}
+
+/// Starts the times file.
+pub(super) fn times_file(path: &Path, topology: &Topology, edges: &[Edge], start_ns: u64) -> Result<Rows> {
+    let start_ps = u128::from(start_ns) * u128::from(PS_PER_NS);
+    Rows::file(path.to_owned(), create(path)?, start_ps, names(topology, edges))
+}
+
 /// Reports progress; the caller may end the run.
-fn report(progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>, captures: &Captures) -> Result<()> {
+pub(super) fn report(
+    progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
+    captures: &Captures,
+) -> Result<()> {
     match progress(captures.bytes_read()) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
@@ -462,7 +357,7 @@ impl LogFile {
         Ok(LogFile { path: path.to_owned(), writer, failure: Ok(()) })
     }
 
-    fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<()> {
         let written = self.failure.and_then(|()| self.writer.finish());
         written.map(drop).map_err(Error::file(&self.path))
     }
@@ -480,18 +375,4 @@ impl packet_log::Sink for LogFile {
             self.failure = self.writer.rearrange(topology);
         }
     }
-}
-
-impl OutputCapture {
-    fn create(path: &Path) -> Result<OutputCapture> {
-        let writer = Writer::new(create(path)?, LINKTYPE_ETHERNET).map_err(Error::file(path))?;
-        Ok(OutputCapture { path: path.to_owned(), writer })
-    }
-}
-
-fn create(path: &Path) -> Result<BufWriter<File>> {
-    let named = |error: io::Error| {
-        Error::file(path)(io::Error::new(error.kind(), format!("cannot write this file: {error}")))
-    };
-    Ok(BufWriter::new(File::create(path).map_err(named)?))
 }

@@ -12,8 +12,8 @@
 //! kernel does.
 
 use crate::error::{Error, Result};
-use fastpath_net::{EdgeId, HostPath, Network, Observer, Routes};
-use fastpath_spec::{Topology, Traffic};
+use fastpath_net::{Edge, EdgeId, HostPath, Routes};
+use fastpath_spec::{NodeId, Topology, Traffic};
 use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, HEADER_LEN, Packets, Received, Sent};
 use fastpath_units::Time;
 use fastpath_wire::build::Ip;
@@ -30,6 +30,7 @@ const UDP_LEN: usize = 8;
 const CHECKSUM_AT: usize = 6;
 
 /// All traffic of a topology.
+#[derive(Clone)]
 pub(super) struct TrafficRun {
     flows: Vec<ReplayFlow>,
     /// The next packet of each flow that has one. At one time the first flow is first.
@@ -40,7 +41,11 @@ pub(super) struct TrafficRun {
     verifies: bool,
 }
 
+/// What was sent and received of a flow.
+pub(super) type FlowCounts = (Sent, Received);
+
 /// A flow from its host to the other.
+#[derive(Clone)]
 struct ReplayFlow {
     traffic: Traffic,
     stop: Time,
@@ -59,21 +64,22 @@ struct ReplayFlow {
 
 impl TrafficRun {
     /// Prepares all traffic of the topology of a network. Nothing is sent from `until` on.
-    pub(super) fn new<O: Observer>(
-        network: &Network<O>,
+    pub(super) fn new(
+        topology: &Topology,
+        edges: &[Edge],
         seed: u64,
         until: Option<Time>,
     ) -> Result<TrafficRun> {
-        let topology = network.topology();
-        let mut received_at = vec![Vec::new(); network.edges().len()];
+        let mut received_at = vec![Vec::new(); edges.len()];
         // Routes of a large topology take a while.
         let routes = (!topology.traffic.is_empty()).then(|| Routes::compute(topology));
         let flows = topology.traffic.iter().zip(routes.iter().cycle());
-        let flows = flows.map(|(traffic, routes)| ReplayFlow::new(network, routes, traffic, (seed, until)));
+        let flows =
+            flows.map(|(traffic, routes)| ReplayFlow::new((topology, edges), routes, traffic, (seed, until)));
         let flows: Vec<ReplayFlow> = flows.collect::<Result<_>>()?;
         for (index, flow) in flows.iter().enumerate() {
-            let edges = network.edges().enumerate().filter(|(_, edge)| edge.node == flow.traffic.to);
-            edges.for_each(|(edge, _)| received_at[edge].push(index));
+            let own = edges.iter().enumerate().filter(|(_, edge)| edge.node == flow.traffic.to);
+            own.for_each(|(edge, _)| received_at[edge].push(index));
         }
         let pending = flows.iter().enumerate();
         let pending =
@@ -125,6 +131,26 @@ impl TrafficRun {
         }
     }
 
+    /// Returns the traffic that the given nodes send, and that any node receives.
+    pub(super) fn sent_by(&self, is_sender: impl Fn(NodeId) -> bool) -> TrafficRun {
+        let mut own = self.clone();
+        own.pending.retain(|Reverse((_, flow))| is_sender(self.flows[*flow].traffic.from));
+        own
+    }
+
+    /// Returns the counts of every flow.
+    pub(super) fn counts(self) -> Vec<FlowCounts> {
+        self.flows.into_iter().map(|flow| (flow.sent, flow.received)).collect()
+    }
+
+    /// Takes the counts of every flow from the parts in which it was sent and received.
+    pub(super) fn take_counts(&mut self, parts: &[Vec<FlowCounts>], part: impl Fn(NodeId) -> usize) {
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            flow.sent = parts[part(flow.traffic.from)][index].0;
+            flow.received = parts[part(flow.traffic.to)][index].1.clone();
+        }
+    }
+
     /// The results of every flow, in the order of the description.
     pub(super) fn reports(&self, topology: &Topology) -> Vec<FlowReport> {
         let report = |flow: &ReplayFlow| {
@@ -141,13 +167,13 @@ impl TrafficRun {
 }
 
 impl ReplayFlow {
-    fn new<O: Observer>(
-        network: &Network<O>,
+    fn new(
+        (topology, edges): (&Topology, &[Edge]),
         routes: &Routes,
         traffic: &Traffic,
         (seed, until): (u64, Option<Time>),
     ) -> Result<ReplayFlow> {
-        let (topology, name) = (network.topology(), &traffic.name);
+        let name = &traffic.name;
         let wrong = |what: String| Error::Argument(format!("traffic {name}: {what}"));
         let stop = [traffic.stop, until].into_iter().flatten().min().ok_or_else(|| {
             wrong("it does not stop; write stop = \"10s\" for it, or give --until 10s".to_owned())
@@ -169,12 +195,13 @@ impl ReplayFlow {
         let frame = ip.udp(traffic.port, traffic.port, &vec![0; traffic.model.size as usize]);
         let udp_at = frame.len() - traffic.model.size as usize - UDP_LEN;
         let stored = u16::from_be_bytes([frame[udp_at + CHECKSUM_AT], frame[udp_at + CHECKSUM_AT + 1]]);
-        let edge = network.edge_of(traffic.from, path.interface).expect("an interface of a host is an edge");
+        let at = Edge { node: traffic.from, interface: path.interface };
+        let edge = edges.iter().position(|edge| *edge == at).expect("an interface of a host is an edge");
         Ok(ReplayFlow {
             traffic: traffic.clone(),
             stop,
             packets: traffic.packets(traffic.start, stop, seed),
-            edge,
+            edge: EdgeId(edge as u32),
             frame,
             // The checksum is the complement of the sum.
             sum: Sum::ZERO.word(!stored),

@@ -1,7 +1,7 @@
 //! Random networks and frames, for tests that compare a network with its parts.
 
 use fastpath_net::{EdgeId, HostPath, Routes};
-use fastpath_spec::{NodeKind, Topology};
+use fastpath_spec::Topology;
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::build::Ip;
 use std::fmt::Write as _;
@@ -214,9 +214,4 @@ pub(crate) fn frames(topology: &Topology, seed: u64) -> Vec<(Time, EdgeId, Vec<u
         frames.push((at, EdgeId(first_edges[from] + path.interface as u32), bytes));
     }
     frames
-}
-
-/// Returns whether the network has what the tests are about.
-pub(crate) fn has_nat(topology: &Topology) -> bool {
-    topology.nodes.iter().any(|node| matches!(node.kind, NodeKind::Nat { .. }))
 }
