@@ -5,6 +5,7 @@ use crate::Answer;
 use crate::network_file::ReadingArgs;
 use crate::view::{self, CheckedFile};
 use clap::Args;
+use fastpath::replay::WorkerCount;
 use fastpath_spec::json_schema;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,6 +19,10 @@ pub(crate) struct Check {
     spec: Option<PathBuf>,
     #[command(flatten)]
     reading: ReadingArgs,
+    /// Show how the network is cut for this many workers of `fastpath replay`, or auto: the parts,
+    /// how early frames between them are known, and the expected speed-up.
+    #[arg(long, value_name = "N|auto", conflicts_with = "schema")]
+    workers: Option<WorkerCount>,
     /// Print one JSON object: the resolved topology, mistakes and warnings.
     #[arg(long)]
     json: bool,
@@ -33,7 +38,7 @@ impl Check {
             return Ok(Answer::Yes);
         };
         let checked = fastpath::check_with(path, &self.reading.reading())?;
-        view::print(&CheckedFile { path, checked: &checked }, self.json)?;
+        view::print(&CheckedFile { path, checked: &checked, workers: self.workers }, self.json)?;
         Ok(if checked.value.is_some() { Answer::Yes } else { Answer::No })
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::network_file::{ReadingArgs, load_with_warnings};
 use crate::{Answer, progress, view};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use fastpath::replay;
-use fastpath::replay::{BytesRead, CaptureAt};
+use fastpath::replay::{BytesRead, CaptureAt, WorkerCount};
 use std::path::PathBuf;
 
 /// Send captures and traffic through a network offline, exactly.
@@ -49,10 +49,19 @@ pub(crate) struct ReplayCommand {
     /// leave it.
     #[arg(long, value_name = "TIME")]
     until: Option<fastpath_units::Duration>,
+    /// Workers that run the network side by side: a number, or auto for as many as pay off on this
+    /// machine. The results are the same for every number; `fastpath check --workers` shows the
+    /// parts.
+    #[arg(long, value_name = "N|auto", default_value_t = WorkerCount::ONE)]
+    workers: WorkerCount,
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
 }
+
+/// Cuts the network at random for its workers, by this seed: for tests that results do not depend
+/// on the parts.
+const PARTITION_SEED: &str = "FASTPATH_PARTITION_SEED";
 
 impl ReplayCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
@@ -71,11 +80,15 @@ impl ReplayCommand {
         if let Some(seed) = self.seed {
             replay = replay.seed(seed);
         }
+        replay = replay.workers(self.workers);
+        if let Ok(seed) = std::env::var(PARTITION_SEED) {
+            replay = replay.partition_seed(seed.parse().context("FASTPATH_PARTITION_SEED: write a number")?);
+        }
         replay = match (&self.input, &self.output) {
             (Some(input), Some(output)) => replay.between_two_hosts(input, output)?,
             _ => replay.inputs(self.inputs).outputs(self.outputs),
         };
-        run(replay, self.json)
+        run(replay, self.json, self.workers)
     }
 }
 
@@ -91,10 +104,10 @@ pub(crate) fn at_first_host(
     if let Some(seed) = seed {
         replay = replay.seed(seed);
     }
-    run(replay, as_json)
+    run(replay, as_json, WorkerCount::ONE)
 }
 
-fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
+fn run(replay: replay::Replay, as_json: bool, workers: WorkerCount) -> anyhow::Result<Answer> {
     let bar = progress::bar(0, "{bytes} of {total_bytes}, {eta} left");
     let summary = replay.run_with_progress(&mut |BytesRead { done, total }| {
         bar.set_length(total);
@@ -121,6 +134,14 @@ fn run(replay: replay::Replay, as_json: bool) -> anyhow::Result<Answer> {
             "fastpath: {count} packets of link type {link_type} are left out: they are neither Ethernet frames \
              nor IP packets"
         );
+    }
+    // Times of the machine are no results, so they are not among them.
+    match &summary.workers {
+        Some(workers) => workers.to_string().lines().for_each(|line| eprintln!("fastpath: {line}")),
+        None if workers == WorkerCount::ONE => {}
+        None => eprintln!(
+            "fastpath: one worker runs the whole network: `fastpath check --workers {workers}` shows why"
+        ),
     }
     view::print(&summary, as_json)?;
     let Some((first, others)) = summary.problems.split_first() else { return Ok(Answer::Yes) };

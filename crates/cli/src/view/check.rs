@@ -1,7 +1,9 @@
 //! What `fastpath check` prints of a description, as text and as JSON.
 
+use super::parts::Parts;
 use super::{Render, json_line};
 use fastpath::at;
+use fastpath::replay::WorkerCount;
 use fastpath_spec::mistake::printable;
 use fastpath_spec::{Checked, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe};
 use serde_json::{Value, json};
@@ -14,22 +16,30 @@ pub(crate) struct CheckedFile<'c> {
     pub(crate) path: &'c Path,
     /// The description, or its mistakes.
     pub(crate) checked: &'c Checked<NetworkSpec>,
+    /// The workers for which the network is cut.
+    pub(crate) workers: Option<WorkerCount>,
 }
 
 impl Render for CheckedFile<'_> {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let CheckedFile { path, checked } = self;
+        let CheckedFile { path, checked, workers } = self;
         checked.mistakes.iter().try_for_each(|mistake| writeln!(out, "{}", at(path, mistake)))?;
         let Some(NetworkSpec { topology, .. }) = &checked.value else { return Ok(()) };
         checked.warnings.iter().try_for_each(|warning| writeln!(out, "{}", at(path, warning)))?;
         let name = path.display().to_string();
         writeln!(out, "{}: ok: {}", printable(&name), summary(topology))?;
         let mut tracks = topology.tracks.iter().map(|track| track_line(topology, track));
-        tracks.try_for_each(|line| writeln!(out, "{}", printable(&line)))
+        tracks.try_for_each(|line| writeln!(out, "{}", printable(&line)))?;
+        let parts = workers.map(|workers| Parts::new(topology, workers));
+        parts.iter().try_for_each(|parts| parts.text(out))
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        json_line(out, &json(self.checked))
+        let mut value = json(self.checked);
+        if let (Some(workers), Some(NetworkSpec { topology, .. })) = (self.workers, &self.checked.value) {
+            value["parallel"] = Parts::new(topology, workers).value();
+        }
+        json_line(out, &value)
     }
 }
 

@@ -15,6 +15,7 @@ mod measurement_text;
 mod measurements;
 mod model_text;
 mod models;
+mod parts;
 mod presets;
 mod replay;
 #[cfg(target_os = "linux")]

@@ -402,7 +402,7 @@ impl Replay {
             above_mtu,
             left_out,
             problems,
-            workers: Some(Workers::new(topology, partition, profiles)),
+            workers: Some(Workers::new(partition, profiles)),
         };
         Ok((summary, columns))
     }

@@ -28,12 +28,17 @@ impl WorkerCount {
     /// One worker.
     pub const ONE: WorkerCount = WorkerCount::AtMost(NonZeroUsize::MIN);
 
+    /// Returns the largest number of workers.
+    pub fn count(self) -> NonZeroUsize {
+        match self {
+            WorkerCount::AtMost(count) => count,
+            WorkerCount::Auto => thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        }
+    }
+
     /// Returns the parts that the workers run; `None` for one worker.
     pub(super) fn partition(self, topology: &Topology, seed: Option<u64>) -> Option<Partition> {
-        let (count, is_chosen) = match self {
-            WorkerCount::AtMost(count) => (count, true),
-            WorkerCount::Auto => (thread::available_parallelism().unwrap_or(NonZeroUsize::MIN), false),
-        };
+        let (count, is_chosen) = (self.count(), self != WorkerCount::Auto);
         if count.get() == 1 {
             return None;
         }
@@ -86,7 +91,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    pub(super) fn new(_topology: &Topology, partition: &Partition, profiles: Vec<WorkerProfile>) -> Workers {
+    pub(super) fn new(partition: &Partition, profiles: Vec<WorkerProfile>) -> Workers {
         let nodes = |part| partition.nodes(part).count();
         Workers {
             parts: profiles.into_iter().enumerate().map(|(part, profile)| (nodes(part), profile)).collect(),
