@@ -10,10 +10,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Records that were not asked for: so many are kept.
+/// How many records are kept that were not asked for.
 const KEPT: usize = 5;
 
-/// The directory of a record, made for a run. Nobody else removes it while this exists.
+/// The directory of a record, made for a run. No other run removes it while this exists.
 #[derive(Debug)]
 pub struct RecordPlace {
     /// The directory.

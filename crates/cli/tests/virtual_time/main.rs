@@ -2,68 +2,19 @@
 //! of `fastpath guest build`, which `cargo xtask test` builds below `target/`.
 #![cfg(target_os = "linux")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod place;
+mod queues;
+mod soak;
 
 use common::{skip, user_without_rights};
 use fastpath_wire::pcap::CaptureReader;
+use place::{FASTPATH, Place, TWO_HOSTS, text};
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-const FASTPATH: &str = env!("CARGO_BIN_EXE_fastpath");
-/// Where the tests keep the kernel.
-const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/guest");
-const TWO_HOSTS: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '20Mbit'\ndelay = '10ms'\n\
-    queue = '50p'\n";
-
-/// A directory of a test, with a network of two hosts. `None` where no kernel of guests was built.
-struct Place {
-    path: PathBuf,
-    guest: PathBuf,
-}
-
-impl Place {
-    fn new(test: &str) -> Option<Place> {
-        let guest = std::env::var_os("FASTPATH_GUEST").map_or_else(|| GUEST.into(), PathBuf::from);
-        let status = Command::new(FASTPATH).args(["guest", "status"]).env("FASTPATH_GUEST", &guest).output();
-        if !status.is_ok_and(|status| status.status.success()) {
-            skip(test, "no kernel of guests here (fastpath guest build)");
-            return None;
-        }
-        let name: String = test.chars().map(|c| if c == ' ' { '-' } else { c }).collect();
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        // Also for a user who may write nowhere else.
-        fs::create_dir_all(path.join("cache")).unwrap();
-        fs::set_permissions(path.join("cache"), fs::Permissions::from_mode(0o777)).unwrap();
-        fs::write(path.join("net.toml"), TWO_HOSTS).unwrap();
-        Some(Place { path, guest })
-    }
-
-    /// Runs `fastpath` here, behind a prefix.
-    fn behind(&self, prefix: &[&str], words: &[&str]) -> Output {
-        let words = [prefix, &[FASTPATH], words].concat();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(&self.path).env("FASTPATH_GUEST", &self.guest);
-        command.env("XDG_CACHE_HOME", self.path.join("cache"));
-        command.output().expect("it starts")
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        self.behind(&[], words)
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-}
-
-fn text(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream));
-    format!("{}\n{out}\n{err}", output.status)
-}
+use std::process::Command;
 
 #[test]
 fn pings_take_what_the_description_implies() {
@@ -243,9 +194,7 @@ fn an_audit_in_virtual_time_is_exact() {
 fn nothing_stays_of_a_guest_whose_owner_is_killed() {
     let Some(place) = Place::new("a killed guest") else { return };
     let words = ["lab", "run", "net.toml", "--time", "virtual", "--", "sh", "-c", "while :; do :; done"];
-    let mut command = Command::new(FASTPATH);
-    command.args(words).current_dir(&place.path).env("FASTPATH_GUEST", &place.guest);
-    let mut owner = command.spawn().unwrap();
+    let mut owner = place.command(&[], &words).spawn().unwrap();
     let kernel = || {
         let children = format!("/proc/{0}/task/{0}/children", owner.id());
         fs::read_to_string(children).ok()?.split_whitespace().next().map(str::to_owned)
@@ -306,8 +255,7 @@ fn runs_of_an_experiment_are_in_guests_and_each_is_the_same_again() {
 fn the_directory_of_the_kernel_may_be_relative() {
     let Some(place) = Place::new("a relative directory of the kernel") else { return };
     std::os::unix::fs::symlink(&place.guest, place.path.join("kernel")).unwrap();
-    let mut command = Command::new(FASTPATH);
-    command.args(["lab", "run", "net.toml", "--time", "virtual", "--", "true"]).current_dir(&place.path);
+    let mut command = place.command(&[], &["lab", "run", "net.toml", "--time", "virtual", "--", "true"]);
     let output = command.env("FASTPATH_GUEST", "kernel").output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
 }
@@ -331,11 +279,7 @@ fn what_has_no_virtual_time_is_refused_with_its_reason() {
     let missing =
         place.run(&["lab", "run", "net.toml", "--time", "virtual", "--on", "a", "--", "no-such-program"]);
     assert!(!missing.status.success() && text(&missing).contains("no-such-program"), "{}", text(&missing));
-    let empty = Command::new(FASTPATH)
-        .args(["lab", "run", "net.toml", "--time", "virtual", "--", "true"])
-        .current_dir(&place.path)
-        .env("FASTPATH_GUEST", place.path.join("nothing"))
-        .output()
-        .unwrap();
+    let mut command = place.command(&[], &["lab", "run", "net.toml", "--time", "virtual", "--", "true"]);
+    let empty = command.env("FASTPATH_GUEST", place.path.join("nothing")).output().unwrap();
     assert!(text(&empty).contains("fastpath guest build"), "{}", text(&empty));
 }
