@@ -10,6 +10,7 @@ mod profiles;
 mod programs;
 mod python;
 mod release;
+mod soak;
 mod suite;
 mod tally;
 mod targets;
@@ -23,6 +24,7 @@ usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
        cargo xtask notebooks
        cargo xtask wheel [--debug] [--check]
        cargo xtask dist [--check] [--profile NAME] [deb|archive|image|wheel]…
+       cargo xtask soak [--hours N]
        cargo xtask targets
        cargo xtask profiles
        cargo xtask release --dry-run
@@ -35,6 +37,7 @@ usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
   wheel          build the Python package as dist/*.whl, with the program fastpath; --debug is quick and for a
                  trial, --check installs it in a fresh virtual environment and tries it there
   dist           make what users install, in dist/; --check installs it in a fresh Debian root and runs a lab
+  soak           a day of a lab in virtual time, with pings, transfers, changes of links and killed programs
   targets        type-check the program for the other systems that it is offered for
   profiles       measure what the default build gives up against that of packages, in turns
   release        make and check everything that a release consists of, and publish nothing";
@@ -53,6 +56,8 @@ fn main() -> ExitCode {
         Some((chore, rest)) if chore == "dist" => dist::run(rest),
         Some((chore, [])) if chore == "profiles" => profiles::run(),
         Some((chore, [])) if chore == "targets" => targets::run(),
+        Some((chore, [])) if chore == "soak" => soak::run(None),
+        Some((chore, [option, hours])) if chore == "soak" && option == "--hours" => soak::run(Some(hours)),
         Some((chore, rest)) if chore == "release" => release::run(rest),
         _ => usage(),
     }

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
 
 /// Builds the kernel of guests below the target directory, unless it is there: by the program that
 /// the tests use. Where it cannot be built, the tests in virtual time are skipped.
-fn build_guest() {
+pub(crate) fn build_guest() {
     let (directory, program) = (target().join("guest"), target().join("debug/fastpath"));
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let all = ["test", "--workspace", "--all-features", "--no-run"];

@@ -1,6 +1,7 @@
 //! Signals and child processes: stopping in order, and exit codes as a shell reports them.
 
 use anyhow::{Context, ensure};
+use fastpath::virtual_time::is_inside;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::iterator::Signals;
@@ -9,11 +10,12 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval between two checks for signals and ended processes.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
+/// That in virtual time, where waiting costs nothing and looking does.
+const POLL_IN_VIRTUAL_TIME: Duration = Duration::from_millis(100);
 /// Time a command gets to end before the next, stronger signal.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -56,22 +58,26 @@ pub(crate) fn wait(
 
 /// Waits for a command that takes the place of this process: signals to this process are passed on.
 pub(crate) fn stand_in(mut child: Child) -> anyhow::Result<ExitStatus> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
     let pid = Pid::from_raw(i32::try_from(child.id()).context("process number")?);
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
+    let mut signals = Signals::new([SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2])?;
     let has_terminal = io::stdin().is_terminal();
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        for signal in signals.pending() {
+        for signal in signals.wait().filter(|&signal| signal != SIGCHLD) {
             // The terminal has sent these to the command too.
             if !(has_terminal && [SIGINT, SIGQUIT].contains(&signal)) {
                 kill(pid, Signal::try_from(signal)?)?;
             }
         }
-        thread::sleep(POLL);
     }
+}
+
+/// Returns the interval between two checks on a command in a lab.
+pub(crate) fn poll() -> Duration {
+    if is_inside() { POLL_IN_VIRTUAL_TIME } else { POLL }
 }
 
 /// Returns the exit code as a shell reports it: 128 + N for a process that signal N ended.

@@ -619,10 +619,13 @@ fn a_command_that_hangs_or_fails_ends_its_run_and_keeps_its_output() {
     }
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(
-        text.contains("run 0 (does=sleep 600) is left out: step it: it did not end within 0.3 s"),
+        text.contains("run 0 (does=sleep 600, seed 1) is left out: step it: it did not end within 0.3 s"),
         "{text}"
     );
-    assert!(text.contains("run 1 (does=exit 3) is left out: step it: sh: exit status: 3: why"), "{text}");
+    assert!(
+        text.contains("run 1 (does=exit 3, seed 1) is left out: step it: sh: exit status: 3: why"),
+        "{text}"
+    );
     assert!(!text.contains("run 2"), "{text}");
     // What was left out is done again, and only that.
     let kept = |run: &str| fs::metadata(bench.0.join(format!("hangs.results/runs/{run}/run.json"))).unwrap();

@@ -4,6 +4,7 @@ use crate::capture::{CaptureError, CaptureFilter, CaptureQueue, CaptureRequest, 
 use crate::worker_group::WorkerGroup;
 use fastpath_net::capture::{CaptureChunk, CaptureWriter};
 use fastpath_units::Time;
+use std::io::{self, Write};
 use std::time::Instant;
 use tokio::sync::mpsc::error::TryRecvError;
 
@@ -49,6 +50,24 @@ impl LinkCapture {
                 }
             }
         }
+    }
+
+    /// Writes the file until the network ends, as frames come. Returns the number of frames that
+    /// are missing.
+    ///
+    /// # Errors
+    /// Those of `out`. The capture ends then; the network goes on.
+    pub fn write_to(mut self, out: &mut dyn Write) -> io::Result<u64> {
+        while let Some(chunk) = self.queue.chunks.blocking_recv() {
+            self.waiting.push(chunk);
+            self.write_waiting();
+            out.write_all(&self.writer.take())?;
+        }
+        self.writer.write_until(&mut self.waiting, Time::MAX);
+        self.writer.write_statistics(self.clock.now(), self.queue.missed(), true);
+        out.write_all(&self.writer.take())?;
+        out.flush()?;
+        Ok(self.missed())
     }
 
     /// Ends the capture, and returns the rest of the file.

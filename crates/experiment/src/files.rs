@@ -177,17 +177,17 @@ impl Directory {
         fs::remove_file(&path).map_err(Error::file(&path))
     }
 
+    /// Returns the record of a run; `None` before its end.
+    pub(super) fn record(&self, run: u64) -> Result<Option<Repetition>> {
+        record_in(&self.of(run))
+    }
+
     /// Returns the finished runs in the order of their numbers.
     pub(super) fn finished(&self) -> Result<Vec<Repetition>> {
         let runs = self.path.join(RUNS);
         let mut finished = Vec::new();
         for entry in fs::read_dir(&runs).map_err(Error::file(&runs))? {
-            let path = entry.map_err(Error::file(&runs))?.path().join(RECORD);
-            let Some(text) = text_of(&path)? else { continue };
-            let repetition = Repetition::from_run_json(&text).map_err(|what| {
-                Error::Argument(format!("{}: {what}; remove the file to repeat the run", path.display()))
-            })?;
-            finished.push(repetition);
+            finished.extend(record_in(&entry.map_err(Error::file(&runs))?.path())?);
         }
         finished.sort_by_key(|repetition| repetition.run);
         Ok(finished)
@@ -204,6 +204,15 @@ impl Directory {
         }
         write_whole(&self.path.join("report.html"), page::html(plan, findings).as_bytes())
     }
+}
+
+/// Returns the record in the directory of a run, if there is one.
+fn record_in(directory: &Path) -> Result<Option<Repetition>> {
+    let path = directory.join(RECORD);
+    let Some(text) = text_of(&path)? else { return Ok(None) };
+    Repetition::from_run_json(&text).map(Some).map_err(|what| {
+        Error::Argument(format!("{}: {what}; remove the file to repeat the run", path.display()))
+    })
 }
 
 /// Returns the text of a file; `None`: it is not there.

@@ -201,6 +201,13 @@ fn work(
     })
 }
 
+/// Returns what to write to look at a run that was left out, if it can be the same again.
+pub fn again(plan: &Experiment, findings: &Findings, options: &ExperimentOptions) -> Option<String> {
+    let run = findings.runs.iter().find(|run| !run.is_usable()).filter(|_| plan.is_virtual)?;
+    let path = options.directory.join(format!("runs/{:04}", run.run));
+    Some(format!("fastpath lab again {} --capture packets.pcapng", path.display()))
+}
+
 /// Does one run, again if the machine disturbed it, and keeps its record.
 fn one(
     plan: &Experiment,

@@ -4,7 +4,8 @@ use super::evidence::{Evidence, Readings};
 use super::metric::GAUGES;
 use super::plan::{Experiment, TOLERANCE};
 use super::step::{LinkValue, RunStep, StepAction};
-use fastpath::{Error, Result};
+use fastpath::virtual_time::{LOG, PACKETS, RECORD, is_inside};
+use fastpath::{Error, PacketsRecorder, Result};
 use fastpath_audit::{Audit, AuditVerdict, audit};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};
 use fastpath_engine::{Notice, Report};
@@ -46,7 +47,10 @@ pub(super) fn run(
     {
         return Ok(failed);
     }
-    let lab = up(plan, number, (spec, path), stop)?;
+    let looks_back = plan.is_virtual && is_inside();
+    let lab = up(plan, number, (spec, path), looks_back, stop)?;
+    let packets = looks_back.then(|| PacketsRecorder::start(&Path::new(RECORD).join(PACKETS), &lab));
+    let packets = packets.transpose()?;
     let mut evidence = Evidence::default();
     let is_sampled = plan.metrics.iter().any(super::metric::Metric::is_sampled);
     let (end, ended) = channel::<()>();
@@ -60,6 +64,7 @@ pub(super) fn run(
     });
     evidence.samples = samples;
     let report = lab.down().map_err(|error| Error::Argument(error.to_string()))?;
+    packets.map_or(Ok(()), PacketsRecorder::finish)?;
     if !report.accounting.balances() {
         return Err(Error::Accounting(format!("run {number}")));
     }
@@ -69,11 +74,19 @@ pub(super) fn run(
     Ok(evidence)
 }
 
-/// Brings the network of a run up.
-fn up(plan: &Experiment, number: u64, (spec, path): (NetworkSpec, &Path), stop: &AtomicBool) -> Result<Lab> {
+/// Brings the network of a run up, with a log of all packets if the run can be looked at
+/// afterwards.
+fn up(
+    plan: &Experiment,
+    number: u64,
+    (spec, path): (NetworkSpec, &Path),
+    looks_back: bool,
+    stop: &AtomicBool,
+) -> Result<Lab> {
     let mut options = fastpath::engine_options(plan.seed(number), Notice::to_stderr());
     options.fill_from(&spec.engine);
     options.tolerance = plan.tolerance.or(options.tolerance).or(Some(TOLERANCE));
+    options.packet_log = looks_back.then(|| Path::new(RECORD).join(LOG));
     let base = path.parent().unwrap_or(Path::new(""));
     fastpath::switching::attach_controllers(&spec.topology, base, &mut options)?;
     let name = format!("experiment-{}-{number}", std::process::id());
@@ -96,7 +109,7 @@ fn audited(
     // Traffic and commands of the description are not what the audit expects on the links.
     spec.topology.traffic.clear();
     spec.topology.commands.clear();
-    let lab = up(plan, number, (spec, path), stop)?;
+    let lab = up(plan, number, (spec, path), false, stop)?;
     let found = audit(&lab, fastpath_audit::Options::default(), stop, &|_| {});
     let found: Audit = match found {
         Ok(found) => found,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub struct MissingRuns {
     /// Their numbers.
     pub runs: Vec<u64>,
-    /// Whether they need labs; otherwise they are in virtual time.
+    /// Whether they need labs of this machine; otherwise they are in virtual time.
     pub in_labs: bool,
     /// The files that they are made of, as absolute paths: the experiment, descriptions, traces,
     /// captures, and what commands name relative to the directory of work. Programs are not among
@@ -64,7 +64,9 @@ pub fn missing(plan: &Experiment, options: &ExperimentOptions) -> Result<Missing
             files.insert(absolute(&plan.base.join(&**capture))?);
         }
     }
-    Ok(MissingRuns { runs, in_labs: matches!(plan.mode, RunKind::Lab(_)), files })
+    // A guest needs no rights and no quiet machine.
+    let in_labs = matches!(plan.mode, RunKind::Lab(_)) && !plan.is_virtual;
+    Ok(MissingRuns { runs, in_labs, files })
 }
 
 /// Prepares the directory of results and returns the runs to do.

@@ -29,7 +29,7 @@ fn overview(plan: &Experiment, findings: &Findings) -> Section {
     let left_out = findings.runs.iter().filter(|run| !run.is_usable());
     notes.extend(left_out.map(|run| {
         let why = run.why_left_out().unwrap_or_default();
-        format!("Run {} ({}) is left out: {why}.", run.run, run.condition_words())
+        format!("Run {} is left out: {why}.", run.words())
     }));
     let rows = findings.judged.iter().map(|judged| {
         let verdict =

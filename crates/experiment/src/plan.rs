@@ -39,6 +39,8 @@ pub struct Experiment {
     pub(super) is_virtual: bool,
     /// Whether the machine is audited before each run.
     pub(super) audit: bool,
+    /// Whether the packets of runs in guests stay, also of those that came to their end.
+    pub(super) keeps_packets: bool,
     pub(super) mode: RunKind,
     pub(super) metrics: Vec<Metric>,
     pub(super) expectations: Vec<Expectation>,
@@ -139,6 +141,7 @@ impl Experiment {
             "tolerance": self.tolerance.map(|tolerance| tolerance.to_string()),
             "late_share": self.late_share,
             "audit": self.audit,
+            "keep_packets": self.keeps_packets,
             "time": if self.is_virtual { "virtual" } else { "real" },
             "metrics": self.metrics.iter().map(Metric::json).collect::<Vec<_>>(),
             "expectations": self.expectations.iter().map(Expectation::words).collect::<Vec<_>>(),

@@ -65,6 +65,7 @@ pub(super) fn experiment(text: &str, path: &Path, remarks: &mut Remarks) -> Opti
         late_share: lab.late_share,
         is_virtual: lab.is_virtual,
         audit: lab.audit,
+        keeps_packets: lab.keeps_packets,
         mode,
         metrics,
         expectations,
@@ -82,6 +83,9 @@ struct LabKeys {
     tolerance: Option<Duration>,
     late_share: f64,
     audit: bool,
+    /// `keep_packets`, and its place.
+    keeps_packets: bool,
+    packets_at: Option<usize>,
     /// `time = "virtual"`, and its place.
     is_virtual: bool,
     time_at: Option<usize>,
@@ -93,7 +97,7 @@ impl LabKeys {
     fn read(top: &mut Fields, remarks: &mut Remarks) -> LabKeys {
         let place = |key| top.get(key).map(|field| (field.at, key));
         let given = ["attempts", "tolerance", "late_share", "audit"].into_iter().filter_map(place).collect();
-        let time = top.get("time");
+        let (time, packets) = (top.get("time"), top.get("keep_packets"));
         let word =
             time.as_ref().and_then(|field| field.word("a kind of time", &["real", "virtual"], remarks));
         let is_virtual = word == Some(1);
@@ -103,6 +107,8 @@ impl LabKeys {
             tolerance: top.get("tolerance").and_then(|field| field.quantity("10ms", remarks)),
             late_share: top.get("late_share").and_then(|field| share(&field, remarks)).unwrap_or(0.01),
             audit: top.get("audit").and_then(|field| field.switch(remarks)).unwrap_or(false),
+            keeps_packets: packets.as_ref().and_then(|field| field.switch(remarks)).unwrap_or(false),
+            packets_at: packets.map(|field| field.at),
             is_virtual,
             time_at: time.map(|field| field.at),
             given,
@@ -115,6 +121,10 @@ impl LabKeys {
         if let (RunKind::Replay(_), Some(at)) = (mode, self.time_at) {
             let what = "time has no effect beside [replay], which is in virtual time";
             remarks.mistake(at, what, "remove it, or write [[step]] for a lab");
+        }
+        if let Some(at) = self.packets_at.filter(|_| !self.is_virtual) {
+            let what = "keep_packets has no effect but in labs in virtual time";
+            remarks.mistake(at, what, "remove it, or write [[step]] and time = \"virtual\"");
         }
         if matches!(mode, RunKind::Replay(_)) || self.is_virtual {
             let instead = match mode {

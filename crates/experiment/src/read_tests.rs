@@ -58,6 +58,7 @@ fn what_has_no_effect_in_virtual_time_is_a_mistake() {
     for (from, to, said) in [
         ("[matrix]", "attempts = 2\n[matrix]", "attempts has no effect in virtual time"),
         ("[matrix]", "late_share = 0.5\n[matrix]", "late_share has no effect"),
+        ("[matrix]", "keep_packets = true\n[matrix]", "keep_packets has no effect but in labs in virtual"),
         ("[matrix]", "audit = true\n[matrix]", "audit has no effect in virtual time"),
         ("[matrix]", "time = 'real'\n[matrix]", "time has no effect beside [replay]"),
         ("[matrix]", "[matrix]\n'engine.tolerance' = ['1ms', '2ms']", "engine.tolerance has no effect"),

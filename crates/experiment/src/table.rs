@@ -71,7 +71,7 @@ pub(super) fn text(plan: &Experiment, findings: &Findings) -> String {
     }
     for run in findings.runs.iter().filter(|run| !run.is_usable()) {
         let why = run.why_left_out().unwrap_or_default();
-        parts.push(format!("run {} ({}) is left out: {why}", run.run, run.condition_words()));
+        parts.push(format!("run {} is left out: {why}", run.words()));
     }
     for judged in &findings.judged {
         let verdict = match (judged.runs, judged.broken.len()) {

@@ -4,9 +4,10 @@
 use super::files::Directory;
 use super::plan::Experiment;
 use fastpath::guest::RunError;
-use fastpath::virtual_time::{VirtualRun, check};
+use fastpath::virtual_time::{LOG, PACKETS, VirtualRun, check};
 use fastpath::{Error, Result};
 use fastpath_spec::Topology;
+use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -41,7 +42,7 @@ pub(super) fn run(
         hidden: vec![results.clone()],
         seed: plan.seed(number),
         memory: None,
-        is_recorded: true,
+        record: Some(place.clone()),
     };
     let mut said = Vec::new();
     let result = match run.run([&mut io::sink(), &mut said], stop, &mut |_| {}) {
@@ -56,10 +57,14 @@ pub(super) fn run(
         let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
         return Ok(Some(format!("in virtual time: {last}")));
     }
-    if let Some(mut origin) = result.origin {
-        // Also when the run is done again, the guest has no results of any run.
-        origin.new.push(results);
+    if let Some(origin) = result.origin {
         origin.add_to(&place)?;
+    }
+    if !plan.keeps_packets && directory.record(number)?.is_some_and(|run| run.problem.is_none()) {
+        // The run is the same again, with its packets.
+        for path in [PACKETS, LOG].map(|name| place.join(name)).iter().filter(|path| path.exists()) {
+            fs::remove_file(path).map_err(Error::file(path))?;
+        }
     }
     Ok(None)
 }

@@ -3,7 +3,7 @@
 
 use crate::{Error, Result};
 use fastpath_engine::control::{CallError, CaptureStream};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -151,6 +151,81 @@ fn copy(
     Ok(captured)
 }
 
+/// Copies the packets of links from a capture of the engine to a new file; all of them if no links
+/// are named.
+///
+/// # Errors
+/// [`Error::Argument`] for a link of which the capture has no direction; [`Error::File`].
+pub fn select(from: &Path, links: &[String], to: &Path) -> Result<()> {
+    let input = io::BufReader::new(File::open(from).map_err(Error::file(from))?);
+    let mut output = io::BufWriter::new(File::create(to).map_err(Error::file(to))?);
+    let mut missing: BTreeSet<&String> = links.iter().collect();
+    copy_selected(input, &mut output, |name| {
+        let link = name.rsplit_once('/').map_or(name, |(link, _)| link);
+        missing.retain(|missing| *missing != link);
+        links.is_empty() || links.iter().any(|wanted| wanted == link)
+    })
+    .map_err(Error::file(from))?;
+    output.flush().map_err(Error::file(to))?;
+    match missing.first() {
+        Some(link) => Err(Error::Argument(format!("{}: no link {link}", from.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Copies a capture without the interfaces whose names are not wanted.
+fn copy_selected(
+    mut input: impl Read,
+    output: &mut impl Write,
+    mut is_wanted: impl FnMut(&str) -> bool,
+) -> io::Result<()> {
+    let mut numbers: Vec<Option<u32>> = Vec::new();
+    let mut wanted = 0;
+    let mut block = vec![0; 8];
+    loop {
+        match input.read_exact(&mut block[..8]) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+            read => read?,
+        }
+        let (kind, len) = (word(&block, 0).unwrap_or_default(), word(&block, 4).unwrap_or_default());
+        block.resize((len as usize).max(12), 0);
+        input.read_exact(&mut block[8..])?;
+        match kind {
+            Block::INTERFACE => {
+                let number = is_wanted(&interface_name(&block)).then_some(wanted);
+                wanted += u32::from(number.is_some());
+                numbers.push(number);
+                if number.is_none() {
+                    continue;
+                }
+            }
+            Block::PACKET | Block::STATISTICS => {
+                let number = word(&block, 8).and_then(|number| *numbers.get(number as usize)?);
+                let Some(number) = number else { continue };
+                block[8..12].copy_from_slice(&number.to_le_bytes());
+            }
+            _ => {}
+        }
+        output.write_all(&block)?;
+    }
+}
+
+/// Returns the name of a description of an interface (option if_name).
+fn interface_name(block: &[u8]) -> String {
+    let mut at = 16;
+    while let Some(head) = word(block, at) {
+        let (code, len) = (head & 0xffff, (head >> 16) as usize);
+        if code == 2 {
+            return String::from_utf8_lossy(block.get(at + 4..at + 4 + len).unwrap_or_default()).into_owned();
+        }
+        if code == 0 {
+            break;
+        }
+        at += 4 + len.next_multiple_of(4);
+    }
+    String::new()
+}
+
 /// The blocks of a capture.
 #[derive(Default)]
 struct Blocks {
@@ -197,6 +272,7 @@ struct Block {
 }
 
 impl Block {
+    const INTERFACE: u32 = 1;
     const STATISTICS: u32 = 5;
     const PACKET: u32 = 6;
 
@@ -222,6 +298,32 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 mod tests {
     use super::*;
     use fastpath_wire::pcap::{Interface, LINKTYPE_ETHERNET, NgWriter};
+
+    #[test]
+    fn the_packets_of_a_link_are_selected() {
+        let mut writer = NgWriter::new(Vec::new(), "x").unwrap();
+        for name in ["ab/a_to_b", "ab/b_to_a", "c/d/c_to_d"] {
+            let description = "";
+            writer.add_interface(&Interface { link_type: LINKTYPE_ETHERNET, name, description }).unwrap();
+        }
+        for (interface, byte) in [(0, 10), (2, 12), (1, 11), (2, 13)] {
+            writer.write_packet(interface, 5, 1, &[byte], "").unwrap();
+        }
+        writer.write_statistics(2, 5, 2, 0).unwrap();
+        let whole = writer.finish().unwrap();
+        for (link, bytes, interfaces) in [("c/d", vec![12, 13], 1), ("ab", vec![10, 11], 2)] {
+            let mut part = Vec::new();
+            let is_wanted = |name: &str| name.rsplit_once('/').is_some_and(|(name, _)| name == link);
+            copy_selected(&whole[..], &mut part, is_wanted).unwrap();
+            let mut reader = fastpath_wire::pcap::CaptureReader::new(&part[..]).unwrap();
+            let mut found = Vec::new();
+            while let Some(packet) = reader.read_packet().unwrap() {
+                assert!((packet.interface as usize) < interfaces);
+                found.extend_from_slice(packet.data);
+            }
+            assert_eq!(found, bytes, "{link}");
+        }
+    }
 
     #[test]
     fn blocks_and_the_missing_frames_of_statistics_are_read() {

@@ -26,6 +26,8 @@ pub mod measurements;
 pub mod models;
 #[cfg(target_os = "linux")]
 pub mod origin;
+#[cfg(target_os = "linux")]
+mod packets;
 pub mod picture;
 #[cfg(target_os = "linux")]
 mod recorder;
@@ -43,6 +45,8 @@ pub use error::{Error, Result};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
 #[cfg(target_os = "linux")]
 pub use load::{apply_request, engine_options};
+#[cfg(target_os = "linux")]
+pub use packets::PacketsRecorder;
 #[cfg(target_os = "linux")]
 pub use recorder::Recorder;
 pub use replay::{Replay, ReplaySummary};

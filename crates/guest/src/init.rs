@@ -7,7 +7,7 @@
 //!  hostfs, the directory of the job: job.json ─▶        ◀─ stdout, stderr, exit
 //! ```
 
-use crate::job::{CAME, Came, EXIT, FAILURE, JOB, Job, STDERR, STDOUT};
+use crate::job::{CAME, Came, EXIT, FAILURE, JOB, Job, RECORD, RECORDED, STDERR, STDOUT};
 use fastpath_sys::interface;
 use nix::errno::Errno;
 use nix::mount::{MsFlags, mount};
@@ -99,6 +99,11 @@ fn prepare(directory: &Path) -> Result<Place, String> {
         fs::create_dir_all(&at).map_err(|error| said("making a directory", error))?;
         mounted(kind, &at, kind, flags, options)?;
     }
+    if fs::symlink_metadata(files.join(RECORDED)).is_ok() {
+        let at = below(&root, Path::new(RECORD));
+        fs::create_dir(&at).map_err(|error| said("making a directory", error))?;
+        mounted("hostfs", &at, "hostfs", MsFlags::empty(), &directory.join(RECORDED).to_string_lossy())?;
+    }
     for (name, target) in [("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
         // What devtmpfs has already is as good.
         let _ = symlink(format!("/proc/self/{target}"), root.join("dev").join(name));
@@ -157,6 +162,7 @@ impl Place {
                 NOT_STARTED
             }
         };
+        written(Path::new(RECORD)).map_err(|error| said("writing the record", error))?;
         self.bring_back()?;
         Ok(code)
     }
@@ -202,6 +208,17 @@ impl Place {
     }
 }
 
+/// Waits until the files of a directory are on the disk of the machine, which may be full.
+fn written(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory).into_iter().flatten() {
+        let path = entry?.path();
+        if path.is_file() {
+            File::options().append(true).open(path)?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
 /// Returns where an absolute path is below another root.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
@@ -234,6 +251,8 @@ fn copy(from: &Path, to: &Path, inside: &Path, came: &mut Vec<Came>) -> io::Resu
     } else if kind.is_file() {
         let (mut source, mut target) = (File::open(from)?, File::create(to)?);
         io::copy(&mut source, &mut target)?;
+        // A disk that is full says so here.
+        target.sync_all()?;
         fs::set_permissions(to, Permissions::from_mode(about.permissions().mode() & 0o777))
     } else {
         // A device 0:0 stands for a removed file; sockets and pipes are those of programs that have

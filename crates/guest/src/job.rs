@@ -19,6 +19,10 @@ pub struct Job {
     /// so that nothing else differs in the guest.
     #[serde(skip)]
     pub hidden: Vec<PathBuf>,
+    /// A directory of the machine that is [`RECORD`] in the guest. What is written there needs no
+    /// memory of the guest.
+    #[serde(skip)]
+    pub record: Option<PathBuf>,
 }
 
 /// A file that came back.
@@ -32,6 +36,9 @@ pub struct Came {
     pub is_new: bool,
 }
 
+/// The directory of the record in the guest.
+pub const RECORD: &str = "/run/fastpath-record";
+
 /// Files of a job, in a directory of its own.
 pub(crate) const JOB: &str = "job.json";
 pub(crate) const STDOUT: &str = "stdout";
@@ -44,6 +51,8 @@ pub(crate) const EXIT: &str = "exit";
 pub(crate) const CAME: &str = "came";
 /// The names of the files that are not there, each ended by a zero.
 pub(crate) const HIDDEN: &str = "hidden";
+/// A symbolic link to the directory of the record, if there is one.
+pub(crate) const RECORDED: &str = "recorded";
 /// What the first process could not do.
 pub(crate) const FAILURE: &str = "failure";
 /// What runs in the guest (struct fastpath_state of the patch).

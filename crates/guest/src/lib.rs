@@ -33,6 +33,6 @@ pub use build::{Source, build};
 pub use error::{BuildError, RunError};
 pub use fastpath_sys::thread::has_virtual_time as is_inside;
 pub use init::init;
-pub use job::{Came, Job};
+pub use job::{Came, Job, RECORD};
 pub use kernel::{Kernel, KernelStatus, home, status};
 pub use run::{Ended, Guest, Stuck};

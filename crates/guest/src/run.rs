@@ -1,6 +1,8 @@
 //! Starts a guest, passes its output on while it runs, and ends it.
 
-use crate::job::{CAME, CONSOLE, Came, EXIT, FAILURE, HIDDEN, JOB, Job, OPENED, STATE, STDERR, STDOUT};
+use crate::job::{
+    CAME, CONSOLE, Came, EXIT, FAILURE, HIDDEN, JOB, Job, OPENED, RECORDED, STATE, STDERR, STDOUT,
+};
 use crate::{Kernel, RunError};
 use fastpath_sys::child::{Before, before};
 use nix::sys::signal::{Signal, killpg};
@@ -9,6 +11,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -85,6 +88,7 @@ impl<'a> Guest<'a> {
             directory: "/".into(),
             outputs: Vec::new(),
             hidden: Vec::new(),
+            record: None,
         };
         self.run(&job, [&mut io::sink(), &mut io::sink()], stop, &mut |_| {})
     }
@@ -111,6 +115,9 @@ impl<'a> Guest<'a> {
             job.hidden.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
         room.write(HIDDEN, &hidden)?;
         room.write(STATE, &[0; State::LEN])?;
+        if let Some(record) = &job.record {
+            symlink(record, room.path.join(RECORDED)).map_err(|source| room.file(RECORDED, source))?;
+        }
         let started = Started { child: self.start(&room)? };
         let status = self.attend(started, &room, outputs, stop, tell)?;
         room.end(status)

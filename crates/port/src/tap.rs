@@ -141,8 +141,10 @@ impl TapPort {
     }
 
     /// Says whether the interface has a carrier. It has one after [`TapPort::open`].
-    pub fn set_carrier(&self, is_on: bool) -> io::Result<()> {
-        self.tap.set_carrier(is_on)
+    pub fn set_carrier(&mut self, is_on: bool) -> io::Result<()> {
+        self.tap.set_carrier(is_on)?;
+        self.overruns.set_carrier(is_on, &self.base.name);
+        Ok(())
     }
 
     /// Drops the frames that wait to be read. They are not counted, and neither
@@ -312,11 +314,13 @@ impl Port for TapPort {
 struct Overruns {
     statistics: Option<File>,
     before: u64,
+    /// The drops up to the loss of the carrier: without one the kernel drops what hosts send.
+    up_to_loss: Option<u64>,
 }
 
 impl Overruns {
     fn watch(name: &str) -> Overruns {
-        let mut overruns = Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), before: 0 };
+        let mut overruns = Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), ..Overruns::none() };
         overruns.before = overruns.count(name);
         overruns
     }
@@ -328,7 +332,7 @@ impl Overruns {
 
     /// Counts nothing.
     fn none() -> Overruns {
-        Overruns { statistics: None, before: 0 }
+        Overruns { statistics: None, before: 0, up_to_loss: None }
     }
 
     /// Counts from now on.
@@ -336,8 +340,23 @@ impl Overruns {
         self.before += self.count(name);
     }
 
+    /// Leaves out what is dropped without a carrier.
+    fn set_carrier(&mut self, is_on: bool, name: &str) {
+        match (is_on, self.up_to_loss) {
+            (false, None) => self.up_to_loss = Some(self.count(name)),
+            (true, Some(counted)) => {
+                self.up_to_loss = None;
+                self.before += self.count(name).saturating_sub(counted);
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the drops since the port was opened; 0 if the statistics cannot be read.
     fn count(&mut self, name: &str) -> u64 {
+        if let Some(counted) = self.up_to_loss {
+            return counted;
+        }
         let mut text = String::new();
         let Some(file) = &mut self.statistics else { return 0 };
         let read = file.rewind().and_then(|()| file.read_to_string(&mut text));

@@ -47,4 +47,12 @@ impl Repetition {
             self.condition.iter().map(|(name, value)| format!("{name}={}", word(value))).collect();
         words.join(", ")
     }
+
+    /// The number, the condition and the seed in words: `2 (queue=fifo, seed 3)`.
+    pub fn words(&self) -> String {
+        let seed = format!("seed {}", self.origin.seed);
+        let condition = Some(self.condition_words()).filter(|condition| !condition.is_empty());
+        let inside: Vec<String> = condition.into_iter().chain([seed]).collect();
+        format!("{} ({})", self.run, inside.join(", "))
+    }
 }

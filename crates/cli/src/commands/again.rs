@@ -5,10 +5,14 @@ use crate::Answer;
 use crate::signals::stop_on_signals;
 use anyhow::{Context, bail};
 use clap::Args;
+use fastpath::capture::select;
 use fastpath::record::GuestOrigin;
-use fastpath::virtual_time::{VirtualRun, differences};
+use fastpath::virtual_time::{PACKETS, RECORD, VirtualRun, differences};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// The record of the new run, among its results.
+const RESULTS: &str = "record";
 
 /// Run a recorded run in virtual time again, and compare.
 ///
@@ -22,6 +26,12 @@ pub(crate) struct Again {
     /// Keep the results of the new run in this new directory.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Write the packets of the new run to this file: whole frames, with those that links drop.
+    #[arg(long, value_name = "FILE.pcapng")]
+    capture: Option<PathBuf>,
+    /// Write only packets of this link. May be given several times.
+    #[arg(long, value_name = "LINK", requires = "capture")]
+    link: Vec<String>,
 }
 
 impl Again {
@@ -36,7 +46,8 @@ impl Again {
         }
         let room = self.room()?;
         let to = |path: &String| room.path.join(path.trim_start_matches('/'));
-        let files = before.results.keys().filter(|name| name.starts_with('/'));
+        let is_outside = |name: &&String| name.starts_with('/') && !name.starts_with(RECORD);
+        let files = before.results.keys().filter(is_outside);
         let run = VirtualRun {
             arguments: before.arguments.clone(),
             directory: before.directory.clone(),
@@ -44,9 +55,12 @@ impl Again {
             hidden: before.new.clone(),
             seed: before.seed,
             memory: Some(before.memory),
-            is_recorded: true,
+            record: Some(room.path.join(RESULTS)),
         };
         let result = started_run(&run, &stop)?;
+        if let Some(file) = &self.capture {
+            select(&room.path.join(RESULTS).join(PACKETS), &self.link, file)?;
+        }
         let after = result.origin.context("a recorded run has an origin")?;
         let mut differ: Vec<String> = before
             .results
@@ -73,6 +87,7 @@ impl Again {
             None => std::env::temp_dir().join(format!("fastpath-again-{}", std::process::id())),
         };
         std::fs::create_dir(&path).with_context(|| path.display().to_string())?;
+        std::fs::create_dir(path.join(RESULTS)).with_context(|| path.display().to_string())?;
         Ok(Room { path, is_kept: self.keep.is_some() })
     }
 }

@@ -138,6 +138,9 @@ impl Experiment {
             return writeln!(out, "{}", findings.json(plan));
         }
         writeln!(out, "{}", findings.text(plan))?;
+        if let Some(words) = experiment::again(plan, findings, options) {
+            writeln!(out, "the same again: {words}")?;
+        }
         writeln!(out, "{}: {WRITTEN}", options.directory.display())
     }
 

@@ -7,13 +7,14 @@ use crate::accounting::{print_lateness, print_report};
 use crate::lab_words::{ExecWords, exec_words, lab_of};
 use crate::network_args::NetworkArgs;
 use crate::network_file::{ReadingArgs, is_about_words};
-use crate::signals::{POLL, exit_code, stand_in, stop_on_signals, wait};
+use crate::signals::{POLL, exit_code, poll, stand_in, stop_on_signals, wait};
 use crate::view::{self, AppliedChanges};
 use crate::{Answer, explain, progress};
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use fastpath::Recorder;
 use fastpath::origin::{tests, with_origin};
+use fastpath::virtual_time::{LOG, PACKETS, RECORD, is_inside};
+use fastpath::{PacketsRecorder, Recorder};
 use fastpath_audit::{Audit, AuditProgress, AuditVerdict, Options, audit};
 use fastpath_engine::control::{Request, Response, call};
 use fastpath_lab::{EnterError, Lab, NO_PROGRAMS, UpError};
@@ -216,6 +217,9 @@ impl Run {
             self.network.default_tolerance(AUDIT_TOLERANCE);
         }
         self.network.records_flows = self.record.is_some();
+        if self.looks_back() {
+            self.network.packet_log = Some(Path::new(RECORD).join(LOG));
+        }
         let mut lab = match self.network.start(Lab::up) {
             Err(error) if self.audit && is_not_permitted(&error) => return self.replay_instead(&error),
             lab => lab?,
@@ -223,6 +227,10 @@ impl Run {
         let record = |directory: &PathBuf| -> anyhow::Result<Recorder> {
             Ok(Recorder::start(directory, &self.network.origin()?, &lab, self.record_interval)?)
         };
+        // A run in virtual time can be looked at afterwards.
+        let packets =
+            self.looks_back().then(|| PacketsRecorder::start(&Path::new(RECORD).join(PACKETS), &lab));
+        let packets = packets.transpose()?;
         let recorder = self.record.as_ref().map(record).transpose()?;
         lab.wait_for_exec(stop);
         if !self.audit && self.command.is_empty() {
@@ -231,36 +239,23 @@ impl Run {
             }
             lab.wait_for_traffic(stop);
         }
-        let mut answer = Answer::Yes;
-        if self.audit {
-            let found = audit_with_progress(&lab, stop)?;
-            if let Some(file) = &self.junit {
-                let at = || format!("{}: cannot write the audit", file.display());
-                std::fs::write(file, tests(&found).xml()).with_context(at)?;
-            }
-            self.print(&found)?;
-            answer = match found.verdict {
-                AuditVerdict::Pass => Answer::Yes,
-                AuditVerdict::Fail => Answer::No,
-                AuditVerdict::Disturbed => Answer::Disturbed,
-            };
-        }
+        let mut answer = if self.audit { self.audited(&lab, stop)? } else { Answer::Yes };
         if let Some(code) = self.command(&mut lab, stop)?.filter(|&code| code != 0) {
             answer = Answer::Exit(code);
         }
         if let Some(recorder) = recorder {
             recorder.finish(&lab, &self.command)?;
         }
+        let report = lab.down()?;
+        packets.map_or(Ok(()), PacketsRecorder::finish)?;
         if self.audit {
             // The audit has printed the frame accounting already.
-            let report = lab.down()?;
             let in_time = print_lateness(&report);
             return Ok(match answer {
                 Answer::Yes if !in_time => Answer::No,
                 answer => answer,
             });
         }
-        let report = lab.down()?;
         if self.json {
             writeln!(io::stdout(), "{}", with_origin(&report, &self.network.origin()?))?;
         }
@@ -268,6 +263,26 @@ impl Run {
             (Answer::No, Answer::Yes) => Ok(Answer::No),
             (_, answer) => Ok(answer),
         }
+    }
+
+    /// Audits the lab and prints what was found.
+    fn audited(&self, lab: &Lab, stop: &AtomicBool) -> anyhow::Result<Answer> {
+        let found = audit_with_progress(lab, stop)?;
+        if let Some(file) = &self.junit {
+            let at = || format!("{}: cannot write the audit", file.display());
+            std::fs::write(file, tests(&found).xml()).with_context(at)?;
+        }
+        self.print(&found)?;
+        Ok(match found.verdict {
+            AuditVerdict::Pass => Answer::Yes,
+            AuditVerdict::Fail => Answer::No,
+            AuditVerdict::Disturbed => Answer::Disturbed,
+        })
+    }
+
+    /// Whether this is the command in a guest, whose record has all packets.
+    fn looks_back(&self) -> bool {
+        is_inside() && self.record.as_deref() == Some(Path::new(RECORD))
     }
 
     /// Replays the capture next to the description through the same network, where namespaces are
@@ -318,7 +333,8 @@ impl Run {
             None => lab.prepare(&mut command).spawn(),
         };
         let child = started.with_context(|| program.to_string_lossy().into_owned())?;
-        Ok(Some(exit_code(wait(child, stop, || lab.serve(POLL))?)))
+        let poll = poll();
+        Ok(Some(exit_code(wait(child, stop, || lab.serve(poll))?)))
     }
 }
 

@@ -4,15 +4,19 @@ use crate::Answer;
 use crate::network_args::NetworkArgs;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use fastpath::virtual_time::{VirtualRun, check};
+use fastpath::virtual_time::{LOG, RECORD, RecordPlace, VirtualRun, check};
 use std::env;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Options that are not those of the command in the guest.
-const OUTSIDE: [&str; 2] = ["--time", "--memory"];
+const OUTSIDE: [&str; 5] = ["--time", "--memory", "--record", "--packet-log", "--ledger"];
+
+/// The interval of the time series if none is given. Each sample costs the time of 100 packets.
+const INTERVAL: &str = "100ms";
 
 /// The time in which a network runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -40,31 +44,42 @@ pub(crate) fn run(
     let loaded = fastpath::load_with(&network.spec, &network.reading.reading())?;
     check(&loaded.spec.topology)?;
     let directory = env::current_dir().context("the working directory")?;
-    let outputs = [record, junit, network.packet_log.as_deref()];
-    let outputs = outputs.into_iter().flatten().map(|path| directory.join(path));
+    let place = match record {
+        Some(path) => RecordPlace::named(&directory.join(path))?,
+        None => RecordPlace::unnamed(&fastpath::name_of(&network.spec))?,
+    };
     // All of a machine is not a working directory.
     let work = Some(directory.clone()).filter(|directory| directory != Path::new("/"));
+    let outputs = work.into_iter().chain(junit.map(|path| directory.join(path)));
+    // The log is copied there afterwards.
+    let log = network.packet_log.as_ref().map(|file| directory.join(file)).filter(|file| !file.exists());
     let run = VirtualRun {
         arguments: inner(env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()),
-        outputs: work.into_iter().chain(outputs).map(|path| (path.clone(), path)).collect(),
-        hidden: Vec::new(),
+        outputs: outputs.map(|path| (path.clone(), path)).collect(),
+        hidden: place.hidden.iter().cloned().chain(log).collect(),
         seed: network.seed.or(loaded.spec.topology.seed).unwrap_or(fastpath::DEFAULT_SEED),
         memory,
-        is_recorded: record.is_some(),
+        record: Some(place.path.clone()),
         directory,
     };
     let started = Instant::now();
     let result = started_run(&run, stop)?;
-    if let (Some(origin), Some(record)) = (&result.origin, record)
-        && record.join("run.json").is_file()
-    {
-        origin.add_to(record)?;
+    if let Some(origin) = result.origin.filter(|_| place.path.join("run.json").is_file()) {
+        origin.add_to(&place.path)?;
+    }
+    let log = place.path.join(LOG);
+    if let Some(file) = network.packet_log.as_ref().filter(|_| log.is_file()) {
+        let at = || format!("{}: cannot write the per-packet log", file.display());
+        fs::copy(log, file).with_context(at)?;
     }
     eprintln!(
         "fastpath: {:.1} s of virtual time in {:.1} s; programs computed in no time, and a guest is not a sandbox",
         result.virtual_time.as_secs_f64(),
         started.elapsed().as_secs_f64()
     );
+    if record.is_none() {
+        eprintln!("fastpath: packets, log and series of the run are in {}", place.path.display());
+    }
     Ok(answer(result.exit_code))
 }
 
@@ -90,25 +105,28 @@ fn answer(code: u8) -> Answer {
 }
 
 /// Returns the arguments of the command in the guest: those of this process without the options
-/// that concern the guest itself.
+/// that concern the guest itself, and with the record where a guest has it.
 fn inner(words: Vec<String>) -> Vec<String> {
-    let mut words = words.into_iter();
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    let (own, command) = words.split_at(end);
+    let mut own = own.iter();
     let mut inner = Vec::new();
-    while let Some(word) = words.next() {
-        if word == "--" {
-            inner.push(word);
-            inner.extend(words);
-            break;
-        }
+    while let Some(word) = own.next() {
         if OUTSIDE.contains(&word.as_str()) {
-            words.next();
+            own.next();
         } else if !OUTSIDE
             .iter()
             .any(|name| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
         {
-            inner.push(word);
+            inner.push(word.clone());
         }
     }
+    let has_interval = inner.iter().any(|word| word.starts_with("--record-interval"));
+    inner.extend(["--record", RECORD].map(str::to_owned));
+    if !has_interval {
+        inner.extend(["--record-interval", INTERVAL].map(str::to_owned));
+    }
+    inner.extend_from_slice(command);
     inner
 }
 
@@ -129,11 +147,18 @@ mod tests {
     fn options_of_the_guest_are_not_those_of_its_command() {
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         for (given, expected) in [
-            ("lab run a.toml --time virtual --on a -- ls --time", "lab run a.toml --on a -- ls --time"),
-            ("lab run --memory=2GiB --time=virtual a.toml", "lab run a.toml"),
-            ("lab run --timex a", "lab run --timex a"),
+            (
+                "a.toml --time virtual --on a -- ls --time",
+                "a.toml --on a --record R --record-interval 100ms -- ls --time",
+            ),
+            (
+                "--memory=2GiB --time=virtual --record r a.toml --record-interval 1s",
+                "a.toml --record-interval 1s --record R",
+            ),
+            ("--timex a --packet-log l", "--timex a --record R --record-interval 100ms"),
         ] {
-            assert_eq!(inner(words(given)), words(expected), "{given}");
+            let expected = expected.replace("--record R", &format!("--record {RECORD}"));
+            assert_eq!(inner(words(given)), words(&expected), "{given}");
         }
     }
 }

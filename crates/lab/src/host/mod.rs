@@ -256,7 +256,7 @@ pub(crate) fn add_interface(
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     let v6 = interface.addresses.iter().filter(|address| address.addr().is_ipv6()).count();
     settle_ipv6(node, interface);
-    let quiet = if v6 > 0 { Quiet::begin(name, &tap) } else { None };
+    let quiet = if v6 > 0 { Quiet::begin(name, &mut tap) } else { None };
     let parameters = LinkParameters { mac: interface.mac.map(|mac| mac.0), mtu: Some(interface.mtu) };
     netlink
         .bring_up(index, parameters)
@@ -310,7 +310,7 @@ impl Quiet {
 
     /// To be called while the interface is down. `None` where the settings are read-only or the
     /// kernel has no IPv6; then the interface is not quiet.
-    fn begin(name: &str, tap: &TapPort) -> Option<Quiet> {
+    fn begin(name: &str, tap: &mut TapPort) -> Option<Quiet> {
         let monitor = AddressMonitor::open().ok()?;
         let mut former = Vec::new();
         for (setting, value) in Quiet::SETTINGS {

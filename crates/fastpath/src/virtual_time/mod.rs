@@ -7,16 +7,25 @@
 //!                          run.json ◀─ GuestOrigin ◀─ what was read, what came out
 //! ```
 
+mod place;
+
 use crate::{Error, Result};
+pub use place::RecordPlace;
+
+pub use fastpath_guest::RECORD;
 use fastpath_guest::{Ended, Guest, Job, Kernel, RunError, Stuck, sums};
 use fastpath_measure::this_machine;
 use fastpath_record::{GuestOrigin, Sums};
 use fastpath_spec::{HostOrigin, Node, NodeKind, Topology};
 use std::collections::BTreeMap;
 use std::env;
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+
+/// The file of a record that also says when and where it was made.
+const HEAD: &str = "run.json";
 
 /// Variables of a session, which would make the same command another one.
 const OF_THE_SESSION: [&str; 14] = [
@@ -53,9 +62,16 @@ pub struct VirtualRun {
     pub seed: u64,
     /// Memory of the guest, bytes; `None`: the default.
     pub memory: Option<u64>,
-    /// Whether what was read and what came out is summed.
-    pub is_recorded: bool,
+    /// A directory of the machine for the record of the run: [`RECORD`] in the guest. What was read
+    /// and what came out is summed then.
+    pub record: Option<PathBuf>,
 }
+
+/// What a run in virtual time leaves in its record beside the series: a capture of all links with
+/// what they drop, and the log of every packet on every link.
+pub const PACKETS: &str = "packets.pcapng";
+/// See [`PACKETS`].
+pub const LOG: &str = "log.pcapng";
 
 /// What came out of a run.
 #[derive(Clone, Debug)]
@@ -81,6 +97,7 @@ impl VirtualRun {
         tell: &mut dyn FnMut(&Stuck),
     ) -> Result<VirtualResult, RunError> {
         let kernel = Kernel::find()?;
+        let kept = self.record.as_deref().map(files_of).transpose()?.unwrap_or_default();
         let program = env::current_exe().map_err(|source| RunError::File { path: "".into(), source })?;
         let environment = environment();
         let job = Job {
@@ -89,6 +106,7 @@ impl VirtualRun {
             directory: self.directory.clone(),
             outputs: self.outputs.clone(),
             hidden: self.hidden.clone(),
+            record: self.record.clone(),
         };
         let mut guest = Guest::new(&kernel);
         guest.seed = self.seed;
@@ -97,8 +115,16 @@ impl VirtualRun {
         let (mut stdout, mut stderr) = (Hashed::new(stdout), Hashed::new(stderr));
         let ended = guest.run(&job, [&mut stdout, &mut stderr], stop, tell)?;
         let printed = [("standard output", stdout.sum()), ("standard error", stderr.sum())];
-        let origin = || self.origin(&guest, (&kernel, &program), &environment, &ended, printed);
-        let origin = self.is_recorded.then(origin);
+        let origin = self.record.as_deref().map(|record| {
+            let mut origin = self.origin(&guest, (&kernel, &program), &environment, &ended, printed);
+            let has_come = |name: &str| ended.came.iter().any(|came| came.outside == record.join(name));
+            let names = files_of(record)?.into_iter();
+            let names = names.filter(|name| !kept.contains(name) && name != HEAD && !has_come(name));
+            let sum = |name: String| (format!("{RECORD}/{name}"), sums::of_file(&record.join(name)).ok());
+            origin.results.extend(names.map(sum));
+            Ok::<_, RunError>(origin)
+        });
+        let origin = origin.transpose()?;
         Ok(VirtualResult { exit_code: ended.exit_code, virtual_time: ended.virtual_time, origin })
     }
 
@@ -113,7 +139,7 @@ impl VirtualRun {
         let sum = |path: &Path| sums::of_file(path).ok();
         let name = |path: &Path| path.display().to_string();
         let mut results: Sums = printed.map(|(name, sum)| (name.to_owned(), Some(sum))).into();
-        let is_head = |path: &Path| path.file_name().is_some_and(|name| name == "run.json");
+        let is_head = |path: &Path| path.file_name().is_some_and(|name| name == HEAD);
         let came = ended.came.iter().filter(|came| !is_head(&came.inside) && !came.outside.is_dir());
         results.extend(came.map(|came| (name(&came.inside), sum(&came.outside))));
         let new = ended.came.iter().filter(|came| came.is_new).map(|came| came.inside.clone());
@@ -129,7 +155,7 @@ impl VirtualRun {
             environment: sums_of(environment),
             files: ended.opened.iter().map(|path| (name(path), sum(path))).collect(),
             results,
-            new: new.collect(),
+            new: new.chain(self.hidden.clone()).collect(),
             exit_code: ended.exit_code,
             virtual_s: ended.virtual_time.as_secs_f64(),
         }
@@ -150,6 +176,17 @@ fn environment() -> Vec<(String, String)> {
 
 fn sums_of(environment: &[(String, String)]) -> Sums {
     environment.iter().map(|(name, value)| (name.clone(), Some(sums::of_bytes(value.as_bytes())))).collect()
+}
+
+/// Returns the names of the files of a directory, in order.
+fn files_of(directory: &Path) -> Result<Vec<String>, RunError> {
+    let wrong = |source| RunError::File { path: directory.to_owned(), source };
+    let entries = fs::read_dir(directory).map_err(wrong)?.collect::<io::Result<Vec<_>>>().map_err(wrong)?;
+    let files = entries.iter().filter(|entry| entry.path().is_file());
+    let mut names: Vec<String> =
+        files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Whether this process runs in a guest, where time is virtual already.
@@ -182,8 +219,10 @@ pub fn differences(origin: &GuestOrigin) -> Result<Vec<String>, RunError> {
         .filter(|name| environment.get(*name) != origin.environment.get(*name));
     let names: std::collections::BTreeSet<&String> = names.collect();
     found.extend(names.iter().map(|name| format!("the variable {name} has another value")));
-    let is_changed =
-        |path: &&String| path.starts_with('/') && !origin.new.iter().any(|new| new == Path::new(path));
+    let is_changed = |path: &&String| {
+        let is_new = origin.new.iter().any(|new| new == Path::new(path));
+        path.starts_with('/') && !path.starts_with(RECORD) && !is_new
+    };
     let changed = origin.results.keys().filter(is_changed);
     found.extend(
         changed.map(|path| format!("{path} was changed by the run; now it begins with what it left")),

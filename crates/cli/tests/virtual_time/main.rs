@@ -2,63 +2,19 @@
 //! of `fastpath guest build`, which `cargo xtask test` builds below `target/`.
 #![cfg(target_os = "linux")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod place;
+mod queues;
+mod soak;
 
 use common::{skip, user_without_rights};
+use fastpath_wire::pcap::CaptureReader;
+use place::{FASTPATH, Place, TWO_HOSTS, text};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-const FASTPATH: &str = env!("CARGO_BIN_EXE_fastpath");
-/// Where the tests keep the kernel.
-const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/guest");
-const TWO_HOSTS: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nrate = '20Mbit'\ndelay = '10ms'\n\
-    queue = '50p'\n";
-
-/// A directory of a test, with a network of two hosts. `None` where no kernel of guests was built.
-struct Place {
-    path: PathBuf,
-    guest: PathBuf,
-}
-
-impl Place {
-    fn new(test: &str) -> Option<Place> {
-        let guest = std::env::var_os("FASTPATH_GUEST").map_or_else(|| GUEST.into(), PathBuf::from);
-        let status = Command::new(FASTPATH).args(["guest", "status"]).env("FASTPATH_GUEST", &guest).output();
-        if !status.is_ok_and(|status| status.status.success()) {
-            skip(test, "no kernel of guests here (fastpath guest build)");
-            return None;
-        }
-        let name: String = test.chars().map(|c| if c == ' ' { '-' } else { c }).collect();
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        fs::write(path.join("net.toml"), TWO_HOSTS).unwrap();
-        Some(Place { path, guest })
-    }
-
-    /// Runs `fastpath` here, behind a prefix.
-    fn behind(&self, prefix: &[&str], words: &[&str]) -> Output {
-        let words = [prefix, &[FASTPATH], words].concat();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(&self.path).env("FASTPATH_GUEST", &self.guest);
-        command.output().expect("it starts")
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        self.behind(&[], words)
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        fs::read(self.path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-}
-
-fn text(output: &Output) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|stream| String::from_utf8_lossy(stream));
-    format!("{}\n{out}\n{err}", output.status)
-}
+use std::process::Command;
 
 #[test]
 fn pings_take_what_the_description_implies() {
@@ -126,6 +82,48 @@ fn a_run_is_the_same_again_whatever_the_machine_does() {
 }
 
 #[test]
+fn a_run_that_failed_can_be_looked_at() {
+    let Some(place) = Place::new("looking back") else { return };
+    let words = ["lab", "run", "net.toml", "--time", "virtual", "--on", "a"];
+    let command = ["--", "sh", "-c", "ping -q -c 3 -s 1000 b; exit 3"];
+    let output = place.run(&[&words[..], &command].concat());
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let at = said
+        .lines()
+        .find_map(|line| line.strip_prefix("fastpath: packets, log and series of the run are in "));
+    let kept = PathBuf::from(at.expect(&said));
+    assert!(kept.starts_with(place.path.join("cache")), "{said}");
+    let packets = |path: &Path| {
+        let file = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut reader = CaptureReader::new(&file[..]).unwrap();
+        let mut found = Vec::new();
+        while let Some(packet) = reader.read_packet().unwrap() {
+            found.push((packet.ns, packet.data.to_vec()));
+        }
+        found
+    };
+    // Whole frames of six echo messages, and the log of the same frames.
+    let seen = packets(&kept.join("packets.pcapng"));
+    assert_eq!(seen.iter().filter(|(_, bytes)| bytes.len() > 1000).count(), 6, "{said}");
+    let logged = packets(&kept.join("log.pcapng"));
+    assert!(logged.len() >= seen.len() && kept.join("links.csv").is_file());
+    let again =
+        place.run(&["lab", "again", kept.to_str().unwrap(), "--capture", "all.pcapng", "--link", "a-b"]);
+    assert!(again.status.success(), "{}", text(&again));
+    assert_eq!(packets(&place.path.join("all.pcapng")), seen);
+    let none = place.run(&["lab", "again", kept.to_str().unwrap(), "--capture", "x.pcapng", "--link", "c"]);
+    assert!(!none.status.success() && text(&none).contains("no link c"), "{}", text(&none));
+    // A named record has the same packets, and a second one there is refused.
+    let record = [&words[..], &["--record", "r", "--packet-log", "log.pcapng"], &command].concat();
+    assert_eq!(place.run(&record).status.code(), Some(3));
+    assert_eq!(place.read("r/packets.pcapng"), fs::read(kept.join("packets.pcapng")).unwrap());
+    assert_eq!(place.read("log.pcapng"), fs::read(kept.join("log.pcapng")).unwrap());
+    let second = text(&place.run(&record));
+    assert!(second.contains("there is a record already"), "{second}");
+}
+
+#[test]
 fn another_seed_is_another_run() {
     let Some(place) = Place::new("seeds of guests") else { return };
     let uuid = |seed: &str| {
@@ -172,7 +170,7 @@ fn a_user_without_rights_has_the_same_lab() {
     let output = place.behind(&prefix, &words);
     let said = text(&output);
     assert_eq!(output.status.code(), Some(7), "{said}");
-    assert!(said.contains("5 received") && said.contains("/20.1"), "{said}");
+    assert!(said.contains("5 received") && said.contains("/20.09"), "{said}");
 }
 
 #[test]
@@ -196,9 +194,7 @@ fn an_audit_in_virtual_time_is_exact() {
 fn nothing_stays_of_a_guest_whose_owner_is_killed() {
     let Some(place) = Place::new("a killed guest") else { return };
     let words = ["lab", "run", "net.toml", "--time", "virtual", "--", "sh", "-c", "while :; do :; done"];
-    let mut command = Command::new(FASTPATH);
-    command.args(words).current_dir(&place.path).env("FASTPATH_GUEST", &place.guest);
-    let mut owner = command.spawn().unwrap();
+    let mut owner = place.command(&[], &words).spawn().unwrap();
     let kernel = || {
         let children = format!("/proc/{0}/task/{0}/children", owner.id());
         fs::read_to_string(children).ok()?.split_whitespace().next().map(str::to_owned)
@@ -229,12 +225,26 @@ fn nothing_stays_of_a_guest_whose_owner_is_killed() {
 #[test]
 fn runs_of_an_experiment_are_in_guests_and_each_is_the_same_again() {
     let Some(place) = Place::new("experiments in virtual time") else { return };
-    let steps = "spec = 'net.toml'\ntime = 'virtual'\nseeds = 2\n\
-        [[step]]\nname = 'ping'\nrun = \"sh -c 'cat /proc/sys/kernel/random/uuid; ping -q -c 5 b'\"\non = 'a'\n\
+    let steps = "spec = 'net.toml'\ntime = 'virtual'\nseeds = 3\n\
+        [[step]]\nname = 'ping'\nrun = \"sh -c 'cat /proc/sys/kernel/random/uuid; ping -q -c 5 b; test {seed} != 3'\"\non = 'a'\n\
         [metric.received]\nof = 'ping'\npattern = '(\\d+) received'\n";
     fs::write(place.path.join("e.toml"), steps).unwrap();
+    let missing = place.run(&["experiment", "e.toml", "--missing"]);
+    let missing: Value = serde_json::from_slice(&missing.stdout).expect("JSON");
+    assert_eq!(missing["labs"], false, "any worker of a cluster can do them");
     let done = place.run(&["experiment", "e.toml"]);
-    assert!(done.status.success() && text(&done).contains("2 of 2 runs are finished"), "{}", text(&done));
+    let said = text(&done);
+    assert!(
+        done.status.code() == Some(1) && said.contains("run 2 (seed 3) is left out: step ping"),
+        "{said}"
+    );
+    assert!(said.contains("fastpath lab again e.results/runs/0002 --capture"), "{said}");
+    // The packets stay of the run that failed. The others are the same again, and so are theirs.
+    let has_packets = |run: u64| place.path.join(format!("e.results/runs/{run:04}/packets.pcapng")).exists();
+    assert_eq!([0, 1, 2].map(has_packets), [false, false, true]);
+    let failed = place.run(&["lab", "again", "e.results/runs/0002", "--capture", "failed.pcapng"]);
+    assert!(failed.status.success(), "{}", text(&failed));
+    assert_eq!(place.read("failed.pcapng"), place.read("e.results/runs/0002/packets.pcapng"));
     let out = |run: u64| place.read(&format!("e.results/runs/{run:04}/ping.out"));
     assert_ne!(out(0), out(1), "the seeds differ");
     let again = place.run(&["lab", "again", "e.results/runs/0001"]);
@@ -245,8 +255,7 @@ fn runs_of_an_experiment_are_in_guests_and_each_is_the_same_again() {
 fn the_directory_of_the_kernel_may_be_relative() {
     let Some(place) = Place::new("a relative directory of the kernel") else { return };
     std::os::unix::fs::symlink(&place.guest, place.path.join("kernel")).unwrap();
-    let mut command = Command::new(FASTPATH);
-    command.args(["lab", "run", "net.toml", "--time", "virtual", "--", "true"]).current_dir(&place.path);
+    let mut command = place.command(&[], &["lab", "run", "net.toml", "--time", "virtual", "--", "true"]);
     let output = command.env("FASTPATH_GUEST", "kernel").output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
 }
@@ -270,11 +279,7 @@ fn what_has_no_virtual_time_is_refused_with_its_reason() {
     let missing =
         place.run(&["lab", "run", "net.toml", "--time", "virtual", "--on", "a", "--", "no-such-program"]);
     assert!(!missing.status.success() && text(&missing).contains("no-such-program"), "{}", text(&missing));
-    let empty = Command::new(FASTPATH)
-        .args(["lab", "run", "net.toml", "--time", "virtual", "--", "true"])
-        .current_dir(&place.path)
-        .env("FASTPATH_GUEST", place.path.join("nothing"))
-        .output()
-        .unwrap();
+    let mut command = place.command(&[], &["lab", "run", "net.toml", "--time", "virtual", "--", "true"]);
+    let empty = command.env("FASTPATH_GUEST", place.path.join("nothing")).output().unwrap();
     assert!(text(&empty).contains("fastpath guest build"), "{}", text(&empty));
 }
