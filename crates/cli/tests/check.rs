@@ -191,3 +191,26 @@ fn json_output_has_codes_of_warnings_and_the_settings_of_the_engine() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.contains("there is no group 'lonne'; write \"lone\""), "{said}");
 }
+
+#[test]
+fn workers_show_the_parts_the_lookahead_of_each_cut_and_why_others_are_none() {
+    let text = "[host.a]\n[router.r]\n[router.q]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\n\
+        [[link]]\nbetween = ['r', 'q']\ndelay = '5ms'\n[[event]]\nat = '1s'\nlink = 'r-q'\ndelay = '2ms'\n\
+        [[link]]\nbetween = ['q', 'b']\ndelay = '1ms'\nreorder = '1%'\n";
+    let said = String::from_utf8(check("parts.toml", text, &["--workers", "2"]).stdout).unwrap();
+    for line in [
+        "2 parts, expected speed-up 1.71 with a core for each",
+        "  part 0: 2 nodes, 50 % of the work: a, r",
+        "  cut r-q: r (part 0) to q (part 1), known 2ms before",
+        "  not cut at link a-r: its delay can be 0",
+        "  not cut at link q-b: `reorder` lets packets skip its delay",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line} in {said}");
+    }
+    let output = check("parts.toml", text, &["--workers", "auto", "--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(answer["parallel"]["parts"][0]["share"].as_f64().is_some(), "{answer}");
+    let output = check("parts.toml", text, &["--workers", "8", "--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["parallel"]["cuts"][0]["lookahead_ps"], serde_json::json!([2_000_000_000_u64; 2]));
+}

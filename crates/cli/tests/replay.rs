@@ -423,3 +423,40 @@ fn a_kernel_router_is_emulated_and_a_notice_says_so() {
     let said = bench.replay_fails("net.toml in.pcap out.pcap");
     assert!(said.contains("'linux' is not a kind of router; write one of kernel, engine"), "{said}");
 }
+
+/// Two routers with a host each, jitter and loss between them, and a capture beside traffic.
+const PARALLEL: &str = "[host.a]\n[router.r]\n[router.q]\n[host.b]\n\
+    [[link]]\nbetween = ['a', 'r']\ndelay = '1ms'\nrate = '20Mbit'\nqueue = '9p'\n\
+    [[link]]\nbetween = ['r', 'q']\ndelay = '3ms'\nloss = '5%'\njitter = { law = 'uniform', half_width = '1ms' }\n\
+    [[link]]\nbetween = ['q', 'b']\ndelay = '1ms'\n[[event]]\nat = '100ms'\nlink = 'r-q'\ndelay = '2ms'\n\
+    [[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'poisson'\nsize = 900\nrate = '20Mbit'\nstop = '300ms'\n";
+
+#[test]
+fn results_are_the_same_for_every_number_of_workers_and_every_cut() {
+    let bench = Bench::new("workers");
+    bench.write("net.toml", PARALLEL);
+    let packets: Vec<(u64, usize)> = (0..400).map(|i| (i * 500_000, 60 + (i as usize * 37) % 1200)).collect();
+    bench.write("in.pcap", capture(&packets));
+    let mut first = None;
+    for (workers, seed) in [("1", None), ("2", None), ("3", Some("4")), ("8", Some("9")), ("auto", None)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        command.args("replay net.toml --in a=in.pcap --out b=out.pcap --times times.csv --json".split(' '));
+        command.args(["--packet-log", "log.pcapng", "--workers", workers]).current_dir(&bench.0);
+        seed.iter().for_each(|seed| _ = command.env("FASTPATH_PARTITION_SEED", seed));
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let profile = String::from_utf8(output.stderr).unwrap();
+        assert!(workers != "2" || profile.contains("fastpath: worker 1: "), "{profile}");
+        let files = ["out.pcap", "times.csv", "log.pcapng"].map(|name| bench.read(name));
+        assert!(files.iter().all(|file| file.len() > 10_000), "there are results");
+        let results = (output.stdout, files);
+        assert!(*first.get_or_insert(results.clone()) == results, "{workers} workers, seed {seed:?}");
+    }
+    // What cannot be cut runs on one worker, and the program says so.
+    bench.write("joined.toml", PARALLEL.replace("delay = '1ms'", "").replace("delay = '3ms'", ""));
+    let output = bench.replay("joined.toml --workers 2");
+    let notice = String::from_utf8(output.stderr).unwrap();
+    assert!(notice.contains("one worker runs the whole network"), "{notice}");
+    let refused = bench.replay_fails("net.toml --workers none");
+    assert!(refused.contains("write a number from 1 on, or auto"), "{refused}");
+}

@@ -1,9 +1,9 @@
 //! Partitions of topologies: every node is in one part, cuts have a lookahead, parts are balanced,
 //! and the same topology always has the same parts.
 
-use fastpath_link::PipeSpec;
+use fastpath_link::{Change, JitterLaw, JitterSpec, PipeSpec};
 use fastpath_net::{Joined, JoinedLinks, Partition};
-use fastpath_spec::{NodeId, NodeKind, Topology};
+use fastpath_spec::{Direction, LinkId, NodeId, NodeKind, Topology};
 use fastpath_units::{Duration, Rng};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
@@ -131,7 +131,7 @@ fn what_cannot_be_cut_stays_in_one_part_and_is_named() {
     let text =
         "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']\n";
     let partition = Partition::new(&parse(text), parts(8));
-    let why = |link| JoinedLinks::Link(fastpath_spec::LinkId(link), Joined::NoDelay);
+    let why = |link| JoinedLinks::Link(LinkId(link), Joined::NoDelay);
     assert_eq!((partition.count(), partition.joined()), (1, &[why(0), why(1)][..]));
     assert_eq!(partition.expected_speedup(), 1.0);
     let grouped = "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\ndelay = '1ms'\ngroup = 'g'\n\
@@ -139,4 +139,22 @@ fn what_cannot_be_cut_stays_in_one_part_and_is_named() {
         [group.g]\nstart = 'first-packet'\n";
     let partition = Partition::new(&parse(grouped), parts(2));
     assert_eq!((partition.count(), partition.joined()), (1, &[JoinedLinks::Group(0)][..]));
+}
+
+#[test]
+fn a_change_below_the_lookahead_of_a_cut_is_refused_with_the_number() {
+    let text = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\ndelay = '5ms'\n\
+        [[event]]\nat = '1s'\nlink = 'a-b'\ndelay = '3ms'\n";
+    let topology = parse(text);
+    let partition = Partition::new(&topology, parts(2));
+    let check = |change| partition.check_change(&topology, &(LinkId(0), Direction::Backward, change));
+    let delay = |ms| Change { delay: Some(Duration::from_ms(ms)), ..Change::default() };
+    assert_eq!((check(delay(3)), check(delay(9)), check(Change::default())), (Ok(()), Ok(()), Ok(())));
+    let refusal = check(delay(2)).expect_err("it is refused").to_string();
+    assert!(
+        refusal.starts_with("a-b: the network is cut at this link, which is known to be at least 3ms long"),
+        "{refusal}"
+    );
+    let uniform = JitterSpec::in_order(JitterLaw::Uniform { half_width: Duration::from_us(1) });
+    assert!(check(Change { jitter: Some(Some(Box::new(uniform))), ..Change::default() }).is_err());
 }

@@ -113,11 +113,6 @@ fn least_ps(jitter: &JitterSpec) -> i128 {
     }
 }
 
-/// Returns the least delay of a pipe with constant parameters.
-pub(crate) fn least_of(spec: &PipeSpec) -> Result<Duration, Joined> {
-    Extremes::of(spec).least()
-}
-
 /// Returns what is known of each link before the run.
 pub(crate) fn lookaheads(topology: &Topology) -> Vec<LinkLookahead> {
     let extremes = |link: &Link| [0, 1].map(|pipe| Extremes::of(&link.pipes[pipe]));

@@ -20,10 +20,10 @@ mod bisect;
 mod lookahead;
 mod work;
 
+use crate::schedule::LinkChange;
 use bisect::{Graph, bisect};
-use fastpath_link::Change;
-use fastpath_spec::{LinkId, NodeId, Start, Topology};
-use fastpath_units::{Duration, Rng};
+use fastpath_spec::{Event, LinkId, NodeId, Start, Topology};
+use fastpath_units::{Duration, Rng, Time};
 pub use lookahead::Joined;
 use lookahead::{LinkLookahead, lookaheads};
 use std::num::NonZeroUsize;
@@ -197,25 +197,30 @@ impl Partition {
         self.cuts.iter().flat_map(|cut| cut.lookahead).min()
     }
 
-    /// Checks that a cut pipe keeps its lookahead when it changes to `pipe`.
+    /// Checks that cut pipes keep their lookaheads if a link changes at any time of the run.
     ///
     /// # Errors
-    /// It would not.
+    /// One would not.
     pub fn check_change(
         &self,
         topology: &Topology,
-        (link, index): (LinkId, usize),
-        change: &Change,
+        (link, direction, change): &LinkChange,
     ) -> Result<(), BelowLookahead> {
-        let Some(cut) = self.cuts.iter().find(|cut| cut.link == link) else { return Ok(()) };
-        let lookahead = cut.lookahead[index];
-        let mut spec = topology.link(link).pipes[index].clone();
-        change.apply_to(&mut spec);
-        let link = &topology.link(link).name;
-        match lookahead::least_of(&spec) {
-            Ok(least) if least >= lookahead => Ok(()),
-            _ => Err(BelowLookahead { link: link.clone(), lookahead }),
-        }
+        let Some(cut) = self.cuts.iter().find(|cut| cut.link == *link) else { return Ok(()) };
+        let (direction, change) = (*direction, change.clone());
+        let event = Event { at: Time::ZERO, link: *link, direction, change };
+        let changed = Topology {
+            links: topology.links.clone(),
+            tracks: topology.tracks.clone(),
+            events: topology.events.iter().cloned().chain([event]).collect(),
+            ..Topology::default()
+        };
+        let least = lookaheads(&changed)[link.0 as usize].least.unwrap_or([Duration::ZERO; 2]);
+        let below = (0..2).find(|&pipe| least[pipe] < cut.lookahead[pipe]);
+        below.map_or(Ok(()), |pipe| {
+            let link = topology.link(*link).name.clone();
+            Err(BelowLookahead { link, lookahead: cut.lookahead[pipe] })
+        })
     }
 }
 

@@ -80,6 +80,8 @@ pub(super) enum Plan {
     End,
     /// A part has failed.
     Fail,
+    /// The next event is at the end of time, after which no window can end.
+    EndOfTime,
 }
 
 /// Since when no frame has moved, in a network with traces that repeat for ever. Each worker comes
@@ -146,6 +148,9 @@ fn plan(states: &[PartState], windows: &Windows, still: &mut Stillness) -> Plan 
             None => Plan::End,
         };
     };
+    if first == Time::MAX {
+        return Plan::EndOfTime;
+    }
     if let Some(unread) = unread {
         ends.iter_mut().for_each(|end| *end = unread.min(*end));
     }

@@ -78,6 +78,10 @@ impl<O: PartObserver> Worker<'_, '_, '_, O> {
             let ends = match self.exchange.plan(side, self.windows, &mut still) {
                 Plan::Run(ends) => ends,
                 Plan::End => break,
+                Plan::EndOfTime => {
+                    guard.done();
+                    return Err(Error::argument("a frame would arrive after 213 days: run with --workers 1"));
+                }
                 Plan::Fail => {
                     guard.done();
                     return Err(failure.unwrap_or(Error::Interrupted));
