@@ -1,23 +1,27 @@
-//! The per-packet log in real time. The worker records entries, another thread writes them, and a
+//! The per-packet log in real time. The worker collects entries, another thread writes them, and a
 //! bounded queue connects both. When the disk is too slow the queue fills, and entries without room
 //! are counted. The network never waits.
 
 use crate::Notice;
+use fastpath_net::capture;
 use fastpath_net::packet_log::{LogEntry, SNAP_LEN, Sink, Writer};
 use fastpath_spec::Topology;
+use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
 
 /// Entries that may wait for the disk: about 10 MiB, or 16 ms at two million entries per second.
-const WAITING_MAX: usize = 1 << 15;
+const WAITING_MAX: u64 = 1 << 15;
+/// Entries that are passed on together at most.
+const BATCH: usize = 256;
 
 /// An entry is in the file this long after its time, so that a killed engine leaves what it logged.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
@@ -48,6 +52,8 @@ pub(crate) struct LogStatus {
     path: PathBuf,
     written: AtomicU64,
     lost: AtomicU64,
+    /// Entries that were passed on and are not written.
+    waiting: AtomicU64,
     failure: OnceLock<String>,
 }
 
@@ -57,6 +63,7 @@ impl LogStatus {
             path: path.to_owned(),
             written: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
             failure: OnceLock::new(),
         }
     }
@@ -71,35 +78,48 @@ impl LogStatus {
     }
 }
 
-/// The worker's end of the queue.
+/// The worker's end of the queue. Entries are passed on in batches: to wake the writer for each
+/// costs more than to write it.
 #[derive(Debug)]
 pub(crate) struct LogQueue {
-    records: SyncSender<LogRecord>,
-    /// A topology that the writer does not know yet: entries wait for it.
-    changed: Option<Box<Topology>>,
+    records: Sender<LogRecord>,
+    /// Entries that the writer does not have yet.
+    batch: Vec<LoggedFrame>,
     status: Arc<LogStatus>,
 }
 
 /// What goes to the writer.
-#[allow(clippy::large_enum_variant)] // almost all are entries
 enum LogRecord {
-    /// An entry with the first bytes of its frame.
-    Entry { entry: LogEntry, len: usize, bytes: [u8; SNAP_LEN] },
+    /// Entries, in order.
+    Entries(Vec<LoggedFrame>),
     /// Later entries have the numbers of this topology.
     Rearranged(Box<Topology>),
 }
 
+/// An entry with the first bytes of its frame.
+#[derive(Debug)]
+struct LoggedFrame {
+    entry: LogEntry,
+    len: usize,
+    bytes: [u8; SNAP_LEN],
+}
+
 impl LogQueue {
-    /// Tells the writer a new topology. Returns whether it knows it.
-    fn tell(&mut self) -> bool {
-        let Some(topology) = self.changed.take() else { return true };
-        match self.records.try_send(LogRecord::Rearranged(topology)) {
-            Err(TrySendError::Full(LogRecord::Rearranged(topology))) => {
-                self.changed = Some(topology);
-                false
-            }
-            // A writer that has ended counts the entries as missing.
-            _ => true,
+    /// Passes on what it has, unless too much waits for the writer.
+    fn pass_on(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let next = Vec::with_capacity(self.batch.len());
+        let batch = std::mem::replace(&mut self.batch, next);
+        let count = batch.len() as u64;
+        let has_room = self.status.waiting.load(Ordering::Relaxed) + count <= WAITING_MAX;
+        if has_room {
+            self.status.waiting.fetch_add(count, Ordering::Relaxed);
+        }
+        // A writer that has ended takes nothing.
+        if !has_room || self.records.send(LogRecord::Entries(batch)).is_err() {
+            self.status.lost.fetch_add(count, Ordering::Relaxed);
         }
     }
 }
@@ -108,15 +128,28 @@ impl Sink for LogQueue {
     fn take(&mut self, entry: LogEntry, bytes: &[u8]) {
         let mut own = [0; SNAP_LEN];
         own[..bytes.len()].copy_from_slice(bytes);
-        let record = LogRecord::Entry { entry, len: bytes.len(), bytes: own };
-        if !self.tell() || self.records.try_send(record).is_err() {
-            self.status.lost.fetch_add(1, Ordering::Relaxed);
+        self.batch.push(LoggedFrame { entry, len: bytes.len(), bytes: own });
+        if self.batch.len() >= BATCH {
+            self.pass_on();
         }
     }
 
     fn rearranged(&mut self, topology: &Topology) {
-        self.changed = Some(Box::new(topology.clone()));
-        self.tell();
+        self.pass_on();
+        let _ = self.records.send(LogRecord::Rearranged(Box::new(topology.clone())));
+    }
+
+    fn flush(&mut self, now: Time, is_quiet: bool) {
+        let first = self.batch.first();
+        if first.is_some_and(|first| is_quiet || now.since(first.entry.at) >= capture::FLUSH_INTERVAL) {
+            self.pass_on();
+        }
+    }
+}
+
+impl Drop for LogQueue {
+    fn drop(&mut self) {
+        self.pass_on();
     }
 }
 
@@ -142,7 +175,7 @@ fn start(
     let start_ns = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
     let mut writer = Writer::new(BufWriter::new(file), topology, start_ns)?;
     writer.flush()?;
-    let (records, waiting) = sync_channel(WAITING_MAX);
+    let (records, waiting) = channel();
     let status = Arc::new(LogStatus::new(path));
     let (own, notice) = (Arc::clone(&status), notice.clone());
     let write = move || {
@@ -152,7 +185,8 @@ fn start(
         }
     };
     let thread = std::thread::Builder::new().name("fastpath-pktlog".to_owned()).spawn(write)?;
-    Ok((LogQueue { records, changed: None, status: Arc::clone(&status) }, LogThread { thread, status }))
+    let queue = LogQueue { records, batch: Vec::new(), status: Arc::clone(&status) };
+    Ok((queue, LogThread { thread, status }))
 }
 
 impl LogThread {
@@ -188,9 +222,12 @@ fn write<W: Write>(
         };
         match received {
             Ok(LogRecord::Rearranged(topology)) => writer.rearrange(&topology)?,
-            Ok(LogRecord::Entry { entry, len, bytes }) => {
-                writer.write(&entry, &bytes[..len])?;
-                status.written.fetch_add(1, Ordering::Relaxed);
+            Ok(LogRecord::Entries(entries)) => {
+                for LoggedFrame { entry, len, bytes } in &entries {
+                    writer.write(entry, &bytes[..*len])?;
+                }
+                status.written.fetch_add(entries.len() as u64, Ordering::Relaxed);
+                status.waiting.fetch_sub(entries.len() as u64, Ordering::Relaxed);
                 unwritten_since.get_or_insert_with(Instant::now);
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -208,27 +245,28 @@ mod tests {
     use fastpath_net::packet_log::{FrameNumber, PacketOutcome};
     use fastpath_net::{Location, PipeId, Reason};
     use fastpath_spec::{LinkId, NodeKind};
-    use fastpath_units::Time;
 
     #[test]
     fn a_full_queue_counts_what_it_cannot_take() {
-        let (records, waiting) = sync_channel(2);
+        let (records, waiting) = channel();
         let status = Arc::new(LogStatus::new(Path::new("x")));
-        let mut queue = LogQueue { records, changed: None, status: Arc::clone(&status) };
-        let location = Location::Pipe(PipeId { link: LinkId(0), index: 0 });
-        let outcome = PacketOutcome::Refused(Reason::NoRoute);
-        let (at, dequeued) = (Time::ZERO, None);
-        let frame = FrameNumber::Entered(1);
-        let entry = LogEntry { location, frame, arrived: at, dequeued, at, outcome, len: 60 };
-        (0..5).for_each(|_| queue.take(entry, &[0; 60]));
-        // A change waits for room, and entries for the change: they have its numbers.
+        let mut queue = LogQueue { records, batch: Vec::new(), status: Arc::clone(&status) };
+        let take = |queue: &mut LogQueue, count: u64| {
+            (0..count).for_each(|number| queue.take(entry(number), &[0; 60]));
+        };
+        take(&mut queue, WAITING_MAX + 2);
+        queue.flush(Time::ZERO, false);
+        assert_eq!(status.report().missing, 0, "the last two are young");
+        // A change comes between the entries before it and those after it, whatever is lost.
         queue.rearranged(&pair());
-        queue.take(entry, &[0; 60]);
-        assert_eq!((waiting.try_iter().count(), status.report().missing), (2, 4));
-        queue.take(entry, &[0; 60]);
+        assert_eq!(status.report().missing, 2);
+        status.waiting.store(0, Ordering::Relaxed);
+        take(&mut queue, 1);
+        drop(queue);
         let kinds: Vec<bool> =
             waiting.try_iter().map(|record| matches!(record, LogRecord::Rearranged(_))).collect();
-        assert_eq!((kinds, status.report().missing), (vec![true, false], 4));
+        assert_eq!(kinds.iter().position(|is_change| *is_change), Some(kinds.len() - 2));
+        assert_eq!(status.report().missing, 2);
     }
 
     #[test]
@@ -279,6 +317,7 @@ mod tests {
         };
         assert_eq!(packets(), 0, "the interfaces are there from the start");
         queue.take(entry(1), &[0; 60]);
+        queue.flush(Time::ZERO, true);
         let start = Instant::now();
         while packets() < 1 && start.elapsed() < Duration::from_secs(60) {
             std::thread::yield_now();

@@ -31,7 +31,7 @@ use crate::snapshot::{PipeState, Snapshot, WorkerState};
 use crate::worker_change::WorkerChange;
 use crate::worker_clock::WorkerClock;
 use fastpath_link::QueueState;
-use fastpath_net::capture::CaptureTap;
+use fastpath_net::capture::{CaptureTap, FLUSH_INTERVAL};
 use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
 use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer};
@@ -204,7 +204,7 @@ impl<L: Observer> Worker<L> {
             self.iterate();
         }
         let now = self.clock.now();
-        self.tap().flush(now, true);
+        self.network.observer_mut().flush(now, true);
     }
 
     fn tap(&mut self) -> &mut CaptureTap {
@@ -226,7 +226,9 @@ impl<L: Observer> Worker<L> {
         let has_moved = received > 0 || injected || released;
         // A worker that never polls waits for what comes next, and is woken if it is there already.
         let waits = !has_moved || self.idle == Idle::Sleep;
-        self.tap().flush(now, waits);
+        // It sleeps after every frame, and little is to be passed on then.
+        let is_quiet = waits && (self.idle != Idle::Sleep || self.rests_long(now));
+        self.network.observer_mut().flush(now, is_quiet);
         self.clock.expect(has_moved);
         if has_moved {
             self.busy = self.busy.saturating_add(now.since(start));
@@ -236,6 +238,11 @@ impl<L: Observer> Worker<L> {
         if waits {
             self.wait(now);
         }
+    }
+
+    /// Whether nothing is due in the network for as long as an observer may keep what it has.
+    fn rests_long(&self, now: Time) -> bool {
+        self.network.next_at().is_none_or(|at| at.since(now) >= FLUSH_INTERVAL)
     }
 
     /// Moves a burst from each port that may have one into the network. Returns the number of

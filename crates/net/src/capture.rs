@@ -36,7 +36,7 @@ use std::fmt::Write as _;
 const CHUNK_BYTES: usize = 128 << 10;
 const CHUNK_FRAMES: usize = 1024;
 /// A chunk is passed on this long after its first frame, or earlier if nothing moves.
-const FLUSH_INTERVAL: Duration = Duration::from_ms(20);
+pub const FLUSH_INTERVAL: Duration = Duration::from_ms(20);
 
 /// A frame of a capture.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -155,17 +155,6 @@ impl CaptureTap {
         self.now = now;
     }
 
-    /// Passes on what has waited long enough at `now`, or everything if nothing moves.
-    #[inline]
-    pub fn flush(&mut self, now: Time, is_quiet: bool) {
-        for capture in &mut self.running {
-            let first = capture.chunk.frames.first();
-            if first.is_some_and(|frame| is_quiet || now.since(frame.actual) >= FLUSH_INTERVAL) {
-                capture.pass_on();
-            }
-        }
-    }
-
     fn take(&mut self, pipe: PipeId, at: Time, frame: &Frame, pool: &FramePool, outcome: PacketOutcome) {
         let actual = self.now.max(at);
         let is_drop = matches!(outcome, PacketOutcome::Refused(_) | PacketOutcome::Left(Fate::Dropped(_)));
@@ -219,6 +208,16 @@ impl Observer for CaptureTap {
     #[inline]
     fn is_active(&self) -> bool {
         !self.running.is_empty()
+    }
+
+    #[inline]
+    fn flush(&mut self, now: Time, is_quiet: bool) {
+        for capture in &mut self.running {
+            let first = capture.chunk.frames.first();
+            if first.is_some_and(|frame| is_quiet || now.since(frame.actual) >= FLUSH_INTERVAL) {
+                capture.pass_on();
+            }
+        }
     }
 
     fn watches(&self, pipe: PipeId) -> bool {

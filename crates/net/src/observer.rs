@@ -81,6 +81,9 @@ pub trait Observer {
     fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
     /// The topology changed: pipes, nodes and edges are numbered as in this one from now on.
     fn rearranged(&mut self, _topology: &Topology) {}
+    /// The driver lets the network rest at `now`: what was collected for another thread is passed on
+    /// if it has waited long enough, or if nothing moves soon (`is_quiet`).
+    fn flush(&mut self, _now: Time, _is_quiet: bool) {}
     /// The network turns to something else at `at`.
     fn turned(&mut self, _at: Time, _turn: Turn) {}
     /// A frame passes on to another part of the network. Returns what the observer there needs to
@@ -145,6 +148,10 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.rearranged(topology);
         self.1.rearranged(topology);
     }
+    fn flush(&mut self, now: Time, is_quiet: bool) {
+        self.0.flush(now, is_quiet);
+        self.1.flush(now, is_quiet);
+    }
     fn turned(&mut self, at: Time, turn: Turn) {
         self.0.turned(at, turn);
         self.1.turned(at, turn);
@@ -187,6 +194,9 @@ impl<O: Observer> Observer for Option<O> {
     }
     fn rearranged(&mut self, topology: &Topology) {
         self.iter_mut().for_each(|observer| observer.rearranged(topology));
+    }
+    fn flush(&mut self, now: Time, is_quiet: bool) {
+        self.iter_mut().for_each(|observer| observer.flush(now, is_quiet));
     }
     fn turned(&mut self, at: Time, turn: Turn) {
         self.iter_mut().for_each(|observer| observer.turned(at, turn));

@@ -83,6 +83,8 @@ pub trait Sink {
     fn take(&mut self, entry: LogEntry, bytes: &[u8]);
     /// Later entries have the numbers of this topology: see [`Writer::rearrange`].
     fn rearranged(&mut self, topology: &Topology);
+    /// What was collected may be passed on: see [`Observer::flush`].
+    fn flush(&mut self, _now: Time, _is_quiet: bool) {}
 }
 
 /// An [`Observer`] that creates log entries.
@@ -219,6 +221,10 @@ impl<S: Sink> Observer for PacketLog<S> {
 
     fn rearranged(&mut self, topology: &Topology) {
         self.sink.rearranged(topology);
+    }
+
+    fn flush(&mut self, now: Time, is_quiet: bool) {
+        self.sink.flush(now, is_quiet);
     }
 }
 

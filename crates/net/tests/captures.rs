@@ -2,7 +2,7 @@
 
 use fastpath_link::DropReason;
 use fastpath_net::capture::{CaptureChunk, CaptureOrder, CaptureTap, CaptureWriter, ChunkSink};
-use fastpath_net::{Delivery, EdgeId, FrameAccounting, Network, Options, PipeId};
+use fastpath_net::{Delivery, EdgeId, FrameAccounting, Network, Observer, Options, PipeId};
 use fastpath_spec as spec;
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;

@@ -55,8 +55,11 @@ fn a_lab_that_lives_long_stays_as_it_is() {
     let pings: Vec<&str> =
         said.lines().find(|line| line.starts_with("pings ")).expect("sums").split(' ').collect();
     let (sent, received) = (parsed(&pings, 1), parsed(&pings, 2));
-    let down = cycles * (seconds / 60);
-    assert_eq!(sent, cycles * seconds, "{said}");
-    assert!((sent - received).abs_diff(down) <= cycles, "{sent} {received}");
+    let down = said.split_once(" down, ").and_then(|(before, _)| before.rsplit_once('('));
+    let down = down.and_then(|(_, count)| count.parse().ok());
+    assert_eq!((sent, Some(sent - received)), (cycles * seconds, down), "{said}");
+    // ping(8) waits up to 4 % longer than a second for a reply that does not come.
+    let most = cycles * (seconds / 60 + 1);
+    assert!((most * 9 / 10 - 2 * cycles..=most).contains(&(sent - received)), "{said}");
     assert!(place.path.join("r/packets.pcapng").is_file() && place.path.join("r/run.json").is_file());
 }
