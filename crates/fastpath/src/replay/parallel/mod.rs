@@ -106,15 +106,14 @@ impl ParallelRun<'_> {
         } = self;
         let count = partition.count();
         let Ends { entrances, longest, exits } = ends;
-        let part_of_edge = |edge: fastpath_net::EdgeId| partition.part_of(edges[edge.0 as usize].node);
-        let mut shares: Vec<Mutex<Option<(TrafficRun, Exits)>>> = Vec::new();
-        let exits = split(exits, count, |edge| partition.part_of(edges[edge].node));
-        for (part, exits) in exits.into_iter().enumerate() {
-            let own = traffic.sent_by(|node: NodeId| partition.part_of(node) == part);
-            shares.push(Mutex::new(Some((own, exits))));
-        }
+        let part_of_edge = |edge: usize| partition.part_of(edges[edge].node);
+        let share = |(part, exits)| {
+            Mutex::new(Some((traffic.sent_by(|node: NodeId| partition.part_of(node) == part), exits)))
+        };
+        let shares: Vec<Mutex<Option<(TrafficRun, Exits)>>> =
+            split(exits, count, part_of_edge).into_iter().enumerate().map(share).collect();
         let mut main = MainTasks {
-            entrances: entrances.iter().map(|edge| part_of_edge(*edge)).collect(),
+            entrances: entrances.iter().map(|edge| part_of_edge(edge.0 as usize)).collect(),
             reader: Reader::new(inputs, start_ns, &entrances, &longest),
             merger: observers.map(|(observers, rows)| Merger::new(count, observers, rows)),
             progress,
@@ -145,29 +144,15 @@ impl ParallelRun<'_> {
             };
             std::iter::once(first).chain(others.into_iter().map(join)).collect()
         });
-        let (parts, profiles): (Vec<PartResults>, Vec<WorkerProfile>) = all(outcomes)?.into_iter().unzip();
         let MainTasks { reader, merger, .. } = main;
+        let outcomes = all(outcomes)?;
         let (pairs, columns) = finish(merger, topology, edges)?;
-        let reserved: usize = parts.iter().map(|part| part.reserved).sum();
-        if reserved > options.pool_limit.get() {
-            return Err(CutError::PoolFull.into());
-        }
-        let mut accounting = FrameAccounting::default();
-        let (mut flows, mut delays): (Vec<Vec<FlowCounts>>, Vec<_>) = (Vec::new(), Vec::new());
-        for part in parts {
-            accounting.add(part.accounting);
-            flows.push(part.flows);
-            delays.extend(part.delays);
-        }
-        if !accounting.balances() {
-            return Err(Error::Accounting(format!("{accounting:?}")));
-        }
-        delays.sort_by_key(|(pipe, _)| *pipe);
-        traffic.take_counts(&flows, |node| partition.part_of(node));
+        let part = |node| partition.part_of(node);
+        let (accounting, jitter, profiles) = gather(outcomes, &mut traffic, part, options.pool_limit.get())?;
         Ok(ParallelResults {
             accounting,
             columns,
-            jitter: delays.into_iter().map(|(_, delays)| delays).collect(),
+            jitter,
             pairs,
             traffic,
             out_of_order: reader.out_of_order,
@@ -177,6 +162,33 @@ impl ParallelRun<'_> {
             profiles,
         })
     }
+}
+
+/// Adds up the results of the parts.
+fn gather(
+    outcomes: Vec<(PartResults, WorkerProfile)>,
+    traffic: &mut TrafficRun,
+    part: impl Fn(NodeId) -> usize,
+    pool_limit: usize,
+) -> Result<(FrameAccounting, Vec<RealisedDelays>, Vec<WorkerProfile>)> {
+    let (parts, profiles): (Vec<PartResults>, Vec<WorkerProfile>) = outcomes.into_iter().unzip();
+    // The whole network would have needed no more memory than its parts together.
+    if parts.iter().map(|part| part.reserved).sum::<usize>() > pool_limit {
+        return Err(CutError::PoolFull.into());
+    }
+    let mut accounting = FrameAccounting::default();
+    let (mut flows, mut delays): (Vec<Vec<FlowCounts>>, Vec<_>) = (Vec::new(), Vec::new());
+    for part in parts {
+        accounting.add(part.accounting);
+        flows.push(part.flows);
+        delays.extend(part.delays);
+    }
+    if !accounting.balances() {
+        return Err(Error::Accounting(format!("{accounting:?}")));
+    }
+    delays.sort_by_key(|(pipe, _)| *pipe);
+    traffic.take_counts(&flows, part);
+    Ok((accounting, delays.into_iter().map(|(_, delays)| delays).collect(), profiles))
 }
 
 /// Returns all results, or the error of the first worker that failed by itself.
