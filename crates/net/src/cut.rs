@@ -12,35 +12,18 @@
 //! take their places among the exits of all pipes by time and number, as in the whole network. What
 //! a pipe drops before its delay stays with the sender.
 
+use crate::cut_pipes::{Crossing, Crossings, CutPipes, Outbound};
 use crate::network::Network;
 use crate::observer::Observer;
 use crate::partition::Partition;
 use crate::wiring::PipeEnd;
-use fastpath_link::{DropReason, Exit, Fate, Packet};
+use fastpath_link::{Exit, Packet};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
 
-/// Frames that pass from one part to another, with their bytes.
-#[derive(Debug, Default)]
-pub struct Crossings {
-    heads: Vec<Crossing>,
-    bytes: Vec<u8>,
-    first_at: Option<Time>,
-}
-
-/// One frame that passes from one part to another.
-#[derive(Debug)]
-struct Crossing {
-    pipe: u32,
-    at: Time,
-    departed: Option<Time>,
-    fate: Fate,
-    len: u32,
-    tag: u64,
-}
-
 /// Why a part cannot go on with the results of the whole network.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CutError {
     /// A frame came when the part was past its time.
     #[error("{link}: a frame left at {at}, earlier than its least delay allows: run with --workers 1")]
@@ -53,59 +36,6 @@ pub enum CutError {
     /// The memory for frames is used up. Which frames it holds depends on the parts.
     #[error("the frames in the network need more memory than there is for frames: run with --workers 1")]
     PoolFull,
-}
-
-/// The pipes that lead to other parts.
-#[derive(Debug)]
-pub(crate) struct CutPipes {
-    outbound: Vec<Outbound>,
-    /// By pipe: its place in `outbound`.
-    places: Vec<u32>,
-    /// By part: what passes on to it.
-    out: Vec<Crossings>,
-}
-
-#[derive(Debug)]
-struct Outbound {
-    pipe: u32,
-    to: usize,
-    lookahead: Duration,
-    /// Whether an exit is final from the departure on, because the delay has no jitter.
-    is_final: bool,
-    /// The latest exit.
-    at: Time,
-    /// Whether exits were in order.
-    in_order: bool,
-}
-
-impl Crossings {
-    /// Returns whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.heads.is_empty()
-    }
-
-    /// Returns the number of frames.
-    pub fn len(&self) -> usize {
-        self.heads.len()
-    }
-
-    /// Returns the time at which the first frame arrives.
-    pub fn first_at(&self) -> Option<Time> {
-        self.first_at
-    }
-
-    fn push(&mut self, crossing: Crossing, bytes: &[u8]) {
-        self.first_at = Some(self.first_at.map_or(crossing.at, |first| first.min(crossing.at)));
-        self.bytes.extend_from_slice(bytes);
-        self.heads.push(crossing);
-    }
-}
-
-impl CutPipes {
-    /// Returns whether a frame with this fate passes on: it was in the delay line.
-    pub(crate) fn passes_on(fate: Fate) -> bool {
-        !matches!(fate, Fate::Dropped(reason) if reason != DropReason::Late)
-    }
 }
 
 impl<O: Observer> Network<O> {
@@ -230,12 +160,5 @@ impl<O: Observer> Network<O> {
     /// Returns when the next link changes or the next frame expires that waits in a router.
     pub fn next_turn(&self) -> Option<Time> {
         [self.schedule.next_at(), self.expires_at].into_iter().flatten().min()
-    }
-}
-
-impl Outbound {
-    fn note(&mut self, at: Time) {
-        self.in_order &= at >= self.at;
-        self.at = self.at.max(at);
     }
 }

@@ -19,7 +19,7 @@
 //! Read first: `wiring.rs`, `accounting.rs`.
 
 use crate::accounting::{FrameAccounting, FrameCounters};
-use crate::cut::CutPipes;
+use crate::cut_pipes::CutPipes;
 use crate::fate::{NodeAction, Reason};
 use crate::id::{Edge, EdgeId, Location, PipeId};
 use crate::nat::{NatCounters, NatSession};

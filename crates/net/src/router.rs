@@ -13,6 +13,7 @@
 use crate::fate::{NodeAction, Reason};
 use crate::nat::Nat;
 use crate::neighbor::{NeighborKey, Neighbors, RequestState, UnresolvedFrame};
+use crate::next_hop_cache::{KnownHop, NextHopCache};
 use crate::pool::{Frame, FramePool};
 use crate::route::{Fib, NextHop, Routes};
 use crate::rx_context::RxContext;
@@ -40,6 +41,8 @@ pub(crate) struct Router {
     /// What distinguishes its choice among several next hops from that of other routers.
     hash_seed: u64,
     neighbors: Neighbors,
+    /// What routes and neighbors say about recent destinations.
+    recent: NextHopCache,
     pub(crate) nat: Option<Box<Nat>>,
 }
 
@@ -97,6 +100,7 @@ impl Router {
             fib: fib.unwrap_or_default(),
             hash_seed: Rng::stream(seed, HASH_STREAM | stream).next_u64(),
             neighbors: Neighbors::knowing(known),
+            recent: NextHopCache::default(),
             nat,
         }
     }
@@ -106,6 +110,7 @@ impl Router {
     pub(crate) fn update_routes(&mut self, version: u64, compute: impl FnOnce() -> Fib) {
         if self.fib_version.is_some_and(|known| known != version) {
             self.fib = compute();
+            self.recent.clear();
             self.fib_version = Some(version);
         }
     }
@@ -172,7 +177,7 @@ impl Router {
         &mut self,
         at: Time,
         interface: usize,
-        frame: Frame,
+        mut frame: Frame,
         pool: &mut FramePool,
         actions: &mut Vec<NodeAction>,
     ) {
@@ -191,12 +196,24 @@ impl Router {
             {
                 self.translate(&mut rx, frame, &headers, &ip);
             }
-            NetworkLayer::Ipv4(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
+            NetworkLayer::Ipv4(ip) => match self.recent.get(ip.dst) {
+                Some(hop) if ip.ttl > 1 && self.fits(hop, ip.total_len) && !headers.dst.is_multicast() => {
+                    count_hop(rx.pool.bytes_mut(&mut frame), &headers);
+                    self.transmit(&mut rx, hop.0 as usize, hop.1, frame);
+                }
+                _ => self.ip(&mut rx, frame, &headers, ip.dst.into()),
+            },
             NetworkLayer::Ipv6(ip) => self.ip(&mut rx, frame, &headers, ip.dst.into()),
             NetworkLayer::Arp => self.arp(&mut rx, frame, &headers),
             NetworkLayer::Other => rx.drop(frame, Reason::NotAddressed),
             NetworkLayer::Malformed(_) => rx.drop(frame, Reason::Malformed),
         }
+    }
+
+    /// Returns whether a packet of `len` bytes may leave by a known hop as it is.
+    #[inline]
+    fn fits(&self, hop: KnownHop, len: u16) -> bool {
+        usize::from(len) <= self.ports[hop.0 as usize].mtu
     }
 
     fn ip(&mut self, rx: &mut RxContext, frame: Frame, headers: &Headers, dst: IpAddr) {
@@ -224,7 +241,14 @@ impl Router {
         let Some(NextHop { interface, via }) = self.fib.lookup_flow(dst, hash) else {
             return self.drop_with_error(rx, frame, headers, IcmpError::NoRoute, Reason::NoRoute);
         };
-        self.send_on(rx, frame, headers, (interface, via.unwrap_or(dst)), None);
+        let neighbor = (interface, via.unwrap_or(dst));
+        if let (IpAddr::V4(dst), Some(mac)) = (dst, self.neighbors.resolve(neighbor))
+            && self.nat.is_none()
+            && self.fib.has_one_hop(dst.into())
+        {
+            self.recent.insert(dst, (interface as u32, mac));
+        }
+        self.send_on(rx, frame, headers, neighbor, None);
     }
 
     /// Sends a packet to a neighbor, with other endpoints if a NAT rewrites them.
@@ -308,6 +332,7 @@ impl Router {
             return;
         }
         let mut released = Vec::new();
+        self.recent.clear();
         self.neighbors.learn((interface, ip), mac, |frame| released.push(frame));
         for frame in released {
             self.transmit(rx, interface, mac, frame);

@@ -2,7 +2,7 @@
 //! and the same topology always has the same parts.
 
 use fastpath_link::{Change, JitterLaw, JitterSpec, PipeSpec};
-use fastpath_net::{Joined, JoinedLinks, Partition};
+use fastpath_net::{JoinedLinks, NoCut, Partition};
 use fastpath_spec::{Direction, LinkId, NodeId, NodeKind, Topology};
 use fastpath_units::{Duration, Rng};
 use proptest::prelude::*;
@@ -131,7 +131,7 @@ fn what_cannot_be_cut_stays_in_one_part_and_is_named() {
     let text =
         "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\n[[link]]\nbetween = ['r', 'b']\n";
     let partition = Partition::new(&parse(text), parts(8));
-    let why = |link| JoinedLinks::Link(LinkId(link), Joined::NoDelay);
+    let why = |link| JoinedLinks::Link(LinkId(link), NoCut::NoDelay);
     assert_eq!((partition.count(), partition.joined()), (1, &[why(0), why(1)][..]));
     assert_eq!(partition.expected_speedup(), 1.0);
     let grouped = "[host.a]\n[router.r]\n[host.b]\n[[link]]\nbetween = ['a', 'r']\ndelay = '1ms'\ngroup = 'g'\n\

@@ -135,7 +135,7 @@ fn run(replay: replay::Replay, as_json: bool, workers: WorkerCount) -> anyhow::R
              nor IP packets"
         );
     }
-    // Times of the machine are no results, so they are not among them.
+    // Times of the machine are not among the results.
     match &summary.workers {
         Some(workers) => workers.to_string().lines().for_each(|line| eprintln!("fastpath: {line}")),
         None if workers == WorkerCount::ONE => {}

@@ -187,7 +187,7 @@ impl Replay {
     }
 
     /// Sets how many workers run the network side by side. The results are the same for every
-    /// number. There are fewer workers if the network cannot be cut into so many parts.
+    /// number. There are fewer workers if the network cannot be cut into that number of parts.
     pub fn workers(mut self, workers: WorkerCount) -> Replay {
         self.workers = workers;
         self

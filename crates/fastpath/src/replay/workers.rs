@@ -12,6 +12,8 @@ use std::thread;
 /// docs/concepts/parallel.md. They decide whether parts pay off, never a result.
 const HOP_NS: f64 = 150.0;
 const WINDOW_NS: f64 = 1000.0;
+/// Packets at nodes per second where the description tells nothing.
+const HOPS_PER_S: u64 = 1_000_000;
 /// Parts pay off from this speed-up on.
 const PAYS_OFF: f64 = 1.15;
 
@@ -73,12 +75,12 @@ impl fmt::Display for WorkerCount {
 }
 
 /// Returns how many times as fast as one worker a worker for each part is expected to be, each on a
-/// core of its own. Without traffic in the description it is the bound by the shares of the parts.
+/// core of its own. Without traffic in the description a million packets at nodes per second are
+/// assumed.
 pub fn expected_speedup(partition: &Partition) -> f64 {
     let bound = partition.expected_speedup();
-    let (Some(hops), Some(lookahead)) = (partition.expected_hops_per_s(), partition.lookahead_min()) else {
-        return bound;
-    };
+    let Some(lookahead) = partition.lookahead_min() else { return bound };
+    let hops = partition.expected_hops_per_s().unwrap_or(HOPS_PER_S);
     let work_ns = hops as f64 * lookahead.as_secs_f64() * HOP_NS;
     work_ns / (work_ns / bound + WINDOW_NS)
 }

@@ -18,7 +18,7 @@ const NORMAL_SDS: i128 = 12;
 
 /// Why a network cannot be cut at a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Joined {
+pub enum NoCut {
     /// The delay of one of its pipes can be 0.
     NoDelay,
     /// Packets can skip the delay of one of its pipes.
@@ -27,12 +27,12 @@ pub enum Joined {
     LateCopies,
 }
 
-impl fmt::Display for Joined {
+impl fmt::Display for NoCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Joined::NoDelay => "its delay can be 0",
-            Joined::Reorder => "`reorder` lets packets skip its delay",
-            Joined::LateCopies => "copies leave later than their packets",
+            NoCut::NoDelay => "its delay can be 0",
+            NoCut::Reorder => "`reorder` lets packets skip its delay",
+            NoCut::LateCopies => "copies leave later than their packets",
         })
     }
 }
@@ -54,7 +54,7 @@ struct Extremes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LinkLookahead {
     /// The least delay of each pipe, or why the network cannot be cut at this link.
-    pub(crate) least: Result<[Duration; 2], Joined>,
+    pub(crate) least: Result<[Duration; 2], NoCut>,
     /// By pipe: whether its parameters can change.
     pub(crate) changes: [bool; 2],
     /// By pipe: whether it has jitter at any time.
@@ -84,19 +84,19 @@ impl Extremes {
         self.copies_later |= change.duplicate.is_some_and(|copies| !copies.later.is_zero());
     }
 
-    fn least(&self) -> Result<Duration, Joined> {
+    fn least(&self) -> Result<Duration, NoCut> {
         if self.reorders {
-            return Err(Joined::Reorder);
+            return Err(NoCut::Reorder);
         }
         if self.copies_later {
-            return Err(Joined::LateCopies);
+            return Err(NoCut::LateCopies);
         }
         let exact = i128::from(self.delay.as_ps()) + self.jitter_ps;
         // A sum with jitter is computed in floating point and rounded.
         let rounding = if self.jitter_ps == 0 { 0 } else { 1 + (self.delay.as_ps() >> 50) };
         match u64::try_from(exact - i128::from(rounding)) {
             Ok(ps) if ps > 0 => Ok(Duration::from_ps(ps)),
-            _ => Err(Joined::NoDelay),
+            _ => Err(NoCut::NoDelay),
         }
     }
 }
@@ -141,13 +141,13 @@ mod tests {
     use super::*;
 
     /// The lookahead of the first link, in both directions.
-    fn lookahead(link: &str, rest: &str) -> Result<[String; 2], Joined> {
+    fn lookahead(link: &str, rest: &str) -> Result<[String; 2], NoCut> {
         let text = format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{link}\n{rest}");
         let (topology, _) = fastpath_spec::parse(&text).expect("a valid spec");
         lookaheads(&topology)[0].least.map(|pipes| pipes.map(|pipe| pipe.to_string()))
     }
 
-    fn both(text: &str) -> Result<[String; 2], Joined> {
+    fn both(text: &str) -> Result<[String; 2], NoCut> {
         Ok([text.to_owned(), text.to_owned()])
     }
 
@@ -156,10 +156,10 @@ mod tests {
         assert_eq!(lookahead("delay = '5ms'", ""), both("5ms"));
         assert_eq!(lookahead("delay = '1ns'\nrate = '1Mbit'\nloss = '1%'\nqueue = '3p'", ""), both("1ns"));
         assert_eq!(lookahead("delay = '2ms'\nslots = '3ms'", ""), both("2ms"));
-        assert_eq!(lookahead("", ""), Err(Joined::NoDelay));
+        assert_eq!(lookahead("", ""), Err(NoCut::NoDelay));
         let one_way = "a_to_b = { delay = '1ms' }\nb_to_a = { delay = '3ms' }";
         assert_eq!(lookahead(one_way, ""), Ok(["1ms".to_owned(), "3ms".to_owned()]));
-        assert_eq!(lookahead("a_to_b = { delay = '1ms' }", ""), Err(Joined::NoDelay));
+        assert_eq!(lookahead("a_to_b = { delay = '1ms' }", ""), Err(NoCut::NoDelay));
     }
 
     #[test]
@@ -168,15 +168,15 @@ mod tests {
         assert_eq!(jitter("law = 'exponential', mean = '3ms'"), both("10ms"));
         let normal = jitter("law = 'normal', sd = '100us'").expect("8.8 ms");
         assert_eq!(normal[0], "8799999.999ns");
-        assert_eq!(jitter("law = 'normal', sd = '1ms'"), Err(Joined::NoDelay));
+        assert_eq!(jitter("law = 'normal', sd = '1ms'"), Err(NoCut::NoDelay));
         assert_eq!(jitter("law = 'trace', values = ['3ms', '1ms']").expect("11 ms")[0], "10999999.999ns");
     }
 
     #[test]
     fn what_skips_the_delay_or_leaves_later_joins_the_ends() {
-        assert_eq!(lookahead("delay = '5ms'\nreorder = '1%'", ""), Err(Joined::Reorder));
+        assert_eq!(lookahead("delay = '5ms'\nreorder = '1%'", ""), Err(NoCut::Reorder));
         let later = "delay = '5ms'\nduplicate = { probability = '10%', later = '1ms' }";
-        assert_eq!(lookahead(later, ""), Err(Joined::LateCopies));
+        assert_eq!(lookahead(later, ""), Err(NoCut::LateCopies));
         assert_eq!(lookahead("delay = '5ms'\nduplicate = '10%'", ""), both("5ms"));
     }
 
@@ -185,8 +185,8 @@ mod tests {
         let event = |key: &str| format!("[[event]]\nat = '1s'\nlink = 'a-b'\n{key}");
         assert_eq!(lookahead("delay = '5ms'", &event("delay = '2ms'")), both("2ms"));
         assert_eq!(lookahead("delay = '5ms'", &event("delay = '9ms'")), both("5ms"));
-        assert_eq!(lookahead("delay = '5ms'", &event("delay = '0ms'")), Err(Joined::NoDelay));
-        assert_eq!(lookahead("delay = '5ms'", &event("reorder = '5%'")), Err(Joined::Reorder));
+        assert_eq!(lookahead("delay = '5ms'", &event("delay = '0ms'")), Err(NoCut::NoDelay));
+        assert_eq!(lookahead("delay = '5ms'", &event("reorder = '5%'")), Err(NoCut::Reorder));
         assert!(lookahead("preset = 'geo'", "").is_ok());
     }
 }

@@ -24,13 +24,13 @@ use crate::schedule::LinkChange;
 use bisect::{Graph, bisect};
 use fastpath_spec::{Event, LinkId, NodeId, Start, Topology};
 use fastpath_units::{Duration, Rng, Time};
-pub use lookahead::Joined;
+pub use lookahead::NoCut;
 use lookahead::{LinkLookahead, lookaheads};
 use std::num::NonZeroUsize;
 use work::ExpectedWork;
 
-/// The cost of passing a packet to another part, as a percentage of a hop.
-const HANDOVER_PERCENT: u64 = 50;
+/// The cost of passing a packet to another part for each of the two, in packets at nodes.
+const HANDOVER: f64 = 0.25;
 
 /// Which nodes run together. See the head of this file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,7 +42,7 @@ pub struct Partition {
     joined: Vec<JoinedLinks>,
     /// By part: the expected work.
     work: Vec<u64>,
-    /// By part: the expected packets that enter it from others.
+    /// By part: the expected packets between it and others.
     crossing: Vec<u64>,
     hops_per_s: u64,
 }
@@ -66,7 +66,7 @@ pub struct Cut {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JoinedLinks {
     /// The link cannot be cut.
-    Link(LinkId, Joined),
+    Link(LinkId, NoCut),
     /// The links of this group start with the first packet on any of them.
     Group(usize),
     /// Routes follow the states of links, which traces may change at the first packet of a group.
@@ -138,7 +138,7 @@ impl Partition {
                     changes: known.changes,
                     jitters: known.jitters,
                 });
-                ends.iter().for_each(|&end| crossing[end] += expected.links[index] / 2);
+                ends.iter().for_each(|&end| crossing[end] += expected.links[index]);
             }
         }
         let hops_per_s = expected.hops_per_s;
@@ -180,10 +180,10 @@ impl Partition {
     /// Returns how many times as fast as one part the parts are expected to be, with a core for
     /// each and frequent packets: all work over that of the part with the most, handovers included.
     pub fn expected_speedup(&self) -> f64 {
-        let handovers = |crossing: &u64| crossing.saturating_mul(HANDOVER_PERCENT) / 100;
-        let busiest = self.work.iter().zip(&self.crossing).map(|(work, crossing)| work + handovers(crossing));
-        let total: u64 = self.work.iter().sum();
-        total.max(1) as f64 / busiest.max().unwrap_or(1).max(1) as f64
+        let busiest = self.work.iter().zip(&self.crossing);
+        let busiest = busiest.map(|(work, crossing)| *work as f64 + HANDOVER * *crossing as f64);
+        let total = self.work.iter().sum::<u64>().max(1) as f64;
+        total / busiest.fold(1.0, f64::max)
     }
 
     /// Returns the packets per second that the nodes are expected to handle together by the traffic

@@ -231,6 +231,11 @@ impl Fib {
         }
     }
 
+    /// Returns whether all flows to an address have the same next hop.
+    pub(crate) fn has_one_hop(&self, destination: IpAddr) -> bool {
+        self.hops(destination).len() == 1
+    }
+
     /// Returns the entries of the longest prefix that contains `destination`.
     fn hops(&self, destination: IpAddr) -> &[(u128, NextHop)] {
         let (family, bits) = key(destination);

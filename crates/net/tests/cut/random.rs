@@ -15,8 +15,9 @@ struct Author {
     groups: bool,
 }
 
-/// Returns a random description, which a few combinations of values make invalid: routers in a connected graph with cycles, and hosts behind
-/// switches, OpenFlow switches, NATs or at routers. Equal delays make many events simultaneous.
+/// Returns a random description, which a few combinations of values make invalid: routers in a
+/// connected graph with cycles, and hosts behind switches, OpenFlow switches, NATs or at routers.
+/// Equal delays make many events simultaneous.
 pub(crate) fn network(seed: u64) -> String {
     let mut rng = Rng::new(seed);
     let groups = rng.below(6) == 0;

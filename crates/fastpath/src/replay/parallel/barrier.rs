@@ -6,8 +6,8 @@ use std::{hint, thread};
 /// How often a worker looks at the others while each has a core: some microseconds.
 const SPINS: u32 = 4000;
 
-/// A barrier that tells who was last. A worker that ends early aborts it, so that nobody waits for
-/// ever.
+/// A barrier that tells which worker was last. A worker that ends early aborts it, so that no other
+/// waits for ever.
 #[derive(Debug)]
 pub(super) struct Barrier {
     count: usize,
@@ -23,8 +23,8 @@ pub(super) struct Barrier {
 #[derive(Debug)]
 pub(super) struct Aborted;
 
-/// Aborts a barrier when it is dropped before [`Guard::done`].
-pub(super) struct Guard<'b>(Option<&'b Barrier>);
+/// Aborts a barrier when it is dropped before [`BarrierGuard::done`].
+pub(super) struct BarrierGuard<'b>(Option<&'b Barrier>);
 
 impl Barrier {
     /// A barrier for `count` workers.
@@ -32,7 +32,7 @@ impl Barrier {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Barrier {
             count,
-            // Who spins on a core that another worker needs delays itself.
+            // A worker that spins on a core that another one needs delays itself.
             spins: if count <= cores { SPINS } else { 0 },
             arrived: AtomicUsize::new(0),
             generation: AtomicUsize::new(0),
@@ -67,19 +67,19 @@ impl Barrier {
     }
 
     /// Returns a guard of one worker.
-    pub(super) fn guard(&self) -> Guard<'_> {
-        Guard(Some(self))
+    pub(super) fn guard(&self) -> BarrierGuard<'_> {
+        BarrierGuard(Some(self))
     }
 }
 
-impl Guard<'_> {
+impl BarrierGuard<'_> {
     /// The worker ends together with the others.
     pub(super) fn done(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Guard<'_> {
+impl Drop for BarrierGuard<'_> {
     fn drop(&mut self) {
         if let Some(barrier) = self.0 {
             barrier.is_aborted.store(true, Ordering::Relaxed);
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_passes_before_all_have_arrived() {
+    fn no_worker_passes_before_all_have_arrived() {
         let (barrier, counter) = (Barrier::new(3), AtomicUsize::new(0));
         thread::scope(|scope| {
             for worker in 0..3 {
@@ -100,9 +100,9 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..500 {
                         counter.fetch_add(1, Ordering::Relaxed);
-                        assert!(barrier.wait(worker).expect("nobody aborts") < 3);
+                        assert!(barrier.wait(worker).expect("no worker aborts") < 3);
                         assert_eq!(counter.load(Ordering::Relaxed), 3 * (round + 1));
-                        barrier.wait(worker).expect("nobody aborts");
+                        barrier.wait(worker).expect("no worker aborts");
                     }
                 });
             }

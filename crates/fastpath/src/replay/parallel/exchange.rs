@@ -1,5 +1,5 @@
 //! What workers pass to each other between two windows: the state of their parts, frames and
-//! entries. There are two sides: while a window runs, workers fill one and nobody reads it.
+//! entries. There are two sides: while a window runs, workers fill one, and read the other.
 
 use super::barrier::Barrier;
 use super::records::Batch;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A frame of a capture or an array that enters a part.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct EntryFrame {
     /// When it enters.
     pub(super) at: Time,
     /// Its number among all entries.
@@ -27,7 +27,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     pub(super) crossings: Crossings,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<EntryFrame>,
 }
 
 /// The state of a part after a window.

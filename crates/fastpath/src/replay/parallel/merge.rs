@@ -1,7 +1,7 @@
 //! Merges the records of all parts in the order of the whole network, and feeds them to what
 //! follows frames and to the per-packet log, as if one network had been observed.
 
-use super::records::{Batch, Event, Key, Record};
+use super::records::{Batch, Event, OrderKey, Record};
 use crate::error::Result;
 use crate::replay::follow::Follower;
 use crate::replay::rows::{FrameEnd, Rows};
@@ -32,7 +32,7 @@ struct OpenBatch {
 }
 
 impl PartRecords {
-    fn head(&self) -> Option<Key> {
+    fn head(&self) -> Option<OrderKey> {
         self.batches.front()?.records.as_slice().first().map(|record| record.key)
     }
 }
@@ -80,7 +80,7 @@ fn note(
     mut log: Option<&mut PacketLog<LogFile>>,
     rows: &mut Rows,
 ) {
-    let Record { key: Key { at, .. }, frame, event, .. } = *record;
+    let Record { key: OrderKey { at, .. }, frame, event, .. } = *record;
     match event {
         Event::Entered { edge, note } => {
             rows.entering(note.input, note.len);

@@ -93,28 +93,18 @@ impl ParallelRun<'_> {
         observer: impl Fn(usize) -> O + Sync,
         progress: &mut dyn FnMut(BytesRead) -> ControlFlow<()>,
     ) -> Result<ParallelResults> {
-        let ParallelRun {
-            topology,
-            partition,
-            options,
-            edges,
-            mut traffic,
-            ends,
-            inputs,
-            start_ns,
-            observers,
-        } = self;
+        let ParallelRun { topology, partition, options, edges, traffic, ends, inputs, start_ns, observers } =
+            self;
         let count = partition.count();
         let Ends { entrances, longest, exits } = ends;
-        let part_of_edge = |edge: fastpath_net::EdgeId| partition.part_of(edges[edge.0 as usize].node);
-        let mut shares: Vec<Mutex<Option<(TrafficRun, Exits)>>> = Vec::new();
-        let exits = split(exits, count, |edge| partition.part_of(edges[edge].node));
-        for (part, exits) in exits.into_iter().enumerate() {
-            let own = traffic.sent_by(|node: NodeId| partition.part_of(node) == part);
-            shares.push(Mutex::new(Some((own, exits))));
-        }
+        let part_of_edge = |edge: usize| partition.part_of(edges[edge].node);
+        let share = |(part, exits)| {
+            Mutex::new(Some((traffic.sent_by(|node: NodeId| partition.part_of(node) == part), exits)))
+        };
+        let shares: Vec<Mutex<Option<(TrafficRun, Exits)>>> =
+            split(exits, count, part_of_edge).into_iter().enumerate().map(share).collect();
         let mut main = MainTasks {
-            entrances: entrances.iter().map(|edge| part_of_edge(*edge)).collect(),
+            entrances: entrances.iter().map(|edge| part_of_edge(edge.0 as usize)).collect(),
             reader: Reader::new(inputs, start_ns, &entrances, &longest),
             merger: observers.map(|(observers, rows)| Merger::new(count, observers, rows)),
             progress,
@@ -136,46 +126,69 @@ impl ParallelRun<'_> {
             guard.done();
             Ok((worker.run.finish(partition, part)?, profile))
         };
-        let outcomes: Vec<WorkerOutcome> = thread::scope(|scope| {
-            let work = &work;
-            let others: Vec<_> = (1..count).map(|part| scope.spawn(move || work(part, None))).collect();
-            let first = work(0, Some(&mut main));
-            let join = |other: thread::ScopedJoinHandle<'_, WorkerOutcome>| {
-                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            std::iter::once(first).chain(others.into_iter().map(join)).collect()
-        });
-        let (parts, profiles): (Vec<PartResults>, Vec<WorkerProfile>) = all(outcomes)?.into_iter().unzip();
+        let outcomes = all(side_by_side(count, &mut main, work))?;
         let MainTasks { reader, merger, .. } = main;
         let (pairs, columns) = finish(merger, topology, edges)?;
-        let reserved: usize = parts.iter().map(|part| part.reserved).sum();
-        if reserved > options.pool_limit.get() {
-            return Err(CutError::PoolFull.into());
-        }
-        let mut accounting = FrameAccounting::default();
-        let (mut flows, mut delays): (Vec<Vec<FlowCounts>>, Vec<_>) = (Vec::new(), Vec::new());
-        for part in parts {
-            accounting.add(part.accounting);
-            flows.push(part.flows);
-            delays.extend(part.delays);
-        }
-        if !accounting.balances() {
-            return Err(Error::Accounting(format!("{accounting:?}")));
-        }
-        delays.sort_by_key(|(pipe, _)| *pipe);
-        traffic.take_counts(&flows, |node| partition.part_of(node));
-        Ok(ParallelResults {
-            accounting,
+        let results = ParallelResults {
+            accounting: FrameAccounting::default(),
             columns,
-            jitter: delays.into_iter().map(|(_, delays)| delays).collect(),
+            jitter: Vec::new(),
             pairs,
             traffic,
             out_of_order: reader.out_of_order,
             above_mtu: reader.above_mtu,
             left_out: reader.captures.left_out(),
             problems: reader.captures.into_problems(),
-            profiles,
-        })
+            profiles: Vec::new(),
+        };
+        results.with_parts(outcomes, partition, options.pool_limit.get())
+    }
+}
+
+/// Runs all workers, each on a thread, the first on this one.
+fn side_by_side<M>(
+    count: usize,
+    main: &mut M,
+    work: impl Fn(usize, Option<&mut M>) -> WorkerOutcome + Sync,
+) -> Vec<WorkerOutcome> {
+    thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = (1..count).map(|part| scope.spawn(move || work(part, None))).collect();
+        let first = work(0, Some(main));
+        let join = |other: thread::ScopedJoinHandle<'_, WorkerOutcome>| {
+            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        std::iter::once(first).chain(others.into_iter().map(join)).collect()
+    })
+}
+
+impl ParallelResults {
+    /// Adds the results of the parts.
+    fn with_parts(
+        mut self,
+        outcomes: Vec<(PartResults, WorkerProfile)>,
+        partition: &Partition,
+        pool_limit: usize,
+    ) -> Result<ParallelResults> {
+        let (parts, profiles): (Vec<PartResults>, Vec<WorkerProfile>) = outcomes.into_iter().unzip();
+        // The whole network would have needed no more memory than its parts together.
+        if parts.iter().map(|part| part.reserved).sum::<usize>() > pool_limit {
+            return Err(CutError::PoolFull.into());
+        }
+        let (mut flows, mut delays): (Vec<Vec<FlowCounts>>, Vec<_>) = (Vec::new(), Vec::new());
+        for part in parts {
+            self.accounting.add(part.accounting);
+            flows.push(part.flows);
+            delays.extend(part.delays);
+        }
+        if !self.accounting.balances() {
+            return Err(Error::Accounting(format!("{:?}", self.accounting)));
+        }
+        delays.sort_by_key(|(pipe, _)| *pipe);
+        self.jitter = delays.into_iter().map(|(_, delays)| delays).collect();
+        self.traffic.take_counts(&flows, |node| partition.part_of(node));
+        self.profiles = profiles;
+        Ok(self)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One part of a network, driven in virtual time from window to window.
 
-use super::exchange::{Entry, PartState};
-use super::records::{EntryNote, Key};
+use super::exchange::{EntryFrame, PartState};
+use super::records::{EntryNote, OrderKey};
 use super::tracker::PartObserver;
 use crate::error::Result;
 use crate::replay::delays::{RealisedDelays, realised_delays};
@@ -16,7 +16,7 @@ pub(super) struct PartRun<O: PartObserver> {
     pub(super) network: Network<O>,
     traffic: TrafficRun,
     /// What enters, in order.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<EntryFrame>,
     exits: Exits,
     /// The number of captures and arrays.
     inputs: usize,
@@ -47,7 +47,7 @@ impl<O: PartObserver> PartRun<O> {
     }
 
     /// Adds frames that enter.
-    pub(super) fn add_entries(&mut self, entries: &mut Vec<Entry>) {
+    pub(super) fn add_entries(&mut self, entries: &mut Vec<EntryFrame>) {
         self.entries.extend(entries.drain(..));
     }
 
@@ -106,7 +106,7 @@ impl<O: PartObserver> PartRun<O> {
     fn send(&mut self, at: Time) {
         let (flow, edge, bytes) = self.traffic.take();
         let note = EntryNote { input: self.inputs + flow, len: bytes.len(), capture_frame: None };
-        self.network.observer_mut().entering(at, Key::packet(flow), note);
+        self.network.observer_mut().entering(at, OrderKey::packet(flow), note);
         match self.network.pool_mut().insert(bytes) {
             Some(frame) => self.network.push(at, edge, frame),
             None => self.refuse(edge, Reason::PoolFull),
@@ -116,10 +116,10 @@ impl<O: PartObserver> PartRun<O> {
     /// Sends the next frame of a capture from its host, at its length on the wire. Bytes that a
     /// snap length cut are zero.
     fn enter(&mut self) {
-        let Entry { at, number, input, edge, capture_frame, wire_len, data } =
+        let EntryFrame { at, number, input, edge, capture_frame, wire_len, data } =
             self.entries.pop_front().expect("a frame enters");
         let note = EntryNote { input, len: wire_len, capture_frame };
-        self.network.observer_mut().entering(at, Key::entry(number), note);
+        self.network.observer_mut().entering(at, OrderKey::entry(number), note);
         let Some(mut frame) = self.network.pool_mut().alloc(wire_len) else {
             let reason = if wire_len > FRAME_MAX { Reason::TooBig } else { Reason::PoolFull };
             return self.refuse(edge, reason);

@@ -1,6 +1,6 @@
 //! Reads captures and arrays ahead of the parts that their frames enter.
 
-use super::exchange::Entry;
+use super::exchange::EntryFrame;
 use crate::error::Result;
 use crate::replay::arrays::Arrays;
 use crate::replay::captures::{CapturedPacket, Captures};
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
 
     /// Passes on frames that enter before `goal`, up to some number, and all others of the last
     /// instant. Passes on some frames in any case, if there are any.
-    pub(super) fn read(&mut self, goal: Time, mut take: impl FnMut(Entry)) -> Result<()> {
+    pub(super) fn read(&mut self, goal: Time, mut take: impl FnMut(EntryFrame)) -> Result<()> {
         let mut read = 0;
         while let Some(at) = self.next_at()? {
             let is_same_instant = read > 0 && at == self.now;
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn next(&mut self, at: Time) -> Result<Entry> {
+    fn next(&mut self, at: Time) -> Result<EntryFrame> {
         let captured = self.captures.start_ns().map(|ns| time_of(ns, self.start_ns)).transpose()?;
         let number = self.count;
         self.count += 1;
@@ -101,8 +101,8 @@ impl<'a> Reader<'a> {
         capture_frame: Option<u64>,
         wire_len: usize,
         data: Vec<u8>,
-    ) -> Entry {
+    ) -> EntryFrame {
         self.above_mtu += u64::from(wire_len > self.longest[input]);
-        Entry { at, number, input, edge: self.entrances[input], capture_frame, wire_len, data }
+        EntryFrame { at, number, input, edge: self.entrances[input], capture_frame, wire_len, data }
     }
 }

@@ -2,9 +2,9 @@
 //! restored.
 //!
 //! Within an instant a network does this: exits of pipes; frames that expire in routers, and the
-//! exits that follow; scheduled changes, and the exits that follow; frames that enter, each with the
-//! exits that follow it. Among the pipes with something to leave the one with the lowest number
-//! comes first, until nothing is left ([`Key`]). The events of one part at one instant do not
+//! exits that follow; scheduled changes, and the exits that follow; frames that enter, each with
+//! the exits that follow it. Among the pipes with something to leave the one with the lowest number
+//! comes first, until nothing is left ([`OrderKey`]). The events of one part at one instant do not
 //! depend on those of another. So the records of each part are in order, and the one with the
 //! lowest key of all parts is the next of the whole.
 
@@ -14,9 +14,9 @@ use fastpath_units::Time;
 
 /// The place of a record in the order of the whole network.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Key {
+pub(super) struct OrderKey {
     pub(super) at: Time,
-    /// What the instant has come to: [`Key::BEGIN`], [`Key::CHANGED`], or the frame that has
+    /// What the instant has come to: [`OrderKey::BEGIN`], [`OrderKey::CHANGED`], or the frame that has
     /// entered.
     pub(super) phase: u64,
     /// Odd: an expiry. Even: what follows it.
@@ -34,7 +34,7 @@ pub(super) enum PipeSide {
     Receiver,
 }
 
-impl Key {
+impl OrderKey {
     /// Before the scheduled changes of an instant.
     pub(super) const BEGIN: u64 = 0;
     /// After them.
@@ -75,7 +75,7 @@ pub(super) enum Event {
 /// One thing that happened.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Record {
-    pub(super) key: Key,
+    pub(super) key: OrderKey,
     pub(super) frame: u32,
     pub(super) event: Event,
     /// The number of bytes of the frame in the batch.

@@ -1,7 +1,7 @@
 //! The observer of a part: records what happens to frames, with its place in the order of the whole
 //! network (`records.rs`).
 
-use super::records::{Batch, EntryNote, Event, Key, PipeSide, Record};
+use super::records::{Batch, EntryNote, Event, OrderKey, PipeSide, Record};
 use fastpath_net::packet_log::SNAP_LEN;
 use fastpath_net::{EdgeId, Frame, FramePool, Location, Observer, Partition, Passage, PipeId, Reason, Turn};
 use fastpath_units::Time;
@@ -53,7 +53,7 @@ pub(super) struct Tracker {
     free: Vec<u32>,
     /// Numbers given out so far.
     numbers: u32,
-    key: Key,
+    key: OrderKey,
     note: EntryNote,
     batch: Batch,
 }
@@ -80,7 +80,7 @@ impl Tracker {
             cut: HashMap::new(),
             free: Vec::new(),
             numbers: 0,
-            key: Key { at, phase: Key::BEGIN, expiries: 0, source: 0, side },
+            key: OrderKey { at, phase: OrderKey::BEGIN, expiries: 0, source: 0, side },
             note: EntryNote { input: 0, len: 0, capture_frame: None },
             batch: Batch::default(),
         }
@@ -105,7 +105,7 @@ impl Tracker {
     /// Comes to an instant.
     fn come_to(&mut self, at: Time) {
         if at > self.key.at {
-            (self.key.at, self.key.phase, self.key.expiries) = (at, Key::BEGIN, 0);
+            (self.key.at, self.key.phase, self.key.expiries) = (at, OrderKey::BEGIN, 0);
         }
     }
 
@@ -119,7 +119,7 @@ impl Tracker {
 
 impl PartObserver for Tracker {
     fn entering(&mut self, at: Time, phase: u64, note: EntryNote) {
-        self.key = Key { at, phase, expiries: 0, source: 0, side: PipeSide::Sender };
+        self.key = OrderKey { at, phase, expiries: 0, source: 0, side: PipeSide::Sender };
         self.note = note;
     }
 
@@ -195,7 +195,7 @@ impl Observer for Tracker {
                 self.key.expiries |= 1;
                 (self.key.source, self.key.side) = (node.0, PipeSide::Sender);
             }
-            Turn::Changes => (self.key.phase, self.key.expiries) = (Key::CHANGED, 0),
+            Turn::Changes => (self.key.phase, self.key.expiries) = (OrderKey::CHANGED, 0),
         }
     }
 
