@@ -320,7 +320,8 @@ struct Overruns {
 
 impl Overruns {
     fn watch(name: &str) -> Overruns {
-        let mut overruns = Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), ..Overruns::none() };
+        let mut overruns =
+            Overruns { statistics: File::open("/proc/thread-self/net/dev").ok(), ..Overruns::none() };
         overruns.before = overruns.count(name);
         overruns
     }
