@@ -81,8 +81,8 @@ pub trait Observer {
     fn ended(&mut self, _at: Time, _frame: &Frame, _reason: Option<Reason>) {}
     /// The topology changed: pipes, nodes and edges are numbered as in this one from now on.
     fn rearranged(&mut self, _topology: &Topology) {}
-    /// The driver lets the network rest at `now`: what was collected for another thread is passed on
-    /// if it has waited long enough, or if nothing moves soon (`is_quiet`).
+    /// The driver lets the network rest at `now`: what was collected for another thread is passed
+    /// on if it has waited long enough, or if nothing moves soon (`is_quiet`).
     fn flush(&mut self, _now: Time, _is_quiet: bool) {}
     /// The network turns to something else at `at`.
     fn turned(&mut self, _at: Time, _turn: Turn) {}

@@ -73,7 +73,7 @@ struct Side {
 
 /// How the run goes on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Plan {
+pub(super) enum WindowPlan {
     /// The ends of the windows of all parts.
     Run(Vec<Time>),
     /// Nothing is left.
@@ -116,7 +116,7 @@ impl Exchange {
     }
 
     /// Decides from the states of all parts how the run goes on.
-    pub(super) fn plan(&self, side: usize, windows: &Windows, still: &mut Stillness) -> Plan {
+    pub(super) fn plan(&self, side: usize, windows: &Windows, still: &mut Stillness) -> WindowPlan {
         let states: Vec<PartState> = (0..self.count).map(|part| self.state(side, part).clone()).collect();
         plan(&states, windows, still)
     }
@@ -127,9 +127,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn plan(states: &[PartState], windows: &Windows, still: &mut Stillness) -> Plan {
+fn plan(states: &[PartState], windows: &Windows, still: &mut Stillness) -> WindowPlan {
     if states.iter().any(|state| state.has_failed) {
-        return Plan::Fail;
+        return WindowPlan::Fail;
     }
     let earliest = |times: &dyn Fn(&PartState) -> Option<Time>| states.iter().filter_map(times).min();
     let clocks: Vec<PartClock> = (0..states.len())
@@ -144,12 +144,12 @@ fn plan(states: &[PartState], windows: &Windows, still: &mut Stillness) -> Plan 
     let unread = earliest(&|state| state.unread);
     let Some((first, mut ends)) = windows.ends(&clocks) else {
         return match unread {
-            Some(unread) => Plan::Run(vec![unread; states.len()]),
-            None => Plan::End,
+            Some(unread) => WindowPlan::Run(vec![unread; states.len()]),
+            None => WindowPlan::End,
         };
     };
     if first == Time::MAX {
-        return Plan::EndOfTime;
+        return WindowPlan::EndOfTime;
     }
     if let Some(unread) = unread {
         ends.iter_mut().for_each(|end| *end = unread.min(*end));
@@ -157,21 +157,21 @@ fn plan(states: &[PartState], windows: &Windows, still: &mut Stillness) -> Plan 
     // As `ReplayRun::drain`: traces that repeat for ever end with the frames.
     let drains = unread.is_none() && !states.iter().any(|state| state.has_inputs);
     let repeat = states.iter().filter_map(|state| state.repeat).max().filter(|_| drains);
-    let Some(round) = repeat else { return Plan::Run(ends) };
+    let Some(round) = repeat else { return WindowPlan::Run(ends) };
     let is_mailed = states.iter().any(|state| state.mailed.iter().any(Option::is_some));
     let just_first = first.saturating_add(Duration::from_ps(1));
     if !is_mailed && states.iter().all(|state| state.is_quiescent) {
         let since = *still.0.get_or_insert(first);
         let waited = first.since(since) > round.saturating_add(round);
         if waited || states.iter().all(|state| state.held == 0) {
-            return Plan::End;
+            return WindowPlan::End;
         }
-        return Plan::Run(vec![just_first; states.len()]);
+        return WindowPlan::Run(vec![just_first; states.len()]);
     }
     still.0 = None;
     // The whole network looks at its frames before each turn.
     if let Some(turn) = earliest(&|state| state.turn) {
         ends.iter_mut().for_each(|end| *end = turn.max(just_first).min(*end));
     }
-    Plan::Run(ends)
+    WindowPlan::Run(ends)
 }

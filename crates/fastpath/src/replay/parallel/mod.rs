@@ -40,7 +40,7 @@ use std::sync::Mutex;
 use std::thread;
 use tracker::{PartObserver, Tracker};
 pub use worker::WorkerProfile;
-use worker::{MainTasks, Worker};
+use worker::{MainTasks, PartWorker};
 
 /// A replay that is ready to run.
 pub(super) struct ParallelRun<'a> {
@@ -121,7 +121,7 @@ impl ParallelRun<'_> {
         let work = |part: usize, main: Option<&mut MainTasks<'_>>| -> WorkerOutcome {
             let guard = exchange.barrier.guard();
             let run = start(part);
-            let mut worker = Worker { exchange: &exchange, windows: &windows, part, count, run, main };
+            let mut worker = PartWorker { exchange: &exchange, windows: &windows, part, count, run, main };
             let profile = worker.work()?;
             guard.done();
             Ok((worker.run.finish(partition, part)?, profile))

@@ -16,8 +16,8 @@ use fastpath_units::Time;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct OrderKey {
     pub(super) at: Time,
-    /// What the instant has come to: [`OrderKey::BEGIN`], [`OrderKey::CHANGED`], or the frame that has
-    /// entered.
+    /// What the instant has come to: [`OrderKey::BEGIN`], [`OrderKey::CHANGED`], or the frame that
+    /// has entered.
     pub(super) phase: u64,
     /// Odd: an expiry. Even: what follows it.
     pub(super) expiries: u32,

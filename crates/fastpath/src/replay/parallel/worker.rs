@@ -8,7 +8,7 @@
 //!
 //! The first worker also reads captures ahead and merges records.
 
-use super::exchange::{Exchange, Plan, Stillness};
+use super::exchange::{Exchange, Stillness, WindowPlan};
 use super::merge::Merger;
 use super::part::PartRun;
 use super::reader::Reader;
@@ -48,7 +48,7 @@ pub(super) struct MainTasks<'a> {
 }
 
 /// See the head of this file.
-pub(super) struct Worker<'e, 'm, 'a, O: PartObserver> {
+pub(super) struct PartWorker<'e, 'm, 'a, O: PartObserver> {
     pub(super) exchange: &'e Exchange,
     pub(super) windows: &'e Windows,
     pub(super) part: usize,
@@ -57,7 +57,7 @@ pub(super) struct Worker<'e, 'm, 'a, O: PartObserver> {
     pub(super) main: Option<&'m mut MainTasks<'a>>,
 }
 
-impl<O: PartObserver> Worker<'_, '_, '_, O> {
+impl<O: PartObserver> PartWorker<'_, '_, '_, O> {
     /// Runs the part to the end of the run.
     pub(super) fn work(&mut self) -> Result<WorkerProfile> {
         let guard = self.exchange.barrier.guard();
@@ -76,13 +76,13 @@ impl<O: PartObserver> Worker<'_, '_, '_, O> {
                 profile.waited[last] += arrived.elapsed();
             }
             let ends = match self.exchange.plan(side, self.windows, &mut still) {
-                Plan::Run(ends) => ends,
-                Plan::End => break,
-                Plan::EndOfTime => {
+                WindowPlan::Run(ends) => ends,
+                WindowPlan::End => break,
+                WindowPlan::EndOfTime => {
                     guard.done();
                     return Err(Error::argument("a frame would arrive after 213 days: run with --workers 1"));
                 }
-                Plan::Fail => {
+                WindowPlan::Fail => {
                     guard.done();
                     return Err(failure.unwrap_or(Error::Interrupted));
                 }
