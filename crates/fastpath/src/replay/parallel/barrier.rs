@@ -1,6 +1,7 @@
 //! Where workers wait for each other between two windows.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::{hint, thread};
 
 /// How often a worker looks at the others while each has a core: some microseconds.
@@ -15,8 +16,10 @@ pub(super) struct Barrier {
     generation: AtomicUsize,
     last: AtomicUsize,
     is_aborted: AtomicBool,
-    /// How often a worker looks at the others before it gives up its core.
+    /// How often a worker looks at the others before it sleeps.
     spins: u32,
+    asleep: Mutex<()>,
+    wake: Condvar,
 }
 
 /// Another worker has ended early.
@@ -38,6 +41,8 @@ impl Barrier {
             generation: AtomicUsize::new(0),
             last: AtomicUsize::new(0),
             is_aborted: AtomicBool::new(false),
+            asleep: Mutex::new(()),
+            wake: Condvar::new(),
         }
     }
 
@@ -49,21 +54,35 @@ impl Barrier {
             self.last.store(worker, Ordering::Relaxed);
             self.arrived.store(0, Ordering::Relaxed);
             self.generation.store(generation.wrapping_add(1), Ordering::Release);
+            self.wake_all();
             return Ok(worker);
         }
-        let mut spins = 0;
-        while self.generation.load(Ordering::Acquire) == generation {
-            if self.is_aborted.load(Ordering::Relaxed) {
-                return Err(Aborted);
+        let is_over = || {
+            self.generation.load(Ordering::Acquire) != generation || self.is_aborted.load(Ordering::Relaxed)
+        };
+        for _ in 0..self.spins {
+            if is_over() {
+                break;
             }
-            if spins < self.spins {
-                spins += 1;
-                hint::spin_loop();
-            } else {
-                thread::yield_now();
+            hint::spin_loop();
+        }
+        if !is_over() {
+            let mut asleep = self.asleep.lock().unwrap_or_else(PoisonError::into_inner);
+            while !is_over() {
+                asleep = self.wake.wait(asleep).unwrap_or_else(PoisonError::into_inner);
             }
         }
+        if self.generation.load(Ordering::Acquire) == generation {
+            return Err(Aborted);
+        }
         Ok(self.last.load(Ordering::Relaxed))
+    }
+
+    /// Wakes the workers that sleep. A worker looks at the others once more before it sleeps, with
+    /// the lock.
+    fn wake_all(&self) {
+        drop(self.asleep.lock().unwrap_or_else(PoisonError::into_inner));
+        self.wake.notify_all();
     }
 
     /// Returns a guard of one worker.
@@ -83,6 +102,7 @@ impl Drop for BarrierGuard<'_> {
     fn drop(&mut self) {
         if let Some(barrier) = self.0 {
             barrier.is_aborted.store(true, Ordering::Relaxed);
+            barrier.wake_all();
         }
     }
 }
