@@ -385,7 +385,7 @@ mod tests {
             let (mut expected, mut got, mut rng) = (Vec::new(), Vec::new(), Rng::new(1));
             let mut at = Time::ZERO;
             for number in 0..500 {
-                at = at + Duration::from_us(rng.below(3) * rng.below(900));
+                at += Duration::from_us(rng.below(3) * rng.below(900));
                 expected.extend(std::iter::from_fn(|| whole.pop(at)));
                 let _ = (whole.push(at, 0, packet(number)), from.push(at, 0, packet(number)));
                 let horizon = at + ms(2);

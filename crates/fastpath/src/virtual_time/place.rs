@@ -142,7 +142,7 @@ mod tests {
     fn what_would_not_be_there_is_hidden() {
         let parent = env::temp_dir().join(format!("fastpath-named-{}", std::process::id()));
         let place = RecordPlace::named(&parent.join("a/b")).unwrap();
-        assert_eq!(place.hidden, [parent.clone()]);
+        assert_eq!(place.hidden, std::slice::from_ref(&parent));
         assert_eq!(RecordPlace::named(&parent.join("a/b")).unwrap().hidden, [] as [PathBuf; 0]);
         fs::write(place.path.join("run.json"), "{}").unwrap();
         let said = RecordPlace::named(&place.path).unwrap_err().to_string();

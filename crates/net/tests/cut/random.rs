@@ -197,7 +197,7 @@ pub(crate) fn frames(topology: &Topology, seed: u64) -> Vec<(Time, EdgeId, Vec<u
     let (mut frames, mut at) = (Vec::new(), Time::ZERO);
     for number in 0..120_u16 {
         if rng.below(3) > 0 {
-            at = at + Duration::from_us(100 * rng.below(5));
+            at += Duration::from_us(100 * rng.below(5));
         }
         let [from, to] = [(); 2].map(|()| rng.below(hosts.len() as u64) as usize);
         let Some(path) = HostPath::find(topology, &routes, hosts[from], hosts[to]) else { continue };
