@@ -21,7 +21,7 @@ pub(crate) struct Check {
     reading: ReadingArgs,
     /// Show how the network is cut for this many workers of `fastpath replay`, or auto: the parts,
     /// how early frames between them are known, and the expected speed-up.
-    #[arg(long, value_name = "N|auto", conflicts_with = "schema")]
+    #[arg(long, value_name = "N", conflicts_with = "schema")]
     workers: Option<WorkerCount>,
     /// Print one JSON object: the resolved topology, mistakes and warnings.
     #[arg(long)]

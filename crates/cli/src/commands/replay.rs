@@ -52,7 +52,7 @@ pub(crate) struct ReplayCommand {
     /// Workers that run the network side by side: a number, or auto for as many as pay off on this
     /// machine. The results are the same for every number; `fastpath check --workers` shows the
     /// parts.
-    #[arg(long, value_name = "N|auto", default_value_t = WorkerCount::ONE)]
+    #[arg(long, value_name = "N", default_value_t = WorkerCount::ONE)]
     workers: WorkerCount,
     /// Print one JSON object instead of text.
     #[arg(long)]

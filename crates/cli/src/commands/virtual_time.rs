@@ -18,6 +18,9 @@ const OUTSIDE: [&str; 5] = ["--time", "--memory", "--record", "--packet-log", "-
 /// The interval of the time series if none is given. Each sample costs the time of 100 packets.
 const INTERVAL: &str = "100ms";
 
+/// The kernel, the lab and the frames of its network do not run in less, bytes.
+const MEMORY_MIN: u64 = 192 << 20;
+
 /// The time in which a network runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum TimeArg {
@@ -40,6 +43,9 @@ pub(crate) fn run(
         bail!(
             "{what} has no meaning with --time virtual: nothing outside of the guest can take part; leave it out"
         );
+    }
+    if memory.is_some_and(|memory| memory < MEMORY_MIN) {
+        bail!("--memory: a guest needs at least 192MiB, with its new files; leave it out for 2GiB");
     }
     let loaded = fastpath::load_with(&network.spec, &network.reading.reading())?;
     check(&loaded.spec.topology)?;

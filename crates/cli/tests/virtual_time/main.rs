@@ -252,6 +252,30 @@ fn runs_of_an_experiment_are_in_guests_and_each_is_the_same_again() {
 }
 
 #[test]
+fn a_host_with_files_of_its_own_is_in_virtual_time_too() {
+    let Some(place) = Place::new("rootfs in virtual time") else { return };
+    let found = Command::new("sh").args(["-c", "command -v busybox"]).output().unwrap();
+    let busybox = String::from_utf8_lossy(&found.stdout).trim().to_owned();
+    if busybox.is_empty() {
+        return skip("rootfs in virtual time", "no busybox here");
+    }
+    for directory in ["bin", "etc", "proc"] {
+        fs::create_dir_all(place.path.join("root").join(directory)).unwrap();
+    }
+    for program in ["busybox", "sh"] {
+        fs::copy(&busybox, place.path.join("root/bin").join(program)).unwrap();
+    }
+    fs::write(place.path.join("root/etc/who"), "inside\n").unwrap();
+    fs::write(place.path.join("net.toml"), TWO_HOSTS.replace("[host.a]", "[host.a]\nrootfs = 'root'"))
+        .unwrap();
+    let script = "busybox cat /etc/who && busybox ping -q -c 3 b";
+    let words = ["lab", "run", "net.toml", "--time", "virtual", "--on", "a", "--", "sh", "-c"];
+    let output = place.run(&[&words[..], &[script]].concat());
+    let said = text(&output);
+    assert!(output.status.success() && said.contains("inside") && said.contains(" 0% packet loss"), "{said}");
+}
+
+#[test]
 fn the_directory_of_the_kernel_may_be_relative() {
     let Some(place) = Place::new("a relative directory of the kernel") else { return };
     std::os::unix::fs::symlink(&place.guest, place.path.join("kernel")).unwrap();
@@ -274,6 +298,9 @@ fn what_has_no_virtual_time_is_refused_with_its_reason() {
     }
     let output = place.run(&["lab", "run", "net.toml", "--time", "virtual", "--dashboard", "--", "true"]);
     assert!(text(&output).contains("--dashboard has no meaning with --time virtual"), "{}", text(&output));
+    let words = ["lab", "run", "net.toml", "--time", "virtual", "--memory", "64MiB", "--", "true"];
+    let small = place.run(&words);
+    assert!(small.status.code() == Some(2) && text(&small).contains("at least 192MiB"), "{}", text(&small));
     let up = place.run(&["lab", "up", "net.toml", "--time", "virtual"]);
     assert!(up.status.code() == Some(2) && text(&up).contains("lab up has no virtual time"), "{}", text(&up));
     let missing =
