@@ -168,7 +168,11 @@ pub fn select(from: &Path, links: &[String], to: &Path) -> Result<()> {
     .map_err(Error::file(from))?;
     output.flush().map_err(Error::file(to))?;
     match missing.first() {
-        Some(link) => Err(Error::Argument(format!("{}: no link {link}", from.display()))),
+        Some(link) => {
+            // A file without it is not what was asked for.
+            std::fs::remove_file(to).map_err(Error::file(to))?;
+            Err(Error::Argument(format!("{}: no link {link}", from.display())))
+        }
         None => Ok(()),
     }
 }

@@ -87,7 +87,7 @@ struct Run {
     /// them.
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Interval of the time series.
+    /// Interval of the time series. In virtual time it is 100ms by default.
     #[arg(long, value_name = "TIME", default_value = "10ms", requires = "record")]
     record_interval: fastpath_units::Duration,
     /// Run in real time, or in virtual time: exact and the same every time, whatever else the

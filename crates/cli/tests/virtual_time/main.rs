@@ -114,6 +114,7 @@ fn a_run_that_failed_can_be_looked_at() {
     assert_eq!(packets(&place.path.join("all.pcapng")), seen);
     let none = place.run(&["lab", "again", kept.to_str().unwrap(), "--capture", "x.pcapng", "--link", "c"]);
     assert!(!none.status.success() && text(&none).contains("no link c"), "{}", text(&none));
+    assert!(!place.path.join("x.pcapng").exists());
     // A named record has the same packets, and a second one there is refused.
     let record = [&words[..], &["--record", "r", "--packet-log", "log.pcapng"], &command].concat();
     assert_eq!(place.run(&record).status.code(), Some(3));
