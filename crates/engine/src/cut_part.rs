@@ -1,12 +1,13 @@
 //! The part of a network that a worker runs, where the network is cut: its edges, its mail, and how
 //! late the frames were that came from others.
 
+use crate::clock::Clock;
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::mail::{Post, Posted};
 use crate::worker_clock::WorkerClock;
 use fastpath_net::{Crossings, EdgeId, Network, Observer, Partition, PipeId};
 use fastpath_spec::{Late, Topology};
-use fastpath_units::Time;
+use fastpath_units::{Duration, Time};
 
 /// See the head of this file.
 pub(crate) struct CutPart {
@@ -19,6 +20,9 @@ pub(crate) struct CutPart {
     pipes_to: Vec<Option<u32>>,
     /// Empty between iterations, kept for its memory.
     mail: Crossings,
+    time: Clock,
+    /// The time that was spent on passing frames on and taking them.
+    pub(crate) spent: Duration,
 }
 
 /// The pipes from other parts that lead to nodes. Frames for hosts are measured at their ports.
@@ -30,10 +34,15 @@ pub(crate) struct Inbound {
 
 impl CutPart {
     /// The part of the worker at `post`, which has these edges.
-    pub(crate) fn new(post: Post, topology: &Topology, partition: &Partition, edges: Vec<EdgeId>) -> CutPart {
+    pub(crate) fn new(
+        post: Post,
+        (topology, partition): (&Topology, &Partition),
+        edges: Vec<EdgeId>,
+        time: Clock,
+    ) -> CutPart {
         let inbound = Inbound::of(topology, partition, post.part());
-        let (pipes_to, mail) = (Vec::new(), Crossings::default());
-        CutPart { places: places(topology, &edges), edges, post, inbound, pipes_to, mail }
+        let (pipes_to, mail, spent) = (Vec::new(), Crossings::default(), Duration::ZERO);
+        CutPart { places: places(topology, &edges), edges, post, inbound, pipes_to, mail, time, spent }
     }
 
     /// Follows a change of the topology: `from` has by pipe its former number.
@@ -85,30 +94,38 @@ impl CutPart {
         policy: &LatenessPolicy,
         clock: &WorkerClock,
     ) -> bool {
-        let CutPart { post, inbound, pipes_to, mail, .. } = self;
+        let CutPart { post, inbound, pipes_to, mail, time, spent, .. } = self;
         let mut has_mail = false;
         for from in 0..post.count() {
             let Some(is_former) = post.take(from, mail) else { continue };
             has_mail = true;
+            let start = time.now();
             // Mail from before the latest change of the topology has its numbers.
             let pipe = |id: u32| if is_former { *pipes_to.get(id as usize)? } else { Some(id) };
             network.receive_any(mail, pipe, |pipe, due, now| inbound.record(pipe, (due, now), policy, clock));
+            *spent = spent.saturating_add(time.now().since(start));
         }
         has_mail
     }
 
     /// Sends what is ready to pass on to others. Returns whether there was anything.
     pub(crate) fn send_mail<O: Observer>(&mut self, network: &mut Network<O>, now: Time) -> bool {
-        if !network.hand_over(now) {
+        if !network.may_hand_over() {
             return false;
         }
+        network.advance(now);
+        let start = self.time.now();
+        let has_any = network.hand_over(now);
         for to in 0..self.post.count() {
             let crossings = network.crossings_mut(to);
             if self.post.send(to, crossings) == Posted::Full {
                 network.discard_crossings(to);
             }
         }
-        true
+        if has_any {
+            self.spent = self.spent.saturating_add(self.time.now().since(start));
+        }
+        has_any
     }
 }
 

@@ -243,7 +243,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         clock,
         serving: Serving(Vec::new()),
     };
-    let parts = parts_of(&layout, receivers, ports, &network);
+    let parts = parts_of(&layout, receivers, ports, (&network, clock));
     for ((part, core), log) in parts.into_iter().zip(cores).zip(logs) {
         let config = WorkerConfig {
             clock,
@@ -287,7 +287,7 @@ fn parts_of(
     layout: &CurrentParts,
     receivers: Vec<CommandReceiver>,
     ports: Vec<Box<dyn Port>>,
-    network: &fastpath_net::Options,
+    (network, clock): (&fastpath_net::Options, Clock),
 ) -> Vec<RunningPart> {
     let mut ports: Vec<Option<Box<dyn Port>>> = ports.into_iter().map(Some).collect();
     let wakers =
@@ -298,7 +298,7 @@ fn parts_of(
         let ports = edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();
         let post = Post::new(Arc::clone(&mail), number);
         let cut = layout.partition.as_ref();
-        let cut = cut.map(|partition| CutPart::new(post, &topology, partition, edges));
+        let cut = cut.map(|partition| CutPart::new(post, (&topology, partition), edges, clock));
         RunningPart { number, topology, ports, commands, cut }
     };
     receivers.into_iter().enumerate().map(part).collect()

@@ -85,6 +85,9 @@ pub struct WorkerReport {
     /// Frames that it has passed on to other workers, where the network is cut.
     #[serde(default)]
     pub passed_on: u64,
+    /// Seconds that it spent on that, and on taking frames from other workers.
+    #[serde(default)]
+    pub handover_s: f64,
 }
 
 /// Intervals in which a worker was to run and did not run, by the kernel's account of its thread.
@@ -469,6 +472,7 @@ fn worker_report(worker: &WorkerState, at: Time) -> WorkerReport {
         preempted: interruptions(&worker.preempted),
         pool_bytes: worker.pool_reserved,
         passed_on: worker.passed_on,
+        handover_s: worker.handover.as_secs_f64(),
     }
 }
 

@@ -72,4 +72,6 @@ pub(crate) struct WorkerState {
     pub(crate) pool_reserved: usize,
     /// Frames that it has passed on to other workers.
     pub(crate) passed_on: u64,
+    /// The time that it spent on that, and on taking frames from others.
+    pub(crate) handover: Duration,
 }

@@ -668,6 +668,7 @@ impl<L: Observer> Worker<L> {
             preempted: self.clock.preempted,
             pool_reserved: network.pool().reserved(),
             passed_on: network.crossed()[0],
+            handover: self.cut.as_ref().map_or(Duration::ZERO, |cut| cut.spent),
         };
         Snapshot {
             at: now,

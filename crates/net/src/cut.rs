@@ -130,6 +130,12 @@ impl<O: Observer> Network<O> {
         self.has_crossings()
     }
 
+    /// Returns whether [`Network::hand_over`] may have something to do.
+    #[inline]
+    pub fn may_hand_over(&self) -> bool {
+        self.cut.as_ref().is_some_and(|cut| !cut.busy.is_empty()) || self.has_crossings()
+    }
+
     /// Returns whether [`Network::take_crossings`] has anything.
     pub fn has_crossings(&self) -> bool {
         self.cut.as_ref().is_some_and(|cut| cut.out.iter().any(|out| !out.is_empty()))
