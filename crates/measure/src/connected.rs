@@ -12,6 +12,8 @@
 use crate::Progress;
 use fastpath_engine::port::{Burst, Port, PortCounters, PortError};
 use fastpath_engine::{EdgePorts, Idle, Notice, Options, Report, Workers, start};
+use fastpath_model::Estimate;
+use fastpath_model::scaling::{PartLoad, ScalingCosts};
 use fastpath_net::{EdgeId, Frame, FramePool, HostPath, Partition, Routes};
 use fastpath_spec::{NodeId, Topology};
 use fastpath_units::Time;
@@ -37,6 +39,8 @@ const ROUNDS: usize = 5;
 /// A run before it is measured, and while it is.
 const WARM_UP: std::time::Duration = std::time::Duration::from_millis(150);
 const MEASURED: std::time::Duration = std::time::Duration::from_millis(500);
+/// Numbers of workers for which a speed-up is predicted.
+const PREDICTED: [usize; 4] = [2, 4, 16, 64];
 /// Headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 
@@ -81,8 +85,10 @@ pub struct Connected {
     pub one_worker_packets_per_second: f64,
     /// The ratio, the median of rounds.
     pub speedup: f64,
-    /// The ratio that the cut promises before anything is measured.
-    pub expected_speedup: f64,
+    /// The ratio that the model of scaling gives before anything is measured.
+    pub expected_speedup: Estimate,
+    /// The ratios that it gives for more workers, each with a core, from the costs measured here.
+    pub predicted: Vec<PredictedSpeedup>,
     /// Packets times pipes per second.
     pub packet_hops_per_second: f64,
     /// Nanoseconds of both workers for a frame that passes from one to another.
@@ -93,6 +99,17 @@ pub struct Connected {
     pub late: u64,
     /// Frames dropped in the measured runs.
     pub dropped: u64,
+}
+
+/// What is expected of more workers.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PredictedSpeedup {
+    /// Workers, each with a core. There may be fewer parts.
+    pub workers: usize,
+    /// Parts of the network.
+    pub parts: usize,
+    /// How many times as fast as one worker they are.
+    pub speedup: Estimate,
 }
 
 /// A run in one round.
@@ -114,7 +131,8 @@ struct RoundCost {
 pub fn connected(question: &ConnectedQuestion, progress: Progress<'_>) -> Result<Connected, String> {
     let topology = question.topology.build(question.links);
     let most = NonZeroUsize::new(question.workers).unwrap_or(NonZeroUsize::MIN);
-    let expected = Partition::new(&topology, most).expected_speedup();
+    let loads = |workers| part_loads(&topology, workers);
+    let expected_speedup = ScalingCosts::UNMEASURED.speedup(&loads(most));
     let frames = frames(&topology, question.size);
     let mut rounds = Vec::new();
     for round in 0..ROUNDS {
@@ -125,19 +143,41 @@ pub fn connected(question: &ConnectedQuestion, progress: Progress<'_>) -> Result
     let middle = |of: fn(&[RoundCost; 2]) -> f64| median(rounds.iter().map(of));
     let sum = |of: fn(&RoundCost) -> u64| rounds.iter().map(|[_, several]| of(several)).sum::<u64>();
     let handover_s: f64 = rounds.iter().map(|[_, several]| several.handover_s).sum();
+    let handover_ns = handover_s * 1e9 / sum(|run| run.passed_on).max(1) as f64;
+    let speedups = || rounds.iter().map(|[one, several]| several.packets_per_second / one.packets_per_second);
+    let speedup = Estimate {
+        value: median(speedups()),
+        low: speedups().fold(f64::INFINITY, f64::min),
+        high: speedups().fold(0.0, f64::max),
+    };
+    // A frame that passes on costs two workers half of it each.
+    let hop_ns = 1e9 / middle(|[one, _]| one.hops_per_second);
+    let handover = Estimate::around(handover_ns / 2.0 / hop_ns, handover_ns / 4.0 / hop_ns);
+    let costs = ScalingCosts::calibrated(&loads(most), speedup, handover);
+    let predicted = PREDICTED.iter().filter_map(|workers| {
+        let loads = loads(NonZeroUsize::new(*workers)?);
+        Some(PredictedSpeedup { workers: *workers, parts: loads.len(), speedup: costs.speedup(&loads) })
+    });
     Ok(Connected {
         links_built: topology.links.len(),
         workers_run: rounds[0][1].workers,
         packets_per_second: middle(|[_, several]| several.packets_per_second),
         one_worker_packets_per_second: middle(|[one, _]| one.packets_per_second),
-        speedup: middle(|[one, several]| several.packets_per_second / one.packets_per_second),
-        expected_speedup: expected,
+        speedup: speedup.value,
+        expected_speedup,
+        predicted: predicted.collect(),
         packet_hops_per_second: middle(|[_, several]| several.hops_per_second),
-        handover_ns: handover_s * 1e9 / sum(|run| run.passed_on).max(1) as f64,
+        handover_ns,
         cut_share: sum(|run| run.passed_on) as f64 / sum(|run| run.packets).max(1) as f64,
         late: sum(|run| run.late),
         dropped: sum(|run| run.dropped),
     })
+}
+
+/// What the model of scaling needs of the parts for so many workers.
+fn part_loads(topology: &Topology, workers: NonZeroUsize) -> Vec<PartLoad> {
+    let loads = Partition::new(topology, workers).loads();
+    loads.into_iter().map(|[work, crossings]| PartLoad { work, crossings }).collect()
 }
 
 /// Runs the network, and measures after a warm-up.

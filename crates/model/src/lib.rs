@@ -7,6 +7,7 @@
 //! | How well does it predict points that were not fitted? | [`check`] |
 //! | What is the distribution of latency samples? | [`latency`] |
 //! | What is the throughput elsewhere? How many cores does a link need? | [`predict`], [`cores`] |
+//! | How much faster do several workers run one network? | [`scaling`] |
 //! | SCION's platform index | [`index`] |
 //! | Which rate do threads on engines sustain? Which task goes where? | [`budget`], [`assign`] |
 //! | Exact queueing formulas, an oracle for simulators | [`queueing`] |
@@ -71,6 +72,7 @@ pub mod predict;
 pub mod publications;
 pub mod queueing;
 pub mod regime;
+pub mod scaling;
 pub mod table;
 pub mod terms;
 #[cfg(test)]

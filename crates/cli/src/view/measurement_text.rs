@@ -130,6 +130,9 @@ fn size(bytes: usize) -> String {
 /// The error of `out`.
 pub(super) fn pipeline(out: &mut impl Write, records: &[Measurement]) -> io::Result<()> {
     let names = identifying(records);
+    if records.iter().any(|record| record.results.contains_key("speedup")) {
+        return connected(out, records, &names);
+    }
     let point = |parameters: &Map<String, Value>| point(parameters, &names);
     let mut table =
         print::table(["point", "ns per packet", "packets/s", "ceiling", "stages, ns", "stages − whole"]);
@@ -159,6 +162,53 @@ pub(super) fn pipeline(out: &mut impl Write, records: &[Measurement]) -> io::Res
         }
     }
     Ok(())
+}
+
+/// Writes the points of connected networks with one worker and with several.
+fn connected(out: &mut impl Write, records: &[Measurement], names: &[&str]) -> io::Result<()> {
+    let columns = [
+        "point",
+        "packets/s",
+        "one worker",
+        "speed-up",
+        "expected",
+        "packet-hops/s",
+        "handover, ns",
+        "crossing",
+    ];
+    let mut table = print::table(columns);
+    for Measurement { parameters, results, .. } in records {
+        let value = |name: &str| results.get(name).and_then(Value::as_f64).unwrap_or(f64::NAN);
+        table.add_row([
+            point(parameters, names),
+            print::number(value("packets_per_second")),
+            print::number(value("one_worker_packets_per_second")),
+            format!("{:.2}", value("speedup")),
+            results.get("expected_speedup").map_or(String::new(), estimate),
+            print::number(value("packet_hops_per_second")),
+            format!("{:.1}", value("handover_ns")),
+            format!("{:.0} %", 100.0 * value("cut_share")),
+        ]);
+    }
+    writeln!(out, "{table}")?;
+    for Measurement { parameters, results, .. } in records {
+        for found in results.get("predicted").and_then(Value::as_array).into_iter().flatten() {
+            let said = format!(
+                "{} workers ({} parts): {} times",
+                found["workers"],
+                found["parts"],
+                estimate(&found["speedup"])
+            );
+            writeln!(out, "{}: {said} as fast as one, by the model", point(parameters, names))?;
+        }
+    }
+    Ok(())
+}
+
+/// `1.8 (1.7 to 1.9)`
+fn estimate(of: &Value) -> String {
+    let number = |name: &str| of[name].as_f64().unwrap_or(f64::NAN);
+    format!("{:.2} ({:.2} to {:.2})", number("value"), number("low"), number("high"))
 }
 
 /// Formats the result of the search for one loss ratio.
@@ -195,7 +245,7 @@ fn identifying(records: &[Measurement]) -> Vec<&'static str> {
         let values = || records.iter().map(|record| record.parameters.get(*name));
         values().zip(values().skip(1)).any(|(one, next)| one != next)
     };
-    let always = ["port", "table", "p", "h", "size", "cores", "links"];
+    let always = ["port", "table", "p", "h", "size", "cores", "topology", "links", "workers"];
     always.into_iter().chain(["flows", "burst"].into_iter().filter(is_varied)).collect()
 }
 

@@ -260,6 +260,14 @@ impl Partition {
         self.work.iter().map(|&work| work as f64 / total).collect()
     }
 
+    /// Returns for each part its share in the expected packets at nodes, and the frames that it is
+    /// expected to pass to others or take from them for each packet at a node of the whole.
+    pub fn loads(&self) -> Vec<[f64; 2]> {
+        let total = self.work.iter().sum::<u64>().max(1) as f64;
+        let load = |(work, crossing): (&u64, &u64)| [*work as f64 / total, *crossing as f64 / total];
+        self.work.iter().zip(&self.crossing).map(load).collect()
+    }
+
     /// Returns how many times as fast as one part the parts are expected to be, with a core for
     /// each and frequent packets: all work over that of the part with the most, handovers included.
     pub fn expected_speedup(&self) -> f64 {
