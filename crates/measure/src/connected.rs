@@ -194,7 +194,7 @@ fn run(
         .map(|(frames, edge)| {
             let port = Station {
                 frames: frames.clone(),
-                next: edge as usize,
+                next: edge as usize % frames.len(),
                 burst,
                 counters: PortCounters::default(),
             };
