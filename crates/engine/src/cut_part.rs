@@ -30,6 +30,8 @@ pub(crate) struct Inbound {
     /// By pipe: its place in `releases`.
     places: Vec<u32>,
     pub(crate) releases: Vec<(PipeId, Releases)>,
+    /// By place: frames in time that are not in `releases` yet.
+    in_time: Vec<u32>,
 }
 
 impl CutPart {
@@ -55,6 +57,7 @@ impl CutPart {
     ) {
         let mut former =
             std::mem::replace(&mut self.inbound, Inbound::of(topology, partition, self.post.part()));
+        former.settled();
         let pipe = |id: PipeId| 2 * id.link.0 + id.index as u32;
         for (id, releases) in &mut self.inbound.releases {
             let place = from[pipe(*id) as usize].and_then(|was| former.places.get(was as usize));
@@ -140,7 +143,8 @@ fn places(topology: &Topology, own: &[EdgeId]) -> Vec<u32> {
 
 impl Inbound {
     fn of(topology: &Topology, partition: &Partition, part: usize) -> Inbound {
-        let mut inbound = Inbound { places: vec![u32::MAX; 2 * topology.links.len()], releases: Vec::new() };
+        let places = vec![u32::MAX; 2 * topology.links.len()];
+        let mut inbound = Inbound { places, releases: Vec::new(), in_time: Vec::new() };
         let count = partition.cuts().len();
         for cut in partition.cuts() {
             for index in 0..2 {
@@ -151,7 +155,16 @@ impl Inbound {
                 }
             }
         }
+        inbound.in_time = vec![0; inbound.releases.len()];
         inbound
+    }
+
+    /// Returns how late frames were, by pipe.
+    pub(crate) fn settled(&mut self) -> &[(PipeId, Releases)] {
+        for ((_, releases), in_time) in self.releases.iter_mut().zip(&mut self.in_time) {
+            releases.record_in_time(std::mem::take(in_time));
+        }
+        &self.releases
     }
 
     /// Records that a frame due at `due` has come by `now`. Returns whether it goes on.
@@ -164,6 +177,10 @@ impl Inbound {
     ) -> bool {
         let place = self.places[2 * pipe.link.0 as usize + pipe.index] as usize;
         let Some((_, releases)) = self.releases.get_mut(place) else { return true };
+        if due >= now {
+            self.in_time[place] += 1;
+            return true;
+        }
         if policy.late == Late::Drop && now.since(due) > policy.tolerance {
             releases.count_late(due, now, policy, clock);
             return false;

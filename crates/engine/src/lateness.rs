@@ -72,6 +72,11 @@ impl Releases {
         }
     }
 
+    /// Records that so many frames were released when they were due.
+    pub(crate) fn record_in_time(&mut self, count: u32) {
+        self.lateness.record_many(Duration::ZERO, count);
+    }
+
     /// Counts a frame that was released, or dropped, later than tolerated.
     #[cold]
     pub(crate) fn count_late(

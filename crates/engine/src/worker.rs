@@ -689,7 +689,7 @@ impl<L: Observer> Worker<L> {
                 })
                 .collect(),
             crossed: network.crossed(),
-            handovers: self.cut.as_ref().map_or_else(Vec::new, |cut| cut.inbound.releases.clone()),
+            handovers: self.cut.as_mut().map_or_else(Vec::new, |cut| cut.inbound.settled().to_vec()),
             edges: self.edges.iter_mut().map(EdgePort::snapshot).collect(),
             removed_ports: self.removed_ports,
             workers: vec![worker],

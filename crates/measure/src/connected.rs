@@ -138,7 +138,12 @@ pub fn connected(question: &ConnectedQuestion, progress: Progress<'_>) -> Result
     let most = NonZeroUsize::new(question.workers).unwrap_or(NonZeroUsize::MIN);
     let loads = |workers| part_loads(&topology, workers);
     let expected_speedup = ScalingCosts::UNMEASURED.speedup(&loads(most));
-    let frames = frames(&topology, question.size);
+    let hosts = topology.hosts().count();
+    let neighborhood = match question.topology {
+        NetworkShape::Dumbbell | NetworkShape::Star => hosts / 2,
+        NetworkShape::FatTree => arity(question.links).pow(2) / 4,
+    };
+    let frames = frames(&topology, neighborhood.max(1), question.size);
     let mut rounds = Vec::new();
     for round in 0..ROUNDS {
         progress("connected network", round, ROUNDS);
@@ -302,8 +307,9 @@ impl Port for Station {
     }
 }
 
-/// By host: the frames that it sends in turn.
-fn frames(topology: &Topology, size: usize) -> Vec<Vec<Vec<u8>>> {
+/// By host: the frames that it sends in turn, three of ten to the other side, and the others to hosts
+/// of the same neighborhood.
+fn frames(topology: &Topology, neighborhood: usize, size: usize) -> Vec<Vec<Vec<u8>>> {
     let hosts: Vec<NodeId> = topology.hosts().map(|(id, _)| id).collect();
     let routes = Routes::compute(topology);
     let (count, half) = (hosts.len(), hosts.len() / 2);
@@ -314,11 +320,11 @@ fn frames(topology: &Topology, size: usize) -> Vec<Vec<Vec<u8>>> {
     let of_host = |from: usize| {
         let turn = |turn: usize| {
             let is_far = turn * FAR_OF_TEN % 10 < FAR_OF_TEN;
-            // Hosts are numbered side by side.
-            let side = (from / half.max(1)).min(1);
-            let near =
-                side * half + (from - side * half + 1 + turn % half.max(2).saturating_sub(1)) % half.max(1);
-            let to = if is_far { (from + half + turn) % count } else { near };
+            let first = from / neighborhood * neighborhood;
+            let others = neighborhood.min(count - first).max(2) - 1;
+            let near = first + (from - first + 1 + turn % others) % (others + 1);
+            let to = if is_far { from + half + turn % neighborhood } else { near };
+            let to = to % count;
             frame(from, if to == from { (from + 1) % count } else { to })
         };
         (0..10).map(turn).collect()
@@ -338,10 +344,7 @@ impl NetworkShape {
                 (0..2 * side).map(|host| format!("r{}", host / side)).collect()
             }
             NetworkShape::Star => vec!["r0".to_owned(); links.max(2)],
-            NetworkShape::FatTree => {
-                let k = (2..).step_by(2).take_while(|k| 3 * k * k * k / 4 <= links).last().unwrap_or(2);
-                fat_tree(k, &mut ends)
-            }
+            NetworkShape::FatTree => fat_tree(arity(links), &mut ends),
         };
         let routers = hosts.iter().chain(ends.iter().flatten());
         let routers: std::collections::BTreeSet<&String> = routers.collect();
@@ -356,6 +359,11 @@ impl NetworkShape {
         }
         fastpath_spec::parse(&text).unwrap_or_else(|mistakes| panic!("{}", mistakes[0])).0
     }
+}
+
+/// The ports of each switch of the largest fat tree with at most `links` links: it has 3k³/4.
+fn arity(links: usize) -> usize {
+    (2..).step_by(2).take_while(|k| 3 * k * k * k / 4 <= links).last().unwrap_or(2)
 }
 
 /// The links between the routers of a fat tree, and the router of each host.

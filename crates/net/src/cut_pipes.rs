@@ -8,9 +8,37 @@ use fastpath_units::{Duration, Time};
 /// Frames that pass from one part to another, with their bytes.
 #[derive(Debug, Default)]
 pub struct Crossings {
-    pub(crate) heads: Vec<Crossing>,
+    pub(crate) heads: Vec<CrossingHead>,
+    /// What few frames have, in their order.
+    pub(crate) extras: Vec<CrossingExtra>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) first_at: Option<Time>,
+}
+
+/// What every frame has. It is small, because it moves from one core to another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CrossingHead {
+    at: Time,
+    pipe: u32,
+    /// The length of the frame, and [`CrossingHead::HAS_EXTRA`].
+    len: u32,
+}
+
+impl CrossingHead {
+    const HAS_EXTRA: u32 = 1 << 31;
+}
+
+/// What a frame has that is not simply delivered, or that an observer follows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CrossingExtra {
+    departed: Option<Time>,
+    fate: Fate,
+    tag: Option<FrameTag>,
+}
+
+impl CrossingExtra {
+    const NONE: CrossingExtra =
+        CrossingExtra { departed: None, fate: Fate::Delivered { marked: false }, tag: None };
 }
 
 /// One frame that passes from one part to another.
@@ -84,7 +112,12 @@ impl Crossings {
         let tag = observer.crossed(&frame);
         self.first_at = Some(self.first_at.map_or(at, |first| first.min(at)));
         pool.append_to(&frame, usize::MAX, &mut self.bytes);
-        self.heads.push(Crossing { pipe, at, departed, fate, len: frame.len() as u32, tag });
+        let mut len = frame.len() as u32;
+        if departed.is_some() || tag.is_some() || fate != CrossingExtra::NONE.fate {
+            len |= CrossingHead::HAS_EXTRA;
+            self.extras.push(CrossingExtra { departed, fate, tag });
+        }
+        self.heads.push(CrossingHead { at, pipe, len });
         pool.free(frame);
     }
 
@@ -94,13 +127,19 @@ impl Crossings {
         mut take: impl FnMut(Crossing, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let (mut offset, mut result) = (0, Ok(()));
-        for crossing in self.heads.drain(..) {
-            let end = offset + crossing.len as usize;
+        let mut extras = self.extras.drain(..);
+        for CrossingHead { at, pipe, len } in self.heads.drain(..) {
+            let extra = if len & CrossingHead::HAS_EXTRA == 0 { None } else { extras.next() };
+            let CrossingExtra { departed, fate, tag } = extra.unwrap_or(CrossingExtra::NONE);
+            let len = len & !CrossingHead::HAS_EXTRA;
+            let crossing = Crossing { pipe, at, departed, fate, len, tag };
+            let end = offset + len as usize;
             if result.is_ok() {
                 result = take(crossing, &self.bytes[offset..end]);
             }
             offset = end;
         }
+        drop(extras);
         self.bytes.clear();
         self.first_at = None;
         result
@@ -119,6 +158,7 @@ impl Crossings {
         }
         self.first_at = [self.first_at, other.first_at.take()].into_iter().flatten().min();
         self.heads.append(&mut other.heads);
+        self.extras.append(&mut other.extras);
         self.bytes.append(&mut other.bytes);
     }
 }

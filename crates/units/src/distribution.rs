@@ -68,6 +68,20 @@ impl<C: Counter> Distribution<C> {
         self.sum_ps += u128::from(duration.as_ps());
     }
 
+    /// Counts a duration `count` times.
+    pub fn record_many(&mut self, duration: Duration, count: C) {
+        if count == C::zero() {
+            return;
+        }
+        let units = duration.as_ps() >> self.shift;
+        if self.histogram.record_n(units, count).is_err() {
+            self.histogram.saturating_record_n(units, count);
+        }
+        self.min = self.min.min(duration);
+        self.max = self.max.max(duration);
+        self.sum_ps += u128::from(duration.as_ps()) * u128::from(count.as_u64());
+    }
+
     /// Returns how many durations were counted.
     pub fn count(&self) -> u64 {
         self.histogram.len()
