@@ -12,7 +12,7 @@ use crate::environment::{Environment, What};
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::Full;
-use crate::route::Route;
+use crate::route::{OpGroup, Route};
 use crate::spec::{Clock, Name, out_of_range};
 use fastpath_text::mistake::Remarks;
 use fastpath_units::Time;
@@ -55,6 +55,13 @@ pub(crate) trait UnitType {
     /// links. The run then keeps its other draws away from these streams.
     fn uses_network_streams(&self) -> bool {
         false
+    }
+
+    /// True if the unit, with this work for each packet, draws from the generator of the run, or
+    /// uses memories or locks in a way that others can see. All such units of a run are simulated in
+    /// one part of it.
+    fn shares(&self, _work: &[OpGroup]) -> bool {
+        true
     }
 }
 

@@ -22,7 +22,7 @@ use crate::keys::read_table;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, QueueSpec};
-use crate::route::{Cursor, Leg, Op};
+use crate::route::{Cursor, Leg, Op, OpGroup};
 use crate::scheduler::{Scheduler, SchedulerSpec, WorkItem};
 use crate::spec::{Clock, Name, out_of_range};
 use crate::stats::TimeWeighted;
@@ -88,6 +88,12 @@ impl UnitType for CoresSpec {
 
     fn set_servers(&mut self, servers: u32, _ports: &PortsSpec) -> bool {
         put_servers(&mut self.cores, servers)
+    }
+
+    /// Cores use memories as if these were idle, and no locks. They draw the place of a reference.
+    fn shares(&self, work: &[OpGroup]) -> bool {
+        let mut ops = work.iter().flat_map(|group| &group.ops);
+        ops.any(|(op, _)| matches!(op, Op::Touch { .. }))
     }
 }
 
