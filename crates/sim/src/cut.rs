@@ -6,11 +6,10 @@
 //! ```
 //!
 //! Where no unit downstream can hold up one upstream (its full queue drops), the units upstream
-//! never learn what happens downstream. So the upstream part runs ahead. It reports each of its
-//! events as a step, with the packets that it hands over. The downstream part handles its own
-//! events and the steps in the order that one event list gives them: (time, insertion). It counts
-//! the insertions of both parts, so that ties come out as in one list. Its trace hash is therefore
-//! that of the whole run.
+//! never learn what happens downstream. So the upstream part runs ahead. It reports its events, and
+//! the packets that it hands over. The downstream part takes these and its own events in the order
+//! of one event list: (time, insertion). It counts the insertions of both parts, so that ties come
+//! out as in one list. Its trace hash is therefore that of the whole run.
 //!
 //! Units that draw from the generator of the run, or use its memories or locks, stay in one part:
 //! the order in which they do so is part of the result. A run with a precision is not cut, because
@@ -28,18 +27,18 @@ use crate::unit::Unit;
 use crate::workload::Workload;
 use fastpath_units::Time;
 
-/// Steps in a batch: enough that handing a batch over costs little, and few enough that two stay in
+/// Events in a batch: enough that handing a batch over costs little, and few enough that two stay in
 /// a cache.
-const STEPS_MAX: usize = 1 << 12;
+const EVENTS_MAX: usize = 1 << 12;
 /// Bits of an insertion number that count the insertions downstream since the last one upstream.
 const DOWNSTREAM_BITS: u32 = 26;
 /// A run is cut if two threads are expected to take at most this share of the time of one.
 const PAYS_OFF: f64 = 0.9;
 /// Expected costs, as multiples of an event of a station: an arrival, the statistics of a packet,
-/// and a step for the part that makes it and for the part that reads it.
+/// and an event upstream for the part that reports it and for the part that reads it.
 const ARRIVAL: f64 = 1.0;
 const STATISTICS: f64 = 0.7;
-const STEP: (f64, f64) = (0.1, 0.3);
+const REPORT: (f64, f64) = (0.1, 0.3);
 
 /// A run that can be cut, before its start.
 #[derive(Debug)]
@@ -69,31 +68,20 @@ pub struct Downstream<'a> {
 /// The end of the upstream part.
 pub struct UpstreamEnd<'a>(Ended<'a>);
 
-/// Steps of the upstream part, in their order.
+/// Events that the upstream part has handled, in their order, and the packets that it has handed
+/// over.
 #[derive(Debug, Default)]
 pub struct Batch {
-    steps: Vec<Step>,
+    events: Vec<HandledEvent>,
     handovers: Vec<Handover>,
-}
-
-/// An event that the upstream part has handled.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    at: Time,
-    /// The number of its insertion upstream.
-    number: u64,
-    /// Insertions upstream after it.
-    inserted: u64,
-    entity: u32,
-    /// The end of its packets in [`Batch::handovers`].
-    handovers: u32,
-    kind: u8,
 }
 
 /// A packet that goes on downstream.
 #[derive(Clone, Copy, Debug)]
 struct Handover {
     packet: Packet,
+    /// Its event, by place in the batch.
+    event: u32,
     /// Insertions upstream before it.
     inserted: u64,
 }
@@ -108,16 +96,15 @@ struct Recorder {
 impl Part for Recorder {
     #[inline(always)]
     fn note(&mut self, event: HandledEvent) {
-        let HandledEvent { at, kind, entity, number, inserted } = event;
-        let handovers = self.batch.handovers.len() as u32;
-        self.batch.steps.push(Step { at, number, inserted, entity, handovers, kind });
+        self.batch.events.push(event);
     }
 
     #[inline(always)]
     fn takes(&mut self, leg: usize, packet: &Packet, inserted: u64) -> bool {
         let is_taken = leg >= self.end;
         if is_taken {
-            self.batch.handovers.push(Handover { packet: *packet, inserted });
+            let event = self.batch.events.len() as u32;
+            self.batch.handovers.push(Handover { packet: *packet, event, inserted });
         }
         is_taken
     }
@@ -198,48 +185,48 @@ impl<'a> CutRun<'a> {
 }
 
 impl<'a> Upstream<'a> {
-    /// Replaces the content of `batch` by the next steps. False if these are the last ones.
+    /// Replaces the content of `batch` by the next events. False if these are the last ones.
     pub fn fill(&mut self, batch: &mut Batch) -> bool {
-        batch.steps.clear();
+        batch.events.clear();
         batch.handovers.clear();
         std::mem::swap(batch, &mut self.run.part.batch);
         let mut goes_on = true;
-        while goes_on && self.run.part.batch.steps.len() < STEPS_MAX {
+        while goes_on && self.run.part.batch.events.len() < EVENTS_MAX {
             goes_on = self.run.advance();
         }
         std::mem::swap(batch, &mut self.run.part.batch);
         goes_on
     }
 
-    /// The end of this part, after the last steps.
+    /// The end of this part, after the last events.
     pub fn end(self) -> UpstreamEnd<'a> {
         UpstreamEnd(self.run.end())
     }
 }
 
 impl Downstream<'_> {
-    /// Simulates up to the last step of `batch`, and returns the time there.
+    /// Simulates up to the last event of `batch`, and returns the time there.
     pub fn take(&mut self, batch: &Batch) -> Time {
-        let mut first = 0;
-        for step in &batch.steps {
-            // Of two events at one instant the one that was inserted first comes first. Those
-            // inserted before insertion n upstream have numbers below that of n + 1.
-            let last = ((step.number + 1) << DOWNSTREAM_BITS) - 1;
-            while let Some((number, event)) = self.run.env.kernel.next_up_to(step.at, last) {
-                self.run.handle(number, event);
+        let mut handovers = batch.handovers.iter().peekable();
+        for (place, event) in (0..).zip(&batch.events) {
+            // Of two events at one instant the one that was inserted first comes first. What was
+            // inserted here before insertion n upstream has numbers below those after it.
+            let last = ((event.number + 1) << DOWNSTREAM_BITS) - 1;
+            while let Some((number, own)) = self.run.env.kernel.next_up_to(event.at, last) {
+                self.run.handle(number, own);
             }
-            self.run.env.kernel.advance_to(step.at);
-            self.run.part.hash.record(step.at, step.kind, step.entity);
-            let end = step.handovers as usize;
-            for handover in &batch.handovers[first..end] {
+            self.run.env.kernel.advance_to(event.at);
+            self.run.part.hash.record(event.at, event.kind, event.entity);
+            let mut is_changed = false;
+            while let Some(handover) = handovers.next_if(|handover| handover.event == place) {
                 self.number_from(handover.inserted);
                 self.run.take_over(handover.packet);
+                is_changed = true;
             }
-            self.number_from(step.inserted);
-            if first < end {
+            self.number_from(event.inserted);
+            if is_changed {
                 self.run.settle();
             }
-            first = end;
         }
         self.run.env.now()
     }
@@ -269,8 +256,8 @@ fn best_cut(route: &Route, cuts: &[usize]) -> Option<usize> {
     let whole = ARRIVAL + cost(&route.legs) + STATISTICS;
     let slower = |at: usize| {
         let events = 1.0 + at as f64;
-        let upstream = ARRIVAL + cost(&route.legs[..at]) + STEP.0 * events;
-        upstream.max(cost(&route.legs[at..]) + STATISTICS + STEP.1 * events)
+        let upstream = ARRIVAL + cost(&route.legs[..at]) + REPORT.0 * events;
+        upstream.max(cost(&route.legs[at..]) + STATISTICS + REPORT.1 * events)
     };
     let best = cuts.iter().map(|&at| (slower(at), at)).min_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 <= PAYS_OFF * whole).then_some(best.1)

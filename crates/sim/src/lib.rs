@@ -90,7 +90,7 @@ mod unit;
 pub mod validation;
 pub mod workload;
 
-pub use bottleneck::{Remedy, find_bottleneck, remedy};
+pub use bottleneck::{Remedy, find_bottleneck, find_bottleneck_by, remedy, remedy_by};
 pub use machine::Machine;
 pub use outcome::Outcome;
 pub use ports::PortsSpec;

@@ -169,8 +169,7 @@ pub(crate) fn units(machine: &Machine, route: &Route, workload: &Workload, seed:
 
 /// What the run of a whole machine and that of a part of it do differently.
 pub(crate) trait Part {
-    /// Notes an event that has been handled: the number of its insertion, and the number that the
-    /// next insertion gets.
+    /// Notes an event that has been handled.
     fn note(&mut self, event: HandledEvent);
 
     /// Takes over a packet that goes to `leg` if another part simulates that leg. `inserted` is the
@@ -182,6 +181,7 @@ pub(crate) trait Part {
 }
 
 /// An event that has been handled.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct HandledEvent {
     pub(crate) at: Time,
     /// The kind and the entity in the trace hash.
