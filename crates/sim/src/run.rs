@@ -160,9 +160,10 @@ fn first_stream(machine: &Machine, route: &Route) -> u64 {
 pub(crate) fn units(machine: &Machine, route: &Route, workload: &Workload, seed: u64) -> Vec<Unit> {
     let (ports, links, memories) = (&machine.ports, workload.links(), machine.memories());
     let specs: Vec<&UnitSpec> = machine.units.iter().map(|unit| &unit.spec).collect();
+    let (memory, caches) = (&machine.memory, &machine.cache);
     let build = |(number, spec): (usize, &&UnitSpec)| {
         let of_type = specs[..number].iter().filter(|other| other.type_name() == spec.type_name()).count();
-        spec.build(&Setup { ports, memories: &memories, route, number, of_type, links, seed })
+        spec.build(&Setup { ports, memories: &memories, memory, caches, route, number, of_type, links, seed })
     };
     specs.iter().enumerate().map(build).collect()
 }
@@ -261,7 +262,6 @@ impl<'a, P: Part> Simulation<'a, P> {
             route,
             workload,
             memories: machine.memory.iter().map(Memory::new).collect(),
-            caches: &machine.cache,
             locks: vec![Default::default(); route.locks.len()],
             rng: Rng::stream(seed, streams),
             finished: VecDeque::new(),
@@ -341,6 +341,7 @@ impl<'a, P: Part> Simulation<'a, P> {
         }
     }
 
+    #[inline(always)]
     fn arrive(&mut self, port: usize) {
         let now = self.env.now();
         let frame = self.announced[port].expect("an arrival was announced");
@@ -381,12 +382,14 @@ impl<'a, P: Part> Simulation<'a, P> {
         }
     }
 
+    #[inline(always)]
     fn offer(&mut self, unit: usize, packet: u32) -> bool {
         self.env.unit = unit as u16;
         self.units[unit].offer(&mut self.env, packet)
     }
 
     /// Moves finished packets on until no packet can move.
+    #[inline(always)]
     pub(crate) fn settle(&mut self) {
         loop {
             while let Some(Lost { packet, unit, reason }) = self.env.lost.pop() {
@@ -426,6 +429,7 @@ impl<'a, P: Part> Simulation<'a, P> {
         is_taken
     }
 
+    #[inline(always)]
     fn release(&mut self, finished: Finished) {
         if let Some(server) = finished.server {
             let unit = usize::from(finished.unit);
@@ -436,7 +440,14 @@ impl<'a, P: Part> Simulation<'a, P> {
     }
 
     /// Offers the packets that wait for `unit` to it, in their order, as long as there is room.
+    #[inline(always)]
     fn unblock(&mut self, unit: usize) {
+        if !self.blocked[unit].is_empty() {
+            self.offer_blocked(unit);
+        }
+    }
+
+    fn offer_blocked(&mut self, unit: usize) {
         while let Some(&first) = self.blocked[unit].front() {
             if !self.offer(unit, first.packet) {
                 return;
@@ -447,7 +458,7 @@ impl<'a, P: Part> Simulation<'a, P> {
     }
 
     fn leave(&mut self, number: u32) {
-        let (now, packet) = (self.env.now(), self.env.packets[number as usize]);
+        let (now, packet) = (self.env.now(), &self.env.packets[number as usize]);
         self.counts.forwarded += 1;
         self.counts.forwarded_in_window += u64::from(self.counts.is_counted(now));
         let latency = now - packet.arrived;

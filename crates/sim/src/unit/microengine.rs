@@ -213,7 +213,7 @@ impl UnitModel for Microengine {
         });
         Microengine {
             full: spec.queue.full,
-            threads: Threads::new(programs, spec.engines, spec.threads, spec.clock.cycles(spec.swap)),
+            threads: Threads::new(setup, programs, spec.engines, spec.threads, spec.clock.cycles(spec.swap)),
             poll_program,
             polling: vec![false; n],
             working: vec![0; spec.engines as usize],
