@@ -2,6 +2,7 @@
 
 use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::Args;
+use fastpath::replay::WorkerCount;
 use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Idle, Late, Notice, Workers};
 use fastpath_lab::{Lab, UpError};
@@ -55,10 +56,11 @@ struct RealTimeArgs {
     /// Busy-poll instead of sleeping: lowest jitter, one full core per worker.
     #[arg(long)]
     busy: bool,
-    /// Number of worker threads. Parts of the network run in parallel if no router or switch joins
-    /// them. A network with link groups or a per-packet log has one worker.
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    workers: Option<NonZeroUsize>,
+    /// Worker threads that run the network side by side: a number, or auto for as many as pay off
+    /// on this machine, at most half of its cores. Parts that exchange no frames are separate, and
+    /// a connected network is cut at links with a delay of 100 µs or more.
+    #[arg(long, value_name = "N")]
+    workers: Option<WorkerCount>,
     /// Memory that frames in the network may use, such as 256MiB. By default 1GiB, or half of the
     /// cgroup's limit.
     #[arg(long, value_name = "BYTES", value_parser = memory)]
@@ -73,10 +75,6 @@ enum LateArg {
     Drop,
 }
 
-fn at_least_one(text: &str) -> Result<NonZeroUsize, &'static str> {
-    text.parse().map_err(|_| "write a number from 1")
-}
-
 fn memory(text: &str) -> Result<NonZeroUsize, String> {
     fastpath_spec::memory(text).map_err(|(what, instead)| format!("{what}; {instead}"))
 }
@@ -86,9 +84,11 @@ impl RealTimeArgs {
         options.tolerance = self.tolerance.or(options.tolerance);
         options.late = self.late.map(late).or(options.late);
         options.idle = self.busy.then_some(Idle::Busy).or(options.idle);
-        if let Some(count) = self.workers {
-            options.workers = Some(Workers::Count(count));
-        }
+        options.workers = match self.workers {
+            None => options.workers.take(),
+            Some(WorkerCount::AtMost(count)) => Some(Workers::Count(count)),
+            Some(WorkerCount::Auto) => Some(Workers::Auto),
+        };
         options.network.pool_limit = self.memory.unwrap_or(options.network.pool_limit);
     }
 }

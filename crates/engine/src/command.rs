@@ -4,7 +4,7 @@ use crate::snapshot::Snapshot;
 use crate::worker_change::WorkerChange;
 use fastpath_net::capture::CaptureOrder;
 use fastpath_net::sample::Sample;
-use fastpath_net::{LinkChange, ScheduleFull};
+use fastpath_net::{BelowLookahead, LinkChange, ScheduleFull};
 use fastpath_sys::poll::Bell;
 use fastpath_units::Time;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,8 +24,8 @@ pub(crate) enum Command {
     Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
     /// Changes the topology. The answer is what is left of the change, to be freed.
     Rearrange { change: Box<WorkerChange>, answer: SyncSender<Box<WorkerChange>> },
-    /// Starts the traces of a group when the worker reads the command.
-    Start { group: usize, answer: SyncSender<Time> },
+    /// Starts the traces of a group: at `at`, or when the worker reads the command.
+    Start { group: usize, at: Option<Time>, answer: SyncSender<Time> },
     /// Copies counters, queues and flows.
     Sample { answer: SyncSender<Sample> },
     /// Starts a capture when the worker reads the command. The answer is that instant.
@@ -47,7 +47,7 @@ pub(crate) enum When {
 }
 
 /// Why a change of links was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
     /// The time has passed.
     Past {
@@ -56,6 +56,8 @@ pub(crate) enum Refusal {
     },
     /// Too many changes wait for their time.
     Full(ScheduleFull),
+    /// A link where the network is cut would become too short.
+    BelowLookahead(BelowLookahead),
 }
 
 /// The sending side of a worker's command queue, with the stop flag and the doorbell that wakes the
@@ -97,9 +99,9 @@ impl CommandSender {
         self.ask(|answer| Command::Rearrange { change, answer })
     }
 
-    /// Starts the traces of a group; `None` if the worker has ended.
-    pub(crate) fn start(&self, group: usize) -> Option<Time> {
-        self.ask(|answer| Command::Start { group, answer })
+    /// Starts the traces of a group, at `at` or now; `None` if the worker has ended.
+    pub(crate) fn start(&self, group: usize, at: Option<Time>) -> Option<Time> {
+        self.ask(|answer| Command::Start { group, at, answer })
     }
 
     /// Returns a sample; `None` if the worker has ended.

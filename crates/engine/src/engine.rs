@@ -6,8 +6,11 @@ use crate::capture::{CaptureError, CaptureFilter};
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender};
 use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes};
+use crate::cut_part::CutPart;
 use crate::lateness::{self, LatenessPolicy};
+use crate::layout::layout;
 use crate::link_capture::LinkCapture;
+use crate::mail::{MailRoom, Post};
 use crate::node_switch::NodeSwitch;
 use crate::open_ports::{OpenPorts, PortsLater};
 use crate::packet_log::{self, LogQueue, LogThread};
@@ -16,13 +19,13 @@ use crate::report::Report;
 use crate::snapshot::Snapshot;
 use crate::switching::Control;
 use crate::worker::{Worker, WorkerConfig};
-use crate::worker_group::{RearrangeError, WorkerGroup};
+use crate::worker_group::{CurrentParts, RearrangeError, WorkerGroup};
 use fastpath_link::PipeSpec;
 use fastpath_net::capture::CaptureTap;
 use fastpath_net::flows::FlowTable;
 use fastpath_net::packet_log::PacketLog;
 use fastpath_net::sample::Sample;
-use fastpath_net::{EdgeId, FramePool, LinkChange, Network, Observer, Part};
+use fastpath_net::{EdgeId, FramePool, LinkChange, Network, Observer, Part, Partition};
 use fastpath_spec::{EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, Workers};
 use fastpath_sys::{cgroup, thread};
 use fastpath_units::{Bytes, Duration, Time};
@@ -213,56 +216,54 @@ impl Sampler {
 /// # Errors
 /// See [`StartError`].
 pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<Running, StartError> {
-    let ledger = open_packet_log(&topology, &options)?;
-    let mut ports: Vec<Option<Box<dyn Port>>> = in_order(&topology, ports)?.into_iter().map(Some).collect();
+    let ports = in_order(&topology, ports)?;
     let later = if options.apply.is_some() { PortsLater::Possible } else { PortsLater::Never };
     let open_ports = Arc::new(OpenPorts::new(ports.len(), later));
-    let mut cores = cores_for(options.workers.as_ref())?;
-    if ledger.is_some() {
-        // The log is in the order of time, so one worker writes it.
-        cores.truncate(1);
-    }
-    let parts = split(&topology, cores.len(), &options);
-    let senders = parts.iter().map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
+    let cores = cores_for(options.workers.as_ref())?;
+    let has_log = options.packet_log.is_some();
+    let layout = layout(topology, cores.len(), options.workers.as_ref(), has_log, &options.notice);
+    let count = layout.parts.len();
+    let (logs, log_thread) = open_packet_log(&layout.topology, count, &options)?;
+    let senders = (0..count).map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
-    let log = ledger.as_ref().map(|(_, thread)| Arc::clone(&thread.status));
-    let group = WorkerGroup::new(senders, topology, parts.clone(), (options.network.seed, log));
+    let log = log_thread.as_ref().map(|thread: &LogThread| Arc::clone(&thread.status));
+    let group = WorkerGroup::new(senders, layout.clone(), (options.network.seed, log));
     let server = listen(&options, &group)?;
     notice_of_cgroup(&options);
     let clock = Clock::start();
-    let network = network_options(&options, parts.len());
-    let (stopper, notice) = (Stopper(group.clone()), options.notice.clone());
-    let (mut queue, log_thread) = ledger.map(|(queue, thread)| (PacketLog::new(queue), thread)).unzip();
+    let network = network_options(&options, count);
+    let stopper = Stopper(group.clone());
     let mut running = Running {
         workers: Vec::new(),
         log_thread,
-        notice,
+        notice: options.notice.clone(),
         server,
         network: network.clone(),
         stopper,
         clock,
         serving: Serving(Vec::new()),
     };
-    for ((part, commands), core) in parts.into_iter().zip(receivers).zip(cores) {
-        let ports =
-            part.edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();
+    let parts = parts_of(&layout, receivers, ports, (&network, clock));
+    for ((part, core), log) in parts.into_iter().zip(cores).zip(logs) {
         let config = WorkerConfig {
             clock,
-            ports,
+            ports: part.ports,
             idle: options.idle.unwrap_or_default(),
             policy: lateness_policy(&options),
-            commands,
+            commands: part.commands,
             notice: options.notice.clone(),
             core,
             open_ports: Arc::clone(&open_ports),
-            switches: switches_of(&part, &options),
+            switches: switches_of(&layout, part.number, &options),
+            cut: part.cut,
         };
+        let cut = layout.partition.clone().map(|partition| (partition, part.number));
+        let network = (part.topology, layout.options_of(part.number, &network), cut);
         let flows = options.records_flows.then(FlowTable::default);
-        let network = (part.topology, network.clone());
         // An error drops `running`, which ends the workers that run already.
-        running.workers.push(match queue.take() {
+        running.workers.push(match log {
             None => work(network, ((), flows), config, group.clone()),
-            Some(ledger) => work(network, (ledger, flows), config, group.clone()),
+            Some(log) => work(network, (log, flows), config, group.clone()),
         }?);
     }
     for NodeSwitch { node, serve, .. } in options.switches {
@@ -272,28 +273,54 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     Ok(running)
 }
 
+/// What one worker runs, and how others reach it.
+struct RunningPart {
+    number: usize,
+    topology: Topology,
+    ports: Vec<Box<dyn Port>>,
+    commands: CommandReceiver,
+    cut: Option<CutPart>,
+}
+
+/// Distributes the ports of all edges over the workers, and connects those of a cut network.
+fn parts_of(
+    layout: &CurrentParts,
+    receivers: Vec<CommandReceiver>,
+    ports: Vec<Box<dyn Port>>,
+    (network, clock): (&fastpath_net::Options, Clock),
+) -> Vec<RunningPart> {
+    let mut ports: Vec<Option<Box<dyn Port>>> = ports.into_iter().map(Some).collect();
+    let wakers =
+        receivers.iter().map(|receiver| -> Box<dyn Fn() + Send + Sync> { Box::new(receiver.waker()) });
+    let mail = Arc::new(MailRoom::new(wakers.collect(), network.pool_limit.get()));
+    let part = |(number, commands): (usize, CommandReceiver)| {
+        let Part { topology, edges, .. } = layout.parts[number].clone();
+        let ports = edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();
+        let post = Post::new(Arc::clone(&mail), number);
+        let cut = layout.partition.as_ref();
+        let cut = cut.map(|partition| CutPart::new(post, (&topology, partition), edges, clock));
+        RunningPart { number, topology, ports, commands, cut }
+    };
+    receivers.into_iter().enumerate().map(part).collect()
+}
+
+/// The log of each worker.
+type Logs = Vec<Option<PacketLog<LogQueue>>>;
+
 /// Opens the per-packet log, if there is to be one.
 fn open_packet_log(
     topology: &Topology,
+    workers: usize,
     options: &Options,
-) -> Result<Option<(LogQueue, LogThread)>, StartError> {
-    let Some(path) = options.packet_log.clone() else { return Ok(None) };
-    let opened = packet_log::open(&path, topology, &options.notice);
-    opened.map(Some).map_err(|source| StartError::PacketLog { path, source })
-}
-
-/// Splits a topology into parts, at most one for each of `cores`.
-fn split(topology: &Topology, cores: usize, options: &Options) -> Vec<Part> {
-    let parts = Part::split(topology, NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN));
-    let asked = options.workers.as_ref().and_then(Workers::asked);
-    if let Some(asked) = asked.filter(|asked| parts.len() < *asked) {
-        let why = match options.packet_log {
-            Some(_) => "one worker writes the packet log",
-            None => "links that a router or switch joins share a worker",
-        };
-        options.notice.send(&format!("{} of the {asked} requested workers run: {why}", parts.len()));
-    }
-    parts
+) -> Result<(Logs, Option<LogThread>), StartError> {
+    let Some(path) = options.packet_log.clone() else {
+        return Ok(((0..workers).map(|_| None).collect(), None));
+    };
+    let opened = packet_log::open(&path, topology, workers, &options.notice);
+    let (queues, thread) = opened.map_err(|source| StartError::PacketLog { path, source })?;
+    let numbers = Arc::default();
+    let log = |queue| Some(PacketLog::of_part(queue, Arc::clone(&numbers)));
+    Ok((queues.into_iter().map(log).collect(), Some(thread)))
 }
 
 /// Starts the control interface at all its addresses.
@@ -321,13 +348,15 @@ fn network_options(options: &Options, workers: usize) -> fastpath_net::Options {
     }
 }
 
-/// Returns the nodes of a part that are switches with controllers.
-fn switches_of(part: &Part, options: &Options) -> Vec<(NodeId, Control)> {
+/// Returns the nodes of a worker that are switches with controllers.
+fn switches_of(layout: &CurrentParts, worker: usize, options: &Options) -> Vec<(NodeId, Control)> {
+    let part = &layout.parts[worker];
     let switches = options.switches.iter().filter_map(|switch| {
         let node = part.topology.nodes.iter().position(|node| node.name == switch.node)?;
         Some((NodeId(node as u32), switch.control.clone()))
     });
-    switches.collect()
+    let is_own = |node: NodeId| layout.partition.as_ref().is_none_or(|cut| cut.part_of(node) == worker);
+    switches.filter(|(node, _)| is_own(*node)).collect()
 }
 
 /// Says what the cgroup does not allow: the memory of frames, and the weight of the CPU.
@@ -384,9 +413,10 @@ fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> 
     })
 }
 
-/// Starts the thread that runs a network with this log. If it panics, the others end too.
+/// Starts the thread that runs a network with this log, or a part of a cut one. If it panics, the
+/// others end too.
 fn work<L>(
-    (topology, options): (Topology, fastpath_net::Options),
+    (topology, options, cut): (Topology, fastpath_net::Options, Option<(Arc<Partition>, usize)>),
     (log, flows): (L, Option<FlowTable>),
     config: WorkerConfig,
     group: WorkerGroup,
@@ -394,7 +424,10 @@ fn work<L>(
 where
     L: Observer + Send + 'static,
 {
-    let network = Network::observed(topology, options, (log, (CaptureTap::default(), flows)));
+    let mut network = Network::observed(topology, options, (log, (CaptureTap::default(), flows)));
+    if let Some((partition, part)) = cut {
+        network.cut(&partition, part);
+    }
     let run = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
             if let Some(core) = config.core {

@@ -1,12 +1,14 @@
-//! The per-packet log in real time. The worker collects entries, another thread writes them, and a
+//! The per-packet log in real time. The workers collect entries, another thread writes them, and a
 //! bounded queue connects both. When the disk is too slow the queue fills, and entries without room
-//! are counted. The network never waits.
+//! are counted. The network never waits. Entries of several workers are put in the order of their
+//! times (`merge.rs`).
 
 use crate::Notice;
 use fastpath_net::capture;
 use fastpath_net::packet_log::{LogEntry, SNAP_LEN, Sink, Writer};
 use fastpath_spec::Topology;
 use fastpath_units::Time;
+use merge::LogMerge;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,6 +19,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
+
+mod merge;
 
 /// Entries that may wait for the disk: about 10 MiB, or 16 ms at two million entries per second.
 const WAITING_MAX: u64 = 1 << 15;
@@ -82,13 +86,14 @@ impl LogStatus {
 /// costs more than to write it.
 #[derive(Debug)]
 pub(crate) struct LogQueue {
-    records: Sender<LogRecord>,
+    worker: usize,
+    records: Sender<(usize, LogRecord)>,
     /// Entries that the writer does not have yet.
     batch: Vec<LoggedFrame>,
     status: Arc<LogStatus>,
 }
 
-/// What goes to the writer.
+/// What a worker sends to the writer.
 enum LogRecord {
     /// Entries, in order.
     Entries(Vec<LoggedFrame>),
@@ -98,8 +103,8 @@ enum LogRecord {
 
 /// An entry with the first bytes of its frame.
 #[derive(Debug)]
-struct LoggedFrame {
-    entry: LogEntry,
+pub(super) struct LoggedFrame {
+    pub(super) entry: LogEntry,
     len: usize,
     bytes: [u8; SNAP_LEN],
 }
@@ -118,7 +123,7 @@ impl LogQueue {
             self.status.waiting.fetch_add(count, Ordering::Relaxed);
         }
         // A writer that has ended takes nothing.
-        if !has_room || self.records.send(LogRecord::Entries(batch)).is_err() {
+        if !has_room || self.records.send((self.worker, LogRecord::Entries(batch))).is_err() {
             self.status.lost.fetch_add(count, Ordering::Relaxed);
         }
     }
@@ -136,7 +141,7 @@ impl Sink for LogQueue {
 
     fn rearranged(&mut self, topology: &Topology) {
         self.pass_on();
-        let _ = self.records.send(LogRecord::Rearranged(Box::new(topology.clone())));
+        let _ = self.records.send((self.worker, LogRecord::Rearranged(Box::new(topology.clone()))));
     }
 
     fn flush(&mut self, now: Time, is_quiet: bool) {
@@ -153,24 +158,31 @@ impl Drop for LogQueue {
     }
 }
 
-/// The thread that writes. It ends when the [`LogQueue`] is dropped and everything is in the file.
+/// The thread that writes. It ends when each [`LogQueue`] is dropped and everything is in the file.
 #[derive(Debug)]
 pub(crate) struct LogThread {
     thread: JoinHandle<()>,
     pub(crate) status: Arc<LogStatus>,
 }
 
-/// Creates the log of `topology` at `path`. Its time zero is now.
-pub(crate) fn open(path: &Path, topology: &Topology, notice: &Notice) -> io::Result<(LogQueue, LogThread)> {
-    start(File::create(path)?, path, topology, notice)
+/// Creates the log of `topology` at `path`, with a queue for each of `workers`. Its time zero is
+/// now.
+pub(crate) fn open(
+    path: &Path,
+    topology: &Topology,
+    workers: usize,
+    notice: &Notice,
+) -> io::Result<(Vec<LogQueue>, LogThread)> {
+    start(File::create(path)?, path, topology, workers, notice)
 }
 
 fn start(
     file: impl Write + Send + 'static,
     path: &Path,
     topology: &Topology,
+    workers: usize,
     notice: &Notice,
-) -> io::Result<(LogQueue, LogThread)> {
+) -> io::Result<(Vec<LogQueue>, LogThread)> {
     let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let start_ns = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
     let mut writer = Writer::new(BufWriter::new(file), topology, start_ns)?;
@@ -179,14 +191,19 @@ fn start(
     let status = Arc::new(LogStatus::new(path));
     let (own, notice) = (Arc::clone(&status), notice.clone());
     let write = move || {
-        if let Err(error) = write(writer, &waiting, &own) {
+        if let Err(error) = write(writer, &waiting, workers, &own) {
             notice.send(&format!("packet log {}: {error}; the file ends there", own.path.display()));
             let _ = own.failure.set(error.to_string());
         }
     };
     let thread = std::thread::Builder::new().name("fastpath-pktlog".to_owned()).spawn(write)?;
-    let queue = LogQueue { records, batch: Vec::new(), status: Arc::clone(&status) };
-    Ok((queue, LogThread { thread, status }))
+    let queue = |worker| LogQueue {
+        worker,
+        records: records.clone(),
+        batch: Vec::new(),
+        status: Arc::clone(&status),
+    };
+    Ok(((0..workers).map(queue).collect(), LogThread { thread, status }))
 }
 
 impl LogThread {
@@ -211,9 +228,11 @@ impl LogThread {
 
 fn write<W: Write>(
     mut writer: Writer<BufWriter<W>>,
-    waiting: &Receiver<LogRecord>,
+    waiting: &Receiver<(usize, LogRecord)>,
+    workers: usize,
     status: &LogStatus,
 ) -> io::Result<()> {
+    let mut merge = LogMerge::new(workers);
     let mut unwritten_since: Option<Instant> = None;
     loop {
         let received = match unwritten_since {
@@ -221,22 +240,39 @@ fn write<W: Write>(
             Some(since) => waiting.recv_timeout(FLUSH_INTERVAL.saturating_sub(since.elapsed())),
         };
         match received {
-            Ok(LogRecord::Rearranged(topology)) => writer.rearrange(&topology)?,
-            Ok(LogRecord::Entries(entries)) => {
-                for LoggedFrame { entry, len, bytes } in &entries {
-                    writer.write(entry, &bytes[..*len])?;
+            Ok((worker, LogRecord::Rearranged(topology))) => {
+                if merge.rearranged(worker) {
+                    put(&mut writer, merge.take_all(), status)?;
+                    writer.rearrange(&topology)?;
+                    merge.follow();
                 }
-                status.written.fetch_add(entries.len() as u64, Ordering::Relaxed);
+            }
+            Ok((worker, LogRecord::Entries(entries))) => {
                 status.waiting.fetch_sub(entries.len() as u64, Ordering::Relaxed);
+                merge.add(worker, entries);
+                put(&mut writer, merge.take(), status)?;
                 unwritten_since.get_or_insert_with(Instant::now);
             }
             Err(RecvTimeoutError::Timeout) => {
+                put(&mut writer, merge.take(), status)?;
                 writer.flush()?;
-                unwritten_since = None;
+                unwritten_since = merge.has_entries().then(Instant::now);
             }
-            Err(RecvTimeoutError::Disconnected) => return writer.finish().map(drop),
+            Err(RecvTimeoutError::Disconnected) => {
+                put(&mut writer, merge.take_all(), status)?;
+                return writer.finish().map(drop);
+            }
         }
     }
+}
+
+/// Writes entries, and counts them.
+fn put<W: Write>(writer: &mut Writer<W>, entries: Vec<LoggedFrame>, status: &LogStatus) -> io::Result<()> {
+    for LoggedFrame { entry, len, bytes } in &entries {
+        writer.write(entry, &bytes[..*len])?;
+    }
+    status.written.fetch_add(entries.len() as u64, Ordering::Relaxed);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -250,7 +286,7 @@ mod tests {
     fn a_full_queue_counts_what_it_cannot_take() {
         let (records, waiting) = channel();
         let status = Arc::new(LogStatus::new(Path::new("x")));
-        let mut queue = LogQueue { records, batch: Vec::new(), status: Arc::clone(&status) };
+        let mut queue = LogQueue { worker: 0, records, batch: Vec::new(), status: Arc::clone(&status) };
         let take = |queue: &mut LogQueue, count: u64| {
             (0..count).for_each(|number| queue.take(entry(number), &[0; 60]));
         };
@@ -264,7 +300,7 @@ mod tests {
         take(&mut queue, 1);
         drop(queue);
         let kinds: Vec<bool> =
-            waiting.try_iter().map(|record| matches!(record, LogRecord::Rearranged(_))).collect();
+            waiting.try_iter().map(|record| matches!(record, (_, LogRecord::Rearranged(_)))).collect();
         assert_eq!(kinds.iter().position(|is_change| *is_change), Some(kinds.len() - 2));
         assert_eq!(status.report().missing, 2);
     }
@@ -275,7 +311,8 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| topology.add_node(name, NodeKind::host()));
         topology.connect("a-b", a, b, Default::default());
         let path = std::env::temp_dir().join(format!("fastpath-ledger-{}.pcapng", std::process::id()));
-        let (mut queue, log_thread) = open(&path, &topology, &Notice::none()).unwrap();
+        let (queues, log_thread) = open(&path, &topology, 1, &Notice::none()).unwrap();
+        let mut queue = queues.into_iter().next().unwrap();
         let location = Location::Pipe(PipeId { link: LinkId(0), index: 1 });
         let outcome = PacketOutcome::Refused(Reason::NoRoute);
         let (at, dequeued) = (Time::ZERO, None);
@@ -309,7 +346,8 @@ mod tests {
     #[test]
     fn an_entry_is_in_the_file_while_the_run_goes_on() {
         let path = std::env::temp_dir().join(format!("fastpath-quiet-log-{}.pcapng", std::process::id()));
-        let (mut queue, log_thread) = open(&path, &pair(), &Notice::none()).unwrap();
+        let (queues, log_thread) = open(&path, &pair(), 1, &Notice::none()).unwrap();
+        let mut queue = queues.into_iter().next().unwrap();
         let packets = || {
             let file = std::fs::read(&path).unwrap();
             let mut reader = fastpath_wire::pcap::CaptureReader::new(&file[..]).unwrap();
@@ -347,7 +385,8 @@ mod tests {
         let said = Arc::new(std::sync::Mutex::new(Vec::new()));
         let copy = Arc::clone(&said);
         let notice = Notice::new(move |text| copy.lock().unwrap().push(text.to_owned()));
-        let (mut queue, log_thread) = start(Disk(4000), Path::new("x"), &pair(), &notice).unwrap();
+        let (queues, log_thread) = start(Disk(4000), Path::new("x"), &pair(), 1, &notice).unwrap();
+        let mut queue = queues.into_iter().next().unwrap();
         (0..100).for_each(|frame| queue.take(entry(frame), &[0; 60]));
         drop(queue);
         let status = Arc::clone(&log_thread.status);

@@ -9,6 +9,7 @@ use crate::port::PortCounters;
 use crate::snapshot::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
+use fastpath_net::PipeId;
 use fastpath_spec::trace::Timeline;
 use fastpath_spec::{self as spec, LinkId, Topology, Track};
 use fastpath_traffic::FlowReport;
@@ -81,6 +82,12 @@ pub struct WorkerReport {
     pub preempted: Interruptions,
     /// Bytes of memory for frames.
     pub pool_bytes: usize,
+    /// Frames that it has passed on to other workers, where the network is cut.
+    #[serde(default)]
+    pub passed_on: u64,
+    /// Seconds that it spent on that, and on taking frames from other workers.
+    #[serde(default)]
+    pub handover_s: f64,
 }
 
 /// Intervals in which a worker was to run and did not run, by the kernel's account of its thread.
@@ -192,8 +199,9 @@ pub struct PipeReport {
     /// The configured and the measured delays behind the queue, where there is jitter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<DelayReport>,
-    /// The lateness of frames released to a host. A direction that leads to a router or switch has
-    /// none, because a frame goes on there as of the instant it was due.
+    /// The lateness of frames released to a host, or of frames that came to a router or switch of
+    /// another worker. A direction that leads to one of the same worker has none, because a frame
+    /// goes on there as of the instant it was due.
     #[serde(default)]
     pub lateness: Option<Lateness>,
 }
@@ -318,6 +326,9 @@ impl Report {
             // The pipe that leads to end 1 is the first of the two.
             lateness_of[2 * interface.link.0 as usize + 1 - interface.end] = Some(lateness(&edge.releases));
         }
+        for (PipeId { link, index }, releases) in &snapshot.handovers {
+            lateness_of[2 * link.0 as usize + index] = Some(lateness(releases));
+        }
         let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
@@ -340,7 +351,7 @@ impl Report {
             lateness: LatenessReport {
                 tolerance: snapshot.policy.tolerance.to_string(),
                 stated: snapshot.policy.is_stated,
-                late: snapshot.edges.iter().map(|edge| edge.releases.late).sum(),
+                late: snapshot.releases().map(|releases| releases.late).sum(),
             },
             workers: snapshot.workers.iter().map(|worker| worker_report(worker, snapshot.at)).collect(),
             packet_log: snapshot.packet_log.clone(),
@@ -460,6 +471,8 @@ fn worker_report(worker: &WorkerState, at: Time) -> WorkerReport {
         stalled: interruptions(&worker.stalled),
         preempted: interruptions(&worker.preempted),
         pool_bytes: worker.pool_reserved,
+        passed_on: worker.passed_on,
+        handover_s: worker.handover.as_secs_f64(),
     }
 }
 

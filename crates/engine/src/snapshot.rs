@@ -5,7 +5,7 @@ use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
 use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
-use fastpath_net::FrameAccounting;
+use fastpath_net::{FrameAccounting, PipeId};
 use fastpath_units::{Duration, Time};
 
 /// The state of a network and of its workers at one instant.
@@ -14,6 +14,10 @@ pub(crate) struct Snapshot {
     pub(crate) accounting: FrameAccounting,
     /// Two per link: forward, backward.
     pub(crate) pipes: Vec<PipeState>,
+    /// Frames that have passed on to other parts of the network, and that have come from them.
+    pub(crate) crossed: [u64; 2],
+    /// How late frames were that came from other parts, by pipe that leads to a node.
+    pub(crate) handovers: Vec<(PipeId, Releases)>,
     /// One per edge.
     pub(crate) edges: Vec<EdgeState>,
     /// The counters of ports that were removed with their edges.
@@ -22,6 +26,14 @@ pub(crate) struct Snapshot {
     /// The group adds it.
     pub(crate) packet_log: Option<PacketLogReport>,
     pub(crate) policy: LatenessPolicy,
+}
+
+impl Snapshot {
+    /// The releases of all edges, and of the pipes between parts of the network.
+    pub(crate) fn releases(&self) -> impl Iterator<Item = &Releases> {
+        let of_edges = self.edges.iter().map(|edge| &edge.releases);
+        of_edges.chain(self.handovers.iter().map(|(_, releases)| releases))
+    }
 }
 
 pub(crate) struct PipeState {
@@ -58,4 +70,8 @@ pub(crate) struct WorkerState {
     pub(crate) preempted: InterruptionTotals,
     /// Bytes of the frame pool.
     pub(crate) pool_reserved: usize,
+    /// Frames that it has passed on to other workers.
+    pub(crate) passed_on: u64,
+    /// The time that it spent on that, and on taking frames from others.
+    pub(crate) handover: Duration,
 }

@@ -20,6 +20,7 @@
 use crate::Notice;
 use crate::clock::Clock;
 use crate::command::{Command, CommandReceiver, Refusal, When};
+use crate::cut_part::CutPart;
 use crate::edge_port::{BACKLOG_MAX, Backlog, EdgePort};
 use crate::lateness::LatenessPolicy;
 use crate::node_switch::WorkerSwitch;
@@ -28,13 +29,13 @@ use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
 use crate::snapshot::{PipeState, Snapshot, WorkerState};
-use crate::worker_change::WorkerChange;
+use crate::worker_change::{ChangedCut, WorkerChange};
 use crate::worker_clock::WorkerClock;
 use fastpath_link::QueueState;
 use fastpath_net::capture::{CaptureTap, FLUSH_INTERVAL};
 use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
-use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer};
+use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer, PipeId};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_sys::thread::{
     has_virtual_time, minimise_timer_slack, release_heap, set_high_priority, set_low_priority, set_real_time,
@@ -66,6 +67,9 @@ const POLL_INTERVAL: Duration = Duration::from_us(200);
 const HEARTBEAT: Duration = Duration::from_ms(100);
 /// After this long without a frame, memory that no frame uses is returned to the system.
 const RELEASED_AFTER: Duration = Duration::from_secs(10);
+/// How often a worker offers others its last frames before the topology changes: they take what is
+/// there once per iteration.
+const HANDOVER_TRIES: usize = 10_000;
 /// Silent ports polled per heartbeat.
 const HEARTBEAT_PORTS: usize = 64;
 
@@ -88,14 +92,17 @@ pub(crate) struct WorkerConfig {
     pub(crate) open_ports: Arc<OpenPorts>,
     /// The switches of OpenFlow nodes with controllers.
     pub(crate) switches: Vec<WorkerSwitch>,
+    /// The part of the network, where it is cut. Then `ports` has one for each edge of the part.
+    pub(crate) cut: Option<CutPart>,
 }
 
 /// See the head of this file. `L` is the log of the network.
 pub(crate) struct Worker<L> {
     clock: WorkerClock,
     network: Network<(L, Watchers)>,
-    /// The port of each edge, by [`EdgeId`].
+    /// The port of each edge, by [`EdgeId`] or by the place in `cut`.
     edges: Vec<EdgePort>,
+    cut: Option<CutPart>,
     /// Ports of all workers that have not failed.
     open_ports: Arc<OpenPorts>,
     /// Edges with frames in their backlog.
@@ -135,8 +142,18 @@ impl<L: Observer> Worker<L> {
     /// Creates a worker for a network with a port for every edge. The thread that runs the worker
     /// must create it.
     pub(crate) fn new(network: Network<(L, Watchers)>, config: WorkerConfig) -> io::Result<Worker<L>> {
-        let WorkerConfig { clock: time, ports, idle, policy, commands, notice, core, open_ports, switches } =
-            config;
+        let WorkerConfig {
+            clock: time,
+            ports,
+            idle,
+            policy,
+            commands,
+            notice,
+            core,
+            open_ports,
+            switches,
+            cut,
+        } = config;
         for (_, control) in &switches {
             control.wake_by(commands.waker());
         }
@@ -154,6 +171,7 @@ impl<L: Observer> Worker<L> {
             clock,
             network,
             edges,
+            cut,
             open_ports,
             waiting: Vec::with_capacity(count),
             spare: (0..BACKLOGS.min(count)).map(|_| Backlog::new()).collect(),
@@ -215,6 +233,7 @@ impl<L: Observer> Worker<L> {
     fn iterate(&mut self) {
         let start = self.clock.now();
         self.tap().set_now(start);
+        let mailed = self.take_mail();
         let received = self.receive(start);
         let injected = self.inject();
         let released = self.release(RELEASE.max(2 * received));
@@ -223,7 +242,7 @@ impl<L: Observer> Worker<L> {
             true => self.clock.after_long_work(),
             false => self.clock.now(),
         };
-        let has_moved = received > 0 || injected || released;
+        let has_moved = received > 0 || injected || released || mailed;
         // A worker that never polls waits for what comes next, and is woken if it is there already.
         let waits = !has_moved || self.idle == Idle::Sleep;
         // It sleeps after every frame, and little is to be passed on then.
@@ -245,6 +264,42 @@ impl<L: Observer> Worker<L> {
         self.network.next_at().is_none_or(|at| at.since(now) >= FLUSH_INTERVAL)
     }
 
+    /// Takes frames that come from other parts of the network. Returns true if there were any.
+    fn take_mail(&mut self) -> bool {
+        let Some(cut) = &mut self.cut else { return false };
+        cut.take_mail(&mut self.network, &self.policy, &self.clock)
+    }
+
+    /// Sends frames to other parts of the network. Returns true if there were any.
+    fn send_mail(&mut self) -> bool {
+        let Some(cut) = &mut self.cut else { return false };
+        let now = self.clock.now();
+        self.network.observer_mut().1.0.set_now(now);
+        cut.send_mail(&mut self.network, now)
+    }
+
+    /// Sends all that is ready, before the topology changes: it has the numbers of the former one.
+    fn send_all_mail(&mut self) {
+        for _ in 0..HANDOVER_TRIES {
+            if !self.send_mail() || !self.network.has_crossings() {
+                return;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// The edge of the network that the port at a place serves.
+    #[inline]
+    fn edge(&self, place: usize) -> EdgeId {
+        self.cut.as_ref().map_or(EdgeId(place as u32), |cut| cut.edge(place))
+    }
+
+    /// The place of the port of an edge of the network.
+    #[inline]
+    fn place(&self, edge: EdgeId) -> usize {
+        self.cut.as_ref().map_or(edge.0 as usize, |cut| cut.place(edge))
+    }
+
     /// Moves a burst from each port that may have one into the network. Returns the number of
     /// frames.
     fn receive(&mut self, start: Time) -> usize {
@@ -258,6 +313,7 @@ impl<L: Observer> Worker<L> {
         }
         let (mut received, mut place) = (0, 0);
         while let Some(index) = self.ready.at(place) {
+            let edge = self.edge(index);
             let Some(port) = &mut self.edges[index].port else {
                 place += 1;
                 continue;
@@ -268,7 +324,7 @@ impl<L: Observer> Worker<L> {
             if !self.burst.is_empty() {
                 let stamp = stamp(polled_at, self.clock.now(), self.burst.len());
                 received += self.burst.len();
-                self.arrived.extend(self.burst.drain().map(|frame| (EdgeId(index as u32), frame)));
+                self.arrived.extend(self.burst.drain().map(|frame| (edge, frame)));
                 self.network.observer_mut().1.0.set_now(stamp);
                 self.network.push_burst(stamp, &mut self.arrived);
                 // A burst that is not full has emptied the port; more of it is reported.
@@ -299,9 +355,10 @@ impl<L: Observer> Worker<L> {
         had_work
     }
 
-    /// Hands about `most` frames that are due to their ports. Returns true if there were any.
+    /// Hands about `most` frames that are due to their ports, and to other workers. Returns true if
+    /// there were any.
     fn release(&mut self, most: usize) -> bool {
-        let mut released = 0;
+        let (mut released, mut has_sent) = (0, false);
         while released < most {
             let now = self.clock.now();
             let mut due = std::mem::take(&mut self.due);
@@ -310,18 +367,20 @@ impl<L: Observer> Worker<L> {
             let count = due.len();
             due.drain(..).for_each(|delivery| self.queue(delivery));
             self.due = due;
+            // First what others wait for: a port may take a while.
+            has_sent |= self.send_mail();
             self.send(now);
             released += count;
             if count < RELEASE {
                 break;
             }
         }
-        released > 0
+        released > 0 || has_sent
     }
 
     /// Puts a frame that is due into the backlog of its port.
     fn queue(&mut self, mut delivery: Delivery) {
-        let index = delivery.edge.0 as usize;
+        let index = self.place(delivery.edge);
         let edge = &mut self.edges[index];
         if !edge.takes_whole && !self.network.pool_mut().copy_out(&mut delivery.frame) {
             edge.counters.tx_no_memory += 1;
@@ -411,8 +470,11 @@ impl<L: Observer> Worker<L> {
     #[cold]
     fn show_carrier(&mut self, link: LinkId) {
         let is_on = self.network.has_carrier(link);
-        for EdgeId(edge) in self.network.edges_of(link) {
-            let edge = &mut self.edges[edge as usize];
+        let edges =
+            self.network.edges_of(link).filter(|edge| self.cut.as_ref().is_none_or(|cut| cut.has(*edge)));
+        for edge in edges.collect::<Vec<EdgeId>>() {
+            let place = self.place(edge);
+            let edge = &mut self.edges[place];
             let is_shown = edge.port.as_mut().is_none_or(|port| port.show_carrier(is_on));
             if !is_shown && !std::mem::replace(&mut self.keeps_carrier, true) {
                 let (link, port) = (&self.network.topology().link(link).name, &edge.name);
@@ -440,10 +502,8 @@ impl<L: Observer> Worker<L> {
                 Command::Rearrange { change, answer } => {
                     let _ = answer.try_send(self.rearrange(change));
                 }
-                Command::Start { group, answer } => {
-                    let now = self.clock.now();
-                    self.network.start_group(now, group);
-                    let _ = answer.try_send(now);
+                Command::Start { group, at, answer } => {
+                    let _ = answer.try_send(self.start(group, at));
                 }
                 Command::Sample { answer } => {
                     let _ = answer.try_send(self.sample());
@@ -469,13 +529,31 @@ impl<L: Observer> Worker<L> {
         self.tap().set_now(at);
         let mut pipes = sample::pipes(&mut self.network, at);
         let interfaces = self.network.topology().hosts().flat_map(|(_, host)| &host.interfaces);
-        for (interface, edge) in interfaces.zip(&mut self.edges) {
+        let is_own = |edge: &u32| self.cut.as_ref().is_none_or(|cut| cut.has(EdgeId(*edge)));
+        let own = interfaces.zip(0..).filter(|(_, edge)| is_own(edge)).map(|(interface, _)| interface);
+        for (interface, edge) in own.zip(&mut self.edges) {
             // The pipe that leads to end 1 is the first of the two.
             let pipe = &mut pipes[2 * interface.link.0 as usize + 1 - interface.end];
             (pipe.late, pipe.lateness_max) = (edge.releases.late, edge.releases.take_max());
         }
+        for (PipeId { link, index }, releases) in
+            self.cut.iter_mut().flat_map(|cut| &mut cut.inbound.releases)
+        {
+            let pipe = &mut pipes[2 * link.0 as usize + *index];
+            (pipe.late, pipe.lateness_max) = (releases.late, releases.take_max());
+        }
         let flows = self.network.observer_mut().1.1.as_mut().map(|table| table.sample(at));
         Sample { at, pipes, flows: flows.unwrap_or_default() }
+    }
+
+    /// Starts the traces of a group: at `at`, or now.
+    fn start(&mut self, group: usize, at: Option<Time>) -> Time {
+        let now = self.clock.now();
+        match at {
+            None => self.network.start_group(now, group),
+            Some(at) => self.network.start_group_at(at, group),
+        }
+        at.unwrap_or(now)
     }
 
     fn change(&mut self, when: When, changes: Vec<LinkChange>) -> Result<Time, Refusal> {
@@ -498,15 +576,23 @@ impl<L: Observer> Worker<L> {
     /// Changes the topology: moves what stays, and returns the rest.
     fn rearrange(&mut self, mut change: Box<WorkerChange>) -> Box<WorkerChange> {
         let network = change.network.take().expect("a change has a network");
-        // The former number of each edge that keeps its port.
+        // The former place of each edge that keeps its port.
         let stays = |(port, former): (&Option<_>, &Option<EdgeId>)| match port {
             Some(_) => None,
-            None => former.map(|former| former.0 as usize),
+            None => former.map(|former| self.place(former)),
         };
-        let from: Vec<Option<usize>> = change.ports.iter().zip(network.edges_from()).map(stays).collect();
+        let edges_from = network.edges_from();
+        let former = |place: usize| change.cut.as_ref().map_or(place, |cut| cut.edges[place].0 as usize);
+        let former = (0..change.ports.len()).map(|place| &edges_from[former(place)]);
+        let from: Vec<Option<usize>> = change.ports.iter().zip(former).map(stays).collect();
         let now = self.clock.now();
         let pipes = network.pipes_from().to_vec();
+        self.send_all_mail();
         change.network = Some(self.network.rearrange(now, network));
+        if let (Some(cut), Some(ChangedCut { partition, edges })) = (&mut self.cut, change.cut.take()) {
+            cut.follow(self.network.topology(), &partition, edges, &pipes);
+            self.network.cut(&partition, cut.post.part());
+        }
         self.tap().rearrange(&pipes);
         change.former.extend(self.edges.drain(..).map(Some));
         let count = from.len();
@@ -531,10 +617,11 @@ impl<L: Observer> Worker<L> {
         let removed: Vec<_> = change.former.iter().map(|edge| edge.as_ref().and_then(EdgePort::fd)).collect();
         self.ready.rearrange(&from, &fds, &removed, self.idle);
         self.update_must_poll();
-        let opened = self.network.edges().zip(&from).filter(|(_, former)| former.is_none());
+        let all: Vec<Edge> = self.network.edges().collect();
         let topology = self.network.topology();
         let link = |Edge { node, interface }: Edge| topology.node(node).interfaces[interface].link;
-        let links: Vec<LinkId> = opened.map(|(edge, _)| link(edge)).collect();
+        let opened = from.iter().enumerate().filter(|(_, former)| former.is_none());
+        let links: Vec<LinkId> = opened.map(|(place, _)| link(all[self.edge(place).0 as usize])).collect();
         for link in links {
             if !self.network.has_carrier(link) {
                 self.show_carrier(link);
@@ -580,6 +667,8 @@ impl<L: Observer> Worker<L> {
             stalled: self.clock.stalled,
             preempted: self.clock.preempted,
             pool_reserved: network.pool().reserved(),
+            passed_on: network.crossed()[0],
+            handover: self.cut.as_ref().map_or(Duration::ZERO, |cut| cut.spent),
         };
         Snapshot {
             at: now,
@@ -599,6 +688,8 @@ impl<L: Observer> Worker<L> {
                     }
                 })
                 .collect(),
+            crossed: network.crossed(),
+            handovers: self.cut.as_ref().map_or_else(Vec::new, |cut| cut.inbound.releases.clone()),
             edges: self.edges.iter_mut().map(EdgePort::snapshot).collect(),
             removed_ports: self.removed_ports,
             workers: vec![worker],
@@ -640,12 +731,18 @@ impl<L: Observer> Worker<L> {
             std::hint::spin_loop();
             return;
         };
+        if !self.cut.as_ref().is_none_or(|cut| cut.post.fall_asleep(until)) {
+            return;
+        }
         self.sleeps += 1;
         let timeout = until.since(now).to_std();
         let (is_woken, is_ringing) = match self.idle {
             Idle::Sleep => self.ready.wait_and_refresh(timeout),
             _ => (self.ready.wait(timeout), true),
         };
+        if let Some(cut) = &self.cut {
+            cut.post.wake_up();
+        }
         let now = self.clock.after_sleep(until);
         if is_woken && is_ringing {
             self.commands.silence();
@@ -665,7 +762,8 @@ impl<L: Observer> Worker<L> {
         };
         let ports =
             self.ready.always().iter().filter_map(|&index| self.edges[index as usize].port.as_deref());
-        let due = ports.filter_map(Port::next_at).chain(self.network.next_at()).min();
+        let handover = self.network.next_handover();
+        let due = ports.filter_map(Port::next_at).chain(self.network.next_at()).chain(handover).min();
         let longest = now.saturating_add(if self.must_poll || !self.waiting.is_empty() {
             POLL_INTERVAL
         } else {

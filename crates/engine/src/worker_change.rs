@@ -3,7 +3,8 @@
 
 use crate::edge_port::EdgePort;
 use crate::port::Port;
-use fastpath_net::TopologyChange;
+use fastpath_net::{EdgeId, Partition, TopologyChange};
+use std::sync::Arc;
 
 /// What a worker needs for a change of its topology. The worker sends it back with what it needs no
 /// longer.
@@ -14,19 +15,28 @@ pub(crate) struct WorkerChange {
     pub(crate) ports: Vec<Option<Box<dyn Port>>>,
     /// Empty, with room for the edges of the new topology.
     pub(crate) edges: Vec<EdgePort>,
+    /// The new part of the worker, where the network is cut.
+    pub(crate) cut: Option<ChangedCut>,
     /// Empty, with room for the edges of the old one.
     pub(crate) former: Vec<Option<EdgePort>>,
 }
 
+/// The parts of the new topology, and the edges of the worker's part.
+pub(crate) struct ChangedCut {
+    pub(crate) partition: Arc<Partition>,
+    pub(crate) edges: Vec<EdgeId>,
+}
+
 impl WorkerChange {
     /// Prepares the change of a worker that has `former` edges. It has no ports yet.
-    pub(crate) fn new(network: TopologyChange, former: usize) -> WorkerChange {
-        let edges = network.edges_from().len();
+    pub(crate) fn new(network: TopologyChange, former: usize, cut: Option<ChangedCut>) -> WorkerChange {
+        let edges = cut.as_ref().map_or(network.edges_from().len(), |cut| cut.edges.len());
         WorkerChange {
             network: Some(network),
             ports: std::iter::repeat_with(|| None).take(edges).collect(),
             edges: Vec::with_capacity(edges),
             former: Vec::with_capacity(former),
+            cut,
         }
     }
 

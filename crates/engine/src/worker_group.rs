@@ -10,16 +10,20 @@ use crate::packet_log::LogStatus;
 use crate::port::Port;
 use crate::report::Report;
 use crate::snapshot::{EdgeState, PipeState, Snapshot};
-use crate::worker_change::WorkerChange;
+use crate::worker_change::{ChangedCut, WorkerChange};
 use fastpath_net::capture::CaptureOrder;
+use fastpath_net::flows::MergedFlows;
 use fastpath_net::sample::{PipeSample, Sample};
-use fastpath_net::{EdgeId, LinkChange, Part, PartsError, TopologyChange};
-use fastpath_spec::{LinkId, Topology};
+use fastpath_net::{EdgeId, LinkChange, Part, Partition, PartsError, PipeId, TopologyChange};
+use fastpath_spec::{LinkId, NodeId, Topology};
 use fastpath_units::{Duration, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+/// A network is cut at links with at least this lookahead: a worker notices what another one passes
+/// on within a few microseconds while it polls, and within some ten when it has to wake up.
+pub(crate) const LOOKAHEAD_MIN: Duration = Duration::from_us(100);
 /// How far in the future an instant is that several workers agree on.
 const AHEAD: Duration = Duration::from_ms(10);
 
@@ -35,13 +39,19 @@ struct GroupState {
     log: Option<Arc<LogStatus>>,
     /// Captures started so far.
     captures: AtomicU64,
+    /// What the parts of a cut network have counted of flows.
+    flows: Mutex<MergedFlows>,
 }
 
 /// The topology that runs, and the part of each worker.
-struct CurrentParts {
-    topology: Topology,
+#[derive(Clone)]
+pub(crate) struct CurrentParts {
+    pub(crate) topology: Topology,
     /// By worker: its topology, with the numbers that its links and edges have in the whole one.
-    parts: Vec<Part>,
+    pub(crate) parts: Vec<Part>,
+    /// Where the network is cut: which nodes each worker runs. Then each part has the whole
+    /// topology.
+    pub(crate) partition: Option<Arc<Partition>>,
 }
 
 /// Why the topology cannot change. Nothing has changed.
@@ -60,16 +70,16 @@ impl WorkerGroup {
     /// Creates a group with a worker for each part.
     pub(crate) fn new(
         commands: Vec<CommandSender>,
-        topology: Topology,
-        parts: Vec<Part>,
+        layout: CurrentParts,
         (seed, log): (u64, Option<Arc<LogStatus>>),
     ) -> WorkerGroup {
         WorkerGroup(Arc::new(GroupState {
             commands,
-            layout: RwLock::new(CurrentParts { topology, parts }),
+            layout: RwLock::new(layout),
             seed,
             log,
             captures: AtomicU64::new(0),
+            flows: Mutex::default(),
         }))
     }
 
@@ -97,34 +107,42 @@ impl WorkerGroup {
         ports: Vec<(EdgeId, Box<dyn Port>)>,
         options: &fastpath_net::Options,
     ) -> Result<(), RearrangeError> {
-        let parts = self.followed(&topology)?;
+        let next = self.followed(&topology)?;
         let mut changes = Vec::new();
         {
             let current = self.current();
             let mut ports: Vec<Option<(EdgeId, Box<dyn Port>)>> = ports.into_iter().map(Some).collect();
-            for (old, new) in current.layout.parts.iter().zip(&parts) {
+            for (number, (old, new)) in current.layout.parts.iter().zip(&next.parts).enumerate() {
                 let prepare = match self.0.log {
                     Some(_) => TopologyChange::with_departures,
                     None => TopologyChange::new,
                 };
-                let change = prepare(&old.topology, new.topology.clone(), options);
-                let mut change = WorkerChange::new(change, old.edges.len());
+                let options = next.options_of(number, options);
+                let change = prepare(&old.topology, new.topology.clone(), &options);
+                let cut = next.partition.clone();
+                let cut = cut.map(|partition| ChangedCut { partition, edges: new.edges.clone() });
+                let mut change = WorkerChange::new(change, old.edges.len(), cut);
                 for port in &mut ports {
                     let here = port.as_ref().and_then(|(edge, _)| new.edges.binary_search(edge).ok());
                     if let Some(here) = here {
                         change.ports[here] = port.take().map(|(_, port)| port);
                     }
                 }
-                changes.push((old.topology != new.topology || change.has_ports()).then_some(change));
+                let is_needed = old.topology != new.topology || change.has_ports();
+                changes.push((is_needed, change));
+            }
+            // Workers of a cut network have the same version of the topology.
+            if next.partition.is_some() && changes.iter().any(|(is_needed, _)| *is_needed) {
+                changes.iter_mut().for_each(|(is_needed, _)| *is_needed = true);
             }
         }
         let mut layout = self.0.layout.write().unwrap_or_else(PoisonError::into_inner);
         let mut done = Vec::new();
         for (commands, change) in self.0.commands.iter().zip(changes) {
-            let Some(change) = change else { continue };
+            let (true, change) = change else { continue };
             done.push(commands.rearrange(Box::new(change)).ok_or(RearrangeError::Ended)?);
         }
-        *layout = CurrentParts { topology, parts };
+        *layout = next;
         drop(layout);
         // Closing thousands of ports takes time.
         drop(done);
@@ -135,11 +153,21 @@ impl WorkerGroup {
     ///
     /// # Errors
     /// See [`RearrangeError`].
-    pub(crate) fn followed(&self, topology: &Topology) -> Result<Vec<Part>, RearrangeError> {
+    pub(crate) fn followed(&self, topology: &Topology) -> Result<CurrentParts, RearrangeError> {
         let current = self.current();
         let former = &current.layout.parts;
+        let topology = topology.clone();
+        if let Some(partition) = &current.layout.partition {
+            let nodes = current.layout.topology.nodes.iter().zip(0..);
+            let places: BTreeMap<&str, usize> =
+                nodes.map(|(node, id)| (node.name.as_str(), partition.part_of(NodeId(id)))).collect();
+            let place = |name: &str| places.get(name).copied();
+            let next = Partition::follow(&topology, former.len(), LOOKAHEAD_MIN, place);
+            return Ok(CurrentParts::cut(topology, next.map_err(PartsError::from)?));
+        }
         let places = places(former);
-        Ok(Part::follow(topology, former.len(), |name| places.get(name).copied())?)
+        let parts = Part::follow(&topology, former.len(), |name| places.get(name).copied())?;
+        Ok(CurrentParts { topology, parts, partition: None })
     }
 
     /// Ends a capture: all workers pass on what they have.
@@ -151,6 +179,52 @@ impl WorkerGroup {
     /// Tells all workers to end.
     pub(crate) fn stop(&self) {
         self.0.commands.iter().for_each(CommandSender::stop);
+    }
+}
+
+impl CurrentParts {
+    /// The parts of a cut topology.
+    pub(crate) fn cut(topology: Topology, partition: Partition) -> CurrentParts {
+        let parts = Part::of_partition(&topology, &partition);
+        CurrentParts { topology, parts, partition: Some(Arc::new(partition)) }
+    }
+
+    /// Returns the options of the network of a worker: it has the executors of its own nodes.
+    pub(crate) fn options_of(&self, worker: usize, options: &fastpath_net::Options) -> fastpath_net::Options {
+        let Some(partition) = &self.partition else { return options.clone() };
+        let nodes = self.topology.nodes.iter().zip(0..);
+        let own = nodes.filter(|(_, id)| partition.part_of(NodeId(*id)) == worker);
+        let own: BTreeSet<String> = own.map(|(node, _)| node.name.clone()).collect();
+        fastpath_net::Options {
+            executors: options.executors.of_nodes(move |name| own.contains(name)),
+            ..options.clone()
+        }
+    }
+
+    /// Returns the worker that runs a pipe up to its delay.
+    fn owner(&self, pipe: PipeId) -> usize {
+        let (node, _) = self.topology.link(pipe.link).ends[pipe.index];
+        self.partition.as_ref().map_or(0, |partition| partition.part_of(node))
+    }
+
+    /// Takes over the state of a pipe from a worker, whose number it is, into that of the whole
+    /// network: where the network is cut, the worker of its sender knows it, and that of its
+    /// receiver has frames in flight.
+    fn place<T>(&self, worker: usize, pipe: PipeId, whole: &mut Option<T>, own: T, add: impl Fn(&mut T, T)) {
+        let is_owner = self.partition.is_none() || self.owner(pipe) == worker;
+        *whole = Some(match whole.take() {
+            None => own,
+            Some(mut other) if is_owner => {
+                let mut own = own;
+                std::mem::swap(&mut own, &mut other);
+                add(&mut other, own);
+                other
+            }
+            Some(mut other) => {
+                add(&mut other, own);
+                other
+            }
+        });
     }
 }
 
@@ -183,26 +257,30 @@ impl Current<'_> {
 
     /// Changes links, all at one instant; `None` if a worker has ended. Where several workers run
     /// the links, the instant lies a little in the future, so that it has hardly ever passed when
-    /// the last command arrives.
+    /// the last command arrives; without `at` this waits for it.
     pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
         let parts = &self.layout.parts;
         let mut shares: Vec<Vec<LinkChange>> = parts.iter().map(|_| Vec::new()).collect();
-        for (link, direction, change) in changes {
-            let (number, place) = parts.iter().enumerate().find_map(|(number, part)| {
-                // Links keep their order in a part.
-                Some((number, part.links.binary_search(&link).ok()?))
-            })?;
-            shares[number].push((LinkId(place as u32), direction, change));
+        if let Some(partition) = &self.layout.partition {
+            let checked =
+                changes.iter().try_for_each(|change| partition.check_change(self.topology(), change));
+            if let Err(below) = checked {
+                return Some(Err(Refusal::BelowLookahead(below)));
+            }
+            // Routes follow the states of links, which every worker knows.
+            shares.fill(changes);
+        } else {
+            self.share(changes, &mut shares)?;
         }
         let mut when = at.map_or(When::Now, When::At);
         if shares.iter().filter(|share| !share.is_empty()).count() > 1 {
             let now = self.snapshot()?.at;
-            let soonest = now.saturating_add(AHEAD);
             if at.is_some_and(|at| at < now) {
                 return Some(Err(Refusal::Past { now }));
             }
-            when = When::Agreed(at.map_or(soonest, |at| at.max(soonest)));
+            when = When::Agreed(self.agreed(now, at));
         }
+        let is_waited_for = at.is_none() && when != When::Now;
         let mut done = None;
         let workers = self.group.commands.iter().zip(shares);
         for (commands, share) in workers.filter(|(_, share)| !share.is_empty()) {
@@ -211,29 +289,66 @@ impl Current<'_> {
                 refused => return Some(refused),
             }
         }
+        if is_waited_for {
+            std::thread::sleep(AHEAD.to_std());
+        }
         done
     }
 
-    /// Starts the traces of a group; `None` if its worker has ended. A network with groups has one
-    /// worker.
+    /// Returns an instant on which several workers agree: `at`, but a little in the future.
+    fn agreed(&self, now: Time, at: Option<Time>) -> Time {
+        let soonest = now.saturating_add(AHEAD);
+        at.map_or(soonest, |at| at.max(soonest))
+    }
+
+    /// Distributes changes to the workers that run the links; `None` if a link is not there.
+    fn share(&self, changes: Vec<LinkChange>, shares: &mut [Vec<LinkChange>]) -> Option<()> {
+        let parts = &self.layout.parts;
+        for (link, direction, change) in changes {
+            let (number, place) = parts.iter().enumerate().find_map(|(number, part)| {
+                // Links keep their order in a part.
+                Some((number, part.links.binary_search(&link).ok()?))
+            })?;
+            shares[number].push((LinkId(place as u32), direction, change));
+        }
+        Some(())
+    }
+
+    /// Starts the traces of a group; `None` if a worker has ended. Several workers start them at
+    /// one instant a little in the future.
     pub(crate) fn start(&self, group: usize) -> Option<Time> {
-        self.group.commands[0].start(group)
+        let [one] = self.group.commands.as_slice() else {
+            let at = self.agreed(self.snapshot()?.at, None);
+            let started: Option<Vec<Time>> =
+                self.group.commands.iter().map(|commands| commands.start(group, Some(at))).collect();
+            std::thread::sleep(AHEAD.to_std());
+            return started.map(|_| at);
+        };
+        one.start(group, None)
     }
 
     /// Returns the combined sample; `None` if a worker has ended.
     pub(crate) fn sample(&self) -> Option<Sample> {
-        let parts = &self.layout.parts;
-        let links = parts.iter().map(|part| part.links.len()).sum::<usize>();
-        let mut whole = Sample { pipes: vec![PipeSample::default(); 2 * links], ..Sample::default() };
-        for (part, commands) in parts.iter().zip(&self.group.commands) {
+        let mut pipes: Vec<Option<PipeSample>> = vec![None; 2 * self.topology().links.len()];
+        let (mut at, mut flows) = (Time::ZERO, Vec::new());
+        for (worker, (part, commands)) in self.layout.parts.iter().zip(&self.group.commands).enumerate() {
             let own = commands.sample()?;
-            whole.at = whole.at.max(own.at);
+            at = at.max(own.at);
             for (number, pipe) in own.pipes.into_iter().enumerate() {
-                whole.pipes[2 * part.links[number / 2].0 as usize + number % 2] = pipe;
+                let (link, index) = (part.links[number / 2], number % 2);
+                let whole = &mut pipes[2 * link.0 as usize + index];
+                self.layout.place(worker, PipeId { link, index }, whole, pipe, |whole, other| {
+                    whole.late += other.late;
+                    whole.lateness_max = whole.lateness_max.max(other.lateness_max);
+                });
             }
-            whole.flows.extend(own.flows);
+            flows.push(own.flows);
         }
-        Some(whole)
+        let flows = match self.layout.partition {
+            None => flows.concat(),
+            Some(_) => self.group.flows.lock().unwrap_or_else(PoisonError::into_inner).merge(flows),
+        };
+        Some(Sample { at, pipes: pipes.into_iter().map(Option::unwrap_or_default).collect(), flows })
     }
 
     /// Starts a capture; `None` if a worker has ended. It follows changes of the topology.
@@ -264,28 +379,39 @@ impl Current<'_> {
     /// Combines the snapshots of all workers, given in the order of the workers.
     pub(crate) fn join(&self, all: Vec<Snapshot>) -> Snapshot {
         let parts = &self.layout.parts;
-        let links = parts.iter().map(|part| part.links.len()).sum::<usize>();
+        let links = self.topology().links.len();
         let edge_count = parts.iter().map(|part| part.edges.len()).sum::<usize>();
         let mut pipes: Vec<Option<PipeState>> = std::iter::repeat_with(|| None).take(2 * links).collect();
         let mut edges: Vec<Option<EdgeState>> = std::iter::repeat_with(|| None).take(edge_count).collect();
         let mut answers = all.into_iter();
         let mut whole = answers.next().expect("a group has a worker");
-        let mut place = |part: &Part, snapshot: &mut Snapshot| {
+        let mut place = |worker: usize, snapshot: &mut Snapshot| {
+            let part = &parts[worker];
             for (number, pipe) in snapshot.pipes.drain(..).enumerate() {
-                pipes[2 * part.links[number / 2].0 as usize + number % 2] = Some(pipe);
+                let (link, index) = (part.links[number / 2], number % 2);
+                let whole = &mut pipes[2 * link.0 as usize + index];
+                self.layout.place(worker, PipeId { link, index }, whole, pipe, |whole, other| {
+                    whole.held += other.held;
+                });
             }
             for (edge, state) in part.edges.iter().zip(snapshot.edges.drain(..)) {
                 edges[edge.0 as usize] = Some(state);
             }
         };
-        place(&parts[0], &mut whole);
-        for (part, mut next) in parts[1..].iter().zip(answers) {
-            place(part, &mut next);
+        place(0, &mut whole);
+        for (mut next, worker) in answers.zip(1..) {
+            place(worker, &mut next);
             whole.at = whole.at.max(next.at);
             whole.workers.append(&mut next.workers);
             whole.accounting.add(next.accounting);
             whole.removed_ports += next.removed_ports;
+            whole.handovers.append(&mut next.handovers);
+            whole.crossed = [0, 1].map(|side| whole.crossed[side] + next.crossed[side]);
         }
+        // Frames between two workers are in the network. Those of a later snapshot may have come
+        // already.
+        let [passed_on, received] = whole.crossed;
+        whole.accounting.held = (whole.accounting.held + passed_on).saturating_sub(received);
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();
         whole.edges = edges.into_iter().map(|edge| edge.expect("every edge is in a part")).collect();
         whole.packet_log = self.group.log.as_ref().map(|status| status.report());

@@ -48,6 +48,7 @@ fn worker(links: usize) -> (Worker<()>, Vec<MemoryEnd>) {
         core: None,
         open_ports,
         switches: Vec::new(),
+        cut: None,
     };
     let network = Network::observed(topology, options, ((), Watchers::default()));
     (Worker::new(network, config).unwrap(), ends)

@@ -286,6 +286,11 @@ impl FastPipe {
         Some(if self.first == self.on_wire { self.exit_of_head(params) } else { store.get(first).time })
     }
 
+    /// Returns when the transmission of the packet on the wire ends.
+    pub(crate) fn next_departure(&self) -> Option<Time> {
+        self.on_wire.map(|_| self.serialiser.end())
+    }
+
     /// Returns true if the pipe holds no packet.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {

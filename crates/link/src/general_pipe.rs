@@ -481,7 +481,7 @@ impl<P> GeneralPipe<P> {
     }
 
     /// Returns the time of the next event of the rate stage.
-    fn next_event(&self) -> Option<Time> {
+    pub(crate) fn next_event(&self) -> Option<Time> {
         match &self.schedule {
             None => {
                 let running = !self.serialiser.is_paused();

@@ -373,6 +373,15 @@ impl<P> PipeSet<P> {
         }
     }
 
+    /// See [`Pipes::next_departure`](crate::Pipes::next_departure).
+    pub(crate) fn next_departure(&self, id: u32) -> Option<Time> {
+        let fast = &self.fast[id as usize];
+        match fast.general() {
+            Some(general) => self.general[general].next_event(),
+            None => fast.next_departure(),
+        }
+    }
+
     /// See [`Pipes::put_exit`](crate::Pipes::put_exit).
     pub(crate) fn put_exit(&mut self, id: u32, exit: Exit<P>, departed: Option<Time>) {
         let index = id as usize;

@@ -282,6 +282,17 @@ impl<P> Pipes<P> {
         self.set.next_flight(id)
     }
 
+    /// Returns whether pipe `id` holds a packet.
+    pub fn holds(&self, id: u32) -> bool {
+        self.pipe(id).held().packets > 0
+    }
+
+    /// Returns when the next packet of pipe `id` enters its delay line, or when an event of its
+    /// rate stage comes first; `None` without one.
+    pub fn next_departure(&self, id: u32) -> Option<Time> {
+        self.set.next_departure(id)
+    }
+
     /// Puts a packet that has left another pipe, with its exit and departure, into pipe `id`, which
     /// is used for nothing else. It leaves at its exit with its fate. Exits must not decrease.
     pub fn put_exit(&mut self, id: u32, exit: Exit<P>, departed: Option<Time>) {

@@ -8,10 +8,11 @@
 
 use crate::passes::Results;
 use crate::{
-    DutAttachment, DutPort, DutPortError, Effort, EmulationQuestion, Found, Goal, Hunt, LinkKind, LinkWeight,
-    NetcopeQuestion, Progress, Rules, SEARCH, SearchError, Slowdown, SwitchError, SwitchFrames,
-    SwitchQuestion, Tag, Watch, emulate, emulate_over, emulate_throughput, netcope, netcope_over,
-    netcope_throughput, switched, switched_over, switched_throughput, typical, undisturbed, weigh,
+    ConnectedQuestion, DutAttachment, DutPort, DutPortError, Effort, EmulationQuestion, Found, Goal, Hunt,
+    LinkKind, LinkWeight, NetcopeQuestion, NetworkShape, Progress, Rules, SEARCH, SearchError, Slowdown,
+    SwitchError, SwitchFrames, SwitchQuestion, Tag, Watch, connected, emulate, emulate_over,
+    emulate_throughput, netcope, netcope_over, netcope_throughput, switched, switched_over,
+    switched_throughput, typical, undisturbed, weigh,
 };
 use fastpath_model::fcs::{self, Fcs};
 use fastpath_record::{Disturbance, Measurement, Provenance, Tool, fields};
@@ -61,6 +62,10 @@ pub struct PipelineGrid {
     pub flows: Vec<u32>,
     /// Numbers of links (emulate).
     pub links: Vec<u32>,
+    /// The shape of one connected network that is emulated in place of separate links.
+    pub topology: Option<NetworkShape>,
+    /// Numbers of workers that run it side by side.
+    pub workers: Vec<u16>,
     /// The tables (switch).
     pub rules: Rules,
     /// Packets timed per point and core.
@@ -87,6 +92,8 @@ impl Default for PipelineGrid {
             bursts: vec![64],
             flows: vec![1000],
             links: vec![1],
+            topology: None,
+            workers: vec![2],
             rules: Rules::Cidr(912),
             packets: 1_000_000,
             attachment: None,
@@ -133,6 +140,7 @@ struct GridPoint {
     links: u32,
     burst: u32,
     flows: u32,
+    workers: u16,
 }
 
 impl PipelineGrid {
@@ -144,7 +152,8 @@ impl PipelineGrid {
         self.check()?;
         let points = self.points();
         let most = self.links.iter().max().map_or(1, |&links| links as usize);
-        let weight = (self.program == PipelineProgram::Emulate).then(|| weigh(most, self.seed));
+        let is_separate = self.program == PipelineProgram::Emulate && self.topology.is_none();
+        let weight = is_separate.then(|| weigh(most, self.seed));
         let passes = self.passes();
         let watch = Watch::start();
         let (mut parameters, mut found) = (Vec::new(), vec![Vec::new(); points.len()]);
@@ -193,6 +202,14 @@ impl PipelineGrid {
         if !is_over_memory && self.cores != [1] {
             return refuse("--port: a device on an interface has one core; leave --cores out".to_owned());
         }
+        if self.topology.is_some() {
+            if self.program != PipelineProgram::Emulate {
+                return refuse("--topology: use it with --program emulate".to_owned());
+            }
+            if !is_over_memory || !self.loss_ratios.is_empty() || self.cores != [1] {
+                return refuse("--topology: leave --port, --loss-ratio and --cores out".to_owned());
+            }
+        }
         let there = std::thread::available_parallelism().map_or(1, usize::from);
         if let Some(cores) = self.cores.iter().find(|&&cores| usize::from(cores) > there) {
             return refuse(format!(
@@ -237,13 +254,17 @@ impl PipelineGrid {
     /// Returns the points. A parameter that the program does not have is not varied.
     fn points(&self) -> Vec<GridPoint> {
         let first = self.flows[0];
-        let point = |&size: &u32| GridPoint { size, h: 0, cores: 1, links: 0, burst: 0, flows: first };
+        let point =
+            |&size: &u32| GridPoint { size, h: 0, cores: 1, links: 0, burst: 0, flows: first, workers: 1 };
         let mut points: Vec<GridPoint> = self.sizes.iter().map(point).collect();
         if self.program == PipelineProgram::Emulate {
             points = varied(points, &self.links, |point, links| GridPoint { links, ..point });
         } else {
             points = varied(points, &self.steps, |point, h| GridPoint { h, ..point });
             points = varied(points, &self.flows, |point, flows| GridPoint { flows, ..point });
+        }
+        if self.topology.is_some() {
+            return varied(points, &self.workers, |point, workers| GridPoint { workers, ..point });
         }
         points = varied(points, &self.cores, |point, cores| GridPoint { cores, ..point });
         varied(points, &self.bursts, |point, burst| GridPoint { burst, ..point })
@@ -267,6 +288,7 @@ impl PipelineGrid {
         let measuring = Measuring { point, packets, dut_port, hunt, progress };
         let (mut parameters, mut results, rates) = match weight {
             Some(weight) => self.emulate_point(measuring, weight)?,
+            None if self.program == PipelineProgram::Emulate => self.connected_point(measuring)?,
             None if self.program == PipelineProgram::Switch => self.switch_point(measuring)?,
             None => self.netcope_point(measuring)?,
         };
@@ -301,6 +323,15 @@ impl PipelineGrid {
             }
         };
         Ok((fields(&question), fields(&found), rates))
+    }
+
+    fn connected_point(&self, of: Measuring<'_>) -> Result<Measured, GridError> {
+        let GridPoint { size, links, workers, .. } = of.point;
+        let topology = self.topology.unwrap_or(NetworkShape::Dumbbell);
+        let (size, links, workers) = (size as usize, links as usize, usize::from(workers));
+        let question = ConnectedQuestion { topology, links, workers, size, seed: self.seed };
+        let found = connected(&question, of.progress).map_err(GridError::Argument)?;
+        Ok((fields(&question), fields(&found), Vec::new()))
     }
 
     fn switch_point(&self, of: Measuring<'_>) -> Result<Measured, GridError> {

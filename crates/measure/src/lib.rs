@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod caches;
+mod connected;
 mod copying;
 mod dut_port;
 mod emulate;
@@ -45,6 +46,7 @@ mod switching;
 mod timing;
 
 pub use caches::CacheEdge;
+pub use connected::{Connected, ConnectedQuestion, NetworkShape, connected};
 pub use copying::{CopyRate, Place};
 pub use dut_port::{DutAttachment, DutPort, DutPortError, ParseAttachmentError};
 pub use emulate::{

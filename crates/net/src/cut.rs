@@ -13,11 +13,14 @@
 //! a pipe drops before its delay stays with the sender.
 
 use crate::cut_pipes::{Crossing, Crossings, CutPipes, Outbound};
+use crate::fate::Reason;
+use crate::id::PipeId;
 use crate::network::Network;
 use crate::observer::Observer;
 use crate::partition::Partition;
+use crate::pool::Frame;
 use crate::wiring::PipeEnd;
-use fastpath_link::{Exit, Packet};
+use fastpath_link::{DropReason, Exit, Packet};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
 
@@ -39,11 +42,18 @@ pub enum CutError {
 }
 
 impl<O: Observer> Network<O> {
-    /// Makes the network, which has not begun, one part of a partition of its topology.
+    /// Makes the network one part of a partition of its topology: one that has not begun, or after
+    /// a change of the topology.
     pub fn cut(&mut self, partition: &Partition, part: usize) {
-        let out = (0..partition.count()).map(|_| Crossings::default()).collect();
-        let places = vec![u32::MAX; 2 * self.topology.links.len()];
-        let mut cut = CutPipes { outbound: Vec::new(), places, out };
+        let former = self.cut.take();
+        let mut cut = CutPipes {
+            outbound: Vec::new(),
+            places: vec![u32::MAX; 2 * self.topology.links.len()],
+            out: (0..partition.count()).map(|_| Crossings::default()).collect(),
+            busy: Vec::new(),
+            passed_on: former.as_ref().map_or(0, |former| former.passed_on),
+            received: former.as_ref().map_or(0, |former| former.received),
+        };
         for link in partition.cuts() {
             for index in 0..2 {
                 let pipe = 2 * link.link.0 + index as u32;
@@ -53,11 +63,13 @@ impl<O: Observer> Network<O> {
                 }
                 // A fast pipe keeps order after a change by what is still in its delay line.
                 if link.changes[index] {
-                    self.pipes.generalise(Time::ZERO, pipe);
+                    self.pipes.generalise(self.now, pipe);
                 }
                 if part == from {
                     self.pipes.set_label(pipe, PipeEnd::Away.label());
-                    cut.places[pipe as usize] = cut.outbound.len() as u32;
+                    let place = cut.outbound.len() as u32;
+                    cut.places[pipe as usize] = place;
+                    cut.busy.push(place);
                     cut.outbound.push(Outbound {
                         pipe,
                         to,
@@ -65,6 +77,7 @@ impl<O: Observer> Network<O> {
                         is_final: !link.jitters[index],
                         at: Time::ZERO,
                         in_order: true,
+                        is_busy: true,
                     });
                 }
             }
@@ -74,38 +87,78 @@ impl<O: Observer> Network<O> {
 
     /// Passes on a frame that leaves a cut pipe.
     #[cold]
-    pub(crate) fn pass_on(&mut self, id: u32, exit: Exit<crate::pool::Frame>) {
+    pub(crate) fn pass_on(&mut self, id: u32, exit: Exit<Frame>) {
         let departed = self.pipes.departed(id);
         let Some(cut) = &mut self.cut else { unreachable!("only a part has pipes that lead away") };
         let outbound = &mut cut.outbound[cut.places[id as usize] as usize];
-        let Exit { at, packet: Packet { data: frame, .. }, fate } = exit;
-        let out = &mut cut.out[outbound.to];
-        outbound.note(at);
-        let tag = self.observer.crossed(&frame);
-        let crossing = Crossing { pipe: id, at, departed, fate, len: frame.len() as u32, tag };
-        out.push(crossing, self.pool.bytes(&frame));
-        self.pool.free(frame);
+        outbound.note(exit.at);
+        cut.passed_on += 1;
+        cut.out[outbound.to].push(id, exit, departed, &mut self.pool, &mut self.observer);
     }
 
     /// Ends a window: everything before `end` has happened and nothing else. Afterwards
     /// [`Network::take_crossings`] has what is known to pass on to other parts.
     pub fn end_window(&mut self, end: Time) {
         let Some(cut) = &mut self.cut else { return };
-        let CutPipes { outbound, out, .. } = &mut **cut;
+        let CutPipes { outbound, out, busy, passed_on, .. } = &mut **cut;
         let done = end.saturating_sub(Duration::from_ps(1));
-        for outbound in outbound {
+        let (pool, observer, pipes) = (&mut self.pool, &mut self.observer, &mut self.pipes);
+        busy.retain(|place| {
+            let outbound = &mut outbound[*place as usize];
             let horizon = if outbound.is_final { Time::MAX } else { end.saturating_add(outbound.lookahead) };
-            let (pool, observer, out) = (&mut self.pool, &mut self.observer, &mut out[outbound.to]);
-            let pipe = outbound.pipe;
-            self.pipes.take_ahead(done, pipe, horizon, |exit, departed| {
-                let Exit { at, packet: Packet { data: frame, .. }, fate } = exit;
-                outbound.note(at);
-                let tag = observer.crossed(&frame);
-                let crossing = Crossing { pipe, at, departed, fate, len: frame.len() as u32, tag };
-                out.push(crossing, pool.bytes(&frame));
-                pool.free(frame);
+            let (pipe, out) = (outbound.pipe, &mut out[outbound.to]);
+            pipes.take_ahead(done, pipe, horizon, |exit, departed| {
+                outbound.note(exit.at);
+                *passed_on += 1;
+                out.push(pipe, exit, departed, pool, observer);
             });
+            outbound.is_busy = pipes.holds(pipe);
+            outbound.is_busy
+        });
+    }
+
+    /// In real time: lets everything up to `now` happen, and gets ready for
+    /// [`Network::take_crossings`] what is known to pass on to other parts. Returns whether
+    /// anything may pass on.
+    #[inline]
+    pub fn hand_over(&mut self, now: Time) -> bool {
+        let Some(cut) = &self.cut else { return false };
+        if !cut.busy.is_empty() {
+            self.advance(now);
+            self.end_window(self.now.saturating_add(Duration::from_ps(1)));
         }
+        self.has_crossings()
+    }
+
+    /// Returns whether [`Network::hand_over`] may have something to do.
+    #[inline]
+    pub fn may_hand_over(&self) -> bool {
+        self.cut.as_ref().is_some_and(|cut| !cut.busy.is_empty()) || self.has_crossings()
+    }
+
+    /// Returns whether [`Network::take_crossings`] has anything.
+    pub fn has_crossings(&self) -> bool {
+        self.cut.as_ref().is_some_and(|cut| cut.out.iter().any(|out| !out.is_empty()))
+    }
+
+    /// Returns when the next call of [`Network::hand_over`] has something; `None` if nothing is in
+    /// the pipes to other parts.
+    pub fn next_handover(&self) -> Option<Time> {
+        let cut = self.cut.as_deref()?;
+        let known = |place: &u32| {
+            let outbound = &cut.outbound[*place as usize];
+            let in_flight = self.pipes.next_flight(outbound.pipe);
+            let in_flight =
+                in_flight.filter(|_| !outbound.is_final).map(|at| at.saturating_sub(outbound.lookahead));
+            [in_flight, self.pipes.next_departure(outbound.pipe)].into_iter().flatten().min()
+        };
+        cut.busy.iter().filter_map(known).min()
+    }
+
+    /// Returns how many frames have passed on to other parts, and how many have come from them. The
+    /// difference over all parts is on its way between them.
+    pub fn crossed(&self) -> [u64; 2] {
+        self.cut.as_ref().map_or([0; 2], |cut| [cut.passed_on, cut.received])
     }
 
     /// Exchanges `crossings`, which are empty, for what passes on to another part.
@@ -113,6 +166,22 @@ impl<O: Observer> Network<O> {
         if let Some(cut) = &mut self.cut {
             std::mem::swap(&mut cut.out[part], crossings);
         }
+    }
+
+    /// Returns what passes on to another part, for the caller to take.
+    ///
+    /// # Panics
+    /// The network is not a part.
+    pub fn crossings_mut(&mut self, part: usize) -> &mut Crossings {
+        &mut self.cut.as_mut().expect("a part").out[part]
+    }
+
+    /// Drops what passes on to another part, which has no room for it.
+    pub fn discard_crossings(&mut self, part: usize) {
+        let Some(cut) = &mut self.cut else { return };
+        let out = std::mem::take(&mut cut.out[part]);
+        cut.passed_on -= out.len() as u64;
+        (0..out.len()).for_each(|_| self.counters.count_drop(Reason::PoolFull));
     }
 
     /// Returns when the next frame leaves for a part of those that have not been passed on, because
@@ -128,22 +197,65 @@ impl<O: Observer> Network<O> {
     /// # Errors
     /// The results would differ from those of the whole network.
     pub fn receive(&mut self, crossings: &mut Crossings) -> Result<(), CutError> {
-        let mut offset = 0;
-        for Crossing { pipe, at, departed, fate, len, tag } in crossings.heads.drain(..) {
-            if at <= self.now {
-                let link = self.topology.link(LinkId(pipe / 2)).name.clone();
-                return Err(CutError::Late { link, at });
+        crossings.drain(|crossing, bytes| {
+            if crossing.at <= self.now {
+                let link = self.topology.link(LinkId(crossing.pipe / 2)).name.clone();
+                return Err(CutError::Late { link, at: crossing.at });
             }
-            let bytes = &crossings.bytes[offset..offset + len as usize];
-            offset += len as usize;
-            let frame = self.pool.insert(bytes).ok_or(CutError::PoolFull)?;
-            self.observer.joined(&frame, tag);
-            let packet = Packet { len, flow: 0, traffic_class: 0, data: frame };
-            self.pipes.put_exit(pipe, Exit { at, packet, fate }, departed);
+            self.join(crossing, bytes).ok_or(CutError::PoolFull)
+        })
+    }
+
+    /// In real time: takes what another part has passed on, and leaves `crossings` empty. A frame
+    /// that was due at a node before now reaches it now, and one that was due at an edge is
+    /// delivered as of then. `pipe` has by pipe its number, if it is there: the topology may have
+    /// changed since they were passed on. `late` is told of frames for nodes: the pipe, when the
+    /// frame was due, and the time of the network. It returns whether the frame goes on; otherwise
+    /// it is dropped.
+    pub fn receive_any(
+        &mut self,
+        crossings: &mut Crossings,
+        pipe: impl Fn(u32) -> Option<u32>,
+        mut late: impl FnMut(PipeId, Time, Time) -> bool,
+    ) {
+        let Ok(()) = crossings.drain::<std::convert::Infallible>(|mut crossing, bytes| {
+            let Some(cut) = &mut self.cut else { return Ok(()) };
+            let Some(id) = pipe(crossing.pipe) else {
+                cut.received += 1;
+                self.counters.count_drop(Reason::Removed);
+                return Ok(());
+            };
+            crossing.pipe = id;
+            if !PipeEnd::is_edge(self.pipes.label(id)) {
+                let due = crossing.at;
+                crossing.at = due.max(self.now);
+                let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
+                if !late(pipe, due, self.now) {
+                    cut.received += 1;
+                    self.counters.count_drop(Reason::Link(DropReason::Late));
+                    return Ok(());
+                }
+            }
+            if self.join(crossing, bytes).is_none() {
+                self.counters.count_drop(Reason::PoolFull);
+            }
+            Ok(())
+        });
+    }
+
+    /// Puts a frame of another part into its pipe; `None` without memory for it.
+    fn join(&mut self, crossing: Crossing, bytes: &[u8]) -> Option<()> {
+        if let Some(cut) = &mut self.cut {
+            cut.received += 1;
         }
-        crossings.bytes.clear();
-        crossings.first_at = None;
-        Ok(())
+        let Crossing { pipe, at, departed, fate, len, tag } = crossing;
+        let frame = self.pool.insert(bytes)?;
+        if let Some(tag) = tag {
+            self.observer.joined(&frame, tag);
+        }
+        let packet = Packet { len, flow: 0, traffic_class: 0, data: frame };
+        self.pipes.put_exit(pipe, Exit { at, packet, fate }, departed);
+        Some(())
     }
 
     /// Returns the error of a pipe whose exits were out of order: its delay was shorter than its

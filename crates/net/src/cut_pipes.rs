@@ -1,6 +1,8 @@
 //! What leads from one part of a network to others: the pipes, and the frames on their way.
 
-use fastpath_link::{DropReason, Fate};
+use crate::observer::{FrameTag, Observer};
+use crate::pool::{Frame, FramePool};
+use fastpath_link::{DropReason, Exit, Fate, Packet};
 use fastpath_units::{Duration, Time};
 
 /// Frames that pass from one part to another, with their bytes.
@@ -19,7 +21,7 @@ pub(crate) struct Crossing {
     pub(crate) departed: Option<Time>,
     pub(crate) fate: Fate,
     pub(crate) len: u32,
-    pub(crate) tag: u64,
+    pub(crate) tag: Option<FrameTag>,
 }
 
 /// The pipes that lead to other parts.
@@ -30,6 +32,11 @@ pub(crate) struct CutPipes {
     pub(crate) places: Vec<u32>,
     /// By part: what passes on to it.
     pub(crate) out: Vec<Crossings>,
+    /// The places of pipes that may hold frames.
+    pub(crate) busy: Vec<u32>,
+    /// Frames that have passed on to other parts, and frames that have come from them.
+    pub(crate) passed_on: u64,
+    pub(crate) received: u64,
 }
 
 /// A pipe that leads to another part.
@@ -44,6 +51,8 @@ pub(crate) struct Outbound {
     pub(crate) at: Time,
     /// Whether exits were in order.
     pub(crate) in_order: bool,
+    /// Whether it is among the busy ones.
+    pub(crate) is_busy: bool,
 }
 
 impl Crossings {
@@ -62,14 +71,70 @@ impl Crossings {
         self.first_at
     }
 
-    pub(crate) fn push(&mut self, crossing: Crossing, bytes: &[u8]) {
-        self.first_at = Some(self.first_at.map_or(crossing.at, |first| first.min(crossing.at)));
-        self.bytes.extend_from_slice(bytes);
-        self.heads.push(crossing);
+    /// Adds a frame that leaves `pipe`, and frees it.
+    pub(crate) fn push<O: Observer>(
+        &mut self,
+        pipe: u32,
+        exit: Exit<Frame>,
+        departed: Option<Time>,
+        pool: &mut FramePool,
+        observer: &mut O,
+    ) {
+        let Exit { at, packet: Packet { data: frame, .. }, fate } = exit;
+        let tag = observer.crossed(&frame);
+        self.first_at = Some(self.first_at.map_or(at, |first| first.min(at)));
+        pool.append_to(&frame, usize::MAX, &mut self.bytes);
+        self.heads.push(Crossing { pipe, at, departed, fate, len: frame.len() as u32, tag });
+        pool.free(frame);
+    }
+
+    /// Passes each frame with its bytes to `take`, up to the first error, and becomes empty.
+    pub(crate) fn drain<E>(
+        &mut self,
+        mut take: impl FnMut(Crossing, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (mut offset, mut result) = (0, Ok(()));
+        for crossing in self.heads.drain(..) {
+            let end = offset + crossing.len as usize;
+            if result.is_ok() {
+                result = take(crossing, &self.bytes[offset..end]);
+            }
+            offset = end;
+        }
+        self.bytes.clear();
+        self.first_at = None;
+        result
+    }
+
+    /// Returns the bytes of the frames.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds the frames of `other`, which is empty afterwards.
+    pub fn append(&mut self, other: &mut Crossings) {
+        if self.is_empty() {
+            std::mem::swap(self, other);
+            return;
+        }
+        self.first_at = [self.first_at, other.first_at.take()].into_iter().flatten().min();
+        self.heads.append(&mut other.heads);
+        self.bytes.append(&mut other.bytes);
     }
 }
 
 impl CutPipes {
+    /// Notes that frames enter a pipe of the network, which need not lead to another part.
+    #[inline]
+    pub(crate) fn note_entry(&mut self, pipe: u32) {
+        let place = self.places[pipe as usize];
+        if let Some(outbound) = self.outbound.get_mut(place as usize)
+            && !std::mem::replace(&mut outbound.is_busy, true)
+        {
+            self.busy.push(place);
+        }
+    }
+
     /// Returns whether a frame with this fate passes on: it was in the delay line.
     pub(crate) fn passes_on(fate: Fate) -> bool {
         !matches!(fate, Fate::Dropped(reason) if reason != DropReason::Late)

@@ -190,6 +190,41 @@ impl RttSample {
     }
 }
 
+/// Puts together what the parts of a network have counted of the same flows: the part of the sender
+/// and that of the receiver each see one side.
+#[derive(Debug, Default)]
+pub struct MergedFlows {
+    /// By flow and part: the bytes in and out so far.
+    counts: BTreeMap<FlowKey, Vec<[u64; 2]>>,
+}
+
+impl MergedFlows {
+    /// Merges the latest [samples](FlowTable::sample) of all parts, always in the same order.
+    pub fn merge(&mut self, parts: Vec<Vec<FlowCounters>>) -> Vec<FlowCounters> {
+        let (count, mut places, mut whole) = (parts.len(), BTreeMap::new(), Vec::<FlowCounters>::new());
+        for (part, flows) in parts.into_iter().enumerate() {
+            for flow in flows {
+                let counts = self.counts.entry(flow.key).or_insert_with(|| vec![[0; 2]; count]);
+                counts[part] = [flow.bytes_in, flow.bytes_out];
+                let place = *places.entry(flow.key).or_insert(whole.len());
+                let Some(known) = whole.get_mut(place) else {
+                    whole.push(flow);
+                    continue;
+                };
+                known.since = known.since.min(flow.since);
+                known.at = known.at.max(flow.at);
+                // Round trips are measured where the sender is.
+                known.rtt = known.rtt.or(flow.rtt);
+            }
+        }
+        for flow in &mut whole {
+            let sum = |side: usize| self.counts[&flow.key].iter().map(|part| part[side]).sum();
+            (flow.bytes_in, flow.bytes_out) = (sum(0), sum(1));
+        }
+        whole
+    }
+}
+
 impl FlowKey {
     fn reversed(self) -> FlowKey {
         FlowKey { from: self.to, to: self.from, ..self }

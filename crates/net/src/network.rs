@@ -81,7 +81,7 @@ pub struct Network<O = ()> {
     pub(crate) due: VecDeque<Delivery>,
     /// The actions of the current node; empty between frames, kept to reuse the memory.
     actions: Vec<NodeAction>,
-    counters: FrameCounters,
+    pub(crate) counters: FrameCounters,
     /// What passes on to other parts, if this is a part of a network.
     pub(crate) cut: Option<Box<CutPipes>>,
 }
@@ -231,6 +231,9 @@ impl<O: Observer> Network<O> {
     #[inline]
     fn push_run(&mut self, id: u32, frames: impl ExactSizeIterator<Item = Frame>) {
         self.counters.entered += frames.len() as u64;
+        if let Some(cut) = &mut self.cut {
+            cut.note_entry(id);
+        }
         let packet =
             |frame: Frame| Packet { len: frame.len() as u32, flow: 0, traffic_class: 0, data: frame };
         self.pipes.push_run(self.now, id, frames.map(packet), |reason, frame| {
@@ -356,6 +359,11 @@ impl<O: Observer> Network<O> {
         self.apply_scheduled(self.now);
     }
 
+    /// Starts the traces of a group at `at`, or at the current time if that has passed.
+    pub fn start_group_at(&mut self, at: Time, group: usize) {
+        self.schedule.start_at(at.max(self.now), group, &self.topology);
+    }
+
     /// Returns the next or latest start of each trace of the topology; `None` for a trace that
     /// waits for a packet or a command.
     pub fn trace_starts(&self) -> impl Iterator<Item = Option<Time>> {
@@ -472,6 +480,9 @@ impl<O: Observer> Network<O> {
             if self.pipes.reads_headers(id) { self.read_headers(&frame) } else { (0, 0) };
         let packet = Packet { len: frame.len() as u32, flow, traffic_class, data: frame };
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
+        if let Some(cut) = &mut self.cut {
+            cut.note_entry(id);
+        }
         // The observer comes first, because the push moves the frame.
         self.observer.arrived(at, pipe, &packet.data);
         if let Verdict::Dropped(reason, frame) = self.pipes.push(at, id, packet) {

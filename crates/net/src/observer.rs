@@ -37,6 +37,15 @@ pub enum Turn {
     Changes,
 }
 
+/// What an observer knows a frame by that passes from one part of a network to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameTag {
+    /// A number of the observer's choice.
+    pub number: u64,
+    /// When the frame arrived at the pipe that it leaves; [`Time::ZERO`] if that is not known.
+    pub arrived: Time,
+}
+
 /// An observer of single frames, for example `--times` or a per-packet log. All methods do nothing
 /// by default. The observer `()` has no cost.
 pub trait Observer {
@@ -87,12 +96,12 @@ pub trait Observer {
     /// The network turns to something else at `at`.
     fn turned(&mut self, _at: Time, _turn: Turn) {}
     /// A frame passes on to another part of the network. Returns what the observer there needs to
-    /// know it by.
-    fn crossed(&mut self, _frame: &Frame) -> u64 {
-        0
+    /// know it by. Of a pair, one observer at most gives a tag.
+    fn crossed(&mut self, _frame: &Frame) -> Option<FrameTag> {
+        None
     }
     /// A frame comes from another part, whose observer has returned `tag`.
-    fn joined(&mut self, _frame: &Frame, _tag: u64) {}
+    fn joined(&mut self, _frame: &Frame, _tag: FrameTag) {}
 }
 
 impl Observer for () {
@@ -156,6 +165,14 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.turned(at, turn);
         self.1.turned(at, turn);
     }
+    fn crossed(&mut self, frame: &Frame) -> Option<FrameTag> {
+        let tag = self.0.crossed(frame);
+        self.1.crossed(frame).or(tag)
+    }
+    fn joined(&mut self, frame: &Frame, tag: FrameTag) {
+        self.0.joined(frame, tag);
+        self.1.joined(frame, tag);
+    }
 }
 
 /// Calls the observer if there is one.
@@ -200,5 +217,11 @@ impl<O: Observer> Observer for Option<O> {
     }
     fn turned(&mut self, at: Time, turn: Turn) {
         self.iter_mut().for_each(|observer| observer.turned(at, turn));
+    }
+    fn crossed(&mut self, frame: &Frame) -> Option<FrameTag> {
+        self.as_mut()?.crossed(frame)
+    }
+    fn joined(&mut self, frame: &Frame, tag: FrameTag) {
+        self.iter_mut().for_each(|observer| observer.joined(frame, tag));
     }
 }

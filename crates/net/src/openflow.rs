@@ -42,6 +42,15 @@ impl Executors {
         Executors(Some(Arc::new(make)))
     }
 
+    /// Returns the executors of the nodes with these names; those of others interpret plans.
+    pub fn of_nodes(&self, is_own: impl Fn(&str) -> bool + Send + Sync + 'static) -> Executors {
+        let Some(make) = self.0.clone() else { return Executors::planned() };
+        Executors::new(move |node, switch| match is_own(node) {
+            true => make(node, switch),
+            false => Box::new(Planned::new(switch)),
+        })
+    }
+
     fn make(&self, node: &str, switch: &mut Switch) -> Box<dyn Executor> {
         match &self.0 {
             Some(make) => make(node, switch),

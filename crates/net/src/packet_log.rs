@@ -25,7 +25,7 @@
 
 use crate::fate::Reason;
 use crate::id::{EdgeId, Location, PipeId};
-use crate::observer::{Observer, Passage};
+use crate::observer::{FrameTag, Observer, Passage};
 use crate::pool::{Frame, FramePool};
 use fastpath_link::{Alteration, Fate};
 use fastpath_spec::{KernelForwarder, LinkId, NodeKind, Topology};
@@ -34,6 +34,8 @@ use fastpath_wire::pcap::{Interface, LINKTYPE_ETHERNET, NgWriter};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The maximum number of logged bytes of a frame: its headers and some payload. Each entry also has
 /// the full length of its frame.
@@ -93,16 +95,37 @@ pub struct PacketLog<S> {
     sink: S,
     /// The frames inside the network, by slot: number, and arrival time at the current link.
     inside: BTreeMap<u32, (FrameNumber, Time)>,
+    numbers: Arc<FrameNumbers>,
+}
+
+/// The numbers of frames given out so far. In real time the parts of a network share them.
+#[derive(Debug, Default)]
+pub struct FrameNumbers {
     /// Frames that entered.
-    entered: u64,
+    entered: AtomicU64,
     /// Packets that were made inside the network.
-    made: u64,
+    made: AtomicU64,
+}
+
+impl FrameNumbers {
+    fn next_entered(&self) -> FrameNumber {
+        FrameNumber::Entered(self.entered.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn next_made(&self) -> FrameNumber {
+        FrameNumber::Made(self.made.fetch_add(1, Ordering::Relaxed) + 1)
+    }
 }
 
 impl<S> PacketLog<S> {
     /// Creates a log that passes its entries to `sink`.
     pub fn new(sink: S) -> PacketLog<S> {
-        PacketLog { sink, inside: BTreeMap::new(), entered: 0, made: 0 }
+        PacketLog::of_part(sink, Arc::default())
+    }
+
+    /// Creates the log of a part of a network, all parts of which have the same `numbers`.
+    pub fn of_part(sink: S, numbers: Arc<FrameNumbers>) -> PacketLog<S> {
+        PacketLog { sink, inside: BTreeMap::new(), numbers }
     }
 
     /// Returns the sink.
@@ -118,22 +141,17 @@ impl<S> PacketLog<S> {
     /// Returns number and arrival time of a frame. A frame generated inside the network gets a new
     /// number.
     fn known(&mut self, slot: u32, at: Time) -> (FrameNumber, Time) {
-        let made = &mut self.made;
-        *self.inside.entry(slot).or_insert_with(|| {
-            *made += 1;
-            (FrameNumber::Made(*made), at)
-        })
+        *self.inside.entry(slot).or_insert_with(|| (self.numbers.next_made(), at))
     }
 
     /// Leaves out the number of a frame that could not enter.
     pub fn skip_number(&mut self) {
-        self.entered += 1;
+        self.numbers.next_entered();
     }
 
     /// Notes that a frame entered. `slot` identifies it until [`PacketLog::note_end`].
     pub fn note_entry(&mut self, at: Time, slot: u32) {
-        self.entered += 1;
-        self.inside.insert(slot, (FrameNumber::Entered(self.entered), at));
+        self.inside.insert(slot, (self.numbers.next_entered(), at));
     }
 
     /// Notes that a frame arrived at a pipe.
@@ -225,6 +243,20 @@ impl<S: Sink> Observer for PacketLog<S> {
 
     fn flush(&mut self, now: Time, is_quiet: bool) {
         self.sink.flush(now, is_quiet);
+    }
+
+    fn crossed(&mut self, frame: &Frame) -> Option<FrameTag> {
+        let (number, arrived) = self.inside.remove(&frame.slot())?;
+        let number = match number {
+            FrameNumber::Entered(number) => 2 * number,
+            FrameNumber::Made(number) => 2 * number + 1,
+        };
+        Some(FrameTag { number, arrived })
+    }
+
+    fn joined(&mut self, frame: &Frame, FrameTag { number, arrived }: FrameTag) {
+        let kind = if number.is_multiple_of(2) { FrameNumber::Entered } else { FrameNumber::Made };
+        self.inside.insert(frame.slot(), (kind(number / 2), arrived));
     }
 }
 

@@ -6,6 +6,7 @@
 //! stream of random numbers. The fates of frames are therefore the same as in the whole topology.
 
 use crate::id::EdgeId;
+use crate::partition::{NodesJoined, Partition};
 use fastpath_spec::{Event, LinkId, Node, NodeId, NodeKind, Topology, Track};
 use std::num::NonZeroUsize;
 
@@ -30,6 +31,9 @@ pub enum PartsError {
          workers = 1 in [engine], or --workers 1, and start the network again"
     )]
     Joined(String, String),
+    /// Nodes of several parts are joined.
+    #[error(transparent)]
+    NodesJoined(#[from] NodesJoined),
     /// The new topology has groups, which need one part.
     #[error(
         "groups need one worker, and the network runs on several: write workers = 1 in [engine], or \
@@ -97,6 +101,20 @@ impl Part {
         }
         groups.iter_mut().for_each(|links| links.sort_unstable());
         Ok(groups.iter().map(|links| Part::of(topology, links)).collect())
+    }
+
+    /// Returns the parts of a partition: each has the whole topology and its own edges.
+    pub fn of_partition(topology: &Topology, partition: &Partition) -> Vec<Part> {
+        let edges: Vec<usize> = topology
+            .hosts()
+            .flat_map(|(id, host)| host.interfaces.iter().map(move |_| id))
+            .map(|node| partition.part_of(node))
+            .collect();
+        let own = |part: usize| {
+            let own = edges.iter().zip(0..).filter(|(of, _)| **of == part);
+            own.map(|(_, edge)| EdgeId(edge)).collect()
+        };
+        (0..partition.count()).map(|part| Part { edges: own(part), ..Part::whole(topology) }).collect()
     }
 
     fn whole(topology: &Topology) -> Part {

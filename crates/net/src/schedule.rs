@@ -29,12 +29,20 @@ pub struct ScheduleFull;
 /// A change of a link or of one of its directions.
 pub type LinkChange = (LinkId, Direction, Change);
 
+/// What was requested for an instant.
+#[derive(Debug)]
+enum Requested {
+    Change(LinkChange),
+    /// The start of the traces of a group.
+    Start(usize),
+}
+
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// The index of the first event of the topology that has not happened.
     next_event: usize,
     /// By time and order of request.
-    requested: BTreeMap<(Time, u64), LinkChange>,
+    requested: BTreeMap<(Time, u64), Requested>,
     requested_count: u64,
     /// One per track of the topology.
     players: Vec<TrackPlayer>,
@@ -95,7 +103,17 @@ impl Schedule {
         self.next_event = topology.events.partition_point(|event| event.at <= now);
         self.requested = std::mem::take(&mut old.requested)
             .into_iter()
-            .filter_map(|(key, (link, direction, change))| Some((key, (place(link)?, direction, change))))
+            .filter_map(|(key, requested)| {
+                let now = match requested {
+                    Requested::Change((link, direction, change)) => {
+                        Requested::Change((place(link)?, direction, change))
+                    }
+                    Requested::Start(former) => {
+                        Requested::Start(groups.iter().position(|group| *group == Some(former))?)
+                    }
+                };
+                Some((key, now))
+            })
             .collect();
         self.requested_count = old.requested_count;
         for (awaiting, group) in self.awaiting.iter_mut().zip(groups) {
@@ -184,10 +202,17 @@ impl Schedule {
         }
         for change in changes {
             self.requested_count += 1;
-            self.requested.insert((at, self.requested_count), change);
+            self.requested.insert((at, self.requested_count), Requested::Change(change));
         }
         self.update_next_at(topology);
         Ok(())
+    }
+
+    /// Starts or restarts the tracks of a group at `at`, which has not come.
+    pub(crate) fn start_at(&mut self, at: Time, group: usize, topology: &Topology) {
+        self.requested_count += 1;
+        self.requested.insert((at, self.requested_count), Requested::Start(group));
+        self.update_next_at(topology);
     }
 
     /// Returns the next change due at `at`.
@@ -202,8 +227,12 @@ impl Schedule {
             self.next_event += 1;
             return Some((event.link, event.direction, event.change.clone()));
         }
-        if let Some(entry) = self.requested.first_entry().filter(|entry| entry.key().0 <= at) {
-            return Some(entry.remove());
+        while let Some(entry) = self.requested.first_entry().filter(|entry| entry.key().0 <= at) {
+            let start = entry.key().0;
+            match entry.remove() {
+                Requested::Change(change) => return Some(change),
+                Requested::Start(group) => self.start(start, group, topology),
+            }
         }
         while let Some(&Reverse((step_at, index))) = self.steps.peek().filter(|step_at| step_at.0.0 <= at) {
             self.steps.pop();

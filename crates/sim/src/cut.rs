@@ -27,9 +27,9 @@ use crate::unit::Unit;
 use crate::workload::Workload;
 use fastpath_units::Time;
 
-/// Events in a batch: enough that handing a batch over costs little, and few enough that two stay in
-/// a cache.
-const EVENTS_MAX: usize = 1 << 12;
+/// Events in a batch: enough that handing a batch over costs little, and few enough that several stay
+/// in a cache.
+const EVENTS_MAX: usize = 1 << 11;
 /// Bits of an insertion number that count the insertions downstream since the last one upstream.
 const DOWNSTREAM_BITS: u32 = 26;
 /// A run is cut if two threads are expected to take at most this share of the time of one.
@@ -66,14 +66,29 @@ pub struct Downstream<'a> {
 }
 
 /// The end of the upstream part.
-pub struct UpstreamEnd<'a>(Ended<'a>);
+pub struct UpstreamEnd<'a> {
+    ended: Ended<'a>,
+    is_in_order: bool,
+}
 
 /// Events that the upstream part has handled, in their order, and the packets that it has handed
-/// over.
+/// over. Small, because all of it moves from one core to another.
 #[derive(Debug, Default)]
 pub struct Batch {
-    events: Vec<HandledEvent>,
+    events: Vec<PastEvent>,
     handovers: Vec<Handover>,
+}
+
+/// An event that the upstream part has handled.
+#[derive(Clone, Copy, Debug)]
+struct PastEvent {
+    at: Time,
+    entity: u32,
+    /// Insertions upstream between its own and its end.
+    age: u32,
+    /// Insertions upstream that it made itself.
+    made: u32,
+    kind: u8,
 }
 
 /// A packet that goes on downstream.
@@ -82,8 +97,8 @@ struct Handover {
     packet: Packet,
     /// Its event, by place in the batch.
     event: u32,
-    /// Insertions upstream before it.
-    inserted: u64,
+    /// Insertions upstream that its event had made before.
+    made: u32,
 }
 
 /// What the upstream part does with its events and packets.
@@ -91,12 +106,29 @@ struct Recorder {
     /// The first leg of the other part.
     end: usize,
     batch: Batch,
+    /// Insertions until the end of the last event.
+    inserted: u64,
+    /// False once a number did not fit.
+    is_in_order: bool,
+}
+
+impl Recorder {
+    /// The difference of two numbers of insertions.
+    #[inline(always)]
+    fn between(&mut self, first: u64, last: u64) -> u32 {
+        let between = last - first;
+        self.is_in_order &= between <= u64::from(u32::MAX);
+        between as u32
+    }
 }
 
 impl Part for Recorder {
     #[inline(always)]
     fn note(&mut self, event: HandledEvent) {
-        self.batch.events.push(event);
+        let HandledEvent { at, kind, entity, number, inserted } = event;
+        let (age, made) = (self.between(number, inserted), self.between(self.inserted, inserted));
+        self.inserted = inserted;
+        self.batch.events.push(PastEvent { at, entity, age, made, kind });
     }
 
     #[inline(always)]
@@ -104,7 +136,8 @@ impl Part for Recorder {
         let is_taken = leg >= self.end;
         if is_taken {
             let event = self.batch.events.len() as u32;
-            self.batch.handovers.push(Handover { packet: *packet, event, inserted });
+            let made = self.between(self.inserted, inserted);
+            self.batch.handovers.push(Handover { packet: *packet, event, made });
         }
         is_taken
     }
@@ -162,7 +195,7 @@ impl<'a> CutRun<'a> {
 
     /// The upstream part, at its start.
     pub fn upstream(&self) -> Upstream<'_> {
-        let part = Recorder { end: self.at, batch: Batch::default() };
+        let part = Recorder { end: self.at, batch: Batch::default(), inserted: 0, is_in_order: true };
         let CutRun { machine, workload, route, ports, seed, .. } = self;
         let mut run = Simulation::new(machine, route, workload, ports, *seed, None, part);
         run.announce_all();
@@ -180,7 +213,9 @@ impl<'a> CutRun<'a> {
     /// of the parts at equal instants is not known. Then [`run`](crate::run()) the whole.
     pub fn outcome(&self, upstream: UpstreamEnd, downstream: Downstream) -> Option<Outcome> {
         let Downstream { run, is_in_order, .. } = downstream;
-        is_in_order.then(|| upstream.0.join(run.end(), &self.is_downstream()).outcome())
+        let UpstreamEnd { ended, is_in_order: is_upstream_in_order } = upstream;
+        let outcome = || ended.join(run.end(), &self.is_downstream()).outcome();
+        (is_in_order && is_upstream_in_order).then(outcome)
     }
 }
 
@@ -200,7 +235,7 @@ impl<'a> Upstream<'a> {
 
     /// The end of this part, after the last events.
     pub fn end(self) -> UpstreamEnd<'a> {
-        UpstreamEnd(self.run.end())
+        UpstreamEnd { is_in_order: self.run.part.is_in_order, ended: self.run.end() }
     }
 }
 
@@ -211,7 +246,8 @@ impl Downstream<'_> {
         for (place, event) in (0..).zip(&batch.events) {
             // Of two events at one instant the one that was inserted first comes first. What was
             // inserted here before insertion n upstream has numbers below those after it.
-            let last = ((event.number + 1) << DOWNSTREAM_BITS) - 1;
+            let inserted = self.inserted + u64::from(event.made);
+            let last = ((inserted - u64::from(event.age) + 1) << DOWNSTREAM_BITS) - 1;
             while let Some((number, own)) = self.run.env.kernel.next_up_to(event.at, last) {
                 self.run.handle(number, own);
             }
@@ -219,11 +255,11 @@ impl Downstream<'_> {
             self.run.part.hash.record(event.at, event.kind, event.entity);
             let mut is_changed = false;
             while let Some(handover) = handovers.next_if(|handover| handover.event == place) {
-                self.number_from(handover.inserted);
+                self.number_from(inserted - u64::from(event.made - handover.made));
                 self.run.take_over(handover.packet);
                 is_changed = true;
             }
-            self.number_from(event.inserted);
+            self.number_from(inserted);
             if is_changed {
                 self.run.settle();
             }

@@ -53,9 +53,18 @@ pub(crate) struct Packet {
     pub(crate) order: u64,
     pub(crate) port_in: u32,
     pub(crate) port_out: u32,
-    pub(crate) leg: usize,
+    /// The leg that is next or in progress; see [`Packet::leg`].
+    pub(crate) leg: u32,
     /// True for a copy that a link made: it is not the frame that arrived.
     pub(crate) is_copy: bool,
+}
+
+impl Packet {
+    /// The number of its leg in the route.
+    #[inline]
+    pub(crate) const fn leg(&self) -> usize {
+        self.leg as usize
+    }
 }
 
 /// A packet that has finished a leg (its `leg` is already the next one), and the server that still
@@ -152,13 +161,13 @@ impl Environment<'_> {
                 unit: usize::from(unit),
                 server,
                 packet: p.id,
-                leg: p.leg,
+                leg: p.leg(),
                 start: p.started,
                 end: now,
             });
         }
-        let skip = self.route.legs[p.leg].skip.and_then(|skip| skip.target(p.flow, &mut self.rng));
-        p.leg = skip.unwrap_or(p.leg + 1);
+        let skip = self.route.legs[p.leg()].skip.and_then(|skip| skip.target(p.flow, &mut self.rng));
+        p.leg = skip.map_or(p.leg + 1, |to| to as u32);
     }
 
     /// Passes `packet` on to its next unit. `server` holds the packet until that unit takes it.

@@ -376,7 +376,7 @@ impl<'a, P: Part> Simulation<'a, P> {
     /// Takes over a packet of another part, on its way to its next unit or out.
     pub(crate) fn take_over(&mut self, packet: Packet) {
         let number = self.env.add(packet);
-        match self.env.route.legs.get(packet.leg) {
+        match self.env.route.legs.get(packet.leg()) {
             Some(leg) => self.offer_or_drop(leg.unit, number),
             None => self.leave(number),
         }
@@ -396,7 +396,7 @@ impl<'a, P: Part> Simulation<'a, P> {
                 self.drop(packet, usize::from(unit), reason);
             }
             let Some(finished) = self.env.finished.pop_front() else { return };
-            let leg = self.env.packets[finished.packet as usize].leg;
+            let leg = self.env.packets[finished.packet as usize].leg();
             if self.hand_over(leg, finished.packet) {
                 self.release(finished);
                 continue;

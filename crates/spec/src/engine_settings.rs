@@ -65,8 +65,9 @@ const IDLE: [(&str, Idle); 3] = [("busy", Idle::Busy), ("save", Idle::Save), ("s
 /// How many threads share the work, and on which cores they run.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Workers {
-    /// One for each part of the network that exchanges no frames with the rest, at most half as
-    /// many as there are cores. The system places them.
+    /// As many as pay off, at most half as many as there are cores: one for each part of the
+    /// network that exchanges no frames with the rest, or for each part of a network that is cut at
+    /// links with a delay. The system places them.
     #[default]
     Auto,
     /// At most this many, each on its own core while there are enough cores.

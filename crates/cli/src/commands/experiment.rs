@@ -3,11 +3,11 @@
 use crate::{Answer, progress};
 use clap::Args;
 use fastpath::dask::by_dask;
+use fastpath::replay::WorkerCount;
 use fastpath::sweep::Shard;
 use fastpath_experiment::{self as experiment, Changed, ExperimentOptions, Findings};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// What is written of a whole experiment.
@@ -35,9 +35,9 @@ pub(crate) struct Experiment {
     /// Do only part I of N of the runs.
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     shard: Shard,
-    /// Number of worker threads for runs in virtual time. By default one per core.
+    /// Number of worker threads for runs in virtual time, or auto: one per core, as by default.
     #[arg(long, alias = "threads", value_name = "N")]
-    workers: Option<NonZeroUsize>,
+    workers: Option<WorkerCount>,
     /// Do only the runs with these numbers, from 0.
     #[arg(long, value_name = "RUN", value_delimiter = ',')]
     only: Option<Vec<u64>>,
@@ -91,7 +91,7 @@ impl Experiment {
             directory,
             shard: self.shard,
             only: self.only.take().map(|runs| runs.into_iter().collect()),
-            threads: self.workers,
+            threads: self.workers.map(WorkerCount::count),
             retry: self.retry,
             changed: if self.retry_changed { Changed::Retry } else { Changed::Refuse },
         };

@@ -6,7 +6,7 @@ use crate::command::Refusal;
 use crate::snapshot::Snapshot;
 use crate::worker_group::Current;
 use fastpath_link::Change;
-use fastpath_net::{LinkChange, ScheduleFull};
+use fastpath_net::{BelowLookahead, LinkChange, ScheduleFull};
 use fastpath_spec::{self as spec, Direction, LinkId, Start, Topology};
 use fastpath_units::{Duration, Time};
 
@@ -132,6 +132,9 @@ pub enum ChangeError {
     /// Too many changes wait for their time.
     #[error(transparent)]
     Full(#[from] ScheduleFull),
+    /// A link where the network is cut for several workers would become too short.
+    #[error(transparent)]
+    BelowLookahead(#[from] BelowLookahead),
 }
 
 /// Makes the changes, all at one instant. Returns it.
@@ -148,6 +151,7 @@ pub(crate) fn make(
     current.change(at, changes).ok_or(ChangeError::Ended)?.map_err(|refusal| match refusal {
         Refusal::Past { now } => ChangeError::Past { now },
         Refusal::Full(full) => full.into(),
+        Refusal::BelowLookahead(below) => below.into(),
     })
 }
 

@@ -219,7 +219,9 @@ async fn set(
     let (at, found) = change::read(current.topology(), &changes).map_err(wrong)?;
     let at = change::make(&current, at, found).map_err(|error| {
         let status = match error {
-            ChangeError::Traced(_) | ChangeError::Past { .. } => StatusCode::CONFLICT,
+            ChangeError::Traced(_) | ChangeError::Past { .. } | ChangeError::BelowLookahead(_) => {
+                StatusCode::CONFLICT
+            }
             ChangeError::Ended | ChangeError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
         Refused(status, error.to_string())

@@ -25,15 +25,18 @@ pub enum NoCut {
     Reorder,
     /// Copies leave one of its pipes later than their packets.
     LateCopies,
+    /// The delay of one of its pipes can be below the least that is cut.
+    Below(Duration),
 }
 
 impl fmt::Display for NoCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NoCut::NoDelay => "its delay can be 0",
-            NoCut::Reorder => "`reorder` lets packets skip its delay",
-            NoCut::LateCopies => "copies leave later than their packets",
-        })
+        match self {
+            NoCut::NoDelay => f.write_str("its delay can be 0"),
+            NoCut::Reorder => f.write_str("`reorder` lets packets skip its delay"),
+            NoCut::LateCopies => f.write_str("copies leave later than their packets"),
+            NoCut::Below(least) => write!(f, "its delay can be below {least}"),
+        }
     }
 }
 

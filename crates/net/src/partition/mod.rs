@@ -86,42 +86,124 @@ pub struct BelowLookahead {
     pub lookahead: Duration,
 }
 
+/// Nodes of several parts are joined by links that cannot be cut.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "{} and {} run on different workers and cannot be joined by links with a delay below {least} while they run: \
+     write workers = 1 in [engine], or --workers 1, and start the network again", nodes[0], nodes[1]
+)]
+pub struct NodesJoined {
+    /// A node of each of two parts.
+    pub nodes: [String; 2],
+    /// The least lookahead at which the network is cut.
+    pub least: Duration,
+}
+
 impl Partition {
     /// Cuts a topology into at most `count` parts with similar work and little traffic between
     /// them. There are fewer parts if fewer sets of nodes can be told apart.
     pub fn new(topology: &Topology, count: NonZeroUsize) -> Partition {
-        let clusters = Clusters::of(topology);
+        Partition::with_lookahead(topology, count, Duration::from_ps(1))
+    }
+
+    /// As [`Partition::new`], and no link with a lookahead below `least` is cut. In real time a
+    /// part takes a while to notice what another one passes on.
+    pub fn with_lookahead(topology: &Topology, count: NonZeroUsize, least: Duration) -> Partition {
+        let clusters = Clusters::of(topology, least);
         let work = ExpectedWork::of(topology);
         let graph = clusters.graph(topology, &work);
         let mut parts = vec![0; graph.work.len()];
         let all: Vec<usize> = (0..graph.work.len()).collect();
         split(&graph, &all, count.get().min(graph.work.len().max(1)), 0, &mut parts);
-        Partition::of(topology, clusters, &work, &parts)
+        Partition::in_order(topology, clusters, &work, parts)
+    }
+
+    /// Cuts the topology that takes the place of one that runs in `count` parts: nodes stay in the
+    /// part that `part` returns by name, and new ones join their neighbors, or the part with the
+    /// fewest nodes. Some parts may be empty. No link with a lookahead below `least` is cut.
+    ///
+    /// # Errors
+    /// A new link without such a lookahead joins nodes of two parts.
+    pub fn follow(
+        topology: &Topology,
+        count: usize,
+        least: Duration,
+        part: impl Fn(&str) -> Option<usize>,
+    ) -> Result<Partition, NodesJoined> {
+        let clusters = Clusters::of(topology, least);
+        // By cluster: its part, and the first node that was there.
+        let mut places: Vec<Option<(usize, usize)>> = vec![None; clusters.count];
+        let name = |node: usize| topology.nodes[node].name.clone();
+        for (node, &cluster) in clusters.of_nodes.iter().enumerate() {
+            let Some(place) = part(&topology.nodes[node].name) else { continue };
+            let (other, first) = *places[cluster].get_or_insert((place, node));
+            if other != place {
+                return Err(NodesJoined { nodes: [name(first), name(node)], least });
+            }
+        }
+        let mut parts: Vec<Option<u32>> =
+            places.iter().map(|place| place.map(|(part, _)| part as u32)).collect();
+        let mut sizes = vec![0_usize; count];
+        clusters
+            .of_nodes
+            .iter()
+            .filter_map(|&cluster| parts[cluster])
+            .for_each(|part| sizes[part as usize] += 1);
+        let mut is_open = true;
+        while std::mem::take(&mut is_open) {
+            for link in &topology.links {
+                let [a, b] = link.ends.map(|(node, _)| clusters.of_nodes[node.0 as usize]);
+                for (known, open) in [(a, b), (b, a)] {
+                    if let (Some(part), None) = (parts[known], parts[open]) {
+                        parts[open] = Some(part);
+                        is_open = true;
+                    }
+                }
+            }
+        }
+        let smallest = (0..count).min_by_key(|&part| sizes[part]).unwrap_or(0) as u32;
+        let parts: Vec<u32> = parts.into_iter().map(|part| part.unwrap_or(smallest)).collect();
+        Ok(Partition::of(topology, clusters, &ExpectedWork::of(topology), &parts, count))
     }
 
     /// Distributes nodes over at most `count` parts at random, for tests: the results of a run do
     /// not depend on the parts.
     pub fn random(topology: &Topology, count: NonZeroUsize, seed: u64) -> Partition {
-        let clusters = Clusters::of(topology);
+        let clusters = Clusters::of(topology, Duration::from_ps(1));
         let mut rng = Rng::new(seed);
         let parts: Vec<u32> = (0..clusters.count).map(|_| rng.below(count.get() as u64) as u32).collect();
-        Partition::of(topology, clusters, &ExpectedWork::of(topology), &parts)
+        Partition::in_order(topology, clusters, &ExpectedWork::of(topology), parts)
     }
 
-    /// `parts` are those of the clusters.
-    fn of(topology: &Topology, clusters: Clusters, expected: &ExpectedWork, parts: &[u32]) -> Partition {
-        // Parts are numbered in the order of their first nodes.
+    /// `parts` are those of the clusters. Numbers the parts in the order of their first nodes.
+    fn in_order(
+        topology: &Topology,
+        clusters: Clusters,
+        expected: &ExpectedWork,
+        mut parts: Vec<u32>,
+    ) -> Partition {
         let mut numbers: Vec<Option<u32>> =
             vec![None; parts.iter().max().map_or(0, |most| *most as usize + 1)];
         let mut count = 0;
-        let mut number = |cluster: &usize| {
-            *numbers[parts[*cluster] as usize].get_or_insert_with(|| {
+        // Clusters are numbered in the order of their first nodes, too.
+        for part in &mut parts {
+            *part = *numbers[*part as usize].get_or_insert_with(|| {
                 count += 1;
                 count - 1
-            })
-        };
-        let parts: Vec<u32> = clusters.of_nodes.iter().map(&mut number).collect();
-        let count = (count as usize).max(1);
+            });
+        }
+        Partition::of(topology, clusters, expected, &parts, (count as usize).max(1))
+    }
+
+    /// `parts` are those of the clusters.
+    fn of(
+        topology: &Topology,
+        clusters: Clusters,
+        expected: &ExpectedWork,
+        parts: &[u32],
+        count: usize,
+    ) -> Partition {
+        let parts: Vec<u32> = clusters.of_nodes.iter().map(|&cluster| parts[cluster]).collect();
         let part = |node: NodeId| parts[node.0 as usize] as usize;
         let (mut cuts, mut crossing, mut work) = (Vec::new(), vec![0; count], vec![0; count]);
         for (node, amount) in expected.nodes.iter().enumerate() {
@@ -145,7 +227,8 @@ impl Partition {
         Partition { parts, count, cuts, joined: clusters.joined, work, crossing, hops_per_s }
     }
 
-    /// Returns the number of parts; none is empty, but where there are no nodes.
+    /// Returns the number of parts. None is empty, but where there are no nodes, and after
+    /// [`Partition::follow`].
     pub fn count(&self) -> usize {
         self.count
     }
@@ -235,8 +318,14 @@ struct Clusters {
 }
 
 impl Clusters {
-    fn of(topology: &Topology) -> Clusters {
-        let known = lookaheads(topology);
+    /// A link with a lookahead below `least` joins its ends.
+    fn of(topology: &Topology, least: Duration) -> Clusters {
+        let mut known = lookaheads(topology);
+        for link in &mut known {
+            if link.least.is_ok_and(|pipes| pipes.iter().any(|pipe| *pipe < least)) {
+                link.least = Err(NoCut::Below(least));
+            }
+        }
         let mut sets = Sets((0..topology.nodes.len()).collect());
         let mut joined = Vec::new();
         for (index, (link, known)) in topology.links.iter().zip(&known).enumerate() {

@@ -18,7 +18,7 @@
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
 use crate::cache::Touches;
-use crate::environment::{Environment, Packet, What};
+use crate::environment::{Environment, What};
 use crate::keys::read_table;
 use crate::memory::Memory;
 use crate::outcome::Use;
@@ -174,7 +174,7 @@ impl Cores {
 
     /// The time a core spends on the current leg of `packet`.
     fn leg_time(&self, env: &mut Environment, packet: u32) -> Duration {
-        let Packet { size, leg, .. } = env.packets[packet as usize];
+        let (size, leg) = (env.packets[packet as usize].size, env.packets[packet as usize].leg());
         let (mut span, mut draws) = (Duration::ZERO, 0);
         for work in &self.legs[leg] {
             if work.over > 0 && size <= work.over {
@@ -242,7 +242,7 @@ impl UnitModel for Cores {
             flow: p.flow,
             priority: (p.flow % env.workload.priorities) as u8,
             group: (p.flow % env.workload.groups) as u8,
-            tag: env.route.legs[p.leg].tag,
+            tag: env.route.legs[p.leg()].tag,
         };
         let fits = self.scheduler.push(work);
         if fits {
@@ -256,7 +256,7 @@ impl UnitModel for Cores {
     fn handle(&mut self, env: &mut Environment, _what: What, core: u32) {
         let work = self.cores[core as usize].expect("a busy core has work");
         env.end_leg(work.packet, core);
-        let next = env.packets[work.packet as usize].leg;
+        let next = env.packets[work.packet as usize].leg();
         let mut holds = false;
         match env.route.legs.get(next) {
             Some(leg) if leg.unit == usize::from(env.unit) => {

@@ -164,7 +164,7 @@ impl Microengine {
     }
 
     fn run(&mut self, env: &mut Environment, thread: u32, packet: u32) {
-        let (leg, size) = (env.packets[packet as usize].leg, env.packets[packet as usize].size);
+        let (leg, size) = (env.packets[packet as usize].leg(), env.packets[packet as usize].size);
         let chunks = env.route.chunks(size);
         self.threads.start(env, thread, leg, chunks, size);
     }

@@ -5,7 +5,7 @@ use super::Output;
 use crate::Answer;
 use crate::view::PipelinePoints;
 use clap::{Args, ValueEnum};
-use fastpath_measure::{DutAttachment, PipelineGrid, PipelineProgram, Rules, Slowdown};
+use fastpath_measure::{DutAttachment, NetworkShape, PipelineGrid, PipelineProgram, Rules, Slowdown};
 
 /// Measure the cost of a packet in a pipeline, over a grid.
 ///
@@ -36,9 +36,16 @@ pub(super) struct PipelineCommand {
     /// The tables, as for `fastpath measure switch` (switch).
     #[arg(long, value_name = "KIND:WHAT", default_value = "cidr:912")]
     table: Rules,
-    /// Number of links (emulate).
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    /// Number of links (emulate). By default 1, or 48 with --topology.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
+    /// Emulate one connected network of at most so many links, with one worker and with several in
+    /// turns (emulate).
+    #[arg(long)]
+    topology: Option<ShapeArg>,
+    /// Workers that run the connected network side by side.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "2", requires = "topology", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Vec<u16>,
     /// Packets to time per point and core. They are divided into up to 250 passes over the grid,
     /// and medians are reported. With switch and --port there are five passes, with emulate one.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -77,6 +84,26 @@ enum ProgramArg {
     Switch,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ShapeArg {
+    /// Two routers with hosts.
+    Dumbbell,
+    /// A router with hosts.
+    Star,
+    /// A fat tree of routers.
+    FatTree,
+}
+
+impl From<ShapeArg> for NetworkShape {
+    fn from(shape: ShapeArg) -> NetworkShape {
+        match shape {
+            ShapeArg::Dumbbell => NetworkShape::Dumbbell,
+            ShapeArg::Star => NetworkShape::Star,
+            ShapeArg::FatTree => NetworkShape::FatTree,
+        }
+    }
+}
+
 /// The attachment of the device; none: memory ports.
 type Attachment = Option<DutAttachment>;
 
@@ -100,7 +127,13 @@ impl PipelineCommand {
             cores: self.cores,
             bursts: self.burst,
             flows: self.flows,
-            links: self.links,
+            links: match (self.links.is_empty(), self.topology) {
+                (false, _) => self.links,
+                (true, None) => vec![1],
+                (true, Some(_)) => vec![48],
+            },
+            topology: self.topology.map(NetworkShape::from),
+            workers: self.workers,
             rules: self.table,
             packets: self.packets,
             attachment: self.port,

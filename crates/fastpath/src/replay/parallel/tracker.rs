@@ -3,7 +3,9 @@
 
 use super::records::{Batch, EntryNote, Event, OrderKey, PipeSide, Record};
 use fastpath_net::packet_log::SNAP_LEN;
-use fastpath_net::{EdgeId, Frame, FramePool, Location, Observer, Partition, Passage, PipeId, Reason, Turn};
+use fastpath_net::{
+    EdgeId, Frame, FramePool, FrameTag, Location, Observer, Partition, Passage, PipeId, Reason, Turn,
+};
 use fastpath_units::Time;
 use std::collections::HashMap;
 
@@ -199,14 +201,14 @@ impl Observer for Tracker {
         }
     }
 
-    fn crossed(&mut self, frame: &Frame) -> u64 {
+    fn crossed(&mut self, frame: &Frame) -> Option<FrameTag> {
         let number = self.inside.remove(&frame.slot()).unwrap_or(NONE);
         let captured = self.cut.remove(&frame.slot()).map_or(NONE, |captured| captured as u32);
-        u64::from(captured) << 32 | u64::from(number)
+        Some(FrameTag { number: u64::from(captured) << 32 | u64::from(number), arrived: Time::ZERO })
     }
 
-    fn joined(&mut self, frame: &Frame, tag: u64) {
-        let (captured, number) = ((tag >> 32) as u32, tag as u32);
+    fn joined(&mut self, frame: &Frame, FrameTag { number, .. }: FrameTag) {
+        let (captured, number) = ((number >> 32) as u32, number as u32);
         if number != NONE {
             self.inside.insert(frame.slot(), number);
         }
