@@ -1,6 +1,7 @@
 //! Simulations of machines.
 
 use crate::failure::{argument, raise, without_lock};
+use fastpath::replay::WorkerCount;
 use fastpath::sim::shipped::{MACHINES, PROGRAMS};
 use fastpath::simulate::{Simulation, run};
 use pyo3::prelude::*;
@@ -25,7 +26,7 @@ pub(crate) fn simulate(
                 signals.leave();
             }
         };
-        run(&input, None, Some(&mut go_on)).map_err(raise)
+        run(&input, None, WorkerCount::Auto, Some(&mut go_on)).map_err(raise)
     })?;
     Ok(done.json().to_string())
 }

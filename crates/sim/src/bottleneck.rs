@@ -40,13 +40,16 @@ pub struct Remedy {
     pub bottleneck: String,
 }
 
-/// The arguments of a run that has given an outcome.
+/// Runs the same program and workload with the same seed on each machine: side by side, if the
+/// caller has threads.
+pub type Runs<'a> = &'a dyn Fn(&[Machine]) -> Result<Vec<Outcome>, RunError>;
+
+/// A run that has given an outcome, and the way to run it on other machines.
 #[derive(Clone, Copy)]
 struct Trials<'a> {
     machine: &'a Machine,
     program: &'a Program,
-    workload: &'a Workload,
-    seed: u64,
+    runs: Runs<'a>,
 }
 
 /// Determines the bottleneck of `outcome`, which [`run`] has given for the same arguments, and
@@ -59,7 +62,26 @@ pub fn find_bottleneck(
     seed: u64,
     outcome: &mut Outcome,
 ) -> Result<(), RunError> {
-    Trials { machine, program, workload, seed }.find(outcome)
+    find_bottleneck_by(machine, program, &one_by_one(program, workload, seed), outcome)
+}
+
+/// As [`find_bottleneck`], with trials by `runs`.
+pub fn find_bottleneck_by(
+    machine: &Machine,
+    program: &Program,
+    runs: Runs,
+    outcome: &mut Outcome,
+) -> Result<(), RunError> {
+    Trials { machine, program, runs }.find(outcome)
+}
+
+/// Runs machines one after the other.
+fn one_by_one<'a>(
+    program: &'a Program,
+    workload: &'a Workload,
+    seed: u64,
+) -> impl Fn(&[Machine]) -> Result<Vec<Outcome>, RunError> + 'a {
+    move |machines| machines.iter().map(|machine| run(machine, program, workload, seed)).collect()
 }
 
 /// Adds capacity to the bottleneck of `outcome` and runs again: not advice but an experiment.
@@ -71,9 +93,19 @@ pub fn remedy(
     seed: u64,
     outcome: &Outcome,
 ) -> Result<Option<Remedy>, RunError> {
+    remedy_by(machine, program, &one_by_one(program, workload, seed), outcome)
+}
+
+/// As [`remedy`], with trials by `runs`.
+pub fn remedy_by(
+    machine: &Machine,
+    program: &Program,
+    runs: Runs,
+    outcome: &Outcome,
+) -> Result<Option<Remedy>, RunError> {
     let Some((wider, change)) = machine.widened(&outcome.bottleneck) else { return Ok(None) };
-    let mut after = run(&wider, program, workload, seed)?;
-    Trials { machine: &wider, program, workload, seed }.find(&mut after)?;
+    let Some(mut after) = runs(std::slice::from_ref(&wider))?.pop() else { return Ok(None) };
+    Trials { machine: &wider, program, runs }.find(&mut after)?;
     let (before_pps, after_pps) = (outcome.forwarded_pps, after.forwarded_pps);
     Ok(Some(Remedy { change, before_pps, after_pps, bottleneck: after.bottleneck }))
 }
@@ -88,12 +120,12 @@ impl Trials<'_> {
             outcome.bottleneck.clone_from(only);
             return Ok(());
         }
+        let wider = |unit: String| self.machine.widened(&unit).map(|(machine, _)| (unit, machine));
+        let (units, machines): (Vec<_>, Vec<_>) = candidates.into_iter().filter_map(wider).unzip();
         let mut best = outcome.forwarded_pps * GAIN;
-        for unit in candidates {
-            let Some((wider, _)) = self.machine.widened(&unit) else { continue };
-            let forwarded = run(&wider, self.program, self.workload, self.seed)?.forwarded_pps;
-            if forwarded > best {
-                (best, outcome.bottleneck) = (forwarded, unit);
+        for (unit, trial) in units.into_iter().zip((self.runs)(&machines)?) {
+            if trial.forwarded_pps > best {
+                (best, outcome.bottleneck) = (trial.forwarded_pps, unit);
             }
         }
         Ok(())

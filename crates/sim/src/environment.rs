@@ -4,7 +4,6 @@
 //! Units never call each other. A unit schedules events, ends legs and passes packets on through
 //! the [`Environment`]; the run handles the events and the ends of legs.
 
-use crate::cache::CacheSpec;
 use crate::kernel::Kernel;
 use crate::memory::Memory;
 use crate::route::Route;
@@ -54,9 +53,18 @@ pub(crate) struct Packet {
     pub(crate) order: u64,
     pub(crate) port_in: u32,
     pub(crate) port_out: u32,
-    pub(crate) leg: usize,
+    /// The leg that is next or in progress; see [`Packet::leg`].
+    pub(crate) leg: u32,
     /// True for a copy that a link made: it is not the frame that arrived.
     pub(crate) is_copy: bool,
+}
+
+impl Packet {
+    /// The number of its leg in the route.
+    #[inline]
+    pub(crate) const fn leg(&self) -> usize {
+        self.leg as usize
+    }
 }
 
 /// A packet that has finished a leg (its `leg` is already the next one), and the server that still
@@ -94,7 +102,6 @@ pub(crate) struct Environment<'a> {
     pub(crate) route: &'a Route,
     pub(crate) workload: &'a Workload,
     pub(crate) memories: Vec<Memory>,
-    pub(crate) caches: &'a [CacheSpec],
     pub(crate) locks: Vec<Lock>,
     pub(crate) rng: Rng,
     pub(crate) finished: VecDeque<Finished>,
@@ -121,6 +128,7 @@ impl Environment<'_> {
     }
 
     /// Stores a packet and returns its number.
+    #[inline]
     pub(crate) fn add(&mut self, packet: Packet) -> u32 {
         let number = self.free.pop().unwrap_or(self.packets.len() as u32);
         match self.packets.get_mut(number as usize) {
@@ -137,12 +145,14 @@ impl Environment<'_> {
     }
 
     /// Notes that a server starts on `packet`.
+    #[inline]
     pub(crate) fn start(&mut self, packet: u32) {
         self.packets[packet as usize].started = self.now();
     }
 
     /// Ends the current leg of `packet` at `server`: reports the visit to the observer and decides
     /// which leg is next.
+    #[inline]
     pub(crate) fn end_leg(&mut self, packet: u32, server: u32) {
         let (unit, now) = (self.unit, self.now());
         let p = &mut self.packets[packet as usize];
@@ -151,16 +161,17 @@ impl Environment<'_> {
                 unit: usize::from(unit),
                 server,
                 packet: p.id,
-                leg: p.leg,
+                leg: p.leg(),
                 start: p.started,
                 end: now,
             });
         }
-        let skip = self.route.legs[p.leg].skip.and_then(|skip| skip.target(p.flow, &mut self.rng));
-        p.leg = skip.unwrap_or(p.leg + 1);
+        let skip = self.route.legs[p.leg()].skip.and_then(|skip| skip.target(p.flow, &mut self.rng));
+        p.leg = skip.map_or(p.leg + 1, |to| to as u32);
     }
 
     /// Passes `packet` on to its next unit. `server` holds the packet until that unit takes it.
+    #[inline]
     pub(crate) fn pass_on(&mut self, packet: u32, server: Option<u32>) {
         self.finished.push_back(Finished { packet, unit: self.unit, server });
     }

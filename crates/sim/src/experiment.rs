@@ -57,13 +57,53 @@ pub struct Point {
     pub found: BTreeMap<&'static str, f64>,
 }
 
-/// Runs the experiment `name`, for `duration` at each point; `None` for an unknown name.
-pub fn experiment(name: &str, duration: Option<Duration>, seed: u64) -> Option<Vec<Point>> {
+/// A point of an experiment, to be run. Points are independent of each other.
+#[derive(Clone, Debug)]
+pub struct PlannedPoint {
+    machine: &'static str,
+    program: &'static str,
+    size: u32,
+    duration: Duration,
+    seed: u64,
+    run: fn(&PlannedPoint) -> BTreeMap<&'static str, f64>,
+}
+
+impl PlannedPoint {
+    /// Runs the point.
+    pub fn run(&self) -> Point {
+        let (machine, program) = (self.machine.to_owned(), self.program.to_owned());
+        Point { machine, program, size: self.size, found: (self.run)(self) }
+    }
+}
+
+/// The points of the experiment `name`, for `duration` each; `None` for an unknown name.
+pub fn points(name: &str, duration: Option<Duration>, seed: u64) -> Option<Vec<PlannedPoint>> {
     match name {
-        "two-units" => Some(two_units(duration.unwrap_or(Duration::from_ms(1000)), seed)),
-        "sixteen-hosts" => Some(sixteen_hosts(duration.unwrap_or(Duration::from_ms(200)), seed)),
+        "two-units" => {
+            let duration = duration.unwrap_or(Duration::from_ms(1000));
+            let (machine, program) = ("cn6880-pair", "comm-latency");
+            let point = |size| PlannedPoint { machine, program, size, duration, seed, run: two_units };
+            Some(UNIT_SIZES.map(point).to_vec())
+        }
+        "sixteen-hosts" => {
+            let duration = duration.unwrap_or(Duration::from_ms(200));
+            let of_size = |(machine, program), size| PlannedPoint {
+                machine,
+                program,
+                size,
+                duration,
+                seed,
+                run: sixteen_hosts,
+            };
+            Some(EMULATORS.iter().flat_map(|&e| HOST_SIZES.map(|size| of_size(e, size))).collect())
+        }
         _ => None,
     }
+}
+
+/// Runs the experiment `name`, for `duration` at each point; `None` for an unknown name.
+pub fn experiment(name: &str, duration: Option<Duration>, seed: u64) -> Option<Vec<Point>> {
+    Some(points(name, duration, seed)?.iter().map(PlannedPoint::run).collect())
 }
 
 fn shipped(machine: &str, program: &str) -> (Machine, Program) {
@@ -93,44 +133,33 @@ pub fn t_f(size: u32, duration: Duration, seed: u64) -> Vec<f64> {
     probes.values().map(|t| 0.5 * ((t[3] - t[0]) - (t[2] - t[1])) as f64 / 1e6).collect()
 }
 
-fn two_units(duration: Duration, seed: u64) -> Vec<Point> {
-    let point = |size| {
-        let all = sorted(t_f(size, duration, seed));
-        let at = |p: f64| quantile(&all, p);
-        let published = 0.5 * (0.0018 * f64::from(size) + 1.036);
-        // t_f is input and output of both units; the published line is one of them.
-        let found = BTreeMap::from([
-            ("packets", all.len() as f64),
-            ("t_f_mean_us", all.iter().sum::<f64>() / all.len() as f64),
-            ("t_f_p50_us", at(0.5)),
-            ("t_f_p99_us", at(0.99)),
-            ("t_f_max_us", at(1.0)),
-            ("published_t_in_plus_t_out_us", 2.0 * published),
-        ]);
-        Point { machine: "cn6880-pair".to_owned(), program: "comm-latency".to_owned(), size, found }
-    };
-    UNIT_SIZES.into_iter().map(point).collect()
+fn two_units(point: &PlannedPoint) -> BTreeMap<&'static str, f64> {
+    let all = sorted(t_f(point.size, point.duration, point.seed));
+    let at = |p: f64| quantile(&all, p);
+    let published = 0.5 * (0.0018 * f64::from(point.size) + 1.036);
+    // t_f is input and output of both units; the published line is one of them.
+    BTreeMap::from([
+        ("packets", all.len() as f64),
+        ("t_f_mean_us", all.iter().sum::<f64>() / all.len() as f64),
+        ("t_f_p50_us", at(0.5)),
+        ("t_f_p99_us", at(0.99)),
+        ("t_f_max_us", at(1.0)),
+        ("published_t_in_plus_t_out_us", 2.0 * published),
+    ])
 }
 
-fn sixteen_hosts(duration: Duration, seed: u64) -> Vec<Point> {
-    let mut points = Vec::new();
-    for (name, task) in EMULATORS {
-        let (machine, program) = shipped(name, task);
-        for size in HOST_SIZES {
-            // Two senders per port, each with its own consumer and link: eight flows.
-            let text = format!("line-rate,size={size},ports=4,flows=8");
-            let workload = Workload { duration, ..text.parse().expect("a workload") };
-            let outcome = run(&machine, &program, &workload, seed).expect("shipped files fit each other");
-            let found = BTreeMap::from([
-                ("offered_pps", outcome.offered_pps),
-                ("forwarded_pps", outcome.forwarded_pps),
-                ("share_of_line_rate_pct", 100.0 * outcome.share()),
-                ("worst_consumer_pct", 100.0 * outcome.worst_flow_share),
-            ]);
-            points.push(Point { machine: name.to_owned(), program: task.to_owned(), size, found });
-        }
-    }
-    points
+fn sixteen_hosts(point: &PlannedPoint) -> BTreeMap<&'static str, f64> {
+    let (machine, program) = shipped(point.machine, point.program);
+    // Two senders per port, each with its own consumer and link: eight flows.
+    let text = format!("line-rate,size={},ports=4,flows=8", point.size);
+    let workload = Workload { duration: point.duration, ..text.parse().expect("a workload") };
+    let outcome = run(&machine, &program, &workload, point.seed).expect("shipped files fit each other");
+    BTreeMap::from([
+        ("offered_pps", outcome.offered_pps),
+        ("forwarded_pps", outcome.forwarded_pps),
+        ("share_of_line_rate_pct", 100.0 * outcome.share()),
+        ("worst_consumer_pct", 100.0 * outcome.worst_flow_share),
+    ])
 }
 
 #[cfg(test)]

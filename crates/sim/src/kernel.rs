@@ -28,7 +28,7 @@ pub struct Kernel<E> {
     sequence: u64,
     heap: Vec<HeapNode<E>>,
     root_vacant: bool,
-    lane: VecDeque<(u32, E)>,
+    lane: VecDeque<LaneNode<E>>,
     slots: Vec<TicketSlot>,
     free: Vec<u32>,
     dead: usize,
@@ -49,6 +49,14 @@ struct HeapNode<E> {
     event: E,
 }
 
+/// An event of the lane: it is due now.
+#[derive(Clone, Copy, Debug)]
+struct LaneNode<E> {
+    sequence: u64,
+    slot: u32,
+    event: E,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct TicketSlot {
     generation: u32,
@@ -62,6 +70,11 @@ const SWEEP_MIN: usize = 64;
 
 fn time_of(key: u128) -> Time {
     Time::from_ps((key >> 64) as u64)
+}
+
+/// The place of an event in the order of all events.
+fn key_of(at: Time, sequence: u64) -> u128 {
+    u128::from(at.as_ps()) << 64 | u128::from(sequence)
 }
 
 impl<E: Copy> Default for Kernel<E> {
@@ -149,24 +162,52 @@ impl<E: Copy> Kernel<E> {
     /// As [`Kernel::next`], but leaves events after `limit` in the list.
     #[inline]
     pub fn next_until(&mut self, limit: Time) -> Option<E> {
+        self.next_up_to(limit, u64::MAX).map(|(_, event)| event)
+    }
+
+    /// As [`Kernel::next_until`], but leaves events at `limit` in the list that were inserted after
+    /// number `last`. Returns the number of the event's insertion, too.
+    #[inline]
+    pub(crate) fn next_up_to(&mut self, limit: Time, last: u64) -> Option<(u64, E)> {
+        let end = key_of(limit, last);
         loop {
             self.fill_root();
-            let due = self.heap.first().map(|root| time_of(root.key));
-            if !self.lane.is_empty() && due != Some(self.now) {
-                let (slot, event) = self.lane.pop_front()?;
+            let due = self.heap.first().map(|root| root.key);
+            if !self.lane.is_empty() && due.map(time_of) != Some(self.now) {
+                let LaneNode { sequence, slot, event } = self.lane[0];
+                if key_of(self.now, sequence) > end {
+                    return None;
+                }
+                self.lane.pop_front();
                 if self.is_wanted(slot) {
-                    return Some(event);
+                    return Some((sequence, event));
                 }
             } else {
-                let at = due.filter(|&at| at <= limit)?;
+                let key = due.filter(|&key| key <= end)?;
                 let HeapNode { slot, event, .. } = self.heap[0];
                 self.root_vacant = true;
                 if self.is_wanted(slot) {
-                    self.now = at;
-                    return Some(event);
+                    self.now = time_of(key);
+                    return Some((key as u64, event));
                 }
             }
         }
+    }
+
+    /// The number that the next insertion gets.
+    pub(crate) const fn next_number(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Gives the next insertion this number or a higher one.
+    pub(crate) fn number_from(&mut self, number: u64) {
+        self.sequence = self.sequence.max(number);
+    }
+
+    /// Advances `now` to `now` of another event list, before which no event of this one is left.
+    pub(crate) fn advance_to(&mut self, now: Time) {
+        debug_assert!(now == self.now || self.lane.is_empty(), "events at {} are left", self.now);
+        self.now = now;
     }
 
     /// Counts an event that leaves the list; false if it was cancelled.
@@ -179,13 +220,14 @@ impl<E: Copy> Kernel<E> {
 
     #[inline]
     fn insert(&mut self, at: Time, slot: u32, event: E) {
+        let sequence = self.sequence;
+        self.sequence += 1;
         if at == self.now {
-            self.lane.push_back((slot, event));
+            self.lane.push_back(LaneNode { sequence, slot, event });
             return;
         }
         assert!(at > self.now, "event scheduled at {at}, but it is already {}", self.now);
-        let node = HeapNode { key: u128::from(at.as_ps()) << 64 | u128::from(self.sequence), slot, event };
-        self.sequence += 1;
+        let node = HeapNode { key: key_of(at, sequence), slot, event };
         if self.root_vacant {
             self.root_vacant = false;
             self.sift_down(node);

@@ -51,7 +51,7 @@
 //! A unit of type `link` is a link of `fastpath-link`, described with the keys of a network spec.
 //!
 //! Pure: no clock, no I/O, no threads. The same seed gives the same [`trace::TraceHash`] on any
-//! computer. Parallelism belongs between runs, not inside one.
+//! computer. [`cut`] divides a run in two parts for two threads, with the same results.
 //!
 //! Read first: `kernel.rs`, then `classic.rs`, the two smallest models, then `run.rs`. A new unit
 //! type is a file in `unit/` and a line in `unit/mod.rs`. A new machine or program is a file in
@@ -62,6 +62,8 @@ pub mod bottleneck;
 mod cache;
 pub mod case;
 pub mod classic;
+pub mod cut;
+mod ended;
 mod environment;
 #[cfg(test)]
 mod every_word_tests;
@@ -88,7 +90,7 @@ mod unit;
 pub mod validation;
 pub mod workload;
 
-pub use bottleneck::{Remedy, find_bottleneck, remedy};
+pub use bottleneck::{Remedy, find_bottleneck, find_bottleneck_by, remedy, remedy_by};
 pub use machine::Machine;
 pub use outcome::Outcome;
 pub use ports::PortsSpec;

@@ -7,21 +7,24 @@
 //!
 //! [`run`] is the whole simulator. [`observe`] also reports every visit of a packet to a unit, and
 //! [`trace`] writes these visits for Perfetto. Read first: `environment.rs`, then `unit/mod.rs`.
+//! What is left at the end becomes an outcome in `ended.rs`. The loop also runs a part of a machine,
+//! whose packets go on in another part (`cut.rs`): [`Part`] is what differs.
 
+use crate::ended::{Counts, Ended, FlowCount};
 use crate::environment::{Environment, Event, Finished, Lost, Packet, What};
 use crate::kernel::Kernel;
 use crate::machine::Machine;
 use crate::memory::Memory;
-use crate::outcome::{Deadlock, Latency, LatencyInterval, Outcome};
+use crate::outcome::Outcome;
 use crate::program::Program;
 use crate::queue::Full;
 use crate::route::{Leg, Route};
 use crate::spec::SpecError;
-use crate::stats::{Confidence, Series};
+use crate::stats::Confidence;
 use crate::trace::{ChromeTrace, TraceHash, Visit};
 use crate::unit::{Setup, Unit, UnitSpec};
 use crate::workload::{Arrival, Generator, Workload};
-use fastpath_units::{Distribution, Duration, Rng, Time};
+use fastpath_units::{Duration, Rng, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write};
 
@@ -118,24 +121,30 @@ fn simulate(
     observer: Option<&mut dyn FnMut(Visit)>,
 ) -> Result<Outcome, RunError> {
     let route = program.bind(machine)?;
-    let ports: Vec<u32> =
-        if workload.ports.is_empty() { (0..machine.ports.count).collect() } else { workload.ports.clone() };
-    if let Some(&port) = ports.iter().find(|&&p| p >= machine.ports.count) {
-        let last = machine.ports.count - 1;
-        return Err(RunError::Port { port, machine: machine.name.clone(), last });
-    }
+    let ports = active_ports(machine, workload)?;
     // Reborrowed, to live no longer than the run.
     let observer: Option<&mut dyn FnMut(Visit)> = match observer {
         Some(observer) => Some(&mut *observer),
         None => None,
     };
-    let mut run = Simulation::new(machine, &route, workload, &ports, seed, observer);
-    run.go();
-    Ok(run.outcome())
+    let mut run = Simulation::new(machine, &route, workload, &ports, seed, observer, Whole::default());
+    run.announce_all();
+    while run.advance() {}
+    Ok(run.end().outcome())
 }
 
-/// A unit loses a considerable part of all lost frames if it loses at least one in this many.
-const FAIR_PART: u64 = 100;
+/// The ports that `workload` uses.
+pub(crate) fn active_ports(machine: &Machine, workload: &Workload) -> Result<Vec<u32>, RunError> {
+    let ports: Vec<u32> =
+        if workload.ports.is_empty() { (0..machine.ports.count).collect() } else { workload.ports.clone() };
+    match ports.iter().find(|&&port| port >= machine.ports.count) {
+        Some(&port) => {
+            let last = machine.ports.count - 1;
+            Err(RunError::Port { port, machine: machine.name.clone(), last })
+        }
+        None => Ok(ports),
+    }
+}
 
 /// The first random stream of a run in which a unit draws from the streams of a network. It lies
 /// above all of a network's streams, so that no two parts of the run share one.
@@ -148,18 +157,68 @@ fn first_stream(machine: &Machine, route: &Route) -> u64 {
 }
 
 /// The units of `machine` for a run.
-fn units(machine: &Machine, route: &Route, workload: &Workload, seed: u64) -> Vec<Unit> {
+pub(crate) fn units(machine: &Machine, route: &Route, workload: &Workload, seed: u64) -> Vec<Unit> {
     let (ports, links, memories) = (&machine.ports, workload.links(), machine.memories());
     let specs: Vec<&UnitSpec> = machine.units.iter().map(|unit| &unit.spec).collect();
+    let (memory, caches) = (&machine.memory, &machine.cache);
     let build = |(number, spec): (usize, &&UnitSpec)| {
         let of_type = specs[..number].iter().filter(|other| other.type_name() == spec.type_name()).count();
-        spec.build(&Setup { ports, memories: &memories, route, number, of_type, links, seed })
+        spec.build(&Setup { ports, memories: &memories, memory, caches, route, number, of_type, links, seed })
     };
     specs.iter().enumerate().map(build).collect()
 }
 
-struct Simulation<'a> {
-    env: Environment<'a>,
+/// What the run of a whole machine and that of a part of it do differently.
+pub(crate) trait Part {
+    /// Notes an event that has been handled.
+    fn note(&mut self, event: HandledEvent);
+
+    /// Takes over a packet that goes to `leg` if another part simulates that leg. `inserted` is the
+    /// number that the next insertion gets.
+    fn takes(&mut self, leg: usize, packet: &Packet, inserted: u64) -> bool;
+
+    /// The fingerprint of the run, if this part makes it.
+    fn fingerprint(&self) -> u64;
+}
+
+/// An event that has been handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandledEvent {
+    pub(crate) at: Time,
+    /// The kind and the entity in the trace hash.
+    pub(crate) kind: u8,
+    pub(crate) entity: u32,
+    /// The number of its insertion into the event list.
+    pub(crate) number: u64,
+    /// The number that the next insertion gets.
+    pub(crate) inserted: u64,
+}
+
+/// The whole machine, or the last part of it.
+#[derive(Default)]
+pub(crate) struct Whole {
+    pub(crate) hash: TraceHash,
+}
+
+impl Part for Whole {
+    #[inline(always)]
+    fn note(&mut self, event: HandledEvent) {
+        self.hash.record(event.at, event.kind, event.entity);
+    }
+
+    #[inline(always)]
+    fn takes(&mut self, _leg: usize, _packet: &Packet, _inserted: u64) -> bool {
+        false
+    }
+
+    fn fingerprint(&self) -> u64 {
+        self.hash.get()
+    }
+}
+
+/// A run in progress, or a part of one.
+pub(crate) struct Simulation<'a, P> {
+    pub(crate) env: Environment<'a>,
     units: Vec<Unit>,
     /// The number of each unit in the trace hash, at its position there.
     trace_numbers: Vec<u32>,
@@ -172,44 +231,23 @@ struct Simulation<'a> {
     blocked: Vec<VecDeque<Finished>>,
     flows: Vec<FlowCount>,
     counts: Counts,
-    hash: TraceHash,
+    pub(crate) part: P,
     /// When to check the workload's precision; never without one.
     check_at: Time,
     stopped: bool,
 }
 
-/// The frames of one flow.
-#[derive(Clone, Copy, Default)]
-struct FlowCount {
-    arrived: u64,
-    left: u64,
-    /// One more than the highest number that has left.
-    next: u64,
-}
-
-struct Counts {
-    offered: u64,
-    forwarded: u64,
-    dropped: BTreeMap<(usize, &'static str), u64>,
-    /// Counted between the end of the warm-up and the end of the workload.
-    window: (Time, Time),
-    offered_in_window: u64,
-    forwarded_in_window: u64,
-    latency: Distribution,
-    /// Latencies of the frames in the order of departure, µs.
-    latencies_us: Series,
-    order_violations: u64,
-}
-
-impl<'a> Simulation<'a> {
-    fn new(
+impl<'a, P: Part> Simulation<'a, P> {
+    /// A run at its start. Nothing arrives before [`Simulation::announce_all`].
+    pub(crate) fn new(
         machine: &'a Machine,
         route: &'a Route,
         workload: &'a Workload,
         ports: &'a [u32],
         seed: u64,
         observer: Option<&'a mut dyn FnMut(Visit)>,
-    ) -> Simulation<'a> {
+        part: P,
+    ) -> Simulation<'a, P> {
         let port_count = ports.len() as u32;
         let streams = first_stream(machine, route);
         let generator = |port| Generator::new(workload, machine.ports.rate, port, port_count, seed, streams);
@@ -224,7 +262,6 @@ impl<'a> Simulation<'a> {
             route,
             workload,
             memories: machine.memory.iter().map(Memory::new).collect(),
-            caches: &machine.cache,
             locks: vec![Default::default(); route.locks.len()],
             rng: Rng::stream(seed, streams),
             finished: VecDeque::new(),
@@ -242,42 +279,46 @@ impl<'a> Simulation<'a> {
             generators: (0..port_count).map(generator).collect(),
             announced: vec![None; ports.len()],
             flows: vec![FlowCount::default(); (workload.flows + port_count) as usize],
-            counts: Counts {
-                offered: 0,
-                forwarded: 0,
-                dropped: BTreeMap::new(),
-                window: (warm, end),
-                offered_in_window: 0,
-                forwarded_in_window: 0,
-                latency: Distribution::growing(),
-                latencies_us: Series::default(),
-                order_violations: 0,
-            },
-            hash: TraceHash::default(),
+            counts: Counts::new((warm, end)),
+            part,
             check_at: workload.precision.map_or(Time::MAX, |_| first_check),
             stopped: false,
         }
     }
 
-    fn go(&mut self) {
+    /// Schedules the first frame of each port.
+    pub(crate) fn announce_all(&mut self) {
         (0..self.ports.len()).for_each(|port| self.announce(port));
-        while let Some(event) = self.env.kernel.next() {
-            if self.env.now() >= self.check_at {
-                self.check_precision();
-            }
-            let (now, kind) = (self.env.now(), event.what as u8);
-            if event.what == What::Arrival {
-                self.hash.record(now, kind, event.server);
-                self.arrive(event.server as usize);
-            } else {
-                let unit = usize::from(event.unit);
-                self.hash.record(now, kind, self.trace_numbers[unit] ^ event.server);
-                self.env.unit = event.unit;
-                self.units[unit].handle(&mut self.env, event.what, event.server);
-                self.unblock(unit);
-            }
-            self.settle();
+    }
+
+    /// Handles the next event; false if none is left.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) -> bool {
+        let Some((number, event)) = self.env.kernel.next_up_to(Time::MAX, u64::MAX) else { return false };
+        if self.env.now() >= self.check_at {
+            self.check_precision();
         }
+        self.handle(number, event);
+        true
+    }
+
+    /// Handles an event that has left the event list, which was inserted under `number`.
+    #[inline(always)]
+    pub(crate) fn handle(&mut self, number: u64, event: Event) {
+        let (at, kind) = (self.env.now(), event.what as u8);
+        let entity = if event.what == What::Arrival {
+            self.arrive(event.server as usize);
+            event.server
+        } else {
+            let unit = usize::from(event.unit);
+            self.env.unit = event.unit;
+            self.units[unit].handle(&mut self.env, event.what, event.server);
+            self.unblock(unit);
+            self.trace_numbers[unit] ^ event.server
+        };
+        self.settle();
+        let inserted = self.env.kernel.next_number();
+        self.part.note(HandledEvent { at, kind, entity, number, inserted });
     }
 
     /// Stops the workload if the mean latency is known precisely enough.
@@ -300,6 +341,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    #[inline(always)]
     fn arrive(&mut self, port: usize) {
         let now = self.env.now();
         let frame = self.announced[port].expect("an arrival was announced");
@@ -321,26 +363,44 @@ impl<'a> Simulation<'a> {
         self.counts.offered += 1;
         self.counts.offered_in_window += u64::from(self.counts.is_counted(now));
         let number = self.env.add(packet);
-        let unit = self.env.route.legs[0].unit;
         // A wire does not wait: a frame without room at the first unit is lost.
+        self.offer_or_drop(self.env.route.legs[0].unit, number);
+    }
+
+    fn offer_or_drop(&mut self, unit: usize, number: u32) {
         if !self.offer(unit, number) {
             self.drop(number, unit, "queue full");
         }
     }
 
+    /// Takes over a packet of another part, on its way to its next unit or out.
+    pub(crate) fn take_over(&mut self, packet: Packet) {
+        let number = self.env.add(packet);
+        match self.env.route.legs.get(packet.leg()) {
+            Some(leg) => self.offer_or_drop(leg.unit, number),
+            None => self.leave(number),
+        }
+    }
+
+    #[inline(always)]
     fn offer(&mut self, unit: usize, packet: u32) -> bool {
         self.env.unit = unit as u16;
         self.units[unit].offer(&mut self.env, packet)
     }
 
     /// Moves finished packets on until no packet can move.
-    fn settle(&mut self) {
+    #[inline(always)]
+    pub(crate) fn settle(&mut self) {
         loop {
             while let Some(Lost { packet, unit, reason }) = self.env.lost.pop() {
                 self.drop(packet, usize::from(unit), reason);
             }
             let Some(finished) = self.env.finished.pop_front() else { return };
-            let leg = self.env.packets[finished.packet as usize].leg;
+            let leg = self.env.packets[finished.packet as usize].leg();
+            if self.hand_over(leg, finished.packet) {
+                self.release(finished);
+                continue;
+            }
             match self.env.route.legs.get(leg).map(|leg| leg.unit) {
                 None => {
                     self.leave(finished.packet);
@@ -358,6 +418,18 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Gives `packet` to another part if that part simulates `leg`.
+    #[inline(always)]
+    fn hand_over(&mut self, leg: usize, packet: u32) -> bool {
+        let inserted = self.env.kernel.next_number();
+        let is_taken = self.part.takes(leg, &self.env.packets[packet as usize], inserted);
+        if is_taken {
+            self.env.free.push(packet);
+        }
+        is_taken
+    }
+
+    #[inline(always)]
     fn release(&mut self, finished: Finished) {
         if let Some(server) = finished.server {
             let unit = usize::from(finished.unit);
@@ -368,7 +440,14 @@ impl<'a> Simulation<'a> {
     }
 
     /// Offers the packets that wait for `unit` to it, in their order, as long as there is room.
+    #[inline(always)]
     fn unblock(&mut self, unit: usize) {
+        if !self.blocked[unit].is_empty() {
+            self.offer_blocked(unit);
+        }
+    }
+
+    fn offer_blocked(&mut self, unit: usize) {
         while let Some(&first) = self.blocked[unit].front() {
             if !self.offer(unit, first.packet) {
                 return;
@@ -379,7 +458,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn leave(&mut self, number: u32) {
-        let (now, packet) = (self.env.now(), self.env.packets[number as usize]);
+        let (now, packet) = (self.env.now(), &self.env.packets[number as usize]);
         self.counts.forwarded += 1;
         self.counts.forwarded_in_window += u64::from(self.counts.is_counted(now));
         let latency = now - packet.arrived;
@@ -401,73 +480,40 @@ impl<'a> Simulation<'a> {
         self.env.free.push(number);
     }
 
-    fn outcome(self) -> Outcome {
-        let counts = &self.counts;
-        let end = self.env.now();
-        let lost: u64 = counts.dropped.values().sum();
-        let held = counts.offered + self.env.copies - counts.forwarded - lost;
-        let window = (counts.window.1 - counts.window.0).as_secs_f64().max(1e-12);
-        let name = |(unit, why): (usize, &str)| format!("{} {why}", self.names[unit]);
-        Outcome {
-            offered: counts.offered,
-            forwarded: counts.forwarded,
-            dropped: counts.dropped.iter().map(|(&key, &n)| (name(key), n)).collect(),
-            copied: self.env.copies,
-            held,
-            offered_pps: counts.offered_in_window as f64 / window,
-            forwarded_pps: counts.forwarded_in_window as f64 / window,
-            latency_us: Latency::of(&counts.latency),
-            latency_interval_us: counts.latencies_us.estimate(Confidence::P95).map(|found| LatencyInterval {
-                mean: found.mean,
-                low: found.mean - found.half,
-                high: found.mean + found.half,
-                warm_up_frames: counts.latencies_us.warm_up(),
-                is_long_enough: counts.latencies_us.is_long_enough(),
-            }),
+    /// What is left when nothing can happen any more.
+    pub(crate) fn end(self) -> Ended<'a> {
+        let wait_for_room =
+            self.blocked.iter().enumerate().map(|(unit, all)| self.waits(unit, all)).collect();
+        let wait_for_locks = self.waits_for_locks();
+        Ended {
+            route: self.env.route,
             is_precise: self.env.workload.precision.map(|_| self.stopped),
-            units: self.names.iter().cloned().zip(self.units.iter().map(|u| u.usage(end))).collect(),
-            bottleneck: self.bottleneck(end),
-            worst_flow_share: self.worst_flow_share(),
-            order_violations: counts.order_violations,
-            deadlock: (held > 0).then(|| self.deadlock()),
+            end: self.env.now(),
             events: self.env.kernel.handled(),
-            seconds: end.as_secs_f64(),
-            trace_hash: self.hash.get(),
+            copies: self.env.copies,
+            trace_hash: self.part.fingerprint(),
+            names: self.names,
+            units: self.units,
+            flows: self.flows,
+            counts: self.counts,
+            wait_for_room,
+            wait_for_locks,
         }
     }
 
-    fn worst_flow_share(&self) -> f64 {
-        let shares = self.flows.iter().filter(|f| f.arrived > 0).map(|f| f.left as f64 / f.arrived as f64);
-        shares.fold(1.0, f64::min)
-    }
-
-    /// A guess of the bottleneck without a trial: the last unit on the way that loses a
-    /// considerable part of the lost frames, or else the busiest unit on the way. See
-    /// `bottleneck.rs` for the answer.
-    fn bottleneck(&self, end: Time) -> String {
-        let lost: u64 = self.counts.dropped.values().sum();
-        let lost_at = |unit| self.counts.dropped.iter().filter(move |((u, _), _)| *u == unit).map(|(_, n)| n);
-        let loses = |leg: &&Leg| lost_at(leg.unit).sum::<u64>() >= (lost / FAIR_PART).max(1);
-        let loser = self.env.route.legs.iter().rev().find(loses).map(|leg| leg.unit);
-        let busiest = || {
-            let used = self.env.route.legs.iter().map(|leg| leg.unit);
-            used.max_by(|&a, &b| self.units[a].usage(end).busy.total_cmp(&self.units[b].usage(end).busy))
+    /// Describes the servers that wait for room in unit number `target`.
+    fn waits(&self, target: usize, waiting: &VecDeque<Finished>) -> Vec<String> {
+        let wait = |w: &Finished| {
+            let (id, unit) = (self.env.packets[w.packet as usize].id, &self.names[usize::from(w.unit)]);
+            let holder = w.server.map_or(unit.clone(), |s| format!("{unit} server {s}"));
+            format!("{holder} holds packet {id} and waits for room in {}", self.names[target])
         };
-        loser.or_else(busiest).map_or(String::new(), |unit| self.names[unit].clone())
+        waiting.iter().map(wait).collect()
     }
 
-    /// Describes which server waits for which unit, when nothing can happen any more and packets
-    /// are inside.
-    fn deadlock(&self) -> Deadlock {
+    /// Describes the threads that wait for locks.
+    fn waits_for_locks(&self) -> Vec<String> {
         let mut waits = Vec::new();
-        for (target, waiting) in self.blocked.iter().enumerate() {
-            for w in waiting {
-                let (id, unit) = (self.env.packets[w.packet as usize].id, &self.names[usize::from(w.unit)]);
-                let holder = w.server.map_or(unit.clone(), |s| format!("{unit} server {s}"));
-                waits
-                    .push(format!("{holder} holds packet {id} and waits for room in {}", self.names[target]));
-            }
-        }
         let who = |(unit, server): (u16, u32)| format!("{} thread {server}", self.names[usize::from(unit)]);
         for (lock, name) in self.env.locks.iter().zip(&self.env.route.locks) {
             for &waiter in &lock.waiters {
@@ -475,15 +521,6 @@ impl<'a> Simulation<'a> {
                 waits.push(format!("{} waits for {name}, which {holder} holds", who(waiter)));
             }
         }
-        for (unit, name) in self.units.iter().zip(&self.names) {
-            waits.extend(unit.stranded(name));
-        }
-        Deadlock { waits }
-    }
-}
-
-impl Counts {
-    fn is_counted(&self, at: Time) -> bool {
-        (self.window.0..=self.window.1).contains(&at)
+        waits
     }
 }

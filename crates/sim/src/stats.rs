@@ -54,6 +54,10 @@ impl TimeWeighted {
     /// Sets the level to `level` at `now`.
     #[inline]
     pub fn set(&mut self, now: Time, level: u64) {
+        if level == self.level {
+            // The area of an unchanged level is a product: it is added when the level changes.
+            return;
+        }
         self.area += u128::from(self.level) * u128::from(now.since(self.since).as_ps());
         self.since = now;
         self.level = level;

@@ -371,6 +371,10 @@ pub(crate) struct Generator<'a> {
     /// This port's index among the active ports, and their number.
     port: u32,
     ports: u32,
+    /// The flows of this port: flows f with f mod ports = port.
+    own_flows: u64,
+    /// The mean time between frames, for rates in frames per second.
+    interval: Duration,
     at: Time,
     carried: Fraction,
     burst_end: Time,
@@ -405,8 +409,28 @@ impl<'a> Generator<'a> {
             Arrivals::Links { rate, count } => phases(workload, rate, count, port, ports, seed),
             _ => Vec::new(),
         };
-        let carried = Fraction::ZERO;
-        Generator { workload, rng, rate, port, ports, at, carried, burst_end, sent: 0, phases }
+        let interval = match workload.arrivals {
+            Arrivals::Constant(pps) | Arrivals::Poisson(pps) => {
+                Duration::from_secs_f64(f64::from(ports) / pps)
+            }
+            _ => Duration::ZERO,
+        };
+        let own_flows = u64::from(workload.flows.saturating_sub(port).div_ceil(ports).max(1));
+        let (carried, sent) = (Fraction::ZERO, 0);
+        Generator {
+            workload,
+            rng,
+            rate,
+            port,
+            ports,
+            own_flows,
+            interval,
+            at,
+            carried,
+            burst_end,
+            sent,
+            phases,
+        }
     }
 
     /// The next frame, or `None` after the end of the workload.
@@ -414,13 +438,8 @@ impl<'a> Generator<'a> {
         let mut size = self.workload.sizes.draw(&mut self.rng);
         match &self.workload.arrivals {
             Arrivals::LineRate => self.wire(size),
-            Arrivals::Constant(pps) => {
-                self.at += Duration::from_secs_f64(f64::from(self.ports) / pps);
-            }
-            Arrivals::Poisson(pps) => {
-                let mean = Duration::from_secs_f64(f64::from(self.ports) / pps);
-                self.at += exponential(&mut self.rng, mean);
-            }
+            Arrivals::Constant(_) => self.at += self.interval,
+            Arrivals::Poisson(_) => self.at += exponential(&mut self.rng, self.interval),
             Arrivals::OnOff { on, off } => {
                 if self.at >= self.burst_end {
                     self.at += exponential(&mut self.rng, *off);
@@ -440,9 +459,7 @@ impl<'a> Generator<'a> {
         if self.at.since(Time::ZERO) > self.workload.duration {
             return None;
         }
-        // The port's share of the flows: flows f with f mod ports = port.
-        let own = (self.workload.flows.saturating_sub(self.port)).div_ceil(self.ports).max(1);
-        let flow = self.port + self.ports * self.rng.below(u64::from(own)) as u32;
+        let flow = self.port + self.ports * self.rng.below(self.own_flows) as u32;
         Some(Arrival { at: self.at, size, flow })
     }
 

@@ -1,8 +1,10 @@
 //! The published measurement set-ups, by name.
 
 use super::files::PointRow;
+use super::parallel::side_by_side;
 use crate::error::{Error, Result};
-use fastpath_sim::experiment::{EXPERIMENTS, Point, experiment};
+use crate::replay::WorkerCount;
+use fastpath_sim::experiment::{EXPERIMENTS, PlannedPoint, Point, points};
 use fastpath_units::Duration;
 use serde_json::json;
 
@@ -15,15 +17,22 @@ pub struct ExperimentResults {
 }
 
 impl ExperimentResults {
-    /// Runs a set-up, for `duration` at each point.
+    /// Runs a set-up, for `duration` at each point. The results do not depend on the number of
+    /// workers.
     ///
     /// # Errors
     /// An unknown name.
-    pub fn of(name: &str, duration: Option<Duration>, seed: u64) -> Result<ExperimentResults> {
-        let Some(points) = experiment(name, duration, seed) else {
+    pub fn of(
+        name: &str,
+        duration: Option<Duration>,
+        seed: u64,
+        workers: WorkerCount,
+    ) -> Result<ExperimentResults> {
+        let Some(points) = points(name, duration, seed) else {
             let known = EXPERIMENTS.map(|(name, _)| name).join(", ");
             return Err(Error::Argument(format!("experiment {name:?} is unknown (have: {known})")));
         };
+        let points = side_by_side(&points, workers.count().get(), PlannedPoint::run);
         Ok(ExperimentResults { name: name.to_owned(), points })
     }
 

@@ -10,10 +10,12 @@
 mod experiment;
 mod files;
 mod measured;
+mod parallel;
 mod run;
 mod source;
 
 pub use experiment::ExperimentResults;
 pub use files::{PointFiles, PointRow};
+pub use parallel::side_by_side;
 pub use run::{SimulationRun, run};
 pub use source::{Simulation, WORKLOAD, machine_text, parse_change, program_text};

@@ -1,9 +1,11 @@
 //! One run of a simulation, and what is reported of it.
 
+use super::parallel::{in_two_parts, side_by_side};
 use crate::error::{Error, Result};
+use crate::replay::WorkerCount;
 use fastpath_sim::case::Input;
-use fastpath_sim::run::{TraceError, trace};
-use fastpath_sim::{Outcome, Remedy, Visit, find_bottleneck, observe, remedy};
+use fastpath_sim::run::{RunError, TraceError, trace};
+use fastpath_sim::{Machine, Outcome, Remedy, Visit, find_bottleneck_by, observe, remedy_by};
 use fastpath_units::Time;
 use serde_json::{Map, Value, json};
 use std::fs::File;
@@ -29,43 +31,72 @@ pub struct SimulationRun {
     pub remedy: Option<Remedy>,
 }
 
-/// Runs a simulation and finds its bottleneck. Writes a trace (Chrome trace format) to `traced` if
-/// one is named. Otherwise `progress` is called with the simulated time now and then; it costs a
-/// little.
+/// Runs a simulation and finds its bottleneck. The results do not depend on the number of workers.
+/// Writes a trace (Chrome trace format) to `traced` if one is named, with one worker. Otherwise
+/// `progress` is called with the simulated time now and then; it costs a little.
 ///
 /// # Errors
 /// A program that does not fit the machine; a trace that cannot be written.
 pub fn run(
     input: &Input,
     traced: Option<&Path>,
+    workers: WorkerCount,
     progress: Option<&mut dyn FnMut(Time)>,
 ) -> Result<SimulationRun> {
     let Input { machine, program, workload, seed } = input;
     let start = Instant::now();
-    let mut outcome = match (traced, progress) {
-        (Some(path), _) => {
+    let mut outcome = match traced {
+        Some(path) => {
             let file = BufWriter::new(File::create(path).map_err(Error::file(path))?);
             trace(machine, program, workload, *seed, file).map_err(|error| match error {
                 TraceError::Run(error) => Error::from(error),
                 TraceError::Io(error) => Error::file(path)(error),
             })?
         }
-        (None, None) => fastpath_sim::run(machine, program, workload, *seed)?,
-        (None, Some(progress)) => {
-            let mut visits = 0;
-            let mut count = |visit: Visit| {
-                visits += 1;
-                if visits % VISITS_PER_REPORT == 0 {
-                    progress(visit.end);
-                }
-            };
-            observe(machine, program, workload, *seed, &mut count)?
-        }
+        None => one_run(input, machine, workers, progress)?,
     };
     let elapsed = start.elapsed().as_secs_f64();
-    find_bottleneck(machine, program, workload, *seed, &mut outcome)?;
+    find_bottleneck_by(machine, program, &|machines| trials(input, machines, workers), &mut outcome)?;
     let (machine, program) = (machine.name.clone(), program.name().to_owned());
     Ok(SimulationRun { machine, program, outcome, elapsed, remedy: None })
+}
+
+/// Runs `input` on `machine`: in two parts, if there are two workers and that pays off.
+fn one_run(
+    input: &Input,
+    machine: &Machine,
+    workers: WorkerCount,
+    mut progress: Option<&mut dyn FnMut(Time)>,
+) -> std::result::Result<Outcome, RunError> {
+    let Input { program, workload, seed, .. } = input;
+    if workers != WorkerCount::ONE && workers.count().get() > 1 {
+        let mut report = |now| progress.as_mut().map_or((), |progress| progress(now));
+        if let Some(outcome) = in_two_parts((machine, program), workload, *seed, &mut report)? {
+            return Ok(outcome);
+        }
+    }
+    let Some(progress) = progress else { return fastpath_sim::run(machine, program, workload, *seed) };
+    let mut visits = 0;
+    let mut count = |visit: Visit| {
+        visits += 1;
+        if visits % VISITS_PER_REPORT == 0 {
+            progress(visit.end);
+        }
+    };
+    observe(machine, program, workload, *seed, &mut count)
+}
+
+/// Runs `input` on each of `machines`, side by side.
+fn trials(
+    input: &Input,
+    machines: &[Machine],
+    workers: WorkerCount,
+) -> std::result::Result<Vec<Outcome>, RunError> {
+    // With one machine its run has all workers.
+    let each = if machines.len() > 1 { WorkerCount::ONE } else { workers };
+    let outcomes =
+        side_by_side(machines, workers.count().get(), |machine| one_run(input, machine, each, None));
+    outcomes.into_iter().collect()
 }
 
 impl SimulationRun {
@@ -78,9 +109,10 @@ impl SimulationRun {
     ///
     /// # Errors
     /// As for [`run`].
-    pub fn find_remedy(&mut self, input: &Input) -> Result<()> {
-        let Input { machine, program, workload, seed } = input;
-        self.remedy = remedy(machine, program, workload, *seed, &self.outcome)?;
+    pub fn find_remedy(&mut self, input: &Input, workers: WorkerCount) -> Result<()> {
+        let Input { machine, program, .. } = input;
+        let runs = |machines: &[Machine]| trials(input, machines, workers);
+        self.remedy = remedy_by(machine, program, &runs, &self.outcome)?;
         Ok(())
     }
 

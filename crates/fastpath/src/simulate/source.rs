@@ -4,6 +4,7 @@
 use super::measured;
 use super::run::{SimulationRun, run};
 use crate::error::{Error, Result};
+use crate::replay::WorkerCount;
 use fastpath_sim::case::{Case, Parameter, no_machine, no_program};
 use fastpath_sim::parameter::Text;
 use fastpath_sim::shipped;
@@ -71,12 +72,12 @@ impl Simulation {
         }
     }
 
-    /// Simulates it, and finds the bottleneck.
+    /// Simulates it on all cores, and finds the bottleneck.
     ///
     /// # Errors
     /// As [`Simulation::case`]; a program that does not fit the machine.
     pub fn run(&self) -> Result<SimulationRun> {
-        run(&self.case()?.input()?, None, None)
+        run(&self.case()?.input()?, None, WorkerCount::Auto, None)
     }
 
     /// Returns the parameters of records: program, changes, and the fields of the workload.

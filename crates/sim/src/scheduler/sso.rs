@@ -36,6 +36,8 @@ const QUEUES: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Sso {
     spec: SsoSpec,
+    /// True unless all weights are 0.
+    is_weighted: bool,
     queues: [VecDeque<WorkItem>; QUEUES],
     /// Descheduled work that has received its tag.
     rescheduled: VecDeque<WorkItem>,
@@ -77,6 +79,7 @@ impl Sso {
     pub fn new(spec: &SsoSpec, limit: usize) -> Sso {
         Sso {
             spec: spec.clone(),
+            is_weighted: spec.weights.iter().any(|&w| w > 0),
             queues: Default::default(),
             rescheduled: VecDeque::new(),
             flows: Vec::new(),
@@ -119,10 +122,12 @@ impl Sso {
     pub(super) fn pull(&mut self, core: u32) -> Option<(WorkItem, Duration)> {
         let mask = self.spec.group_masks.get(core as usize).copied().unwrap_or(u64::MAX);
         let open = |work: &WorkItem| mask >> (work.group % 64) & 1 == 1;
-        if let Some(at) = self.rescheduled.iter().position(open) {
-            return self.rescheduled.remove(at).map(|work| (work, self.spec.get_work));
+        if !self.rescheduled.is_empty()
+            && let Some(at) = self.rescheduled.iter().position(open)
+        {
+            return take(&mut self.rescheduled, at).map(|work| (work, self.spec.get_work));
         }
-        let weighted = self.spec.weights.iter().any(|&w| w > 0);
+        let weighted = self.is_weighted;
         let first = if weighted { self.round.0 } else { 0 };
         for step in 0..QUEUES {
             let queue = (first + step) % QUEUES;
@@ -131,10 +136,20 @@ impl Sso {
             }
             // Work that must wait for its tag is passed over and keeps its place in the queue.
             let eligible = |work: &WorkItem| open(work) && self.is_free(*work);
-            let Some(at) = self.queues[queue].iter().position(eligible) else { continue };
-            let work = self.queues[queue].remove(at)?;
+            // Nearly always the first one.
+            let at = match self.queues[queue].front() {
+                None => continue,
+                Some(first) if eligible(first) => 0,
+                Some(_) => match self.queues[queue].iter().position(eligible) {
+                    None => continue,
+                    Some(at) => at,
+                },
+            };
+            let work = take(&mut self.queues[queue], at)?;
             self.waiting -= 1;
-            self.advance_round(queue);
+            if weighted {
+                self.advance_round(queue);
+            }
             self.start(work);
             return Some((work, self.spec.get_work));
         }
@@ -266,6 +281,12 @@ impl Sso {
             self.rescheduled.push_back(work);
         }
     }
+}
+
+/// Removes the work at place `at`, nearly always the first.
+#[inline]
+fn take(queue: &mut VecDeque<WorkItem>, at: usize) -> Option<WorkItem> {
+    if at == 0 { queue.pop_front() } else { queue.remove(at) }
 }
 
 #[cfg(test)]

@@ -8,11 +8,13 @@
 //! A server keeps its packet until the next unit has taken it. That is how a full queue pushes
 //! back, and how a circle of full queues becomes a deadlock.
 
+use crate::cache::{CacheSpec, Touches};
 use crate::environment::{Environment, What};
+use crate::memory::MemorySpec;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::Full;
-use crate::route::Route;
+use crate::route::{OpGroup, Route};
 use crate::spec::{Clock, Name, out_of_range};
 use fastpath_text::mistake::Remarks;
 use fastpath_units::Time;
@@ -56,6 +58,13 @@ pub(crate) trait UnitType {
     fn uses_network_streams(&self) -> bool {
         false
     }
+
+    /// True if the unit, with this work for each packet, draws from the generator of the run, or
+    /// uses memories or locks in a way that others can see. All such units of a run are simulated in
+    /// one part of it.
+    fn shares(&self, _work: &[OpGroup]) -> bool {
+        true
+    }
 }
 
 /// The parts of a machine file that units refer to.
@@ -70,6 +79,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) ports: &'a PortsSpec,
     /// Names of the memories, in the order of [`Environment::memories`].
     pub(crate) memories: &'a [String],
+    pub(crate) memory: &'a [MemorySpec],
+    pub(crate) caches: &'a [CacheSpec],
     pub(crate) route: &'a Route,
     /// The unit's number in the machine, and among the units of its type.
     pub(crate) number: usize,
@@ -77,6 +88,14 @@ pub(crate) struct Setup<'a> {
     /// Links of the workload.
     pub(crate) links: u32,
     pub(crate) seed: u64,
+}
+
+impl Setup<'_> {
+    /// The references into each region of the program by a unit with this many threads.
+    pub(crate) fn touches(&self, threads: u32) -> Vec<Touches> {
+        let regions = self.route.regions.iter();
+        regions.map(|&(bytes, cache)| self.caches[cache].touches(bytes, threads)).collect()
+    }
 }
 
 /// A unit in a run.

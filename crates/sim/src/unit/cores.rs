@@ -17,12 +17,14 @@
 //! changes nothing that a core can see, because a core waits for each reference.
 
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType, check_servers, put_servers};
+use crate::cache::Touches;
 use crate::environment::{Environment, What};
 use crate::keys::read_table;
+use crate::memory::Memory;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, QueueSpec};
-use crate::route::{Cursor, Leg, Op};
+use crate::route::{Leg, Op, OpGroup};
 use crate::scheduler::{Scheduler, SchedulerSpec, WorkItem};
 use crate::spec::{Clock, Name, out_of_range};
 use crate::stats::TimeWeighted;
@@ -89,11 +91,21 @@ impl UnitType for CoresSpec {
     fn set_servers(&mut self, servers: u32, _ports: &PortsSpec) -> bool {
         put_servers(&mut self.cores, servers)
     }
+
+    /// Cores use memories as if these were idle, and no locks. They draw the place of a reference.
+    fn shares(&self, work: &[OpGroup]) -> bool {
+        let mut ops = work.iter().flat_map(|group| &group.ops);
+        ops.any(|(op, _)| matches!(op, Op::Touch { .. }))
+    }
 }
 
 pub(crate) struct Cores {
     full: Full,
     scheduler: Scheduler,
+    /// The work of each leg of the program.
+    legs: Vec<Vec<Work>>,
+    /// References into each region.
+    touches: Vec<Touches>,
     /// The work each core holds.
     cores: Vec<Option<WorkItem>>,
     idle: usize,
@@ -108,6 +120,17 @@ pub(crate) struct Cores {
     leaving: VecDeque<u32>,
 }
 
+/// A group of operations, summed up.
+struct Work {
+    per_chunk: bool,
+    /// Only packets of more bytes than this.
+    over: u32,
+    fixed: Duration,
+    per_byte: Duration,
+    /// References into regions, by region, each with its number of repetitions.
+    touches: Vec<(u16, u32)>,
+}
+
 /// The least share of time for packets, where ticks would take all of it.
 const LEAST_LEFT: f64 = 1e-3;
 /// Draws beyond this number are replaced by their expectation: a sum of many draws is close to it.
@@ -115,34 +138,63 @@ const DRAWS_MAX: u32 = 16;
 
 impl Cores {
     /// Gives idle cores what the scheduler has for them.
+    #[inline]
     fn dispatch(&mut self, env: &mut Environment) {
-        if self.idle > 0 {
-            for core in 0..self.cores.len() {
-                if !self.scheduler.has_work() {
-                    break;
-                }
-                if self.cores[core].is_none()
-                    && let Some((work, overhead)) = self.scheduler.pull(core as u32)
-                {
-                    self.idle -= 1;
-                    self.busy.set(env.now(), self.busy.level() + 1);
-                    self.run(env, core as u32, work, overhead);
-                }
-            }
+        if self.idle > 0 && self.scheduler.has_work() {
+            self.assign(env);
         }
         self.waiting.set(env.now(), self.scheduler.waiting() as u64);
+    }
+
+    fn assign(&mut self, env: &mut Environment) {
+        for core in 0..self.cores.len() {
+            if !self.scheduler.has_work() {
+                break;
+            }
+            if self.cores[core].is_none()
+                && let Some((work, overhead)) = self.scheduler.pull(core as u32)
+            {
+                self.idle -= 1;
+                self.busy.set(env.now(), self.busy.level() + 1);
+                self.run(env, core as u32, work, overhead);
+            }
+        }
     }
 
     fn run(&mut self, env: &mut Environment, core: u32, work: WorkItem, overhead: Duration) {
         self.cores[core as usize] = Some(work);
         env.start(work.packet);
-        let leg = &env.route.legs[env.packets[work.packet as usize].leg];
         let owed = std::mem::take(&mut self.debt);
-        let mut span = owed + overhead + leg_time(env, leg, work.packet, self.cores.len() as u32);
+        let mut span = owed + overhead + self.leg_time(env, work.packet);
         if self.stretch > 1.0 {
             span = Duration::from_ps((span.as_ps() as f64 * self.stretch) as u64);
         }
         env.after(span, What::Done, core);
+    }
+
+    /// The time a core spends on the current leg of `packet`.
+    fn leg_time(&self, env: &mut Environment, packet: u32) -> Duration {
+        let (size, leg) = (env.packets[packet as usize].size, env.packets[packet as usize].leg());
+        let (mut span, mut draws) = (Duration::ZERO, 0);
+        for work in &self.legs[leg] {
+            if work.over > 0 && size <= work.over {
+                continue;
+            }
+            let rounds = if work.per_chunk { env.route.chunks(size) } else { 1 };
+            span += (work.fixed + work.per_byte * u64::from(size)) * u64::from(rounds);
+            for _ in 0..if work.touches.is_empty() { 0 } else { rounds } {
+                for &(region, times) in &work.touches {
+                    let touches = &self.touches[usize::from(region)];
+                    let drawn = times.min(DRAWS_MAX - draws);
+                    draws += drawn;
+                    for _ in 0..drawn {
+                        span += touches.draw(&mut env.rng);
+                    }
+                    span += touches.expected * u64::from(times - drawn);
+                }
+            }
+        }
+        span
     }
 
     fn free(&mut self, env: &mut Environment, core: u32) {
@@ -162,8 +214,15 @@ impl UnitModel for Cores {
             f64::from(setup.links) * t.per_link.as_secs_f64()
                 / (t.every.as_secs_f64() * f64::from(spec.cores))
         });
+        let memories: Vec<Memory> = setup.memory.iter().map(Memory::new).collect();
+        let work = |leg: &Leg| {
+            let groups = if leg.unit == setup.number { &leg.groups[..] } else { &[] };
+            groups.iter().map(|group| sum(group, &memories)).collect()
+        };
         Cores {
             full: spec.queue.full,
+            legs: setup.route.legs.iter().map(work).collect(),
+            touches: setup.touches(spec.cores),
             scheduler: Scheduler::new(&spec.scheduler, spec.cores, spec.queue.limit),
             cores: vec![None; spec.cores as usize],
             idle: spec.cores as usize,
@@ -183,7 +242,7 @@ impl UnitModel for Cores {
             flow: p.flow,
             priority: (p.flow % env.workload.priorities) as u8,
             group: (p.flow % env.workload.groups) as u8,
-            tag: env.route.legs[p.leg].tag,
+            tag: env.route.legs[p.leg()].tag,
         };
         let fits = self.scheduler.push(work);
         if fits {
@@ -197,7 +256,7 @@ impl UnitModel for Cores {
     fn handle(&mut self, env: &mut Environment, _what: What, core: u32) {
         let work = self.cores[core as usize].expect("a busy core has work");
         env.end_leg(work.packet, core);
-        let next = env.packets[work.packet as usize].leg;
+        let next = env.packets[work.packet as usize].leg();
         let mut holds = false;
         match env.route.legs.get(next) {
             Some(leg) if leg.unit == usize::from(env.unit) => {
@@ -246,28 +305,26 @@ impl UnitModel for Cores {
     }
 }
 
-/// The time a core spends on `packet` in `leg`.
-fn leg_time(env: &mut Environment, leg: &Leg, packet: u32, cores: u32) -> Duration {
-    let size = env.packets[packet as usize].size;
-    let chunks = env.route.chunks(size);
-    let (mut cursor, mut span, mut draws) = (Cursor::default(), Duration::ZERO, 0);
-    while let Some(op) = cursor.next(leg, size, chunks) {
-        span += match op {
-            Op::Compute { fixed, per_byte } => fixed + per_byte.times(size),
-            Op::Access { memory, access, bytes } => env.memories[usize::from(memory)].expected(access, bytes),
-            Op::Touch { region } => {
-                let (bytes, cache) = env.route.regions[usize::from(region)];
-                draws += 1;
-                let cache = &env.caches[cache];
-                if draws <= DRAWS_MAX {
-                    cache.draw(bytes, cores, &mut env.rng)
-                } else {
-                    cache.expected(bytes, cores)
-                }
+/// Sums up the operations of a group. In a run-to-completion program the scheduler's atomic tags are
+/// the critical sections, so locks cost nothing.
+fn sum(group: &OpGroup, memories: &[Memory]) -> Work {
+    let OpGroup { per_chunk, over, .. } = *group;
+    let (fixed, per_byte, touches) = (Duration::ZERO, Duration::ZERO, Vec::new());
+    let mut work = Work { per_chunk, over, fixed, per_byte, touches };
+    let repeated = |span: Duration, times| Duration::from_ps(span.as_ps().saturating_mul(u64::from(times)));
+    for &(op, times) in &group.ops {
+        match op {
+            Op::Compute { fixed, per_byte } => {
+                work.fixed = work.fixed.saturating_add(repeated(fixed, times));
+                work.per_byte = work.per_byte.saturating_add(repeated(per_byte.times(1), times));
             }
-            // In a run-to-completion program the scheduler's atomic tags are the critical sections.
-            Op::Enter(_) | Op::Leave(_) => Duration::ZERO,
-        };
+            Op::Access { memory, access, bytes } => {
+                let each = memories[usize::from(memory)].expected(access, bytes);
+                work.fixed = work.fixed.saturating_add(repeated(each, times));
+            }
+            Op::Touch { region } => work.touches.push((region, times)),
+            Op::Enter(_) | Op::Leave(_) => {}
+        }
     }
-    span
+    work
 }

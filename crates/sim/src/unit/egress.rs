@@ -372,6 +372,7 @@ impl UnitModel for Egress {
             full: spec.queue.full,
             limit: spec.queue.limit,
             threads: Threads::new(
+                setup,
                 programs,
                 spec.engines,
                 spec.fill_threads + 1,

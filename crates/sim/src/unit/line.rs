@@ -13,6 +13,7 @@ use crate::keys::read_table;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
+use crate::route::OpGroup;
 use crate::spec::Name;
 use crate::stats::TimeWeighted;
 use fastpath_text::mistake::Remarks;
@@ -48,6 +49,10 @@ impl UnitType for LineSpec {
         let after = Rate::from_bps(2 * before.as_bps())?;
         self.rate = Some(after);
         Some(format!("{before} → {after}"))
+    }
+
+    fn shares(&self, _work: &[OpGroup]) -> bool {
+        false
     }
 }
 

@@ -31,6 +31,7 @@ use crate::keys::{self, FileValue, read_word};
 use crate::outcome::{LinkUse, Use};
 use crate::ports::PortsSpec;
 use crate::queue::Full;
+use crate::route::OpGroup;
 use crate::spec::Name;
 use crate::stats::TimeWeighted;
 use fastpath_link::{Alteration, Counters, DropReason, Fate, Packet, Pipe, PipeSpec, Verdict};
@@ -130,6 +131,11 @@ impl UnitType for LinkSpec {
 
     fn uses_network_streams(&self) -> bool {
         true
+    }
+
+    /// A link draws from streams of its own.
+    fn shares(&self, _work: &[OpGroup]) -> bool {
+        false
     }
 }
 

@@ -164,7 +164,7 @@ impl Microengine {
     }
 
     fn run(&mut self, env: &mut Environment, thread: u32, packet: u32) {
-        let (leg, size) = (env.packets[packet as usize].leg, env.packets[packet as usize].size);
+        let (leg, size) = (env.packets[packet as usize].leg(), env.packets[packet as usize].size);
         let chunks = env.route.chunks(size);
         self.threads.start(env, thread, leg, chunks, size);
     }
@@ -213,7 +213,7 @@ impl UnitModel for Microengine {
         });
         Microengine {
             full: spec.queue.full,
-            threads: Threads::new(programs, spec.engines, spec.threads, spec.clock.cycles(spec.swap)),
+            threads: Threads::new(setup, programs, spec.engines, spec.threads, spec.clock.cycles(spec.swap)),
             poll_program,
             polling: vec![false; n],
             working: vec![0; spec.engines as usize],

@@ -23,6 +23,7 @@ use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
 use crate::random::exponential;
+use crate::route::OpGroup;
 use crate::spec::{Name, PerByte};
 use crate::stats::TimeWeighted;
 use fastpath_text::mistake::Remarks;
@@ -73,6 +74,10 @@ impl UnitType for StationSpec {
 
     fn set_servers(&mut self, servers: u32, _ports: &PortsSpec) -> bool {
         put_servers(&mut self.servers, servers)
+    }
+
+    fn shares(&self, _work: &[OpGroup]) -> bool {
+        self.outliers.is_some()
     }
 }
 

@@ -9,6 +9,8 @@
 //! is every memory reference an event, because the question is how much of the latency other
 //! threads hide.
 
+use super::behaviour::Setup;
+use crate::cache::Touches;
 use crate::environment::{Environment, Event, What};
 use crate::route::{Cursor, Leg, Op};
 use crate::stats::TimeWeighted;
@@ -18,6 +20,8 @@ use std::collections::VecDeque;
 pub(crate) struct Threads {
     /// The programs that threads can run, by number.
     programs: Vec<Leg>,
+    /// References into each region.
+    touches: Vec<Touches>,
     threads: Vec<Thread>,
     engines: Vec<Engine>,
     per_engine: u32,
@@ -49,9 +53,16 @@ struct Engine {
 }
 
 impl Threads {
-    pub(crate) fn new(programs: Vec<Leg>, engines: u32, per_engine: u32, swap: Duration) -> Threads {
+    pub(crate) fn new(
+        setup: &Setup,
+        programs: Vec<Leg>,
+        engines: u32,
+        per_engine: u32,
+        swap: Duration,
+    ) -> Threads {
         Threads {
             programs,
+            touches: setup.touches(engines * per_engine),
             threads: vec![Thread::default(); (engines * per_engine) as usize],
             engines: vec![Engine::default(); engines as usize],
             per_engine,
@@ -146,9 +157,7 @@ impl Threads {
                 self.wait_until(env, thread, done);
             }
             Some(Op::Touch { region }) => {
-                let (bytes, cache) = env.route.regions[usize::from(region)];
-                let latency = env.caches[cache].draw(bytes, self.threads.len() as u32, &mut env.rng);
-                let done = env.now() + latency;
+                let done = env.now() + self.touches[usize::from(region)].draw(&mut env.rng);
                 self.wait_until(env, thread, done);
             }
             Some(Op::Enter(lock)) => {

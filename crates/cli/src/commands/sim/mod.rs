@@ -12,10 +12,12 @@ mod compare;
 pub(super) mod plot;
 pub(super) mod question;
 mod setup;
+mod workers;
 
 use crate::{Answer, view};
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use fastpath::replay::WorkerCount;
 use fastpath::sim::case::Input;
 use fastpath::simulate::SimulationRun;
 use fastpath::units::Time;
@@ -61,6 +63,8 @@ pub(crate) struct Sim {
     /// Widen the bottleneck and run again, even if no frame is lost.
     #[arg(long)]
     remedy: bool,
+    #[command(flatten)]
+    workers: workers::SimWorkers,
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
@@ -87,10 +91,11 @@ impl Sim {
         let machine = self.machine.as_deref().context("name a machine, or --list")?;
         let simulation = self.question.simulation(machine)?;
         let input = simulation.case()?.input()?;
-        let mut run = simulate(&input, self.timeline.as_deref())?;
+        let workers = self.workers.count();
+        let mut run = simulate(&input, self.timeline.as_deref(), workers)?;
         let is_short = run.outcome.share() < CARRIES && !self.json;
         if (self.remedy || is_short) && run.outcome.deadlock.is_none() {
-            run.find_remedy(&input)?;
+            run.find_remedy(&input, workers)?;
         }
         self.plot.write(input.seed, vec![run.row(simulation.parameters())], None)?;
         view::print(&run, self.json)?;
@@ -99,10 +104,10 @@ impl Sim {
 }
 
 /// Runs `input`, with a bar on a terminal, or with a trace.
-fn simulate(input: &Input, trace: Option<&Path>) -> anyhow::Result<SimulationRun> {
+fn simulate(input: &Input, trace: Option<&Path>, workers: WorkerCount) -> anyhow::Result<SimulationRun> {
     let bar = bar(input)?;
     if bar.is_hidden() {
-        return Ok(fastpath::simulate::run(input, trace, None)?);
+        return Ok(fastpath::simulate::run(input, trace, workers, None)?);
     }
     let start = Instant::now();
     let mut show = |now: Time| {
@@ -110,7 +115,7 @@ fn simulate(input: &Input, trace: Option<&Path>) -> anyhow::Result<SimulationRun
         let speed = now.as_secs_f64() / start.elapsed().as_secs_f64().max(1e-9);
         bar.set_message(print::number(speed));
     };
-    let run = fastpath::simulate::run(input, trace, Some(&mut show));
+    let run = fastpath::simulate::run(input, trace, workers, Some(&mut show));
     bar.finish_and_clear();
     Ok(run?)
 }

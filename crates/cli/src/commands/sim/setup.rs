@@ -1,6 +1,7 @@
 //! `fastpath sim setup`: the published measurement set-ups, by name.
 
 use super::plot::Plot;
+use super::workers::SimWorkers;
 use crate::{Answer, view};
 use clap::Args;
 use fastpath::simulate::ExperimentResults;
@@ -19,6 +20,8 @@ pub(super) struct Setup {
     seed: u64,
     #[command(flatten)]
     plot: Plot,
+    #[command(flatten)]
+    workers: SimWorkers,
     /// Print one JSON object instead of text.
     #[arg(long)]
     json: bool,
@@ -30,7 +33,7 @@ impl Setup {
             view::print(&view::Experiments, self.json)?;
             return Ok(Answer::Yes);
         };
-        let results = ExperimentResults::of(name, self.duration, self.seed)?;
+        let results = ExperimentResults::of(name, self.duration, self.seed, self.workers.count())?;
         self.plot.write(self.seed, results.rows(), None)?;
         view::print(&results, self.json)?;
         Ok(Answer::Yes)
