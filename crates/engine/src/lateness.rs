@@ -72,7 +72,7 @@ impl Releases {
         }
     }
 
-    /// Records that so many frames were released when they were due.
+    /// Records that `count` frames were released when they were due.
     pub(crate) fn record_in_time(&mut self, count: u32) {
         self.lateness.record_many(Duration::ZERO, count);
     }

@@ -6,7 +6,7 @@ mod common;
 use common::{finish, options};
 use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port, PortCounters, PortError};
 use fastpath_engine::{
-    CaptureFilter, ChangeError, Idle, Late, Notice, Options, Report, Running, Workers, start,
+    CaptureFilter, ChangeError, EdgePorts, Idle, Late, Notice, Options, Report, Running, Workers, start,
 };
 use fastpath_link::{Change, LinkState};
 use fastpath_net::{Difference, EdgeId, Frame, FramePool};
@@ -35,7 +35,7 @@ fn run_topology(
     special: Option<Box<dyn Port>>,
 ) -> (Running, Vec<MemoryEnd>) {
     let count: usize = topology.hosts().map(|(_, host)| host.interfaces.len()).sum();
-    let (mut ports, ends): (Vec<(EdgeId, Box<dyn Port>)>, Vec<MemoryEnd>) = (0..count as u32)
+    let (mut ports, ends): (EdgePorts, Vec<MemoryEnd>) = (0..count as u32)
         .map(|edge| {
             let (port, end) = Memory::new("m", 1 << 20);
             ((EdgeId(edge), Box::new(port) as Box<dyn Port>), end)
@@ -89,8 +89,8 @@ fn introduce(ends: &[MemoryEnd]) {
 /// Host `i` of the first three sends to host `i + 3`, and back.
 fn exchange(ends: &[MemoryEnd], count: u16) {
     for number in 1..=count {
-        for from in 0..6 {
-            ends[from].send([frame(from, mac((from + 3) % 6), number).as_slice()]);
+        for (from, end) in ends.iter().enumerate().take(6) {
+            end.send([frame(from, mac((from + 3) % 6), number).as_slice()]);
         }
     }
     for end in ends {

@@ -4,10 +4,10 @@
 //!  host ports that make frames ─▶ workers of the engine, which cut the network ─▶ host ports that count them
 //! ```
 //!
-//! Every host has a port in memory whose frames the worker of the host makes itself, as it would read
-//! them from a kernel. Three of ten packets go to hosts at the other side of the network, the others
-//! stay near. Runs with one worker and with several take turns, so that a slow spell of the machine
-//! meets both.
+//! Every host has a port in memory whose frames the worker of the host makes itself, as it would
+//! read them from a kernel. Three of ten packets go to hosts at the other side of the network, the
+//! others stay near. Runs with one worker and with several take turns, so that a slow spell of the
+//! machine meets both.
 
 use crate::Progress;
 use fastpath_engine::port::{Burst, Port, PortCounters, PortError};
@@ -32,7 +32,7 @@ use std::time::Instant;
 const RATE: &str = "100Gbit";
 const DELAY: &str = "200us";
 const QUEUE: &str = "100000p";
-/// Of ten frames of a host, so many go to the other side.
+/// Of ten frames of a host, this number go to the other side.
 const FAR_OF_TEN: usize = 3;
 /// Frames that all ports of a run make between two looks at what is due.
 const FRAMES_PER_LOOK: usize = 256;
@@ -184,7 +184,7 @@ pub fn connected(question: &ConnectedQuestion, progress: Progress<'_>) -> Result
     })
 }
 
-/// What the model of scaling needs of the parts for so many workers.
+/// What the model of scaling needs of the parts for a number of workers.
 fn part_loads(topology: &Topology, workers: NonZeroUsize) -> Vec<PartLoad> {
     let loads = Partition::new(topology, workers).loads();
     loads.into_iter().map(|[work, crossings]| PartLoad { work, crossings }).collect()
@@ -307,8 +307,8 @@ impl Port for Station {
     }
 }
 
-/// By host: the frames that it sends in turn, three of ten to the other side, and the others to hosts
-/// of the same neighborhood.
+/// By host: the frames that it sends in turn, three of ten to the other side, and the others to
+/// hosts of the same neighborhood.
 fn frames(topology: &Topology, neighborhood: usize, size: usize) -> Vec<Vec<Vec<u8>>> {
     let hosts: Vec<NodeId> = topology.hosts().map(|(id, _)| id).collect();
     let routes = Routes::compute(topology);
@@ -333,7 +333,8 @@ fn frames(topology: &Topology, neighborhood: usize, size: usize) -> Vec<Vec<Vec<
 }
 
 impl NetworkShape {
-    /// Builds the largest network of this shape with at most `links` links, but at least its smallest.
+    /// Builds the largest network of this shape with at most `links` links, but at least its
+    /// smallest.
     pub fn build(self, links: usize) -> Topology {
         let mut text = "family = 'v4'\n".to_owned();
         let mut ends: Vec<[String; 2]> = Vec::new();

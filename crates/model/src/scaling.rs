@@ -33,8 +33,8 @@ pub struct ScalingCosts {
 }
 
 impl ScalingCosts {
-    /// The costs before anything is measured: a handover copies the frame twice, which takes a tenth
-    /// to six tenths of a packet at a node.
+    /// The costs before anything is measured: a handover copies the frame twice, which takes a
+    /// tenth to six tenths of a packet at a node.
     pub const UNMEASURED: ScalingCosts = ScalingCosts {
         handover: Estimate { value: 0.25, low: 0.1, high: 0.6 },
         slowdown: Estimate { value: 1.0, low: 0.95, high: 1.1 },

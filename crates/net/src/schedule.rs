@@ -32,7 +32,7 @@ pub type LinkChange = (LinkId, Direction, Change);
 /// What was requested for an instant.
 #[derive(Debug)]
 enum Requested {
-    Change(LinkChange),
+    Change(Box<LinkChange>),
     /// The start of the traces of a group.
     Start(usize),
 }
@@ -105,8 +105,9 @@ impl Schedule {
             .into_iter()
             .filter_map(|(key, requested)| {
                 let now = match requested {
-                    Requested::Change((link, direction, change)) => {
-                        Requested::Change((place(link)?, direction, change))
+                    Requested::Change(change) => {
+                        let (link, direction, change) = *change;
+                        Requested::Change(Box::new((place(link)?, direction, change)))
                     }
                     Requested::Start(former) => {
                         Requested::Start(groups.iter().position(|group| *group == Some(former))?)
@@ -202,7 +203,7 @@ impl Schedule {
         }
         for change in changes {
             self.requested_count += 1;
-            self.requested.insert((at, self.requested_count), Requested::Change(change));
+            self.requested.insert((at, self.requested_count), Requested::Change(Box::new(change)));
         }
         self.update_next_at(topology);
         Ok(())
@@ -230,7 +231,7 @@ impl Schedule {
         while let Some(entry) = self.requested.first_entry().filter(|entry| entry.key().0 <= at) {
             let start = entry.key().0;
             match entry.remove() {
-                Requested::Change(change) => return Some(change),
+                Requested::Change(change) => return Some(*change),
                 Requested::Start(group) => self.start(start, group, topology),
             }
         }

@@ -27,8 +27,8 @@ use crate::unit::Unit;
 use crate::workload::Workload;
 use fastpath_units::Time;
 
-/// Events in a batch: enough that handing a batch over costs little, and few enough that several stay
-/// in a cache.
+/// Events in a batch: enough that handing a batch over costs little, and few enough that several
+/// stay in a cache.
 const EVENTS_MAX: usize = 1 << 11;
 /// Bits of an insertion number that count the insertions downstream since the last one upstream.
 const DOWNSTREAM_BITS: u32 = 26;
@@ -209,8 +209,8 @@ impl<'a> CutRun<'a> {
         Downstream { run, inserted: 0, is_in_order: true }
     }
 
-    /// The outcome of both parts. `None` in place of a wrong order: with so many events, the order
-    /// of the parts at equal instants is not known. Then [`run`](crate::run()) the whole.
+    /// The outcome of both parts. `None` in place of a wrong order: with this many events, the
+    /// order of the parts at equal instants is not known. Then [`run`](crate::run()) the whole.
     pub fn outcome(&self, upstream: UpstreamEnd, downstream: Downstream) -> Option<Outcome> {
         let Downstream { run, is_in_order, .. } = downstream;
         let UpstreamEnd { ended, is_in_order: is_upstream_in_order } = upstream;

@@ -7,8 +7,8 @@
 //!
 //! [`run`] is the whole simulator. [`observe`] also reports every visit of a packet to a unit, and
 //! [`trace`] writes these visits for Perfetto. Read first: `environment.rs`, then `unit/mod.rs`.
-//! What is left at the end becomes an outcome in `ended.rs`. The loop also runs a part of a machine,
-//! whose packets go on in another part (`cut.rs`): [`Part`] is what differs.
+//! What is left at the end becomes an outcome in `ended.rs`. The loop also runs a part of a
+//! machine, whose packets go on in another part (`cut.rs`): [`Part`] is what differs.
 
 use crate::ended::{Counts, Ended, FlowCount};
 use crate::environment::{Environment, Event, Finished, Lost, Packet, What};

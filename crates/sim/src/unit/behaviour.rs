@@ -60,8 +60,8 @@ pub(crate) trait UnitType {
     }
 
     /// True if the unit, with this work for each packet, draws from the generator of the run, or
-    /// uses memories or locks in a way that others can see. All such units of a run are simulated in
-    /// one part of it.
+    /// uses memories or locks in a way that others can see. All such units of a run are simulated
+    /// in one part of it.
     fn shares(&self, _work: &[OpGroup]) -> bool {
         true
     }

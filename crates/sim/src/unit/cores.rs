@@ -305,8 +305,8 @@ impl UnitModel for Cores {
     }
 }
 
-/// Sums up the operations of a group. In a run-to-completion program the scheduler's atomic tags are
-/// the critical sections, so locks cost nothing.
+/// Sums up the operations of a group. In a run-to-completion program the scheduler's atomic tags
+/// are the critical sections, so locks cost nothing.
 fn sum(group: &OpGroup, memories: &[Memory]) -> Work {
     let OpGroup { per_chunk, over, .. } = *group;
     let (fixed, per_byte, touches) = (Duration::ZERO, Duration::ZERO, Vec::new());

@@ -39,8 +39,8 @@ pub(super) struct PipelineCommand {
     /// Number of links (emulate). By default 1, or 48 with --topology.
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     links: Vec<u32>,
-    /// Emulate one connected network of at most so many links, with one worker and with several in
-    /// turns (emulate).
+    /// Emulate one connected network with at most this number of links, with one worker and with
+    /// several in turns (emulate).
     #[arg(long)]
     topology: Option<ShapeArg>,
     /// Workers that run the connected network side by side.
