@@ -7,7 +7,8 @@ mod random;
 
 use fastpath_net::{Crossings, EdgeId, FrameAccounting, Network, Options, PartClock, Partition, Windows};
 use fastpath_spec::{NodeKind, Topology};
-use fastpath_units::{Duration, Time};
+use fastpath_units::{Duration, Rng, Time};
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 
 type Sent = [(Time, EdgeId, Vec<u8>)];
@@ -100,6 +101,71 @@ fn in_parts(topology: &Topology, partition: &Partition, sent: &Sent) -> Outcome 
     (arrived, accounting)
 }
 
+/// As workers run parts in real time: each looks at its part a while after something is due, and
+/// passes frames on when that is decided. None is late, because the lags are shorter than the
+/// lookaheads.
+fn by_the_clock(topology: &Topology, partition: &Partition, sent: &Sent, rng: &mut Rng) -> Outcome {
+    let count = partition.count();
+    let mut networks: Vec<Network> = (0..count)
+        .map(|part| {
+            let mut network = Network::new(topology.clone(), OPTIONS);
+            network.cut(partition, part);
+            network
+        })
+        .collect();
+    let mut arrived = vec![Vec::new(); networks[0].edges().len()];
+    let edges: Vec<_> = networks[0].edges().collect();
+    let part = |edge: EdgeId| partition.part_of(edges[edge.0 as usize].node);
+    let mut inputs: Vec<VecDeque<(Time, EdgeId, Vec<u8>)>> =
+        (0..count).map(|of| sent.iter().filter(|frame| part(frame.1) == of).cloned().collect()).collect();
+    let mut mail: Vec<Crossings> = (0..count * count).map(|_| Crossings::default()).collect();
+    let lag_max = partition.lookahead_min().map_or(1, |lookahead| lookahead.as_ps() / 64);
+    let mut now = Time::ZERO;
+    loop {
+        let next = |part: usize| {
+            let network = &networks[part];
+            let input = inputs[part].front().map(|frame| frame.0);
+            [network.next_at(), network.next_handover(), input].into_iter().flatten().min()
+        };
+        let has_mail =
+            mail.iter().any(|crossings| !crossings.is_empty()) || networks.iter().any(Network::has_crossings);
+        let next = (0..count).filter_map(next).chain(has_mail.then_some(now)).min();
+        let Some(next) = next.filter(|at| *at <= END) else { break };
+        now = now.max(next).saturating_add(Duration::from_ps(rng.below(lag_max + 1))).min(END);
+        for (part, network) in networks.iter_mut().enumerate() {
+            for from in 0..count {
+                network.receive_any(&mut mail[from * count + part], Some, |pipe, due, now| {
+                    assert!(due >= now, "{pipe:?} is late: {due} {now}");
+                    true
+                });
+            }
+            while let Some(frame) = inputs[part].pop_front_if(|frame| frame.0 <= now) {
+                pop_until(network, frame.0, &mut arrived);
+                push(network, &frame);
+            }
+            pop_until(network, now, &mut arrived);
+            network.hand_over(now);
+            // A worker whose mailbox is in use comes back later.
+            for to in (0..count).filter(|_| rng.below(4) > 0 || now == END) {
+                mail[part * count + to].append(network.crossings_mut(to));
+            }
+        }
+        if now == END && !networks.iter().any(Network::has_crossings) {
+            break;
+        }
+    }
+    let mut accounting = FrameAccounting::default();
+    let (mut passed_on, mut received) = (0, 0);
+    for network in &mut networks {
+        network.check_order().unwrap_or_else(|error| panic!("{error}"));
+        accounting.add(network.accounting());
+        let [own_passed_on, own_received] = network.crossed();
+        (passed_on, received) = (passed_on + own_passed_on, received + own_received);
+    }
+    accounting.held += passed_on - received;
+    (arrived, accounting)
+}
+
 fn has_nat(topology: &Topology) -> bool {
     topology.nodes.iter().any(|node| matches!(node.kind, NodeKind::Nat { .. }))
 }
@@ -147,4 +213,27 @@ fn parts_have_the_results_of_the_whole() {
         "{cut} of {runs} networks were cut, {with_nat} with a NAT"
     );
     assert!(delivered > 30 * cases(), "{delivered} frames arrived");
+}
+
+#[test]
+fn parts_that_run_by_the_clock_have_the_results_of_the_whole() {
+    let (mut cut, mut delivered) = (0, 0);
+    for seed in 0..cases() {
+        let Ok((topology, _)) = fastpath_spec::parse(&random::network(seed)) else { continue };
+        let sent = random::frames(&topology, seed);
+        let mut rng = Rng::new(seed);
+        let count = NonZeroUsize::new(2 + rng.below(3) as usize).expect("above 0");
+        let partition = Partition::with_lookahead(&topology, count, Duration::from_us(10));
+        if partition.count() == 1 {
+            continue;
+        }
+        let (expected, got) = (whole(&topology, &sent), by_the_clock(&topology, &partition, &sent, &mut rng));
+        assert_eq!(got.1, expected.1, "seed {seed} {partition:?}");
+        assert_eq!(got.0, expected.0, "seed {seed} {partition:?}");
+        (cut, delivered) = (cut + 1, delivered + got.1.delivered);
+    }
+    assert!(
+        cut > cases() / 4 && delivered > 10 * cases(),
+        "{cut} networks were cut, {delivered} frames arrived"
+    );
 }
