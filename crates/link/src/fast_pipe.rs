@@ -286,6 +286,12 @@ impl FastPipe {
         Some(if self.first == self.on_wire { self.exit_of_head(params) } else { store.get(first).time })
     }
 
+    /// Returns the data of the packet that leaves next.
+    #[inline]
+    pub(crate) fn head<'s, P>(&self, store: &'s Store<P>) -> Option<&'s P> {
+        store.get(self.first?).data()
+    }
+
     /// Returns when the transmission of the packet on the wire ends.
     pub(crate) fn next_departure(&self) -> Option<Time> {
         self.on_wire.map(|_| self.serialiser.end())

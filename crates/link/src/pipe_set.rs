@@ -302,6 +302,13 @@ impl<P> PipeSet<P> {
         prefetch_index(&self.ingress, id as usize + 1);
     }
 
+    /// See [`Pipes::head`](crate::Pipes::head).
+    #[inline]
+    pub(crate) fn head(&self, id: u32) -> Option<&P> {
+        let fast = &self.fast[id as usize];
+        if fast.general().is_some() { None } else { fast.head(&self.store) }
+    }
+
     /// Prefetches the memory that a pop from pipe `id` needs first.
     #[inline]
     pub(crate) fn prefetch_exit(&self, id: u32) {

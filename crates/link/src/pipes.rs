@@ -282,6 +282,13 @@ impl<P> Pipes<P> {
         self.set.next_flight(id)
     }
 
+    /// Returns the data of the packet that leaves pipe `id` next, so that its memory can be
+    /// prefetched; `None` if that is not known at once.
+    #[inline]
+    pub fn head(&self, id: u32) -> Option<&P> {
+        self.set.head(id)
+    }
+
     /// Returns whether pipe `id` holds a packet.
     pub fn holds(&self, id: u32) -> bool {
         self.pipe(id).held().packets > 0

@@ -49,6 +49,12 @@ impl<P> Waiting<P> {
         let Packet { len, flow, traffic_class, data } = packet;
         Waiting { time, next: None, len, flow, traffic_class, marked, data: Some(data) }
     }
+
+    /// Returns the data of the packet.
+    #[inline]
+    pub(crate) fn data(&self) -> Option<&P> {
+        self.data.as_ref()
+    }
 }
 
 #[derive(Debug)]

@@ -505,6 +505,10 @@ impl<O: Observer> Network<O> {
         }
         let Exit { at, packet: Packet { len, flow, traffic_class, data: mut frame }, fate } = exit;
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
+        if let (PipeEnd::Node(_), Some(next)) = (end, self.pipes.head(id)) {
+            // Other pipes come before it, while its headers come into the cache.
+            self.pool.prefetch(next);
+        }
         let is_watched = self.observer.watches(pipe);
         if !is_watched && matches!(fate, Fate::Delivered { marked: false }) {
             return self.arrive(at, end, frame);

@@ -4,7 +4,7 @@ use crate::failure::{argument, raise, without_lock};
 use crate::network::NamedFiles;
 use fastpath::Replay;
 use fastpath::net::FrameAccounting;
-use fastpath::replay::{FrameLengths, FramesAt, TimeColumns};
+use fastpath::replay::{FrameLengths, FramesAt, TimeColumns, WorkerCount};
 use fastpath::units::Duration;
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -32,6 +32,8 @@ pub(crate) struct Options {
     seed: Option<u64>,
     /// The time of the run from which nothing enters.
     until: Option<String>,
+    /// A number, or `auto`.
+    workers: String,
 }
 
 /// Returns the replay through a network that has these options.
@@ -49,6 +51,9 @@ fn configured(topology: fastpath::spec::Topology, options: Options) -> PyResult<
     if let Some(seed) = options.seed {
         replay = replay.seed(seed);
     }
+    let workers = options.workers.parse::<WorkerCount>();
+    let workers = workers.map_err(|why| argument(format!("workers={}: {why}", options.workers)))?;
+    let replay = replay.workers(workers);
     let until = options.until.as_deref().map(str::parse::<Duration>).transpose();
     let until = until.map_err(|error| argument(format!("until: {error}; write until=\"10s\"")))?;
     Ok(match until {

@@ -52,6 +52,8 @@ def test_a_machine_keeps_its_own_text():
     ({"seed": 2**64}, "out of range"),
     ({"seed": 1.5}, "seed=1.5 is not a whole number"),
     ({"seed": "7"}, "seed='7' is not a whole number"),
+    ({"workers": 0}, "workers=0: write a number from 1 on, or auto"),
+    ({"workers": "two"}, "workers=two: write a number from 1 on, or auto"),
     ({"until": 5}, 'until=5 has no unit; write text such as until="10s"'),
 ])
 def test_settings_of_a_replay_are_checked(net, given, said):

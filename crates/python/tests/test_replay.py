@@ -61,6 +61,22 @@ def test_equal_seeds_give_equal_arrays(net):
     assert first.drops == {"loss": int((first.end == "loss").sum())}
 
 
+def test_arrays_are_the_same_for_every_number_of_workers(tmp_path):
+    (tmp_path / "net.toml").write_text(
+        "seed = 3\n[router.r]\n[host.a]\n[host.b]\n"
+        "[[link]]\nbetween = ['a', 'r']\ndelay = '1ms'\nloss = '10%'\n"
+        "[[link]]\nbetween = ['r', 'b']\ndelay = '2ms'\nrate = '8Mbit'\n"
+        "[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'constant'\nrate = '4Mbit'\nsize = 500\n"
+    )
+    net = fp.Topology.from_file(tmp_path / "net.toml")
+    given = {"b": (np.arange(300) * 10**9, [frame(100, n) for n in range(300)])}
+    one, *others = (net.replay(given, until="1s", workers=workers) for workers in (1, 2, 3, "auto"))
+    assert len(one) > 300 and one.drops["loss"] > 0
+    for other in others:
+        assert (one.out_ps == other.out_ps).all() and (one.end == other.end).all()
+        assert one.drops == other.drops and one.traffic == other.traffic
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

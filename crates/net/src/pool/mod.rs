@@ -11,6 +11,7 @@ mod super_packet;
 
 pub use super_packet::{SegmentFrames, SegmentRun};
 
+use prefetch_index::prefetch_index;
 use std::num::{NonZeroU32, NonZeroUsize};
 use super_packet::SuperPackets;
 
@@ -205,6 +206,16 @@ impl FramePool {
         let class = &self.classes[frame.class()];
         let (chunk, at) = class.range(frame.slot());
         &class.chunks[chunk][at..at + frame.len()]
+    }
+
+    /// Prefetches the headers of a frame.
+    #[inline]
+    pub(crate) fn prefetch(&self, frame: &Frame) {
+        if frame.has_own_bytes() {
+            let class = &self.classes[frame.class()];
+            let (chunk, at) = class.range(frame.slot());
+            prefetch_index(&class.chunks[chunk][..], at);
+        }
     }
 
     /// Returns the bytes of a frame for writing.

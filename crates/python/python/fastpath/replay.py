@@ -59,6 +59,7 @@ class _Options:
     packet_log: Optional[str]
     seed: Optional[int]
     until: Optional[str]
+    workers: str
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Settings:
     seed: Optional[int] = None
     until: Optional[str] = None
     packet_log: Optional[Union[str, os.PathLike[str]]] = None
+    workers: Union[int, str] = 1
 
 
 class Replayed:
@@ -203,6 +205,7 @@ def run(
         None if settings.packet_log is None else os.fspath(settings.packet_log),
         None if settings.seed is None else seed_of(settings.seed),
         duration_of("until", settings.until),
+        str(settings.workers),
     )
     frames = [_frames(at, given) for at, given in arrays.items()]
     with Bar(progress) as bar:

@@ -459,6 +459,7 @@ class Topology:
         until: Optional[str] = None,
         packet_log: Optional[Union[str, os.PathLike[str]]] = None,
         progress: Union[bool, Callable[[int, int], object], None] = None,
+        workers: Union[int, str] = 1,
     ) -> Replayed:
         """Send frames through the network in virtual time.
 
@@ -480,6 +481,8 @@ class Topology:
             A file for the fate of every packet on every link (pcapng).
         progress
             A function of bytes read and bytes in all; True: a bar on the terminal.
+        workers
+            Threads that run the network side by side, or ``"auto"``. The results do not depend on it.
 
         Returns
         -------
@@ -488,7 +491,7 @@ class Topology:
         from .replay import Settings, run
 
         self.check()
-        return run(self, inputs or {}, outputs or {}, Settings(seed, until, packet_log), progress)
+        return run(self, inputs or {}, outputs or {}, Settings(seed, until, packet_log, workers), progress)
 
     def lab(self, name: Optional[str] = None, **options: Any) -> Lab:
         """Return a lab of this topology: ``with net.lab() as lab``. See :class:`fastpath.Lab`."""
