@@ -12,13 +12,21 @@ const PAYS_OFF: f64 = 1.15;
 /// Links named in the notice of a cut.
 const NAMED: usize = 3;
 
-/// Distributes a topology over at most `cores` workers. `is_whole`: each worker needs the numbers
-/// of the whole topology, for a log.
+/// What else a run asks of its workers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct LayoutNeeds {
+    /// Each worker needs the numbers of the whole topology, for a log.
+    pub(crate) is_whole: bool,
+    /// Nodes and links may be added later. A cut would refuse some, so it is made only on request.
+    pub(crate) may_change: bool,
+}
+
+/// Distributes a topology over at most `cores` workers.
 pub(crate) fn layout(
     topology: Topology,
     cores: usize,
     workers: Option<&Workers>,
-    is_whole: bool,
+    LayoutNeeds { is_whole, may_change }: LayoutNeeds,
     notice: &Notice,
 ) -> CurrentParts {
     let most = NonZeroUsize::new(cores).unwrap_or(NonZeroUsize::MIN);
@@ -27,7 +35,7 @@ pub(crate) fn layout(
     let cut = (parts.len() < most.get())
         .then(|| Partition::with_lookahead(&topology, most, LOOKAHEAD_MIN))
         .filter(|cut| cut.count() > parts.len())
-        .filter(|cut| asked.is_some() || cut.expected_speedup() >= PAYS_OFF);
+        .filter(|cut| asked.is_some() || !may_change && cut.expected_speedup() >= PAYS_OFF);
     let count = cut.as_ref().map_or(parts.len(), Partition::count);
     if let Some(asked) = asked.filter(|asked| count < *asked) {
         notice.send(&format!(
@@ -66,15 +74,22 @@ mod tests {
         [[link]]\nbetween = ['r2', 'b']\n[[link]]\nbetween = ['r1', 'r2']\n";
 
     /// The parts, whether it is cut, and the notices.
-    fn laid_out(text: &str, cores: usize, workers: Option<Workers>, is_whole: bool) -> (usize, bool, String) {
+    fn laid_out(
+        text: &str,
+        cores: usize,
+        workers: Option<Workers>,
+        needs: LayoutNeeds,
+    ) -> (usize, bool, String) {
         let (topology, _) = fastpath_spec::parse(text).expect("a valid spec");
         let said = Arc::new(Mutex::new(String::new()));
         let copy = Arc::clone(&said);
         let notice = Notice::new(move |text| copy.lock().unwrap().push_str(text));
-        let layout = layout(topology, cores, workers.as_ref(), is_whole, &notice);
+        let layout = layout(topology, cores, workers.as_ref(), needs, &notice);
         let said = said.lock().unwrap().clone();
         (layout.parts.len(), layout.partition.is_some(), said)
     }
+
+    const PLAIN: LayoutNeeds = LayoutNeeds { is_whole: false, may_change: false };
 
     fn asked(count: usize) -> Option<Workers> {
         NonZeroUsize::new(count).map(Workers::Count)
@@ -83,16 +98,19 @@ mod tests {
     #[test]
     fn a_network_is_cut_where_its_delays_allow_it_and_says_so() {
         let long = format!("{ROW}delay = '1ms'\n");
-        assert_eq!(laid_out(&long, 2, asked(2), false), (2, true, String::new()));
-        assert_eq!(laid_out(&long, 1, asked(1), false), (1, false, String::new()));
-        let (parts, is_cut, said) = laid_out(&long, 2, None, false);
+        assert_eq!(laid_out(&long, 2, asked(2), PLAIN), (2, true, String::new()));
+        assert_eq!(laid_out(&long, 1, asked(1), PLAIN), (1, false, String::new()));
+        let (parts, is_cut, said) = laid_out(&long, 2, None, PLAIN);
         assert!(
             (parts, is_cut) == (2, true) && said.contains("2 workers run the network, cut at r1-r2"),
             "{said}"
         );
-        let (parts, is_cut, said) = laid_out(&format!("{ROW}delay = '99us'\n"), 2, asked(2), false);
+        let changing = LayoutNeeds { may_change: true, ..PLAIN };
+        assert_eq!(laid_out(&long, 2, None, changing), (1, false, String::new()), "only on request");
+        assert_eq!(laid_out(&long, 2, asked(2), changing), (2, true, String::new()));
+        let (parts, is_cut, said) = laid_out(&format!("{ROW}delay = '99us'\n"), 2, asked(2), PLAIN);
         assert!((parts, is_cut) == (1, false) && said.contains("1 of the 2 requested"), "{said}");
-        let (parts, _, said) = laid_out(&long, 8, asked(8), false);
+        let (parts, _, said) = laid_out(&long, 8, asked(8), PLAIN);
         assert!(parts == 2 && said.contains("2 of the 8 requested"), "{said}");
     }
 
@@ -100,7 +118,10 @@ mod tests {
     fn networks_that_exchange_no_frames_are_split_and_cut_only_for_a_log() {
         let pairs = "[host.a]\n[host.b]\n[host.c]\n[host.d]\n[[link]]\nbetween = ['a', 'b']\n\
             [[link]]\nbetween = ['c', 'd']\n";
-        assert_eq!(laid_out(pairs, 2, asked(2), false), (2, false, String::new()));
-        assert_eq!(laid_out(pairs, 2, asked(2), true), (2, true, String::new()));
+        assert_eq!(laid_out(pairs, 2, asked(2), PLAIN), (2, false, String::new()));
+        assert_eq!(
+            laid_out(pairs, 2, asked(2), LayoutNeeds { is_whole: true, ..PLAIN }),
+            (2, true, String::new())
+        );
     }
 }

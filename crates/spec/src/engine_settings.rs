@@ -67,7 +67,8 @@ const IDLE: [(&str, Idle); 3] = [("busy", Idle::Busy), ("save", Idle::Save), ("s
 pub enum Workers {
     /// As many as pay off, at most half as many as there are cores: one for each part of the
     /// network that exchanges no frames with the rest, or for each part of a network that is cut at
-    /// links with a delay. The system places them.
+    /// links with a delay; a lab, which may change, is cut only on request. The system places
+    /// them.
     #[default]
     Auto,
     /// At most this many, each on its own core while there are enough cores.
