@@ -11,6 +11,7 @@ use crate::port::Port;
 use crate::report::Report;
 use crate::snapshot::{EdgeState, PipeState, Snapshot};
 use crate::worker_change::{ChangedCut, WorkerChange};
+use fastpath_link::{Counters, Volume};
 use fastpath_net::capture::CaptureOrder;
 use fastpath_net::flows::MergedFlows;
 use fastpath_net::sample::{PipeSample, Sample};
@@ -207,24 +208,46 @@ impl CurrentParts {
         self.partition.as_ref().map_or(0, |partition| partition.part_of(node))
     }
 
-    /// Takes over the state of a pipe from a worker, whose number it is, into that of the whole
-    /// network: where the network is cut, the worker of its sender knows it, and that of its
-    /// receiver has frames in flight.
-    fn place<T>(&self, worker: usize, pipe: PipeId, whole: &mut Option<T>, own: T, add: impl Fn(&mut T, T)) {
+    /// Takes over the state of a pipe from a worker into that of the whole network. Where the network
+    /// is cut, the worker of its sender knows it, and that of its receiver knows what has left it.
+    fn place<T: HasCounters>(
+        &self,
+        worker: usize,
+        pipe: PipeId,
+        whole: &mut Option<T>,
+        mut own: T,
+        add: impl Fn(&mut T, T),
+    ) {
         let is_owner = self.partition.is_none() || self.owner(pipe) == worker;
-        *whole = Some(match whole.take() {
-            None => own,
-            Some(mut other) if is_owner => {
-                let mut own = own;
-                std::mem::swap(&mut own, &mut other);
-                add(&mut other, own);
-                other
-            }
-            Some(mut other) => {
-                add(&mut other, own);
-                other
-            }
-        });
+        if is_owner && self.owner(pipe) != self.owner(PipeId { index: 1 - pipe.index, ..pipe }) {
+            own.counters().delivered = Volume::default();
+        }
+        let Some(other) = whole else {
+            *whole = Some(own);
+            return;
+        };
+        if is_owner {
+            std::mem::swap(other, &mut own);
+        }
+        other.counters().delivered += own.counters().delivered;
+        add(other, own);
+    }
+}
+
+/// The state of a pipe, with its counters.
+trait HasCounters {
+    fn counters(&mut self) -> &mut Counters;
+}
+
+impl HasCounters for PipeState {
+    fn counters(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+}
+
+impl HasCounters for PipeSample {
+    fn counters(&mut self) -> &mut Counters {
+        &mut self.counters
     }
 }
 

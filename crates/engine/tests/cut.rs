@@ -194,6 +194,14 @@ fn changes_reach_all_workers_at_one_instant_or_are_refused_with_the_number() {
             .starts_with("middle: the network is cut at this link, which is known to be at least 1ms")
     );
     running.change(None, vec![(MIDDLE, Direction::Both, delay(30_000))]).unwrap();
+    ends[0].send([frame(0, mac(3), 99).as_slice()]);
+    let mut middle = running.report().unwrap().links.remove(0).directions;
+    // It is in flight, or has arrived if this took long.
+    while middle[0].held == 0 && middle[0].frames_out == 3 {
+        middle = running.report().unwrap().links.remove(0).directions;
+    }
+    assert_eq!((middle[0].frames_in, middle[0].frames_out + middle[0].held), (4, 4), "{middle:?}");
+    assert_eq!(receive(&ends[3], 1), [99]);
     assert_eq!(running.pipes(MIDDLE).unwrap().map(|pipe| pipe.delay), [Duration::from_ms(30); 2]);
     let sent_at = Instant::now();
     exchange(&ends, 20);
