@@ -216,4 +216,8 @@ fn workers_show_the_parts_the_lookahead_of_each_cut_and_why_others_are_none() {
         answer["parallel"]["cuts"][0]["lookahead_ps"],
         serde_json::json!([2_000_000_000_u64, 2_000_000_000_u64])
     );
+    assert_eq!(answer["parallel"]["real_time_parts"], 2);
+    let short = text.replace("'2ms'", "'20us'");
+    let said = String::from_utf8(check("short.toml", &short, &["--workers", "2"]).stdout).unwrap();
+    assert!(said.contains("\n  in real time 1 part: links below 100us are not cut\n"), "{said}");
 }

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 /// A network is cut at links with at least this lookahead: a worker notices what another one passes
 /// on within a few microseconds while it polls, and within some ten when it has to wake up.
-pub(crate) const LOOKAHEAD_MIN: Duration = Duration::from_us(100);
+pub const LOOKAHEAD_MIN: Duration = Duration::from_us(100);
 /// How far in the future an instant is that several workers agree on.
 const AHEAD: Duration = Duration::from_ms(10);
 

@@ -2,6 +2,7 @@
 
 use fastpath::net::{Cut, JoinedLinks, Partition};
 use fastpath::replay::{WorkerCount, expected_speedup};
+use fastpath_engine::LOOKAHEAD_MIN;
 use fastpath_spec::mistake::printable;
 use fastpath_spec::{NodeId, Topology};
 use serde_json::{Value, json};
@@ -14,12 +15,16 @@ const SHOWN: usize = 12;
 pub(super) struct Parts<'t> {
     topology: &'t Topology,
     partition: Partition,
+    /// The number of parts in real time, where short links are not cut.
+    in_real_time: usize,
 }
 
 impl<'t> Parts<'t> {
     /// Cuts a topology.
     pub(super) fn new(topology: &'t Topology, workers: WorkerCount) -> Parts<'t> {
-        Parts { topology, partition: Partition::new(topology, workers.count()) }
+        let count = workers.count();
+        let in_real_time = Partition::with_lookahead(topology, count, LOOKAHEAD_MIN).count();
+        Parts { topology, partition: Partition::new(topology, count), in_real_time }
     }
 
     fn name(&self, node: NodeId) -> &str {
@@ -65,6 +70,10 @@ impl<'t> Parts<'t> {
                 format!("  part {part}: {count} nodes, {:.0} % of the work: {first}{more}", 100.0 * share);
             writeln!(out, "{}", printable(&line))?;
         }
+        if self.in_real_time != partition.count() {
+            let (count, parts) = (self.in_real_time, if self.in_real_time == 1 { "part" } else { "parts" });
+            writeln!(out, "  in real time {count} {parts}: links below {LOOKAHEAD_MIN} are not cut")?;
+        }
         let cuts = partition.cuts().iter().map(|cut| self.cut(cut));
         lines(out, cuts, "cuts")?;
         let joined = partition.joined().iter().map(|joined| format!("not cut at {}", self.reason(joined)));
@@ -87,6 +96,7 @@ impl<'t> Parts<'t> {
             "parts": parts.collect::<Vec<_>>(),
             "cuts": cuts.collect::<Vec<_>>(),
             "joined": joined.collect::<Vec<_>>(),
+            "real_time_parts": self.in_real_time,
             "expected_speedup": expected_speedup(partition),
             "lookahead_min_ps": partition.lookahead_min().map(|lookahead| lookahead.as_ps()),
         })
