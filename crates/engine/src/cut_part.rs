@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::mail::{Post, Posted};
 use crate::worker_clock::WorkerClock;
-use fastpath_net::{Crossings, EdgeId, Network, Observer, Partition, PipeId};
+use fastpath_net::{Crossings, EdgeId, Network, Observer, Partition, PipeId, Reason};
 use fastpath_spec::{Late, Topology};
 use fastpath_units::{Duration, Time};
 
@@ -122,7 +122,7 @@ impl CutPart {
         for to in 0..self.post.count() {
             let crossings = network.crossings_mut(to);
             if self.post.send(to, crossings) == Posted::Full {
-                network.discard_crossings(to);
+                network.discard_crossings(to, Reason::PoolFull);
             }
         }
         if has_any {

@@ -292,7 +292,7 @@ fn parts_of(
     let mut ports: Vec<Option<Box<dyn Port>>> = ports.into_iter().map(Some).collect();
     let wakers =
         receivers.iter().map(|receiver| -> Box<dyn Fn() + Send + Sync> { Box::new(receiver.waker()) });
-    let mail = Arc::new(MailRoom::new(wakers.collect(), network.pool_limit.get()));
+    let mail = Arc::new(MailRoom::new(wakers.collect(), network.pool_limit.get() / receivers.len().max(2)));
     let part = |(number, commands): (usize, CommandReceiver)| {
         let Part { topology, edges, .. } = layout.parts[number].clone();
         let ports = edges.iter().map(|edge| ports[edge.0 as usize].take().expect("in one part")).collect();

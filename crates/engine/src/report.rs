@@ -11,7 +11,7 @@ use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_net::PipeId;
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{self as spec, LinkId, Topology, Track};
+use fastpath_spec::{self as spec, Late, LinkId, Topology, Track};
 use fastpath_traffic::FlowReport;
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
@@ -329,6 +329,12 @@ impl Report {
         for (PipeId { link, index }, releases) in &snapshot.handovers {
             lateness_of[2 * link.0 as usize + index] = Some(lateness(releases));
         }
+        // A worker drops what comes late from another one, behind the end of the pipe.
+        let late_drops = |pipe: PipeId| {
+            let of_pipe = snapshot.handovers.iter().filter(|(id, _)| *id == pipe);
+            let drops = snapshot.policy.late == Late::Drop;
+            of_pipe.map(|(_, releases)| releases.late).sum::<u64>() * u64::from(drops)
+        };
         let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
@@ -339,10 +345,16 @@ impl Report {
                 .map(|((link, pipes), number)| {
                     let name = |end: usize| topology.node(link.ends[end].0).name.clone();
                     let lateness = lateness_of.next().expect("two for each link");
-                    let pipe = |index: usize| PipeReport {
-                        lateness: lateness[index],
-                        traces: traces(topology.tracks_of(LinkId(number), index), &pipes[index], snapshot.at),
-                        ..pipe_report(name(index), name(1 - index), &pipes[index])
+                    let pipe = |index: usize| {
+                        let mut pipe = pipe_report(name(index), name(1 - index), &pipes[index]);
+                        pipe.lateness = lateness[index];
+                        pipe.traces =
+                            traces(topology.tracks_of(LinkId(number), index), &pipes[index], snapshot.at);
+                        let late = late_drops(PipeId { link: LinkId(number), index });
+                        if late > 0 {
+                            *pipe.dropped.entry(DropReason::Late.name().to_owned()).or_default() += late;
+                        }
+                        pipe
                     };
                     LinkReport { name: link.name.clone(), directions: [pipe(0), pipe(1)] }
                 })

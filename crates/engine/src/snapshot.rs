@@ -49,6 +49,16 @@ pub(crate) struct PipeState {
     pub(crate) trace_starts: Vec<Option<Time>>,
 }
 
+impl PipeState {
+    /// Counts frames as pushed that are known from the receiver's worker alone, because it answered
+    /// later than that of the sender.
+    pub(crate) fn balance(&mut self) {
+        let known = self.counters.delivered + self.counters.dropped() + self.held;
+        let pushed = &mut self.counters.pushed;
+        *pushed = Volume { packets: pushed.packets.max(known.packets), bytes: pushed.bytes.max(known.bytes) };
+    }
+}
+
 pub(crate) struct EdgeState {
     pub(crate) name: String,
     pub(crate) kind: String,

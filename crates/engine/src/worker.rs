@@ -35,7 +35,7 @@ use fastpath_link::QueueState;
 use fastpath_net::capture::{CaptureTap, FLUSH_INTERVAL};
 use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
-use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer, PipeId};
+use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer, PipeId, Reason};
 use fastpath_spec::{Idle, Late, LinkId};
 use fastpath_sys::thread::{
     has_virtual_time, minimise_timer_slack, release_heap, set_high_priority, set_low_priority, set_real_time,
@@ -286,6 +286,8 @@ impl<L: Observer> Worker<L> {
             }
             std::thread::yield_now();
         }
+        let parts = self.cut.as_ref().map_or(0, |cut| cut.post.count());
+        (0..parts).for_each(|part| self.network.discard_crossings(part, Reason::Removed));
     }
 
     /// The edge of the network that the port at a place serves.
@@ -732,6 +734,10 @@ impl<L: Observer> Worker<L> {
             return;
         };
         if !self.cut.as_ref().is_none_or(|cut| cut.post.fall_asleep(until)) {
+            // Whoever never polls learns here which ports may have frames.
+            if self.idle == Idle::Sleep && self.ready.refresh() {
+                self.commands.silence();
+            }
             return;
         }
         self.sleeps += 1;

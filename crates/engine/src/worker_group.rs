@@ -434,7 +434,14 @@ impl Current<'_> {
         // Frames between two workers are in the network. Those of a later snapshot may have come
         // already.
         let [passed_on, received] = whole.crossed;
-        whole.accounting.held = (whole.accounting.held + passed_on).saturating_sub(received);
+        let inside = whole.accounting.held + passed_on;
+        whole.accounting.held = inside.saturating_sub(received);
+        // So may those that entered after an earlier one.
+        whole.accounting.entered += received.saturating_sub(inside);
+        for cut in self.layout.partition.iter().flat_map(|partition| partition.cuts()) {
+            let of_link = &mut pipes[2 * cut.link.0 as usize..][..2];
+            of_link.iter_mut().flatten().for_each(PipeState::balance);
+        }
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();
         whole.edges = edges.into_iter().map(|edge| edge.expect("every edge is in a part")).collect();
         whole.packet_log = self.group.log.as_ref().map(|status| status.report());

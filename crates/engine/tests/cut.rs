@@ -8,7 +8,7 @@ use fastpath_engine::port::{Burst, Memory, MemoryEnd, Port, PortCounters, PortEr
 use fastpath_engine::{
     CaptureFilter, ChangeError, EdgePorts, Idle, Late, Notice, Options, Report, Running, Workers, start,
 };
-use fastpath_link::{Change, LinkState};
+use fastpath_link::{Change, JitterCorrelation, JitterLaw, JitterSpec, LinkState, Reorder};
 use fastpath_net::{Difference, EdgeId, Frame, FramePool};
 use fastpath_spec::trace::{Format, Timeline};
 use fastpath_spec::{Direction, Group, LinkId, Start, Topology, TraceEnd, TraceSource, Track};
@@ -217,6 +217,58 @@ fn changes_reach_all_workers_at_one_instant_or_are_refused_with_the_number() {
 }
 
 #[test]
+fn jitter_of_a_change_reorders_over_a_cut_as_on_one_worker() {
+    let law = JitterLaw::Exponential { mean: Duration::from_ms(5) };
+    let jitter = JitterSpec { law, correlation: JitterCorrelation::None, order: Reorder::Allow };
+    for workers in [1, 2] {
+        let (running, ends) = run(DUMBBELL, workers, options(Idle::Save));
+        introduce(&ends);
+        let change = Change { jitter: Some(Some(Box::new(jitter.clone()))), ..Change::default() };
+        running.change(None, vec![(MIDDLE, Direction::Forward, change)]).unwrap();
+        for number in 1..=200 {
+            ends[0].send([frame(0, mac(3), number).as_slice()]);
+            let start = Instant::now();
+            while start.elapsed().as_micros() < 200 {}
+        }
+        let numbers = receive(&ends[3], 200);
+        let overtaken = numbers.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        // About half of the pairs overtake each other.
+        assert!(
+            numbers.len() == 200 && overtaken > 30,
+            "{workers} workers: {overtaken} of {}",
+            numbers.len()
+        );
+        assert_eq!(finish(running).workers.len(), workers);
+    }
+}
+
+#[test]
+fn reports_of_a_running_network_balance_though_workers_answer_one_after_the_other() {
+    let text = DUMBBELL.replace("'1ms'", "'100us'");
+    let (running, ends) = run(&text, 2, options(Idle::Save));
+    introduce(&ends);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                ends[0].send([frame(0, mac(3), 1).as_slice(); 8]);
+                ends[3].recv(64, |_| ());
+            }
+        });
+        for _ in 0..200 {
+            let report = running.report().unwrap();
+            assert!(report.accounting.balances(), "{:?}", report.accounting);
+            for direction in &report.links[0].directions {
+                let known = direction.frames_out + direction.held + direction.dropped.values().sum::<u64>();
+                assert!(direction.frames_in >= known, "{direction:?}");
+            }
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    finish(running);
+}
+
+#[test]
 fn a_group_starts_on_all_workers() {
     let mut topology = topology(DUMBBELL);
     topology.groups.push(Group { name: "g".to_owned(), start: Start::Command, links: vec![MIDDLE] });
@@ -324,6 +376,9 @@ fn a_worker_that_is_kept_from_its_work_passes_frames_on_late_and_it_is_said() {
         assert!(report.is_broken() && report.accounting.balances(), "{:?}", report.accounting);
         let dropped = report.accounting.dropped.get("late").copied().unwrap_or(0);
         assert_eq!(dropped > 0, late == Late::Drop, "{:?}", report.accounting);
+        let middle = &report.links[0].directions[0];
+        let dropped = middle.dropped.values().sum::<u64>();
+        assert_eq!((middle.frames_in, middle.frames_out + dropped), (1, 1), "{middle:?}");
         assert_eq!(
             report.ports[4].counters.tx_frames > report.ports[3].counters.rx_frames,
             late == Late::Deliver

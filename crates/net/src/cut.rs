@@ -20,7 +20,7 @@ use crate::observer::Observer;
 use crate::partition::Partition;
 use crate::pool::Frame;
 use crate::wiring::PipeEnd;
-use fastpath_link::{DropReason, Exit, Packet};
+use fastpath_link::{Change, DropReason, Exit, Fate, Packet};
 use fastpath_spec::LinkId;
 use fastpath_units::{Duration, Time};
 
@@ -74,7 +74,7 @@ impl<O: Observer> Network<O> {
                         pipe,
                         to,
                         lookahead: link.lookahead[index],
-                        is_final: !link.jitters[index],
+                        is_final: !link.jitters[index] && self.pipes.pipe(pipe).spec().jitter.is_none(),
                         at: Time::ZERO,
                         in_order: true,
                         is_busy: true,
@@ -91,7 +91,7 @@ impl<O: Observer> Network<O> {
         let departed = self.pipes.departed(id);
         let Some(cut) = &mut self.cut else { unreachable!("only a part has pipes that lead away") };
         let outbound = &mut cut.outbound[cut.places[id as usize] as usize];
-        outbound.note(exit.at);
+        let exit = Exit { at: outbound.note(exit.at), ..exit };
         cut.passed_on += 1;
         cut.out[outbound.to].push(id, exit, departed, &mut self.pool, &mut self.observer);
     }
@@ -107,8 +107,8 @@ impl<O: Observer> Network<O> {
             let outbound = &mut outbound[*place as usize];
             let horizon = if outbound.is_final { Time::MAX } else { end.saturating_add(outbound.lookahead) };
             let (pipe, out) = (outbound.pipe, &mut out[outbound.to]);
-            pipes.take_ahead(done, pipe, horizon, |exit, departed| {
-                outbound.note(exit.at);
+            pipes.take_ahead(done, pipe, horizon, |mut exit, departed| {
+                exit.at = outbound.note(exit.at);
                 *passed_on += 1;
                 out.push(pipe, exit, departed, pool, observer);
             });
@@ -141,10 +141,13 @@ impl<O: Observer> Network<O> {
         self.cut.as_ref().is_some_and(|cut| cut.out.iter().any(|out| !out.is_empty()))
     }
 
-    /// Returns when the next call of [`Network::hand_over`] has something; `None` if nothing is in
-    /// the pipes to other parts.
+    /// Returns when the next call of [`Network::hand_over`] has something, at once if not all was
+    /// taken; `None` if nothing is in the pipes to other parts.
     pub fn next_handover(&self) -> Option<Time> {
         let cut = self.cut.as_deref()?;
+        if self.has_crossings() {
+            return Some(self.now);
+        }
         let known = |place: &u32| {
             let outbound = &cut.outbound[*place as usize];
             let in_flight = self.pipes.next_flight(outbound.pipe);
@@ -153,6 +156,15 @@ impl<O: Observer> Network<O> {
             [in_flight, self.pipes.next_departure(outbound.pipe)].into_iter().flatten().min()
         };
         cut.busy.iter().filter_map(known).min()
+    }
+
+    /// A pipe changes in real time. One that has jitter now no longer knows its exits in order.
+    pub(crate) fn note_change(&mut self, pipe: u32, change: &Change) {
+        if let (Some(cut), Some(Some(_))) = (&mut self.cut, &change.jitter)
+            && let Some(outbound) = cut.outbound.get_mut(cut.places[pipe as usize] as usize)
+        {
+            outbound.is_final = false;
+        }
     }
 
     /// Returns how many frames have passed on to other parts, and how many have come from them. The
@@ -176,12 +188,12 @@ impl<O: Observer> Network<O> {
         &mut self.cut.as_mut().expect("a part").out[part]
     }
 
-    /// Drops what passes on to another part, which has no room for it.
-    pub fn discard_crossings(&mut self, part: usize) {
+    /// Drops what passes on to another part, which does not take it.
+    pub fn discard_crossings(&mut self, part: usize, reason: Reason) {
         let Some(cut) = &mut self.cut else { return };
         let out = std::mem::take(&mut cut.out[part]);
         cut.passed_on -= out.len() as u64;
-        (0..out.len()).for_each(|_| self.counters.count_drop(Reason::PoolFull));
+        (0..out.len()).for_each(|_| self.counters.count_drop(reason));
     }
 
     /// Returns when the next frame leaves for a part of those that have not been passed on, because
@@ -231,9 +243,7 @@ impl<O: Observer> Network<O> {
                 crossing.at = due.max(self.now);
                 let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
                 if !late(pipe, due, self.now) {
-                    cut.received += 1;
-                    self.counters.count_drop(Reason::Link(DropReason::Late));
-                    return Ok(());
+                    crossing.fate = Fate::Dropped(DropReason::Late);
                 }
             }
             if self.join(crossing, bytes).is_none() {

@@ -182,9 +182,11 @@ impl CutPipes {
 }
 
 impl Outbound {
-    /// Notes an exit.
-    pub(crate) fn note(&mut self, at: Time) {
+    /// Notes an exit, and returns it. Where a change has made the delay shorter, a frame does not
+    /// overtake those that have passed on, unless there is jitter.
+    pub(crate) fn note(&mut self, at: Time) -> Time {
         self.in_order &= at >= self.at;
         self.at = self.at.max(at);
+        if self.is_final { self.at } else { at }
     }
 }

@@ -456,7 +456,9 @@ impl<O: Observer> Network<O> {
 
     pub(crate) fn change(&mut self, at: Time, link: LinkId, direction: Direction, change: &Change) {
         for index in direction.pipes() {
-            self.pipes.change(at, 2 * link.0 + index as u32, change);
+            let pipe = 2 * link.0 + index as u32;
+            self.note_change(pipe, change);
+            self.pipes.change(at, pipe, change);
         }
         if change.state.is_some() {
             self.state_changes.insert(link);

@@ -17,20 +17,22 @@ pub(super) struct LogMerge {
     next: Vec<LoggedFrame>,
     /// By worker: whether it has changed to the next topology.
     has_next: Vec<bool>,
-    /// The log began before the run, so that this clock is ahead of that of the run.
-    began: Instant,
+    /// A time of the run that has passed, and when.
+    known: Option<(Time, Instant)>,
     /// The latest look: entries before it have come by the next one.
     looked: (Time, Instant),
 }
 
 impl LogMerge {
     pub(super) fn new(workers: usize) -> LogMerge {
-        let began = Instant::now();
         let (entries, next, has_next) = (Vec::new(), Vec::new(), vec![false; workers]);
-        LogMerge { entries, next, has_next, began, looked: (Time::ZERO, began) }
+        LogMerge { entries, next, has_next, known: None, looked: (Time::ZERO, Instant::now()) }
     }
 
     pub(super) fn add(&mut self, worker: usize, mut entries: Vec<LoggedFrame>) {
+        if let (None, Some(last)) = (self.known, entries.last()) {
+            self.known = Some((last.entry.at, Instant::now()));
+        }
         if self.has_next[worker] { &mut self.next } else { &mut self.entries }.append(&mut entries);
     }
 
@@ -63,7 +65,8 @@ impl LogMerge {
         if at.elapsed() < MERGE_INTERVAL {
             return Vec::new();
         }
-        self.looked = (Time::ZERO.saturating_add(Duration::from(self.began.elapsed())), Instant::now());
+        let now = self.known.map(|(time, at)| time.saturating_add(Duration::from(at.elapsed())));
+        self.looked = (now.unwrap_or(Time::ZERO), Instant::now());
         self.take_until(until)
     }
 
