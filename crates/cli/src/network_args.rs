@@ -57,8 +57,8 @@ struct RealTimeArgs {
     #[arg(long)]
     busy: bool,
     /// Worker threads that run the network side by side: a number, or auto for as many as pay off
-    /// on this machine, at most half of its cores. Parts that exchange no frames are separate, and a
-    /// connected network is cut at links with a delay of 100 µs or more, a lab only on request.
+    /// on this machine, at most half of its cores. Parts that exchange no frames are separate, and
+    /// a connected network is cut at links with a delay of 100 µs or more, a lab only on request.
     #[arg(long, value_name = "N")]
     workers: Option<WorkerCount>,
     /// Memory that frames in the network may use, such as 256MiB. By default 1GiB, or half of the

@@ -208,8 +208,9 @@ impl CurrentParts {
         self.partition.as_ref().map_or(0, |partition| partition.part_of(node))
     }
 
-    /// Takes over the state of a pipe from a worker into that of the whole network. Where the network
-    /// is cut, the worker of its sender knows it, and that of its receiver knows what has left it.
+    /// Takes over the state of a pipe from a worker into that of the whole network. Where the
+    /// network is cut, the worker of its sender knows it, and that of its receiver knows what has
+    /// left it.
     fn place<T: HasCounters>(
         &self,
         worker: usize,
