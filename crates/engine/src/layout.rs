@@ -1,7 +1,7 @@
 //! Which worker runs what: parts of a network that exchange no frames, or a network that is cut.
 
 use crate::Notice;
-use crate::worker_group::{CurrentParts, LOOKAHEAD_MIN};
+use crate::worker_group::CurrentParts;
 use fastpath_net::{Part, Partition};
 use fastpath_spec::{Topology, Workers};
 use std::num::NonZeroUsize;
@@ -33,14 +33,15 @@ pub(crate) fn layout(
     let asked = workers.and_then(Workers::asked);
     let parts = Part::split(&topology, if is_whole { NonZeroUsize::MIN } else { most });
     let cut = (parts.len() < most.get())
-        .then(|| Partition::with_lookahead(&topology, most, LOOKAHEAD_MIN))
+        .then(|| Partition::with_lookahead(&topology, most, Partition::REAL_TIME_LOOKAHEAD))
         .filter(|cut| cut.count() > parts.len())
         .filter(|cut| asked.is_some() || !may_change && cut.expected_speedup() >= PAYS_OFF);
     let count = cut.as_ref().map_or(parts.len(), Partition::count);
     if let Some(asked) = asked.filter(|asked| count < *asked) {
         notice.send(&format!(
-            "{count} of the {asked} requested workers run: links with a delay below {LOOKAHEAD_MIN}, with `reorder` \
-             or with late copies keep their ends on one worker, as does a group that starts with the first packet"
+            "{count} of the {asked} requested workers run: links with a delay below {}, with `reorder` \
+             or with late copies keep their ends on one worker, as does a group that starts with the first packet",
+            Partition::REAL_TIME_LOOKAHEAD
         ));
     }
     match cut {

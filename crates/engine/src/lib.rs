@@ -86,4 +86,4 @@ pub use report::{
     FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,
     WorkerReport,
 };
-pub use worker_group::{LOOKAHEAD_MIN, RearrangeError};
+pub use worker_group::RearrangeError;

@@ -22,9 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
-/// A network is cut at links with at least this lookahead: a worker notices what another one passes
-/// on within a few microseconds while it polls, and within some ten when it has to wake up.
-pub const LOOKAHEAD_MIN: Duration = Duration::from_us(100);
 /// How far in the future an instant is that several workers agree on.
 const AHEAD: Duration = Duration::from_ms(10);
 
@@ -163,7 +160,7 @@ impl WorkerGroup {
             let places: BTreeMap<&str, usize> =
                 nodes.map(|(node, id)| (node.name.as_str(), partition.part_of(NodeId(id)))).collect();
             let place = |name: &str| places.get(name).copied();
-            let next = Partition::follow(&topology, former.len(), LOOKAHEAD_MIN, place);
+            let next = Partition::follow(&topology, former.len(), Partition::REAL_TIME_LOOKAHEAD, place);
             return Ok(CurrentParts::cut(topology, next.map_err(PartsError::from)?));
         }
         let places = places(former);

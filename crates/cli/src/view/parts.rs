@@ -2,7 +2,6 @@
 
 use fastpath::net::{Cut, JoinedLinks, Partition};
 use fastpath::replay::{WorkerCount, expected_speedup};
-use fastpath_engine::LOOKAHEAD_MIN;
 use fastpath_spec::mistake::printable;
 use fastpath_spec::{NodeId, Topology};
 use serde_json::{Value, json};
@@ -23,7 +22,7 @@ impl<'t> Parts<'t> {
     /// Cuts a topology.
     pub(super) fn new(topology: &'t Topology, workers: WorkerCount) -> Parts<'t> {
         let count = workers.count();
-        let in_real_time = Partition::with_lookahead(topology, count, LOOKAHEAD_MIN).count();
+        let in_real_time = Partition::with_lookahead(topology, count, Partition::REAL_TIME_LOOKAHEAD).count();
         Parts { topology, partition: Partition::new(topology, count), in_real_time }
     }
 
@@ -72,7 +71,8 @@ impl<'t> Parts<'t> {
         }
         if self.in_real_time != partition.count() {
             let (count, parts) = (self.in_real_time, if self.in_real_time == 1 { "part" } else { "parts" });
-            writeln!(out, "  in real time {count} {parts}: links below {LOOKAHEAD_MIN} are not cut")?;
+            let least = Partition::REAL_TIME_LOOKAHEAD;
+            writeln!(out, "  in real time {count} {parts}: links below {least} are not cut")?;
         }
         let cuts = partition.cuts().iter().map(|cut| self.cut(cut));
         lines(out, cuts, "cuts")?;

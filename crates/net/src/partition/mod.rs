@@ -100,6 +100,11 @@ pub struct NodesJoined {
 }
 
 impl Partition {
+    /// In real time a network is cut at links with at least this lookahead: a worker notices what
+    /// another one passes on within a few microseconds while it polls, and within some ten when it
+    /// has to wake up.
+    pub const REAL_TIME_LOOKAHEAD: Duration = Duration::from_us(100);
+
     /// Cuts a topology into at most `count` parts with similar work and little traffic between
     /// them. There are fewer parts if fewer sets of nodes can be told apart.
     pub fn new(topology: &Topology, count: NonZeroUsize) -> Partition {
