@@ -326,15 +326,14 @@ impl Report {
             // The pipe that leads to end 1 is the first of the two.
             lateness_of[2 * interface.link.0 as usize + 1 - interface.end] = Some(lateness(&edge.releases));
         }
+        let mut late_drops = BTreeMap::new();
         for (PipeId { link, index }, releases) in &snapshot.handovers {
             lateness_of[2 * link.0 as usize + index] = Some(lateness(releases));
+            // A worker drops what comes late from another one, behind the end of the pipe.
+            if snapshot.policy.late == Late::Drop && releases.late > 0 {
+                late_drops.insert((link.0, *index), releases.late);
+            }
         }
-        // A worker drops what comes late from another one, behind the end of the pipe.
-        let late_drops = |pipe: PipeId| {
-            let of_pipe = snapshot.handovers.iter().filter(|(id, _)| *id == pipe);
-            let drops = snapshot.policy.late == Late::Drop;
-            of_pipe.map(|(_, releases)| releases.late).sum::<u64>() * u64::from(drops)
-        };
         let mut lateness_of = lateness_of.chunks_exact(2);
         Report {
             uptime_s: snapshot.at.as_secs_f64(),
@@ -350,8 +349,7 @@ impl Report {
                         pipe.lateness = lateness[index];
                         pipe.traces =
                             traces(topology.tracks_of(LinkId(number), index), &pipes[index], snapshot.at);
-                        let late = late_drops(PipeId { link: LinkId(number), index });
-                        if late > 0 {
+                        if let Some(late) = late_drops.get(&(number, index)) {
                             *pipe.dropped.entry(DropReason::Late.name().to_owned()).or_default() += late;
                         }
                         pipe

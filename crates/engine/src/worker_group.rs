@@ -199,12 +199,6 @@ impl CurrentParts {
         }
     }
 
-    /// Returns the worker that runs a pipe up to its delay.
-    fn owner(&self, pipe: PipeId) -> usize {
-        let (node, _) = self.topology.link(pipe.link).ends[pipe.index];
-        self.partition.as_ref().map_or(0, |partition| partition.part_of(node))
-    }
-
     /// Takes over the state of a pipe from a worker into that of the whole network. Where the
     /// network is cut, the worker of its sender knows it, and that of its receiver knows what has
     /// left it.
@@ -216,8 +210,13 @@ impl CurrentParts {
         mut own: T,
         add: impl Fn(&mut T, T),
     ) {
-        let is_owner = self.partition.is_none() || self.owner(pipe) == worker;
-        if is_owner && self.owner(pipe) != self.owner(PipeId { index: 1 - pipe.index, ..pipe }) {
+        let Some(partition) = &self.partition else {
+            *whole = Some(own);
+            return;
+        };
+        let ends = self.topology.link(pipe.link).ends.map(|(node, _)| partition.part_of(node));
+        let is_owner = ends[pipe.index] == worker;
+        if is_owner && ends[0] != ends[1] {
             own.counters().delivered = Volume::default();
         }
         let Some(other) = whole else {
@@ -247,6 +246,12 @@ impl HasCounters for PipeSample {
     fn counters(&mut self) -> &mut Counters {
         &mut self.counters
     }
+}
+
+/// Waits until an instant has come on which several workers have just agreed, so that whoever asked
+/// sees what has changed.
+fn wait_until_agreed() {
+    std::thread::sleep(AHEAD.to_std());
 }
 
 /// Returns the part of each link by its name.
@@ -311,7 +316,7 @@ impl Current<'_> {
             }
         }
         if is_waited_for {
-            std::thread::sleep(AHEAD.to_std());
+            wait_until_agreed();
         }
         done
     }
@@ -342,7 +347,7 @@ impl Current<'_> {
             let at = self.agreed(self.snapshot()?.at, None);
             let started: Option<Vec<Time>> =
                 self.group.commands.iter().map(|commands| commands.start(group, Some(at))).collect();
-            std::thread::sleep(AHEAD.to_std());
+            wait_until_agreed();
             return started.map(|_| at);
         };
         one.start(group, None)
