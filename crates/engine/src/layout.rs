@@ -6,9 +6,6 @@ use fastpath_net::{Part, Partition};
 use fastpath_spec::{Topology, Workers};
 use std::num::NonZeroUsize;
 
-/// Where the number of workers is not given, a network is cut if the workers are expected to be
-/// this many times as fast as one.
-const PAYS_OFF: f64 = 1.15;
 /// Links named in the notice of a cut.
 const NAMED: usize = 3;
 
@@ -35,7 +32,7 @@ pub(crate) fn layout(
     let cut = (parts.len() < most.get())
         .then(|| Partition::with_lookahead(&topology, most, Partition::REAL_TIME_LOOKAHEAD))
         .filter(|cut| cut.count() > parts.len())
-        .filter(|cut| asked.is_some() || !may_change && cut.expected_speedup() >= PAYS_OFF);
+        .filter(|cut| asked.is_some() || !may_change && cut.expected_speedup() >= Partition::PAYS_OFF);
     let count = cut.as_ref().map_or(parts.len(), Partition::count);
     if let Some(asked) = asked.filter(|asked| count < *asked) {
         notice.send(&format!(

@@ -405,6 +405,26 @@ mod tests {
     }
 
     #[test]
+    fn the_speedups_of_the_page_are_those_of_the_model() {
+        // For two workers.
+        let page = include_str!("../../../docs/concepts/parallel.md");
+        for (shape, links, row) in [
+            (NetworkShape::Dumbbell, 48, "dumbbell of 47 links"),
+            (NetworkShape::Star, 200, "star of 200 links"),
+            (NetworkShape::FatTree, 48, "fat tree with k = 4, 48 links"),
+        ] {
+            let two = NonZeroUsize::new(2).expect("2");
+            let topology = shape.build(links);
+            let Estimate { value, low, high } = ScalingCosts::UNMEASURED.speedup(&part_loads(&topology, two));
+            let found = format!(" | {value:.2} ({low:.2} to {high:.2}) | ");
+            let line = page.lines().find(|line| line.starts_with(&format!("| {row} |"))).expect(row);
+            assert!(line.contains(&found), "{line}: {found}");
+            // The partition decides by the same costs.
+            assert!((value - Partition::new(&topology, two).expected_speedup()).abs() < 1e-9, "{row}");
+        }
+    }
+
+    #[test]
     fn every_packet_of_a_measured_network_is_delivered_or_counted() {
         let question =
             ConnectedQuestion { topology: NetworkShape::Dumbbell, links: 5, workers: 2, size: 64, seed: 1 };

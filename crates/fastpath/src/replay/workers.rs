@@ -14,8 +14,6 @@ const HOP_NS: f64 = 150.0;
 const WINDOW_NS: f64 = 1000.0;
 /// Packets at nodes per second where the description tells nothing.
 const HOPS_PER_S: u64 = 1_000_000;
-/// Parts pay off from this speed-up on.
-const PAYS_OFF: f64 = 1.15;
 
 /// How many workers run a network side by side.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +46,7 @@ impl WorkerCount {
             Some(seed) => Partition::random(topology, count, seed),
             None => Partition::new(topology, count),
         };
-        (is_chosen || expected_speedup(&partition) >= PAYS_OFF).then_some(partition)
+        (is_chosen || expected_speedup(&partition) >= Partition::PAYS_OFF).then_some(partition)
     }
 }
 

@@ -100,6 +100,8 @@ pub struct NodesJoined {
 }
 
 impl Partition {
+    /// Where the number of workers is not given, a network is cut from this expected speed-up on.
+    pub const PAYS_OFF: f64 = 1.15;
     /// In real time a network is cut at links with at least this lookahead: a worker notices what
     /// another one passes on within a few microseconds while it polls, and within some ten when it
     /// has to wake up.

@@ -47,15 +47,18 @@ fn whole(topology: &Topology, sent: &Sent) -> Outcome {
     (arrived, network.accounting())
 }
 
+fn parts(topology: &Topology, partition: &Partition) -> Vec<Network> {
+    let part = |part| {
+        let mut network = Network::new(topology.clone(), OPTIONS);
+        network.cut(partition, part);
+        network
+    };
+    (0..partition.count()).map(part).collect()
+}
+
 fn in_parts(topology: &Topology, partition: &Partition, sent: &Sent) -> Outcome {
     let count = partition.count();
-    let mut networks: Vec<Network> = (0..count)
-        .map(|part| {
-            let mut network = Network::new(topology.clone(), OPTIONS);
-            network.cut(partition, part);
-            network
-        })
-        .collect();
+    let mut networks = parts(topology, partition);
     let mut arrived = vec![Vec::new(); networks[0].edges().len()];
     let edges: Vec<_> = networks[0].edges().collect();
     let part = |edge: EdgeId| partition.part_of(edges[edge.0 as usize].node);
@@ -106,13 +109,7 @@ fn in_parts(topology: &Topology, partition: &Partition, sent: &Sent) -> Outcome 
 /// lookaheads.
 fn by_the_clock(topology: &Topology, partition: &Partition, sent: &Sent, rng: &mut Rng) -> Outcome {
     let count = partition.count();
-    let mut networks: Vec<Network> = (0..count)
-        .map(|part| {
-            let mut network = Network::new(topology.clone(), OPTIONS);
-            network.cut(partition, part);
-            network
-        })
-        .collect();
+    let mut networks = parts(topology, partition);
     let mut arrived = vec![Vec::new(); networks[0].edges().len()];
     let edges: Vec<_> = networks[0].edges().collect();
     let part = |edge: EdgeId| partition.part_of(edges[edge.0 as usize].node);
