@@ -118,6 +118,11 @@ impl Mapping {
         Mapping::map(len, protection, kind, fd.as_raw_fd(), offset)
     }
 
+    /// As [`Mapping::shared`], of what may only be read.
+    pub(super) fn shared_to_read(fd: BorrowedFd<'_>, len: usize, offset: libc::off_t) -> io::Result<Mapping> {
+        Mapping::map(len, libc::PROT_READ, libc::MAP_SHARED, fd.as_raw_fd(), offset)
+    }
+
     fn map(len: usize, protection: i32, kind: i32, fd: i32, offset: libc::off_t) -> io::Result<Mapping> {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, kind, fd, offset) };
