@@ -1,9 +1,9 @@
 //! Links and switches that hold no packet, as BPF programs in the kernel (tcx, Linux 6.6).
 //!
-//! Where a packet need not wait it need not leave the kernel. A [`KernelPath`] is such a part of a network:
-//! pipes without rate, delay and queue ([`InstantSpec`](fastpath_link::instant::InstantSpec)), and
-//! learning switches. User space is the specification: the tests compare the program with
-//! `fastpath_link::Pipe`, draw by draw.
+//! Where a packet need not wait it need not leave the kernel. A [`KernelPath`] is such a part of a
+//! network: pipes without rate, delay and queue
+//! ([`InstantSpec`](fastpath_link::instant::InstantSpec)), and learning switches. User space is the
+//! specification: the tests compare the program with `fastpath_link::Pipe`, draw by draw.
 //!
 //! Programs are written by an assembler ([`asm`]) when they are needed, and loaded by bpf(2), so
 //! neither a compiler nor a loader is needed. They end with the process.

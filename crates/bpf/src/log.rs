@@ -13,7 +13,8 @@ pub(crate) const ENTERED: i32 = 0;
 pub(crate) const MADE: i32 = 1;
 pub(crate) const MISSING: i32 = 2;
 
-/// Adds 1 to a number: `R0` = what it was. Uses four bytes of the stack at −8. Changes `R1` to `R5`.
+/// Adds 1 to a number: `R0` = what it was. Uses four bytes of the stack at −8. Changes `R1` to
+/// `R5`.
 fn next_number(a: &mut Assembler, maps: &Maps, which: i32) {
     let Some(log) = &maps.log else { return };
     const KEY: i16 = -8;
@@ -41,8 +42,8 @@ pub(crate) fn number_frame(a: &mut Assembler, maps: &Maps, of: Reg) {
     a.store(Size::Double, of, state::MADE, 0);
 }
 
-/// Keeps the number of the packet in `R6`, whose state is in `R7`, in its mark: for the next switch.
-/// A mark does not leave the namespace. Changes `R1` to `R3`.
+/// Keeps the number of the packet in `R6`, whose state is in `R7`, in its mark: for the next
+/// switch. A mark does not leave the namespace. Changes `R1` to `R3`.
 pub(crate) fn keep_number(a: &mut Assembler) {
     let (copy, done) = (a.label(), a.label());
     a.load(Size::Double, R1, R7, state::MADE);
@@ -57,8 +58,8 @@ pub(crate) fn keep_number(a: &mut Assembler) {
     a.store(Size::Word, R6, skb::MARK, R1);
 }
 
-/// Gives the frame whose state is in `of` the number in the mark of the packet in `R6`. Changes `R1`
-/// and `R2`.
+/// Gives the frame whose state is in `of` the number in the mark of the packet in `R6`. Changes
+/// `R1` and `R2`.
 pub(crate) fn known_number(a: &mut Assembler, of: Reg) {
     let (entered, done) = (a.label(), a.label());
     a.load(Size::Word, R1, R6, skb::MARK);

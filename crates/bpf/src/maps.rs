@@ -22,7 +22,8 @@ pub(crate) struct MapSizes {
     pub(crate) ports: u32,
     /// Members of all switches.
     pub(crate) members: u32,
-    /// Bytes of the ring buffer of the per-packet log, a power of two and whole pages; `None`: no log.
+    /// Bytes of the ring buffer of the per-packet log, a power of two and whole pages; `None`: no
+    /// log.
     pub(crate) log: Option<u32>,
     /// Whether a pipe has a law.
     pub(crate) has_laws: bool,

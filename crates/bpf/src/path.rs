@@ -78,7 +78,8 @@ pub struct PathSpec {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// The kernel refused the program: a defect of this program, unless it is for lack of privilege.
+    /// The kernel refused the program: a defect of this program, unless it is for lack of
+    /// privilege.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The kernel refused a map or an attachment.
@@ -321,8 +322,8 @@ impl KernelPath {
         Ok(found)
     }
 
-    /// Removes the addresses that have aged from the switches whose tables are full, as the engine's
-    /// switches do. `now_ns` is the time of `CLOCK_MONOTONIC`.
+    /// Removes the addresses that have aged from the switches whose tables are full, as the
+    /// engine's switches do. `now_ns` is the time of `CLOCK_MONOTONIC`.
     pub fn age(&self, now_ns: u64) -> io::Result<()> {
         let mut counts = BTreeMap::new();
         let full = |switch: u32| -> io::Result<bool> {

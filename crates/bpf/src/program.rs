@@ -62,7 +62,7 @@ pub(crate) fn load(maps: &Maps) -> Result<LoadedProgram, LoadError> {
 /// The entry: what an interface has received. `R7` has the value of the interface, `R8` its role.
 fn write_entry(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     const INDEX: i16 = -4;
-    let (drop, user, tap, switch) = (a.label(), a.label(), a.label(), a.label());
+    let [drop, user, tap, inside] = [(); 4].map(|()| a.label());
     a.mov(R6, R1);
     a.load(Size::Word, R1, R6, skb::IFINDEX);
     a.store(Size::Word, R10, INDEX, R1);
@@ -78,7 +78,6 @@ fn write_entry(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     a.jump_if(Cond::Eq, R8, 0, drop);
 
     begin(a, maps, functions, INDEX);
-    let inside = a.label();
     a.mov(R0, 1);
     a.load(Size::Word, R2, R7, port::PIPE_IN);
     a.mov_wide(R1, u64::from(port::NO_PIPE));
@@ -88,18 +87,32 @@ fn write_entry(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     a.call_function(functions.pass);
     a.jump_if(Cond::Eq, R0, 0, drop);
     a.place(inside);
-    a.jump_if(Cond::Eq, R8, PortRole::Switch as i32, switch);
+    forward(a, maps, functions);
 
-    // A wire: to the other end.
-    let once = a.label();
-    a.jump_if(Cond::Eq, R0, 1, once);
+    for (label, to) in [(user, port::ASIDE), (tap, port::OUT)] {
+        a.place(label);
+        a.load(Size::Word, R1, R7, to);
+        a.mov(R2, 0);
+        a.call(helper::REDIRECT);
+        a.exit();
+    }
+    a.place(drop);
+    a.mov(R0, DROP);
+    a.exit();
+}
+
+/// Passes a frame that leaves its pipe `R0` times on, as the role of its interface in `R8` says: to
+/// the other end of a wire, or through a switch. A copy goes first.
+fn forward(a: &mut Assembler, maps: &Maps, functions: &Functions) {
+    let [switch, last, single] = [(); 3].map(|()| a.label());
+    a.jump_if(Cond::Eq, R8, PortRole::Switch as i32, switch);
+    a.jump_if(Cond::Eq, R0, 1, last);
     call_transmit(a, functions, 0);
-    a.place(once);
+    a.place(last);
     call_transmit(a, functions, 1);
     a.exit();
 
     a.place(switch);
-    let single = a.label();
     a.jump_if(Cond::Eq, R0, 1, single);
     if functions.has_log {
         a.load(Size::Double, R1, R9, state::MADE);
@@ -113,20 +126,6 @@ fn write_entry(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     }
     a.place(single);
     call_switch(a, functions, 1);
-    a.exit();
-
-    a.place(user);
-    a.load(Size::Word, R1, R7, port::ASIDE);
-    a.mov(R2, 0);
-    a.call(helper::REDIRECT);
-    a.exit();
-    a.place(tap);
-    a.load(Size::Word, R1, R7, port::OUT);
-    a.mov(R2, 0);
-    a.call(helper::REDIRECT);
-    a.exit();
-    a.place(drop);
-    a.mov(R0, DROP);
     a.exit();
 }
 

@@ -1,5 +1,5 @@
-//! The program in the kernel against `fastpath_link::Pipe`: the same draws, fates, bytes and counts,
-//! for random laws and frames.
+//! The program in the kernel against `fastpath_link::Pipe`: the same draws, fates, bytes and
+//! counts, for random laws and frames.
 #![cfg(target_os = "linux")]
 
 use fastpath_bpf::helpers::{DROP, REDIRECTED};

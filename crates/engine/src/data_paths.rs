@@ -98,6 +98,12 @@ impl DataPaths {
         state.reasons.get(link).cloned().or_else(unknown)
     }
 
+    /// Returns by link of `topology` that runs in the engine: why.
+    pub(crate) fn reasons(&self, topology: &Topology) -> BTreeMap<String, String> {
+        let reason = |link: &fastpath_spec::Link| Some((link.name.clone(), self.reason(&link.name)?));
+        topology.links.iter().filter_map(reason).collect()
+    }
+
     fn state(&self) -> MutexGuard<'_, PathsState> {
         // What a panic left is whole: the state is changed one entry at a time.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -131,8 +137,8 @@ impl DataPaths {
         self.state().failures.insert(interface, failure).is_none()
     }
 
-    /// Moves links to the engine on which a law took super-packets for single frames: a program of a
-    /// host has turned the offloads of its interface on again.
+    /// Moves links to the engine on which a law took super-packets for single frames: a program of
+    /// a host has turned the offloads of its interface on again.
     pub fn find_super_packets(&self) {
         let Some(kernel) = self.kernel.as_ref().filter(|kernel| kernel.path.has_laws()) else { return };
         for (name, counts) in kernel.counts() {

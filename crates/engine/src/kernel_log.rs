@@ -34,7 +34,7 @@ pub(crate) struct KernelLog {
 }
 
 /// What the thread works with.
-struct Reader {
+struct RecordReader {
     log: PathLog,
     names: PathNames,
     topology: Topology,
@@ -61,7 +61,8 @@ impl KernelLog {
         let stop = Arc::new(AtomicBool::new(false));
         let (entered, made) = (BTreeMap::new(), BTreeMap::new());
         let start_ns = start_of(clock);
-        let mut reader = Reader { log, names, topology, sink, numbers, entered, made, start_ns, missing: 0 };
+        let mut reader =
+            RecordReader { log, names, topology, sink, numbers, entered, made, start_ns, missing: 0 };
         let until = Arc::clone(&stop);
         let run = move || {
             while !until.load(Ordering::Acquire) {
@@ -100,9 +101,9 @@ fn start_of(clock: Clock) -> u64 {
     readings.min().map_or(0, |(_, start)| start)
 }
 
-impl Reader {
+impl RecordReader {
     fn turn(&mut self, topologies: &Receiver<Topology>) {
-        let Reader { log, names, topology, sink, numbers, entered, made, start_ns, missing } = self;
+        let RecordReader { log, names, topology, sink, numbers, entered, made, start_ns, missing } = self;
         let mut latest = Time::ZERO;
         log.read(|record| {
             let at = Time::ZERO + Duration::from_ns(record.at_ns.saturating_sub(*start_ns));

@@ -380,9 +380,9 @@ impl Report {
 
 /// Where a link runs, and why not in the kernel.
 fn data_path(snapshot: &Snapshot, link: &str) -> (String, Option<String>) {
-    let reason = snapshot.paths.as_ref().map(|paths| paths.reason(link));
-    let word = if reason == Some(None) { "kernel" } else { "user" };
-    (word.to_owned(), reason.flatten())
+    let Some(reasons) = &snapshot.user_space else { return ("user".to_owned(), None) };
+    let reason = reasons.get(link).cloned();
+    (if reason.is_none() { "kernel" } else { "user" }.to_owned(), reason)
 }
 
 /// The accounting of the network, continued through the ports.

@@ -486,7 +486,7 @@ impl Current<'_> {
         whole.packet_log = self.group.log.as_ref().map(|status| status.report());
         if let Some(paths) = &self.group.paths {
             paths.add_to(self.topology(), &mut whole);
-            whole.paths = Some(Arc::clone(paths));
+            whole.user_space = Some(paths.reasons(self.topology()));
         }
         whole
     }

@@ -223,8 +223,7 @@ impl Lab {
         let mut maker = NodeMaker::new(&topology, &scope, claim.directory(), containers, privilege, told);
         let paths = LabPaths::prepare(&topology, &options, privilege)?;
         maker.paths = paths.maker.as_ref();
-        let mut hosts = Vec::new();
-        let mut ports: EdgePorts = Vec::new();
+        let (mut hosts, mut ports): (Vec<Arc<Host>>, EdgePorts) = Default::default();
         for (id, _) in topology.hosts() {
             let of_host = match real.remove(&id) {
                 Some(port) => {

@@ -137,8 +137,8 @@ pub fn is_running(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
     Ok(c_int::from(unsafe { request.ifr_ifru.ifru_flags }) & both == both)
 }
 
-/// Returns whether the interface with this index has a carrier now. (Its flags follow up to a second
-/// later.) An error means that it does not exist in the socket's namespace.
+/// Returns whether the interface with this index has a carrier now. (Its flags follow up to a
+/// second later.) An error means that it does not exist in the socket's namespace.
 pub fn has_carrier(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
     let mut value = EthtoolValue { command: ETHTOOL_GLINK, data: 0 };
     let mut request = named(socket, index)?;

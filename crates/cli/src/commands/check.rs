@@ -2,6 +2,7 @@
 //! description.
 
 use crate::Answer;
+use crate::network_args::DataPathArg;
 use crate::network_file::ReadingArgs;
 use crate::view::{self, CheckedFile};
 use clap::Args;
@@ -23,6 +24,10 @@ pub(crate) struct Check {
     /// how early frames between them are known, and the expected speed-up.
     #[arg(long, value_name = "N", conflicts_with = "schema")]
     workers: Option<WorkerCount>,
+    /// Show where the links of a lab run, as with --data-path of `fastpath lab`, and why not in the
+    /// kernel.
+    #[arg(long, value_name = "WHERE", conflicts_with = "schema")]
+    data_path: Option<DataPathArg>,
     /// Print one JSON object: the resolved topology, mistakes and warnings.
     #[arg(long)]
     json: bool,
@@ -38,7 +43,15 @@ impl Check {
             return Ok(Answer::Yes);
         };
         let checked = fastpath::check_with(path, &self.reading.reading())?;
-        view::print(&CheckedFile { path, checked: &checked, workers: self.workers }, self.json)?;
+        view::print(
+            &CheckedFile {
+                path,
+                checked: &checked,
+                workers: self.workers,
+                data_path: self.data_path.map(Into::into),
+            },
+            self.json,
+        )?;
         Ok(if checked.value.is_some() { Answer::Yes } else { Answer::No })
     }
 }

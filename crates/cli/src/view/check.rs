@@ -1,11 +1,14 @@
 //! What `fastpath check` prints of a description, as text and as JSON.
 
+use super::data_paths::DataPaths;
 use super::parts::Parts;
 use super::{Render, json_line};
 use fastpath::at;
 use fastpath::replay::WorkerCount;
 use fastpath_spec::mistake::printable;
-use fastpath_spec::{Checked, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe};
+use fastpath_spec::{
+    Checked, DataPathChoice, Group, Mistake, NetworkSpec, Start, Topology, Track, Warning, describe,
+};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,26 +21,32 @@ pub(crate) struct CheckedFile<'c> {
     pub(crate) checked: &'c Checked<NetworkSpec>,
     /// The workers for which the network is cut.
     pub(crate) workers: Option<WorkerCount>,
+    /// Where links are to run.
+    pub(crate) data_path: Option<DataPathChoice>,
 }
 
 impl Render for CheckedFile<'_> {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let CheckedFile { path, checked, workers } = self;
+        let CheckedFile { path, checked, workers, data_path } = self;
         checked.mistakes.iter().try_for_each(|mistake| writeln!(out, "{}", at(path, mistake)))?;
-        let Some(NetworkSpec { topology, .. }) = &checked.value else { return Ok(()) };
+        let Some(NetworkSpec { topology, engine, .. }) = &checked.value else { return Ok(()) };
         checked.warnings.iter().try_for_each(|warning| writeln!(out, "{}", at(path, warning)))?;
         let name = path.display().to_string();
         writeln!(out, "{}: ok: {}", printable(&name), summary(topology))?;
         let mut tracks = topology.tracks.iter().map(|track| track_line(topology, track));
         tracks.try_for_each(|line| writeln!(out, "{}", printable(&line)))?;
+        DataPaths::new(topology, engine.data_path, *data_path).text(out)?;
         let parts = workers.map(|workers| Parts::new(topology, workers));
         parts.iter().try_for_each(|parts| parts.text(out))
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut value = json(self.checked);
-        if let (Some(workers), Some(NetworkSpec { topology, .. })) = (self.workers, &self.checked.value) {
-            value["parallel"] = Parts::new(topology, workers).value();
+        if let Some(NetworkSpec { topology, engine, .. }) = &self.checked.value {
+            value["data_path"] = DataPaths::new(topology, engine.data_path, self.data_path).value();
+            if let Some(workers) = self.workers {
+                value["parallel"] = Parts::new(topology, workers).value();
+            }
         }
         json_line(out, &value)
     }

@@ -2,6 +2,7 @@
 //! library returns values and prints nothing.
 
 mod check;
+mod data_paths;
 mod evaluations;
 #[cfg(target_os = "linux")]
 mod guest;

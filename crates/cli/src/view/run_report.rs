@@ -106,9 +106,12 @@ fn link_table(report: &Report) -> String {
         "dropped",
     ];
     let beside = report.links.iter().any(|link| link.directions.iter().any(|pipe| !beside(pipe).is_empty()));
+    // Where the kernel has some, each link says where it runs.
+    let in_kernel = report.links.iter().any(|link| link.data_path == "kernel");
+    titles.extend(in_kernel.then_some("runs in"));
     titles.extend(beside.then_some("beside"));
     let mut table = table(titles);
-    align_left(&mut table, [12]);
+    align_left(&mut table, [12, 13]);
     for link in &report.links {
         for pipe in &link.directions {
             let dropped: Vec<String> = pipe.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
@@ -126,6 +129,8 @@ fn link_table(report: &Report) -> String {
                 format!("{:.2} ms", pipe.queueing_delay_us / 1000.0),
                 if dropped.is_empty() { "0".to_owned() } else { dropped.join(", ") },
             ];
+            let place = if link.data_path == "kernel" { "kernel" } else { "user space" };
+            row.extend(in_kernel.then(|| place.to_owned()));
             row.extend(beside.then(|| self::beside(pipe)));
             table.add_row(row);
         }

@@ -72,6 +72,8 @@ pub(crate) struct PathMaker {
     plan: DataPathPlan,
     /// What was made for each interface of a host: the index of its peer and of its TAP.
     made: Mutex<BTreeMap<(NodeId, usize), [u32; 2]>>,
+    /// By node and interface of a switch: whether it forwards.
+    forwarding: Vec<Vec<bool>>,
     topology: Topology,
 }
 
@@ -167,6 +169,7 @@ impl PathMaker {
             namespace: Arc::new(namespace),
             plan,
             made: Mutex::default(),
+            forwarding: DataPathPlan::forwarding(topology),
             topology: topology.clone(),
         })
     }
@@ -199,8 +202,12 @@ impl PathMaker {
             let port = opened.map_err(|source| HostError::Tap { host: node.name.clone(), source })?;
             let set_up = || -> io::Result<[u32; 2]> {
                 let indices = [if_nametoindex(peer.as_str())?, if_nametoindex(tap.as_str())?];
+                let mut netlink = Netlink::open()?;
+                // The interface has a carrier from the start, as a TAP has: without one the host
+                // would forget its neighbours.
+                netlink.bring_up(indices[0], LinkParameters::default())?;
                 // A TAP that is up takes what is redirected to it.
-                Netlink::open()?.bring_up(indices[1], LinkParameters { mac: None, mtu: Some(own.mtu) })?;
+                netlink.bring_up(indices[1], LinkParameters { mac: None, mtu: Some(own.mtu) })?;
                 Ok(indices)
             };
             let indices = set_up();
@@ -220,10 +227,6 @@ impl PathMaker {
             let PathParts { spec, links, switches } = parts;
             let mut path = KernelPath::load(&spec)?;
             path.attach()?;
-            for port in &spec.ports {
-                let up = netlink.bring_up(port.interface, LinkParameters::default());
-                up.map_err(system("bringing an interface up"))?;
-            }
             Ok(KernelLinks { path, links, switches })
         });
         joined.map_err(system("joining its namespace"))?
@@ -233,7 +236,6 @@ impl PathMaker {
     fn parts(&self, netlink: &mut Netlink, (seed, has_log): (u64, bool)) -> Result<PathParts, DataPathError> {
         let topology = &self.topology;
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let forwarding = DataPathPlan::forwarding(topology);
         let mut parts = PathParts::default();
         parts.spec.has_log = has_log;
         parts.spec.has_laws = self.plan.splits_segments;
@@ -258,40 +260,52 @@ impl PathMaker {
                 let rng = Rng::stream(seed, 2 * u64::from(link.stream) + end as u64);
                 parts.spec.pipes.insert(number, (law, rng));
             }
-            for end in [0, 1] {
-                // The node that frames from this interface come to: across the link from a host, at
-                // this end from another switch.
-                let at = if is_edge[end] { link.ends[1 - end] } else { link.ends[end] };
-                if !is_edge[end] && is_edge[1 - end] {
-                    continue;
-                }
-                let (node, place) = at;
-                let is_switch = matches!(topology.node(node).kind, NodeKind::Switch);
-                let next = numbers.len() as u32;
-                let towards = match is_switch {
-                    true => Towards::Switch(*numbers.entry(node).or_insert(next)),
-                    false => Towards::Wire(interfaces[1 - end]),
-                };
-                let own = made.get(&link.ends[end]);
-                let (host, host_place) = link.ends[end];
-                let mac = topology.node(host).interfaces[host_place].mac;
-                parts.spec.ports.push(PathPort {
-                    interface: interfaces[end],
-                    towards,
-                    pipe_in: is_edge[end].then_some(pipes[end]),
-                    pipe_out: pipes[if is_edge[end] { 1 - end } else { end }],
-                    is_far: is_edge[end],
-                    address: mac.filter(|_| is_edge[end]).map(|mac| mac.0),
-                    is_blocked: is_switch && !forwarding[node.0 as usize][place],
-                    tap: own.map(|indices| indices[1]),
-                });
-            }
+            let ends = LinkEnds { id, pipes, interfaces, is_edge };
+            let ports = [0, 1].into_iter().filter_map(|end| self.port(&ends, end, &made, &mut numbers));
+            parts.spec.ports.extend(ports);
             parts.links.insert(link.name.clone(), KernelLink { pipes, island, interfaces, is_edge });
         }
         parts.spec.switches = numbers.len() as u32;
         let names = numbers.into_iter().map(|(id, number)| (topology.node(id).name.clone(), number));
         parts.switches = names.collect();
         Ok(parts)
+    }
+
+    /// Describes the interface at one end of a link; `None` at the switch of a host, whose end of
+    /// the link is the host's. `numbers` has those of the switches so far.
+    fn port(
+        &self,
+        link: &LinkEnds,
+        end: usize,
+        made: &BTreeMap<(NodeId, usize), [u32; 2]>,
+        numbers: &mut BTreeMap<NodeId, u32>,
+    ) -> Option<PathPort> {
+        let LinkEnds { id, pipes, interfaces, is_edge } = *link;
+        let ends = self.topology.link(id).ends;
+        if !is_edge[end] && is_edge[1 - end] {
+            return None;
+        }
+        // The node that frames from this interface come to: across the link from a host, at this
+        // end from another switch.
+        let (node, place) = if is_edge[end] { ends[1 - end] } else { ends[end] };
+        let is_switch = matches!(self.topology.node(node).kind, NodeKind::Switch);
+        let next = numbers.len() as u32;
+        let towards = match is_switch {
+            true => Towards::Switch(*numbers.entry(node).or_insert(next)),
+            false => Towards::Wire(interfaces[1 - end]),
+        };
+        let (host, host_place) = ends[end];
+        let mac = self.topology.node(host).interfaces[host_place].mac;
+        Some(PathPort {
+            interface: interfaces[end],
+            towards,
+            pipe_in: is_edge[end].then_some(pipes[end]),
+            pipe_out: pipes[if is_edge[end] { 1 - end } else { end }],
+            is_far: is_edge[end],
+            address: mac.filter(|_| is_edge[end]).map(|mac| mac.0),
+            is_blocked: is_switch && !self.forwarding[node.0 as usize][place],
+            tap: made.get(&ends[end]).map(|indices| indices[1]),
+        })
     }
 
     /// Makes the veth pair between two switches, in the namespace of the thread. Returns its ends.
@@ -321,6 +335,14 @@ impl PathMaker {
         let watch = PathWatch::start(self.namespace, Arc::clone(paths), links.collect(), notice);
         watch.map_err(system("watching its interfaces"))
     }
+}
+
+/// A link of a path in the making: its pipes, and by end the interface and whether it is a host's.
+struct LinkEnds {
+    id: LinkId,
+    pipes: [u32; 2],
+    interfaces: [u32; 2],
+    is_edge: [bool; 2],
 }
 
 /// A path as it is loaded, and what its numbers mean.
