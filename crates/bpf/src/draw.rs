@@ -1,6 +1,6 @@
 //! Draws of the frozen generator (`fastpath_units::Rng`, xoshiro256++) and of laws, as
-//! instructions. The state is in a value of the map of laws, whose lock the program holds, so nothing
-//! is called here.
+//! instructions. The state is in a value of the map of laws, whose lock the program holds, so
+//! nothing is called here.
 
 use crate::asm::Reg::{self, R0, R1, R2, R3, R4, R5, R8};
 use crate::asm::{Alu, Assembler, Cond, Label, Size};
