@@ -13,11 +13,30 @@ fn compiled_and_interpreted_switches_execute_packets_alike() {
     for seed in 0..150 {
         random::compare(seed, 100, &mut seen);
     }
-    let random::Seen { pairs, outputs, packet_ins } = seen;
+    let random::Seen { pairs, outputs, packet_ins, .. } = seen;
     assert!(
         outputs > pairs / 5 && packet_ins > pairs / 100,
         "too few outcomes:  {outputs} and {packet_ins} of {pairs}"
     );
+}
+
+#[test]
+fn the_kernel_and_the_interpreter_execute_packets_alike() {
+    let mut seen = random::Seen::default();
+    for seed in 0..20 {
+        random::compare_kernel(seed, 40, random::any_switch, &mut seen);
+    }
+    for seed in 0..60 {
+        random::compare_kernel(seed, 40, random::kernel_switch, &mut seen);
+    }
+    if seen.no_kernel {
+        return println!("SKIPPED tables in the kernel: bpf(2) is not permitted");
+    }
+    let random::Seen { pairs, in_kernel, kernel_outputs, in_user, .. } = seen;
+    println!(
+        "{in_kernel} of {pairs} pairs in the kernel, {kernel_outputs} outputs; in user space: {in_user:#?}"
+    );
+    assert!(in_kernel > pairs / 4 && kernel_outputs > pairs / 20, "{in_kernel} of {pairs}");
 }
 
 #[test]

@@ -1,0 +1,276 @@
+//! The part of the program that finds the rule of a packet in a table.
+//!
+//! ```text
+//!  subtables of the plan ─▶ prefixes: LPM trie │ rules of one mask: hash │ one or two rules: compared
+//! ```
+//!
+//! The trees of a plan are hashes here, one for each mask. Parts are asked in the order of their
+//! best rule until no later one can improve the result.
+
+use super::code::{Code, helper};
+use super::layout::KEY;
+use super::maps::map;
+use super::{KernelError, MASKS_MAX};
+use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R8, R9, R10};
+use fastpath_bpf::asm::Size::{Double, Word};
+use fastpath_bpf::asm::{Alu, Cond, Label};
+use fastpath_switch::field::WORDS;
+use fastpath_switch::plan::{Body, KeyBits, Rule, Subtable};
+use fastpath_switch::{Match, TablePlan, Term};
+use fastpath_sys::bpf::{Map, MapKind};
+use std::collections::BTreeMap;
+
+/// In `R8`: no rule.
+pub(super) const NO_RULE: u64 = 0xffff_ffff;
+/// Rules of one mask up to which comparing costs less than a hash.
+const COMPARED_MAX: usize = 2;
+/// Bytes of an LPM key before its data: the length of the prefix.
+const PREFIX_HEAD: usize = 4;
+
+/// A part of a table.
+struct Part<'p> {
+    /// The first of its rules.
+    best: u32,
+    /// What all its rules require.
+    guard: &'p [Term],
+    body: PartBody,
+}
+
+enum PartBody {
+    /// Rules that are compared, each by these terms.
+    Compared(Vec<(Vec<Term>, u32)>),
+    /// Rules of one mask.
+    Hash { masks: Vec<(u8, u64)>, entries: Vec<(Vec<u64>, u32)> },
+    /// Prefixes, left-aligned.
+    Prefixes { bits: KeyBits, entries: Vec<(u32, u128, u32)> },
+}
+
+impl Code<'_> {
+    /// Emits the search: `R8` becomes the number of the rule in its table, or [`NO_RULE`]. Changes
+    /// `R0` to `R5`.
+    pub(super) fn find(&mut self, plan: &TablePlan) -> Result<(), KernelError> {
+        let parts = parts(plan)?;
+        let found = self.a.label();
+        self.a.mov_wide(R8, NO_RULE);
+        for (place, part) in parts.iter().enumerate() {
+            if place > 0 {
+                self.a.jump_if(Cond::Le, R8, part.best as i32, found);
+            }
+            let next = self.a.label();
+            part.guard.iter().for_each(|term| self.require(term, next));
+            match &part.body {
+                PartBody::Compared(rules) => self.compare(rules, next),
+                PartBody::Hash { masks, entries } => self.hash(masks, entries, next)?,
+                PartBody::Prefixes { bits, entries } => self.prefixes(*bits, entries, next)?,
+            }
+            self.a.place(next);
+        }
+        if let Some(rule) = plan.base().default_rule() {
+            self.a.jump_if(Cond::Le, R8, rule as i32, found);
+            self.a.mov(R8, rule as i32);
+        }
+        self.a.place(found);
+        Ok(())
+    }
+
+    /// `to` = the bits of a mask in a word of the key. Changes `R2`.
+    fn masked(&mut self, to: Reg, word: u8, mask: u64) {
+        self.a.load(Double, to, R9, KEY + 8 * i16::from(word));
+        match i32::try_from(mask) {
+            _ if mask == u64::MAX => {}
+            Ok(mask) => self.a.alu(Alu::And, to, mask),
+            Err(_) => {
+                self.a.mov_wide(R2, mask);
+                self.a.alu(Alu::And, to, R2);
+            }
+        }
+    }
+
+    /// Goes to `otherwise` unless the key agrees with a term.
+    fn require(&mut self, term: &Term, otherwise: Label) {
+        self.masked(R1, term.word, term.mask);
+        match i32::try_from(term.value) {
+            Ok(value) => self.a.jump_if(Cond::Ne, R1, value, otherwise),
+            Err(_) => {
+                self.a.mov_wide(R2, term.value);
+                self.a.jump_if(Cond::Ne, R1, R2, otherwise);
+            }
+        }
+    }
+
+    fn compare(&mut self, rules: &[(Vec<Term>, u32)], next: Label) {
+        for (terms, rule) in rules {
+            let other = self.a.label();
+            terms.iter().for_each(|term| self.require(term, other));
+            self.a.jump_if(Cond::Le, R8, *rule as i32, next);
+            self.a.mov(R8, *rule as i32);
+            self.a.jump(next);
+            self.a.place(other);
+        }
+    }
+
+    fn hash(
+        &mut self,
+        masks: &[(u8, u64)],
+        entries: &[(Vec<u64>, u32)],
+        next: Label,
+    ) -> Result<(), KernelError> {
+        let len = 8 * masks.len();
+        let table = map(MapKind::Hash, "fp_hash", len as u32, 4, entries.len())?;
+        for (words, rule) in entries {
+            let key: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            table.update(&key, &rule.to_ne_bytes())?;
+        }
+        let start = -8 - len as i16;
+        for (place, (word, mask)) in masks.iter().enumerate() {
+            self.masked(R1, *word, *mask);
+            self.a.store(Double, R10, start + 8 * place as i16, R1);
+        }
+        self.ask(table, start, next);
+        Ok(())
+    }
+
+    fn prefixes(
+        &mut self,
+        bits: KeyBits,
+        entries: &[(u32, u128, u32)],
+        next: Label,
+    ) -> Result<(), KernelError> {
+        let data = match bits.bits {
+            ..=32 => 4,
+            33..=64 => 8,
+            _ => 16,
+        };
+        let table = map(MapKind::LpmTrie, "fp_prefixes", (PREFIX_HEAD + data) as u32, 4, entries.len())?;
+        for (len, value, rule) in entries {
+            let mut key = len.to_ne_bytes().to_vec();
+            key.extend(&value.to_be_bytes()[..data]);
+            table.update(&key, &rule.to_ne_bytes())?;
+        }
+        let start = -24;
+        self.a.store(Word, R10, start, i32::from(bits.bits));
+        let words = if data == 16 { 2 } else { 1 };
+        for place in 0..words {
+            let at = start + PREFIX_HEAD as i16 + 8 * place;
+            self.a.load(Double, R1, R9, KEY + 8 * (i16::from(bits.word) + place));
+            if bits.bits < 64 {
+                self.a.alu(Alu::ShiftRight, R1, i32::from(bits.shift));
+                self.a.alu(Alu::ShiftLeft, R1, 64 - i32::from(bits.bits));
+            }
+            self.a.swap_network(R1, 64);
+            self.a.store(Word, R10, at, R1);
+            if data > 4 {
+                self.a.alu(Alu::ShiftRight, R1, 32);
+                self.a.store(Word, R10, at + 4, R1);
+            }
+        }
+        self.ask(table, start, next);
+        Ok(())
+    }
+
+    /// Looks a key on the stack up, and takes the rule if it precedes the one in `R8`.
+    fn ask(&mut self, table: Map, start: i16, next: Label) {
+        self.a.mov(R2, R10);
+        self.a.alu(Alu::Add, R2, i32::from(start));
+        self.a.load_map(R1, &table);
+        self.a.call(helper::MAP_LOOKUP);
+        self.a.jump_if(Cond::Eq, R0, 0, next);
+        self.a.load(Word, R3, R0, 0);
+        self.a.jump_if(Cond::Ge, R3, R8, next);
+        self.a.mov(R8, R3);
+        self.tables.push(table);
+    }
+}
+
+/// Returns the parts of a table, the one with the first rule first.
+fn parts(plan: &TablePlan) -> Result<Vec<Part<'_>>, KernelError> {
+    let mut parts = Vec::new();
+    for subtable in plan.base().subtables() {
+        match subtable.body() {
+            Body::Trie(trie) => {
+                let (best, guard) = (subtable.best(), subtable.guard());
+                let entries = prefixes(plan.rules(), subtable, trie.part());
+                parts.push(Part { best, guard, body: PartBody::Prefixes { bits: trie.part(), entries } });
+            }
+            _ => by_mask(plan.rules(), subtable, &mut parts),
+        }
+    }
+    if parts.len() > MASKS_MAX {
+        return Err(KernelError::InUser(format!("a table has {} masks, more than {MASKS_MAX}", parts.len())));
+    }
+    parts.sort_by_key(|part| part.best);
+    Ok(parts)
+}
+
+/// Divides the rules of a subtable by their masks.
+fn by_mask<'p>(rules: &[Rule], subtable: &'p Subtable, parts: &mut Vec<Part<'p>>) {
+    let guard = subtable.guard();
+    let mut groups: BTreeMap<Vec<(u8, u64)>, Vec<(Vec<u64>, u32)>> = BTreeMap::new();
+    for rule in subtable.members() {
+        let terms = beyond(rules[*rule as usize].rank.matching(), guard);
+        let (masks, values) = terms.iter().map(|term| ((term.word, term.mask), term.value)).unzip();
+        groups.entry(masks).or_default().push((values, *rule));
+    }
+    for (masks, mut entries) in groups {
+        let best = entries[0].1;
+        // Of rules of one value, the first hides the others.
+        entries.sort();
+        entries.dedup_by(|later, first| later.0 == first.0);
+        let body = if entries.len() <= COMPARED_MAX {
+            let term =
+                |((word, mask), value): (&(u8, u64), &u64)| Term { word: *word, mask: *mask, value: *value };
+            entries.sort_by_key(|(_, rule)| *rule);
+            let rules =
+                entries.iter().map(|(values, rule)| (masks.iter().zip(values).map(term).collect(), *rule));
+            PartBody::Compared(rules.collect())
+        } else {
+            PartBody::Hash { masks, entries }
+        };
+        parts.push(Part { best, guard, body });
+    }
+}
+
+/// Returns what a match requires beside the guard.
+fn beyond(matching: &Match, guard: &[Term]) -> Vec<Term> {
+    let known =
+        |term: &Term| guard.iter().find(|other| other.word == term.word).map_or(0, |other| other.mask);
+    let rest = matching.terms().iter().map(|term| {
+        let mask = term.mask & !known(term);
+        Term { word: term.word, mask, value: term.value & mask }
+    });
+    rest.filter(|term| term.mask != 0).collect()
+}
+
+/// Returns the prefixes of a subtable with the first rule of each: its own, or that of a shorter one
+/// around it, so that the longest match is the right one whatever the priorities.
+fn prefixes(rules: &[Rule], subtable: &Subtable, bits: KeyBits) -> Vec<(u32, u128, u32)> {
+    let mut best: BTreeMap<(u32, u128), u32> = BTreeMap::new();
+    for rule in subtable.members() {
+        let (mut masks, mut values) = ([0; WORDS + 1], [0; WORDS + 1]);
+        for term in rules[*rule as usize].rank.matching().terms() {
+            (masks[usize::from(term.word)], values[usize::from(term.word)]) = (term.mask, term.value);
+        }
+        let left = |words: &[u64; WORDS + 1]| {
+            let word = usize::from(bits.word);
+            match bits.bits {
+                128 => u128::from(words[word]) << 64 | u128::from(words[word + 1]),
+                width => u128::from(words[word] >> bits.shift) << (128 - u32::from(width)),
+            }
+        };
+        let len = left(&masks).leading_ones();
+        best.entry((len, left(&values) & leading(len))).or_insert(*rule);
+    }
+    let best = &best;
+    let around = |len: u32, value: u128| {
+        (0..len).filter_map(move |shorter| best.get(&(shorter, value & leading(shorter))))
+    };
+    let of = |((len, value), rule): (&(u32, u128), &u32)| {
+        (*len, *value, around(*len, *value).copied().min().map_or(*rule, |other| other.min(*rule)))
+    };
+    best.iter().map(of).collect()
+}
+
+/// Returns a mask of the highest `len` bits.
+fn leading(len: u32) -> u128 {
+    if len == 0 { 0 } else { u128::MAX << (128 - len) }
+}
