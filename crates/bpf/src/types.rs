@@ -19,10 +19,13 @@ const MAGIC: u16 = 0xeb9f;
 const HEADER: u32 = 24;
 // Kinds of types.
 const INT: u32 = 1;
+const POINTER: u32 = 2;
 const ARRAY: u32 = 3;
 const STRUCT: u32 = 4;
 const FUNCTION: u32 = 12;
 const PROTOTYPE: u32 = 13;
+/// In place of the number of members of a function: others may call it.
+const GLOBAL: u32 = 1;
 
 impl Default for Types {
     fn default() -> Types {
@@ -84,6 +87,22 @@ impl Types {
         }
         let prototype = self.add("", PROTOTYPE, arguments, self.int, &parameters);
         self.add(name, FUNCTION, 0, prototype, &[])
+    }
+
+    /// Adds the type of a function that the kernel checks once, whoever calls it: of a packet, a
+    /// number, and memory of `bytes`, whose address it checks to be there. It returns an integer.
+    pub fn shared_function(&mut self, name: &str, bytes: u32) -> u32 {
+        // The kernel knows the type of packets by its name.
+        let packet = self.add("__sk_buff", STRUCT, 0, 0, &[]);
+        let packet = self.add("", POINTER, 0, packet, &[]);
+        let rest = self.add("", ARRAY, 0, 0, &[self.long, self.int, bytes / 8]);
+        let member = self.name("rest");
+        let memory = self.add("memory", STRUCT, 1, bytes, &[member, rest, 0]);
+        let memory = self.add("", POINTER, 0, memory, &[]);
+        let names = ["packet", "number", "memory"].map(|name| self.name(name));
+        let parameters = [names[0], packet, names[1], self.int, names[2], memory];
+        let prototype = self.add("", PROTOTYPE, 3, self.int, &parameters);
+        self.add(name, FUNCTION, GLOBAL, prototype, &[])
     }
 
     /// Loads the descriptions.

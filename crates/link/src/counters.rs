@@ -103,6 +103,12 @@ impl Counters {
         self.delivered + self.dropped() + held == self.pushed
     }
 
+    /// Counts packets that were dropped elsewhere, by an executor of the same pipe.
+    pub fn add_drops(&mut self, reason: DropReason, dropped: Volume) {
+        self.dropped[reason as usize] += dropped.packets;
+        self.dropped_bytes += dropped.bytes;
+    }
+
     pub(crate) fn drop_one(&mut self, reason: DropReason, len: u32) {
         self.dropped[reason as usize] += 1;
         self.dropped_bytes += u64::from(len);

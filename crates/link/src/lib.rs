@@ -56,6 +56,7 @@ mod fast_serialiser;
 mod framing;
 mod general_pipe;
 mod impairment;
+pub mod instant;
 mod opportunities;
 pub mod oracle;
 mod packet;

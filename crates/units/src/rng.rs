@@ -30,6 +30,11 @@ impl Rng {
         Rng::new(seed ^ mixed)
     }
 
+    /// Returns its state, for another implementation that continues it.
+    pub fn state(&self) -> [u64; 4] {
+        self.state
+    }
+
     /// Returns 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
