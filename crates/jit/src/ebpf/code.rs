@@ -8,39 +8,11 @@ use super::maps::Maps;
 use fastpath_bpf::asm::Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use fastpath_bpf::asm::Size::{Double, Word};
 use fastpath_bpf::asm::{Alu, Assembler, Cond, Label, Reg};
+use fastpath_bpf::helpers::{DROP, helper, skb};
 use fastpath_sys::bpf::Map;
 
-/// Numbers of helpers (`enum bpf_func_id`).
-pub(super) mod helper {
-    pub(crate) const MAP_LOOKUP: i32 = 1;
-    pub(crate) const L3_CSUM_REPLACE: i32 = 10;
-    pub(crate) const L4_CSUM_REPLACE: i32 = 11;
-    pub(crate) const CLONE_REDIRECT: i32 = 13;
-    pub(crate) const VLAN_PUSH: i32 = 18;
-    pub(crate) const VLAN_POP: i32 = 19;
-    pub(crate) const REDIRECT: i32 = 23;
-    pub(crate) const LOAD_BYTES: i32 = 26;
-    pub(crate) const CHANGE_TAIL: i32 = 38;
-    pub(crate) const PULL_DATA: i32 = 39;
-    pub(crate) const RING_RESERVE: i32 = 131;
-    pub(crate) const RING_SUBMIT: i32 = 132;
-}
-
-/// Offsets in `struct __sk_buff`.
-pub(super) mod context {
-    pub(crate) const LEN: i16 = 0;
-    pub(crate) const VLAN_PRESENT: i16 = 20;
-    pub(crate) const VLAN_TCI: i16 = 24;
-    pub(crate) const VLAN_PROTO: i16 = 28;
-    pub(crate) const INTERFACE: i16 = 40;
-    pub(crate) const DATA: i16 = 76;
-    pub(crate) const DATA_END: i16 = 80;
-    pub(crate) const SEGMENTS: i16 = 164;
-}
-
-/// What a tcx program returns: the next program or the stack takes the packet; nobody does.
+/// What a tcx program returns: the next program or the stack takes the packet.
 pub(super) const TC_OK: i32 = 0;
-pub(super) const TC_SHOT: i32 = 2;
 
 /// The program in the making.
 pub(super) struct Code<'m> {
@@ -134,7 +106,7 @@ impl<'m> Code<'m> {
         self.a.mov(R0, TC_OK);
         self.a.exit();
         self.a.place(give_up);
-        self.a.mov(R0, TC_SHOT);
+        self.a.mov(R0, DROP);
         self.a.exit();
         self.send_function();
         self.drop_function();
@@ -252,9 +224,8 @@ impl<'m> Code<'m> {
         self.a.store(Word, R0, 0, R7);
         self.a.store(Word, R0, 4, R8);
         self.a.mov(R7, R0);
-        self.a.load(Word, R4, R6, context::LEN);
-        for (at, offset) in [(12, context::VLAN_PRESENT), (16, context::VLAN_TCI), (20, context::VLAN_PROTO)]
-        {
+        self.a.load(Word, R4, R6, skb::LEN);
+        for (at, offset) in [(12, skb::VLAN_PRESENT), (16, skb::VLAN_TCI), (20, skb::VLAN_PROTO)] {
             self.a.load(Word, R1, R6, offset);
             self.a.store(Word, R7, at, R1);
         }

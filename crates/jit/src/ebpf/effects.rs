@@ -5,7 +5,7 @@
 //! being copied. Checksums follow by the kernel's functions, which know those that the sender has
 //! left to the hardware.
 
-use super::code::{Code, TC_SHOT, context, helper};
+use super::code::Code;
 use super::layout::{
     IN_FLAGS, IN_PORT, IN_SLOT, L3, L4, LEN, LIST, MISSED, OUTCOMES, PENDING, REAL_TAGS, SEGMENTS, STEPS,
     STEPS_MAX, SUM, SUM_FLAGS, VERSION, kind, port,
@@ -14,6 +14,7 @@ use super::rows::reason_number;
 use fastpath_bpf::asm::Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use fastpath_bpf::asm::Size::{Byte, Double, Half, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label, Size};
+use fastpath_bpf::helpers::{DROP, helper, skb};
 use fastpath_switch::outcome::DropReason;
 
 /// A flag of `bpf_l4_csum_replace`: the pseudo-header covers the field.
@@ -87,7 +88,7 @@ impl Code<'_> {
         self.a.call(helper::REDIRECT);
         self.a.exit();
         self.a.place(gone);
-        self.a.mov(R0, TC_SHOT);
+        self.a.mov(R0, DROP);
         self.a.exit();
     }
 
@@ -380,12 +381,12 @@ impl Code<'_> {
     fn set_tag(&mut self) {
         let give_up = self.give_up;
         let (in_frame, done) = (self.a.label(), self.a.label());
-        self.a.load(Word, R1, R6, context::VLAN_PRESENT);
+        self.a.load(Word, R1, R6, skb::VLAN_PRESENT);
         self.a.jump_if(Cond::Eq, R1, 0, in_frame);
-        self.a.load(Word, R1, R6, context::VLAN_TCI);
+        self.a.load(Word, R1, R6, skb::VLAN_TCI);
         self.merge();
         self.a.store(Double, R10, NEW, R1);
-        self.a.load(Word, R1, R6, context::VLAN_PROTO);
+        self.a.load(Word, R1, R6, skb::VLAN_PROTO);
         self.a.store(Double, R10, OLD, R1);
         self.a.mov(R1, R6);
         self.a.call(helper::VLAN_POP);
@@ -409,9 +410,9 @@ impl Code<'_> {
     fn push_tag(&mut self) {
         let give_up = self.give_up;
         let (in_frame, first, known) = (self.a.label(), self.a.label(), self.a.label());
-        self.a.load(Word, R1, R6, context::VLAN_PRESENT);
+        self.a.load(Word, R1, R6, skb::VLAN_PRESENT);
         self.a.jump_if(Cond::Eq, R1, 0, in_frame);
-        self.a.load(Word, R4, R6, context::VLAN_TCI);
+        self.a.load(Word, R4, R6, skb::VLAN_TCI);
         self.a.jump(known);
         self.a.place(in_frame);
         self.a.mov(R4, 0);
@@ -449,7 +450,7 @@ impl Code<'_> {
         self.a.jump_if(Cond::Lt, R1, LEN_MIN, whole);
         self.get(R1, LEN);
         self.a.jump_if(Cond::Ge, R1, LEN_MIN, whole);
-        self.a.load(Word, R2, R6, context::LEN);
+        self.a.load(Word, R2, R6, skb::LEN);
         self.a.alu(Alu::Add, R2, LEN_MIN);
         self.a.alu(Alu::Sub, R2, R1);
         self.a.mov(R1, R6);

@@ -7,13 +7,14 @@
 //! The trees of a plan are hashes here, one for each mask. Parts are asked in the order of their
 //! best rule until no later one can improve the result.
 
-use super::code::{Code, helper};
+use super::code::Code;
 use super::layout::KEY;
 use super::maps::map;
 use super::{KernelError, MASKS_MAX};
 use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R8, R9, R10};
 use fastpath_bpf::asm::Size::{Double, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
+use fastpath_bpf::helpers::helper;
 use fastpath_switch::field::WORDS;
 use fastpath_switch::plan::{Body, KeyBits, Rule, Subtable};
 use fastpath_switch::{Match, TablePlan, Term};

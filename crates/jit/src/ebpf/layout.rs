@@ -48,6 +48,12 @@ pub(super) const STEPS: i16 = 264;
 pub(super) const SET_MASK: i16 = 272;
 /// The table without a rule for the packet, plus one.
 pub(super) const MISSED: i16 = 280;
+/// The point of the packet in the shares of a group.
+pub(super) const POINT: i16 = 288;
+/// The operations to leave out.
+pub(super) const SKIP: i16 = 296;
+/// Not 0 for a part of a larger packet.
+pub(super) const FRAGMENT: i16 = 304;
 /// The steps: [`STEP`] bytes each.
 pub(super) const LIST: i16 = 320;
 /// Bytes of a step: kind, argument, value.
@@ -66,7 +72,7 @@ pub(super) const OP: i16 = 32;
 /// Bytes before the operations of a row: number of its counter, flags, count, next table.
 pub(super) const ROW_HEAD: i16 = 16;
 /// The most operations of a row.
-pub(super) const OPS_MAX: i16 = 24;
+pub(super) const OPS_MAX: i16 = 48;
 
 /// In a row: user space executes packets that match this rule.
 pub(super) const ROW_IN_USER: u8 = 1;
@@ -90,6 +96,10 @@ pub(super) mod kind {
     pub(crate) const KEY: u8 = 5;
     /// Clears the action set.
     pub(crate) const CLEAR: u8 = 6;
+    /// Finds the packet's point in the shares of a group.
+    pub(crate) const SHARE: u8 = 7;
+    /// Leaves the next operations out, unless the point is in the share.
+    pub(crate) const SKIP: u8 = 8;
     /// Sets a MAC address.
     pub(crate) const ETH: u8 = 16;
     /// Sets bits of the outermost VLAN tag.

@@ -21,11 +21,13 @@ mod layout;
 mod maps;
 mod parse;
 mod rows;
+mod running;
 mod steps;
 mod tables;
 
 pub use layout::ToUser;
-pub use tables::{InUser, KernelTables, Trial};
+pub use running::KernelSwitch;
+pub use tables::{EmptyProgram, InUser, KernelTables, Trial, empty_program};
 
 use fastpath_switch::TablePlan;
 use fastpath_sys::bpf::LoadError;

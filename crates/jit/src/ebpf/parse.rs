@@ -4,14 +4,15 @@
 //!
 //! Read first: `switch/src/key.rs`, `wire/src/headers.rs`.
 
-use super::code::{Code, context, helper};
+use super::code::Code;
 use super::layout::{
-    HEADERS, IN_PORT, INNER, KEY, L3, L4, LEN, MISSED, OUTCOMES, PENDING, REAL_TAGS, SEGMENTS, SET_MASK,
-    STEPS, SUM, SUM_FLAGS, TAGS, TO_USER, TTL, ToUser, VERSION,
+    FRAGMENT, HEADERS, IN_PORT, INNER, KEY, L3, L4, LEN, MISSED, OUTCOMES, PENDING, REAL_TAGS, SEGMENTS,
+    SET_MASK, SKIP, STEPS, SUM, SUM_FLAGS, TAGS, TO_USER, TTL, ToUser, VERSION,
 };
 use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R4, R5, R6, R7, R8};
 use fastpath_bpf::asm::Size::{Byte, Double, Half, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
+use fastpath_bpf::helpers::{helper, skb};
 use fastpath_switch::Field;
 use fastpath_switch::field::WORDS;
 use fastpath_switch::key::ETH_TYPE_MIN;
@@ -66,7 +67,7 @@ impl Code<'_> {
         }
         let zero = [
             TTL, TAGS, INNER, VERSION, L4, SUM, HEADERS, REAL_TAGS, PENDING, OUTCOMES, STEPS, SET_MASK,
-            MISSED,
+            MISSED, SKIP, FRAGMENT,
         ];
         zero.iter().for_each(|at| self.put_number(*at, 0));
         self.put_number(SEGMENTS, 1);
@@ -76,7 +77,7 @@ impl Code<'_> {
     /// Makes the headers readable: `R2` is their start, `R3` their end.
     fn pull(&mut self, exits: Exits) {
         let (whole, enough) = (self.a.label(), self.a.label());
-        self.a.load(Word, R7, R6, context::LEN);
+        self.a.load(Word, R7, R6, skb::LEN);
         self.a.jump_if(Cond::Le, R7, HEADERS_MAX, whole);
         self.a.mov(R7, HEADERS_MAX);
         self.a.place(whole);
@@ -94,8 +95,8 @@ impl Code<'_> {
 
     /// `R2` and `R3` are the start and the end of the frame.
     pub(super) fn pointers(&mut self) {
-        self.a.load(Word, R2, R6, context::DATA);
-        self.a.load(Word, R3, R6, context::DATA_END);
+        self.a.load(Word, R2, R6, skb::DATA);
+        self.a.load(Word, R3, R6, skb::DATA_END);
     }
 
     /// Goes to `short` unless this many bytes follow a pointer. Changes `R5`.
@@ -143,10 +144,10 @@ impl Code<'_> {
         self.number(Half, R4, R2, 12);
         self.a.mov(R0, 0);
         // A tag that the kernel has taken out of the frame.
-        self.a.load(Word, R1, R6, context::VLAN_PRESENT);
+        self.a.load(Word, R1, R6, skb::VLAN_PRESENT);
         let in_frame = self.a.label();
         self.a.jump_if(Cond::Eq, R1, 0, in_frame);
-        self.a.load(Word, R0, R6, context::VLAN_TCI);
+        self.a.load(Word, R0, R6, skb::VLAN_TCI);
         self.a.jump(tagged);
         self.a.place(in_frame);
         let is_tag = self.a.label();
@@ -267,6 +268,9 @@ impl Code<'_> {
         self.fits(R1, exits);
         self.a.alu(Alu::Sub, R4, 20);
         self.number(Half, R1, R8, 6);
+        self.a.mov(R2, R1);
+        self.a.alu(Alu::And, R2, 0x3fff);
+        self.put(FRAGMENT, R2);
         self.a.alu(Alu::And, R1, 0x1fff);
         self.a.jump_if(Cond::Ne, R1, 0, exits.done);
         self.a.alu(Alu::Add, R8, 20);
@@ -277,7 +281,7 @@ impl Code<'_> {
     fn fits(&mut self, bytes: Reg, exits: Exits) {
         self.get(R2, L3);
         self.a.alu(Alu::Add, bytes, R2);
-        self.a.load(Word, R2, R6, context::LEN);
+        self.a.load(Word, R2, R6, skb::LEN);
         self.a.jump_if(Cond::Gt, bytes, R2, exits.deep);
     }
 
@@ -403,7 +407,7 @@ impl Code<'_> {
     /// Notes the number of segments, and the length.
     fn measure(&mut self) {
         let one = self.a.label();
-        self.a.load(Word, R1, R6, context::SEGMENTS);
+        self.a.load(Word, R1, R6, skb::GSO_SEGS);
         self.a.jump_if(Cond::Le, R1, 1, one);
         self.put(SEGMENTS, R1);
         self.a.place(one);
@@ -413,7 +417,7 @@ impl Code<'_> {
     /// Notes the place of the network header, and the length of all segments as frames. Changes
     /// `R1` to `R4`.
     pub(super) fn length(&mut self) {
-        self.a.load(Word, R1, R6, context::VLAN_PRESENT);
+        self.a.load(Word, R1, R6, skb::VLAN_PRESENT);
         self.get(R2, REAL_TAGS);
         self.a.alu(Alu::Sub, R2, R1);
         self.a.alu(Alu::And, R2, 3);
@@ -421,7 +425,7 @@ impl Code<'_> {
         self.a.alu(Alu::Add, R2, 14);
         self.put(L3, R2);
         self.a.alu(Alu::ShiftLeft, R1, 2);
-        self.a.load(Word, R3, R6, context::LEN);
+        self.a.load(Word, R3, R6, skb::LEN);
         self.a.alu(Alu::Add, R3, R1);
         self.a.alu(Alu::Add, R2, R1);
         self.get(R4, HEADERS);

@@ -6,7 +6,7 @@
 
 use super::layout::{NOTHING, OP, OPS_MAX, ROW_HEAD, ROW_IN_USER, ROW_LAST, kind, port as bits};
 use fastpath_switch::flow::ClearActions;
-use fastpath_switch::group::GroupKind;
+use fastpath_switch::group::{Group, GroupKind};
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::{Action, ActionSet, Field, Instructions, Switch, port};
 use std::collections::BTreeMap;
@@ -35,6 +35,15 @@ pub(super) struct Places<'s> {
     pub(super) ports: &'s BTreeMap<u32, u32>,
     /// By the number of a group: the place of its counter; those of its buckets follow.
     pub(super) groups: &'s BTreeMap<u32, u32>,
+    /// Whether some rule writes to action sets.
+    pub(super) has_sets: bool,
+}
+
+/// Whether something follows that sees the packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Behind {
+    Nothing,
+    Something,
 }
 
 /// Why a rule is in user space.
@@ -113,8 +122,10 @@ pub(super) fn operations(instructions: &Instructions, places: &Places<'_>) -> Re
         return Err("a meter".to_owned());
     }
     let mut ops = Vec::new();
-    for action in &instructions.apply {
-        apply(*action, places, &mut ops)?;
+    let ends = instructions.goto.is_none() && !places.has_sets;
+    for (place, action) in (1..).zip(&instructions.apply) {
+        let is_last = ends && place == instructions.apply.len();
+        apply(*action, places, if is_last { Behind::Nothing } else { Behind::Something }, &mut ops)?;
     }
     if instructions.clear == ClearActions::Clear {
         ops.push(Op::new(kind::CLEAR));
@@ -133,10 +144,10 @@ pub(super) fn operations(instructions: &Instructions, places: &Places<'_>) -> Re
 }
 
 /// Adds the operations of an action.
-fn apply(action: Action, places: &Places<'_>, ops: &mut Vec<Op>) -> Result<(), Reason> {
+fn apply(action: Action, places: &Places<'_>, behind: Behind, ops: &mut Vec<Op>) -> Result<(), Reason> {
     match action {
         Action::Output { port, .. } => output(port, places, ops)?,
-        Action::Group(id) => group(id, places, ops)?,
+        Action::Group(id) => group(id, places, behind, ops)?,
         action => ops.push(edit(action)?),
     }
     Ok(())
@@ -145,7 +156,7 @@ fn apply(action: Action, places: &Places<'_>, ops: &mut Vec<Op>) -> Result<(), R
 /// Returns the operation of an action of the set.
 fn written(action: Action, places: &Places<'_>) -> Result<Op, Reason> {
     let (mut ops, last) = (Vec::new(), 3 + SETTABLE.len() as u8);
-    apply(action, places, &mut ops)?;
+    apply(action, places, Behind::Something, &mut ops)?;
     // The order of OpenFlow 1.3.5 §5.10.
     let slot = match action {
         Action::PopVlan => 0,
@@ -201,37 +212,84 @@ pub(super) fn flags(switch: &Switch, number: u32) -> u32 {
     bits::EXISTS | when(port.may_send(), bits::SENDS) | when(port.may_receive(), bits::RECEIVES)
 }
 
-/// Adds what a group does, if the copies of its buckets leave as they are.
-fn group(id: u32, places: &Places<'_>, ops: &mut Vec<Op>) -> Result<(), Reason> {
+/// Adds what a group does. Only the last copy may be changed, and only if nothing comes behind it.
+fn group(id: u32, places: &Places<'_>, behind: Behind, ops: &mut Vec<Op>) -> Result<(), Reason> {
     let (Some(group), Some(place)) = (places.switch.group(id), places.groups.get(&id)) else {
         ops.push(Op::drop(DropReason::NoBucket));
         return Ok(());
     };
     ops.push(Op::count(*place));
+    let is_live = |index: &usize| places.switch.is_live(&group.buckets[*index]);
+    let all = 0..group.buckets.len();
     let chosen: Vec<usize> = match group.kind {
-        GroupKind::All | GroupKind::Indirect => (0..group.buckets.len()).collect(),
-        GroupKind::FastFailover => {
-            group.buckets.iter().position(|bucket| places.switch.is_live(bucket)).into_iter().collect()
-        }
-        GroupKind::Select => return Err("a group of type select".to_owned()),
+        GroupKind::All | GroupKind::Indirect => all.collect(),
+        GroupKind::FastFailover => all.into_iter().find(is_live).into_iter().collect(),
+        GroupKind::Select => return share(group, *place, places, behind, ops),
     };
     if chosen.is_empty() {
         ops.push(Op::drop(DropReason::NoBucket));
     }
-    for index in chosen {
-        ops.push(Op::count(place + 1 + index as u32));
-        let from = ops.len();
-        for action in ActionSet::of(&group.buckets[index].actions).in_order() {
-            match action {
-                Action::Output { port, .. } => output(port, places, ops)?,
-                other => return Err(format!("{} in a bucket of a group", other.info().name)),
-            }
-        }
-        if !ops[from..].iter().any(Op::is_outcome) {
-            ops.push(Op::drop(DropReason::NoOutput));
-        }
+    for index in &chosen {
+        let is_last = Some(index) == chosen.last();
+        let behind = if is_last { behind } else { Behind::Something };
+        ops.extend(bucket(group, *index, *place, places, behind)?);
     }
     Ok(())
+}
+
+/// Adds a group of type select: the packet's point among the weights decides.
+fn share(
+    group: &Group,
+    place: u32,
+    places: &Places<'_>,
+    behind: Behind,
+    ops: &mut Vec<Op>,
+) -> Result<(), Reason> {
+    let live = (0..group.buckets.len()).filter(|index| places.switch.is_live(&group.buckets[*index]));
+    let weights: Vec<(usize, u64)> = live
+        .map(|index| (index, group.buckets[index].weight.into()))
+        .filter(|(_, weight)| *weight > 0)
+        .collect();
+    let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
+    if total == 0 {
+        ops.push(Op::drop(DropReason::NoBucket));
+        return Ok(());
+    }
+    ops.push(Op::with(kind::SHARE, total as u32, 0));
+    let mut from = 0;
+    for (index, weight) in weights {
+        let some = bucket(group, index, place, places, behind)?;
+        let keep_out = Op { keep: from, put: from + weight, ..Op::with(kind::SKIP, some.len() as u32, 0) };
+        ops.push(keep_out);
+        ops.extend(some);
+        from += weight;
+    }
+    Ok(())
+}
+
+/// Returns what a bucket does with its copy.
+fn bucket(
+    group: &Group,
+    index: usize,
+    place: u32,
+    places: &Places<'_>,
+    behind: Behind,
+) -> Result<Vec<Op>, Reason> {
+    let mut ops = vec![Op::count(place + 1 + index as u32)];
+    for action in ActionSet::of(&group.buckets[index].actions).in_order() {
+        match (action, behind) {
+            (Action::Output { port, .. }, _) => output(port, places, &mut ops)?,
+            (Action::Group(_), _) => return Err("a group of groups".to_owned()),
+            (action, Behind::Nothing) => ops.push(edit(action)?),
+            (other, Behind::Something) => {
+                return Err(format!("{} in a bucket, and more behind it", other.info().name));
+            }
+        }
+    }
+    if !ops.iter().any(Op::is_outcome) {
+        ops.push(Op::drop(DropReason::NoOutput));
+    }
+    Ok(ops)
 }
 
 /// Returns the operation of an action that changes the packet.

@@ -9,17 +9,19 @@
 
 use super::code::Code;
 use super::layout::{
-    END, INNER, KEY, LIST, MISSED, NOTHING, OP, ROW_HEAD, ROW_IN_USER, ROW_LAST, SET, SET_MASK, SET_MAX,
-    STEPS, STEPS_MAX, TAGS, TO_USER, TTL, ToUser, kind,
+    END, FRAGMENT, INNER, KEY, LIST, MISSED, NOTHING, OP, POINT, ROW_HEAD, ROW_IN_USER, ROW_LAST, SET,
+    SET_MASK, SET_MAX, SKIP, STEPS, STEPS_MAX, TAGS, TO_USER, TTL, ToUser, VERSION, kind,
 };
 use super::{KernelError, Table};
-use fastpath_bpf::asm::Reg::{R0, R1, R2, R3, R4, R5, R7, R8, R9};
+use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R4, R5, R7, R8, R9};
 use fastpath_bpf::asm::Size::{Byte, Double, Half, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
 use fastpath_switch::Field;
 
 /// The word of the key with the VLAN tag in its lowest half.
 const TAG: i16 = KEY + 8;
+/// The multiplier of [`select_hash`](fastpath_switch::group::select_hash).
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Code<'_> {
     /// Emits the tables and the action set. Continues with all steps noted.
@@ -139,6 +141,7 @@ impl Code<'_> {
         self.a.place(take);
         self.a.mov(R9, R1);
         self.a.mov(R7, R2);
+        self.leave_out(nothing);
         self.a.load(Byte, R3, R7, 2);
         self.a.jump_if(Cond::Eq, R3, i32::from(NOTHING), apply);
         self.write(nothing);
@@ -149,6 +152,7 @@ impl Code<'_> {
         self.put_number(SET_MASK, 0);
         self.a.jump(nothing);
         self.a.place(keep_set);
+        self.shares(nothing);
         self.a.load(Byte, R3, R7, 1);
         let holds = self.a.label();
         self.a.jump_if(Cond::Eq, R3, i32::from(NOTHING), holds);
@@ -204,6 +208,139 @@ impl Code<'_> {
         self.a.alu(Alu::Or, R5, R4);
         self.put(SET_MASK, R5);
         self.a.jump(done);
+    }
+
+    /// Leaves the operation out if an earlier one said so.
+    fn leave_out(&mut self, nothing: Label) {
+        let all = self.a.label();
+        self.get(R1, SKIP);
+        self.a.jump_if(Cond::Eq, R1, 0, all);
+        self.a.alu(Alu::Sub, R1, 1);
+        self.put(SKIP, R1);
+        self.a.jump(nothing);
+        self.a.place(all);
+    }
+
+    /// The operations of groups of type select.
+    fn shares(&mut self, nothing: Label) {
+        let [skip, other, outside] = std::array::from_fn(|_| self.a.label());
+        self.a.jump_if(Cond::Eq, R4, i32::from(kind::SKIP), skip);
+        self.a.jump_if(Cond::Ne, R4, i32::from(kind::SHARE), other);
+        self.flow_hash();
+        self.a.load(Word, R1, R7, 4);
+        self.a.alu(Alu::Mul, R0, R1);
+        self.a.alu(Alu::ShiftRight, R0, 32);
+        self.put(POINT, R0);
+        self.a.jump(nothing);
+        self.a.place(skip);
+        self.get(R1, POINT);
+        self.a.load(Double, R2, R7, 16);
+        self.a.jump_if(Cond::Lt, R1, R2, outside);
+        self.a.load(Double, R2, R7, 24);
+        self.a.jump_if(Cond::Lt, R1, R2, nothing);
+        self.a.place(outside);
+        self.a.load(Word, R1, R7, 4);
+        self.put(SKIP, R1);
+        self.a.jump(nothing);
+        self.a.place(other);
+    }
+
+    /// `R0` = the hash of [`select_hash`](fastpath_switch::group::select_hash). Changes `R1` to `R5`.
+    fn flow_hash(&mut self) {
+        let [ip, arp, plain, v6, ports, no_ports, flow, known] = std::array::from_fn(|_| self.a.label());
+        let ported =
+            [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc].iter().fold(0, |bits, f| bits | f.presence());
+        self.a.mov(R0, 0);
+        self.get(R3, VERSION);
+        self.a.jump_if(Cond::Ne, R3, 0, ip);
+        self.get(R1, KEY);
+        self.a.jump_if(Cond::Set, R1, Field::ArpOp.presence() as i32, arp);
+        self.a.jump(plain);
+
+        self.a.place(arp);
+        self.get(R4, KEY + 8 * 6);
+        self.a.jump(known);
+
+        self.a.place(plain);
+        self.address_word(4);
+        self.mix();
+        self.address_word(5);
+        self.a.alu(Alu::ShiftLeft, R1, 16);
+        self.ethertype(R5);
+        self.a.alu(Alu::Or, R1, R5);
+        self.mix();
+        self.a.jump(flow);
+
+        self.a.place(ip);
+        self.a.jump_if(Cond::Ne, R3, 4, v6);
+        self.get(R1, KEY + 8 * 6);
+        self.mix();
+        self.a.jump(ports);
+        self.a.place(v6);
+        for word in 8..12 {
+            self.get(R1, KEY + 8 * word);
+            self.mix();
+        }
+        self.a.place(ports);
+        self.get(R5, KEY + 8 * 4);
+        self.a.alu(Alu::ShiftRight, R5, 48);
+        self.a.alu(Alu::And, R5, 0xff);
+        self.a.alu(Alu::ShiftLeft, R5, 32);
+        self.get(R1, FRAGMENT);
+        self.a.jump_if(Cond::Ne, R1, 0, no_ports);
+        self.get(R1, KEY);
+        self.a.mov_wide(R2, ported);
+        self.a.alu(Alu::And, R1, R2);
+        self.a.jump_if(Cond::Eq, R1, 0, no_ports);
+        self.get(R1, KEY + 8 * 7);
+        self.a.mov_wide(R2, 0xffff_ffff);
+        self.a.alu(Alu::And, R1, R2);
+        self.a.alu(Alu::Or, R5, R1);
+        self.a.place(no_ports);
+        self.a.mov(R1, R5);
+        self.mix();
+
+        self.a.place(flow);
+        self.a.mov_wide(R2, MIX);
+        self.a.alu(Alu::Mul, R0, R2);
+        self.a.alu(Alu::ShiftRight, R0, 32);
+        self.a.mov(R4, R0);
+        self.a.place(known);
+        self.a.mov(R0, 0);
+        self.address_word(4);
+        self.mix();
+        self.address_word(5);
+        self.mix();
+        self.ethertype(R1);
+        self.mix();
+        self.a.mov(R1, R4);
+        self.mix();
+        self.a.mov_wide(R2, MIX);
+        self.a.alu(Alu::Mul, R0, R2);
+        self.a.alu(Alu::ShiftRight, R0, 32);
+    }
+
+    /// `R1` = the lowest 48 bits of a word of the key.
+    fn address_word(&mut self, word: i16) {
+        self.get(R1, KEY + 8 * word);
+        self.a.alu(Alu::ShiftLeft, R1, 16);
+        self.a.alu(Alu::ShiftRight, R1, 16);
+    }
+
+    fn ethertype(&mut self, to: Reg) {
+        self.get(to, TAG);
+        self.a.alu(Alu::ShiftRight, to, 16);
+        self.a.alu(Alu::And, to, 0xffff);
+    }
+
+    /// Mixes `R1` into the hash in `R0`. Changes `R2`.
+    fn mix(&mut self) {
+        self.a.alu(Alu::Xor, R0, R1);
+        self.a.mov_wide(R2, MIX);
+        self.a.alu(Alu::Mul, R0, R2);
+        self.a.mov(R1, R0);
+        self.a.alu(Alu::ShiftRight, R1, 32);
+        self.a.alu(Alu::Xor, R0, R1);
     }
 
     /// What pushing and popping tags does to the key.

@@ -1,6 +1,6 @@
 //! A switch in the kernel: its program, its maps, and the counts that come back.
 
-use super::code::{Code, TC_OK, context};
+use super::code::{Code, TC_OK};
 use super::layout::{
     IN_FLAGS, IN_PORT, IN_SLOT, OP, OUTCOMES, PENDING, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT, ROW_HEAD,
     SEGMENTS, ToUser, port as bits,
@@ -8,14 +8,15 @@ use super::layout::{
 use super::maps::{Maps, Sizes, sums};
 use super::rows::{self, Op, Places};
 use super::{INSTRUCTIONS_MAX, KernelError, TABLES_MAX, Table};
-use fastpath_bpf::asm::Cond;
 use fastpath_bpf::asm::Reg::{R0, R1, R3, R5, R6, R9};
 use fastpath_bpf::asm::Size::Word;
+use fastpath_bpf::asm::{Assembler, Cond};
+use fastpath_bpf::helpers::skb;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::port::PortCounters;
 use fastpath_switch::{PacketOutcome, Switch, TablePlan};
-use fastpath_sys::bpf::{LoadedProgram, Map, ProgramKind, ProgramSpec, TestPacket};
+use fastpath_sys::bpf::{LoadedProgram, Map, ProgramKind, ProgramSpec, TestPacket, TestRun};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -41,6 +42,38 @@ pub struct KernelTables {
     misses: BTreeMap<u8, u64>,
     in_user: Vec<InUser>,
     instructions: usize,
+}
+
+/// A program that does nothing, to compare with.
+#[derive(Debug)]
+pub struct EmptyProgram(LoadedProgram);
+
+/// Makes a program that does nothing.
+///
+/// # Errors
+/// bpf(2) is not permitted.
+pub fn empty_program() -> Result<EmptyProgram, KernelError> {
+    let mut a = Assembler::new();
+    a.mov(R0, TC_OK);
+    a.exit();
+    let (instructions, _) = a.finish();
+    let spec = ProgramSpec {
+        kind: ProgramKind::TcxIngress,
+        name: "fp_empty",
+        instructions: &instructions,
+        types: None,
+    };
+    Ok(EmptyProgram(LoadedProgram::load(&spec)?))
+}
+
+impl EmptyProgram {
+    /// Returns the mean time of a run, in nanoseconds.
+    ///
+    /// # Errors
+    /// A system call failed.
+    pub fn time(&self, frame: &[u8], repeat: u32) -> io::Result<u32> {
+        Ok(self.0.test_run(TestPacket { bytes: frame, interface: LOOPBACK }, repeat)?.duration_ns)
+    }
 }
 
 /// A rule that user space executes.
@@ -197,14 +230,13 @@ impl KernelTables {
         Ok(Trial::Done(outcomes))
     }
 
-    /// Returns the mean time of a packet that arrives on an interface, in nanoseconds: the program
-    /// alone, by a test run. The copy that would leave last does not.
+    /// Runs a packet that arrives on an interface as often as this, of which no copy leaves last.
+    /// Copies before the last one leave.
     ///
     /// # Errors
     /// A system call failed.
-    pub fn time(&self, interface: u32, frame: &[u8], repeat: u32) -> io::Result<(u32, bool)> {
-        let run = self.program.test_run(TestPacket { bytes: frame, interface }, repeat)?;
-        Ok((run.duration_ns, run.verdict != TC_OK as u32))
+    pub fn time(&self, interface: u32, frame: &[u8], repeat: u32) -> io::Result<TestRun> {
+        self.program.test_run(TestPacket { bytes: frame, interface }, repeat)
     }
 
     /// Adds the counts since the last call to the switch. A flow that has new ones was used `now`.
@@ -287,7 +319,9 @@ impl Rules {
             counters += 1 + group.buckets.len();
         }
         let group_places = groups.iter().map(|group| (group.id, group.place)).collect();
-        let places = Places { switch, ports, groups: &group_places };
+        let mut written = switch.tables().iter().flat_map(fastpath_switch::Table::flows);
+        let has_sets = written.any(|(_, flow)| !flow.instructions.write.is_empty());
+        let places = Places { switch, ports, groups: &group_places, has_sets };
         let rules = tables.iter().flat_map(|table: &Table| table.plan.rules());
         let rows = rules
             .map(|rule| (rows::operations(&rule.instructions, &places), rule.instructions.goto))
@@ -362,7 +396,7 @@ impl Code<'_> {
         self.a.mov(R9, R0);
         match maps.ring {
             Some(_) => self.a.mov(R3, 0),
-            None => self.a.load(Word, R3, R6, context::INTERFACE),
+            None => self.a.load(Word, R3, R6, skb::IFINDEX),
         }
         self.look_up(&maps.ingress, R3);
         self.a.jump_if(Cond::Ne, R0, 0, known);
