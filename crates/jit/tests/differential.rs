@@ -1,4 +1,4 @@
-//! Compiled and interpreted switches give the same outcomes, frames and counters. For more pairs:
+//! Switches in the kernel, compiled and interpreted give the same outcomes, frames and counters. For more pairs:
 //! `cargo run --release -p fastpath-jit --example differential -- --pairs 300000000 --seed 1`.
 
 mod random;
@@ -21,7 +21,7 @@ fn compiled_and_interpreted_switches_execute_packets_alike() {
 }
 
 #[test]
-fn the_kernel_and_the_interpreter_execute_packets_alike() {
+fn the_kernel_machine_code_and_the_interpreter_execute_packets_alike() {
     let mut seen = random::Seen::default();
     for seed in 0..20 {
         random::compare_kernel(seed, 40, random::any_switch, &mut seen);
@@ -36,7 +36,10 @@ fn the_kernel_and_the_interpreter_execute_packets_alike() {
     println!(
         "{in_kernel} of {pairs} pairs in the kernel, {kernel_outputs} outputs; in user space: {in_user:#?}"
     );
-    assert!(in_kernel > pairs / 4 && kernel_outputs > pairs / 20, "{in_kernel} of {pairs}");
+    // Most packets of rules that the kernel has, but for those whose headers it does not read.
+    let unread = ["its headers are not read in the kernel", "a test run takes no such frame"];
+    let unread: u64 = unread.iter().filter_map(|why| in_user.get(*why)).sum();
+    assert!(in_kernel > (pairs - unread) * 3 / 4 && kernel_outputs > pairs / 5, "{in_kernel} of {pairs}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A switch in the kernel while its rules are replaced, by test runs of its program.
 #![cfg(target_os = "linux")]
 
-use fastpath_jit::ebpf::KernelSwitch;
+use fastpath_jit::ebpf::{KernelPort, KernelSwitch};
 use fastpath_switch::{
     Action, Field, FieldMatch, FlowCommand, FlowMod, Instructions, Limits, Match, Port, Switch,
 };
@@ -60,7 +60,8 @@ fn frame() -> Vec<u8> {
 }
 
 fn kernel(switch: &Switch) -> Option<KernelSwitch> {
-    match KernelSwitch::new(switch, BTreeMap::from([(1, FROM), (2, NOWHERE)])) {
+    let at = |interface| KernelPort { interface, user: None };
+    match KernelSwitch::new(switch, BTreeMap::from([(1, at(FROM)), (2, at(NOWHERE))])) {
         Err(error) if error.is_refusal() => {
             println!("SKIPPED tables in the kernel: bpf(2) is not permitted");
             None
@@ -104,7 +105,7 @@ fn a_packet_meets_the_old_rules_or_the_new_ones_and_every_packet_is_counted() {
     });
     assert!(seen.len() > 4, "{seen:?}");
     let total: u64 = seen.values().sum();
-    kernel.credit(&mut switch, Time::ZERO).unwrap();
+    kernel.tables_mut().credit(&mut switch, Time::ZERO).unwrap();
     for (id, len) in [(0, 0), (1, 0), (2, 4)] {
         let table = &switch.tables()[id];
         let (_, flow) = table.flows().next().unwrap();
@@ -121,12 +122,12 @@ fn a_packet_meets_the_old_rules_or_the_new_ones_and_every_packet_is_counted() {
 #[test]
 fn a_switch_that_has_stopped_leaves_packets_to_user_space_and_loses_no_count() {
     let mut switch = switch_with(1);
-    let Some(kernel) = kernel(&switch) else { return };
+    let Some(mut kernel) = kernel(&switch) else { return };
     let entry = kernel.entry().try_clone().unwrap();
     let packet = frame();
     let run = || entry.test_run(TestPacket { bytes: &packet, interface: FROM }, 1).unwrap();
     assert_eq!(run().verdict, REDIRECTED);
-    kernel.stop(&mut switch, Time::ZERO).unwrap();
+    kernel.pause(&mut switch, Time::ZERO).unwrap();
     let left = run();
     assert_eq!((left.verdict, left.bytes), (0, packet.clone()));
     assert_eq!(switch.tables()[0].hits(), (1, 1));

@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "a namespace is entered by a thread of its own")]
 
-use fastpath_jit::ebpf::{KernelError, KernelSwitch};
+use fastpath_jit::ebpf::{KernelError, KernelPort, KernelSwitch};
 use fastpath_switch::ofctl::{self, PortNames};
 use fastpath_switch::{Action, Limits, Port, Switch};
 use fastpath_sys::packet::PacketSocket;
@@ -147,8 +147,11 @@ fn hosts_reach_each_other_through_rules_that_change_their_packets() {
     let wire = Wire::new();
     let mut switch = switch();
     let mut kernel = match wire.middle.run(|| {
-        let index = |name: &str| fastpath_sys::interface::index_of(name).unwrap();
-        let mut kernel = KernelSwitch::new(&switch, BTreeMap::from([(1, index("v0")), (2, index("v1"))]))?;
+        let at = |name: &str| KernelPort {
+            interface: fastpath_sys::interface::index_of(name).unwrap(),
+            user: None,
+        };
+        let mut kernel = KernelSwitch::new(&switch, BTreeMap::from([(1, at("v0")), (2, at("v1"))]))?;
         kernel.attach()?;
         Ok::<_, KernelError>(kernel)
     }) {
@@ -159,7 +162,7 @@ fn hosts_reach_each_other_through_rules_that_change_their_packets() {
     };
     assert_eq!(kernel.tables().in_user(), []);
     wire.transfer("10.9.0.2", "10.9.0.9");
-    kernel.credit(&mut switch, Time::ZERO).unwrap();
+    kernel.tables_mut().credit(&mut switch, Time::ZERO).unwrap();
     let sent: u64 = switch.tables()[1].flows().map(|(_, flow)| flow.counters.bytes).sum();
     // Segments of at most 1514 bytes, each counted with its headers.
     let segments = TRANSFER as u64 / 1448;
@@ -176,7 +179,7 @@ fn hosts_reach_each_other_through_rules_that_change_their_packets() {
     second.send_to(b"hello", "10.9.0.1:5001").unwrap();
     let mut buffer = [0; 16];
     assert_eq!(first.recv(&mut buffer).unwrap(), 5);
-    kernel.stop(&mut switch, Time::ZERO).unwrap();
+    kernel.pause(&mut switch, Time::ZERO).unwrap();
     let udp = switch.tables()[0]
         .flows()
         .find(|(_, flow)| flow.instructions.apply.contains(&Action::DecNwTtl))

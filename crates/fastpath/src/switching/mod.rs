@@ -5,6 +5,8 @@ mod executor;
 mod explain;
 mod frames;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod nodes;
 #[cfg(target_os = "linux")]
 pub mod ofctl;
@@ -16,6 +18,8 @@ mod server;
 pub use executor::{compiled, executor};
 pub use explain::{Explanation, explain};
 pub use frames::{FrameFate, FrameSwitch};
+#[cfg(target_os = "linux")]
+pub use kernel::DataPath;
 #[cfg(target_os = "linux")]
 pub use nodes::attach_controllers;
 pub use offline::{

@@ -3,7 +3,9 @@
 //! In the main part `R6` is the context (`struct __sk_buff`) and `R9` the state of the packet; `R7`
 //! and `R8` belong to the part at work.
 
-use super::layout::{LEN, OUTCOMES, PENDING, RECORD, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT, SEGMENTS};
+use super::layout::{
+    IN_USER, LEN, OUTCOMES, PENDING, RECORD, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT, SEGMENTS,
+};
 use super::maps::Maps;
 use fastpath_bpf::asm::Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use fastpath_bpf::asm::Size::{Double, Word};
@@ -103,6 +105,13 @@ impl<'m> Code<'m> {
         self.a.mov(R2, 1);
         self.add(0, R2, R1);
         self.a.place(none);
+        let go_on = self.a.label();
+        self.get(R1, IN_USER);
+        self.a.jump_if(Cond::Eq, R1, 0, go_on);
+        self.a.mov(R2, 0);
+        self.a.call(helper::REDIRECT);
+        self.a.exit();
+        self.a.place(go_on);
         self.a.mov(R0, TC_OK);
         self.a.exit();
         self.a.place(give_up);

@@ -54,6 +54,8 @@ pub(super) const POINT: i16 = 288;
 pub(super) const SKIP: i16 = 296;
 /// Not 0 for a part of a larger packet.
 pub(super) const FRAGMENT: i16 = 304;
+/// The interface by which user space gets packets of the port of entry; 0 if packets just go on.
+pub(super) const IN_USER: i16 = 312;
 /// The steps: [`STEP`] bytes each.
 pub(super) const LIST: i16 = 320;
 /// Bytes of a step: kind, argument, value.

@@ -26,8 +26,8 @@ mod steps;
 mod tables;
 
 pub use layout::ToUser;
-pub use running::KernelSwitch;
-pub use tables::{EmptyProgram, InUser, KernelTables, Trial, empty_program};
+pub use running::{KernelSwitch, index_of, set_up_like};
+pub use tables::{EmptyProgram, InUser, KernelCounts, KernelPort, KernelTables, Trial, empty_program};
 
 use fastpath_switch::TablePlan;
 use fastpath_sys::bpf::LoadError;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  interface ─ tcx ─▶ entry ─ tail call ─▶ slot: the tables of one state ─▶ interface
-//!                       └── empty slot, or a packet of user space ─▶ the stack and packet sockets
+//!                       └── empty slot, or a packet of user space ─▶ TAP ─▶ the switch in user space
+//!  interface ◀── back ◀── TAP ◀── what user space sends
 //! ```
 //!
 //! All interfaces share one slot, so a replacement is one step for all of them: each packet meets the
@@ -11,12 +12,15 @@
 
 use super::code::TC_OK;
 use super::maps::map;
-use super::{KernelError, KernelTables};
-use fastpath_bpf::asm::Assembler;
-use fastpath_bpf::asm::Reg::{R0, R2, R3};
-use fastpath_bpf::helpers::helper;
+use super::{KernelCounts, KernelError, KernelPort, KernelTables};
+use fastpath_bpf::asm::Reg::{R0, R1, R2, R3, R6, R10};
+use fastpath_bpf::asm::Size::Word;
+use fastpath_bpf::asm::{Alu, Assembler, Cond};
+use fastpath_bpf::helpers::{helper, skb};
 use fastpath_switch::Switch;
 use fastpath_sys::bpf::{Attached, LoadedProgram, Map, MapKind, MapSpec, ProgramKind, ProgramSpec};
+use fastpath_sys::interface;
+use fastpath_sys::packet::PacketSocket;
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 use std::io;
@@ -27,11 +31,14 @@ use std::os::fd::AsFd;
 pub struct KernelSwitch {
     slot: Map,
     entry: LoadedProgram,
+    /// What user space sends goes to the port's interface.
+    back: LoadedProgram,
     grace: Grace,
-    /// By port.
-    interfaces: BTreeMap<u32, u32>,
+    /// By number.
+    ports: BTreeMap<u32, KernelPort>,
     tables: KernelTables,
     attached: Vec<Attached>,
+    _promiscuous: Vec<PacketSocket>,
 }
 
 /// Waits until no CPU runs what was replaced.
@@ -42,25 +49,37 @@ struct Grace {
 }
 
 impl KernelSwitch {
-    /// Makes the program of a switch, whose ports are these interfaces of the thread's network
+    /// Makes the program of a switch with these ports, whose interfaces are in the thread's network
     /// namespace, by number. It runs once it is attached.
     ///
     /// # Errors
     /// As for [`KernelTables::new`].
-    pub fn new(switch: &Switch, interfaces: BTreeMap<u32, u32>) -> Result<KernelSwitch, KernelError> {
-        let tables = KernelTables::new(switch, &interfaces)?;
+    pub fn new(switch: &Switch, ports: BTreeMap<u32, KernelPort>) -> Result<KernelSwitch, KernelError> {
+        let tables = KernelTables::new(switch, &ports)?;
         let slot = map(MapKind::Programs, "fp_slot", 4, 4, 1)?;
         slot.set(&[0; 4], tables.program().as_fd())?;
-        let entry = entry(&slot)?;
-        Ok(KernelSwitch { slot, entry, grace: Grace::new()?, interfaces, tables, attached: Vec::new() })
+        let other_end = map(MapKind::Hash, "fp_other_end", 4, 4, 2 * ports.len())?;
+        for KernelPort { interface, user } in ports.values() {
+            if let Some(user) = user {
+                other_end.update(&interface.to_ne_bytes(), &user.to_ne_bytes())?;
+                other_end.update(&user.to_ne_bytes(), &interface.to_ne_bytes())?;
+            }
+        }
+        let (entry, back) = (pass("fp_entry", Some(&slot), &other_end)?, pass("fp_back", None, &other_end)?);
+        let (grace, attached, _promiscuous) = (Grace::new()?, Vec::new(), Vec::new());
+        Ok(KernelSwitch { slot, entry, back, grace, ports, tables, attached, _promiscuous })
     }
 
-    /// Attaches the program to all its interfaces.
+    /// Attaches the programs to all interfaces, which take every frame from now on.
     ///
     /// # Errors
     /// An interface is not there, or the kernel has no tcx (Linux 6.6).
     pub fn attach(&mut self) -> io::Result<()> {
-        for interface in self.interfaces.values() {
+        for KernelPort { interface, user } in self.ports.values() {
+            self._promiscuous.push(PacketSocket::promiscuous(*interface)?);
+            if let Some(user) = user {
+                self.attached.push(self.back.attach_tcx(*user)?);
+            }
             self.attached.push(self.entry.attach_tcx(*interface)?);
         }
         Ok(())
@@ -71,36 +90,44 @@ impl KernelSwitch {
     ///
     /// # Errors
     /// As for [`KernelTables::new`]: the former rules stay in force.
-    pub fn update(&mut self, switch: &mut Switch, now: Time) -> Result<(), KernelError> {
-        let tables = KernelTables::new(switch, &self.interfaces)?;
-        self.slot.set(&[0; 4], tables.program().as_fd())?;
-        let mut former = std::mem::replace(&mut self.tables, tables);
+    pub fn update(&mut self, switch: &mut Switch, now: Time) -> Result<KernelCounts, KernelError> {
+        let mut former = self.resume(KernelTables::new(switch, &self.ports)?)?;
         self.grace.wait()?;
-        former.credit(switch, now)?;
-        Ok(())
+        Ok(former.credit(switch, now)?)
     }
 
-    /// Gives all packets to user space, and adds the last counts to the switch.
+    /// Gives all packets to user space from the next one on, and adds the last counts to the switch.
     ///
     /// # Errors
     /// A system call failed.
-    pub fn stop(mut self, switch: &mut Switch, now: Time) -> io::Result<()> {
+    pub fn pause(&mut self, switch: &mut Switch, now: Time) -> io::Result<KernelCounts> {
         self.slot.remove(&[0; 4])?;
         self.grace.wait()?;
         self.tables.credit(switch, now)
     }
 
-    /// Adds the counts since the last call to the switch.
+    /// Executes packets by these tables from the next one on. Returns the former ones.
     ///
     /// # Errors
     /// A system call failed.
-    pub fn credit(&mut self, switch: &mut Switch, now: Time) -> io::Result<()> {
-        self.tables.credit(switch, now)
+    pub fn resume(&mut self, tables: KernelTables) -> io::Result<KernelTables> {
+        self.slot.set(&[0; 4], tables.program().as_fd())?;
+        Ok(std::mem::replace(&mut self.tables, tables))
     }
 
-    /// Returns the tables in force.
+    /// Returns the ports, by number.
+    pub fn ports(&self) -> &BTreeMap<u32, KernelPort> {
+        &self.ports
+    }
+
+    /// Returns the tables that packets meet, unless they are paused.
     pub fn tables(&self) -> &KernelTables {
         &self.tables
+    }
+
+    /// Returns the tables to add their counts.
+    pub fn tables_mut(&mut self) -> &mut KernelTables {
+        &mut self.tables
     }
 
     /// Returns the program at the interfaces, for test runs.
@@ -130,21 +157,51 @@ impl Grace {
     }
 }
 
-/// Makes the program that calls the one in the slot.
-fn entry(slot: &Map) -> Result<LoadedProgram, KernelError> {
+/// Returns the index of an interface of the thread's network namespace.
+///
+/// # Errors
+/// There is none of this name.
+pub fn index_of(name: &str) -> io::Result<u32> {
+    interface::index_of(name)
+}
+
+/// Sets an interface up, with the MTU of another one. Returns its index.
+///
+/// # Errors
+/// One of them is not there, or this process may not change it.
+pub fn set_up_like(name: &str, other: &str) -> io::Result<u32> {
+    let any = interface::any_socket()?;
+    interface::set_mtu(any.as_fd(), name, interface::mtu(any.as_fd(), other)?)?;
+    interface::set_up(any.as_fd(), name)?;
+    interface::index_of(name)
+}
+
+/// Makes the program that calls the one in the slot; without one, packets pass to the other end.
+fn pass(name: &str, slot: Option<&Map>, other_end: &Map) -> Result<LoadedProgram, KernelError> {
     let mut a = Assembler::new();
-    a.load_map(R2, slot);
-    a.mov(R3, 0);
-    a.call(helper::TAIL_CALL);
+    a.mov(R6, R1);
+    if let Some(slot) = slot {
+        a.load_map(R2, slot);
+        a.mov(R3, 0);
+        a.call(helper::TAIL_CALL);
+    }
     // The slot is empty.
+    let none = a.label();
+    a.load(Word, R1, R6, skb::IFINDEX);
+    a.store(Word, R10, -4, R1);
+    a.mov(R2, R10);
+    a.alu(Alu::Add, R2, -4);
+    a.load_map(R1, other_end);
+    a.call(helper::MAP_LOOKUP);
+    a.jump_if(Cond::Eq, R0, 0, none);
+    a.load(Word, R1, R0, 0);
+    a.mov(R2, 0);
+    a.call(helper::REDIRECT);
+    a.exit();
+    a.place(none);
     a.mov(R0, TC_OK);
     a.exit();
     let (instructions, _) = a.finish();
-    let spec = ProgramSpec {
-        kind: ProgramKind::TcxIngress,
-        name: "fp_entry",
-        instructions: &instructions,
-        types: None,
-    };
+    let spec = ProgramSpec { kind: ProgramKind::TcxIngress, name, instructions: &instructions, types: None };
     Ok(LoadedProgram::load(&spec)?)
 }

@@ -2,8 +2,8 @@
 
 use super::code::{Code, TC_OK};
 use super::layout::{
-    IN_FLAGS, IN_PORT, IN_SLOT, OP, OUTCOMES, PENDING, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT, ROW_HEAD,
-    SEGMENTS, ToUser, port as bits,
+    IN_FLAGS, IN_PORT, IN_SLOT, IN_USER, OP, OUTCOMES, PENDING, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT,
+    ROW_HEAD, SEGMENTS, ToUser, port as bits,
 };
 use super::maps::{Maps, Sizes, sums};
 use super::rows::{self, Op, Places};
@@ -40,6 +40,8 @@ pub struct KernelTables {
     groups: Vec<CountedGroup>,
     drops: [u64; DropReason::ALL.len()],
     misses: BTreeMap<u8, u64>,
+    /// Packets of flows whose counts were added alone, not yet counted at their tables.
+    credited: BTreeMap<u8, u64>,
     in_user: Vec<InUser>,
     instructions: usize,
 }
@@ -74,6 +76,27 @@ impl EmptyProgram {
     pub fn time(&self, frame: &[u8], repeat: u32) -> io::Result<u32> {
         Ok(self.0.test_run(TestPacket { bytes: frame, interface: LOOPBACK }, repeat)?.duration_ns)
     }
+}
+
+/// Where a port is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KernelPort {
+    /// The index of its interface.
+    pub interface: u32,
+    /// The index of the interface (TAP) by which user space gets what the kernel does not execute,
+    /// and sends by this port; without it such packets just go on.
+    pub user: Option<u32>,
+}
+
+/// What the kernel did with packets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KernelCounts {
+    /// Packets that arrived and stayed in the kernel.
+    pub received: u64,
+    /// Packets and copies that left.
+    pub sent: u64,
+    /// Packets and copies that were dropped, by reason.
+    pub dropped: BTreeMap<DropReason, u64>,
 }
 
 /// A rule that user space executes.
@@ -122,12 +145,12 @@ struct Rules {
 }
 
 impl KernelTables {
-    /// Makes the program of a switch, whose ports are these interfaces, by number.
+    /// Makes the program of a switch with these ports, by number.
     ///
     /// # Errors
     /// The whole pipeline needs user space; bpf(2) is not permitted; the kernel refuses the program.
-    pub fn new(switch: &Switch, interfaces: &BTreeMap<u32, u32>) -> Result<KernelTables, KernelError> {
-        KernelTables::make(switch, Some(interfaces))
+    pub fn new(switch: &Switch, ports: &BTreeMap<u32, KernelPort>) -> Result<KernelTables, KernelError> {
+        KernelTables::make(switch, Some(ports))
     }
 
     /// Makes a program for [`KernelTables::trial`]: it tells its outcomes and sends nothing.
@@ -138,7 +161,7 @@ impl KernelTables {
         KernelTables::make(switch, None)
     }
 
-    fn make(switch: &Switch, interfaces: Option<&BTreeMap<u32, u32>>) -> Result<KernelTables, KernelError> {
+    fn make(switch: &Switch, at: Option<&BTreeMap<u32, KernelPort>>) -> Result<KernelTables, KernelError> {
         let places: BTreeMap<u32, u32> = switch.ports().map(|(number, _)| number).zip(0..).collect();
         let rules = Rules::new(switch, &places)?;
         let most = rules.rows.iter().map(|(ops, _)| ops.as_ref().map_or(0, Vec::len)).max().unwrap_or(0);
@@ -147,7 +170,7 @@ impl KernelTables {
             stride: ROW_HEAD as usize + OP as usize * most,
             counters: rules.counters,
             ports: places.len(),
-            is_test: interfaces.is_none(),
+            is_test: at.is_none(),
         };
         let maps = Maps::new(sizes)?;
         for (number, (ops, goto)) in (0u32..).zip(&rules.rows) {
@@ -156,11 +179,12 @@ impl KernelTables {
         }
         let mut ports = Vec::new();
         for (number, place) in &places {
-            let interface = interfaces.and_then(|known| known.get(number)).copied().unwrap_or(0);
+            let port = at.and_then(|known| known.get(number));
+            let (interface, user) = port.map_or((0, 0), |port| (port.interface, port.user.unwrap_or(0)));
             maps.ports.update(&place.to_ne_bytes(), &u64::from(interface).to_ne_bytes())?;
             let flags = rows::flags(switch, *number);
             if interface != 0 {
-                maps.ingress.update(&interface.to_ne_bytes(), &ingress(*number, *place, flags))?;
+                maps.ingress.update(&interface.to_ne_bytes(), &ingress(*number, *place, flags, user))?;
             }
             ports.push((*number, flags, PortCounters::default()));
         }
@@ -178,6 +202,7 @@ impl KernelTables {
             groups,
             drops,
             misses,
+            credited: BTreeMap::new(),
             in_user,
             instructions,
         })
@@ -214,7 +239,7 @@ impl KernelTables {
     pub fn trial(&mut self, in_port: u32, frame: &[u8]) -> io::Result<Trial> {
         let place = self.ports.iter().position(|(number, ..)| *number == in_port);
         let flags = place.map_or(0, |place| self.ports[place].1);
-        self.maps.ingress.update(&[0; 4], &ingress(in_port, place.unwrap_or(0) as u32, flags))?;
+        self.maps.ingress.update(&[0; 4], &ingress(in_port, place.unwrap_or(0) as u32, flags, 0))?;
         let before = self.to_user()?;
         let run = self.program.test_run(TestPacket { bytes: frame, interface: LOOPBACK }, 1)?;
         let mut outcomes = Vec::new();
@@ -243,8 +268,8 @@ impl KernelTables {
     ///
     /// # Errors
     /// A system call failed.
-    pub fn credit(&mut self, switch: &mut Switch, now: Time) -> io::Result<()> {
-        let mut matched: BTreeMap<u8, u64> = BTreeMap::new();
+    pub fn credit(&mut self, switch: &mut Switch, now: Time) -> io::Result<KernelCounts> {
+        let mut matched = std::mem::take(&mut self.credited);
         for (row, flow) in (0u32..).zip(&mut self.flows) {
             if let Some(more) = counts(&self.maps.counters, row, &mut flow.counted)? {
                 *matched.entry(flow.table_id).or_default() += more.packets;
@@ -265,30 +290,41 @@ impl KernelTables {
             let more = more?;
             switch.credit_group(group.id, more[0], &more[1..]);
         }
+        let mut passed = KernelCounts::default();
         for (place, (number, _, before)) in (0u32..).zip(&mut self.ports) {
             let [rx_packets, rx_bytes, tx_packets, tx_bytes, rx_dropped, tx_dropped] =
                 sums(&self.maps.port_counters, place)?;
             let now = PortCounters { rx_packets, rx_bytes, tx_packets, tx_bytes, rx_dropped, tx_dropped };
-            switch.credit_port(*number, &since(&now, before));
+            let more = since(&now, before);
+            passed.received += more.rx_packets + more.rx_dropped;
+            passed.sent += more.tx_packets;
+            switch.credit_port(*number, &more);
             *before = now;
         }
-        Ok(())
-    }
-
-    /// Returns the drops since the last call, by reason.
-    ///
-    /// # Errors
-    /// A system call failed.
-    pub fn take_drops(&mut self) -> io::Result<Vec<(DropReason, u64)>> {
-        let mut drops = Vec::new();
         for (place, (reason, before)) in (0u32..).zip(DropReason::ALL.into_iter().zip(&mut self.drops)) {
             let [dropped] = sums(&self.maps.drops, place)?;
             if dropped != *before {
-                drops.push((reason, dropped - *before));
+                passed.dropped.insert(reason, dropped - *before);
             }
             *before = dropped;
         }
-        Ok(drops)
+        Ok(passed)
+    }
+
+    /// Adds the counts of some flows, by table and rank, since they were last added.
+    ///
+    /// # Errors
+    /// A system call failed.
+    pub fn credit_flows(&mut self, switch: &mut Switch, flows: &[(u8, Rank)], now: Time) -> io::Result<()> {
+        for (row, flow) in (0u32..).zip(&mut self.flows) {
+            let is_asked = flows.iter().any(|(table, rank)| *table == flow.table_id && *rank == flow.rank);
+            if is_asked && let Some(more) = counts(&self.maps.counters, row, &mut flow.counted)? {
+                let hits = self.credited.entry(flow.table_id).or_default();
+                *hits += more.packets;
+                switch.credit(flow.table_id, &flow.rank, flow.serial, more, now);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -404,7 +440,7 @@ impl Code<'_> {
         self.a.mov(R0, TC_OK);
         self.a.exit();
         self.a.place(known);
-        for (at, offset) in [(IN_PORT, 0), (IN_SLOT, 4), (IN_FLAGS, 8)] {
+        for (at, offset) in [(IN_PORT, 0), (IN_SLOT, 4), (IN_USER, 12), (IN_FLAGS, 8)] {
             self.a.load(Word, R3, R0, offset);
             self.put(at, R3);
         }
@@ -427,8 +463,8 @@ impl Code<'_> {
 }
 
 /// Returns an entry of the map of ingress ports.
-fn ingress(number: u32, place: u32, flags: u32) -> Vec<u8> {
-    [number, place, flags, 0].iter().flat_map(|word| word.to_ne_bytes()).collect()
+fn ingress(number: u32, place: u32, flags: u32, user: u32) -> Vec<u8> {
+    [number, place, flags, user].iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
 /// Returns the counts of an entry since `before`, which becomes the present ones.

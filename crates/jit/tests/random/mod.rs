@@ -610,13 +610,16 @@ impl InKernel {
     }
 }
 
-/// Executes `packets` packets on one random switch, which changes now and then, in the kernel and
-/// interpreted, with what the kernel has not interpreted in its place. Panics where outcomes or
+/// Executes `packets` packets on one random switch, which changes now and then, in the kernel,
+/// compiled and interpreted, with what the kernel has not interpreted in its place. Panics where outcomes or
 /// counters differ.
 pub(crate) fn compare_kernel(seed: u64, packets: u64, make: fn(&mut Rng) -> Switch, seen: &mut Seen) {
     let mut rng = Rng::new(seed);
     let mut switch = make(&mut rng);
     let mut kernel = InKernel::new(switch.clone());
+    let mut compiled = switch.clone();
+    let mut live = Live::new(&mut compiled, 1).unwrap_or_else(|error| panic!("{error}"));
+    let mut worker = live.worker(0);
     match &kernel.tables {
         Err(error) if error.is_refusal() => return seen.no_kernel = true,
         Err(error @ (KernelError::Load(_) | KernelError::System(_))) => panic!("seed {seed}: {error}"),
@@ -625,6 +628,9 @@ pub(crate) fn compare_kernel(seed: u64, packets: u64, make: fn(&mut Rng) -> Swit
     for i in 0..packets {
         let now = Time::ZERO + Duration::from_ms(i * 10);
         if rng.below(packets / 2 + 1) == 0 {
+            live.settle(&mut compiled);
+            change(&mut rng.clone(), now, &mut compiled);
+            live.update(&mut compiled);
             let mut twin = rng.clone();
             change(&mut rng, now, &mut switch);
             change(&mut twin, now, &mut kernel.switch);
@@ -638,8 +644,12 @@ pub(crate) fn compare_kernel(seed: u64, packets: u64, make: fn(&mut Rng) -> Swit
             found == expected,
             "seed {seed}, packet {i}, port {in_port}, frame {frame:02x?}\nin the kernel {found:02x?}\ninterpreted   {expected:02x?}"
         );
+        worker.begin(now);
+        assert!(run(&mut worker, in_port, &frame) == expected, "seed {seed}, packet {i}: compiled");
         seen.pairs += 1;
     }
+    live.settle(&mut compiled);
+    assert!(counters(&compiled) == counters(&switch), "seed {seed}: counters of compiled tables");
     let (found, expected) = (counters(&kernel.switch), counters(&switch));
     if found != expected {
         let line = found.lines().zip(expected.lines()).find(|(a, b)| a != b);

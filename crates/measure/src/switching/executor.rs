@@ -9,7 +9,7 @@ use super::rules::{self, IN, OUT};
 use super::{Made, SwitchError, SwitchQuestion};
 use crate::{Effort, Progress, on_core};
 use fastpath_jit::Live;
-use fastpath_jit::ebpf::{KernelTables, empty_program};
+use fastpath_jit::ebpf::{KernelPort, KernelTables, empty_program};
 use fastpath_switch::{Plan, interp_by};
 use fastpath_units::Time;
 use fastpath_units::stats::median;
@@ -150,8 +150,9 @@ fn per_packet(frames: &[Vec<u8>], span: Duration, mut run: impl FnMut(&mut [u8])
 }
 
 fn in_kernel(made: &Made, span: Duration) -> Result<ExecutorCost, SwitchError> {
-    let interfaces = BTreeMap::from([(IN, FROM), (OUT, NOWHERE)]);
-    let tables = KernelTables::new(&made.switch, &interfaces)?;
+    let at = |interface| KernelPort { interface, user: None };
+    let ports = BTreeMap::from([(IN, at(FROM)), (OUT, at(NOWHERE))]);
+    let tables = KernelTables::new(&made.switch, &ports)?;
     let is_same = tables.time(FROM, &made.frames[0], 1)?.bytes == made.frames[0];
     let repeat = if is_same { REPEAT } else { 1 };
     let empty = empty_program()?;
