@@ -1,14 +1,15 @@
 //! A switch in the kernel while its rules are replaced, by test runs of its program.
 #![cfg(target_os = "linux")]
 
-use fastpath_jit::ebpf::{KernelPort, KernelSwitch};
+use fastpath_jit::ebpf::{KernelPort, KernelSwitch, KernelTables, Trial};
 use fastpath_switch::{
-    Action, Field, FieldMatch, FlowCommand, FlowMod, Instructions, Limits, Match, Port, Switch,
+    Action, Field, FieldMatch, FlowCommand, FlowMod, Instructions, Key, Limits, Match, Port, Switch, interp,
+    workload,
 };
 use fastpath_sys::bpf::TestPacket;
-use fastpath_units::Time;
+use fastpath_units::{Rng, Time};
 use fastpath_wire::MacAddr;
-use fastpath_wire::build::Ip;
+use fastpath_wire::build::{Ip, Tcp};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -131,4 +132,51 @@ fn a_switch_that_has_stopped_leaves_packets_to_user_space_and_loses_no_count() {
     let left = run();
     assert_eq!((left.verdict, left.bytes), (0, packet.clone()));
     assert_eq!(switch.tables()[0].hits(), (1, 1));
+}
+
+/// Returns a TCP packet with the addresses and ports of a key.
+fn packet_of(key: &Key) -> Vec<u8> {
+    let number = |field| key.get(field).unwrap_or(0);
+    let address = |field| std::net::Ipv4Addr::from(number(field) as u32).into();
+    let end = |field| (MacAddr::from_index(7), address(field));
+    let ports = (number(Field::TcpSrc) as u16, number(Field::TcpDst) as u16);
+    let ip = Ip::between(end(Field::Ipv4Src), end(Field::Ipv4Dst));
+    match number(Field::IpProto) as u8 {
+        17 => ip.udp(number(Field::UdpSrc) as u16, number(Field::UdpDst) as u16, b"x"),
+        6 => ip.tcp(&Tcp { src_port: ports.0, dst_port: ports.1, ..Tcp::default() }, b"x"),
+        other => ip.packet(other, &[0; 8]),
+    }
+}
+
+#[test]
+fn filters_of_many_masks_and_routes_of_any_priority_find_the_flows_of_the_interpreter() {
+    let mut rng = Rng::new(3);
+    let shuffled = |(_, matching): (u16, Match)| (rng.below(1000) as u16, matching);
+    let routes: Vec<_> = workload::routes(2000, 1).into_iter().map(shuffled).collect();
+    for filters in [workload::filters(1500, 1), routes] {
+        let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+        (1..=2).for_each(|port| switch.set_port(port, Port::up()));
+        for (priority, matching) in &filters {
+            let what = Instructions::apply([Action::output(2)]);
+            switch.flow_mod(Time::ZERO, &FlowMod::add(0, *priority, matching.clone(), what)).unwrap();
+        }
+        let mut expected = switch.clone();
+        let mut tables = match KernelTables::for_trials(&switch) {
+            Err(error) if error.is_refusal() => {
+                return println!("SKIPPED tables in the kernel: bpf(2) is not permitted");
+            }
+            made => made.unwrap_or_else(|error| panic!("{error}")),
+        };
+        for key in workload::matching_keys(&filters, 300, 2) {
+            let frame = packet_of(&key);
+            let outcomes = interp(&mut expected, Time::ZERO, 1, &frame);
+            assert_eq!(tables.trial(1, &frame).unwrap(), Trial::Done(outcomes), "{key:?}");
+        }
+        tables.credit(&mut switch, Time::ZERO).unwrap();
+        let counts = |switch: &Switch| -> Vec<u64> {
+            switch.tables()[0].flows().map(|(_, flow)| flow.counters.packets).collect()
+        };
+        assert_eq!(counts(&switch), counts(&expected));
+        assert!(counts(&switch).iter().filter(|packets| **packets > 0).count() > 100);
+    }
 }

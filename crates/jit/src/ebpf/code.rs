@@ -3,6 +3,7 @@
 //! In the main part `R6` is the context (`struct __sk_buff`) and `R9` the state of the packet; `R7`
 //! and `R8` belong to the part at work.
 
+use super::find::Lookups;
 use super::layout::{
     IN_USER, LEN, OUTCOMES, PENDING, RECORD, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT, SEGMENTS,
 };
@@ -26,7 +27,7 @@ pub(super) struct Code<'m> {
     pub(super) give_up: Label,
     pub(super) functions: Functions,
     /// The maps that the tables look up in.
-    pub(super) tables: Vec<Map>,
+    pub(super) lookups: &'m Lookups,
 }
 
 /// The functions of the program.
@@ -47,12 +48,12 @@ pub(super) struct Functions {
 }
 
 impl<'m> Code<'m> {
-    pub(super) fn new(maps: &'m Maps) -> Code<'m> {
+    pub(super) fn new(maps: &'m Maps, lookups: &'m Lookups) -> Code<'m> {
         let mut a = Assembler::new();
         let [take, enter, send, drop, flush, tell] = std::array::from_fn(|_| a.label());
         let functions = Functions { take, enter, send, drop, flush, tell };
         let (to_user, give_up) = (a.label(), a.label());
-        Code { a, maps, to_user, give_up, functions, tables: Vec::new() }
+        Code { a, maps, to_user, give_up, functions, lookups }
     }
 
     /// `to` = a word of the state.

@@ -8,7 +8,7 @@
 //! best rule until no later one can improve the result.
 
 use super::code::Code;
-use super::layout::KEY;
+use super::layout::{BEST, KEY};
 use super::maps::map;
 use super::{KernelError, MASKS_MAX};
 use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R8, R9, R10};
@@ -25,11 +25,15 @@ use std::collections::BTreeMap;
 pub(super) const NO_RULE: u64 = 0xffff_ffff;
 /// Rules of one mask up to which comparing costs less than a hash.
 const COMPARED_MAX: usize = 2;
-/// Bytes of an LPM key before its data: the length of the prefix.
-const PREFIX_HEAD: usize = 4;
+/// Bytes of an LPM key before its data: the length of the prefix, the number of the part.
+const PREFIX_HEAD: i16 = 8;
+/// Bits of the number of the part, with which all prefixes of a part begin.
+const NUMBER_BITS: u32 = 32;
 
 /// A part of a table.
-struct Part<'p> {
+pub(super) struct Part<'p> {
+    /// Its number among the parts of all tables, which begins its keys.
+    number: u32,
     /// The first of its rules.
     best: u32,
     /// What all its rules require.
@@ -46,32 +50,110 @@ enum PartBody {
     Prefixes { bits: KeyBits, entries: Vec<(u32, u128, u32)> },
 }
 
+/// The maps of all parts: one for each length of keys, since a program has at most 64.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    /// By the number of words of the key behind the number of the part.
+    hashes: BTreeMap<usize, Map>,
+    /// By the bytes of the prefixes.
+    prefixes: BTreeMap<usize, Map>,
+}
+
+impl Lookups {
+    /// Makes and fills the maps of these parts.
+    pub(super) fn new(tables: &[Vec<Part<'_>>]) -> Result<Lookups, KernelError> {
+        let (mut hashes, mut prefixes): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) = Default::default();
+        for part in tables.iter().flatten() {
+            match &part.body {
+                PartBody::Compared(_) => {}
+                PartBody::Hash { masks, entries } => {
+                    let key = |words: &[u64]| {
+                        let words = [u64::from(part.number)].into_iter().chain(words.iter().copied());
+                        words.flat_map(u64::to_ne_bytes).collect::<Vec<u8>>()
+                    };
+                    let of_length = hashes.entry(masks.len()).or_default();
+                    of_length.extend(entries.iter().map(|(words, rule)| (key(words), *rule)));
+                }
+                PartBody::Prefixes { bits, entries } => {
+                    let data = data_of(*bits);
+                    let key = |len: u32, value: u128| {
+                        let head = [NUMBER_BITS + len, part.number].into_iter().flat_map(u32::to_ne_bytes);
+                        head.chain(value.to_be_bytes().into_iter().take(data)).collect::<Vec<u8>>()
+                    };
+                    let of_length = prefixes.entry(data).or_default();
+                    of_length.extend(entries.iter().map(|(len, value, rule)| (key(*len, *value), *rule)));
+                }
+            }
+        }
+        Ok(Lookups {
+            hashes: filled(MapKind::Hash, "fp_hash", hashes)?,
+            prefixes: filled(MapKind::LpmTrie, "fp_prefixes", prefixes)?,
+        })
+    }
+}
+
+/// The key of an entry, and its rule.
+type Entry = (Vec<u8>, u32);
+
+fn filled(
+    kind: MapKind,
+    name: &str,
+    entries: BTreeMap<usize, Vec<Entry>>,
+) -> Result<BTreeMap<usize, Map>, KernelError> {
+    let mut maps = BTreeMap::new();
+    for (length, entries) in entries {
+        let key = entries.first().map_or(0, |(key, _)| key.len());
+        let of_length = map(kind, name, key as u32, 4, entries.len())?;
+        for (key, rule) in entries {
+            of_length.update(&key, &rule.to_ne_bytes())?;
+        }
+        maps.insert(length, of_length);
+    }
+    Ok(maps)
+}
+
+/// Returns the bytes of a prefix.
+fn data_of(bits: KeyBits) -> usize {
+    match bits.bits {
+        ..=32 => 4,
+        33..=64 => 8,
+        _ => 16,
+    }
+}
+
 impl Code<'_> {
     /// Emits the search: `R8` becomes the number of the rule in its table, or [`NO_RULE`]. Changes
     /// `R0` to `R5`.
-    pub(super) fn find(&mut self, plan: &TablePlan) -> Result<(), KernelError> {
-        let parts = parts(plan)?;
+    pub(super) fn find(&mut self, plan: &TablePlan, parts: &[Part<'_>]) {
         let found = self.a.label();
         self.a.mov_wide(R8, NO_RULE);
+        self.put(BEST, R8);
         for (place, part) in parts.iter().enumerate() {
             if place > 0 {
+                self.get(R8, BEST);
                 self.a.jump_if(Cond::Le, R8, part.best as i32, found);
             }
             let next = self.a.label();
             part.guard.iter().for_each(|term| self.require(term, next));
             match &part.body {
                 PartBody::Compared(rules) => self.compare(rules, next),
-                PartBody::Hash { masks, entries } => self.hash(masks, entries, next)?,
-                PartBody::Prefixes { bits, entries } => self.prefixes(*bits, entries, next)?,
+                PartBody::Hash { masks, .. } => self.hash(part.number, masks, next),
+                PartBody::Prefixes { bits, .. } => self.prefixes(part.number, *bits, next),
             }
             self.a.place(next);
         }
         if let Some(rule) = plan.base().default_rule() {
-            self.a.jump_if(Cond::Le, R8, rule as i32, found);
-            self.a.mov(R8, rule as i32);
+            self.take_better(rule, found);
         }
         self.a.place(found);
-        Ok(())
+        self.get(R8, BEST);
+    }
+
+    /// Takes a rule if it precedes the best one so far, else goes to `otherwise`. Changes `R1`.
+    fn take_better(&mut self, rule: u32, otherwise: Label) {
+        self.get(R1, BEST);
+        self.a.jump_if(Cond::Le, R1, rule as i32, otherwise);
+        self.put_number(BEST, rule as i32);
     }
 
     /// `to` = the bits of a mask in a word of the key. Changes `R2`.
@@ -103,56 +185,30 @@ impl Code<'_> {
         for (terms, rule) in rules {
             let other = self.a.label();
             terms.iter().for_each(|term| self.require(term, other));
-            self.a.jump_if(Cond::Le, R8, *rule as i32, next);
-            self.a.mov(R8, *rule as i32);
+            self.take_better(*rule, next);
             self.a.jump(next);
             self.a.place(other);
         }
     }
 
-    fn hash(
-        &mut self,
-        masks: &[(u8, u64)],
-        entries: &[(Vec<u64>, u32)],
-        next: Label,
-    ) -> Result<(), KernelError> {
-        let len = 8 * masks.len();
-        let table = map(MapKind::Hash, "fp_hash", len as u32, 4, entries.len())?;
-        for (words, rule) in entries {
-            let key: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-            table.update(&key, &rule.to_ne_bytes())?;
-        }
-        let start = -8 - len as i16;
-        for (place, (word, mask)) in masks.iter().enumerate() {
+    fn hash(&mut self, number: u32, masks: &[(u8, u64)], next: Label) {
+        let start = -16 - 8 * masks.len() as i16;
+        self.a.store(Double, R10, start, number as i32);
+        for (place, (word, mask)) in (1..).zip(masks) {
             self.masked(R1, *word, *mask);
-            self.a.store(Double, R10, start + 8 * place as i16, R1);
+            self.a.store(Double, R10, start + 8 * place, R1);
         }
-        self.ask(table, start, next);
-        Ok(())
+        let lookups = self.lookups;
+        self.ask(lookups.hashes.get(&masks.len()), start, next);
     }
 
-    fn prefixes(
-        &mut self,
-        bits: KeyBits,
-        entries: &[(u32, u128, u32)],
-        next: Label,
-    ) -> Result<(), KernelError> {
-        let data = match bits.bits {
-            ..=32 => 4,
-            33..=64 => 8,
-            _ => 16,
-        };
-        let table = map(MapKind::LpmTrie, "fp_prefixes", (PREFIX_HEAD + data) as u32, 4, entries.len())?;
-        for (len, value, rule) in entries {
-            let mut key = len.to_ne_bytes().to_vec();
-            key.extend(&value.to_be_bytes()[..data]);
-            table.update(&key, &rule.to_ne_bytes())?;
-        }
-        let start = -24;
-        self.a.store(Word, R10, start, i32::from(bits.bits));
+    fn prefixes(&mut self, number: u32, bits: KeyBits, next: Label) {
+        let (data, start) = (data_of(bits), -32);
+        self.a.store(Word, R10, start, (NUMBER_BITS + u32::from(bits.bits)) as i32);
+        self.a.store(Word, R10, start + 4, number as i32);
         let words = if data == 16 { 2 } else { 1 };
         for place in 0..words {
-            let at = start + PREFIX_HEAD as i16 + 8 * place;
+            let at = start + PREFIX_HEAD + 8 * place;
             self.a.load(Double, R1, R9, KEY + 8 * (i16::from(bits.word) + place));
             if bits.bits < 64 {
                 self.a.alu(Alu::ShiftRight, R1, i32::from(bits.shift));
@@ -165,33 +221,39 @@ impl Code<'_> {
                 self.a.store(Word, R10, at + 4, R1);
             }
         }
-        self.ask(table, start, next);
-        Ok(())
+        let lookups = self.lookups;
+        self.ask(lookups.prefixes.get(&data), start, next);
     }
 
-    /// Looks a key on the stack up, and takes the rule if it precedes the one in `R8`.
-    fn ask(&mut self, table: Map, start: i16, next: Label) {
+    /// Looks a key on the stack up, and takes the rule if it precedes the best one so far.
+    fn ask(&mut self, table: Option<&Map>, start: i16, next: Label) {
+        let Some(table) = table else { unreachable!("every part has a map") };
         self.a.mov(R2, R10);
         self.a.alu(Alu::Add, R2, i32::from(start));
-        self.a.load_map(R1, &table);
+        self.a.load_map(R1, table);
         self.a.call(helper::MAP_LOOKUP);
         self.a.jump_if(Cond::Eq, R0, 0, next);
         self.a.load(Word, R3, R0, 0);
-        self.a.jump_if(Cond::Ge, R3, R8, next);
-        self.a.mov(R8, R3);
-        self.tables.push(table);
+        self.get(R1, BEST);
+        self.a.jump_if(Cond::Ge, R3, R1, next);
+        self.put(BEST, R3);
     }
 }
 
-/// Returns the parts of a table, the one with the first rule first.
-fn parts(plan: &TablePlan) -> Result<Vec<Part<'_>>, KernelError> {
+/// Returns the parts of a table, the one with the first rule first, numbered from `first` on.
+pub(super) fn parts(plan: &TablePlan, first: usize) -> Result<Vec<Part<'_>>, KernelError> {
     let mut parts = Vec::new();
     for subtable in plan.base().subtables() {
         match subtable.body() {
             Body::Trie(trie) => {
                 let (best, guard) = (subtable.best(), subtable.guard());
                 let entries = prefixes(plan.rules(), subtable, trie.part());
-                parts.push(Part { best, guard, body: PartBody::Prefixes { bits: trie.part(), entries } });
+                parts.push(Part {
+                    number: 0,
+                    best,
+                    guard,
+                    body: PartBody::Prefixes { bits: trie.part(), entries },
+                });
             }
             _ => by_mask(plan.rules(), subtable, &mut parts),
         }
@@ -200,6 +262,7 @@ fn parts(plan: &TablePlan) -> Result<Vec<Part<'_>>, KernelError> {
         return Err(KernelError::InUser(format!("a table has {} masks, more than {MASKS_MAX}", parts.len())));
     }
     parts.sort_by_key(|part| part.best);
+    (first as u32..).zip(&mut parts).for_each(|(number, part)| part.number = number);
     Ok(parts)
 }
 
@@ -227,7 +290,7 @@ fn by_mask<'p>(rules: &[Rule], subtable: &'p Subtable, parts: &mut Vec<Part<'p>>
         } else {
             PartBody::Hash { masks, entries }
         };
-        parts.push(Part { best, guard, body });
+        parts.push(Part { number: 0, best, guard, body });
     }
 }
 

@@ -56,8 +56,11 @@ pub(super) const SKIP: i16 = 296;
 pub(super) const FRAGMENT: i16 = 304;
 /// The interface by which user space gets packets of the port of entry; 0 if packets just go on.
 pub(super) const IN_USER: i16 = 312;
+/// The best rule so far in a table. It is in memory because the verifier would follow each value
+/// that a register can have.
+pub(super) const BEST: i16 = 320;
 /// The steps: [`STEP`] bytes each.
-pub(super) const LIST: i16 = 320;
+pub(super) const LIST: i16 = 328;
 /// Bytes of a step: kind, argument, value.
 pub(super) const STEP: i16 = 16;
 /// The most steps of a packet.

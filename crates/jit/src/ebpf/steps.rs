@@ -7,12 +7,13 @@
 //!    └── next table ◀──┘ else: the action set, by take
 //! ```
 
+use super::Table;
 use super::code::Code;
+use super::find::Part;
 use super::layout::{
     END, FRAGMENT, INNER, KEY, LIST, MISSED, NOTHING, OP, POINT, ROW_HEAD, ROW_IN_USER, ROW_LAST, SET,
     SET_MASK, SET_MAX, SKIP, STEPS, STEPS_MAX, TAGS, TO_USER, TTL, ToUser, VERSION, kind,
 };
-use super::{KernelError, Table};
 use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R4, R5, R7, R8, R9};
 use fastpath_bpf::asm::Size::{Byte, Double, Half, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
@@ -25,14 +26,14 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Code<'_> {
     /// Emits the tables and the action set. Continues with all steps noted.
-    pub(super) fn tables(&mut self, tables: &[Table], slots: u64) -> Result<(), KernelError> {
+    pub(super) fn tables(&mut self, tables: &[Table], parts: &[Vec<Part<'_>>], slots: u64) {
         let all_found = self.a.label();
-        for (place, table) in tables.iter().enumerate() {
+        for (place, (table, parts)) in tables.iter().zip(parts).enumerate() {
             let next = self.a.label();
             if place > 0 {
                 self.a.jump_if(Cond::Ne, R8, i32::from(table.id), next);
             }
-            self.find(&table.plan)?;
+            self.find(&table.plan, parts);
             let hit = self.a.label();
             self.a.mov_wide(R1, super::find::NO_RULE);
             self.a.jump_if(Cond::Ne, R8, R1, hit);
@@ -54,7 +55,6 @@ impl Code<'_> {
         }
         self.action_set(slots, all_found);
         self.a.place(all_found);
-        Ok(())
     }
 
     fn action_set(&mut self, slots: u64, done: Label) {

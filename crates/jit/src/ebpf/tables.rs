@@ -1,6 +1,7 @@
 //! A switch in the kernel: its program, its maps, and the counts that come back.
 
 use super::code::{Code, TC_OK};
+use super::find::{self, Lookups, Part};
 use super::layout::{
     IN_FLAGS, IN_PORT, IN_SLOT, IN_USER, OP, OUTCOMES, PENDING, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT,
     ROW_HEAD, SEGMENTS, ToUser, port as bits,
@@ -32,7 +33,7 @@ pub struct KernelTables {
     program: LoadedProgram,
     maps: Maps,
     /// What the program looks up in; it holds them too.
-    _tables: Vec<Map>,
+    _lookups: Lookups,
     /// The rules by row: table, rank and serial number of the flow, and the last counts.
     flows: Vec<CountedFlow>,
     /// The ports by place, with the last counts.
@@ -188,7 +189,7 @@ impl KernelTables {
             }
             ports.push((*number, flags, PortCounters::default()));
         }
-        let (program, tables, instructions) = load(&maps, &rules, most)?;
+        let (program, lookups, instructions) = load(&maps, &rules, most)?;
         let in_user = rules.in_user();
         let Rules { tables: known, flows, groups, .. } = rules;
         let misses = known.iter().map(|table| (table.id, 0)).collect();
@@ -196,7 +197,7 @@ impl KernelTables {
         Ok(KernelTables {
             program,
             maps,
-            _tables: tables,
+            _lookups: lookups,
             flows,
             ports,
             groups,
@@ -392,22 +393,26 @@ fn reachable(switch: &Switch) -> BTreeSet<u8> {
 }
 
 /// Emits and loads the program. Returns it with the maps that it looks up in, and its length.
-fn load(maps: &Maps, rules: &Rules, most: usize) -> Result<(LoadedProgram, Vec<Map>, usize), KernelError> {
-    let mut code = Code::new(maps);
+fn load(maps: &Maps, rules: &Rules, most: usize) -> Result<(LoadedProgram, Lookups, usize), KernelError> {
+    let mut parts: Vec<Vec<Part<'_>>> = Vec::new();
+    for table in &rules.tables {
+        parts.push(find::parts(&table.plan, parts.iter().map(Vec::len).sum())?);
+    }
+    let lookups = Lookups::new(&parts)?;
+    let mut code = Code::new(maps, &lookups);
     code.start();
     code.parse();
     let written = rules.rows.iter().filter_map(|(ops, _)| ops.as_ref().ok()).flatten();
     let slots = written.filter(|op| op.slot < 64).fold(0u64, |slots, op| slots | 1 << op.slot);
-    code.tables(&rules.tables, slots)?;
+    code.tables(&rules.tables, &parts, slots);
     code.effects();
     code.ends();
     code.enter_function(most as i16);
     code.take_function();
-    if code.a.len() > INSTRUCTIONS_MAX {
-        let len = code.a.len();
-        return Err(KernelError::InUser(format!(
-            "its program has {len} instructions, more than {INSTRUCTIONS_MAX}"
-        )));
+    let len = code.a.len();
+    if len > INSTRUCTIONS_MAX {
+        let why = format!("its program has {len} instructions, more than {INSTRUCTIONS_MAX}");
+        return Err(KernelError::InUser(why));
     }
     let (instructions, _) = code.a.finish();
     let spec = ProgramSpec {
@@ -416,7 +421,7 @@ fn load(maps: &Maps, rules: &Rules, most: usize) -> Result<(LoadedProgram, Vec<M
         instructions: &instructions,
         types: None,
     };
-    Ok((LoadedProgram::load(&spec)?, code.tables, instructions.len()))
+    Ok((LoadedProgram::load(&spec)?, lookups, len))
 }
 
 impl Code<'_> {
