@@ -1,5 +1,6 @@
-//! Switches in the kernel, compiled and interpreted give the same outcomes, frames and counters. For more pairs:
-//! `cargo run --release -p fastpath-jit --example differential -- --pairs 300000000 --seed 1`.
+//! Switches in the kernel, compiled and interpreted give the same outcomes, frames and counters.
+//! For more pairs: `cargo run --release -p fastpath-jit --example differential -- --pairs 300000000
+//! --seed 1`.
 
 mod random;
 

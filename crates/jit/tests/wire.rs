@@ -1,5 +1,5 @@
 //! A switch in the kernel between hosts: TCP and UDP through rules that change addresses, tags and
-//! TTLs, with super-packets, and checksums that nobody has filled in.
+//! TTLs, with super-packets, and checksums that are not filled in yet.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "a namespace is entered by a thread of its own")]
 
@@ -92,8 +92,8 @@ impl Wire {
 }
 
 impl Wire {
-    /// Sends a frame with a tag from the first host; it comes with another one, whose other bits are
-    /// those of the first.
+    /// Sends a frame with a tag from the first host; it comes with another one, whose other bits
+    /// are those of the first.
     fn tagged(&self) {
         let index = || fastpath_sys::interface::index_of("eth0").unwrap();
         let mut there = self.hosts[1].run(|| PacketSocket::open(index(), 2048, 64).unwrap());

@@ -3,10 +3,10 @@
 //! In the main part `R6` is the context (`struct __sk_buff`) and `R9` the state of the packet; `R7`
 //! and `R8` belong to the part at work.
 
-use super::find::Lookups;
 use super::layout::{
     IN_USER, LEN, OUTCOMES, PENDING, RECORD, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT, SEGMENTS,
 };
+use super::lookups::Lookups;
 use super::maps::Maps;
 use fastpath_bpf::asm::Reg::{R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10};
 use fastpath_bpf::asm::Size::{Double, Word};
@@ -21,7 +21,8 @@ pub(super) const TC_OK: i32 = 0;
 pub(super) struct Code<'m> {
     pub(super) a: Assembler,
     pub(super) maps: &'m Maps,
-    /// Goes to user space; `R0` has the number of the reason and [`TO_USER`](super::layout::TO_USER).
+    /// Goes to user space; `R0` has the number of the reason and
+    /// [`TO_USER`](super::layout::TO_USER).
     pub(super) to_user: Label,
     /// Ends a packet that cannot be handled on, which does not happen.
     pub(super) give_up: Label,
@@ -120,7 +121,7 @@ impl<'m> Code<'m> {
         self.a.exit();
         self.send_function();
         self.drop_function();
-        // The kernel refuses functions that nobody calls.
+        // The kernel refuses functions without a caller.
         if self.maps.ring.is_some() {
             self.tell_function();
         } else {

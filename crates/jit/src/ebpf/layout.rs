@@ -137,7 +137,8 @@ pub(super) mod port {
     pub(crate) const FLOOD: u32 = 8;
 }
 
-/// Bytes of the counters of a port, in the order of [`PortCounters`](fastpath_switch::PortCounters).
+/// Bytes of the counters of a port, in the order of
+/// [`PortCounters`](fastpath_switch::PortCounters).
 pub(super) const PORT_COUNTERS: u32 = 48;
 
 /// Bytes of a record of a test run: kind, argument, length, VLAN tag in metadata, then the frame.

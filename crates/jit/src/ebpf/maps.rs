@@ -35,7 +35,7 @@ pub(super) struct Maps {
 
 /// How many entries the maps need.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
+pub(super) struct MapSizes {
     pub(super) rows: usize,
     pub(super) stride: usize,
     pub(super) counters: usize,
@@ -50,9 +50,9 @@ pub(super) fn map(kind: MapKind, name: &str, key: u32, value: u32, entries: usiz
 }
 
 impl Maps {
-    pub(super) fn new(sizes: Sizes) -> io::Result<Maps> {
+    pub(super) fn new(sizes: MapSizes) -> io::Result<Maps> {
         use MapKind::{Array, Hash, PerCpuArray};
-        let Sizes { rows, stride, counters, ports, is_test } = sizes;
+        let MapSizes { rows, stride, counters, ports, is_test } = sizes;
         let ring = |name| -> io::Result<RingBuffer> {
             let kind = MapKind::RingBuffer;
             let map = Map::create(&MapSpec {

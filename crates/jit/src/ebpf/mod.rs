@@ -18,6 +18,7 @@ mod code;
 mod effects;
 mod find;
 mod layout;
+mod lookups;
 mod maps;
 mod parse;
 mod rows;
@@ -67,7 +68,7 @@ impl KernelError {
 }
 
 /// A table of the program.
-struct Table {
+struct KernelTable {
     id: u8,
     /// The row of its first rule.
     first_row: u32,

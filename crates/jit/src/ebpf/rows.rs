@@ -1,8 +1,8 @@
 //! Rules as rows of operations: what a program does with packets that match, as data.
 //!
 //! A row is a head and operations. An operation has a condition (a field that the packet must
-//! have), a place in the action set if it is written there, its effect on the key, and its effect on
-//! the packet. What cannot be said so makes a rule of user space, with the reason.
+//! have), a place in the action set if it is written there, its effect on the key, and its effect
+//! on the packet. What cannot be said so makes a rule of user space, with the reason.
 
 use super::layout::{NOTHING, OP, OPS_MAX, ROW_HEAD, ROW_IN_USER, ROW_LAST, kind, port as bits};
 use fastpath_switch::flow::ClearActions;

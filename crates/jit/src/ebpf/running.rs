@@ -6,8 +6,8 @@
 //!  interface ◀── back ◀── TAP ◀── what user space sends
 //! ```
 //!
-//! All interfaces share one slot, so a replacement is one step for all of them: each packet meets the
-//! rules of one state. The counts of the former program are read when no CPU runs it any more.
+//! All interfaces share one slot, so a replacement is one step for all of them: each packet meets
+//! the rules of one state. The counts of the former program are read when no CPU runs it any more.
 //! Programs, maps and links are descriptors: the kernel ends them with this process.
 
 use super::code::TC_OK;
@@ -96,7 +96,8 @@ impl KernelSwitch {
         Ok(former.credit(switch, now)?)
     }
 
-    /// Gives all packets to user space from the next one on, and adds the last counts to the switch.
+    /// Gives all packets to user space from the next one on, and adds the last counts to the
+    /// switch.
     ///
     /// # Errors
     /// A system call failed.

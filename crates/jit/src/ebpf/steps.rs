@@ -7,13 +7,13 @@
 //!    └── next table ◀──┘ else: the action set, by take
 //! ```
 
-use super::Table;
+use super::KernelTable;
 use super::code::Code;
-use super::find::Part;
 use super::layout::{
     END, FRAGMENT, INNER, KEY, LIST, MISSED, NOTHING, OP, POINT, ROW_HEAD, ROW_IN_USER, ROW_LAST, SET,
     SET_MASK, SET_MAX, SKIP, STEPS, STEPS_MAX, TAGS, TO_USER, TTL, ToUser, VERSION, kind,
 };
+use super::lookups::TablePart;
 use fastpath_bpf::asm::Reg::{self, R0, R1, R2, R3, R4, R5, R7, R8, R9};
 use fastpath_bpf::asm::Size::{Byte, Double, Half, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
@@ -26,7 +26,7 @@ const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Code<'_> {
     /// Emits the tables and the action set. Continues with all steps noted.
-    pub(super) fn tables(&mut self, tables: &[Table], parts: &[Vec<Part<'_>>], slots: u64) {
+    pub(super) fn tables(&mut self, tables: &[KernelTable], parts: &[Vec<TablePart<'_>>], slots: u64) {
         let all_found = self.a.label();
         for (place, (table, parts)) in tables.iter().zip(parts).enumerate() {
             let next = self.a.label();
@@ -245,11 +245,10 @@ impl Code<'_> {
         self.a.place(other);
     }
 
-    /// `R0` = the hash of [`select_hash`](fastpath_switch::group::select_hash). Changes `R1` to `R5`.
+    /// `R0` = the hash of [`select_hash`](fastpath_switch::group::select_hash). Changes `R1` to
+    /// `R5`.
     fn flow_hash(&mut self) {
-        let [ip, arp, plain, v6, ports, no_ports, flow, known] = std::array::from_fn(|_| self.a.label());
-        let ported =
-            [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc].iter().fold(0, |bits, f| bits | f.presence());
+        let [ip, arp, plain, flow, known] = std::array::from_fn(|_| self.a.label());
         self.a.mov(R0, 0);
         self.get(R3, VERSION);
         self.a.jump_if(Cond::Ne, R3, 0, ip);
@@ -272,6 +271,33 @@ impl Code<'_> {
         self.a.jump(flow);
 
         self.a.place(ip);
+        self.addresses_and_ports();
+
+        self.a.place(flow);
+        self.a.mov_wide(R2, MIX);
+        self.a.alu(Alu::Mul, R0, R2);
+        self.a.alu(Alu::ShiftRight, R0, 32);
+        self.a.mov(R4, R0);
+        self.a.place(known);
+        self.a.mov(R0, 0);
+        self.address_word(4);
+        self.mix();
+        self.address_word(5);
+        self.mix();
+        self.ethertype(R1);
+        self.mix();
+        self.a.mov(R1, R4);
+        self.mix();
+        self.a.mov_wide(R2, MIX);
+        self.a.alu(Alu::Mul, R0, R2);
+        self.a.alu(Alu::ShiftRight, R0, 32);
+    }
+
+    /// Mixes addresses, protocol and ports of IP version `R3` into `R0`.
+    fn addresses_and_ports(&mut self) {
+        let [v6, ports, no_ports] = std::array::from_fn(|_| self.a.label());
+        let ported = [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc];
+        let ported = ported.iter().fold(0, |bits, field| bits | field.presence());
         self.a.jump_if(Cond::Ne, R3, 4, v6);
         self.get(R1, KEY + 8 * 6);
         self.mix();
@@ -299,25 +325,6 @@ impl Code<'_> {
         self.a.place(no_ports);
         self.a.mov(R1, R5);
         self.mix();
-
-        self.a.place(flow);
-        self.a.mov_wide(R2, MIX);
-        self.a.alu(Alu::Mul, R0, R2);
-        self.a.alu(Alu::ShiftRight, R0, 32);
-        self.a.mov(R4, R0);
-        self.a.place(known);
-        self.a.mov(R0, 0);
-        self.address_word(4);
-        self.mix();
-        self.address_word(5);
-        self.mix();
-        self.ethertype(R1);
-        self.mix();
-        self.a.mov(R1, R4);
-        self.mix();
-        self.a.mov_wide(R2, MIX);
-        self.a.alu(Alu::Mul, R0, R2);
-        self.a.alu(Alu::ShiftRight, R0, 32);
     }
 
     /// `R1` = the lowest 48 bits of a word of the key.

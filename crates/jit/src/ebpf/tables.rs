@@ -1,14 +1,14 @@
 //! A switch in the kernel: its program, its maps, and the counts that come back.
 
 use super::code::{Code, TC_OK};
-use super::find::{self, Lookups, Part};
 use super::layout::{
     IN_FLAGS, IN_PORT, IN_SLOT, IN_USER, OP, OUTCOMES, PENDING, RECORD_DROP, RECORD_HEAD, RECORD_OUTPUT,
     ROW_HEAD, SEGMENTS, ToUser, port as bits,
 };
-use super::maps::{Maps, Sizes, sums};
+use super::lookups::{self, Lookups, TablePart};
+use super::maps::{MapSizes, Maps, sums};
 use super::rows::{self, Op, Places};
-use super::{INSTRUCTIONS_MAX, KernelError, TABLES_MAX, Table};
+use super::{INSTRUCTIONS_MAX, KernelError, KernelTable, TABLES_MAX};
 use fastpath_bpf::asm::Reg::{R0, R1, R3, R5, R6, R9};
 use fastpath_bpf::asm::Size::Word;
 use fastpath_bpf::asm::{Assembler, Cond};
@@ -138,7 +138,7 @@ struct CountedGroup {
 
 /// What is made of the rules of a switch.
 struct Rules {
-    tables: Vec<Table>,
+    tables: Vec<KernelTable>,
     flows: Vec<CountedFlow>,
     rows: Vec<(Result<Vec<Op>, rows::Reason>, Option<u8>)>,
     groups: Vec<CountedGroup>,
@@ -149,7 +149,8 @@ impl KernelTables {
     /// Makes the program of a switch with these ports, by number.
     ///
     /// # Errors
-    /// The whole pipeline needs user space; bpf(2) is not permitted; the kernel refuses the program.
+    /// The whole pipeline needs user space; bpf(2) is not permitted; the kernel refuses the
+    /// program.
     pub fn new(switch: &Switch, ports: &BTreeMap<u32, KernelPort>) -> Result<KernelTables, KernelError> {
         KernelTables::make(switch, Some(ports))
     }
@@ -166,7 +167,7 @@ impl KernelTables {
         let places: BTreeMap<u32, u32> = switch.ports().map(|(number, _)| number).zip(0..).collect();
         let rules = Rules::new(switch, &places)?;
         let most = rules.rows.iter().map(|(ops, _)| ops.as_ref().map_or(0, Vec::len)).max().unwrap_or(0);
-        let sizes = Sizes {
+        let sizes = MapSizes {
             rows: rules.rows.len(),
             stride: ROW_HEAD as usize + OP as usize * most,
             counters: rules.counters,
@@ -346,7 +347,7 @@ impl Rules {
                 serial: rule.serial,
                 counted: Counters::default(),
             }));
-            tables.push(Table { id, first_row, plan });
+            tables.push(KernelTable { id, first_row, plan });
         }
         let mut counters = flows.len();
         let mut groups = Vec::new();
@@ -359,7 +360,7 @@ impl Rules {
         let mut written = switch.tables().iter().flat_map(fastpath_switch::Table::flows);
         let has_sets = written.any(|(_, flow)| !flow.instructions.write.is_empty());
         let places = Places { switch, ports, groups: &group_places, has_sets };
-        let rules = tables.iter().flat_map(|table: &Table| table.plan.rules());
+        let rules = tables.iter().flat_map(|table: &KernelTable| table.plan.rules());
         let rows = rules
             .map(|rule| (rows::operations(&rule.instructions, &places), rule.instructions.goto))
             .collect();
@@ -394,9 +395,9 @@ fn reachable(switch: &Switch) -> BTreeSet<u8> {
 
 /// Emits and loads the program. Returns it with the maps that it looks up in, and its length.
 fn load(maps: &Maps, rules: &Rules, most: usize) -> Result<(LoadedProgram, Lookups, usize), KernelError> {
-    let mut parts: Vec<Vec<Part<'_>>> = Vec::new();
+    let mut parts: Vec<Vec<TablePart<'_>>> = Vec::new();
     for table in &rules.tables {
-        parts.push(find::parts(&table.plan, parts.iter().map(Vec::len).sum())?);
+        parts.push(lookups::parts(&table.plan, parts.iter().map(Vec::len).sum())?);
     }
     let lookups = Lookups::new(&parts)?;
     let mut code = Code::new(maps, &lookups);

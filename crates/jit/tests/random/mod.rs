@@ -611,8 +611,8 @@ impl InKernel {
 }
 
 /// Executes `packets` packets on one random switch, which changes now and then, in the kernel,
-/// compiled and interpreted, with what the kernel has not interpreted in its place. Panics where outcomes or
-/// counters differ.
+/// compiled and interpreted, with what the kernel has not interpreted in its place. Panics where
+/// outcomes or counters differ.
 pub(crate) fn compare_kernel(seed: u64, packets: u64, make: fn(&mut Rng) -> Switch, seen: &mut Seen) {
     let mut rng = Rng::new(seed);
     let mut switch = make(&mut rng);

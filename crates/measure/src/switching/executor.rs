@@ -84,8 +84,8 @@ impl FromStr for SwitchExecutor {
 /// Measures what a packet costs in the tables, by one executor.
 ///
 /// # Errors
-/// The rules cannot be read; no code can be generated for this machine; the tables cannot run in the
-/// kernel, or this process may not use bpf(2).
+/// The rules cannot be read; no code can be generated for this machine; the tables cannot run in
+/// the kernel, or this process may not use bpf(2).
 pub fn executor_cost(
     question: &SwitchQuestion,
     executor: SwitchExecutor,
