@@ -76,16 +76,23 @@ pub(crate) fn transmit(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     a.load(Size::Word, R1, R9, port::IS_DOWN);
     a.jump_if(Cond::Ne, R1, 0, is_down);
     a.jump_if(Cond::Eq, R8, 0, copy);
+    if functions.has_log {
+        crate::log::keep_number(a);
+    }
+    for_its_station(a, near);
     a.load(Size::Word, R1, R10, OUT);
     a.mov(R2, 0);
-    a.load(Size::Word, R3, R9, port::IS_PEER);
-    a.jump_if(Cond::Eq, R3, 0, near);
     a.call(helper::REDIRECT_PEER);
     a.exit();
     a.place(near);
+    a.load(Size::Word, R1, R10, OUT);
+    a.mov(R2, 0);
     a.call(helper::REDIRECT);
     a.exit();
     a.place(copy);
+    if functions.has_log {
+        crate::log::keep_number(a);
+    }
     a.mov(R1, R6);
     a.load(Size::Word, R2, R10, OUT);
     a.mov(R3, 0);
@@ -102,6 +109,27 @@ pub(crate) fn transmit(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     a.place(gone);
     a.mov(R0, DROP);
     a.exit();
+}
+
+/// Goes on at `near` unless the packet in `R6` is for the station behind the interface whose value
+/// is in `R9`. What goes straight to an interface is taken there as addressed to it
+/// (`skb_scrub_packet` of the kernel).
+fn for_its_station(a: &mut Assembler, near: Label) {
+    const DESTINATION: i16 = -16;
+    a.load(Size::Word, R1, R9, port::IS_PEER);
+    a.jump_if(Cond::Eq, R1, 0, near);
+    a.mov(R1, R6);
+    a.mov(R2, 0);
+    a.mov(R3, R10);
+    a.alu(Alu::Add, R3, i32::from(DESTINATION));
+    a.mov(R4, 6);
+    a.call(helper::LOAD_BYTES);
+    a.jump_if(Cond::Ne, R0, 0, near);
+    for (size, at) in [(Size::Word, 0), (Size::Half, 4)] {
+        a.load(size, R1, R10, DESTINATION + at);
+        a.load(size, R2, R9, port::ADDRESS + at);
+        a.jump_if(Cond::Ne, R1, R2, near);
+    }
 }
 
 /// Arguments: the number of a pipe, the offset of a counter, the state of a frame. Counts it.

@@ -36,6 +36,7 @@ pub const REDIRECTED: u32 = 7;
 pub mod skb {
     #![allow(missing_docs)]
     pub const LEN: i16 = 0;
+    pub const MARK: i16 = 8;
     pub const VLAN_PRESENT: i16 = 20;
     pub const VLAN_TCI: i16 = 24;
     pub const VLAN_PROTO: i16 = 28;

@@ -51,7 +51,12 @@ pub(crate) mod port {
     /// The members of the switch: the first, and their number.
     pub(crate) const FIRST: i16 = 36;
     pub(crate) const COUNT: i16 = 40;
-    pub(crate) const SIZE: u32 = 48;
+    /// The address of the other end, at a multiple of four; zero: not known.
+    pub(crate) const ADDRESS: i16 = 44;
+    pub(crate) const SIZE: u32 = 56;
+
+    /// In place of a pipe: frames from the interface have passed theirs.
+    pub(crate) const NO_PIPE: u32 = u32::MAX;
 }
 
 /// What a frame from an interface is for.

@@ -41,6 +41,38 @@ pub(crate) fn number_frame(a: &mut Assembler, maps: &Maps, of: Reg) {
     a.store(Size::Double, of, state::MADE, 0);
 }
 
+/// Keeps the number of the packet in `R6`, whose state is in `R7`, in its mark: for the next switch.
+/// A mark does not leave the namespace. Changes `R1` to `R3`.
+pub(crate) fn keep_number(a: &mut Assembler) {
+    let (copy, done) = (a.label(), a.label());
+    a.load(Size::Double, R1, R7, state::MADE);
+    a.jump_if(Cond::Ne, R1, 0, copy);
+    a.load(Size::Double, R1, R7, state::ENTERED);
+    a.alu(Alu::ShiftLeft, R1, 1);
+    a.jump(done);
+    a.place(copy);
+    a.alu(Alu::ShiftLeft, R1, 1);
+    a.alu(Alu::Or, R1, 1);
+    a.place(done);
+    a.store(Size::Word, R6, skb::MARK, R1);
+}
+
+/// Gives the frame whose state is in `of` the number in the mark of the packet in `R6`. Changes `R1`
+/// and `R2`.
+pub(crate) fn known_number(a: &mut Assembler, of: Reg) {
+    let (entered, done) = (a.label(), a.label());
+    a.load(Size::Word, R1, R6, skb::MARK);
+    a.mov(R2, R1);
+    a.alu(Alu::ShiftRight, R1, 1);
+    a.alu(Alu::And, R2, 1);
+    a.jump_if(Cond::Eq, R2, 0, entered);
+    a.store(Size::Double, of, state::MADE, R1);
+    a.jump(done);
+    a.place(entered);
+    a.store(Size::Double, of, state::ENTERED, R1);
+    a.place(done);
+}
+
 /// Gives a copy of the frame whose state is in `of` its number, from 1.
 pub(crate) fn number_copy(a: &mut Assembler, maps: &Maps, of: Reg) {
     next_number(a, maps, MADE);

@@ -43,12 +43,16 @@ pub struct PathPort {
     pub interface: u32,
     /// Where its frames go.
     pub towards: Towards,
-    /// The pipe that frames from it enter.
-    pub pipe_in: u32,
+    /// The pipe that frames from it enter; `None`: they come from another switch of the path, which
+    /// has passed them through it.
+    pub pipe_in: Option<u32>,
     /// The pipe that leads to it.
     pub pipe_out: u32,
     /// Whether the other end of the veth pair is in another network namespace.
     pub is_far: bool,
+    /// The address of the other end, if it is that of a station. Frames to another address go there
+    /// too, by way of the kernel's queue of arriving packets.
+    pub address: Option<[u8; 6]>,
     /// Whether the spanning tree blocks it.
     pub is_blocked: bool,
     /// The index of the TAP through which user space reaches it; `None`: it has none.
@@ -469,7 +473,7 @@ fn value_of(of: &PathPort, members: &Members, role: PortRole) -> Vec<u8> {
         (port::ROLE, role as u32),
         (port::ASIDE, of.tap.unwrap_or_default()),
         (port::NODE, node),
-        (port::PIPE_IN, of.pipe_in),
+        (port::PIPE_IN, of.pipe_in.unwrap_or(port::NO_PIPE)),
         (port::PIPE_OUT, of.pipe_out),
         (port::OUT, out),
         (port::IS_PEER, u32::from(of.is_far)),
@@ -479,6 +483,8 @@ fn value_of(of: &PathPort, members: &Members, role: PortRole) -> Vec<u8> {
     ] {
         put32(&mut value, at, number);
     }
+    let at = port::ADDRESS as usize;
+    value[at..at + 6].copy_from_slice(&of.address.unwrap_or_default());
     value
 }
 

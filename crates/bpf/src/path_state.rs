@@ -31,4 +31,6 @@ pub(crate) const FLIP_AT: i16 = 72;
 pub(crate) const FLIP_MASK: i16 = 76;
 /// Not 0: the switch takes nothing from the interface.
 pub(crate) const IS_BLOCKED: i16 = 80;
-pub(crate) const SIZE: i16 = 88;
+/// The number of the copy that it was, while a copy of it passes the switch.
+pub(crate) const BEFORE: i16 = 88;
+pub(crate) const SIZE: i16 = 96;

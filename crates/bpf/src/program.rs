@@ -78,11 +78,16 @@ fn write_entry(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     a.jump_if(Cond::Eq, R8, 0, drop);
 
     begin(a, maps, functions, INDEX);
-    a.mov(R1, R6);
+    let inside = a.label();
+    a.mov(R0, 1);
     a.load(Size::Word, R2, R7, port::PIPE_IN);
+    a.mov_wide(R1, u64::from(port::NO_PIPE));
+    a.jump_if(Cond::Eq, R2, R1, inside);
+    a.mov(R1, R6);
     a.mov(R3, R9);
     a.call_function(functions.pass);
     a.jump_if(Cond::Eq, R0, 0, drop);
+    a.place(inside);
     a.jump_if(Cond::Eq, R8, PortRole::Switch as i32, switch);
 
     // A wire: to the other end.
@@ -97,10 +102,15 @@ fn write_entry(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     let single = a.label();
     a.jump_if(Cond::Eq, R0, 1, single);
     if functions.has_log {
+        a.load(Size::Double, R1, R9, state::MADE);
+        a.store(Size::Double, R9, state::BEFORE, R1);
         log::number_copy(a, maps, R9);
     }
     call_switch(a, functions, 0);
-    a.store(Size::Double, R9, state::MADE, 0);
+    if functions.has_log {
+        a.load(Size::Double, R1, R9, state::BEFORE);
+        a.store(Size::Double, R9, state::MADE, R1);
+    }
     a.place(single);
     call_switch(a, functions, 1);
     a.exit();
@@ -113,7 +123,7 @@ fn write_entry(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     a.place(tap);
     a.load(Size::Word, R1, R7, port::OUT);
     a.mov(R2, 0);
-    a.call(helper::REDIRECT_PEER);
+    a.call(helper::REDIRECT);
     a.exit();
     a.place(drop);
     a.mov(R0, DROP);
@@ -142,7 +152,15 @@ fn begin(a: &mut Assembler, maps: &Maps, functions: &Functions, index: i16) {
     a.store(Size::Word, R9, state::FROM, R1);
     if functions.has_log {
         // Keeps R6 to R9; the stack at −8 is free.
+        let (known, numbered) = (a.label(), a.label());
+        a.load(Size::Word, R2, R7, port::PIPE_IN);
+        a.mov_wide(R1, u64::from(port::NO_PIPE));
+        a.jump_if(Cond::Eq, R2, R1, known);
         log::number_frame(a, maps, R9);
+        a.jump(numbered);
+        a.place(known);
+        log::known_number(a, R9);
+        a.place(numbered);
     }
     a.mov(R1, R6);
     a.mov(R2, R9);

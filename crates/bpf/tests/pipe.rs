@@ -99,13 +99,15 @@ fn wire(spec: &PipeSpec, rng: &Rng, has_log: bool) -> Option<KernelPath> {
     let port = PathPort {
         interface: LOOPBACK,
         towards: Towards::Wire(7),
-        pipe_in: 0,
+        pipe_in: Some(0),
         pipe_out: 1,
         is_far: true,
+        address: Some([2, 0, 0, 0, 0, 2]),
         is_blocked: false,
         tap: None,
     };
-    let back = PathPort { interface: 7, towards: Towards::Wire(LOOPBACK), pipe_in: 1, pipe_out: 0, ..port };
+    let back =
+        PathPort { interface: 7, towards: Towards::Wire(LOOPBACK), pipe_in: Some(1), pipe_out: 0, ..port };
     let pipes = BTreeMap::from([(0, (law.clone(), rng.clone())), (1, (law, rng.clone()))]);
     let path = PathSpec { ports: vec![port, back], pipes, switches: 0, has_log, has_laws: true };
     match KernelPath::load(&path) {

@@ -6,7 +6,7 @@ use fastpath::replay::WorkerCount;
 use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Idle, Late, Notice, Workers};
 use fastpath_lab::{Lab, UpError};
-use fastpath_spec::Topology;
+use fastpath_spec::{DataPathChoice, Topology};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -61,10 +61,35 @@ struct RealTimeArgs {
     /// a connected network is cut at links with a delay of 100 µs or more, a lab only on request.
     #[arg(long, value_name = "N")]
     workers: Option<WorkerCount>,
+    /// Where links and switches of a lab run that hold no frame: no rate, delay or queue. In the
+    /// kernel they cost less. auto: there, where that changes nothing else; `fastpath check` says
+    /// which. kernel: also losses and the per-packet log, with super-packets off on those links.
+    #[arg(long, value_name = "WHERE")]
+    data_path: Option<DataPathArg>,
     /// Memory that frames in the network may use, such as 256MiB. By default 1GiB, or half of the
     /// cgroup's limit.
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     memory: Option<NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DataPathArg {
+    /// In the kernel where that changes nothing else.
+    Auto,
+    /// In the kernel.
+    Kernel,
+    /// In the engine.
+    User,
+}
+
+impl From<DataPathArg> for DataPathChoice {
+    fn from(arg: DataPathArg) -> DataPathChoice {
+        match arg {
+            DataPathArg::Auto => DataPathChoice::Auto,
+            DataPathArg::Kernel => DataPathChoice::Kernel,
+            DataPathArg::User => DataPathChoice::User,
+        }
+    }
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -89,6 +114,7 @@ impl RealTimeArgs {
             Some(WorkerCount::AtMost(count)) => Some(Workers::Count(count)),
             Some(WorkerCount::Auto) => Some(Workers::Auto),
         };
+        options.data_path = self.data_path.map_or(options.data_path, DataPathChoice::from);
         options.network.pool_limit = self.memory.unwrap_or(options.network.pool_limit);
     }
 }
@@ -108,12 +134,13 @@ impl NetworkArgs {
 
     /// Returns the options that have no meaning in virtual time, and the memory that is given.
     pub(crate) fn in_virtual_time(&self) -> (Vec<&'static str>, Option<u64>) {
-        let RealTimeArgs { busy, workers, memory, .. } = &self.real_time;
+        let RealTimeArgs { busy, workers, memory, data_path, .. } = &self.real_time;
         let given = [
             (self.http.is_some(), "--http"),
             (self.dashboard.is_some(), "--dashboard"),
             (*busy, "--busy"),
             (workers.is_some(), "--workers"),
+            (data_path.is_some(), "--data-path"),
         ];
         let names = given.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
         (names.collect(), memory.map(|memory| memory.get() as u64))

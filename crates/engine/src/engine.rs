@@ -7,6 +7,8 @@ use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender};
 use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes};
 use crate::cut_part::CutPart;
+use crate::data_paths::DataPaths;
+use crate::kernel_log::KernelLog;
 use crate::lateness::{self, LatenessPolicy};
 use crate::layout::{LayoutNeeds, layout};
 use crate::link_capture::LinkCapture;
@@ -23,10 +25,10 @@ use crate::worker_group::{CurrentParts, RearrangeError, WorkerGroup};
 use fastpath_link::PipeSpec;
 use fastpath_net::capture::CaptureTap;
 use fastpath_net::flows::FlowTable;
-use fastpath_net::packet_log::PacketLog;
+use fastpath_net::packet_log::{FrameNumbers, PacketLog};
 use fastpath_net::sample::Sample;
 use fastpath_net::{EdgeId, FramePool, LinkChange, Network, Observer, Part, Partition};
-use fastpath_spec::{EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, Workers};
+use fastpath_spec::{DataPathChoice, EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, Workers};
 use fastpath_sys::{cgroup, thread};
 use fastpath_units::{Bytes, Duration, Time};
 use std::any::Any;
@@ -68,6 +70,10 @@ pub struct Options {
     pub switches: Vec<NodeSwitch>,
     /// Receives requests to change nodes and links; `None`: they are refused.
     pub apply: Option<ApplyQueue>,
+    /// Where links run that may be in the kernel; `None`: all are in the engine.
+    pub data_paths: Option<Arc<DataPaths>>,
+    /// What the author chose of that; a lab follows it.
+    pub data_path: DataPathChoice,
     /// Receives events of the run, for example a port that fails.
     pub notice: Notice,
 }
@@ -90,6 +96,8 @@ impl Options {
             records_flows: false,
             switches: Vec::new(),
             apply: None,
+            data_paths: None,
+            data_path: DataPathChoice::Auto,
             notice,
         }
     }
@@ -99,6 +107,7 @@ impl Options {
         self.tolerance = self.tolerance.or(settings.tolerance);
         self.late = self.late.or(settings.late);
         self.idle = self.idle.or(settings.idle);
+        self.data_path = settings.data_path.unwrap_or(self.data_path);
         self.network.pool_limit = settings.memory.unwrap_or(self.network.pool_limit);
         if self.workers.is_none() {
             self.workers.clone_from(&settings.workers);
@@ -223,14 +232,16 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     let needs = LayoutNeeds { is_whole: options.packet_log.is_some(), may_change: options.apply.is_some() };
     let layout = layout(topology, cores.len(), options.workers.as_ref(), needs, &options.notice);
     let count = layout.parts.len();
-    let (logs, log_thread) = open_packet_log(&layout.topology, count, &options)?;
+    let (logs, log_thread, kernel_logs) = open_packet_log(&layout.topology, count, &options)?;
     let senders = (0..count).map(|_| CommandSender::new()).collect::<io::Result<Vec<_>>>()?;
     let (senders, receivers): (Vec<CommandSender>, Vec<CommandReceiver>) = senders.into_iter().unzip();
     let log = log_thread.as_ref().map(|thread: &LogThread| Arc::clone(&thread.status));
-    let group = WorkerGroup::new(senders, layout.clone(), (options.network.seed, log));
+    let clock = Clock::start();
+    let kernel_log = kernel_logs.map(|own| start_kernel_log(own, &layout.topology, &options, clock));
+    let paths = (options.data_paths.clone(), kernel_log.transpose()?.flatten());
+    let group = WorkerGroup::new(senders, layout.clone(), (options.network.seed, log), paths);
     let server = listen(&options, &group)?;
     notice_of_cgroup(&options);
-    let clock = Clock::start();
     let network = network_options(&options, count);
     let stopper = Stopper(group.clone());
     let mut running = Running {
@@ -307,20 +318,40 @@ fn parts_of(
 /// The log of each worker.
 type Logs = Vec<Option<PacketLog<LogQueue>>>;
 
+/// The log of the links that run in the kernel, and the numbers of all frames.
+type KernelQueue = (LogQueue, Arc<FrameNumbers>);
+
 /// Opens the per-packet log, if there is to be one.
 fn open_packet_log(
     topology: &Topology,
     workers: usize,
     options: &Options,
-) -> Result<(Logs, Option<LogThread>), StartError> {
+) -> Result<(Logs, Option<LogThread>, Option<KernelQueue>), StartError> {
     let Some(path) = options.packet_log.clone() else {
-        return Ok(((0..workers).map(|_| None).collect(), None));
+        return Ok(((0..workers).map(|_| None).collect(), None, None));
     };
-    let opened = packet_log::open(&path, topology, workers, &options.notice);
-    let (queues, thread) = opened.map_err(|source| StartError::PacketLog { path, source })?;
+    let has_kernel = options.data_paths.as_ref().is_some_and(|paths| paths.path().is_some());
+    let count = workers + usize::from(has_kernel);
+    let opened = packet_log::open(&path, topology, count, &options.notice);
+    let (mut queues, thread) = opened.map_err(|source| StartError::PacketLog { path, source })?;
     let numbers = Arc::default();
+    let kernel = queues.pop_if(|_| has_kernel).map(|queue| (queue, Arc::clone(&numbers)));
     let log = |queue| Some(PacketLog::of_part(queue, Arc::clone(&numbers)));
-    Ok((queues.into_iter().map(log).collect(), Some(thread)))
+    Ok((queues.into_iter().map(log).collect(), Some(thread), kernel))
+}
+
+/// Starts the log of the links that run in the kernel.
+fn start_kernel_log(
+    queue: KernelQueue,
+    topology: &Topology,
+    options: &Options,
+    clock: Clock,
+) -> io::Result<Option<KernelLog>> {
+    let Some((paths, log)) = options.data_paths.as_ref().and_then(|paths| Some((paths, paths.take_log()?)))
+    else {
+        return Ok(None);
+    };
+    KernelLog::start((log, paths.names()), topology.clone(), queue, clock).map(Some)
 }
 
 /// Starts the control interface at all its addresses.
@@ -452,6 +483,7 @@ impl Drop for Running {
         self.serving.0.clear();
         // `join` and `stop` report how it ended.
         self.workers.drain(..).for_each(|worker| drop(worker.join()));
+        self.stopper.0.end_kernel_log();
         let _ = self.log_thread.take().map(LogThread::finish);
     }
 }
@@ -504,6 +536,7 @@ impl Running {
         };
         // All of them end before the first failure is returned.
         let ended: Vec<_> = self.workers.drain(..).map(join).collect();
+        self.stopper.0.end_kernel_log();
         // The worker has dropped its end of the log's queue.
         if let Some(Err(missing)) = self.log_thread.take().map(LogThread::finish) {
             self.notice.send(&missing);

@@ -46,9 +46,11 @@ mod clock;
 mod command;
 pub mod control;
 mod cut_part;
+mod data_paths;
 mod delays;
 mod edge_port;
 mod engine;
+mod kernel_log;
 mod lateness;
 mod layout;
 mod link_capture;
@@ -71,12 +73,14 @@ pub use attach::{AttachError, attach, attach_named};
 pub use capture::{CaptureError, CaptureFilter};
 pub use clock::Clock;
 pub use control::ChangeError;
+pub use data_paths::{DataPaths, KernelLink, KernelLinks};
 pub use delays::{DelayBias, DelayFigures, DelayReport};
 pub use engine::{
     EdgePorts, Options, Panicked, Running, Sampler, StartError, Stopper, memory_default, start,
 };
+pub use fastpath_bpf as bpf;
 pub use fastpath_port::{self as port, Notice};
-pub use fastpath_spec::{Idle, Late, Workers};
+pub use fastpath_spec::{DataPathChoice, Idle, Late, Workers};
 pub use fastpath_sys::large_blocks::LargeBlocks;
 pub use lateness::BOUNDS_NS;
 pub use link_capture::LinkCapture;

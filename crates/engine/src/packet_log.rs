@@ -129,6 +129,13 @@ impl LogQueue {
     }
 }
 
+impl LogQueue {
+    /// Counts entries that could not be taken.
+    pub(crate) fn lost(&self, count: u64) {
+        self.status.lost.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
 impl Sink for LogQueue {
     fn take(&mut self, entry: LogEntry, bytes: &[u8]) {
         let mut own = [0; SNAP_LEN];

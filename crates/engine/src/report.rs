@@ -132,6 +132,12 @@ pub struct LinkReport {
     pub name: String,
     /// From its first node to its second, and back.
     pub directions: [PipeReport; 2],
+    /// Where it runs: `kernel` or `user`. Only in a lab it may be in the kernel.
+    #[serde(default)]
+    pub data_path: String,
+    /// Why it does not run in the kernel, in a lab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_path_reason: Option<String>,
 }
 
 /// One direction of a link.
@@ -354,7 +360,9 @@ impl Report {
                         }
                         pipe
                     };
-                    LinkReport { name: link.name.clone(), directions: [pipe(0), pipe(1)] }
+                    let directions = [pipe(0), pipe(1)];
+                    let (data_path, data_path_reason) = data_path(snapshot, &link.name);
+                    LinkReport { name: link.name.clone(), directions, data_path, data_path_reason }
                 })
                 .collect(),
             ports: edge_hosts.zip(&snapshot.edges).map(|(host, edge)| port_report(host, edge)).collect(),
@@ -368,6 +376,13 @@ impl Report {
             traffic: Vec::new(),
         }
     }
+}
+
+/// Where a link runs, and why not in the kernel.
+fn data_path(snapshot: &Snapshot, link: &str) -> (String, Option<String>) {
+    let reason = snapshot.paths.as_ref().map(|paths| paths.reason(link));
+    let word = if reason == Some(None) { "kernel" } else { "user" };
+    (word.to_owned(), reason.flatten())
 }
 
 /// The accounting of the network, continued through the ports.

@@ -1,5 +1,6 @@
 //! A snapshot: the state of a network and of its workers, copied at one instant.
 
+use crate::data_paths::DataPaths;
 use crate::lateness::{LatenessPolicy, Releases};
 use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
@@ -7,6 +8,7 @@ use crate::worker_clock::InterruptionTotals;
 use fastpath_link::{Counters, Delays, PipeSpec, QueueState, Volume};
 use fastpath_net::{FrameAccounting, PipeId};
 use fastpath_units::{Duration, Time};
+use std::sync::Arc;
 
 /// The state of a network and of its workers at one instant.
 pub(crate) struct Snapshot {
@@ -26,6 +28,8 @@ pub(crate) struct Snapshot {
     /// The group adds it.
     pub(crate) packet_log: Option<PacketLogReport>,
     pub(crate) policy: LatenessPolicy,
+    /// Where links run; the group adds it.
+    pub(crate) paths: Option<Arc<DataPaths>>,
 }
 
 impl Snapshot {

@@ -697,6 +697,7 @@ impl<L: Observer> Worker<L> {
             workers: vec![worker],
             packet_log: None,
             policy: self.policy,
+            paths: None,
         }
     }
 

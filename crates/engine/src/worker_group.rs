@@ -6,6 +6,8 @@
 
 use crate::capture::{CaptureQueue, CaptureRequest, ChunkSender};
 use crate::command::{CommandSender, Refusal, When};
+use crate::data_paths::DataPaths;
+use crate::kernel_log::KernelLog;
 use crate::packet_log::LogStatus;
 use crate::port::Port;
 use crate::report::Report;
@@ -39,6 +41,9 @@ struct GroupState {
     captures: AtomicU64,
     /// What the parts of a cut network have counted of flows.
     flows: Mutex<MergedFlows>,
+    /// Where links run, in a lab.
+    paths: Option<Arc<DataPaths>>,
+    kernel_log: Mutex<Option<KernelLog>>,
 }
 
 /// The topology that runs, and the part of each worker.
@@ -70,6 +75,7 @@ impl WorkerGroup {
         commands: Vec<CommandSender>,
         layout: CurrentParts,
         (seed, log): (u64, Option<Arc<LogStatus>>),
+        (paths, kernel_log): (Option<Arc<DataPaths>>, Option<KernelLog>),
     ) -> WorkerGroup {
         WorkerGroup(Arc::new(GroupState {
             commands,
@@ -78,6 +84,8 @@ impl WorkerGroup {
             log,
             captures: AtomicU64::new(0),
             flows: Mutex::default(),
+            paths,
+            kernel_log: Mutex::new(kernel_log),
         }))
     }
 
@@ -134,6 +142,9 @@ impl WorkerGroup {
                 changes.iter_mut().for_each(|(is_needed, _)| *is_needed = true);
             }
         }
+        if let Some(paths) = &self.0.paths {
+            paths.follow_topology(self.current().topology(), &topology);
+        }
         let mut layout = self.0.layout.write().unwrap_or_else(PoisonError::into_inner);
         let mut done = Vec::new();
         for (commands, change) in self.0.commands.iter().zip(changes) {
@@ -142,6 +153,9 @@ impl WorkerGroup {
         }
         *layout = next;
         drop(layout);
+        if let Some(log) = &*self.0.kernel_log.lock().unwrap_or_else(PoisonError::into_inner) {
+            log.rearranged(&topology);
+        }
         // Closing thousands of ports takes time.
         drop(done);
         Ok(())
@@ -172,6 +186,11 @@ impl WorkerGroup {
     pub(crate) fn end_capture(&self, id: u64) {
         // A worker that has ended has passed on what it had.
         self.0.commands.iter().for_each(|commands| _ = commands.end_capture(id));
+    }
+
+    /// Passes on what the log of the kernel's links has.
+    pub(crate) fn end_kernel_log(&self) {
+        drop(self.0.kernel_log.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// Tells all workers to end.
@@ -285,6 +304,15 @@ impl Current<'_> {
     /// the links, the instant lies a little in the future, so that it has hardly ever passed when
     /// the last command arrives; without `at` this waits for it.
     pub(crate) fn change(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
+        let Some(paths) = &self.group.paths else { return self.change_workers(at, changes) };
+        let done = self.change_workers(at, changes.clone())?;
+        if done.is_ok() {
+            paths.follow(self.topology(), &changes, at.is_some());
+        }
+        Some(done)
+    }
+
+    fn change_workers(&self, at: Option<Time>, changes: Vec<LinkChange>) -> Option<Result<Time, Refusal>> {
         let parts = &self.layout.parts;
         let mut shares: Vec<Vec<LinkChange>> = parts.iter().map(|_| Vec::new()).collect();
         if let Some(partition) = &self.layout.partition {
@@ -374,11 +402,19 @@ impl Current<'_> {
             None => flows.concat(),
             Some(_) => self.group.flows.lock().unwrap_or_else(PoisonError::into_inner).merge(flows),
         };
-        Some(Sample { at, pipes: pipes.into_iter().map(Option::unwrap_or_default).collect(), flows })
+        let mut pipes: Vec<PipeSample> = pipes.into_iter().map(Option::unwrap_or_default).collect();
+        if let Some(paths) = &self.group.paths {
+            paths.add_to_samples(self.topology(), &mut pipes);
+        }
+        Some(Sample { at, pipes, flows })
     }
 
     /// Starts a capture; `None` if a worker has ended. It follows changes of the topology.
     pub(crate) fn capture(&self, request: &CaptureRequest) -> Option<CaptureQueue> {
+        if let Some(paths) = &self.group.paths {
+            let names = request.pipes.iter().map(|pipe| &*self.topology().link(pipe.link).name);
+            paths.move_to_user(names, "a capture");
+        }
         let id = self.group.captures.fetch_add(1, Ordering::Relaxed);
         let (sender, chunks, missed) = ChunkSender::new(request.pipes.len());
         let mut queue = CaptureQueue { id, chunks, missed, started: Time::ZERO, is_merged: false };
@@ -448,6 +484,10 @@ impl Current<'_> {
         whole.pipes = pipes.into_iter().map(|pipe| pipe.expect("every link is in a part")).collect();
         whole.edges = edges.into_iter().map(|edge| edge.expect("every edge is in a part")).collect();
         whole.packet_log = self.group.log.as_ref().map(|status| status.report());
+        if let Some(paths) = &self.group.paths {
+            paths.add_to(self.topology(), &mut whole);
+            whole.paths = Some(Arc::clone(paths));
+        }
         whole
     }
 }

@@ -6,6 +6,7 @@ use crate::host::nodes::{self, NodeMaker};
 use crate::host::{Host, HostError};
 use crate::kernel::namespace::{NotPermitted, Privilege, gain_privilege};
 use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::kernel_path::{DataPathError, LabPaths, PathWatch};
 use crate::limits::open_files;
 use crate::limits::{self, NotEnough};
 use crate::programs::Programs;
@@ -71,6 +72,9 @@ pub struct Lab {
     pub(crate) added_commands: Vec<Commands>,
     /// `None` if there are no hosts.
     pub(crate) programs: Option<Programs>,
+    /// Watches the kernel's data path; `None` if there is none. Dropped before the hosts, whose
+    /// interfaces it watches.
+    _paths: Option<PathWatch>,
     pub(crate) hosts: Vec<Arc<Host>>,
     /// Dropped last: the name is free when nothing is left.
     pub(crate) claim: Claim,
@@ -116,6 +120,7 @@ struct LabParts {
     detached: Arc<DetachedHosts>,
     attached: BTreeMap<String, AttachWatch>,
     uplinks: BTreeMap<String, Uplink>,
+    paths: Option<PathWatch>,
 }
 
 /// Why a lab did not come up. Nothing remains.
@@ -146,6 +151,9 @@ pub enum UpError {
     /// An uplink did not come up.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
+    /// The kernel's data path was asked for, and is not to be had.
+    #[error(transparent)]
+    DataPath(#[from] DataPathError),
     /// An interface could not be used.
     #[error(transparent)]
     Attach(#[from] AttachError),
@@ -213,6 +221,8 @@ impl Lab {
         let detached = DetachedHosts::none(claim.directory());
         let told = (&detached, &options.notice);
         let mut maker = NodeMaker::new(&topology, &scope, claim.directory(), containers, privilege, told);
+        let paths = LabPaths::prepare(&topology, &options, privilege)?;
+        maker.paths = paths.maker.as_ref();
         let mut hosts = Vec::new();
         let mut ports: EdgePorts = Vec::new();
         for (id, _) in topology.hosts() {
@@ -243,11 +253,13 @@ impl Lab {
             uplinks.insert(host.name.clone(), Uplink::up(&parts, &mut forwarded)?);
         }
         let scope = Some(scope);
+        let (data_paths, paths) = paths.start(&topology, &options)?;
+        let options = Options { data_paths: Some(data_paths), ..options };
         Lab::start(
             topology,
             name,
             options,
-            LabParts { base, claim, privilege, scope, hosts, ports, detached, attached, uplinks },
+            LabParts { base, claim, privilege, scope, hosts, ports, detached, attached, uplinks, paths },
         )
     }
 
@@ -273,13 +285,24 @@ impl Lab {
         let (privilege, hosts) = (Privilege::Own, Vec::new());
         let (attached, uplinks) = (BTreeMap::new(), BTreeMap::new());
         let detached = DetachedHosts::none(claim.directory());
-        let place =
-            LabParts { base, claim, privilege, scope: None, hosts, ports, detached, attached, uplinks };
+        let place = LabParts {
+            base,
+            claim,
+            privilege,
+            scope: None,
+            hosts,
+            ports,
+            detached,
+            attached,
+            uplinks,
+            paths: None,
+        };
         Lab::start(topology, name, options, place)
     }
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {
-        let LabParts { base, claim, privilege, scope, hosts, ports, detached, attached, uplinks } = place;
+        let LabParts { base, claim, privilege, scope, hosts, ports, detached, attached, uplinks, paths } =
+            place;
         let (apply, requests) = apply_requests();
         let (apply, requests) = (scope.is_some().then_some(apply), scope.is_some().then_some(requests));
         let options = Options { control: Some(claim.directory().join(CONTROL_SOCKET)), apply, ..options };
@@ -311,6 +334,7 @@ impl Lab {
             commands,
             added_commands: Vec::new(),
             programs,
+            _paths: paths,
             hosts,
             claim,
             name,

@@ -35,6 +35,7 @@ mod attach;
 mod host;
 pub mod interpose;
 mod kernel;
+mod kernel_path;
 mod lab;
 mod limits;
 mod link;

@@ -37,6 +37,7 @@ pub mod capture;
 mod change;
 mod cut;
 mod cut_pipes;
+pub mod data_path;
 mod difference;
 mod fate;
 pub mod flows;

@@ -108,11 +108,13 @@ pub struct FrameNumbers {
 }
 
 impl FrameNumbers {
-    fn next_entered(&self) -> FrameNumber {
+    /// Numbers another frame that entered.
+    pub fn next_entered(&self) -> FrameNumber {
         FrameNumber::Entered(self.entered.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn next_made(&self) -> FrameNumber {
+    /// Numbers another packet that was made inside.
+    pub fn next_made(&self) -> FrameNumber {
         FrameNumber::Made(self.made.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }

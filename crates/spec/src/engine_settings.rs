@@ -9,6 +9,7 @@
 //! idle      = "save"      # or "busy": poll instead of sleeping; "sleep": never poll
 //! workers   = "auto"      # or a number of threads, or the cores they run on: [1, 3]
 //! memory    = "256MiB"    # the most for frames in the network; absent: 1GiB, or half of the cgroup's limit
+//! data_path = "auto"      # or "kernel", "user": where links and switches run that hold no frame
 //! ```
 
 use crate::fields::{Field, Fields};
@@ -33,6 +34,32 @@ pub struct EngineSettings {
     pub workers: Option<Workers>,
     /// The most memory for frames in the network, bytes.
     pub memory: Option<NonZeroUsize>,
+    /// Where links and switches run that hold no frame.
+    pub data_path: Option<DataPathChoice>,
+}
+
+/// Where links and switches of a lab run that hold no frame: no rate, no delay, no queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DataPathChoice {
+    /// In the kernel where that changes nothing that programs or counters show, and where this
+    /// process may program the kernel.
+    #[default]
+    Auto,
+    /// In the kernel; what acts on single segments then makes the interfaces send no super-packets.
+    Kernel,
+    /// In the engine, as everything else.
+    User,
+}
+
+impl DataPathChoice {
+    /// The words of descriptions and of the command line.
+    pub const WORDS: [(&str, DataPathChoice); 3] =
+        [("auto", DataPathChoice::Auto), ("kernel", DataPathChoice::Kernel), ("user", DataPathChoice::User)];
+
+    /// Returns its word.
+    pub fn word(self) -> &'static str {
+        DataPathChoice::WORDS[self as usize].0
+    }
 }
 
 /// The action on a frame that is released later than tolerated.
@@ -104,8 +131,9 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> EngineSettings 
         let read = memory(field.text("256MiB", remarks)?);
         read.map_err(|(what, instead)| remarks.mistake(field.at, what, instead)).ok()
     });
+    let data_path = fields.get("data_path").and_then(|field| word(&field, DataPathChoice::WORDS, remarks));
     fields.finish(remarks);
-    EngineSettings { tolerance, late, idle, workers, memory }
+    EngineSettings { tolerance, late, idle, workers, memory, data_path }
 }
 
 /// Reads the most memory for frames.
@@ -187,6 +215,7 @@ impl EngineSettings {
             }),
         );
         put("memory", self.memory.map(|memory| json!(Bytes(memory.get() as u64).to_string())));
+        put("data_path", self.data_path.map(|choice| json!(choice.word())));
         Value::Object(table)
     }
 }
@@ -205,6 +234,11 @@ pub(crate) fn schema() -> Value {
             json!({ "anyOf": [{ "const": "auto" }, count, cores] }),
         ),
         ("memory", "The most memory for frames in the network.", json!({ "type": "string" })),
+        (
+            "data_path",
+            "Where links and switches of a lab run that hold no frame.",
+            json!({ "enum": DataPathChoice::WORDS.map(|(word, _)| word) }),
+        ),
     ]);
     schema_parts::table(all, &[])
 }

@@ -82,7 +82,7 @@ pub use description::{
     Description, DirectionDescription, EventDescription, GroupDescription, LinkDescription, NodeDescription,
     NodeRole, OnLink, RuleSource, TrafficDescription, TrafficKind,
 };
-pub use engine_settings::{EngineSettings, Idle, Late, Workers, memory};
+pub use engine_settings::{DataPathChoice, EngineSettings, Idle, Late, Workers, memory};
 pub use files::{Files, NO_FILES};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};

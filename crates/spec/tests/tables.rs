@@ -7,8 +7,8 @@ use fastpath_link::{
     RedIdle, RedSpec, Reorder, ReorderSpec, Runs, SlotSpec, SlotWait, SojournSpec, TokenBucketSpec,
 };
 use fastpath_spec::{
-    Direction, EngineSettings, Event, Idle, Late, Link, LinkId, NodeId, NodeKind, Topology, Warning, Workers,
-    parse, parse_change, read,
+    DataPathChoice, Direction, EngineSettings, Event, Idle, Late, Link, LinkId, NodeId, NodeKind, Topology,
+    Warning, Workers, parse, parse_change, read,
 };
 use fastpath_units::{Bytes, Duration, Probability, Rate, Time};
 use std::collections::BTreeSet;
@@ -759,6 +759,7 @@ fn the_engine_table_says_how_to_keep_time() {
     assert_eq!(all.workers, Some(Workers::Count(2.try_into().unwrap())));
     assert_eq!(with("workers = [3, 1]").workers, Some(Workers::Cores(vec![3, 1])));
     assert_eq!(with("workers = 'auto'").workers, Some(Workers::Auto));
+    assert_eq!(with("data_path = 'user'").data_path, Some(DataPathChoice::User));
     assert_eq!(with(""), EngineSettings::default());
 }
 

@@ -9,6 +9,10 @@ use std::os::unix::net::UnixDatagram;
 
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_SFLAGS: u32 = 0x26;
+const ETHTOOL_GLINK: u32 = 0x0a;
+const ETHTOOL_STXCSUM: u32 = 0x17;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_GGRO: u32 = 0x2b;
 const ETHTOOL_SGRO: u32 = 0x2c;
 /// Large receive offload, as a bit of `ETHTOOL_GFLAGS` (linux/ethtool.h).
@@ -140,6 +144,16 @@ pub fn is_running(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
     Ok(c_int::from(unsafe { request.ifr_ifru.ifru_flags }) & both == both)
 }
 
+/// Returns whether the interface with this index has a carrier now. (Its flags follow up to a second
+/// later.) An error means that it does not exist in the socket's namespace.
+pub fn has_carrier(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
+    let mut value = EthtoolValue { command: ETHTOOL_GLINK, data: 0 };
+    let mut request = named(socket, index)?;
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    ioctl(socket, libc::SIOCETHTOOL, &mut request)?;
+    Ok(value.data != 0)
+}
+
 /// Returns a request with the current name of the interface with this index.
 fn named(socket: BorrowedFd<'_>, index: u32) -> io::Result<libc::ifreq> {
     let mut request = request("")?;
@@ -190,6 +204,16 @@ pub fn flags(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
 /// Sets the offload flags of the interface.
 pub fn set_flags(socket: BorrowedFd<'_>, name: &str, flags: u32) -> io::Result<()> {
     ethtool(socket, name, ETHTOOL_SFLAGS, flags).map(drop)
+}
+
+/// Makes the interface send and receive single frames with complete checksums: no segmentation
+/// offload, no receive offload, no checksum offload.
+pub fn send_single_frames(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    // The checksum offload last: without it the kernel also ends those that need it.
+    for command in [ETHTOOL_SGRO, ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_STXCSUM] {
+        ethtool(socket, name, command, 0)?;
+    }
+    Ok(())
 }
 
 fn ethtool(socket: BorrowedFd<'_>, name: &str, command: u32, data: u32) -> io::Result<u32> {

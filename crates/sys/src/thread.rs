@@ -80,6 +80,15 @@ type LimitName = libc::__rlimit_resource_t;
 #[cfg(not(target_env = "gnu"))]
 type LimitName = libc::c_int;
 
+/// Returns the time of `CLOCK_MONOTONIC`, nanoseconds: the clock of [`std::time::Instant`] and of
+/// BPF programs.
+pub fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is what the call writes to; this clock always exists.
+    let _: libc::c_int = unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 /// Returns a limit of this process; 0 if there is no such limit.
 fn soft_limit(resource: LimitName) -> libc::rlim_t {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

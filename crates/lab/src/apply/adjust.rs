@@ -14,7 +14,7 @@
 //! with its port. An address, route or neighbour that is in both stays all the time.
 
 use crate::host::host_namespace::HostNamespace;
-use crate::host::{HostError, add_interface, answer_arp, failed, interface_route, settle_ipv6};
+use crate::host::{HostError, add_interface, answer_arp, failed, interface_route, settle_ipv6, tap_end};
 use crate::kernel::netlink::{LinkParameters, Netlink};
 use fastpath_engine::port::TapPort;
 use fastpath_net::Route;
@@ -183,7 +183,8 @@ impl<'t> Adjustment<'t> {
             let interface = &node.interfaces[place];
             // The interface may exist before an error.
             added.push(interface.name.clone());
-            taps.push((place, add_interface(node, interface, &change.neighbors[place], &mut netlink)?));
+            let tap = tap_end(node, interface)?;
+            taps.push((place, add_interface(node, interface, &change.neighbors[place], &mut netlink, tap)?));
         }
         let wanted = routes(change.new, |place| index(&node.interfaces[place].name).ok());
         let to = Side { node, routes: &wanted };

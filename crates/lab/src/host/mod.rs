@@ -159,14 +159,26 @@ impl Host {
         routes: &[Route],
         neighbors: &KnownNeighbors,
     ) -> Result<(Host, Vec<TapPort>), HostError> {
+        let make = |place: usize, _: &mut Netlink| tap_end(node, &node.interfaces[place]);
+        Host::with_ends((id, node), routes, neighbors, &make)
+    }
+
+    /// As [`Host::new`], with interfaces that `make` makes.
+    pub(crate) fn with_ends<E: HostEnd>(
+        (id, node): (NodeId, &Node),
+        routes: &[Route],
+        neighbors: &KnownNeighbors,
+        make: &MakeEnd<'_, E>,
+    ) -> Result<(Host, Vec<E>), HostError> {
         let namespace = Namespace::new()?;
-        let work = || -> Result<Vec<TapPort>, HostError> {
+        let work = || -> Result<Vec<E>, HostError> {
             quieten(node);
             let mut netlink = Netlink::open().map_err(failed(node, "lo", || "opening netlink".into()))?;
             bring_up_loopback(&mut netlink).map_err(failed(node, "lo", || "bringing it up".into()))?;
             let mut taps = Vec::new();
             for (place, interface) in node.interfaces.iter().enumerate() {
-                taps.push(add_interface(node, interface, &neighbors.of(id, place), &mut netlink)?);
+                let end = make(place, &mut netlink)?;
+                taps.push(add_interface(node, interface, &neighbors.of(id, place), &mut netlink, end)?);
             }
             for route in routes {
                 add_route(node, route, &node.interfaces[route.interface].name, &mut netlink)?;
@@ -241,22 +253,49 @@ impl Drop for Host {
     }
 }
 
-/// Adds an interface of `node` to the namespace of the thread, with its addresses and neighbours.
-pub(crate) fn add_interface(
+/// An interface of a host, just made in its namespace, as what is behind it sees it.
+pub(crate) trait HostEnd: Send {
+    /// Says whether the interface has a carrier.
+    fn set_carrier(&mut self, is_on: bool) -> io::Result<()>;
+    /// Drops what the interface has sent so far.
+    fn discard_waiting(&mut self) -> io::Result<()>;
+}
+
+/// Makes an interface of a host in the namespace of the thread, by its number, down.
+pub(crate) type MakeEnd<'m, E> = dyn Fn(usize, &mut Netlink) -> Result<E, HostError> + Sync + 'm;
+
+impl HostEnd for TapPort {
+    fn set_carrier(&mut self, is_on: bool) -> io::Result<()> {
+        TapPort::set_carrier(self, is_on)
+    }
+
+    fn discard_waiting(&mut self) -> io::Result<()> {
+        TapPort::discard_waiting(self)
+    }
+}
+
+/// Makes a TAP the interface of a host, in the namespace of the thread.
+pub(crate) fn tap_end(node: &Node, interface: &Interface) -> Result<TapPort, HostError> {
+    TapPort::open(&interface.name)
+        .and_then(|tap| tap.leave_to_namespace().map(|()| tap))
+        .map_err(|source| HostError::Tap { host: node.name.clone(), source })
+}
+
+/// Sets up an interface of `node` that was just made in the namespace of the thread, with its
+/// addresses and neighbours. Returns what is behind it.
+pub(crate) fn add_interface<E: HostEnd>(
     node: &Node,
     interface: &Interface,
     neighbors: &[(IpAddr, [u8; 6])],
     netlink: &mut Netlink,
-) -> Result<TapPort, HostError> {
+    mut end: E,
+) -> Result<E, HostError> {
     let name = interface.name.as_str();
-    let mut tap = TapPort::open(name)
-        .and_then(|tap| tap.leave_to_namespace().map(|()| tap))
-        .map_err(|source| HostError::Tap { host: node.name.clone(), source })?;
     let index =
         if_nametoindex(name).map_err(io::Error::from).map_err(failed(node, name, || "its index".into()))?;
     let v6 = interface.addresses.iter().filter(|address| address.addr().is_ipv6()).count();
     settle_ipv6(node, interface);
-    let quiet = if v6 > 0 { Quiet::begin(name, &mut tap) } else { None };
+    let quiet = if v6 > 0 { Quiet::begin(name, &mut end) } else { None };
     let parameters = LinkParameters { mac: interface.mac.map(|mac| mac.0), mtu: Some(interface.mtu) };
     netlink
         .bring_up(index, parameters)
@@ -266,11 +305,11 @@ pub(crate) fn add_interface(
     }
     if let Some(quiet) = quiet {
         // The kernel adds a link-local address.
-        let end = quiet.end(index, v6 + 1, netlink, &mut tap);
-        end.map_err(failed(node, name, || "awaiting its addresses".into()))?;
+        let ended = quiet.end(index, v6 + 1, netlink, &mut end);
+        ended.map_err(failed(node, name, || "awaiting its addresses".into()))?;
     }
     netlink.add_neighbors(index, neighbors).map_err(failed(node, name, || "its neighbours".into()))?;
-    Ok(tap)
+    Ok(end)
 }
 
 /// Says whether an interface has IPv6. Where it is not configured, its router solicitations and MLD
@@ -310,7 +349,7 @@ impl Quiet {
 
     /// To be called while the interface is down. `None` where the settings are read-only or the
     /// kernel has no IPv6; then the interface is not quiet.
-    fn begin(name: &str, tap: &mut TapPort) -> Option<Quiet> {
+    fn begin(name: &str, end: &mut dyn HostEnd) -> Option<Quiet> {
         let monitor = AddressMonitor::open().ok()?;
         let mut former = Vec::new();
         for (setting, value) in Quiet::SETTINGS {
@@ -324,15 +363,15 @@ impl Quiet {
         // A carrier that appears on an interface that is down is noticed up to a second later
         // (Linux, link_watch.c), and groups are reported again then. On one that is up it is
         // noticed at once.
-        let _ = tap.set_carrier(false);
+        let _ = end.set_carrier(false);
         Some(Quiet { monitor, former })
     }
 
     /// Waits until `count` addresses of the interface are usable, ends the quiet, and drops what
     /// the kernel has sent by then.
-    fn end(self, index: u32, count: usize, netlink: &mut Netlink, tap: &mut TapPort) -> io::Result<()> {
+    fn end(self, index: u32, count: usize, netlink: &mut Netlink, end: &mut dyn HostEnd) -> io::Result<()> {
         // Before Linux 4.20 the carrier was on all the time.
-        let _ = tap.set_carrier(true);
+        let _ = end.set_carrier(true);
         self.monitor.wait_for(index, count, Quiet::ADDRESS_WAIT_MAX)?;
         // The kernel announces an address while it holds the lock that a request takes, and may
         // send reports before it releases the lock.
@@ -340,7 +379,7 @@ impl Quiet {
         for (setting, was) in &self.former {
             set(setting, was.trim());
         }
-        tap.discard_waiting()
+        end.discard_waiting()
     }
 }
 

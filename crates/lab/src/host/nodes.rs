@@ -6,8 +6,10 @@ use crate::host::first::Inside;
 use crate::host::host_namespace::HostNamespace;
 use crate::host::mounts::{Placed, View};
 use crate::host::neighbors::KnownNeighbors;
-use crate::host::{Host, HostError, HostParts};
+use crate::host::{Host, HostError, HostParts, tap_end};
 use crate::kernel::namespace::Privilege;
+use crate::kernel::netlink::Netlink;
+use crate::kernel_path::{LabEnd, PathMaker};
 use crate::programs::process::ProcessId;
 use crate::programs::scope::Scope;
 use crate::routing;
@@ -40,6 +42,8 @@ pub(crate) struct NodeMaker<'l> {
     /// The attached host of each namespace, by its inode.
     pub(crate) attached: BTreeMap<u64, String>,
     detached: &'l Arc<DetachedHosts>,
+    /// Makes the interfaces on the kernel's data path; `None` if there are none.
+    pub(crate) paths: Option<&'l PathMaker>,
     /// What attaches hosts again, by their names.
     pub(crate) watches: BTreeMap<String, AttachWatch>,
 }
@@ -64,6 +68,7 @@ impl<'l> NodeMaker<'l> {
             neighbors: KnownNeighbors::in_topology(topology),
             attached: BTreeMap::new(),
             detached,
+            paths: None,
             watches: BTreeMap::new(),
         }
     }
@@ -75,7 +80,14 @@ impl<'l> NodeMaker<'l> {
         if let HostOrigin::Attached(attach) = &settings.origin {
             return self.attached_host(id, node, attach);
         }
-        let (mut host, taps) = Host::new(id, node, self.routes.of(id), &self.neighbors)?;
+        let make = |place: usize, netlink: &mut Netlink| {
+            Ok(match self.paths.filter(|paths| paths.has(id, place)) {
+                Some(paths) => LabEnd::Veth(paths.end((id, place), node, netlink)?),
+                None => LabEnd::Tap(tap_end(node, &node.interfaces[place])?),
+            })
+        };
+        let (mut host, ends) = Host::with_ends((id, node), self.routes.of(id), &self.neighbors, &make)?;
+        let ports = ends.into_iter().map(LabEnd::into_port).collect();
         host.env.clone_from(&settings.env);
         let files = |source| HostError::Files { host: node.name.clone(), source };
         let view = self.view(node).map_err(files)?;
@@ -96,7 +108,7 @@ impl<'l> NodeMaker<'l> {
             host.inside = Inside::Container(first);
             host.env = files.variables();
             host._input = started.input;
-            return Ok((host, taps.into_iter().map(|tap| Box::new(tap) as Box<dyn Port>).collect()));
+            return Ok((host, ports));
         }
         host.inside = Inside::View(view);
         if settings.pid_namespace {
@@ -109,7 +121,7 @@ impl<'l> NodeMaker<'l> {
             let process = started.map_err(|source| HostError::First { host: node.name.clone(), source })?;
             host.inside = Inside::Process(process);
         }
-        Ok((host, taps.into_iter().map(|tap| Box::new(tap) as Box<dyn Port>).collect()))
+        Ok((host, ports))
     }
 
     fn attached_host(

@@ -28,6 +28,8 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+/// Multicast group of rtnetlink: changes of interfaces (rtnetlink.h).
+const RTNLGRP_LINK: u32 = 1;
 /// Multicast group of rtnetlink: changes of IPv6 addresses (rtnetlink.h).
 const RTNLGRP_IPV6_IFADDR: u32 = 9;
 /// Neighbours per call, so that the errors of all of them fit a socket's buffer.
@@ -268,6 +270,42 @@ impl Netlink {
             NetlinkPayload::Error(_) => Ok(()),
             other => Err(io::Error::other(format!("expected an acknowledgement, got {other:?}"))),
         }
+    }
+}
+
+/// Receives the changes of interfaces in the network namespace of the thread that opened it.
+#[derive(Debug)]
+pub(crate) struct LinkMonitor {
+    socket: Socket,
+}
+
+impl LinkMonitor {
+    /// Opens it: changes from now on are reported.
+    pub(crate) fn open() -> io::Result<LinkMonitor> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.add_membership(RTNLGRP_LINK)?;
+        Ok(LinkMonitor { socket })
+    }
+
+    /// Waits for at most `longest` and returns the index of an interface that changed; `Some(None)`
+    /// if changes may have been lost.
+    pub(crate) fn changed(&self, longest: Duration) -> io::Result<Option<Option<u32>>> {
+        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut fds, PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX))? == 0 {
+            return Ok(None);
+        }
+        let bytes = match self.socket.recv_from_full() {
+            Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => return Ok(Some(None)),
+            received => received?.0,
+        };
+        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(&bytes).map_err(io::Error::other)?;
+        Ok(Some(match message.payload {
+            NetlinkPayload::InnerMessage(
+                RouteNetlinkMessage::NewLink(link) | RouteNetlinkMessage::DelLink(link),
+            ) => Some(link.header.index),
+            _ => None,
+        }))
     }
 }
 

@@ -23,6 +23,11 @@ pub struct Corruption {
 }
 
 impl Corruption {
+    /// A flipped bit, of which only that is known.
+    pub fn of_one_bit() -> Corruption {
+        Corruption { flips: NonZeroU32::MIN, seed: 0 }
+    }
+
     /// Returns the number of bits.
     pub fn flips(&self) -> u32 {
         self.flips.get()

@@ -118,6 +118,7 @@ impl Random {
         self.maybe(&mut all, "tolerance", Random::time);
         self.maybe(&mut all, "late", |r| json!(r.pick(&["deliver", "drop"])));
         self.maybe(&mut all, "idle", |r| json!(r.pick(&["busy", "save", "sleep"])));
+        self.maybe(&mut all, "data_path", |r| json!(r.pick(&["auto", "kernel", "user"])));
         self.maybe(&mut all, "workers", |r| r.pick(&[json!("auto"), json!(3), json!([0, 2])]));
         all.insert("memory".to_owned(), json!(format!("{}MiB", 4 + self.below(4000))));
         Value::Object(all)
