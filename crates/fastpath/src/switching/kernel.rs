@@ -18,44 +18,8 @@ use fastpath_units::{Duration, Time};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-/// Where packets are executed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum DataPath {
-    /// In the kernel where it can be, with user space for the rest.
-    Kernel,
-    /// In user space.
-    User,
-    /// In the kernel if the ports and the rules allow it, else in user space.
-    #[default]
-    Auto,
-}
-
-impl fmt::Display for DataPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            DataPath::Kernel => "kernel",
-            DataPath::User => "user",
-            DataPath::Auto => "auto",
-        })
-    }
-}
-
-impl FromStr for DataPath {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> std::result::Result<DataPath, &'static str> {
-        match text {
-            "kernel" => Ok(DataPath::Kernel),
-            "user" => Ok(DataPath::User),
-            "auto" => Ok(DataPath::Auto),
-            _ => Err("write kernel, user or auto"),
-        }
-    }
-}
 
 /// What the kernel did so far.
 pub(super) type SharedCounts = Arc<Mutex<KernelCounts>>;

@@ -19,8 +19,6 @@ pub use executor::{compiled, executor};
 pub use explain::{Explanation, explain};
 pub use frames::{FrameFate, FrameSwitch};
 #[cfg(target_os = "linux")]
-pub use kernel::DataPath;
-#[cfg(target_os = "linux")]
 pub use nodes::attach_controllers;
 pub use offline::{
     CaptureAtPort, NamedCapture, OfflineAccounting, OfflineCaptures, OfflineSummary, TableCounters,

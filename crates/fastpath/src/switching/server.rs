@@ -5,7 +5,7 @@
 //! ```
 
 use super::executor::executor;
-use super::kernel::{self, DataPath, KernelExecutor, SharedCounts};
+use super::kernel::{self, KernelExecutor, SharedCounts};
 use super::ports::{load_rules, number_ports};
 use crate::error::{Error, Result};
 use fastpath_engine::Notice;
@@ -16,7 +16,7 @@ use fastpath_engine::switching::{
 use fastpath_jit::ebpf::KernelCounts;
 use fastpath_openflow::agent::{self, Agent, Doorbell, PortInfo};
 pub use fastpath_openflow::agent::{FailMode, Listen, Target, TlsFiles};
-use fastpath_spec::{ParsePortNameError, PortName};
+use fastpath_spec::{DataPathChoice, ParsePortNameError, PortName};
 use fastpath_switch::{Executor, PortCounters, Switch};
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ pub struct ServerOptions {
     /// The longest wait before a controller is dialled again.
     pub backoff_max: Duration,
     /// Where packets are executed.
-    pub data_path: DataPath,
+    pub data_path: DataPathChoice,
     /// Receives notices of events: controllers that connect, ports that fail.
     pub notice: Notice,
 }
@@ -135,7 +135,7 @@ impl Default for ServerOptions {
             packet_in_rate: PacketInLimit::default().per_second,
             probe_every: Duration::from_secs(15),
             backoff_max: Duration::from_secs(8),
-            data_path: DataPath::User,
+            data_path: DataPathChoice::User,
             notice: Notice::to_stderr(),
         }
     }
@@ -244,10 +244,10 @@ fn open(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerOptions)
     let notice = options.notice.clone();
     let say = |text: &str| notice.send(text);
     let data_path = match options.data_path {
-        DataPath::User => "user".to_owned(),
-        DataPath::Kernel | DataPath::Auto => match open_kernel(switch, numbers, options) {
+        DataPathChoice::User => "user".to_owned(),
+        DataPathChoice::Kernel | DataPathChoice::Auto => match open_kernel(switch, numbers, options) {
             Ok(opened) => return Ok(opened),
-            Err(error) if options.data_path == DataPath::Kernel => {
+            Err(error) if options.data_path == DataPathChoice::Kernel => {
                 return Err(Error::Argument(format!("--data-path kernel: {error}; write --data-path user")));
             }
             Err(error) => format!("user, because {error}"),
