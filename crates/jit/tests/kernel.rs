@@ -72,7 +72,6 @@ fn kernel(switch: &Switch) -> Option<KernelSwitch> {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "packets flow on another thread")]
 fn a_packet_meets_the_old_rules_or_the_new_ones_and_every_packet_is_counted() {
     let mut switch = switch_with(1);
     let Some(mut kernel) = kernel(&switch) else { return };

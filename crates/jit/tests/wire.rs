@@ -1,7 +1,6 @@
 //! A switch in the kernel between hosts: TCP and UDP through rules that change addresses, tags and
 //! TTLs, with super-packets, and checksums that are not filled in yet.
 #![cfg(target_os = "linux")]
-#![expect(clippy::disallowed_methods, reason = "a namespace is entered by a thread of its own")]
 
 use fastpath_jit::ebpf::{KernelError, KernelPort, KernelSwitch};
 use fastpath_switch::ofctl::{self, PortNames};

@@ -25,6 +25,11 @@ const LEN_MIN: i32 = 60;
 const NEW: i16 = -16;
 const OLD: i16 = -24;
 
+/// A kind of step, and what emits it.
+struct Edit<'m>(u8, Emit<'m>);
+
+type Emit<'m> = fn(&mut Code<'m>);
+
 impl Code<'_> {
     /// Emits everything behind the tables.
     pub(super) fn effects(&mut self) {
@@ -186,18 +191,18 @@ impl Code<'_> {
             self.a.call_function(flush);
             self.a.place(clean);
         }
-        let edits: [(u8, fn(&mut Self)); 9] = [
-            (kind::ETH, Self::set_address),
-            (kind::DEC_TTL, Self::dec_ttl),
-            (kind::IPV4, Self::set_ipv4),
-            (kind::PORT, Self::set_port),
-            (kind::VLAN, Self::set_tag),
-            (kind::PUSH, Self::push_tag),
-            (kind::POP, Self::pop_tag),
-            (kind::TOS, Self::set_class),
-            (kind::SET_TTL, Self::set_ttl),
+        let edits: [Edit; 9] = [
+            Edit(kind::ETH, Code::set_address),
+            Edit(kind::DEC_TTL, Code::dec_ttl),
+            Edit(kind::IPV4, Code::set_ipv4),
+            Edit(kind::PORT, Code::set_port),
+            Edit(kind::VLAN, Code::set_tag),
+            Edit(kind::PUSH, Code::push_tag),
+            Edit(kind::POP, Code::pop_tag),
+            Edit(kind::TOS, Code::set_class),
+            Edit(kind::SET_TTL, Code::set_ttl),
         ];
-        for (kind, emit) in edits {
+        for Edit(kind, emit) in edits {
             let other = self.a.label();
             self.a.load(Word, R4, R8, 0);
             self.a.jump_if(Cond::Ne, R4, i32::from(kind), other);

@@ -136,10 +136,13 @@ pub(super) fn parts(plan: &TablePlan, first: usize) -> Result<Vec<TablePart<'_>>
     Ok(parts)
 }
 
+/// Words of the key, and the bits of each that are compared.
+type Masks = Vec<(u8, u64)>;
+
 /// Divides the rules of a subtable by their masks.
 fn by_mask<'p>(rules: &[Rule], subtable: &'p Subtable, parts: &mut Vec<TablePart<'p>>) {
     let guard = subtable.guard();
-    let mut groups: BTreeMap<Vec<(u8, u64)>, Vec<(Vec<u64>, u32)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Masks, Vec<(Vec<u64>, u32)>> = BTreeMap::new();
     for rule in subtable.members() {
         let terms = beyond(rules[*rule as usize].rank.matching(), guard);
         let (masks, values) = terms.iter().map(|term| ((term.word, term.mask), term.value)).unzip();

@@ -136,11 +136,15 @@ struct CountedGroup {
     counted: Vec<Counters>,
 }
 
+/// The operations of a rule, or why user space executes it.
+type Operations = Result<Vec<Op>, rows::Reason>;
+
 /// What is made of the rules of a switch.
 struct Rules {
     tables: Vec<KernelTable>,
     flows: Vec<CountedFlow>,
-    rows: Vec<(Result<Vec<Op>, rows::Reason>, Option<u8>)>,
+    /// What each rule does, or why in user space; and the next table.
+    rows: Vec<(Operations, Option<u8>)>,
     groups: Vec<CountedGroup>,
     counters: usize,
 }
