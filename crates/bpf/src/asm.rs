@@ -3,7 +3,7 @@
 //! Written out here because programs are made when they are needed, for the network at hand, on
 //! machines without a compiler. The kernel checks every program, so a mistake here is a refusal.
 
-use fastpath_sys::bpf::{FunctionInfo, Instruction, Map};
+use fastpath_sys::bpf::{FunctionInfo, Instruction};
 use std::os::fd::{AsFd, AsRawFd};
 
 /// A register. A call leaves its result in `R0` and changes `R1` to `R5`, which hold its arguments;
@@ -242,7 +242,7 @@ impl Assembler {
     }
 
     /// `to` = the map.
-    pub fn load_map(&mut self, to: Reg, map: &Map) {
+    pub fn load_map(&mut self, to: Reg, map: &impl AsFd) {
         self.load_double(to, MAP_DESCRIPTOR, [map.as_fd().as_raw_fd(), 0]);
     }
 

@@ -10,11 +10,14 @@ pub mod helper {
     pub const STORE_BYTES: i32 = 9;
     pub const L3_CSUM_REPLACE: i32 = 10;
     pub const L4_CSUM_REPLACE: i32 = 11;
+    pub const TAIL_CALL: i32 = 12;
     pub const CLONE_REDIRECT: i32 = 13;
     pub const VLAN_PUSH: i32 = 18;
     pub const VLAN_POP: i32 = 19;
     pub const REDIRECT: i32 = 23;
     pub const LOAD_BYTES: i32 = 26;
+    pub const CHANGE_TAIL: i32 = 38;
+    pub const PULL_DATA: i32 = 39;
     pub const SPIN_LOCK: i32 = 93;
     pub const SPIN_UNLOCK: i32 = 94;
     pub const RING_RESERVE: i32 = 131;
@@ -38,5 +41,8 @@ pub mod skb {
     pub const VLAN_TCI: i16 = 24;
     pub const VLAN_PROTO: i16 = 28;
     pub const IFINDEX: i16 = 40;
+    pub const DATA: i16 = 76;
+    pub const DATA_END: i16 = 80;
+    pub const GSO_SEGS: i16 = 164;
     pub const GSO_SIZE: i16 = 176;
 }

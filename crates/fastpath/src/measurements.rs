@@ -4,8 +4,8 @@
 
 use crate::error::{Error, Result};
 use fastpath_measure::{
-    Between, EXTRAS, Effort, Host, LATENCY_SIZES, OperationCost, Progress, Rules, Slowdown, SwitchCost,
-    SwitchQuestion, UnitLatency, Watch, undisturbed,
+    Between, EXTRAS, Effort, ExecutorCost, Host, LATENCY_SIZES, OperationCost, Progress, Rules, Slowdown,
+    SwitchCost, SwitchExecutor, SwitchQuestion, UnitLatency, Watch, undisturbed,
 };
 use fastpath_record::{Measurement, Tool, fields};
 use fastpath_sim::classic::{RunCounts, mm1, pipe32};
@@ -212,6 +212,33 @@ pub fn switch(
         ("frame_bytes".to_owned(), json!(64)),
     ]);
     let (kind, results) = ("switch".to_owned(), fields(&found));
+    Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
+}
+
+/// Measures what a packet costs in these tables by one executor.
+///
+/// # Errors
+/// Tables that cannot be made, or that do not run in the kernel.
+pub fn switch_executor(
+    rules: Rules,
+    executor: SwitchExecutor,
+    flows: usize,
+    effort: Effort,
+    seed: u64,
+    tool: &Tool,
+    progress: Progress<'_>,
+) -> Result<Recorded<ExecutorCost>> {
+    let question = SwitchQuestion { rules, flows, seed, effort };
+    let measure = || fastpath_measure::executor_cost(&question, executor, progress).map_err(refuse);
+    let (found, watch) = undisturbed(measure)?;
+    let provenance = watch.provenance(tool, seed, flows as u64);
+    let parameters = Map::from_iter([
+        ("table".to_owned(), json!(question.rules.to_string())),
+        ("flows".to_owned(), json!(flows)),
+        ("frame_bytes".to_owned(), json!(64)),
+        ("executor".to_owned(), json!(executor)),
+    ]);
+    let (kind, results) = ("switch-executor".to_owned(), fields(&found));
     Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
 }
 

@@ -28,12 +28,16 @@
 //! # Ok::<(), fastpath_jit::CompileError>(())
 //! ```
 //!
+//! [`ebpf`] makes a program of the kernel from the same tables, with maps for its rules and counts.
+//!
 //! The shapes of tables are not here: those are plans (`switch/src/plan`). Ports, threads and
 //! clocks are not here either: time is an argument. Read first: `template.rs`, `program.rs`,
 //! `native/mod.rs`.
 
 mod base_table;
 mod cells;
+#[cfg(target_os = "linux")]
+pub mod ebpf;
 mod executor;
 mod live;
 mod native;

@@ -67,8 +67,8 @@ pub use search::{Found, Goal, SearchError, Trial, search};
 pub use slowdown::{NoSlowdown, Slowdown};
 pub use switched::{SwitchFrames, switched, switched_over, switched_throughput};
 pub use switching::{
-    ByTraffic, ChangeTimes, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError,
-    SwitchQuestion, Updates, switch_cost,
+    ByTraffic, ChangeTimes, ExecutorCost, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError,
+    SwitchExecutor, SwitchQuestion, Updates, executor_cost, switch_cost,
 };
 pub use timing::{Jitter, Timing};
 

@@ -86,6 +86,13 @@ pub fn mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     Ok(unsafe { request.ifr_ifru.ifru_mtu }.max(0) as usize)
 }
 
+/// Sets the MTU of an interface.
+pub fn set_mtu(socket: BorrowedFd<'_>, name: &str, bytes: usize) -> io::Result<()> {
+    let mut request = request(name)?;
+    request.ifr_ifru.ifru_mtu = bytes.min(i32::MAX as usize) as i32;
+    ioctl(socket, libc::SIOCSIFMTU, &mut request)
+}
+
 /// Sets how many packets may wait for the device; for a TAP, for its reader.
 pub fn set_queue_len(socket: BorrowedFd<'_>, name: &str, packets: u16) -> io::Result<()> {
     let mut request = request(name)?;

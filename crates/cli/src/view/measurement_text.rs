@@ -3,7 +3,7 @@
 use fastpath::measurements::Recorded;
 use fastpath::record::Measurement;
 use fastpath_measure::{
-    ByTraffic, Host, Jitter, Operation, OperationCost, Place, Stage, SwitchCost, UnitLatency,
+    ByTraffic, ExecutorCost, Host, Jitter, Operation, OperationCost, Place, Stage, SwitchCost, UnitLatency,
 };
 use fastpath_report::text as print;
 use serde_json::{Map, Value};
@@ -303,6 +303,18 @@ pub(super) fn switch(out: &mut impl Write, cost: &SwitchCost) -> io::Result<()> 
         updates.lost,
         updates.packets
     )?;
+    Ok(())
+}
+
+/// Writes what a packet costs by one executor.
+pub(super) fn executor(out: &mut impl Write, cost: &ExecutorCost) -> io::Result<()> {
+    let ExecutorCost { executor, rules, rules_in_user_space, in_user_space_because, ns_per_packet, method } =
+        cost;
+    writeln!(out, "{rules} rules, {executor}: {} ns per packet ({method})", print::number(*ns_per_packet))?;
+    if *rules_in_user_space > 0 {
+        let because = in_user_space_because.join(", ");
+        writeln!(out, "{rules_in_user_space} rules in user space because of {because}")?;
+    }
     Ok(())
 }
 

@@ -5,6 +5,8 @@ mod executor;
 mod explain;
 mod frames;
 #[cfg(target_os = "linux")]
+mod kernel;
+#[cfg(target_os = "linux")]
 mod nodes;
 #[cfg(target_os = "linux")]
 pub mod ofctl;

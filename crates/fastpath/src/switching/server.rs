@@ -5,6 +5,7 @@
 //! ```
 
 use super::executor::executor;
+use super::kernel::{self, KernelExecutor, SharedCounts};
 use super::ports::{load_rules, number_ports};
 use crate::error::{Error, Result};
 use fastpath_engine::Notice;
@@ -12,16 +13,18 @@ use fastpath_engine::port::{self, OpenContext, Port};
 use fastpath_engine::switching::{
     Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, SwitchRunning, serve,
 };
+use fastpath_jit::ebpf::KernelCounts;
 use fastpath_openflow::agent::{self, Agent, Doorbell, PortInfo};
 pub use fastpath_openflow::agent::{FailMode, Listen, Target, TlsFiles};
-use fastpath_spec::{ParsePortNameError, PortName};
-use fastpath_switch::{PortCounters, Switch};
+use fastpath_spec::{DataPathChoice, ParsePortNameError, PortName};
+use fastpath_switch::{Executor, PortCounters, Switch};
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 /// Memory for frames that wait for ports.
@@ -52,6 +55,8 @@ pub struct ServerOptions {
     pub probe_every: Duration,
     /// The longest wait before a controller is dialled again.
     pub backoff_max: Duration,
+    /// Where packets are executed.
+    pub data_path: DataPathChoice,
     /// Receives notices of events: controllers that connect, ports that fail.
     pub notice: Notice,
 }
@@ -94,6 +99,16 @@ pub struct SwitchServer {
     agent: Agent,
     running: SwitchRunning,
     listening: Vec<Listen>,
+    data_path: String,
+    kernel: Option<SharedCounts>,
+}
+
+/// Open ports, their executor, and where packets are executed.
+struct Opened {
+    ports: Vec<(u32, Box<dyn Port>)>,
+    executor: Box<dyn Executor>,
+    data_path: String,
+    kernel: Option<SharedCounts>,
 }
 
 /// The results of serving a switch.
@@ -120,6 +135,7 @@ impl Default for ServerOptions {
             packet_in_rate: PacketInLimit::default().per_second,
             probe_every: Duration::from_secs(15),
             backoff_max: Duration::from_secs(8),
+            data_path: DataPathChoice::User,
             notice: Notice::to_stderr(),
         }
     }
@@ -153,28 +169,21 @@ impl SwitchServer {
         let ServerOptions { ports: named, notice, .. } = &options;
         let numbers = number_ports(named.iter().map(|(name, _)| name.as_str()))?;
         let numbers: Vec<(u32, String)> = numbers.into_iter().map(|(n, name)| (n, name.to_owned())).collect();
-        let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
-        let mut context = OpenContext::new(named.iter().map(|(_, port)| port.clone()), notice);
-        for ((number, _), (_, name)) in numbers.iter().zip(named) {
-            let opened =
-                port::open(name, &mut context).map_err(|error| Error::Argument(error.to_string()))?;
-            ports.push((*number, opened));
-            switch.set_port(*number, fastpath_switch::Port::up());
-        }
+        numbers.iter().for_each(|(number, _)| switch.set_port(*number, fastpath_switch::Port::up()));
         if let Some(rules) = &options.rules {
             let by_name = numbers.iter().map(|(number, name)| (name.clone(), *number)).collect();
             load_rules(&mut switch, rules, &by_name)?;
         }
         let start = |error: io::Error| Error::Argument(format!("starting the switch: {error}"));
+        let Opened { ports, executor, data_path, kernel } = open(&mut switch, &numbers, &options)?;
         let interfaces = ports
             .iter()
             .zip(named)
             .filter_map(|((number, port), (_, name))| Some((*number, port.as_ref(), name.interface()?)));
         let links = LinkWatch::new(interfaces).map_err(start)?;
         let doorbell = Doorbell::new().map_err(start)?;
-        let best = executor(&mut switch, &|text: &str| notice.send(text));
         let limit = PacketInLimit { per_second: options.packet_in_rate, ..PacketInLimit::default() };
-        let control = Control::new(switch, best, limit, doorbell.ringer()).map_err(start)?;
+        let control = Control::new(switch, executor, limit, doorbell.ringer()).map_err(start)?;
         let datapath = Datapath::new(&control, ports, POOL, notice.clone());
         let running = serve(&control, datapath).map_err(start)?;
         let agent_options = agent::Options {
@@ -195,12 +204,17 @@ impl SwitchServer {
         let asked = options.listen.iter().chain(&options.snoop);
         let listening = asked.zip(agent.listening()).map(|(listen, at)| Listen { at: *at, ..*listen });
         let listening = listening.collect();
-        Ok(SwitchServer { control, numbers, agent, running, listening })
+        Ok(SwitchServer { control, numbers, agent, running, listening, data_path, kernel })
     }
 
     /// The addresses on which the switch listens, with the port numbers that the system chose.
     pub fn listening(&self) -> &[Listen] {
         &self.listening
+    }
+
+    /// Where packets are executed, and why not in the kernel.
+    pub fn data_path(&self) -> &str {
+        &self.data_path
     }
 
     /// Whether a thread of the switch has ended by a defect.
@@ -210,15 +224,73 @@ impl SwitchServer {
 
     /// Ends the switch. Returns where all packets went.
     pub fn stop(self) -> ServedSummary {
-        let SwitchServer { control, numbers, agent, running, .. } = self;
+        let SwitchServer { control, numbers, agent, running, kernel, .. } = self;
         drop(agent);
         let counters = |(number, name): (u32, String)| {
             let counters = control.read(|switch, _| switch.port(number).map(|port| port.counters));
             (number, name, counters.unwrap_or_default())
         };
         let ports = numbers.into_iter().map(counters).collect();
-        ServedSummary { packets: running.stop(), ports }
+        let mut packets = running.stop();
+        if let Some(counts) = kernel {
+            add(&mut packets, &counts.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        ServedSummary { packets, ports }
     }
+}
+
+/// Opens the ports, and makes their executor, in the kernel if that is wanted and possible.
+fn open(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerOptions) -> Result<Opened> {
+    let notice = options.notice.clone();
+    let say = |text: &str| notice.send(text);
+    let data_path = match options.data_path {
+        DataPathChoice::User => "user".to_owned(),
+        DataPathChoice::Kernel | DataPathChoice::Auto => match open_kernel(switch, numbers, options) {
+            Ok(opened) => return Ok(opened),
+            Err(error) if options.data_path == DataPathChoice::Kernel => {
+                return Err(Error::Argument(format!("--data-path kernel: {error}; write --data-path user")));
+            }
+            Err(error) => format!("user, because {error}"),
+        },
+    };
+    let mut context = OpenContext::new(options.ports.iter().map(|(_, port)| port.clone()), &options.notice);
+    let mut ports: Vec<(u32, Box<dyn Port>)> = Vec::new();
+    for ((number, _), (_, name)) in numbers.iter().zip(&options.ports) {
+        let opened = port::open(name, &mut context).map_err(|error| Error::Argument(error.to_string()))?;
+        ports.push((*number, opened));
+    }
+    Ok(Opened { ports, executor: executor(switch, &say), data_path, kernel: None })
+}
+
+/// Opens ports to the kernel's tables.
+fn open_kernel(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerOptions) -> Result<Opened> {
+    if let Some(obstacle) = kernel::obstacle(&options.ports) {
+        return Err(Error::Argument(obstacle));
+    }
+    let (mut ports, mut at) = (Vec::new(), BTreeMap::new());
+    for ((number, _), (_, name)) in numbers.iter().zip(&options.ports) {
+        let (port, place) = kernel::user_port(name.interface().unwrap_or_default())?;
+        ports.push((*number, port));
+        at.insert(*number, place);
+    }
+    let notice = options.notice.clone();
+    let user = executor(switch, &|text: &str| notice.send(text));
+    let say = Box::new(move |text: &str| notice.send(text));
+    let (executor, kernel) =
+        KernelExecutor::new(switch, at, user, say).map_err(|error| Error::Argument(error.to_string()))?;
+    let data_path = executor.describe();
+    Ok(Opened { ports, executor: Box::new(executor), data_path, kernel: Some(kernel) })
+}
+
+/// Adds what the kernel did to the accounting of user space.
+fn add(packets: &mut SwitchAccounting, kernel: &KernelCounts) {
+    packets.received += kernel.received;
+    packets.sent += kernel.sent;
+    for (reason, count) in &kernel.dropped {
+        *packets.dropped.entry(reason.name()).or_default() += count;
+    }
+    let outcomes = kernel.sent + kernel.dropped.values().sum::<u64>();
+    packets.copied += outcomes.saturating_sub(kernel.received);
 }
 
 /// Names and hardware addresses of the ports, as controllers see them. A port without an interface

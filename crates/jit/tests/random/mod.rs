@@ -2,6 +2,7 @@
 //! instruction, action, type of group and band; frames of every type that the key knows, whole, cut
 //! and damaged.
 
+use fastpath_jit::ebpf::{KernelError, KernelTables, Trial};
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_switch::action::{ACTIONS, Action, Argument};
 use fastpath_switch::edit;
@@ -15,6 +16,7 @@ use fastpath_switch::{FieldMatch, Limits, Match, Switch, Table, interp};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use fastpath_wire::build::{Ip, Tcp};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 const TABLES: u8 = 5;
@@ -171,6 +173,81 @@ fn any_simple_action(rng: &mut Rng) -> Action {
 
 fn any_actions(rng: &mut Rng) -> Vec<Action> {
     (0..rng.below(5)).map(|_| any_action(rng)).collect()
+}
+
+/// Returns actions that the kernel has.
+fn kernel_actions(rng: &mut Rng) -> Vec<Action> {
+    let common = [
+        Field::EthDst,
+        Field::EthSrc,
+        Field::VlanVid,
+        Field::VlanPcp,
+        Field::IpDscp,
+        Field::IpEcn,
+        Field::Ipv4Src,
+        Field::Ipv4Dst,
+        Field::TcpSrc,
+        Field::TcpDst,
+        Field::UdpSrc,
+        Field::UdpDst,
+        Field::TunnelId,
+    ];
+    let action = |rng: &mut Rng| match rng.below(16) {
+        0..6 => Action::output(pick(rng, &[1, 2, 3, 4, 5, 9, 2000])),
+        6 => Action::output(pick(rng, &[port::ALL, port::FLOOD, port::IN_PORT, port::LOCAL])),
+        7 => Action::Group(1 + rng.below(4) as u32),
+        8 => Action::PushVlan(pick(rng, &[0x8100, 0x88a8])),
+        9 => Action::PopVlan,
+        10 => pick(rng, &[Action::DecNwTtl, Action::SetNwTtl(0), Action::SetNwTtl(2)]),
+        _ => {
+            let field = pick(rng, &common);
+            Action::SetField(field, value(rng, field))
+        }
+    };
+    (0..rng.below(5)).map(|_| action(rng)).collect()
+}
+
+/// Returns a switch whose rules the kernel has, mostly.
+pub(crate) fn kernel_switch(rng: &mut Rng) -> Switch {
+    let mut switch = Switch::new(Limits { tables: TABLES, ..Limits::default() });
+    for number in [1, 2, 3, 4, 5, 2000, port::LOCAL] {
+        switch.set_port(number, if rng.below(4) == 0 { any_port(rng) } else { Port::up() });
+    }
+    for id in 1..=4 {
+        let kind =
+            pick(rng, &[GroupKind::All, GroupKind::FastFailover, GroupKind::Indirect, GroupKind::Select]);
+        let to = |rng: &mut Rng| {
+            (0..rng.below(3)).map(|_| Action::output(1 + rng.below(6) as u32)).collect::<Vec<_>>()
+        };
+        let (watch_port, weight) = match kind {
+            GroupKind::FastFailover => (1 + rng.below(6) as u32, 0),
+            GroupKind::Select => (1 + rng.below(6) as u32, rng.below(4) as u16),
+            _ => (port::ANY, 0),
+        };
+        let count = if kind == GroupKind::Indirect { 1 } else { rng.below(4) };
+        let buckets = (0..count).map(|_| {
+            let mut actions = to(rng);
+            if rng.below(4) == 0 {
+                actions.extend(
+                    kernel_actions(rng).into_iter().filter(|action| !matches!(action, Action::Group(_))),
+                );
+            }
+            Bucket { watch_port, weight, ..Bucket::new(actions) }
+        });
+        let request = GroupMod { command: GroupCommand::Add, id, kind, buckets: buckets.collect() };
+        let _ = switch.group_mod(Time::ZERO, &request);
+    }
+    let style = rng.below(3);
+    for _ in 0..5 + rng.below(60) {
+        let mut request = any_add(rng, style);
+        request.instructions.meter = None;
+        request.instructions.apply = kernel_actions(rng);
+        if !request.instructions.write.is_empty() {
+            request.instructions.write = kernel_actions(rng);
+        }
+        let _ = switch.flow_mod(Time::ZERO, &request);
+    }
+    switch
 }
 
 /// Returns a request to add a flow. Many are refused, because their actions need more than their
@@ -425,6 +502,14 @@ pub(crate) struct Seen {
     pub(crate) outputs: u64,
     /// Packet-ins.
     pub(crate) packet_ins: u64,
+    /// Pairs that the kernel executed.
+    pub(crate) in_kernel: u64,
+    /// Frames that the kernel would have sent.
+    pub(crate) kernel_outputs: u64,
+    /// Pairs of user space, by what is said of them.
+    pub(crate) in_user: BTreeMap<String, u64>,
+    /// Whether bpf(2) is not permitted.
+    pub(crate) no_kernel: bool,
 }
 
 /// Executes `packets` packets on one random switch, which changes now and then, compiled and
@@ -477,6 +562,95 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
     }
     live.settle(&mut compiled);
     let (found, expected) = (counters(&compiled), counters(&switch));
+    if found != expected {
+        let line = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
+        panic!("seed {seed}: counters differ, first at {line:?}");
+    }
+}
+
+/// The third executor: a switch whose packets the kernel executes, and user space where it has to.
+struct InKernel {
+    switch: Switch,
+    tables: Result<KernelTables, KernelError>,
+}
+
+impl InKernel {
+    fn new(switch: Switch) -> InKernel {
+        InKernel { tables: KernelTables::for_trials(&switch), switch }
+    }
+
+    /// Takes over changes of the switch.
+    fn update(&mut self) {
+        self.tables = KernelTables::for_trials(&self.switch);
+    }
+
+    /// Executes a frame, and counts it.
+    fn run(&mut self, now: Time, in_port: u32, frame: &[u8], seen: &mut Seen) -> Vec<PacketOutcome> {
+        let because = match &mut self.tables {
+            Err(error) => error.to_string(),
+            Ok(tables) => match tables.trial(in_port, frame) {
+                // Test runs take no frames that end in an Ethernet or IP header.
+                Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
+                    "a test run takes no such frame".to_owned()
+                }
+                Err(error) => panic!("{error}: {frame:02x?}"),
+                Ok(Trial::Done(outcomes)) => {
+                    tables.credit(&mut self.switch, now).unwrap_or_else(|error| panic!("{error}"));
+                    seen.in_kernel += 1;
+                    let is_output =
+                        |outcome: &&PacketOutcome| matches!(outcome, PacketOutcome::Output { .. });
+                    seen.kernel_outputs += outcomes.iter().filter(is_output).count() as u64;
+                    return outcomes;
+                }
+                Ok(Trial::InUser(reason)) => reason.why().to_owned(),
+            },
+        };
+        *seen.in_user.entry(because).or_default() += 1;
+        interp(&mut self.switch, now, in_port, frame)
+    }
+}
+
+/// Executes `packets` packets on one random switch, which changes now and then, in the kernel,
+/// compiled and interpreted, with what the kernel has not interpreted in its place. Panics where
+/// outcomes or counters differ.
+pub(crate) fn compare_kernel(seed: u64, packets: u64, make: fn(&mut Rng) -> Switch, seen: &mut Seen) {
+    let mut rng = Rng::new(seed);
+    let mut switch = make(&mut rng);
+    let mut kernel = InKernel::new(switch.clone());
+    let mut compiled = switch.clone();
+    let mut live = Live::new(&mut compiled, 1).unwrap_or_else(|error| panic!("{error}"));
+    let mut worker = live.worker(0);
+    match &kernel.tables {
+        Err(error) if error.is_refusal() => return seen.no_kernel = true,
+        Err(error @ (KernelError::Load(_) | KernelError::System(_))) => panic!("seed {seed}: {error}"),
+        _ => {}
+    }
+    for i in 0..packets {
+        let now = Time::ZERO + Duration::from_ms(i * 10);
+        if rng.below(packets / 2 + 1) == 0 {
+            live.settle(&mut compiled);
+            change(&mut rng.clone(), now, &mut compiled);
+            live.update(&mut compiled);
+            let mut twin = rng.clone();
+            change(&mut rng, now, &mut switch);
+            change(&mut twin, now, &mut kernel.switch);
+            kernel.update();
+        }
+        let in_port = pick(&mut rng, &[1, 2, 3, 4, 5, 2000, port::LOCAL, 7]);
+        let frame = any_frame(&mut rng);
+        let expected = interp(&mut switch, now, in_port, &frame);
+        let found = kernel.run(now, in_port, &frame, seen);
+        assert!(
+            found == expected,
+            "seed {seed}, packet {i}, port {in_port}, frame {frame:02x?}\nin the kernel {found:02x?}\ninterpreted   {expected:02x?}"
+        );
+        worker.begin(now);
+        assert!(run(&mut worker, in_port, &frame) == expected, "seed {seed}, packet {i}: compiled");
+        seen.pairs += 1;
+    }
+    live.settle(&mut compiled);
+    assert!(counters(&compiled) == counters(&switch), "seed {seed}: counters of compiled tables");
+    let (found, expected) = (counters(&kernel.switch), counters(&switch));
     if found != expected {
         let line = found.lines().zip(expected.lines()).find(|(a, b)| a != b);
         panic!("seed {seed}: counters differ, first at {line:?}");

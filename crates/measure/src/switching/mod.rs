@@ -6,13 +6,16 @@
 //! | `rules.rs` | which tables, and which flows match them? |
 //! | `lookup.rs` | what does one lookup cost, compiled, interpreted, hashed per mask? |
 //! | `path.rs` | how many packets per second go from port to port? |
+//! | `executor.rs` | what does a packet cost by one executor, the kernel's program included? |
 //! | `updates.rs` | how soon does a change take effect, and how does it affect packets? |
 
+mod executor;
 mod lookup;
 mod path;
 mod rules;
 mod updates;
 
+pub use executor::{ExecutorCost, SwitchExecutor, executor_cost};
 use fastpath_units::stats::median;
 pub use rules::{Rules, RulesError};
 
@@ -136,6 +139,12 @@ pub enum SwitchError {
     /// Code generation failed.
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// The tables do not run in the kernel.
+    #[error(transparent)]
+    Kernel(#[from] fastpath_jit::ebpf::KernelError),
+    /// A test run failed.
+    #[error("BPF_PROG_TEST_RUN: {0}")]
+    TestRun(#[from] std::io::Error),
     /// The search for rates failed.
     #[error(transparent)]
     Search(#[from] SearchError),

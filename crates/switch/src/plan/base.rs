@@ -275,6 +275,11 @@ impl Subtable {
         self.rules.len()
     }
 
+    /// Returns its rules, in order.
+    pub fn members(&self) -> &[u32] {
+        &self.rules
+    }
+
     /// Returns the terms that all its rules require.
     pub fn guard(&self) -> &[Term] {
         &self.guard.terms

@@ -233,6 +233,11 @@ impl LoadedProgram {
         unsafe { make(LINK_CREATE, &mut link) }.map(Attached)
     }
 
+    /// Returns another descriptor of the program.
+    pub fn try_clone(&self) -> io::Result<LoadedProgram> {
+        self.0.try_clone().map(LoadedProgram)
+    }
+
     /// Runs a [`ProgramKind::TcxIngress`] on a packet, `repeat` times, in the kernel but outside of
     /// its network stack: a redirection is a verdict, and is not carried out.
     pub fn test_run(&self, packet: TestPacket<'_>, repeat: u32) -> io::Result<TestRun> {

@@ -3,8 +3,8 @@
 use super::{Output, effort};
 use crate::Answer;
 use clap::Args;
-use fastpath::measurements::switch;
-use fastpath_measure::Rules;
+use fastpath::measurements::{switch, switch_executor};
+use fastpath_measure::{Rules, SwitchExecutor};
 
 /// Measure lookups, forwarding rate and rule changes of a switch.
 ///
@@ -18,6 +18,10 @@ pub(super) struct SwitchCommand {
     /// pipeline:gateway or pipeline:load-balancer.
     #[arg(long, value_name = "KIND:WHAT")]
     table: Rules,
+    /// Measure only what a packet costs in the tables: interpreter, native (machine code) or ebpf
+    /// (a program of the kernel, by BPF_PROG_TEST_RUN; needs root).
+    #[arg(long, value_name = "EXECUTOR")]
+    executor: Option<SwitchExecutor>,
     /// Number of active flows.
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
@@ -34,6 +38,11 @@ pub(super) struct SwitchCommand {
 impl SwitchCommand {
     pub(super) fn run(self) -> anyhow::Result<Answer> {
         let (flows, effort) = (self.flows as usize, effort(self.quick));
+        if let Some(executor) = self.executor {
+            return self.output.record(|tool, progress| {
+                Ok(switch_executor(self.table, executor, flows, effort, self.seed, tool, progress)?)
+            });
+        }
         self.output.record(|tool, progress| Ok(switch(self.table, flows, effort, self.seed, tool, progress)?))
     }
 }

@@ -1,6 +1,7 @@
 //! A switch between real ports, driven by controllers.
 
 use super::rules::SwitchArgs;
+use crate::network_args::DataPathArg;
 use crate::signals::stop_on_signals;
 use crate::{Answer, view};
 use anyhow::ensure;
@@ -32,6 +33,10 @@ pub(super) struct ServeArgs {
     /// Serve a copy of all OpenFlow messages on this address, for `ovs-ofctl snoop`.
     #[arg(long, value_name = "ADDRESS")]
     snoop: Vec<Listen>,
+    /// Where packets are executed: kernel (tables on tcx; user space executes what the kernel has
+    /// not; needs root), user, or auto (the kernel if ports and rules allow it).
+    #[arg(long, value_enum, value_name = "WHERE", default_value = "user")]
+    data_path: DataPathArg,
     /// Datapath id of the switch, 16 hexadecimal digits.
     #[arg(long, value_name = "HEX", default_value = "0000000000000001", value_parser = parse_datapath_id)]
     datapath_id: u64,
@@ -90,6 +95,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
         packet_in_rate: args.packet_in_rate,
         probe_every: Duration::from_secs(args.probe_interval),
         backoff_max: Duration::from_secs(args.max_backoff),
+        data_path: args.data_path.into(),
         ..ServerOptions::default()
     };
     options.warnings().iter().for_each(|warning| eprintln!("fastpath: {warning}"));
@@ -114,6 +120,7 @@ fn announce(server: &SwitchServer) -> anyhow::Result<()> {
     for listen in server.listening() {
         writeln!(out, "listening on {listen}")?;
     }
+    writeln!(out, "data path: {}", server.data_path())?;
     writeln!(out, "switching (process {})", std::process::id())?;
     out.flush()?;
     Ok(())
