@@ -10,6 +10,7 @@ mod accounting;
 mod commands;
 #[cfg(target_os = "linux")]
 mod completion;
+mod data_path_arg;
 mod examples;
 #[cfg(target_os = "linux")]
 mod extcap;

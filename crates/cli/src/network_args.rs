@@ -1,5 +1,6 @@
 //! The arguments of every command that runs a network in real time.
 
+use crate::data_path_arg::DataPathArg;
 use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::Args;
 use fastpath::replay::WorkerCount;
@@ -70,26 +71,6 @@ struct RealTimeArgs {
     /// cgroup's limit.
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     memory: Option<NonZeroUsize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum DataPathArg {
-    /// In the kernel where that changes nothing else.
-    Auto,
-    /// In the kernel.
-    Kernel,
-    /// In the engine.
-    User,
-}
-
-impl From<DataPathArg> for DataPathChoice {
-    fn from(arg: DataPathArg) -> DataPathChoice {
-        match arg {
-            DataPathArg::Auto => DataPathChoice::Auto,
-            DataPathArg::Kernel => DataPathChoice::Kernel,
-            DataPathArg::User => DataPathChoice::User,
-        }
-    }
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]

@@ -2,7 +2,7 @@
 //! description.
 
 use crate::Answer;
-use crate::network_args::DataPathArg;
+use crate::data_path_arg::DataPathArg;
 use crate::network_file::ReadingArgs;
 use crate::view::{self, CheckedFile};
 use clap::Args;

@@ -1,7 +1,7 @@
 //! A switch between real ports, driven by controllers.
 
 use super::rules::SwitchArgs;
-use crate::network_args::DataPathArg;
+use crate::data_path_arg::DataPathArg;
 use crate::signals::stop_on_signals;
 use crate::{Answer, view};
 use anyhow::ensure;
