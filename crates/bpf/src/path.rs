@@ -93,21 +93,13 @@ pub enum PathError {
 }
 
 impl PathError {
-    /// Whether this process or this kernel may not or cannot have it, whatever the path.
-    pub fn is_refusal(&self) -> bool {
+    /// Whether this process may not have it, whatever the path.
+    pub fn is_privilege(&self) -> bool {
         match self {
             PathError::Load(load) => load.is_refusal(),
-            PathError::System { source, .. } => {
-                matches!(source.raw_os_error(), Some(libc_numbers::EPERM | libc_numbers::EINVAL))
-            }
+            PathError::System { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
         }
     }
-}
-
-/// Numbers of errors (errno-base.h).
-mod libc_numbers {
-    pub(super) const EPERM: i32 = 1;
-    pub(super) const EINVAL: i32 = 22;
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> PathError {

@@ -4,6 +4,7 @@ use crate::data_path_arg::DataPathArg;
 use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::Args;
 use fastpath::replay::WorkerCount;
+use fastpath::virtual_time::is_inside;
 use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Idle, Late, Notice, Workers};
 use fastpath_lab::{Lab, UpError};
@@ -146,6 +147,10 @@ impl NetworkArgs {
         options.http.clone_from(&self.http);
         options.dashboard = self.dashboard.clone().map(fastpath::picture::dashboard);
         self.real_time.apply_to(&mut options);
+        if is_inside() {
+            // In virtual time the engine has all links, and the clock.
+            options.data_path = DataPathChoice::User;
+        }
         options.tolerance = options.tolerance.or(self.tolerance_default);
         Ok(start(network.spec.topology, &name, options)?)
     }

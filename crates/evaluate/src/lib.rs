@@ -29,8 +29,8 @@ pub use prediction::{
 use fastpath_audit::core_time::CoreTime;
 use fastpath_audit::{AuditError, Stop};
 use fastpath_engine::{AttachError, Panicked, Report, StartError};
-use fastpath_lab::HostError;
 use fastpath_lab::namespace::{NotPermitted, gain_privilege};
+use fastpath_lab::{HostError, UpError};
 use fastpath_measure::Watch;
 use fastpath_record::Tool;
 use fastpath_report::{EvaluatedFigure, Evaluation, SkippedFigure};
@@ -105,6 +105,8 @@ enum MeasurementError {
     Attach(#[from] AttachError),
     #[error(transparent)]
     Engine(#[from] StartError),
+    #[error(transparent)]
+    Lab(#[from] UpError),
     #[error(transparent)]
     Panicked(#[from] Panicked),
     #[error("{0}")]

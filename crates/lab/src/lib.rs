@@ -54,6 +54,7 @@ pub use host::neighbors::KnownNeighbors;
 pub use host::{Host, HostError};
 pub use kernel::namespace::{Namespace, NotPermitted};
 pub use kernel::{namespace, netlink};
+pub use kernel_path::{DataPathError, KernelFacilities};
 pub use lab::{Lab, UpError, control_socket};
 pub use limits::NotEnough;
 pub use limits::open_files::TooManyFiles;

@@ -5,6 +5,7 @@ use super::copying::{self, CopyRate, PLATFORM_BYTES, Place};
 use super::memory::{self, LatencyPoint, MemoryPoint, TlbCost};
 use super::timing::{Timing, timing};
 use super::{Effort, Progress, Slowdown, on_core, score};
+use fastpath_lab::KernelFacilities;
 use fastpath_model::platform::{Platform, ScoreKind};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,9 @@ pub struct Host {
     pub tlb: TlbCost,
     /// Cost of clocks, sleeps, system calls and rings.
     pub timing: Timing,
+    /// What the kernel has for the packets of labs; `None` without the right to try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<KernelFacilities>,
     /// Remarks for the reader: limits of the measurement and implausible results.
     pub notes: Vec<String>,
 }
@@ -75,7 +79,8 @@ pub fn host(
     progress("clocks and rings", 1, 2);
     let timing = on_core(0, || timing(effort, cores));
     notes.extend(timing.implausible());
-    Ok(Host { score_per_core, coremark, copying, latency, caches, throughput, tlb, timing, notes })
+    let kernel = KernelFacilities::of_this_machine();
+    Ok(Host { score_per_core, coremark, copying, latency, caches, throughput, tlb, timing, kernel, notes })
 }
 
 /// Adds the cache sizes that the kernel reports to the detected caches. Adds a note if the kernel

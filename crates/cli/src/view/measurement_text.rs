@@ -2,6 +2,7 @@
 
 use fastpath::measurements::Recorded;
 use fastpath::record::Measurement;
+use fastpath_lab::KernelFacilities;
 use fastpath_measure::{
     ByTraffic, ExecutorCost, Host, Jitter, Operation, OperationCost, Place, Stage, SwitchCost, UnitLatency,
 };
@@ -42,6 +43,14 @@ pub(super) fn host(out: &mut impl Write, record: &Measurement, found: &Host) -> 
     caches(out, found)?;
     throughput(out, found)?;
     timing(out, found)?;
+    if let Some(KernelFacilities { tcx, fq, bpf_qdisc }) = found.kernel {
+        let has = |it: bool| if it { "yes" } else { "no" };
+        let (tcx, fq, bpf_qdisc) = (has(tcx), has(fq), has(bpf_qdisc));
+        writeln!(
+            out,
+            "the kernel has: tcx {tcx}, fq (earliest departure time) {fq}, BPF queue disciplines {bpf_qdisc}"
+        )?;
+    }
     found.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
     Ok(())
 }

@@ -26,6 +26,7 @@ figure_files! {
     lateness,
     overload,
     overhead,
+    kernel_path,
 }
 
 /// A table or figure: what its results have in common.

@@ -5,6 +5,7 @@
 //!   nothing   a ═veth═ b                          the control
 //!   bridge    a ═veth═ bridge ═veth═ b            a peer; with tbf or htb at its port to b, two more
 //!   taps      a ═TAP═ engine ═TAP═ b              ours, as in a lab
+//!   kernel    a ═veth═ program ═veth═ b           ours, as in a lab of root's: a link, or a switch
 //!   copies    a ═TAP═ bare loop ═TAP═ b           the cost of the copies alone
 //!   veths     a ═veth═ engine ═veth═ b            ours, as in `fastpath run`: AF_XDP or packet
 //!   testpmd   a ═veth═ testpmd ═veth═ b           a peer that emulates nothing
@@ -19,10 +20,10 @@ use crate::MeasurementError;
 use copier::Copier;
 use fastpath_audit::open_in;
 use fastpath_engine::port::{Port, TapPort};
-use fastpath_engine::{EdgePorts, Idle, Notice, Options, Report, Running};
+use fastpath_engine::{DataPathChoice, EdgePorts, Idle, Notice, Options, Report, Running};
 use fastpath_lab::Namespace;
 use fastpath_lab::netlink::{LinkParameters, Netlink};
-use fastpath_lab::{Host, HostError, KnownNeighbors};
+use fastpath_lab::{Host, HostError, KnownNeighbors, Lab};
 use fastpath_link::PipeSpec;
 use fastpath_net::{EdgeId, Routes};
 use fastpath_spec::{NodeKind, PortName, Topology};
@@ -34,6 +35,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 use testpmd::Testpmd;
@@ -62,6 +64,10 @@ pub(crate) enum Between {
     Rattan(RattanLink),
     /// Our engine, which holds the hosts' TAP interfaces.
     Taps(PipeSpec),
+    /// A bare link of a lab, in the kernel.
+    KernelLink,
+    /// A learning switch of a lab, in the kernel.
+    KernelSwitch,
     /// A loop that copies between the hosts' TAP interfaces.
     Copies,
     /// Our engine between veth pairs, with ports of this kind.
@@ -103,7 +109,9 @@ pub(crate) struct Testbed {
     testpmd: Option<Testpmd>,
     rattans: Vec<Rattan>,
     copiers: Vec<Copier>,
-    hosts: Vec<Host>,
+    hosts: Vec<Arc<Host>>,
+    /// The lab that the hosts are in, if they are in one.
+    lab: Option<Lab>,
     /// The namespace of the bridges, or of the engine's ends of veth pairs.
     middle: Option<Namespace>,
 }
@@ -130,6 +138,7 @@ impl Testbed {
         let options = Options { idle: Some(idle), ..options() };
         match between {
             [Between::Taps(_) | Between::Copies, ..] => Testbed::of_taps(between, options),
+            [Between::KernelLink | Between::KernelSwitch, ..] => Testbed::of_lab(between, options),
             [Between::Nothing, ..] => Testbed::direct(between.len()),
             [Between::Rattan(_), ..] => Testbed::of_rattan(between),
             _ => Testbed::of_veths(between, options),
@@ -149,7 +158,17 @@ impl Testbed {
 
     /// Returns the report of our engine, if one is in the path.
     pub(crate) fn report(&self) -> Option<Report> {
-        self.engine.as_ref()?.report()
+        self.engine.as_ref().map_or_else(|| self.lab.as_ref()?.report(), Running::report)
+    }
+
+    /// Brings up a lab whose links are in the kernel.
+    fn of_lab(between: &[Between], options: Options) -> Result<Testbed, MeasurementError> {
+        let options = Options { data_path: DataPathChoice::Kernel, ..options };
+        let lab = Lab::up(topology(between), &format!("testbed-{}", std::process::id()), options)?;
+        let mut testbed = Testbed::of_hosts(Vec::new());
+        testbed.hosts = lab.hosts().to_vec();
+        testbed.lab = Some(lab);
+        Ok(testbed)
     }
 
     fn of_taps(between: &[Between], options: Options) -> Result<Testbed, MeasurementError> {
@@ -183,7 +202,9 @@ impl Testbed {
 
     /// A testbed with nothing between the hosts yet.
     fn of_hosts(hosts: Vec<Host>) -> Testbed {
-        Testbed { engine: None, testpmd: None, rattans: Vec::new(), copiers: Vec::new(), hosts, middle: None }
+        let hosts = hosts.into_iter().map(Arc::new).collect();
+        let (rattans, copiers) = (Vec::new(), Vec::new());
+        Testbed { engine: None, testpmd: None, rattans, copiers, hosts, lab: None, middle: None }
     }
 
     fn of_rattan(between: &[Between]) -> Result<Testbed, MeasurementError> {
@@ -199,7 +220,7 @@ impl Testbed {
                 let host = Host::bare(name(pair, end), vec![address.into()], namespace);
                 let work = || -> io::Result<()> { interface().map(|interface| quieten(&interface)) };
                 open_in(&host, "the interface's name", work)?;
-                testbed.hosts.push(host);
+                testbed.hosts.push(Arc::new(host));
             }
         }
         testbed.wait_until_frames_pass()?;
@@ -311,7 +332,7 @@ fn topology(between: &[Between]) -> Topology {
     for (pair, between) in between.iter().enumerate() {
         let pipe = match between {
             Between::Taps(pipe) | Between::Veths(pipe, _) => pipe.clone(),
-            Between::Copies => PipeSpec::default(),
+            Between::Copies | Between::KernelLink | Between::KernelSwitch => PipeSpec::default(),
             _ => continue,
         };
         let host = |end| match between {
@@ -321,9 +342,16 @@ fn topology(between: &[Between]) -> Topology {
             _ => NodeKind::host(),
         };
         let ends = [0, 1].map(|end| topology.add_node(name(pair, end), host(end)));
-        let link = topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe]);
-        for (end, (node, interface)) in topology.link(link).ends.into_iter().enumerate() {
-            topology.nodes[node.0 as usize].interfaces[interface].addresses.push(address(pair, end));
+        if *between == Between::KernelSwitch {
+            let switch = topology.add_node(format!("switch{pair}"), NodeKind::Switch);
+            for (number, end) in ends.into_iter().enumerate() {
+                topology.connect(format!("link{pair}-{number}"), end, switch, [pipe.clone(), pipe.clone()]);
+            }
+        } else {
+            topology.connect(format!("link{pair}"), ends[0], ends[1], [pipe.clone(), pipe]);
+        }
+        for (number, node) in ends.into_iter().enumerate() {
+            topology.nodes[node.0 as usize].interfaces[0].addresses.push(address(pair, number));
         }
     }
     topology

@@ -13,9 +13,11 @@
 //! frames, can move to user space, and shows hosts nothing of that. It costs about 0.1 µs.
 
 mod end;
+mod probe;
 mod watch;
 
 pub(crate) use end::{LabEnd, VethEnd};
+pub use probe::KernelFacilities;
 pub(crate) use watch::PathWatch;
 
 use crate::host::{HostError, failed};
