@@ -79,7 +79,10 @@ pub(crate) fn transmit(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     if functions.has_log {
         crate::log::keep_number(a);
     }
-    for_its_station(a, near);
+    a.load(Size::Word, R1, R9, port::IS_PEER);
+    a.jump_if(Cond::Eq, R1, 0, near);
+    // What another station gets goes as a copy, whose end is known.
+    for_its_station(a, copy);
     a.load(Size::Word, R1, R10, OUT);
     a.mov(R2, 0);
     a.call(helper::REDIRECT_PEER);
@@ -111,24 +114,22 @@ pub(crate) fn transmit(a: &mut Assembler, maps: &Maps, functions: &Functions) {
     a.exit();
 }
 
-/// Goes on at `near` unless the packet in `R6` is for the station behind the interface whose value
+/// Goes on at `other` unless the packet in `R6` is for the station behind the interface whose value
 /// is in `R9`. What goes straight to an interface is taken there as addressed to it
 /// (`skb_scrub_packet` of the kernel).
-fn for_its_station(a: &mut Assembler, near: Label) {
+fn for_its_station(a: &mut Assembler, other: Label) {
     const DESTINATION: i16 = -16;
-    a.load(Size::Word, R1, R9, port::IS_PEER);
-    a.jump_if(Cond::Eq, R1, 0, near);
     a.mov(R1, R6);
     a.mov(R2, 0);
     a.mov(R3, R10);
     a.alu(Alu::Add, R3, i32::from(DESTINATION));
     a.mov(R4, 6);
     a.call(helper::LOAD_BYTES);
-    a.jump_if(Cond::Ne, R0, 0, near);
+    a.jump_if(Cond::Ne, R0, 0, other);
     for (size, at) in [(Size::Word, 0), (Size::Half, 4)] {
         a.load(size, R1, R10, DESTINATION + at);
         a.load(size, R2, R9, port::ADDRESS + at);
-        a.jump_if(Cond::Ne, R1, R2, near);
+        a.jump_if(Cond::Ne, R1, R2, other);
     }
 }
 
@@ -143,14 +144,19 @@ pub(crate) fn count(a: &mut Assembler, maps: &Maps) {
     // Within the value, as the verifier wants to see.
     a.alu(Alu::And, R8, 0x78);
     a.alu(Alu::Add, R0, R8);
-    a.load(Size::Double, R1, R7, state::FRAMES);
-    a.load(Size::Double, R2, R0, 0);
-    a.alu(Alu::Add, R2, R1);
-    a.store(Size::Double, R0, 0, R2);
+    for (from, to) in [(state::FRAMES, 0), (state::BYTES, 8)] {
+        a.load(Size::Double, R1, R7, from);
+        a.load(Size::Double, R2, R0, to);
+        a.alu(Alu::Add, R2, R1);
+        a.store(Size::Double, R0, to, R2);
+    }
     a.place(absent);
     a.mov(R0, 0);
     a.exit();
 }
+
+/// The answer of a map that has the key (−EEXIST).
+const EEXIST: i32 = -17;
 
 // The stack of the switch: a key of learned addresses, its value, two addresses, a word.
 const KEY: i16 = -16;
@@ -262,6 +268,8 @@ fn learn(a: &mut Assembler, maps: &Maps) {
     // BPF_NOEXIST: another CPU may have added it.
     a.mov(R4, 1);
     a.call(helper::MAP_UPDATE);
+    a.mov(R1, EEXIST);
+    a.jump_if(Cond::Eq, R0, R1, done);
     a.jump_if(Cond::Ne, R0, 0, full);
     a.mov(R1, 1);
     a.atomic_add(R9, 0, R1);

@@ -206,7 +206,7 @@ pub(crate) fn settle_tag(a: &mut Assembler) {
 /// A function of a packet and its state: notes the frames that it counts for, and their bytes. A
 /// super-packet counts as its segments, each with the headers.
 pub(crate) fn measure(a: &mut Assembler) {
-    let (single, counted, untagged) = (a.label(), a.label(), a.label());
+    let [single, known, counted, untagged] = [(); 4].map(|()| a.label());
     a.mov(R6, R1);
     a.mov(R9, R2);
     a.load(Size::Word, R1, R6, skb::GSO_SIZE);
@@ -222,6 +222,12 @@ pub(crate) fn measure(a: &mut Assembler) {
     a.alu(Alu::Add, R2, R3);
     a.alu(Alu::Sub, R2, 1);
     a.alu(Alu::Div, R2, R3);
+    // In a tunnel the headers are longer than those found, and the sender's number is right. A
+    // sender that is a program gives none.
+    a.load(Size::Word, R3, R6, skb::GSO_SEGS);
+    a.jump_if(Cond::Eq, R3, 0, known);
+    a.mov(R2, R3);
+    a.place(known);
     a.mov(R3, R2);
     a.alu(Alu::Sub, R3, 1);
     a.alu(Alu::Mul, R3, R8);
@@ -229,6 +235,8 @@ pub(crate) fn measure(a: &mut Assembler) {
     a.jump(counted);
     a.place(single);
     a.load(Size::Word, R1, R6, skb::LEN);
+    a.load(Size::Word, R2, R6, skb::GSO_SEGS);
+    a.jump_if(Cond::Ne, R2, 0, counted);
     a.mov(R2, 1);
     a.place(counted);
     // A tag beside the bytes belongs to each frame.

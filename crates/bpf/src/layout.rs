@@ -15,12 +15,13 @@ pub(crate) mod counter {
     pub(crate) const CORRUPTED: i16 = 72;
     pub(crate) const DUPLICATED: i16 = 80;
     /// Delivered, but the interface of the receiver is down.
-    pub(crate) const PORT_DOWN: i16 = 88;
-    /// Delivered, but the interface of the receiver refused them: too long for its MTU.
-    pub(crate) const PORT_REFUSED: i16 = 96;
+    pub(crate) const PORT_DOWN: i16 = 96;
+    /// Delivered, but the interface of the receiver refused them: too long for its MTU, or too many
+    /// at once.
+    pub(crate) const PORT_REFUSED: i16 = 112;
     /// Super-packets that a law took as one frame.
-    pub(crate) const WHOLE: i16 = 104;
-    pub(crate) const SIZE: u32 = 128;
+    pub(crate) const WHOLE: i16 = 128;
+    pub(crate) const SIZE: u32 = 136;
 }
 
 /// Counters of a switch, for each CPU.
@@ -238,10 +239,12 @@ fn put_channel(value: &mut [u8], at: i16, law: &GilbertElliott) {
 pub struct PipeCounts {
     /// As those of a pipe.
     pub counters: Counters,
+    /// The copies in [`Counters::duplicated`].
+    pub duplicated: Volume,
     /// Delivered frames that were lost because the interface of the receiver was down.
-    pub port_down: u64,
+    pub port_down: Volume,
     /// Delivered frames that the interface of the receiver refused.
-    pub port_refused: u64,
+    pub port_refused: Volume,
     /// Super-packets that a law took as one frame.
     pub whole: u64,
 }
@@ -260,8 +263,9 @@ impl PipeCounts {
             counters.marked += get(value, counter::MARKED);
             counters.corrupted += get(value, counter::CORRUPTED);
             counters.duplicated += get(value, counter::DUPLICATED);
-            counts.port_down += get(value, counter::PORT_DOWN);
-            counts.port_refused += get(value, counter::PORT_REFUSED);
+            counts.duplicated += volume(counter::DUPLICATED);
+            counts.port_down += volume(counter::PORT_DOWN);
+            counts.port_refused += volume(counter::PORT_REFUSED);
             counts.whole += get(value, counter::WHOLE);
         }
         counts

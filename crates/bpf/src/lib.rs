@@ -1,4 +1,4 @@
-//! Links and switches that hold no packet, as BPF programs in the kernel (tcx, Linux 6.6).
+//! Links and switches that hold no packet, as BPF programs in the kernel (`clsact`).
 //!
 //! Where a packet need not wait it need not leave the kernel. A [`KernelPath`] is such a part of a
 //! network: pipes without rate, delay and queue

@@ -234,7 +234,7 @@ fn alter(a: &mut Assembler, functions: &Functions) {
     });
     if_done(a, outcome::DUPLICATED, &|a| {
         a.load(Size::Double, R0, R10, COUNTERS);
-        count(a, state::FRAMES, counter::DUPLICATED);
+        count_volume(a, counter::DUPLICATED);
     });
     if_done(a, outcome::CORRUPTED, &|a| {
         a.load(Size::Double, R0, R10, COUNTERS);

@@ -17,15 +17,15 @@ use crate::layout::{
 use crate::maps::{AGEING_NS, LEARNED_MAX, Log, MapSizes, Maps};
 use crate::program;
 use fastpath_link::instant::InstantSpec;
-use fastpath_sys::bpf::{Attached, LoadError, LoadedProgram, RingBuffer, TestPacket, TestRun};
+use fastpath_sys::bpf::{LoadError, LoadedProgram, RingBuffer, TestPacket, TestRun};
 use fastpath_units::Rng;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of the ring buffer of the per-packet log: about 14,000 records.
-const LOG_SIZE: u32 = 4 << 20;
+/// Bytes of the ring buffer of the per-packet log: about 55,000 records.
+const LOG_SIZE: u32 = 16 << 20;
 
 /// Where frames from an interface go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +74,15 @@ pub struct PathSpec {
     pub has_laws: bool,
 }
 
+impl PathSpec {
+    /// Returns the indices of the interfaces on which its program runs: those of the ports, and
+    /// their TAPs.
+    pub fn interfaces(&self) -> impl Iterator<Item = u32> + '_ {
+        let taps = self.ports.iter().filter_map(|port| port.tap);
+        self.ports.iter().map(|port| port.interface).chain(taps)
+    }
+}
+
 /// Why a path is not in the kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -106,13 +115,14 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> PathError {
     move |source| PathError::System { what, source }
 }
 
-/// A path in the kernel. It ends with this value, or with the process.
+/// A path in the kernel. It ends with this value, or with the process, once it is attached nowhere.
 #[derive(Debug)]
 pub struct KernelPath {
     maps: Maps,
     program: LoadedProgram,
-    attached: Vec<Attached>,
     ports: Vec<PathPort>,
+    /// By interface: its role, and whether its other end is down.
+    states: Mutex<BTreeMap<u32, (PortRole, bool)>>,
     /// What the pipes are now.
     pipes: Mutex<BTreeMap<u32, InstantSpec>>,
 }
@@ -190,7 +200,8 @@ impl PathFate {
 }
 
 impl KernelPath {
-    /// Loads the program of a path and fills its maps. Nothing is attached yet.
+    /// Loads the program of a path and fills its maps. It runs on the interfaces to which the
+    /// caller attaches it ([`PathSpec::interfaces`]).
     pub fn load(spec: &PathSpec) -> Result<KernelPath, PathError> {
         let most = |numbers: &mut dyn Iterator<Item = u32>| numbers.max().map_or(0, |most| most + 1);
         let taps = spec.ports.iter().filter_map(|port| port.tap);
@@ -223,23 +234,14 @@ impl KernelPath {
         fill().map_err(system("filling BPF maps"))?;
         let program = program::load(&maps)?;
         let pipes = spec.pipes.iter().map(|(pipe, (law, _))| (*pipe, law.clone())).collect();
+        let states = spec.ports.iter().map(|port| (port.interface, (role_of(port), false)));
         Ok(KernelPath {
             maps,
             program,
-            attached: Vec::new(),
             ports: spec.ports.clone(),
+            states: Mutex::new(states.collect()),
             pipes: Mutex::new(pipes),
         })
-    }
-
-    /// Attaches the program to all interfaces, which are in the network namespace of the thread.
-    pub fn attach(&mut self) -> Result<(), PathError> {
-        let taps = self.ports.iter().filter_map(|port| port.tap);
-        for interface in self.ports.iter().map(|port| port.interface).chain(taps) {
-            let attached = self.program.attach_tcx(interface);
-            self.attached.push(attached.map_err(system("attaching a BPF program (tcx, Linux 6.6)"))?);
-        }
-        Ok(())
     }
 
     /// Returns what was counted of a pipe.
@@ -279,23 +281,35 @@ impl KernelPath {
 
     /// Moves interfaces to user space: from now on their frames go to their TAPs.
     pub fn move_to_user(&self, interfaces: impl Iterator<Item = u32>) -> io::Result<()> {
-        let members = Members::of(&self.ports);
         for interface in interfaces {
-            let Some(port) = self.ports.iter().find(|port| port.interface == interface && port.tap.is_some())
-            else {
-                continue;
-            };
-            self.maps.ports.update(&interface.to_ne_bytes(), &value_of(port, &members, PortRole::User))?;
+            self.set_state(interface, |port, (role, _)| {
+                if port.tap.is_some() {
+                    *role = PortRole::User;
+                }
+            })?;
         }
         Ok(())
     }
 
     /// Notes whether the other end of an interface is down. Frames to it are counted as lost there.
     pub fn set_down(&self, interface: u32, is_down: bool) -> io::Result<()> {
-        let key = interface.to_ne_bytes();
-        let Some(mut value) = self.maps.ports.lookup(&key)? else { return Ok(()) };
+        self.set_state(interface, |_, (_, state)| *state = is_down)
+    }
+
+    /// Changes the state of an interface, one change after the other.
+    fn set_state(
+        &self,
+        interface: u32,
+        change: impl FnOnce(&PathPort, &mut (PortRole, bool)),
+    ) -> io::Result<()> {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(port) = self.ports.iter().find(|port| port.interface == interface) else { return Ok(()) };
+        let Some(state) = states.get_mut(&interface) else { return Ok(()) };
+        change(port, state);
+        let (role, is_down) = *state;
+        let mut value = value_of(port, &Members::of(&self.ports), role);
         put32(&mut value, port::IS_DOWN, u32::from(is_down));
-        self.maps.ports.update(&key, &value)
+        self.maps.ports.update(&interface.to_ne_bytes(), &value)
     }
 
     /// Returns the addresses that a switch has learned, each with the index of its interface.
@@ -359,6 +373,13 @@ impl KernelPath {
         let Some(log) = self.maps.log.take() else { return Ok(None) };
         let Log { numbers, records } = log;
         Ok(Some(PathLog { ring: RingBuffer::new(records, LOG_SIZE)?, numbers }))
+    }
+}
+
+impl AsFd for KernelPath {
+    /// The program, for attachments by other means.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
     }
 }
 

@@ -161,7 +161,8 @@ fn the_program_does_what_a_pipe_does() {
         let counts = path.counts(0);
         assert_eq!(counts.counters, pipe.counters(), "case {case}: {spec:?}");
         // No interface is there to which a copy could go.
-        assert_eq!(counts.port_refused, counts.counters.duplicated);
+        assert_eq!(counts.port_refused, counts.duplicated);
+        assert_eq!(counts.port_refused.packets, counts.counters.duplicated);
         lost += counts.counters.dropped().packets;
         marked += counts.counters.marked;
         flipped += counts.counters.corrupted;

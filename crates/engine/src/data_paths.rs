@@ -13,12 +13,12 @@ use crate::Notice;
 use crate::snapshot::{EdgeState, Snapshot};
 use fastpath_bpf::{KernelPath, PathLog, PipeCounts};
 use fastpath_link::instant::InstantSpec;
-use fastpath_link::{Counters, DropReason, PipeSpec};
+use fastpath_link::{Change, Counters, DropReason, PipeSpec};
 use fastpath_net::sample::PipeSample;
 use fastpath_net::{LinkChange, Reason};
 use fastpath_spec::mistake::several;
-use fastpath_spec::{Direction, LinkId, Topology};
-use std::collections::BTreeMap;
+use fastpath_spec::{Direction, LinkId, NodeId, Topology};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -40,6 +40,8 @@ struct PathsState {
     pipes: BTreeMap<String, [PipeSpec; 2]>,
     /// By interface of the path: why it carries nothing.
     failures: BTreeMap<u32, String>,
+    /// Links that the lab has no longer. Another one of the name has counters of its own.
+    ended: BTreeSet<String>,
 }
 
 /// The links and switches of a path.
@@ -81,7 +83,7 @@ impl DataPaths {
         let is_kernel = |name: &str| kernel.as_ref().is_some_and(|kernel| kernel.links.contains_key(name));
         let own = topology.links.iter().filter(|link| is_kernel(&link.name));
         let pipes = own.map(|link| (link.name.clone(), link.pipes.clone())).collect();
-        let state = Mutex::new(PathsState { reasons, pipes, failures: BTreeMap::new() });
+        let state = Mutex::new(PathsState { reasons, pipes, ..PathsState::default() });
         Ok(DataPaths { kernel, state, log: Mutex::new(log), notice })
     }
 
@@ -93,9 +95,10 @@ impl DataPaths {
     /// Returns why a link runs in the engine; `None` if it runs in the kernel.
     pub fn reason(&self, link: &str) -> Option<String> {
         let state = self.state();
-        let is_kernel = self.kernel.as_ref().is_some_and(|kernel| kernel.links.contains_key(link));
+        let is_own = |kernel: &KernelLinks| kernel.links.contains_key(link) && !state.ended.contains(link);
+        let is_kernel = self.kernel.as_ref().is_some_and(is_own);
         let unknown = || (!is_kernel).then(|| "it was added while the lab ran".to_owned());
-        state.reasons.get(link).cloned().or_else(unknown)
+        state.reasons.get(link).filter(|_| !state.ended.contains(link)).cloned().or_else(unknown)
     }
 
     /// Returns by link of `topology` that runs in the engine: why.
@@ -127,14 +130,29 @@ impl DataPaths {
         }
         let names: Vec<String> = moving.iter().map(|(name, _)| (*name).clone()).collect();
         state.reasons.extend(names.iter().map(|name| (name.clone(), why.to_owned())));
-        let said = several(names.iter().map(String::as_str));
-        self.notice.send(&format!("now in user space: {said}: {why}"));
+        let still = names.iter().filter(|name| !state.ended.contains(*name)).map(String::as_str);
+        let still: Vec<&str> = still.collect();
+        if !still.is_empty() {
+            let said = several(still.into_iter());
+            self.notice.send(&format!("now in user space: {said}: {why}"));
+        }
         names
     }
 
-    /// Notes why an interface of the path carries nothing any more. Returns whether that is new.
-    pub fn set_failure(&self, interface: u32, failure: String) -> bool {
-        self.state().failures.insert(interface, failure).is_none()
+    /// Notes why an interface of a link of the path carries nothing any more. Returns whether that
+    /// is new, and of a link that the lab still has.
+    pub fn set_failure(&self, (interface, link): (u32, &str), failure: String) -> bool {
+        let mut state = self.state();
+        !state.ended.contains(link) && state.failures.insert(interface, failure).is_none()
+    }
+
+    /// Returns how many frames came to each switch of the path from addresses that it did not
+    /// learn, because its table was full.
+    pub fn not_learned(&self) -> Vec<(&str, u64)> {
+        let Some(kernel) = &self.kernel else { return Vec::new() };
+        let counted = kernel.switches.iter();
+        let counted = counted.map(|(name, number)| (&**name, kernel.path.switch_counts(*number).not_learned));
+        counted.filter(|(_, count)| *count > 0).collect()
     }
 
     /// Moves links to the engine on which a law took super-packets for single frames: a program of
@@ -157,7 +175,7 @@ impl DataPaths {
         for (link, direction, change) in changes {
             let name = &topology.link(*link).name;
             let Some(own) = kernel.links.get(name) else { continue };
-            let mut pipes = {
+            let pipes = {
                 let mut state = self.state();
                 let Some(pipes) = state.pipes.get_mut(name) else { continue };
                 Direction::pipes(*direction).for_each(|pipe| change.apply_to(&mut pipes[pipe]));
@@ -166,51 +184,69 @@ impl DataPaths {
             if self.reason(name).is_some() {
                 continue;
             }
-            let mut change = || -> Result<(), String> {
+            let change = || -> Result<(), String> {
                 if is_later {
-                    return Err("a change at a time to come".to_owned());
+                    return Err("it changes at a time to come".to_owned());
                 }
-                for (pipe, number) in pipes.iter_mut().zip(own.pipes) {
+                for (pipe, number) in pipes.iter().zip(own.pipes) {
                     let law = InstantSpec::of(pipe).map_err(|what| format!("it has {what}"))?;
+                    if law.is_down && !kernel.path.has_laws() {
+                        return Err("it is down".to_owned());
+                    }
                     if !law.is_clear() && !kernel.path.has_laws() {
-                        return Err(
-                            "its losses, copies or flipped bits are those of single segments".to_owned()
-                        );
+                        let what = "its losses, copies or flipped bits are those of single segments";
+                        return Err(what.to_owned());
                     }
                     kernel.path.change(number, &law).map_err(|error| error.to_string())?;
                 }
                 Ok(())
             };
             if let Err(why) = change() {
-                self.move_to_user(std::iter::once(name.as_str()), &format!("{name}: {why}"));
+                let beside = kernel.links.values().filter(|link| link.island == own.island).count() > 1;
+                let why = if beside { format!("link {name}: {why}") } else { why };
+                self.move_to_user(std::iter::once(name.as_str()), &why);
             }
         }
     }
 
-    /// Moves what a change of the topology touches.
+    /// Moves what a change of the topology touches, except that only parameters of links change:
+    /// then as [`DataPaths::follow`].
     pub(crate) fn follow_topology(&self, old: &Topology, new: &Topology) {
         let Some(kernel) = &self.kernel else { return };
         let neighbours = |topology: &Topology, name: &str| {
             let link = topology.link(topology.link_named(name)?);
-            let of_end = |(node, _): (fastpath_spec::NodeId, usize)| {
+            let of_end = |(node, _): (NodeId, usize)| {
                 let node = topology.node(node);
                 // The links of a switch; of a host only this one matters.
                 let links =
                     node.interfaces.iter().map(|interface| topology.link(interface.link).name.clone());
                 (node.name.clone(), if node.kind.is_switch() { links.collect() } else { Vec::new() })
             };
-            Some((link.ends.map(of_end), link.pipes.clone()))
+            Some(link.ends.map(of_end))
         };
+        let gone = kernel.links.keys().filter(|name| new.link_named(name).is_none());
+        self.state().ended.extend(gone.cloned());
         let touched = kernel.links.keys().filter(|name| neighbours(old, name) != neighbours(new, name));
         self.move_to_user(touched.map(String::as_str), "the network of the lab changed there");
+        let changes =
+            kernel.links.keys().filter_map(|name| Some((old.link_named(name)?, new.link_named(name)?)));
+        let changes = changes.flat_map(|(before, after)| {
+            [(0, Direction::Forward), (1, Direction::Backward)].map(|(pipe, direction)| {
+                let [from, to] = [old.link(before), new.link(after)].map(|link| &link.pipes[pipe]);
+                (after, direction, Change::between(from, to))
+            })
+        });
+        let changes: Vec<LinkChange> = changes.filter(|(.., change)| *change != Change::default()).collect();
+        self.follow(new, &changes, false);
     }
 
     /// Adds what the kernel has counted.
     pub(crate) fn add_to(&self, topology: &Topology, snapshot: &mut Snapshot) {
         let Some(kernel) = &self.kernel else { return };
         let counts = kernel.counts();
+        let ended = self.state().ended.clone();
         for (name, [forward, backward]) in &counts {
-            if let Some(LinkId(number)) = topology.link_named(name) {
+            if let Some(LinkId(number)) = topology.link_named(name).filter(|_| !ended.contains(name)) {
                 let pipes = &mut snapshot.pipes[2 * number as usize..][..2];
                 pipes[0].counters += forward.counters;
                 pipes[1].counters += backward.counters;
@@ -220,6 +256,9 @@ impl DataPaths {
         let interfaces = topology.hosts().flat_map(|(_, host)| &host.interfaces);
         for (interface, edge) in interfaces.zip(&mut snapshot.edges) {
             let name = &topology.link(interface.link).name;
+            if ended.contains(name) {
+                continue;
+            }
             if let (Some(counts), Some(link)) = (counts.get(name), kernel.links.get(name)) {
                 add_to_edge(edge, counts, interface.end);
                 let failure = state.failures.get(&link.interfaces[interface.end]);
@@ -232,8 +271,9 @@ impl DataPaths {
     /// Adds what the kernel has counted to samples, in the order of the pipes of `topology`.
     pub(crate) fn add_to_samples(&self, topology: &Topology, pipes: &mut [PipeSample]) {
         let Some(kernel) = &self.kernel else { return };
+        let ended = self.state().ended.clone();
         for (name, [forward, backward]) in kernel.counts() {
-            if let Some(LinkId(number)) = topology.link_named(&name) {
+            if let Some(LinkId(number)) = topology.link_named(&name).filter(|_| !ended.contains(&name)) {
                 let pipes = &mut pipes[2 * number as usize..][..2];
                 pipes[0].counters += forward.counters;
                 pipes[1].counters += backward.counters;
@@ -269,7 +309,7 @@ impl KernelLinks {
     /// Adds the frames of the path to the accounting of the network. They are counted on several
     /// CPUs while they move, so what was made inside follows from the rest: nothing is held.
     fn account(&self, counts: &BTreeMap<String, [PipeCounts; 2]>, snapshot: &mut Snapshot) {
-        let (mut entered, mut delivered) = (0, 0);
+        let (mut entered, mut delivered, mut lost) = (0, 0, 0);
         let mut dropped: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut drop = |reason: Reason, count: u64| {
             if count > 0 {
@@ -277,7 +317,8 @@ impl KernelLinks {
             }
         };
         for (name, pipes) in counts {
-            for (index, PipeCounts { counters, .. }) in pipes.iter().enumerate() {
+            for (index, counts) in pipes.iter().enumerate() {
+                let PipeCounts { counters, port_down, port_refused, .. } = counts;
                 let Some(link) = self.links.get(name) else { continue };
                 // The forward pipe leads from end 0.
                 if link.is_edge[index] {
@@ -285,6 +326,9 @@ impl KernelLinks {
                 }
                 if link.is_edge[1 - index] {
                     delivered += counters.delivered.packets + counters.duplicated;
+                } else {
+                    // Of a link between switches: the kernel had no room for them.
+                    lost += port_down.packets + port_refused.packets;
                 }
                 for reason in DropReason::ALL {
                     drop(Reason::Link(reason), counters.dropped_for(reason));
@@ -295,6 +339,9 @@ impl KernelLinks {
             let counts = self.path.switch_counts(*number);
             drop(Reason::Filtered, counts.filtered);
             drop(Reason::Malformed, counts.malformed);
+        }
+        if lost > 0 {
+            *dropped.entry("port-refused").or_default() += lost;
         }
         let gone: u64 = delivered + dropped.values().sum::<u64>();
         let accounting = &mut snapshot.accounting;
@@ -316,9 +363,10 @@ fn add_to_edge(edge: &mut EdgeState, counts: &[PipeCounts; 2], end: usize) {
     let Counters { pushed, .. } = from.counters;
     counters.rx_frames += pushed.packets;
     counters.rx_bytes += pushed.bytes;
-    counters.tx_frames += (to.counters.delivered.packets + to.counters.duplicated)
-        .saturating_sub(to.port_down + to.port_refused);
-    counters.tx_bytes += to.counters.delivered.bytes;
-    counters.tx_down += to.port_down;
-    counters.tx_refused += to.port_refused;
+    let sent = to.counters.delivered + to.duplicated;
+    let lost = to.port_down + to.port_refused;
+    counters.tx_frames += sent.packets.saturating_sub(lost.packets);
+    counters.tx_bytes += sent.bytes.saturating_sub(lost.bytes);
+    counters.tx_down += to.port_down.packets;
+    counters.tx_refused += to.port_refused.packets;
 }

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Interval between two looks at the ring buffer: it has room for a million records per second.
-const INTERVAL: std::time::Duration = std::time::Duration::from_millis(5);
+/// Interval between two looks at the ring buffer, which has room for 55,000 records.
+const INTERVAL: std::time::Duration = std::time::Duration::from_millis(2);
 /// The numbers of frames are kept for as many frames that entered later.
 const KEPT: u64 = 1 << 16;
 

@@ -56,6 +56,8 @@ pub(crate) struct LogStatus {
     path: PathBuf,
     written: AtomicU64,
     lost: AtomicU64,
+    /// Those of them that the kernel's programs had no room for.
+    unread: AtomicU64,
     /// Entries that were passed on and are not written.
     waiting: AtomicU64,
     failure: OnceLock<String>,
@@ -67,6 +69,7 @@ impl LogStatus {
             path: path.to_owned(),
             written: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            unread: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             failure: OnceLock::new(),
         }
@@ -133,6 +136,7 @@ impl LogQueue {
     /// Counts entries that could not be taken.
     pub(crate) fn lost(&self, count: u64) {
         self.status.lost.fetch_add(count, Ordering::Relaxed);
+        self.status.unread.fetch_add(count, Ordering::Relaxed);
     }
 }
 
@@ -226,7 +230,15 @@ impl LogThread {
         }
         match status.lost.load(Ordering::Relaxed) {
             lost if lost > 0 && status.failure.get().is_none() => {
-                Err(format!("packet log {path}: {lost} entries are missing: the disk was too slow"))
+                let unread = status.unread.load(Ordering::Relaxed);
+                let why = match (unread, lost - unread) {
+                    (0, _) => "the disk was too slow".to_owned(),
+                    (_, 0) => "the kernel passed more packets than could be recorded".to_owned(),
+                    (unread, _) => {
+                        format!("the disk was too slow, and {unread} could not be recorded in the kernel")
+                    }
+                };
+                Err(format!("packet log {path}: {lost} entries are missing: {why}"))
             }
             _ => Ok(()),
         }

@@ -11,7 +11,7 @@
 //! in another process removes it. The guard also removes `clsact` if this module added it and no
 //! other filter uses it.
 
-use crate::kernel::netlink::{LinkParameters, Netlink};
+use crate::kernel::netlink::{LinkParameters, Netlink, attribute};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Panicked, Report, Running, StartError};
 use fastpath_net::EdgeId;
@@ -248,13 +248,4 @@ fn redirect_all(to: u32) -> Vec<u8> {
     let action = [attribute(TCA_ACT_KIND, b"mirred\0"), attribute(TCA_ACT_OPTIONS, &options)].concat();
     let actions = attribute(FIRST_ACTION, &action);
     [attribute(TCA_U32_SEL, &selector), attribute(TCA_U32_ACT, &actions)].concat()
-}
-
-/// Returns a netlink attribute: length, kind, value, padded to four bytes (netlink(7)).
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(value);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
 }

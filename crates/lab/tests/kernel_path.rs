@@ -293,9 +293,9 @@ fn a_link_that_must_wait_moves_to_user_space_and_loses_nothing() {
     let report = lab.report().unwrap();
     assert!(report.links.iter().all(|link| link.data_path == "user"), "{:?}", report.links);
     let reason = report.links[0].data_path_reason.clone().unwrap();
-    assert_eq!(reason, "b-s: it has a delay");
+    assert_eq!(reason, "link b-s: it has a delay");
     let said = said.lock().unwrap().join("\n");
-    assert!(said.contains("now in user space: a-s, b-s, c-s: b-s: it has a delay"), "{said}");
+    assert!(said.contains("now in user space: a-s, b-s, c-s: link b-s: it has a delay"), "{said}");
     assert!(report.is_good() && report.accounting.balances(), "{:?}", report.accounting);
     let sent: u64 = report.ports.iter().map(|port| port.counters.rx_frames).sum();
     assert_eq!(sent, 4000, "both places are counted");
@@ -383,6 +383,72 @@ fn an_interface_that_goes_down_or_away_is_named() {
     of_b(&|netlink, index| netlink.remove_link(index).unwrap());
     until(&|report| report.ports[1].failure.is_some());
     assert!(said.lock().unwrap().iter().any(|line| line.contains("eth0 of host b was removed")), "{said:?}");
+}
+
+#[test]
+fn long_frames_pass_and_what_is_too_long_for_a_host_is_counted() {
+    let long = PAIR.to_owned() + "mtu = 9000\n";
+    let Some((lab, _)) = up("long frames", &long, DataPathChoice::Auto, None) else { return };
+    let (a, b) = (socket(&lab, "a"), socket(&lab, "b"));
+    let there = SocketAddr::new(address(&lab, "b"), 7);
+    a.send_to(&[1; 8000], there).unwrap();
+    assert_eq!(b.recv(&mut [0; 9000]).unwrap(), 8000);
+    // A host with another address takes frames that the kernel must queue, and then sees their
+    // size.
+    let namespace = &lab.host("b").unwrap().namespace;
+    let shorten = || -> std::io::Result<()> {
+        let index = if_nametoindex("eth0")?;
+        Netlink::open()?.bring_up(index, LinkParameters { mac: Some([2, 0, 0, 0, 9, 9]), mtu: Some(1500) })
+    };
+    namespace.within(shorten).unwrap().unwrap();
+    let before = lab.report().unwrap();
+    a.send_to(&[1; 8000], there).unwrap();
+    let after = lab.report().unwrap();
+    let refused = after.ports[1].counters.tx_refused - before.ports[1].counters.tx_refused;
+    let sent = after.ports[1].counters.tx_frames - before.ports[1].counters.tx_frames;
+    // It may ask for the new address first.
+    assert!(refused == 1 || sent <= 1, "{:?}", after.ports[1].counters);
+    assert!(after.accounting.balances());
+}
+
+#[test]
+fn a_link_that_moved_still_counts_what_a_host_that_is_down_does_not_get() {
+    let Some((lab, _)) = up("down after a move", STAR, DataPathChoice::Auto, None) else { return };
+    let (a, b) = (socket(&lab, "a"), socket(&lab, "b"));
+    assert_eq!(exchange(&lab, &b, ("a", &a), 0..1).len(), 1);
+    let slower = Change { delay: Some(Duration::from_us(100)), ..Change::default() };
+    lab.link("a-s").unwrap().set(slower).unwrap();
+    let namespace = &lab.host("b").unwrap().namespace;
+    let down = || Netlink::open().unwrap().take_down(if_nametoindex("eth0").unwrap()).unwrap();
+    namespace.within(down).unwrap();
+    let there = SocketAddr::new(address(&lab, "b"), 7);
+    let start = std::time::Instant::now();
+    while lab.report().unwrap().ports[1].counters.tx_down == 0 {
+        assert!(start.elapsed().as_secs() < 60, "{:?}", lab.report());
+        a.send_to(&[0; 46], there).unwrap();
+        std::thread::yield_now();
+    }
+    assert!(lab.report().unwrap().accounting.balances());
+}
+
+#[test]
+fn a_link_that_was_removed_and_comes_again_begins_at_zero() {
+    let both = format!("{PAIR}[host.c]\n[[link]]\nbetween = ['a', 'c']\n");
+    let Some((mut lab, said)) = up("a link again", &both, DataPathChoice::Auto, None) else { return };
+    let (a, b) = (socket(&lab, "a"), socket(&lab, "b"));
+    assert_eq!(exchange(&lab, &a, ("b", &b), 0..5).len(), 5);
+    drop((a, b));
+    let without = both.replace("[[link]]\nbetween = ['a', 'b']\n", "");
+    for text in [&without, &both] {
+        let description = read(text, NO_FILES).expect("a valid spec").0.description;
+        lab.apply(&description, NO_FILES, ApplyMode::Change).unwrap();
+    }
+    let report = lab.report().unwrap();
+    let link = report.links.iter().find(|link| link.name == "a-b").unwrap();
+    assert_eq!((link.directions[0].frames_in, &*link.data_path), (0, "user"));
+    assert!(report.ports.iter().all(|port| port.failure.is_none()), "{:?}", report.ports);
+    assert!(report.accounting.balances());
+    assert!(said.lock().unwrap().iter().all(|line| !line.contains("a-b")), "{said:?}");
 }
 
 #[test]

@@ -11,6 +11,10 @@ use fastpath_link::instant::InstantSpec;
 use fastpath_spec::{DataPathChoice, HostKind, HostOrigin, LinkId, NodeId, NodeKind, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The most links of a switch in the kernel: a flood goes by the queue of arriving packets, which
+/// has room for 1,000 (`net.core.netdev_max_backlog`).
+const PORTS_MAX: usize = 500;
+
 /// Where a link runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DataPath {
@@ -69,7 +73,7 @@ impl DataPathPlan {
         }
         let acts = |link: &LinkId| {
             let pipes = &topology.link(*link).pipes;
-            pipes.iter().any(|pipe| InstantSpec::of(pipe).is_ok_and(|law| acts_on_segments(&law)))
+            pipes.iter().any(|pipe| InstantSpec::of(pipe).is_ok_and(|law| !law.is_clear()))
         };
         let in_kernel = || islands.iter().flat_map(|island| &island.links);
         let splits_segments = in_kernel().next().is_some() && (needs.has_log || in_kernel().any(acts));
@@ -111,6 +115,9 @@ fn refusal_of_link(topology: &Topology, id: LinkId, needs: DataPathNeeds) -> Opt
     for pipe in &link.pipes {
         match InstantSpec::of(pipe) {
             Err(what) => return Some(format!("it has {what}")),
+            Ok(law) if needs.choice == DataPathChoice::Auto && law.is_down => {
+                return Some("it is down at the start".to_owned());
+            }
             Ok(law) if needs.choice == DataPathChoice::Auto && acts_on_segments(&law) => {
                 let what = "its losses, copies or flipped bits are those of single segments";
                 return Some(format!("{what}; --data-path kernel turns super-packets off"));
@@ -144,6 +151,9 @@ fn refusal_of_end(topology: &Topology, id: NodeId) -> Option<String> {
             HostOrigin::Attached(attach) => Some(format!("host {name} is in {attach}")),
             HostOrigin::New | HostOrigin::Image(_) | HostOrigin::RootFs(_) => None,
         },
+        NodeKind::Switch if node.interfaces.len() > PORTS_MAX => {
+            Some(format!("switch {name} has more than {PORTS_MAX} links, to which the kernel cannot flood"))
+        }
         NodeKind::KernelRouter { .. } | NodeKind::Switch => None,
         NodeKind::Router { .. } | NodeKind::Nat { .. } => Some(format!("{name} is a router of the engine")),
         NodeKind::Uplink { .. } => Some(format!("{name} is an uplink")),

@@ -66,7 +66,9 @@ impl<'t> DataPaths<'t> {
     pub(super) fn value(&self) -> Value {
         let of_link = |(link, path): (&fastpath_spec::Link, &DataPath)| match path {
             DataPath::Kernel(_) => json!({ "link": link.name, "data_path": "kernel" }),
-            DataPath::User(reason) => json!({ "link": link.name, "data_path": "user", "reason": reason }),
+            DataPath::User(reason) => {
+                json!({ "link": link.name, "data_path": "user", "data_path_reason": reason })
+            }
         };
         self.topology.links.iter().zip(&self.plan.links).map(of_link).collect()
     }

@@ -43,12 +43,12 @@ pub(super) fn host(out: &mut impl Write, record: &Measurement, found: &Host) -> 
     caches(out, found)?;
     throughput(out, found)?;
     timing(out, found)?;
-    if let Some(KernelFacilities { tcx, fq, bpf_qdisc }) = found.kernel {
+    if let Some(KernelFacilities { programs, fq, bpf_qdisc }) = found.kernel {
         let has = |it: bool| if it { "yes" } else { "no" };
-        let (tcx, fq, bpf_qdisc) = (has(tcx), has(fq), has(bpf_qdisc));
+        let (programs, fq, bpf_qdisc) = (has(programs), has(fq), has(bpf_qdisc));
         writeln!(
             out,
-            "the kernel has: tcx {tcx}, fq (earliest departure time) {fq}, BPF queue disciplines {bpf_qdisc}"
+            "the kernel has: programs at interfaces {programs}, fq (earliest departure time) {fq}, BPF queue disciplines {bpf_qdisc}"
         )?;
     }
     found.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;

@@ -145,7 +145,7 @@ fn cost(testbed: &Testbed, bursts: usize) -> Result<f64, MeasurementError> {
             times.push(took);
         }
     }
-    Ok(quantile(&sorted(times.into_iter()), 0.1))
+    Ok(quantile(&sorted(times), 0.1))
 }
 
 fn kernel(what: &'static str) -> impl Fn(std::io::Error) -> MeasurementError {

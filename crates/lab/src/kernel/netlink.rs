@@ -4,7 +4,7 @@
 
 use ipnet::IpNet;
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkHeader,
     NetlinkMessage, NetlinkPayload,
 };
 use netlink_packet_route::address::{
@@ -19,6 +19,7 @@ use netlink_packet_route::neighbour::{
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -34,6 +35,17 @@ const RTNLGRP_LINK: u32 = 1;
 const RTNLGRP_IPV6_IFADDR: u32 = 9;
 /// Neighbours per call, so that the errors of all of them fit a socket's buffer.
 const NEIGHBORS_PER_CALL: usize = 256;
+
+/// The handle of `clsact` (linux/pkt_sched.h, `TC_H_CLSACT`).
+const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0 };
+/// `ETH_P_ALL`.
+const ALL_PROTOCOLS: u16 = 3;
+// Attributes of a filter of kind bpf (linux/pkt_cls.h, linux/rtnetlink.h).
+const TCA_OPTIONS: u16 = 2;
+const TCA_BPF_FD: u16 = 6;
+const TCA_BPF_NAME: u16 = 7;
+const TCA_BPF_FLAGS: u16 = 8;
+const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
 
 /// The parameters of an interface that is brought up.
 #[derive(Clone, Copy, Default, Debug)]
@@ -133,6 +145,33 @@ impl Netlink {
         message.header.index = index;
         message.attributes.push(LinkAttribute::Controller(bridge));
         self.request(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Runs a BPF program on what the interface receives, in front of the network stack, until the
+    /// interface is removed: `clsact` with a filter of kind bpf, whose verdict is final
+    /// (tc-bpf(8)).
+    ///  A link on tcx (Linux 6.6) would wait for the kernel's readers, about 10 ms for each
+    /// interface when it is made and when it is closed.
+    pub fn attach_ingress(&mut self, index: u32, program: BorrowedFd<'_>) -> io::Result<()> {
+        let mut qdisc = TcMessage::default();
+        qdisc.header.index = index as i32;
+        qdisc.header.handle = CLSACT;
+        qdisc.header.parent = TcHandle { major: 0xffff, minor: 0xfff1 };
+        qdisc.attributes.push(TcAttribute::Kind("clsact".to_owned()));
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(qdisc), NLM_F_CREATE | NLM_F_EXCL)?;
+        let mut filter = TcMessage::default();
+        filter.header.index = index as i32;
+        filter.header.parent = TcHandle { major: 0xffff, minor: 0xfff2 };
+        // The first preference, for all protocols.
+        filter.header.info = 1 << 16 | u32::from(ALL_PROTOCOLS.to_be());
+        filter.attributes.push(TcAttribute::Kind("bpf".to_owned()));
+        let options = [
+            attribute(TCA_BPF_FD, &program.as_raw_fd().to_ne_bytes()),
+            attribute(TCA_BPF_NAME, b"fastpath\0"),
+            attribute(TCA_BPF_FLAGS, &TCA_BPF_FLAG_ACT_DIRECT.to_ne_bytes()),
+        ];
+        filter.attributes.push(TcAttribute::Other(DefaultNla::new(TCA_OPTIONS, options.concat())));
+        self.request(RouteNetlinkMessage::NewTrafficFilter(filter), NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Adds an address, usable at once: without duplicate address detection (RFC 4862 §5.4),
@@ -271,6 +310,15 @@ impl Netlink {
             other => Err(io::Error::other(format!("expected an acknowledgement, got {other:?}"))),
         }
     }
+}
+
+/// Returns a netlink attribute: length, kind, value, padded to four bytes (netlink(7)).
+pub(crate) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = ((value.len() + 4) as u16).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
 }
 
 /// Receives the changes of interfaces in the network namespace of the thread that opened it.

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An interface of a host of a lab.
 pub(crate) enum LabEnd {
@@ -28,11 +29,21 @@ pub(crate) struct VethEnd {
     /// The index of the peer.
     peer: u32,
     namespace: Arc<Namespace>,
+    /// Whether the interface is down or gone. The TAP takes frames for it all the same.
+    is_down: Arc<AtomicBool>,
+    /// Frames that were lost for that.
+    lost: u64,
 }
 
 impl VethEnd {
-    pub(crate) fn new(tap: TapPort, name: &str, peer: u32, namespace: &Arc<Namespace>) -> VethEnd {
-        VethEnd { tap, name: name.to_owned(), peer, namespace: Arc::clone(namespace) }
+    pub(crate) fn new(
+        tap: TapPort,
+        (name, peer): (&str, u32),
+        namespace: &Arc<Namespace>,
+        is_down: Arc<AtomicBool>,
+    ) -> VethEnd {
+        let (name, namespace) = (name.to_owned(), Arc::clone(namespace));
+        VethEnd { tap, name, peer, namespace, is_down, lost: 0 }
     }
 
     /// Gives the host's interface a carrier, or takes it.
@@ -93,6 +104,11 @@ impl Port for VethEnd {
         pool: &mut FramePool,
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError> {
+        if self.is_down.load(Ordering::Relaxed) {
+            self.lost += frames.len() as u64;
+            frames.drain(..).for_each(|frame| pool.free(frame));
+            return Ok(());
+        }
         self.tap.tx_burst(now, pool, frames)
     }
 
@@ -113,6 +129,7 @@ impl Port for VethEnd {
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.tap.counters()
+        let counters = self.tap.counters();
+        PortCounters { tx_down: counters.tx_down + self.lost, ..counters }
     }
 }

@@ -19,6 +19,7 @@ mod watch;
 pub(crate) use end::{LabEnd, VethEnd};
 pub use probe::KernelFacilities;
 pub(crate) use watch::PathWatch;
+use watch::WatchedEnd;
 
 use crate::host::{HostError, failed};
 use crate::kernel::namespace::{Namespace, Privilege};
@@ -36,6 +37,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Why there is no kernel path that was asked for.
@@ -67,16 +69,30 @@ pub enum DataPathError {
     Path(#[from] PathError),
 }
 
+/// The largest MTU of a veth pair and of a TAP: what is longer than the other end takes is for the
+/// program to see.
+const MTU_MAX: u32 = 65_521;
+
 /// Makes the interfaces of a path, then the path.
 #[derive(Debug)]
 pub(crate) struct PathMaker {
     namespace: Arc<Namespace>,
     plan: DataPathPlan,
-    /// What was made for each interface of a host: the index of its peer and of its TAP.
-    made: Mutex<BTreeMap<(NodeId, usize), [u32; 2]>>,
+    /// What was made for each interface of a host.
+    made: Mutex<BTreeMap<(NodeId, usize), MadeEnd>>,
     /// By node and interface of a switch: whether it forwards.
     forwarding: Vec<Vec<bool>>,
     topology: Topology,
+}
+
+/// What was made for an interface of a host.
+#[derive(Debug)]
+struct MadeEnd {
+    /// The index of its peer, and of its TAP.
+    peer: u32,
+    tap: u32,
+    /// Whether the interface is down or gone.
+    is_down: Arc<AtomicBool>,
 }
 
 /// What the kernel has of a lab.
@@ -159,14 +175,17 @@ impl PathMaker {
             return Err("the kernel's data path needs root (CAP_BPF and CAP_NET_ADMIN)".to_owned());
         }
         let namespace = Namespace::new().map_err(|error| error.to_string())?;
-        let tried = namespace.within(|| {
+        let settled = namespace.within(|| {
             // Interfaces of the path have no addresses and send nothing of their own.
             for place in ["all", "default"] {
                 let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{place}/disable_ipv6"), "1");
             }
-            try_path(plan.splits_segments, has_log)
         });
-        tried.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        settled.map_err(|error| error.to_string())?;
+        // With as much memory as the path will take.
+        let links = plan.islands.iter().map(|island| island.links.len() as u32).sum();
+        let switches = plan.islands.iter().map(|island| island.switches.len() as u32).sum();
+        try_path((links, switches), plan.splits_segments, has_log).map_err(|error| error.to_string())?;
         Ok(PathMaker {
             namespace: Arc::new(namespace),
             plan,
@@ -205,20 +224,22 @@ impl PathMaker {
             let set_up = || -> io::Result<[u32; 2]> {
                 let indices = [if_nametoindex(peer.as_str())?, if_nametoindex(tap.as_str())?];
                 let mut netlink = Netlink::open()?;
+                let long = LinkParameters { mac: None, mtu: Some(MTU_MAX) };
                 // The interface has a carrier from the start, as a TAP has: without one the host
-                // would forget its neighbours.
-                netlink.bring_up(indices[0], LinkParameters::default())?;
-                // A TAP that is up takes what is redirected to it.
-                netlink.bring_up(indices[1], LinkParameters { mac: None, mtu: Some(own.mtu) })?;
+                // would forget its neighbours. A TAP that is up takes what is redirected to it.
+                indices.into_iter().try_for_each(|index| netlink.bring_up(index, long))?;
                 Ok(indices)
             };
             let indices = set_up();
             Ok((port, indices.map_err(failed(node, &own.name, || "setting its peer up".to_owned()))?))
         });
         let joined = there.map_err(failed(node, &own.name, || "joining the path".to_owned()));
-        let (port, indices) = joined??;
-        self.made.lock().unwrap_or_else(PoisonError::into_inner).insert((id, place), indices);
-        Ok(VethEnd::new(port, &own.name, indices[0], &self.namespace))
+        let (port, [peer, tap]) = joined??;
+        let is_down = Arc::new(AtomicBool::new(false));
+        let end = VethEnd::new(port, (&own.name, peer), &self.namespace, Arc::clone(&is_down));
+        let made = MadeEnd { peer, tap, is_down };
+        self.made.lock().unwrap_or_else(PoisonError::into_inner).insert((id, place), made);
+        Ok(end)
     }
 
     /// Loads the path and attaches it.
@@ -227,8 +248,11 @@ impl PathMaker {
             let mut netlink = Netlink::open().map_err(system("opening netlink"))?;
             let parts = self.parts(&mut netlink, (seed, has_log))?;
             let PathParts { spec, links, switches } = parts;
-            let mut path = KernelPath::load(&spec)?;
-            path.attach()?;
+            let path = KernelPath::load(&spec)?;
+            for interface in spec.interfaces() {
+                let attached = netlink.attach_ingress(interface, path.as_fd());
+                attached.map_err(system("attaching its program (clsact, bpf)"))?;
+            }
             Ok(KernelLinks { path, links, switches })
         });
         joined.map_err(system("joining its namespace"))?
@@ -253,7 +277,7 @@ impl PathMaker {
             let is_edge = link.ends.map(|(node, _)| topology.node(node).kind.is_edge());
             let interfaces = match is_edge {
                 [false, false] => self.trunk(id, netlink)?,
-                _ => [0, 1].map(|end| made.get(&link.ends[end]).map_or(0, |indices| indices[0])),
+                _ => [0, 1].map(|end| made.get(&link.ends[end]).map_or(0, |made| made.peer)),
             };
             let pipes = [0, 1].map(|end| 2 * id.0 + end);
             for (end, number) in [(0usize, pipes[0]), (1, pipes[1])] {
@@ -279,7 +303,7 @@ impl PathMaker {
         &self,
         link: &LinkEnds,
         end: usize,
-        made: &BTreeMap<(NodeId, usize), [u32; 2]>,
+        made: &BTreeMap<(NodeId, usize), MadeEnd>,
         numbers: &mut BTreeMap<NodeId, u32>,
     ) -> Option<PathPort> {
         let LinkEnds { id, pipes, interfaces, is_edge } = *link;
@@ -306,35 +330,34 @@ impl PathMaker {
             is_far: is_edge[end],
             address: mac.filter(|_| is_edge[end]).map(|mac| mac.0),
             is_blocked: is_switch && !self.forwarding[node.0 as usize][place],
-            tap: made.get(&ends[end]).map(|indices| indices[1]),
+            tap: made.get(&ends[end]).map(|made| made.tap),
         })
     }
 
     /// Makes the veth pair between two switches, in the namespace of the thread. Returns its ends.
     fn trunk(&self, link: LinkId, netlink: &mut Netlink) -> Result<[u32; 2], DataPathError> {
         let failed = system("making a veth pair between switches");
-        let mtu =
-            self.topology.link(link).ends.map(|(node, place)| self.topology.node(node).interfaces[place].mtu);
         let names = [0, 1].map(|end| format!("s{}", 2 * link.0 + end));
         netlink.add_veth(&names[0], &names[1], self.namespace.as_fd()).map_err(&failed)?;
         let mut indices = [0; 2];
         for (index, name) in indices.iter_mut().zip(&names) {
             *index = if_nametoindex(name.as_str()).map_err(|error| failed(error.into()))?;
-            let parameters = LinkParameters { mac: None, mtu: mtu.into_iter().max() };
-            netlink.bring_up(*index, parameters).map_err(&failed)?;
+            let long = LinkParameters { mac: None, mtu: Some(MTU_MAX) };
+            netlink.bring_up(*index, long).map_err(&failed)?;
         }
         Ok(indices)
     }
 
     fn watch(self, paths: &Arc<DataPaths>, notice: Notice) -> Result<PathWatch, DataPathError> {
         let made = self.made.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let named = made.iter().map(|((node, place), indices)| {
-            let node = self.topology.node(*node);
-            let interface = &node.interfaces[*place];
-            (indices[0], (format!("{} of host {}", interface.name, node.name), interface.link))
+        let watched = made.into_iter().map(|((node, place), made)| {
+            let node = self.topology.node(node);
+            let interface = &node.interfaces[place];
+            let name = format!("{} of host {}", interface.name, node.name);
+            let link = self.topology.link(interface.link).name.clone();
+            (made.peer, WatchedEnd { name, link, is_down: made.is_down })
         });
-        let links = named.map(|(index, (name, link))| (index, (name, self.topology.link(link).name.clone())));
-        let watch = PathWatch::start(self.namespace, Arc::clone(paths), links.collect(), notice);
+        let watch = PathWatch::start(self.namespace, Arc::clone(paths), watched.collect(), notice);
         watch.map_err(system("watching its interfaces"))
     }
 }
@@ -355,12 +378,13 @@ struct PathParts {
     switches: BTreeMap<String, u32>,
 }
 
-/// Loads a path of nothing and attaches it to the loopback interface of the thread's namespace.
-fn try_path(has_laws: bool, has_log: bool) -> Result<(), PathError> {
+/// Loads a path with this many links and switches, and attaches it to the loopback interface of a
+/// namespace of its own.
+fn try_path((links, switches): (u32, u32), has_laws: bool, has_log: bool) -> Result<(), PathError> {
     const LOOPBACK: u32 = 1;
-    let port = PathPort {
-        interface: LOOPBACK,
-        towards: Towards::Wire(LOOPBACK),
+    let port = |interface| PathPort {
+        interface,
+        towards: Towards::Wire(interface),
         pipe_in: Some(0),
         pipe_out: 0,
         is_far: false,
@@ -368,7 +392,13 @@ fn try_path(has_laws: bool, has_log: bool) -> Result<(), PathError> {
         is_blocked: false,
         tap: None,
     };
-    let law = InstantSpec::of(&Default::default()).expect("a pipe without parameters holds nothing");
-    let pipes = BTreeMap::from([(0, (law, Rng::new(1)))]);
-    KernelPath::load(&PathSpec { ports: vec![port], pipes, switches: 1, has_log, has_laws })?.attach()
+    let law = || InstantSpec::of(&Default::default()).expect("a pipe without parameters holds nothing");
+    // The indices of a veth pair and a TAP at each end of each link.
+    let ports = vec![port(LOOPBACK), port(LOOPBACK + 6 * links)];
+    let pipes = [0, 2 * links].map(|pipe| (pipe, (law(), Rng::new(1)))).into();
+    let path = KernelPath::load(&PathSpec { ports, pipes, switches, has_log, has_laws })?;
+    let attached = Namespace::new().map_err(io::Error::other).and_then(|namespace| {
+        namespace.within(|| Netlink::open()?.attach_ingress(LOOPBACK, path.as_fd()))?
+    });
+    attached.map_err(|source| PathError::System { what: "attaching a program (clsact, bpf)", source })
 }

@@ -14,8 +14,8 @@ use std::fs;
 /// What a kernel has for the packets of labs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct KernelFacilities {
-    /// BPF programs on tcx: links and switches that hold no packet run there.
-    pub tcx: bool,
+    /// BPF programs at the ingress of interfaces: links and switches that hold no packet run there.
+    pub programs: bool,
     /// The queue discipline fq, which sends a packet at the time that a program gave it (earliest
     /// departure time): enough for rates and delays without a limit of the queue.
     pub fq: bool,
@@ -27,14 +27,12 @@ impl KernelFacilities {
     /// Tries them in a network namespace of its own; `None` without the right to.
     pub fn of_this_machine() -> Option<KernelFacilities> {
         let namespace = Namespace::new().ok()?;
-        let tried = namespace.within(|| {
-            let tcx = match try_path(false, false) {
-                Err(error) if error.is_privilege() => return None,
-                tried => tried.is_ok(),
-            };
-            Some(KernelFacilities { tcx, fq: has_fq(), bpf_qdisc: has_bpf_qdisc() })
-        });
-        tried.ok()?
+        let programs = match try_path((1, 1), false, false) {
+            Err(error) if error.is_privilege() => return None,
+            tried => tried.is_ok(),
+        };
+        let fq = namespace.within(has_fq).ok()?;
+        Some(KernelFacilities { programs, fq, bpf_qdisc: has_bpf_qdisc() })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::kernel::namespace::Namespace;
 use crate::kernel::netlink::LinkMonitor;
 use fastpath_engine::{DataPaths, Notice};
 use fastpath_sys::{interface, thread::monotonic_ns};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
@@ -19,10 +19,20 @@ const WAIT: Duration = Duration::from_millis(100);
 /// Interval between two looks at the age of addresses.
 const AGE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// By interface of the path: the host's interface in words, and its link.
-type Names = BTreeMap<u32, (String, String)>;
+/// The interface of a host at the other end of one of the path.
+#[derive(Debug)]
+pub(super) struct WatchedEnd {
+    /// In words.
+    pub(super) name: String,
+    pub(super) link: String,
+    /// For its port in user space: whether it is down or gone.
+    pub(super) is_down: Arc<AtomicBool>,
+}
 
-/// The thread. Ends on drop; the namespace of the path ends with it.
+/// By interface of the path.
+type WatchedEnds = BTreeMap<u32, WatchedEnd>;
+
+/// The thread. WatchedEnds on drop; the namespace of the path ends with it.
 #[derive(Debug)]
 pub(crate) struct PathWatch {
     stop: Arc<AtomicBool>,
@@ -35,7 +45,7 @@ struct Watched {
     /// A socket of the path's namespace.
     socket: UnixDatagram,
     paths: Arc<DataPaths>,
-    names: Names,
+    names: WatchedEnds,
     notice: Notice,
 }
 
@@ -43,7 +53,7 @@ impl PathWatch {
     pub(super) fn start(
         namespace: Arc<Namespace>,
         paths: Arc<DataPaths>,
-        names: Names,
+        names: WatchedEnds,
         notice: Notice,
     ) -> io::Result<PathWatch> {
         let opened =
@@ -70,6 +80,7 @@ impl Drop for PathWatch {
 impl Watched {
     fn run(&self, stop: &AtomicBool) {
         let mut aged = Instant::now();
+        let mut full = BTreeSet::new();
         while !stop.load(Ordering::Acquire) {
             match self.monitor.changed(WAIT) {
                 Ok(None) => {}
@@ -84,21 +95,37 @@ impl Watched {
             if aged.elapsed() >= AGE_INTERVAL {
                 aged = Instant::now();
                 self.paths.find_super_packets();
+                for (switch, count) in self.paths.not_learned() {
+                    if full.insert(switch.to_owned()) {
+                        let what = "frames from other addresses are flooded when they are sent to";
+                        self.notice.send(&format!(
+                            "switch {switch} has no room for more addresses ({count} frames so far): {what}"
+                        ));
+                    }
+                }
                 // What could not be removed is tried again.
                 let _ = self.paths.path().map(|path| path.age(monotonic_ns()));
             }
         }
     }
 
+    /// Notes whether the host's end of an interface is down, for the program and for the port.
+    fn set_down(&self, index: u32, is_down: bool) {
+        if let Some(end) = self.names.get(&index) {
+            end.is_down.store(is_down, Ordering::Relaxed);
+        }
+        // The next change tries again.
+        let _ = self.paths.path().map(|path| path.set_down(index, is_down));
+    }
+
     /// Looks at an interface.
     fn look(&self, index: u32) {
-        let Some(path) = self.paths.path() else { return };
         match interface::has_carrier(self.socket.as_fd(), index) {
-            // The next change tries again.
-            Ok(has_carrier) => _ = path.set_down(index, !has_carrier),
+            Ok(has_carrier) => self.set_down(index, !has_carrier),
             Err(_) => {
-                let Some((name, link)) = self.names.get(&index) else { return };
-                if self.paths.set_failure(index, format!("{name} was removed")) {
+                self.set_down(index, true);
+                let Some(WatchedEnd { name, link, .. }) = self.names.get(&index) else { return };
+                if self.paths.set_failure((index, link), format!("{name} was removed")) {
                     self.notice.send(&format!("{name} was removed: link {link} carries nothing"));
                 }
             }

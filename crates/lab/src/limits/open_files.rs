@@ -1,5 +1,5 @@
 //! The limit of open files (RLIMIT_NOFILE). A host needs a descriptor for its namespace, and two
-//! for each interface; two more for one on the kernel's data path.
+//! for each interface.
 
 use fastpath_spec::Topology;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,7 +27,7 @@ pub(crate) fn allow(topology: &Topology) -> Result<(), TooManyFiles> {
     let hosts = topology.hosts().count() as u64;
     let interfaces = topology.hosts().map(|(_, node)| node.interfaces.len() as u64).sum();
     let open = fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-    let needed = open + hosts + 4 * interfaces + OTHER;
+    let needed = open + hosts + 2 * interfaces + OTHER;
     let Rlimit { current: Some(current), maximum } = getrlimit(Resource::Nofile) else { return Ok(()) };
     if current >= needed {
         return Ok(());

@@ -128,6 +128,17 @@ impl Btf {
     }
 }
 
+impl MapSpec<'_> {
+    /// The most bytes of a hash table that has its memory from the start.
+    const TABLE_MAX: u64 = 1 << 20;
+
+    /// Whether elements get memory when they are added.
+    fn grows(&self) -> bool {
+        let bytes = u64::from(self.entries) * u64::from(self.key + self.value);
+        self.kind == MapKind::LpmTrie || (self.kind == MapKind::Hash && bytes > MapSpec::TABLE_MAX)
+    }
+}
+
 impl Map {
     /// Creates an empty map. The values of arrays are zero.
     pub fn create(spec: &MapSpec<'_>) -> io::Result<Map> {
@@ -138,7 +149,7 @@ impl Map {
             key_size: spec.key,
             value_size: spec.value,
             max_entries: spec.entries,
-            map_flags: if spec.kind == MapKind::LpmTrie { F_NO_PREALLOC } else { 0 },
+            map_flags: if spec.grows() { F_NO_PREALLOC } else { 0 },
             inner_map_fd: spec.inner.map_or(0, |inner| inner.fd.as_raw_fd() as u32),
             numa_node: 0,
             map_name: name_of(spec.name),
