@@ -153,8 +153,7 @@ fn kernel(what: &'static str) -> impl Fn(std::io::Error) -> MeasurementError {
 }
 
 fn tcp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
-    let (settle, window) =
-        context.either((Duration::from_millis(300), 1.0), (Duration::from_secs(1), 4.0));
+    let (settle, window) = context.either((Duration::from_millis(300), 1.0), (Duration::from_secs(1), 4.0));
     let rounds = context.either(3, 5);
     let times = (settle, settle + Duration::from_secs_f64(window));
     let paths = [Between::KernelSwitch, Between::Bridge, Between::Nothing];
@@ -187,10 +186,16 @@ fn rtt(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
     let (values, disturbed) = in_turns(rounds, paths, trips, context)?;
     let [ours, veth, bridge] = values.map(median);
     let criterion = Criterion::at_most(ADDED_US, 0.0, "0.5 µs over a veth pair");
-    Ok(EvaluatedFigure::new("kernel-path/rtt".to_owned(), "µs", ours - veth, (count * rounds) as u64, criterion)
-        .peer("kernel bridge", bridge - veth)
-        .detail("round_trip_us", ours)
-        .detail("round_trip_veth_us", veth)
-        .disturbed(disturbed)
-        .note("10th percentiles of round trips; medians over the rounds"))
+    Ok(EvaluatedFigure::new(
+        "kernel-path/rtt".to_owned(),
+        "µs",
+        ours - veth,
+        (count * rounds) as u64,
+        criterion,
+    )
+    .peer("kernel bridge", bridge - veth)
+    .detail("round_trip_us", ours)
+    .detail("round_trip_veth_us", veth)
+    .disturbed(disturbed)
+    .note("10th percentiles of round trips; medians over the rounds"))
 }
