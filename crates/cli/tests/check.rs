@@ -221,3 +221,27 @@ fn workers_show_the_parts_the_lookahead_of_each_cut_and_why_others_are_none() {
     let said = String::from_utf8(check("short.toml", &short, &["--workers", "2"]).stdout).unwrap();
     assert!(said.contains("\n  in real time 1 part: links below 100us are not cut\n"), "{said}");
 }
+
+#[test]
+fn each_link_says_where_it_runs_and_why_not_in_the_kernel() {
+    let text = "[host.a]\n[host.b]\n[host.c]\n[switch.s]\n[[link]]\nbetween = ['a', 's']\n[[link]]\nbetween = ['b', 's']\n\
+        [[link]]\nbetween = ['b', 'c']\ndelay = '1ms'\n";
+    let output = check("paths.toml", text, &[]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("2 links in the kernel, in a lab of root's: a-s, b-s"), "{said}");
+    assert!(said.contains("1 link in user space (it has a delay): b-c"), "{said}");
+    let output = check("paths.toml", text, &["--json"]);
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let paths: Vec<&str> = value["data_path"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|link| link["data_path"].as_str().unwrap())
+        .collect();
+    assert_eq!(paths, ["kernel", "kernel", "user"]);
+    assert_eq!(value["data_path"][2]["data_path_reason"], "it has a delay");
+    // What a lab refuses, check refuses.
+    let slow = text.replace("['b', 's']\n", "['b', 's']\nrate = '1Mbit'\n");
+    assert_eq!(check("paths.toml", &slow, &["--data-path", "kernel"]).status.code(), Some(1));
+    assert_eq!(check("paths.toml", &slow, &["--data-path", "auto"]).status.code(), Some(0));
+}

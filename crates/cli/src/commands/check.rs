@@ -6,8 +6,9 @@ use crate::data_path_arg::DataPathArg;
 use crate::network_file::ReadingArgs;
 use crate::view::{self, CheckedFile};
 use clap::Args;
+use fastpath::net::data_path::{DataPathNeeds, DataPathPlan};
 use fastpath::replay::WorkerCount;
-use fastpath_spec::json_schema;
+use fastpath_spec::{DataPathChoice, Topology, json_schema};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -52,6 +53,18 @@ impl Check {
             },
             self.json,
         )?;
-        Ok(if checked.value.is_some() { Answer::Yes } else { Answer::No })
+        let Some(spec) = &checked.value else { return Ok(Answer::No) };
+        if self.data_path == Some(DataPathArg::Kernel) && !has_kernel_links(&spec.topology) {
+            // As `fastpath lab` refuses it.
+            eprintln!("fastpath: --data-path kernel: no link can run in the kernel");
+            return Ok(Answer::No);
+        }
+        Ok(Answer::Yes)
     }
+}
+
+/// Whether a link of a lab can run in the kernel.
+fn has_kernel_links(topology: &Topology) -> bool {
+    let needs = DataPathNeeds { choice: DataPathChoice::Kernel, ..DataPathNeeds::default() };
+    DataPathPlan::of(&topology.clone().with_namespaces(), needs).has_kernel()
 }
