@@ -116,12 +116,12 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
 
 /// Prints the addresses on which the switch listens. Scripts wait for these lines.
 fn announce(server: &SwitchServer) -> anyhow::Result<()> {
+    let listening = server.listening().into_iter().map(|listen| format!("listening on {listen}\n"));
+    let (path, process) = (server.data_path(), std::process::id());
+    let text = format!("{}data path: {path}\nswitching (process {process})\n", listening.collect::<String>());
+    // At once: a script may read one line and close the pipe.
     let mut out = io::stdout().lock();
-    for listen in server.listening() {
-        writeln!(out, "listening on {listen}")?;
-    }
-    writeln!(out, "data path: {}", server.data_path())?;
-    writeln!(out, "switching (process {})", std::process::id())?;
+    out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(())
 }
