@@ -116,7 +116,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
 
 /// Prints the addresses on which the switch listens. Scripts wait for these lines.
 fn announce(server: &SwitchServer) -> anyhow::Result<()> {
-    let listening = server.listening().into_iter().map(|listen| format!("listening on {listen}\n"));
+    let listening = server.listening().iter().map(|listen| format!("listening on {listen}\n"));
     let (path, process) = (server.data_path(), std::process::id());
     let text = format!("{}data path: {path}\nswitching (process {process})\n", listening.collect::<String>());
     // At once: a script may read one line and close the pipe.
