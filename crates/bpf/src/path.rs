@@ -272,13 +272,6 @@ impl KernelPath {
         Ok(())
     }
 
-    /// Returns the state of the generator of a pipe.
-    pub fn generator(&self, pipe: u32) -> Option<[u64; 4]> {
-        use crate::layout::{get, law};
-        let value = self.maps.laws.lookup(&pipe.to_ne_bytes()).ok().flatten()?;
-        Some([0, 1, 2, 3].map(|word| get(&value, law::RNG + 8 * word)))
-    }
-
     /// Moves interfaces to user space: from now on their frames go to their TAPs.
     pub fn move_to_user(&self, interfaces: impl Iterator<Item = u32>) -> io::Result<()> {
         for interface in interfaces {
@@ -310,22 +303,6 @@ impl KernelPath {
         let mut value = value_of(port, &Members::of(&self.ports), role);
         put32(&mut value, port::IS_DOWN, u32::from(is_down));
         self.maps.ports.update(&interface.to_ne_bytes(), &value)
-    }
-
-    /// Returns the addresses that a switch has learned, each with the index of its interface.
-    pub fn learned(&self, switch: u32) -> io::Result<Vec<([u8; 6], u32)>> {
-        let mut found = Vec::new();
-        for key in self.maps.learned.keys()? {
-            if key[..4] == switch.to_ne_bytes()
-                && let Some(value) = self.maps.learned.lookup(&key)?
-            {
-                let address = [key[4], key[5], key[6], key[7], key[8], key[9]];
-                let at = learned::PORT as usize;
-                let interface = u32::from_ne_bytes([value[at], value[at + 1], value[at + 2], value[at + 3]]);
-                found.push((address, interface));
-            }
-        }
-        Ok(found)
     }
 
     /// Removes the addresses that have aged from the switches whose tables are full, as the

@@ -112,21 +112,21 @@ impl DataPaths {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves links to the engine, with those of their islands. Returns those that have moved.
-    pub fn move_to_user<'n>(&self, links: impl Iterator<Item = &'n str>, why: &str) -> Vec<String> {
-        let Some(kernel) = &self.kernel else { return Vec::new() };
+    /// Moves links to the engine, with those of their islands.
+    pub fn move_to_user<'n>(&self, links: impl Iterator<Item = &'n str>, why: &str) {
+        let Some(kernel) = &self.kernel else { return };
         let islands: Vec<usize> = links.filter_map(|name| Some(kernel.links.get(name)?.island)).collect();
         let mut state = self.state();
         let of_islands = kernel.links.iter().filter(|(_, link)| islands.contains(&link.island));
         let moving: Vec<(&String, &KernelLink)> =
             of_islands.filter(|(name, _)| !state.reasons.contains_key(*name)).collect();
         if moving.is_empty() {
-            return Vec::new();
+            return;
         }
         let interfaces = moving.iter().flat_map(|(_, link)| link.interfaces);
         if let Err(error) = kernel.path.move_to_user(interfaces) {
             self.notice.send(&format!("moving links to user space: {error}"));
-            return Vec::new();
+            return;
         }
         let names: Vec<String> = moving.iter().map(|(name, _)| (*name).clone()).collect();
         state.reasons.extend(names.iter().map(|name| (name.clone(), why.to_owned())));
@@ -136,7 +136,6 @@ impl DataPaths {
             let said = several(still.into_iter());
             self.notice.send(&format!("now in user space: {said}: {why}"));
         }
-        names
     }
 
     /// Notes why an interface of a link of the path carries nothing any more. Returns whether that

@@ -11,7 +11,7 @@
 //! in another process removes it. The guard also removes `clsact` if this module added it and no
 //! other filter uses it.
 
-use crate::kernel::netlink::{LinkParameters, Netlink, attribute};
+use crate::kernel::netlink::{LinkParameters, Netlink, attribute, clsact};
 use fastpath_engine::port::{Injector, OpenError, Port, TapPort};
 use fastpath_engine::{EdgePorts, Panicked, Report, Running, StartError};
 use fastpath_net::EdgeId;
@@ -31,7 +31,6 @@ const ALL_PROTOCOLS: u32 = 0x0003_u16.to_be() as u32;
 /// `TC_H_MIN_EGRESS`).
 const INGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff2 };
 const EGRESS: TcHandle = TcHandle { major: 0xffff, minor: 0xfff3 };
-const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0xfff1 };
 
 /// Why the network cannot be inserted.
 #[derive(Debug, thiserror::Error)]
@@ -201,14 +200,6 @@ fn admit_own_packets(interface: &str) {
             let _ = fs::write(format!("/proc/sys/net/ipv4/conf/lo/{setting}"), "1");
         }
     }
-}
-
-fn clsact(index: u32) -> TcMessage {
-    let mut message = TcMessage::with_index(index as i32);
-    message.header.handle = TcHandle { major: 0xffff, minor: 0 };
-    message.header.parent = CLSACT;
-    message.attributes.push(TcAttribute::Kind("clsact".to_owned()));
-    message
 }
 
 /// Returns the filter that redirects every frame to the interface `to`; without `to`, the filter to

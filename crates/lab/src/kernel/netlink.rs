@@ -36,8 +36,6 @@ const RTNLGRP_IPV6_IFADDR: u32 = 9;
 /// Neighbours per call, so that the errors of all of them fit a socket's buffer.
 const NEIGHBORS_PER_CALL: usize = 256;
 
-/// The handle of `clsact` (linux/pkt_sched.h, `TC_H_CLSACT`).
-const CLSACT: TcHandle = TcHandle { major: 0xffff, minor: 0 };
 /// `ETH_P_ALL`.
 const ALL_PROTOCOLS: u16 = 3;
 // Attributes of a filter of kind bpf (linux/pkt_cls.h, linux/rtnetlink.h).
@@ -150,15 +148,10 @@ impl Netlink {
     /// Runs a BPF program on what the interface receives, in front of the network stack, until the
     /// interface is removed: `clsact` with a filter of kind bpf, whose verdict is final
     /// (tc-bpf(8)).
-    ///  A link on tcx (Linux 6.6) would wait for the kernel's readers, about 10 ms for each
+    /// A link on tcx (Linux 6.6) would wait for the kernel's readers, about 10 ms for each
     /// interface when it is made and when it is closed.
     pub fn attach_ingress(&mut self, index: u32, program: BorrowedFd<'_>) -> io::Result<()> {
-        let mut qdisc = TcMessage::default();
-        qdisc.header.index = index as i32;
-        qdisc.header.handle = CLSACT;
-        qdisc.header.parent = TcHandle { major: 0xffff, minor: 0xfff1 };
-        qdisc.attributes.push(TcAttribute::Kind("clsact".to_owned()));
-        self.request(RouteNetlinkMessage::NewQueueDiscipline(qdisc), NLM_F_CREATE | NLM_F_EXCL)?;
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(clsact(index)), NLM_F_CREATE | NLM_F_EXCL)?;
         let mut filter = TcMessage::default();
         filter.header.index = index as i32;
         filter.header.parent = TcHandle { major: 0xffff, minor: 0xfff2 };
@@ -310,6 +303,16 @@ impl Netlink {
             other => Err(io::Error::other(format!("expected an acknowledgement, got {other:?}"))),
         }
     }
+}
+
+/// Returns the queue discipline `clsact`, which has the filters of an interface (linux/pkt_sched.h,
+/// `TC_H_CLSACT`).
+pub(crate) fn clsact(index: u32) -> TcMessage {
+    let mut message = TcMessage::with_index(index as i32);
+    message.header.handle = TcHandle { major: 0xffff, minor: 0 };
+    message.header.parent = TcHandle { major: 0xffff, minor: 0xfff1 };
+    message.attributes.push(TcAttribute::Kind("clsact".to_owned()));
+    message
 }
 
 /// Returns a netlink attribute: length, kind, value, padded to four bytes (netlink(7)).
