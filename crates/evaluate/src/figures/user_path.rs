@@ -135,7 +135,7 @@ fn added(
     let (values, disturbed) =
         in_turns(rounds, (paths, idle), |testbed| round_trip(testbed, count, context), context)?;
     let [ours, bridge, veth] = values.map(median);
-    let criterion = Criterion::at_most(most, 0.0, &format!("{most} µs over the kernel bridge"));
+    let criterion = Criterion::at_most(most, 0.0, format!("{most} µs over the kernel bridge"));
     Ok(EvaluatedFigure::new(id.to_owned(), "µs", ours - bridge, (count * rounds) as u64, criterion)
         .detail("round_trip_us", ours)
         .detail("round_trip_bridge_us", bridge)
