@@ -46,11 +46,15 @@
 
 mod error;
 mod network;
+#[cfg(feature = "quinn")]
+mod quinn;
+mod runtime;
 mod socket;
 mod timers;
 
 pub use error::{BindError, SendError, TimeRunsBack};
 pub use network::{Discarded, Event, VirtualNetwork};
+pub use runtime::{Stalled, VirtualRuntime};
 pub use socket::{Datagram, SocketId};
 
 pub use fastpath_link as link;

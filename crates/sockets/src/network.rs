@@ -269,6 +269,11 @@ impl<O: Observer> VirtualNetwork<O> {
         self.timers.set(at.max(self.now), key);
     }
 
+    /// Cancels the timer with this key, if it has not gone off. Only one timer may have the key.
+    pub fn cancel_timer(&mut self, key: u64) {
+        self.timers.cancel(key);
+    }
+
     /// Serves an interface by a stack of its own: frames that arrive there wait as they are, and the
     /// host answers nothing.
     ///
