@@ -48,14 +48,26 @@ mod error;
 mod network;
 #[cfg(feature = "quinn")]
 mod quinn;
+#[cfg(feature = "quinn-proto")]
+mod quinn_proto;
 mod runtime;
+#[cfg(feature = "smoltcp")]
+mod smoltcp;
 mod socket;
 mod timers;
+#[cfg(feature = "tokio")]
+mod tokio;
 
 pub use error::{BindError, SendError, TimeRunsBack};
 pub use network::{Discarded, Event, VirtualNetwork};
+#[cfg(feature = "quinn-proto")]
+pub use quinn_proto::ProtoEndpoint;
 pub use runtime::{Stalled, VirtualRuntime};
+#[cfg(feature = "smoltcp")]
+pub use smoltcp::{SmoltcpDevice, smoltcp_now, time_of};
 pub use socket::{Datagram, SocketId};
+#[cfg(feature = "tokio")]
+pub use tokio::{TokioNetwork, TokioSocket};
 
 pub use fastpath_link as link;
 pub use fastpath_net as net;

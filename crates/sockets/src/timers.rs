@@ -46,7 +46,9 @@ impl Timers {
     pub(crate) fn pop(&mut self, now: Time) -> Option<u64> {
         self.next_at().filter(|at| *at <= now)?;
         let popped = self.heap.pop().map(|Reverse((.., key))| key);
-        popped.inspect(|key| drop(self.pending.remove(key)));
+        if let Some(key) = popped {
+            self.pending.remove(&key);
+        }
         self.prune();
         popped
     }

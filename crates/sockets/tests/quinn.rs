@@ -142,3 +142,71 @@ fn a_link_that_is_dead_ends_in_an_error_of_quinn_and_a_lost_wait_in_ours() {
     }));
     assert!(matches!(busy, Err(Stalled::TimeStands { task: 0, .. })), "{busy:?}");
 }
+
+/// quinn-proto's state machines, driven by hand.
+#[cfg(feature = "quinn-proto")]
+#[test]
+fn state_machines_driven_by_hand_transfer_the_same_each_time() {
+    use fastpath_sockets::ProtoEndpoint;
+    use quinn::VarInt;
+
+    let run = |seed: u64| {
+        let spec = "[host.client]\n[host.server]\n[[link]]\nbetween = ['client', 'server']\n\
+                    rate = '10Mbit'\ndelay = '10ms'\nloss = '1%'";
+        let mut network = VirtualNetwork::from_spec(spec, seed).unwrap();
+        let (client, server) = configs();
+        let sockets = ["client", "server"].map(|host| network.bind(host, 4433).unwrap());
+        #[expect(clippy::disallowed_methods, reason = "an Instant to count from")]
+        let zero = std::time::Instant::now();
+        let endpoint = |socket, seed: u8, server| {
+            let mut config = EndpointConfig::default();
+            config.rng_seed(Some([seed; 32]));
+            ProtoEndpoint::new(socket, config, server, zero)
+        };
+        let (mut here, mut there) = (endpoint(sockets[0], 1, None), endpoint(sockets[1], 2, Some(server)));
+        let to = network.address(sockets[1]);
+        let handle = here.connect(&network, client, to, "server").unwrap();
+        let (mut accepted, mut stream, mut sent, mut received) = (None, None, 0, 0);
+        const LEN: usize = 200_000;
+        while received < LEN {
+            here.poll(&mut network);
+            there.poll(&mut network);
+            if let Some(new) = there.accept(&mut network) {
+                accepted = Some(new.unwrap());
+                there.poll(&mut network);
+            }
+            let connection = here.connection(handle).unwrap();
+            stream = stream.or_else(|| connection.streams().open(quinn::Dir::Uni));
+            if let Some(stream) = stream {
+                while sent < LEN
+                    && let Ok(written) = connection.send_stream(stream).write(&vec![1; LEN - sent])
+                {
+                    sent += written;
+                }
+                here.poll(&mut network);
+            }
+            if let Some(handle) = accepted
+                && let Some(connection) = there.connection(handle)
+                && let Some(id) = stream
+                && let Ok(mut chunks) = connection.recv_stream(id).read(true)
+            {
+                while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+                    received += chunk.bytes.len();
+                }
+                let _ = chunks.finalize();
+            }
+            there.poll(&mut network);
+            let next = [here.next_timeout(), there.next_timeout(), network.next_at()];
+            let next = next.into_iter().flatten().min().expect("something happens").max(network.now());
+            assert!(next < Time::ZERO + Duration::from_secs(30), "{received} of {LEN} bytes by {next}");
+            network.advance(next).unwrap();
+            while network.next_event().is_some() {}
+        }
+        here.connection(handle).unwrap().close(zero, VarInt::from_u32(0), Vec::new().into());
+        network.now()
+    };
+    let at = run(4);
+    assert!(at > Time::ZERO + Duration::from_ms(160), "{at}");
+    assert_eq!((run(4), run(4)), (at, at));
+    assert_ne!(run(5), at);
+}
