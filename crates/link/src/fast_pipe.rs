@@ -145,6 +145,24 @@ impl FastPipe {
         Verdict::Queued
     }
 
+    /// Counts a packet that arrives at `now` and leaves at once: the pipe is empty, and its
+    /// parameters [pass](PipeParams::passes) packets.
+    #[inline(always)]
+    pub(crate) fn pass(
+        &mut self,
+        ingress: &mut IngressState,
+        params: &mut PipeParams,
+        now: Time,
+        packets: impl Iterator<Item = u32>,
+    ) {
+        let mut passed = Volume::default();
+        packets.for_each(|len| passed.add_packet(len));
+        ingress.pushed.add_all(passed.packets, passed.bytes);
+        self.delivered.add_all(passed.packets, passed.bytes);
+        // The serialiser notes the arrival; no rate is set.
+        self.serialiser.send(params.line_rate, &mut params.frame_times, now, 0);
+    }
+
     /// Returns the decision about a packet that the policy does not simply take.
     #[inline(always)]
     fn admit(&self, params: &mut PipeParams, now: Time, packet: Packet<()>, rng: &mut Rng) -> Admission {

@@ -1,6 +1,7 @@
 //! The parameters of fast pipes. Pipes with equal parameters share one copy, so that the parameters
 //! of a million links stay in the cache.
 
+use crate::counters::Volume;
 use crate::fast_queue::FastQueue;
 use crate::fast_serialiser::{FrameTimes, LineRate};
 use crate::impairment::Loss;
@@ -27,6 +28,9 @@ pub(crate) struct PipeParams {
 }
 
 impl PipeParams {
+    /// No packet is longer, in bytes.
+    const LEN_MAX: u32 = 1 << 17;
+
     fn new(spec: &PipeSpec) -> PipeParams {
         let line_rate = LineRate { rate: spec.rate, overhead: spec.overhead };
         PipeParams {
@@ -50,6 +54,14 @@ impl PipeParams {
     #[inline]
     pub(crate) fn takes_runs(&self) -> bool {
         (self.line_rate.rate.is_some() || self.delay > Duration::ZERO) && !self.queue.reads_headers()
+    }
+
+    /// Returns true if a packet that finds the pipe empty at `now` leaves at that instant, unmarked
+    /// and without a draw.
+    #[inline]
+    pub(crate) fn passes(&self, now: Time) -> bool {
+        let waits = self.line_rate.rate.is_some() || self.delay > Duration::ZERO || self.floor > now;
+        !waits && matches!(self.loss, Loss::Never) && self.queue.takes(Self::LEN_MAX, Volume::default())
     }
 
     pub(crate) fn spec(&self) -> PipeSpec {

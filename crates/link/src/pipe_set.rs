@@ -276,6 +276,20 @@ impl<P> PipeSet<P> {
         fast.general().is_none() && self.params.get(fast.params).takes_runs()
     }
 
+    /// See [`Pipes::passes`](crate::Pipes::passes).
+    #[inline]
+    pub(crate) fn passes(&self, now: Time, id: u32) -> bool {
+        let fast = &self.fast[id as usize];
+        fast.general().is_none() && fast.is_empty() && self.params.get(fast.params).passes(now)
+    }
+
+    /// See [`Pipes::pass_run`](crate::Pipes::pass_run).
+    #[inline]
+    pub(crate) fn pass_run(&mut self, now: Time, id: u32, lens: impl Iterator<Item = u32>) {
+        let fast = &mut self.fast[id as usize];
+        fast.pass(&mut self.ingress[id as usize], self.params.get_mut(fast.params), now, lens);
+    }
+
     /// See [`Pipes::departed`](crate::Pipes::departed).
     pub(crate) fn departed(&self, id: u32) -> Option<Time> {
         self.fast[id as usize].general().and_then(|general| self.general[general].departed())

@@ -143,6 +143,21 @@ impl<P> Pipes<P> {
         }
     }
 
+    /// Returns true if packets that are pushed into pipe `id` at `now` leave it at that instant,
+    /// unmarked and without a draw, and nothing in it comes before them.
+    #[inline]
+    pub fn passes(&self, now: Time, id: u32) -> bool {
+        self.set.passes(now, id)
+    }
+
+    /// Counts packets of these lengths as pushed into pipe `id` at `now` and popped from it at
+    /// once. The pipe must [pass](Pipes::passes) them.
+    #[inline]
+    pub fn pass_run(&mut self, now: Time, id: u32, lens: impl Iterator<Item = u32>) {
+        debug_assert!(self.passes(now, id), "packets wait in pipe {id}");
+        self.set.pass_run(now, id, lens);
+    }
+
     /// Removes the next packet that has left any pipe by `now`, delivered or dropped, and returns
     /// it with the number of the pipe. Packets leave in order of time, then of pipes. `None` if
     /// there is none.

@@ -206,7 +206,7 @@ impl<O: Observer> Network<O> {
         }
         let mut frames = frames.drain(..);
         // True while everything due by `now` has been processed. `push_run` preserves this, because
-        // a frame does not leave its pipe at the instant it enters.
+        // a frame does not leave its pipe at the instant it enters, and `pass_run` lets it leave.
         let mut is_current = false;
         while let Some(&(edge, _)) = frames.as_slice().first() {
             if !is_current {
@@ -217,9 +217,22 @@ impl<O: Observer> Network<O> {
                 self.pipes.prefetch(self.first_pipes[later.0 as usize]);
             }
             let id = self.first_pipes[edge.0 as usize];
-            if !self.observer.is_active() && !self.schedule.awaits_packet() && self.pipes.takes_runs(id) {
-                let run = frames.as_slice().iter().take_while(|(next, _)| *next == edge).count();
+            let is_plain = !self.observer.is_active() && !self.schedule.awaits_packet();
+            let run = || frames.as_slice().iter().take_while(|(next, _)| *next == edge).count();
+            if is_plain && self.pipes.takes_runs(id) {
+                let run = run();
                 self.push_run(id, frames.by_ref().take(run).map(|(_, frame)| frame));
+            } else if is_plain
+                && self.pipes.passes(self.now, id)
+                && let PipeEnd::Edge(to) = PipeEnd::of_label(self.pipes.label(id))
+            {
+                let run = run();
+                let lens = frames.as_slice()[..run].iter().map(|(_, frame)| frame.len() as u32);
+                self.counters.entered += run as u64;
+                self.pipes.pass_run(self.now, id, lens);
+                let at = self.now;
+                let passed = frames.by_ref().take(run);
+                self.due.extend(passed.map(|(_, frame)| Delivery { at, edge: to, frame }));
             } else if let Some((edge, frame)) = frames.next() {
                 self.push(now, edge, frame);
                 is_current = false;
@@ -259,12 +272,24 @@ impl<O: Observer> Network<O> {
     /// `out` has `len_max` frames.
     pub fn pop_burst(&mut self, now: Time, len_max: usize, out: &mut Vec<Delivery>) {
         while out.len() < len_max {
-            let taken = self.pop_run(now, len_max, out);
+            let taken = match self.due.is_empty() {
+                true => self.pop_run(now, len_max, out),
+                false => self.pop_due(now, len_max, out),
+            };
             if taken == 0 {
                 let Some(delivery) = self.pop(now) else { return };
                 out.push(delivery);
             }
         }
+    }
+
+    /// Appends the next frames of those that have reached their edges, and returns their number.
+    fn pop_due(&mut self, now: Time, len_max: usize, out: &mut Vec<Delivery>) -> usize {
+        let is_next = |delivery: &&Delivery| delivery.at <= now;
+        let count = self.due.iter().take(len_max - out.len()).take_while(is_next).count();
+        out.extend(self.due.drain(..count));
+        self.counters.delivered += count as u64;
+        count
     }
 
     /// Appends the next frames if they go directly from one pipe to an edge, and returns their

@@ -291,20 +291,22 @@ impl Chart {
         if self.has_legend_below() || self.names().is_empty() { RIGHT_BARE } else { RIGHT }
     }
 
-    /// The attributes that a page reads: values and pixels at the ends of both axes, and the unit of
-    /// the horizontal one.
+    /// The attributes that a page reads: values and pixels at the ends of both axes, and their
+    /// units.
     fn read_by_script(&self, x: &Range, y: &Range) -> String {
         let axis = |range: &Range| {
             let log = u8::from(range.scale != Scale::Linear);
             format!("{} {} {} {} {log}", range.from, range.to, range.start, range.end)
         };
+        let unit = |axis: &Axis| escaped(axis.label.rsplit_once(", ").map_or("", |(_, unit)| unit));
         match &self.drawing {
             Drawing::Bars(..) | Drawing::Boxes(_) => String::new(),
             _ => format!(
-                " data-x=\"{}\" data-y=\"{}\" data-u=\"{}\"",
+                " data-x=\"{}\" data-y=\"{}\" data-u=\"{}\" data-v=\"{}\"",
                 axis(x),
                 axis(y),
-                escaped(self.x.label.rsplit_once(", ").map_or("", |(_, unit)| unit))
+                unit(&self.x),
+                unit(&self.y)
             ),
         }
     }

@@ -86,7 +86,9 @@ for (const svg of /** @type {NodeListOf<SVGSVGElement>} */ (document.querySelect
       }
     }
     if (nearest.size === 0) return hide();
-    const lines = [...nearest].map(([name, point]) => `${name || "value"}: ${digits(y.value(point[1]))}`);
+    const unit = svg.dataset.v ?? "";
+    const lines = [...nearest].map(([name, point]) =>
+      `${name || "value"}: ${digits(y.value(point[1]))} ${unit}`.trim());
     show(event, [`${digits(x.value(at))} ${svg.dataset.u ?? ""}`, ...lines].join("\n"));
   });
   svg.addEventListener("mouseleave", hide);
