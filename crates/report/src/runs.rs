@@ -384,6 +384,7 @@ fn broken(points: Vec<(f64, f64)>, interval_s: f64) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Report;
     use std::collections::BTreeMap;
 
     const LINK: f64 = 20e6;
@@ -438,6 +439,54 @@ mod tests {
         let notes = &sections(&[run], &Choice::default())[0].notes;
         let note = "no sample was taken from 5.000 to 17.000 s: rates in it are means";
         assert!(notes.iter().any(|found| found.starts_with(note)), "{notes:?}");
+    }
+
+    #[test]
+    fn charts_name_link_and_direction_and_text_has_no_empty_heading() {
+        let run = |name: &str, series: RunSeries| Run {
+            name: name.to_owned(),
+            series: Some(series),
+            ..Run::default()
+        };
+        let report = Report::from_sections("r".to_owned(), Vec::new())
+            .with_runs(&[run("one", stalled()), run("two", stalled())], &Choice::default());
+        let image = report.svg();
+        for title in [">Throughput, bn from a<", ">Queueing delay, bn from a<", ">Throughput of flows<"] {
+            assert!(image.contains(title), "{title}");
+        }
+        // A flow has a long name: the legend is below its chart, in letters of the usual size.
+        assert!(image.contains(">one: tcp 10.0.0.1:1 &gt; 10.0.0.2:2</text>"), "{image}");
+        let text = report.markdown();
+        let is_heading = |line: &str| line.starts_with("## ");
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        assert!(!lines.windows(2).any(|pair| is_heading(pair[0]) && is_heading(pair[1])), "{text}");
+        assert!(text.contains("| bn from a | one | 20 | 50 | 50 | 0 | 0 |"), "{text}");
+        // A page has the samples between the points, and an image has not.
+        assert!(report.html().contains(" data-f=\"") && !image.contains(" data-f=\""));
+        let other = Choice { links: vec!["other".to_owned()], flows: vec!["10.9.9.9".to_owned()] };
+        let report =
+            Report::from_sections("r".to_owned(), Vec::new()).with_runs(&[run("one", stalled())], &other);
+        assert!(!report.has_charts());
+    }
+
+    #[test]
+    fn a_run_of_no_and_of_one_sample_is_drawn_without_panic() {
+        let mut none = stalled();
+        none.links[0].times.clear();
+        none.links[0].intervals.clear();
+        none.links[0].columns.values_mut().for_each(Vec::clear);
+        none.flows.clear();
+        let mut one = stalled();
+        one.flows.clear();
+        one.links[0].times.truncate(1);
+        one.links[0].intervals.truncate(1);
+        one.links[0].columns.values_mut().for_each(|values| values.truncate(1));
+        for series in [none, one, RunSeries { interval_s: 0.01, ..RunSeries::default() }] {
+            let run = Run { name: "r".to_owned(), series: Some(series), ..Run::default() };
+            let report =
+                Report::from_sections("r".to_owned(), Vec::new()).with_runs(&[run], &Choice::default());
+            assert!(report.html().contains("<h2>Runs</h2>") && !report.svg().contains("NaN"));
+        }
     }
 
     #[test]

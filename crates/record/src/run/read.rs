@@ -305,4 +305,30 @@ mod tests {
         about(&found[13..], &[6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         about(&series.gaps().iter().flat_map(|(from, to)| [*from, *to]).collect::<Vec<_>>(), &[0.5, 1.4]);
     }
+
+    #[test]
+    fn bins_of_a_round_length_hold_the_rates_up_to_the_end() {
+        let rows: Vec<(f64, f64, f64)> = (1..=23).map(|i| (f64::from(i) / 10.0, 0.1, 10.0)).collect();
+        let series = RunSeries { duration_s: 2.3, ..series(&rows) };
+        for (most, width, count) in [(1000, 0.1, 23), (20, 0.2, 12), (10, 0.5, 5), (2, 2.0, 2), (1, 5.0, 1)] {
+            let bins = series.round_bins(most);
+            assert!((bins.width_s - width).abs() < 1e-9 && bins.count == count, "{bins:?}");
+            let rates = bins.rates(series.links[0].rows(), &series.links[0].columns["bytes_out"]);
+            about(&rates, &vec![100.0; count]);
+        }
+    }
+
+    #[test]
+    fn a_last_line_that_was_cut_is_left_out() {
+        let path = std::env::temp_dir().join(format!("fastpath-cut-{}.csv", std::process::id()));
+        let whole = "time_s,link,from,bytes_out\n0.1,l,a,100\n0.2,l,a,200\n";
+        for (text, rows) in
+            [(whole, 2), ("time_s,link,from,bytes_out\n0.1,l,a,100\n0.2,l,a,20", 1), (&whole[..27], 0)]
+        {
+            fs::write(&path, text).expect("written");
+            let read = super::series(&path, &["link", "from"]).expect("a table");
+            assert_eq!(read.iter().map(|(_, times, _)| times.len()).sum::<usize>(), rows, "{text}");
+        }
+        fs::remove_file(&path).expect("removed");
+    }
 }
