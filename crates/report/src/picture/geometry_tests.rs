@@ -98,7 +98,7 @@ fn provider(nodes: usize, more: usize, seed: u64) -> Sample {
     Sample::new(&format!("provider {nodes} {more} {seed}"), symbols, links)
 }
 
-/// Each node has links to `links` others, rather to those that have many (Barabasi and Albert 1999).
+/// Each node has links to others, rather to those that have many (Barabasi and Albert 1999).
 fn preferential(nodes: usize, links: usize, seed: u64) -> Sample {
     let mut below = numbers(seed);
     let mut ends: Vec<usize> = (0..links).collect();
