@@ -183,7 +183,7 @@ network.onUpdate = (kind) => {
 async function redraw() {
   const [picture, description] = await Promise.all([request("/picture"), request("/topology")]);
   if (!picture.ok) return;
-  map.places = (await picture.json()).nodes;
+  map.setPicture(await picture.json());
   topology = await description.json();
   document.title = topology.name ? `${topology.name} – fastpath` : "fastpath";
   bundle.checked = network.links.length >= BUNDLED_FROM;

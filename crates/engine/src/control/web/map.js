@@ -4,15 +4,17 @@
 import { activity } from "./state.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Leaves of one node that are drawn as one, if leaves are grouped. */
-const BUNDLE_MIN = 4;
+/** Letters of a name on the screen, pixels: wide and high. */
+const [LETTER, LINE] = [7.2, 15];
 /** Maps with more links begin with grouped leaves. */
 export const BUNDLED_FROM = 200;
 const ORDER = ["idle", "low", "middle", "high", "lossy", "down"];
 
 /** @typedef {import("./state.js").Link} Link */
 /** @typedef {{x: number, y: number, width: number, height: number}} Box */
-/** @typedef {Box & {name: string, note: string, kind: string}} Place */
+/** @typedef {Box & {name: string, note: string, kind: string, names?: string[]}} Place */
+/** @typedef {{nodes: Place[], links?: {ends: number[], points: number[][]}[]}} Layer */
+/** `grouped`: with the leaves of a node as one. @typedef {Layer & {grouped?: Layer}} Picture */
 /** @typedef {Box & {label: string, note: string, kind: string, names: string[]}} Shape */
 
 /**
@@ -27,12 +29,7 @@ function element(name, attributes) {
   return made;
 }
 
-/** Returns the middle of places. @param {Place[]} all */
-function middle(all) {
-  const mean = (/** @type {"x" | "y"} */ axis) =>
-    all.reduce((sum, place) => sum + place[axis], 0) / Math.max(1, all.length);
-  return { x: mean("x"), y: mean("y") };
-}
+const isHost = (/** @type {Shape} */ shape) => shape.kind.startsWith("host");
 
 export class NetworkMap {
   /** @param {SVGSVGElement} svg @param {import("./state.js").Network} network */
@@ -41,9 +38,13 @@ export class NetworkMap {
     this.network = network;
     /** @type {Place[]} */
     this.places = [];
+    /** @type {Picture} */
+    this.picture = { nodes: [] };
+    /** @type {{shape: Shape, group: SVGGElement}[]} */
+    this.nodes = [];
     this.isBundled = false;
     this.query = "";
-    /** @type {{line: SVGLineElement, hit: SVGLineElement, links: Link[]}[]} */
+    /** @type {{line: SVGPolylineElement, hit: SVGPolylineElement, links: Link[]}[]} */
     this.lines = [];
     this.view = { x: 0, y: 0, width: 100, height: 100 };
     /** @type {(links: Link[], adds: boolean) => void} */
@@ -125,9 +126,10 @@ export class NetworkMap {
     }
     this.lines = [];
     for (const [key, links] of together) {
-      const [a, b] = key.split(" ").map((index) => shapes.all[Number(index)]);
-      const place = { x1: a.x, y1: a.y, x2: b.x, y2: b.y };
-      const [line, hit] = [element("line", place), element("line", place)];
+      const ends = key.split(" ").map((index) => shapes.all[Number(index)]);
+      const way = shapes.ways.get(key) ?? ends.map(({ x, y }) => [x, y]);
+      const points = { points: way.map((point) => point.join(",")).join(" ") };
+      const [line, hit] = [element("polyline", points), element("polyline", points)];
       const title = element("title", {});
       const names = links.slice(0, 8).map((link) => link.name).join(", ");
       title.textContent = links.length > 8 ? `${names} and ${links.length - 8} more` : names;
@@ -139,10 +141,11 @@ export class NetworkMap {
       hits.append(hit);
       this.lines.push({ line, hit, links });
     }
+    this.nodes = [];
     for (const shape of shapes.all) {
       const group = element("g", { class: `node ${shape.kind}` });
       const { x, y, width, height } = shape;
-      const radius = shape.kind === "host" ? 5 : shape.kind === "router" ? height / 2 : 1;
+      const radius = shape.kind.startsWith("host") ? 5 : shape.kind === "router" ? height / 2 : 1;
       group.append(element("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: radius }));
       const label = element("text", { x, y: shape.note ? y - 2 : y + 4 });
       label.textContent = shape.label;
@@ -156,54 +159,40 @@ export class NetworkMap {
       group.classList.toggle("found", Boolean(isFound));
       group.addEventListener("click", () => this.onNode(shape.names));
       nodes.append(group);
+      this.nodes.push({ shape, group });
     }
     this.svg.replaceChildren(lines, hits, nodes);
     this.update();
+    this.show();
   }
 
-  /** Returns what is drawn, and the index of each node's shape. */
+  /** Shows another picture: the places of nodes and the ways of links. @param {Picture} picture */
+  setPicture(picture) {
+    this.picture = picture;
+    this.places = picture.nodes;
+  }
+
+  /** Returns what is drawn, the index of each node's shape, and the way between two shapes. */
   shapes() {
-    /** @type {Map<string, Set<string>>} */
-    const neighbors = new Map(this.places.map((place) => [place.name, new Set()]));
-    for (const { ends: [a, b] } of this.network.links) {
-      neighbors.get(a)?.add(b);
-      neighbors.get(b)?.add(a);
-    }
-    /** The leaves of each node. @type {Map<string, Place[]>} */
-    const leaves = new Map();
-    for (const place of this.isBundled ? this.places : []) {
-      const near = neighbors.get(place.name);
-      if (near?.size !== 1) continue;
-      const [of] = near;
-      if ((neighbors.get(of)?.size ?? 0) > 1) leaves.set(of, [...(leaves.get(of) ?? []), place]);
-    }
+    const drawn = (this.isBundled && this.picture.grouped) || this.picture;
     /** @type {Shape[]} */
     const all = [];
     /** @type {Map<string, number>} */
     const byName = new Map();
-    const add = (/** @type {Shape} */ shape) => {
-      shape.names.forEach((name) => byName.set(name, all.length));
-      all.push(shape);
-    };
-    const centre = middle(this.places);
-    for (const [of, group] of leaves) {
-      const hub = this.places.find((place) => place.name === of);
-      if (group.length < BUNDLE_MIN || !hub) continue;
-      // Outside of its node, as seen from the middle of the map.
-      const [dx, dy] = [hub.x - centre.x, hub.y - centre.y];
-      const far = Math.hypot(dx, dy);
-      const [x, y] = far < 1 ? [hub.x, hub.y + 90] : [hub.x + (130 * dx) / far, hub.y + (90 * dy) / far];
-      const names = group.map((place) => place.name);
-      const label = `${group.length} × ${names[0].slice(0, 12)} …`;
-      const width = 24 + 7.2 * label.length;
-      add({ x, y, width, height: 32, label, note: "", kind: "host bundle", names });
+    for (const { name, note, kind, x, y, width, height, names = [name] } of drawn.nodes) {
+      names.forEach((one) => byName.set(one, all.length));
+      const label = name.length > 24 ? `${name.slice(0, 12)}…${name.slice(-11)}` : name;
+      const kinds = names.length > 1 ? `${kind} bundle` : kind;
+      all.push({ x, y, width, height, label, note, kind: kinds, names });
     }
-    for (const place of this.places) {
-      const { name, note, kind, x, y, width, height } = place;
-      const label = name.length > 24 ? `${name.slice(0, 23)}…` : name;
-      if (!byName.has(name)) add({ x, y, width, height, label, note, kind, names: [name] });
+    /** Of links between the same shapes the straightest. @type {Map<string, number[][]>} */
+    const ways = new Map();
+    for (const { ends: [a, b], points } of drawn.links ?? []) {
+      const key = a < b ? `${a} ${b}` : `${b} ${a}`;
+      const known = ways.get(key);
+      if (!known || points.length < known.length) ways.set(key, points);
     }
-    return { all, byName };
+    return { all, byName, ways };
   }
 
   /** Shows everything. */
@@ -237,8 +226,34 @@ export class NetworkMap {
     const { x, y, width, height } = this.view;
     this.svg.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
     const scale = this.svg.getBoundingClientRect().width / width;
-    // Texts that are too small to read are not drawn.
     this.svg.classList.toggle("small", scale < 0.45);
+    this.name(Math.min(1, scale));
+  }
+
+  /** Names keep their size on the screen; of two that would overlap, one is shown. */
+  name(/** @type {number} */ scale) {
+    this.svg.style.setProperty("--name", `${12 / scale}px`);
+    this.svg.style.setProperty("--rim", `${3 / scale}px`);
+    this.svg.classList.toggle("far", scale < 0.9);
+    const order = this.nodes.map((node, index) => ({ ...node, index }));
+    const weight = (/** @type {{shape: Shape, group: SVGGElement}} */ { shape, group }) =>
+      Number(group.classList.contains("found")) * 1e6 + shape.names.length * 10 + Number(!isHost(shape));
+    order.sort((a, b) => weight(b) - weight(a) || a.index - b.index);
+    /** @type {Map<string, Box[]>} */
+    const taken = new Map();
+    const cell = (24 * LETTER) / scale;
+    for (const { shape, group } of order) {
+      const width = (shape.label.length * LETTER) / scale;
+      const box = { x: shape.x, y: shape.y, width, height: LINE / scale };
+      const [column, row] = [Math.floor(box.x / cell), Math.floor(box.y / cell)];
+      const near = [-1, 0, 1].flatMap((i) => [-1, 0, 1].map((j) => `${column + i} ${row + j}`));
+      const isFree = scale >= 1 || near.every((key) => (taken.get(key) ?? []).every((other) =>
+        Math.abs(other.x - box.x) * 2 > other.width + box.width ||
+        Math.abs(other.y - box.y) * 2 > other.height + box.height));
+      group.classList.toggle("unnamed", !isFree);
+      const key = `${column} ${row}`;
+      if (isFree) taken.set(key, [...(taken.get(key) ?? []), box]);
+    }
   }
 
   /** Colours the links. */
