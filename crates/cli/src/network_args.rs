@@ -3,8 +3,8 @@
 use crate::data_path_arg::DataPathArg;
 use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::Args;
+use fastpath::guest_run::is_inside;
 use fastpath::replay::WorkerCount;
-use fastpath::virtual_time::is_inside;
 use fastpath_engine::control::HttpAddress;
 use fastpath_engine::{Idle, Late, Notice, Workers};
 use fastpath_lab::{Lab, UpError};

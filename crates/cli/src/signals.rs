@@ -1,7 +1,7 @@
 //! Signals and child processes: stopping in order, and exit codes as a shell reports them.
 
 use anyhow::{Context, ensure};
-use fastpath::virtual_time::is_inside;
+use fastpath::guest_run::is_inside;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use signal_hook::iterator::Signals;

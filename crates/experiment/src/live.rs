@@ -4,7 +4,7 @@ use super::evidence::{Evidence, Readings};
 use super::metric::GAUGES;
 use super::plan::{Experiment, TOLERANCE};
 use super::step::{LinkValue, RunStep, StepAction};
-use fastpath::virtual_time::{LOG, PACKETS, RECORD, is_inside};
+use fastpath::guest_run::{LOG, PACKETS, RECORD, is_inside};
 use fastpath::{Error, PacketsRecorder, Result};
 use fastpath_audit::{Audit, AuditVerdict, audit};
 use fastpath_engine::control::{Changes, Request, Response, Setting, call};

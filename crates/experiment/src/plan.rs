@@ -56,7 +56,7 @@ impl Experiment {
     /// Whether each run is in a guest of its own: in virtual time, and not in a guest already.
     pub(super) fn is_in_guests(&self) -> bool {
         #[cfg(target_os = "linux")]
-        return self.is_virtual && !fastpath::virtual_time::is_inside();
+        return self.is_virtual && !fastpath::guest_run::is_inside();
         #[cfg(not(target_os = "linux"))]
         return false;
     }

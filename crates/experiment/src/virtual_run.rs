@@ -4,7 +4,7 @@
 use super::files::Directory;
 use super::plan::Experiment;
 use fastpath::guest::RunError;
-use fastpath::virtual_time::{LOG, PACKETS, VirtualRun, check};
+use fastpath::guest_run::{LOG, PACKETS, VirtualRun, check};
 use fastpath::{Error, Result};
 use fastpath_spec::Topology;
 use std::fs;

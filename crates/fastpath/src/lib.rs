@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  file ─▶ load ─▶ Loaded ─┬─▶ Replay     captures through the network in virtual time
+//!                          ├─▶ virtual_time   protocol stacks on hosts without a clock
 //!                          └─▶ lab        real programs on hosts of this machine (Linux)
 //!  rules ─▶ switching                     captures, or ports with controllers (Linux)
 //!  machine + program + workload ─▶ simulate, sweep
@@ -18,6 +19,8 @@
 pub mod capture;
 pub mod dask;
 mod error;
+#[cfg(target_os = "linux")]
+pub mod guest_run;
 #[cfg(target_os = "linux")]
 pub mod link_loads;
 mod load;
@@ -38,8 +41,6 @@ pub mod shell;
 pub mod simulate;
 pub mod sweep;
 pub mod switching;
-#[cfg(target_os = "linux")]
-pub mod virtual_time;
 
 pub use error::{Error, Result};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
@@ -57,6 +58,7 @@ pub use fastpath_net as net;
 pub use fastpath_record as record;
 pub use fastpath_report as report;
 pub use fastpath_sim as sim;
+pub use fastpath_sockets as virtual_time;
 pub use fastpath_spec as spec;
 pub use fastpath_switch as switch;
 pub use fastpath_units as units;

@@ -15,7 +15,7 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 
-pub use fastpath_report::picture::Layout;
+pub use fastpath_report::picture::PictureLayout;
 
 /// As many leaves of a node are one in a grouped picture.
 #[cfg(target_os = "linux")]
@@ -26,11 +26,11 @@ const ADDRESSES_MAX: usize = 40;
 /// Returns a topology as a picture: its nodes in the order of the spec, addresses of hosts if
 /// there are few, and what links do.
 pub fn picture(topology: &Topology, title: &str) -> Picture {
-    picture_in(topology, title, Layout::Auto)
+    picture_in(topology, title, PictureLayout::Auto)
 }
 
 /// Returns a topology as a picture with this layout.
-pub fn picture_in(topology: &Topology, title: &str, layout: Layout) -> Picture {
+pub fn picture_in(topology: &Topology, title: &str, layout: PictureLayout) -> Picture {
     let has_addresses = topology.nodes.len() <= ADDRESSES_MAX;
     let node = |node: &Node| PictureNode {
         name: node.name.clone(),
@@ -184,7 +184,7 @@ pub const EXTENSIONS: [&str; 5] = ["svg", "png", "mmd", "dot", "drawio"];
 /// # Errors
 /// [`Error::Argument`] if no node has a position.
 pub fn check_positions(picture: &Picture, path: &Path) -> Result<()> {
-    if picture.layout == Layout::Given && picture.nodes.iter().all(|node| node.position.is_none()) {
+    if picture.layout == PictureLayout::Given && picture.nodes.iter().all(|node| node.position.is_none()) {
         let path = path.display();
         return Err(Error::Argument(format!(
             "{path}: no node has a position; write position = [x, y] at nodes, or --layout auto"

@@ -14,7 +14,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-pub use fastpath_report::Choice;
+pub use fastpath_report::ReportChoice;
 
 /// Names that an error lists.
 const NAMES_MAX: usize = 20;
@@ -74,11 +74,11 @@ impl RecordFiles {
 
     /// Makes the report.
     pub fn report(&self) -> Report {
-        self.report_of(&Choice::default())
+        self.report_of(&ReportChoice::default())
     }
 
     /// Makes the report with these links and flows of runs.
-    pub fn report_of(&self, choice: &Choice) -> Report {
+    pub fn report_of(&self, choice: &ReportChoice) -> Report {
         let report = Report::new(&self.measurements);
         self.outputs.iter().fold(report, Report::with_output).with_runs(&self.runs, choice)
     }
@@ -87,7 +87,7 @@ impl RecordFiles {
     ///
     /// # Errors
     /// [`Error::Argument`] with a name that no run has, and the names that there are.
-    pub fn check_choice(&self, choice: &Choice) -> Result<()> {
+    pub fn check_choice(&self, choice: &ReportChoice) -> Result<()> {
         let series = || self.runs.iter().filter_map(|run| run.series.as_ref());
         let links: BTreeSet<&str> =
             series().flat_map(|series| &series.links).map(|link| link.link.as_str()).collect();

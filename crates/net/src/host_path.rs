@@ -22,7 +22,7 @@ pub struct HostPath {
 pub enum NoPath {
     /// It has no route to it, or no address of its family on that interface.
     NoRoute,
-    /// Nobody on the link has the address of the next hop.
+    /// No interface on the link has the address of the next hop.
     NoNeighbor,
 }
 
@@ -40,7 +40,7 @@ impl HostPath {
     /// Returns the path from a host, with its routes, to an address, whoever has it.
     ///
     /// # Errors
-    /// There is no route, or nobody has the address of the next hop.
+    /// There is no route, or no interface on the link has the address of the next hop.
     pub fn to_address(
         topology: &Topology,
         fib: &Fib,

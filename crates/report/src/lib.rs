@@ -51,7 +51,7 @@ pub struct Report {
 
 /// The links and flows of runs that a report shows. Without a choice, those that carried most.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Choice {
+pub struct ReportChoice {
     /// Names of links.
     pub links: Vec<String>,
     /// Parts of the names of flows, such as an address.
@@ -107,7 +107,7 @@ impl Report {
 
     /// Adds runs, drawn over one another.
     #[must_use]
-    pub fn with_runs(self, runs: &[Run], choice: &Choice) -> Report {
+    pub fn with_runs(self, runs: &[Run], choice: &ReportChoice) -> Report {
         if runs.is_empty() { self } else { self.with_sections(runs::sections(runs, choice)) }
     }
 

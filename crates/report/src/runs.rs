@@ -2,7 +2,7 @@
 //! several runs over one another, with the events of the runs; the metrics of repetitions.
 
 use crate::text::number;
-use crate::{Axis, Boxed, Chart, Choice, Drawing, Grid, Mark, Scale, Section, Series, short};
+use crate::{Axis, Boxed, Chart, Drawing, Grid, Mark, ReportChoice, Scale, Section, Series, short};
 use fastpath_record::{FlowSeries, GAP_INTERVALS, LinkSeries, Repetition, Run, RunSeries, SeriesRows};
 use fastpath_units::stats::{median, quantile, sorted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +40,7 @@ struct TimedRun<'r> {
 
 /// Returns the sections of a report on these runs: all of them, the metrics of repetitions, one for
 /// each direction of a link that carried most, and the flows.
-pub(crate) fn sections(runs: &[Run], choice: &Choice) -> Vec<Section> {
+pub(crate) fn sections(runs: &[Run], choice: &ReportChoice) -> Vec<Section> {
     let over_time: Vec<TimedRun<'_>> = runs
         .iter()
         .filter_map(|run| run.series.as_ref().map(|series| TimedRun { name: &run.name, series }))
@@ -217,7 +217,7 @@ fn medians(runs: &[TimedRun<'_>], directions: &[(String, String)]) -> Option<Gri
 }
 
 /// The directions that are chosen, or those that carried most, over all runs.
-fn busiest(runs: &[TimedRun<'_>], choice: &Choice) -> Vec<(String, String)> {
+fn busiest(runs: &[TimedRun<'_>], choice: &ReportChoice) -> Vec<(String, String)> {
     let mut bytes: BTreeMap<(String, String), f64> = BTreeMap::new();
     for series in runs.iter().flat_map(|run| &run.series.links) {
         let carried = series.total("bytes_in");
@@ -273,7 +273,7 @@ fn direction(runs: &[TimedRun<'_>], link: &str, from: &str) -> Section {
 }
 
 /// The RTT and the throughput of the flows that are chosen, or of the largest.
-fn flows(runs: &[TimedRun<'_>], choice: &Choice) -> Option<Section> {
+fn flows(runs: &[TimedRun<'_>], choice: &ReportChoice) -> Option<Section> {
     let mut all: Vec<(&TimedRun<'_>, &FlowSeries, f64)> = Vec::new();
     for run in runs {
         let bytes =
@@ -436,7 +436,7 @@ mod tests {
         let rtt = link.times.iter().map(|at| (*at, 80.0)).collect();
         let rtt = broken(rtt, series.interval_s);
         assert_eq!(rtt.iter().filter(|(_, rtt)| rtt.is_nan()).count(), 1, "{rtt:?}");
-        let notes = &sections(&[run], &Choice::default())[0].notes;
+        let notes = &sections(&[run], &ReportChoice::default())[0].notes;
         let note = "no sample was taken from 5.000 to 17.000 s: rates in it are means";
         assert!(notes.iter().any(|found| found.starts_with(note)), "{notes:?}");
     }
@@ -449,7 +449,7 @@ mod tests {
             ..Run::default()
         };
         let report = Report::from_sections("r".to_owned(), Vec::new())
-            .with_runs(&[run("one", stalled()), run("two", stalled())], &Choice::default());
+            .with_runs(&[run("one", stalled()), run("two", stalled())], &ReportChoice::default());
         let image = report.svg();
         for title in [">Throughput, bn from a<", ">Queueing delay, bn from a<", ">Throughput of flows<"] {
             assert!(image.contains(title), "{title}");
@@ -463,7 +463,7 @@ mod tests {
         assert!(text.contains("| bn from a | one | 20 | 50 | 50 | 0 | 0 |"), "{text}");
         // A page has the samples between the points, and an image has not.
         assert!(report.html().contains(" data-f=\"") && !image.contains(" data-f=\""));
-        let other = Choice { links: vec!["other".to_owned()], flows: vec!["10.9.9.9".to_owned()] };
+        let other = ReportChoice { links: vec!["other".to_owned()], flows: vec!["10.9.9.9".to_owned()] };
         let report =
             Report::from_sections("r".to_owned(), Vec::new()).with_runs(&[run("one", stalled())], &other);
         assert!(!report.has_charts());
@@ -484,7 +484,7 @@ mod tests {
         for series in [none, one, RunSeries { interval_s: 0.01, ..RunSeries::default() }] {
             let run = Run { name: "r".to_owned(), series: Some(series), ..Run::default() };
             let report =
-                Report::from_sections("r".to_owned(), Vec::new()).with_runs(&[run], &Choice::default());
+                Report::from_sections("r".to_owned(), Vec::new()).with_runs(&[run], &ReportChoice::default());
             assert!(report.html().contains("<h2>Runs</h2>") && !report.svg().contains("NaN"));
         }
     }
@@ -505,7 +505,7 @@ mod tests {
             ..RunSeries::default()
         };
         let run = Run { name: "r".to_owned(), series: Some(series), ..Run::default() };
-        let notes = &sections(&[run], &Choice::default())[0].notes;
+        let notes = &sections(&[run], &ReportChoice::default())[0].notes;
         assert_eq!(notes[0], "disturbed: traffic f: 1 of 2");
         assert!(notes[1].starts_with("its rows have no interval_s"), "{notes:?}");
     }

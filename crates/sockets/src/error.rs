@@ -6,6 +6,7 @@ use thiserror::Error;
 
 /// Why a socket could not be bound.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// The topology has no such host.
     #[error("no host {host} (have: {have})")]
@@ -43,6 +44,7 @@ pub enum BindError {
 
 /// Why a datagram could not be sent.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The payload does not fit a packet of the interface: datagrams are not fragmented.
     #[error("a payload of {len} bytes does not fit: at most {max} over {interface}")]
@@ -62,8 +64,8 @@ pub enum SendError {
         /// The address.
         to: IpAddr,
     },
-    /// The next hop is on a link of the host, and nobody there has its address.
-    #[error("nobody next to host {host} has the address on the way to {to}")]
+    /// The next hop is on a link of the host, and no interface there has its address.
+    #[error("on the way to {to}, no neighbor of host {host} has the address of the next hop")]
     NoNeighbor {
         /// The host.
         host: String,

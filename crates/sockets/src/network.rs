@@ -46,7 +46,7 @@ pub enum Event {
 /// Packets that reached a host and no socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Discarded {
-    /// Nobody has the port, or it is not UDP.
+    /// No socket has the port, or it is not UDP.
     pub no_socket: u64,
     /// A wrong checksum: a link has flipped a bit.
     pub bad_checksum: u64,
@@ -58,7 +58,7 @@ pub struct Discarded {
 
 /// What a host knows about one of its interfaces.
 #[derive(Clone, Debug)]
-struct Station {
+struct HostInterface {
     edge: Edge,
     mac: Option<MacAddr>,
     addresses: Vec<IpAddr>,
@@ -72,7 +72,7 @@ struct Station {
 pub struct VirtualNetwork<O: Observer = ()> {
     network: Network<O>,
     now: Time,
-    stations: Vec<Station>,
+    stations: Vec<HostInterface>,
     /// The routes of each host that has sent.
     routes: Routes,
     fibs: BTreeMap<NodeId, Fib>,
@@ -109,7 +109,7 @@ impl<O: Observer> VirtualNetwork<O> {
         let station = |edge: Edge| {
             let interface = &network.topology().node(edge.node).interfaces[edge.interface];
             let addresses = interface.addresses.iter().map(|net| net.addr()).collect();
-            Station { edge, mac: interface.mac, addresses, raw: None }
+            HostInterface { edge, mac: interface.mac, addresses, raw: None }
         };
         VirtualNetwork {
             stations: network.edges().map(station).collect(),
@@ -274,8 +274,8 @@ impl<O: Observer> VirtualNetwork<O> {
         self.timers.cancel(key);
     }
 
-    /// Serves an interface by a stack of its own: frames that arrive there wait as they are, and the
-    /// host answers nothing.
+    /// Serves an interface by a stack of its own: frames that arrive there wait as they are, and
+    /// the host answers nothing.
     ///
     /// # Errors
     /// There is no such host, or it has no such interface.
@@ -436,7 +436,7 @@ impl<O: Observer> VirtualNetwork<O> {
         socket.expect("an open socket of this network")
     }
 
-    fn stations_of(&self, node: NodeId) -> impl Iterator<Item = &Station> {
+    fn stations_of(&self, node: NodeId) -> impl Iterator<Item = &HostInterface> {
         self.stations.iter().filter(move |station| station.edge.node == node)
     }
 
@@ -451,7 +451,7 @@ impl<O: Observer> VirtualNetwork<O> {
 }
 
 /// Returns the answer of a host to a question for one of its addresses.
-fn answer(station: &Station, bytes: &[u8], headers: &Headers) -> Option<Vec<u8>> {
+fn answer(station: &HostInterface, bytes: &[u8], headers: &Headers) -> Option<Vec<u8>> {
     let mac = station.mac?;
     if let Some(arp) = Arp::parse(bytes, headers) {
         let is_asked =

@@ -1,9 +1,9 @@
 //! quinn on virtual time: its runtime and its sockets. A program that uses quinn's own types runs
 //! unchanged; only its endpoints are made here.
 //!
-//! With the same seed, and certificates and keys that are the same in each run, all packets have the
-//! same times and sizes. (The bytes that TLS draws at random are not the same. A certificate made
-//! anew shifts a handshake by a byte or two.)
+//! With the same seed, and certificates and keys that are the same in each run, all packets have
+//! the same times and sizes. (The bytes that TLS draws at random are not the same. A new
+//! certificate in each run shifts a handshake by a byte or two.)
 
 use crate::runtime::VirtualRuntime;
 use crate::{SendError, SocketId};

@@ -44,15 +44,15 @@ pub enum Stalled {
     },
 }
 
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The executor. Clones are the same one.
 #[derive(Clone)]
-pub struct VirtualRuntime(Arc<Shared>);
+pub struct VirtualRuntime(Arc<Executor>);
 
-struct Shared {
+struct Executor {
     state: Mutex<State>,
-    tasks: Mutex<Vec<Option<Task>>>,
+    tasks: Mutex<Vec<Option<Background>>>,
     /// Tasks that were woken, in order.
     ready: Mutex<VecDeque<usize>>,
     /// The instant of time 0.
@@ -67,7 +67,7 @@ struct State {
 }
 
 struct TaskWaker {
-    shared: Arc<Shared>,
+    shared: Arc<Executor>,
     task: usize,
 }
 
@@ -85,10 +85,9 @@ impl fmt::Debug for VirtualRuntime {
 
 impl VirtualRuntime {
     /// Creates an executor on a network.
-    #[expect(clippy::disallowed_methods, reason = "an Instant to count from; only differences are used")]
     pub fn new(network: VirtualNetwork) -> VirtualRuntime {
         let state = State { network, readers: BTreeMap::new(), sleepers: BTreeMap::new(), timers: 0 };
-        VirtualRuntime(Arc::new(Shared {
+        VirtualRuntime(Arc::new(Executor {
             state: Mutex::new(state),
             // The first is that of `block_on`.
             tasks: Mutex::new(vec![None]),

@@ -17,9 +17,9 @@ use tokio::time::Instant;
 
 /// A network on tokio's clock. Clones are the same one.
 #[derive(Clone)]
-pub struct TokioNetwork(Arc<Shared>);
+pub struct TokioNetwork(Arc<TokioShared>);
 
-struct Shared {
+struct TokioShared {
     state: Mutex<State>,
     /// Something was sent: the next event may be earlier.
     changed: Notify,
@@ -49,7 +49,7 @@ impl State {
 
 /// A UDP socket of a [`TokioNetwork`]. It is closed when it is dropped.
 pub struct TokioSocket {
-    shared: Arc<Shared>,
+    shared: Arc<TokioShared>,
     id: SocketId,
 }
 
@@ -61,7 +61,7 @@ impl TokioNetwork {
     /// There is no runtime of tokio.
     pub fn start(network: VirtualNetwork) -> TokioNetwork {
         let state = Mutex::new(State { network, readers: BTreeMap::new() });
-        let shared = Arc::new(Shared { state, changed: Notify::new(), zero: Instant::now() });
+        let shared = Arc::new(TokioShared { state, changed: Notify::new(), zero: Instant::now() });
         let driven = Arc::downgrade(&shared);
         tokio::spawn(async move {
             while let Some(shared) = driven.upgrade() {
@@ -102,7 +102,7 @@ impl TokioNetwork {
     }
 }
 
-impl Shared {
+impl TokioShared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

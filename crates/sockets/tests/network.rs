@@ -122,7 +122,7 @@ fn mistakes_are_named() {
     assert!(wrong.starts_with(&format!("host b has no address {} (has: ", own.ip())), "{wrong}");
     let error = network.send(a, other, b"").unwrap_err();
     assert_eq!(error.to_string(), "host a has no route to 192.0.2.1");
-    let nobody: SocketAddr = match own {
+    let unused: SocketAddr = match own {
         SocketAddr::V4(own) => {
             let [x, y, z, _] = own.ip().octets();
             SocketAddr::from(([x, y, z, own.ip().octets()[3] ^ 3 ^ 1], 7))
@@ -130,7 +130,7 @@ fn mistakes_are_named() {
         SocketAddr::V6(_) => unreachable!("IPv4 comes first"),
     };
     assert!(matches!(
-        network.send(a, nobody, b"").unwrap_err(),
+        network.send(a, unused, b"").unwrap_err(),
         SendError::NoNeighbor { .. } | SendError::NoRoute { .. }
     ));
     let b = network.bind("b", 1).unwrap();
@@ -144,7 +144,7 @@ fn mistakes_are_named() {
         network.advance(Time::ZERO).unwrap_err().to_string(),
         "time runs back: the network is at 1ms and was asked for 0s"
     );
-    // A port that nobody has, and one that is closed.
+    // A port without a socket.
     network.close(b);
     network.send(a, to, b"").unwrap();
     assert!(drain(&mut network).is_empty());

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 const ALPN: &[u8] = b"test";
 
-/// A certificate made once (`openssl req -x509 -addext subjectAltName=DNS:server`): one that is
-/// made anew has another length.
+/// A certificate made once (`openssl req -x509 -addext subjectAltName=DNS:server`): a new one has
+/// another length.
 fn certificate() -> CertificateDer<'static> {
     CertificateDer::from(include_bytes!("tls/certificate.der").to_vec())
 }
@@ -156,7 +156,6 @@ fn state_machines_driven_by_hand_transfer_the_same_each_time() {
         let mut network = VirtualNetwork::from_spec(spec, seed).unwrap();
         let (client, server) = configs();
         let sockets = ["client", "server"].map(|host| network.bind(host, 4433).unwrap());
-        #[expect(clippy::disallowed_methods, reason = "an Instant to count from")]
         let zero = std::time::Instant::now();
         let endpoint = |socket, seed: u8, server| {
             let mut config = EndpointConfig::default();

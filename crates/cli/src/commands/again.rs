@@ -6,8 +6,8 @@ use crate::signals::stop_on_signals;
 use anyhow::{Context, bail};
 use clap::Args;
 use fastpath::capture::select;
+use fastpath::guest_run::{PACKETS, RECORD, VirtualRun, differences};
 use fastpath::record::GuestOrigin;
-use fastpath::virtual_time::{PACKETS, RECORD, VirtualRun, differences};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use crate::Answer;
 use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::{Args, ValueEnum};
 use fastpath::Reading;
-use fastpath::picture::{Layout, check_positions, picture_in, write_picture};
+use fastpath::picture::{PictureLayout, check_positions, picture_in, write_picture};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -47,12 +47,12 @@ enum LayoutArg {
 }
 
 impl LayoutArg {
-    fn layout(self) -> Layout {
+    fn layout(self) -> PictureLayout {
         match self {
-            LayoutArg::Auto => Layout::Auto,
-            LayoutArg::Layers => Layout::Layers,
-            LayoutArg::Force => Layout::Force,
-            LayoutArg::Given => Layout::Given,
+            LayoutArg::Auto => PictureLayout::Auto,
+            LayoutArg::Layers => PictureLayout::Layers,
+            LayoutArg::Force => PictureLayout::Force,
+            LayoutArg::Given => PictureLayout::Given,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Answer;
 use clap::Args;
-use fastpath::records::{Choice, RecordFiles, write_report};
+use fastpath::records::{RecordFiles, ReportChoice, write_report};
 use std::path::PathBuf;
 
 /// Make a report (HTML, Markdown, SVG or PNG) from records.
@@ -32,7 +32,7 @@ pub(crate) struct ReportCommand {
 
 impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        let choice = Choice { links: self.link, flows: self.flow };
+        let choice = ReportChoice { links: self.link, flows: self.flow };
         let records = RecordFiles::read(&self.records)?;
         records.check_choice(&choice)?;
         write_report(&self.output, &records.report_of(&choice))?;

@@ -4,7 +4,7 @@ use crate::Answer;
 use crate::network_args::NetworkArgs;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use fastpath::virtual_time::{LOG, RECORD, RecordPlace, VirtualRun, check};
+use fastpath::guest_run::{LOG, RECORD, RecordPlace, VirtualRun, check};
 use std::env;
 use std::fs;
 use std::io;
@@ -93,7 +93,7 @@ pub(crate) fn run(
 pub(super) fn started_run(
     run: &VirtualRun,
     stop: &AtomicBool,
-) -> anyhow::Result<fastpath::virtual_time::VirtualResult> {
+) -> anyhow::Result<fastpath::guest_run::VirtualResult> {
     let tell = &mut |stuck: &fastpath::guest::Stuck| {
         eprintln!(
             "fastpath: no virtual time has passed for {} s: {} computes (a loop that waits on memory never ends in virtual time)",

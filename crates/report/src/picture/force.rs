@@ -299,7 +299,7 @@ fn pulled<'p>(old: Pixels, pulls: impl Iterator<Item = &'p Pull>, positions: &[P
     if weights > 0.0 { sum.map(|x| x / weights) } else { old }
 }
 
-/// Moves the nodes that are placed until they do not move, or so many times.
+/// Moves the nodes that are placed until they do not move, `sweeps` times at most.
 fn settle(pulls: &[Vec<Pull>], positions: &mut [Pixels], sweeps: usize) {
     let count = positions.len();
     for _ in 0..sweeps {

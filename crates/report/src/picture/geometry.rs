@@ -21,12 +21,12 @@ pub(super) fn distance(a: Pixels, b: Pixels) -> f64 {
 
 /// A node's box: its centre and its width and height.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Block {
+pub(super) struct NodeBlock {
     pub(super) centre: Pixels,
     pub(super) size: Pixels,
 }
 
-impl Block {
+impl NodeBlock {
     /// Whether a part of the line from `a` to `b` is in the box, or nearer to it than `margin`.
     pub(super) fn is_hit(&self, a: Pixels, b: Pixels, margin: f64) -> bool {
         let half = self.size.map(|x| x / 2.0 + margin);

@@ -6,19 +6,19 @@ use super::*;
 type Pairs = Vec<[usize; 2]>;
 
 /// A topology: its name, the symbols of its nodes, its links.
-struct Sample {
+struct GraphSample {
     name: String,
     symbols: Vec<Symbol>,
     links: Pairs,
 }
 
-impl Sample {
-    fn new(name: &str, symbols: Vec<Symbol>, links: Pairs) -> Sample {
-        Sample { name: name.to_owned(), symbols, links }
+impl GraphSample {
+    fn new(name: &str, symbols: Vec<Symbol>, links: Pairs) -> GraphSample {
+        GraphSample { name: name.to_owned(), symbols, links }
     }
 
     /// The picture of it; `letters`: the length of the names of nodes.
-    fn picture(&self, letters: usize, label: &str, choice: Layout) -> Picture {
+    fn picture(&self, letters: usize, label: &str, choice: PictureLayout) -> Picture {
         let node = |(number, symbol): (usize, &Symbol)| PictureNode {
             name: format!("{number:a>letters$}"),
             note: String::new(),
@@ -52,7 +52,7 @@ fn numbers(seed: u64) -> impl FnMut(usize) -> usize {
 }
 
 /// The fat tree of Al-Fares, Loukissas and Vahdat 2008.
-fn fat_tree(k: usize) -> Sample {
+fn fat_tree(k: usize) -> GraphSample {
     let half = k / 2;
     let cores = half * half;
     let mut symbols = vec![Symbol::Switch; cores + k * k];
@@ -68,10 +68,10 @@ fn fat_tree(k: usize) -> Sample {
             }
         }
     }
-    Sample::new(&format!("fat tree of {k}"), symbols, links)
+    GraphSample::new(&format!("fat tree of {k}"), symbols, links)
 }
 
-fn clos(spines: usize, leaves: usize, hosts: usize) -> Sample {
+fn clos(spines: usize, leaves: usize, hosts: usize) -> GraphSample {
     let mut symbols = routers(spines + leaves);
     let mut links: Pairs =
         (0..leaves).flat_map(|leaf| (0..spines).map(move |spine| [spine, spines + leaf])).collect();
@@ -81,11 +81,11 @@ fn clos(spines: usize, leaves: usize, hosts: usize) -> Sample {
             symbols.push(Symbol::Host);
         }
     }
-    Sample::new(&format!("clos {spines} {leaves} {hosts}"), symbols, links)
+    GraphSample::new(&format!("clos {spines} {leaves} {hosts}"), symbols, links)
 }
 
 /// Routers in a tree with some links in addition, and hosts at them.
-fn provider(nodes: usize, more: usize, seed: u64) -> Sample {
+fn provider(nodes: usize, more: usize, seed: u64) -> GraphSample {
     let mut below = numbers(seed);
     let routing = nodes * 3 / 5;
     let mut links: Pairs = (1..routing).map(|node| [below(node), node]).collect();
@@ -95,11 +95,11 @@ fn provider(nodes: usize, more: usize, seed: u64) -> Sample {
         links.push([below(routing), host]);
         symbols.push(Symbol::Host);
     }
-    Sample::new(&format!("provider {nodes} {more} {seed}"), symbols, links)
+    GraphSample::new(&format!("provider {nodes} {more} {seed}"), symbols, links)
 }
 
 /// Each node has links to others, rather to those that have many (Barabasi and Albert 1999).
-fn preferential(nodes: usize, links: usize, seed: u64) -> Sample {
+fn preferential(nodes: usize, links: usize, seed: u64) -> GraphSample {
     let mut below = numbers(seed);
     let mut ends: Vec<usize> = (0..links).collect();
     let mut all = Vec::new();
@@ -110,10 +110,10 @@ fn preferential(nodes: usize, links: usize, seed: u64) -> Sample {
             ends.extend([to, node]);
         }
     }
-    Sample::new(&format!("preferential {nodes} {links}"), routers(nodes), all)
+    GraphSample::new(&format!("preferential {nodes} {links}"), routers(nodes), all)
 }
 
-fn grid(side: usize) -> Sample {
+fn grid(side: usize) -> GraphSample {
     let at = |row: usize, column: usize| row * side + column;
     let mut links = Vec::new();
     for row in 0..side {
@@ -122,10 +122,10 @@ fn grid(side: usize) -> Sample {
             links.extend((row + 1 < side).then(|| [at(row, column), at(row + 1, column)]));
         }
     }
-    Sample::new(&format!("grid {side}"), routers(side * side), links)
+    GraphSample::new(&format!("grid {side}"), routers(side * side), links)
 }
 
-fn samples() -> Vec<Sample> {
+fn samples() -> Vec<GraphSample> {
     let ring = |count: usize| (0..count).map(|i| [i, (i + 1) % count]).collect::<Pairs>();
     let star = |count: usize| (1..count).map(|i| [0, i]).collect::<Pairs>();
     let chain = |count: usize| (1..count).map(|i| [i - 1, i]).collect::<Pairs>();
@@ -138,15 +138,15 @@ fn samples() -> Vec<Sample> {
         clos(4, 8, 3),
         clos(4, 8, 0),
         clos(2, 6, 30),
-        Sample::new("ring", routers(20), ring(20)),
-        Sample::new("star of 60", star_symbols, star(61)),
-        Sample::new("chain of 200", routers(200), chain(200)),
-        Sample::new("islands", routers(12), vec![[0, 1], [1, 2], [3, 4], [5, 6], [6, 7], [7, 5]]),
-        Sample::new("one node", routers(1), Vec::new()),
-        Sample::new("a loop", routers(2), vec![[0, 0], [0, 1]]),
-        Sample::new("no links", routers(30), Vec::new()),
-        Sample::new("no nodes", Vec::new(), Vec::new()),
-        Sample::new("48 links of a pair", routers(3), [vec![[0, 1]; 48], vec![[1, 2]; 3]].concat()),
+        GraphSample::new("ring", routers(20), ring(20)),
+        GraphSample::new("star of 60", star_symbols, star(61)),
+        GraphSample::new("chain of 200", routers(200), chain(200)),
+        GraphSample::new("islands", routers(12), vec![[0, 1], [1, 2], [3, 4], [5, 6], [6, 7], [7, 5]]),
+        GraphSample::new("one node", routers(1), Vec::new()),
+        GraphSample::new("a loop", routers(2), vec![[0, 0], [0, 1]]),
+        GraphSample::new("no links", routers(30), Vec::new()),
+        GraphSample::new("no nodes", Vec::new(), Vec::new()),
+        GraphSample::new("48 links of a pair", routers(3), [vec![[0, 1]; 48], vec![[1, 2]; 3]].concat()),
         grid(3),
         grid(6),
         preferential(40, 2, 1),
@@ -224,12 +224,12 @@ fn behind(picture: &Picture) -> Vec<String> {
 fn no_link_is_behind_a_node_that_it_does_not_join() {
     for sample in samples() {
         for (letters, label) in [(3, ""), (40, "10Mbit 25ms")] {
-            let found = behind(&sample.picture(letters, label, Layout::Auto));
+            let found = behind(&sample.picture(letters, label, PictureLayout::Auto));
             assert!(found.is_empty(), "{}, names of {letters}: {found:?}", sample.name);
         }
     }
     for sample in samples().iter().filter(|sample| sample.symbols.len() < 62) {
-        for choice in [Layout::Layers, Layout::Force] {
+        for choice in [PictureLayout::Layers, PictureLayout::Force] {
             let found = behind(&sample.picture(6, "", choice));
             assert!(found.is_empty(), "{}, {choice:?}: {found:?}", sample.name);
         }
@@ -238,7 +238,8 @@ fn no_link_is_behind_a_node_that_it_does_not_join() {
 
 #[test]
 fn a_straight_link_behind_a_node_is_found() {
-    let mut picture = Sample::new("three", routers(3), vec![[0, 2]]).picture(3, "", Layout::Given);
+    let mut picture =
+        GraphSample::new("three", routers(3), vec![[0, 2]]).picture(3, "", PictureLayout::Given);
     for (node, x) in picture.nodes.iter_mut().zip([0.0, 200.0, 400.0]) {
         node.position = Some([x, 0.0]);
     }
@@ -247,14 +248,14 @@ fn a_straight_link_behind_a_node_is_found() {
     // It bends. Without the bends the test finds it.
     assert!(drawn.routes()[0].len() > 2, "{:?}", drawn.routes());
     let straight = [drawn.centres()[0], drawn.centres()[2]];
-    let block = geometry::Block { centre: drawn.centres()[1], size: drawn.sizes()[1] };
+    let block = geometry::NodeBlock { centre: drawn.centres()[1], size: drawn.sizes()[1] };
     assert!(block.is_hit(straight[0], straight[1], 0.0));
 }
 
 #[test]
 fn layers_are_drawn_where_there_are_any() {
     for (sample, heights) in [(fat_tree(4), 4), (clos(2, 4, 1), 3), (clos(4, 8, 0), 2)] {
-        let picture = sample.picture(4, "", Layout::Auto);
+        let picture = sample.picture(4, "", PictureLayout::Auto);
         let drawn = picture.draw();
         let rows: BTreeSet<i64> = drawn.centres().iter().map(|centre| centre[1].round() as i64).collect();
         assert_eq!(rows.len(), heights, "{}: {rows:?}", sample.name);
@@ -262,7 +263,7 @@ fn layers_are_drawn_where_there_are_any() {
         assert!(drawn.centres()[0][1] == highest, "{}: a spine is at the top", sample.name);
     }
     // A grid and a provider have none.
-    let grid = grid(6).picture(3, "", Layout::Auto);
+    let grid = grid(6).picture(3, "", PictureLayout::Auto);
     let rows: BTreeSet<i64> = grid.draw().centres().iter().map(|centre| (centre[1] / 8.0) as i64).collect();
     assert!(rows.len() > 5, "{rows:?}");
 }
@@ -273,11 +274,11 @@ fn a_router_more_moves_the_median_node_by_less_than_100() {
     samples.extend((0..15).map(|seed| provider(60, 4, seed)));
     let mut medians = Vec::new();
     for sample in &mut samples {
-        let picture = sample.picture(4, "", Layout::Auto);
+        let picture = sample.picture(4, "", PictureLayout::Auto);
         let before = picture.draw().centres().to_vec();
         sample.links.push([1, sample.symbols.len()]);
         sample.symbols.push(Symbol::Router);
-        let picture = sample.picture(4, "", Layout::Auto);
+        let picture = sample.picture(4, "", PictureLayout::Auto);
         let after = picture.draw().centres().to_vec();
         let mut moves: Vec<f64> =
             before.iter().zip(&after).map(|(a, b)| geometry::distance(*a, *b)).collect();
@@ -292,8 +293,11 @@ fn a_router_more_moves_the_median_node_by_less_than_100() {
 
 #[test]
 fn given_positions_are_kept_and_other_nodes_are_near_their_neighbours() {
-    let mut picture =
-        Sample::new("four", routers(4), vec![[0, 1], [1, 2], [2, 3]]).picture(3, "", Layout::Given);
+    let mut picture = GraphSample::new("four", routers(4), vec![[0, 1], [1, 2], [2, 3]]).picture(
+        3,
+        "",
+        PictureLayout::Given,
+    );
     let positions = [[0.0, 0.0], [300.0, 40.0], [300.0, 400.0]];
     for (node, position) in picture.nodes.iter_mut().zip(positions) {
         node.position = Some(position);
@@ -306,7 +310,7 @@ fn given_positions_are_kept_and_other_nodes_are_near_their_neighbours() {
     assert!(geometry::distance(drawn.centres()[2], drawn.centres()[3]) < 150.0);
     // With a position for all, `auto` keeps them too.
     picture.nodes[3].position = Some([-50.0, 400.0]);
-    picture.layout = Layout::Auto;
+    picture.layout = PictureLayout::Auto;
     let drawn = picture.draw();
     let [a, b] = [drawn.centres()[0], drawn.centres()[3]];
     assert_eq!([b[0] - a[0], b[1] - a[1]], [-50.0, 400.0]);
@@ -322,11 +326,11 @@ fn given_positions_are_kept_and_other_nodes_are_near_their_neighbours() {
 
 #[test]
 fn equal_labels_are_written_once_and_others_do_not_overlap_nodes() {
-    let sample = Sample::new("pairs", routers(49), (1..49).map(|i| [0, i]).collect());
-    let svg = sample.picture(3, "10Mbit 25ms", Layout::Auto).draw().svg();
+    let sample = GraphSample::new("pairs", routers(49), (1..49).map(|i| [0, i]).collect());
+    let svg = sample.picture(3, "10Mbit 25ms", PictureLayout::Auto).draw().svg();
     assert_eq!(svg.matches("each link: 10Mbit 25ms").count(), 1);
     assert!(!svg.contains("class=\"label\""));
-    let mut picture = provider(60, 3, 5).picture(3, "", Layout::Auto);
+    let mut picture = provider(60, 3, 5).picture(3, "", PictureLayout::Auto);
     for (number, link) in picture.links.iter_mut().enumerate() {
         link.label = format!("{number}Mbit 5ms");
     }
@@ -337,11 +341,11 @@ fn equal_labels_are_written_once_and_others_do_not_overlap_nodes() {
 
 #[test]
 fn many_leaves_of_a_node_are_one_in_a_grouped_picture() {
-    let picture = clos(2, 4, 6).picture(30, "", Layout::Auto);
+    let picture = clos(2, 4, 6).picture(30, "", PictureLayout::Auto);
     let (grouped, members) = picture.grouped(4).expect("leaves");
     assert_eq!((grouped.nodes.len(), grouped.links.len()), (10, 12));
     assert_eq!(members.iter().map(Vec::len).sum::<usize>(), picture.nodes.len());
     assert!(grouped.nodes[6].name.starts_with("6 × "), "{:?}", grouped.nodes[6]);
     assert_eq!(behind(&grouped), [""; 0]);
-    assert!(grid(3).picture(3, "", Layout::Auto).grouped(4).is_none());
+    assert!(grid(3).picture(3, "", PictureLayout::Auto).grouped(4).is_none());
 }

@@ -1,6 +1,6 @@
 //! Where the labels of links are: along a piece of the link, over no node and no other label.
 
-use super::geometry::{Block, Pixels, between, distance, is_crossing};
+use super::geometry::{NodeBlock, Pixels, between, distance, is_crossing};
 
 /// Half of the height of a label with its margin, pixels.
 const HALF: f64 = 6.5;
@@ -11,7 +11,7 @@ const SHARES: [f64; 7] = [0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8];
 
 /// A label with its place.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Place {
+pub(super) struct LabelPlace {
     pub(super) middle: Pixels,
     /// Its direction, degrees: text is never upside down.
     pub(super) degrees: f64,
@@ -25,12 +25,12 @@ pub(super) struct Labels<'l> {
     pub(super) ends: Vec<[usize; 2]>,
     /// The width of each label, 0 if there is none.
     pub(super) widths: Vec<f64>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<NodeBlock>,
 }
 
 impl Labels<'_> {
     /// Returns a place for each label that has one. In a picture of few labels all have.
-    pub(super) fn place(&self) -> Vec<Option<Place>> {
+    pub(super) fn place(&self) -> Vec<Option<LabelPlace>> {
         let mut taken: Vec<[Pixels; 2]> = Vec::new();
         let is_needed = self.widths.iter().filter(|width| **width > 0.0).count() <= FEW;
         let mut places = Vec::new();
@@ -65,11 +65,11 @@ impl Labels<'_> {
         pieces
     }
 
-    fn free(&self, link: usize, taken: &[[Pixels; 2]], is_needed: bool) -> Option<Place> {
+    fn free(&self, link: usize, taken: &[[Pixels; 2]], is_needed: bool) -> Option<LabelPlace> {
         let pieces = self.pieces(link);
         let all = || pieces.iter().flat_map(|piece| SHARES.map(|share| (*piece, share)));
-        let place = |(piece, share): ([Pixels; 2], f64)| Place::on(piece, share, self.widths[link]);
-        let is_free = |place: &Place| {
+        let place = |(piece, share): ([Pixels; 2], f64)| LabelPlace::on(piece, share, self.widths[link]);
+        let is_free = |place: &LabelPlace| {
             let [from, to] = place.ends;
             !self.blocks.iter().any(|block| block.is_hit(from, to, HALF))
                 && !taken.iter().any(|other| is_near(&place.ends, other))
@@ -79,9 +79,9 @@ impl Labels<'_> {
     }
 }
 
-impl Place {
+impl LabelPlace {
     /// A label of this width at a share of a piece of a link.
-    fn on([from, to]: [Pixels; 2], share: f64, width: f64) -> Place {
+    fn on([from, to]: [Pixels; 2], share: f64, width: f64) -> LabelPlace {
         let length = distance(from, to).max(1e-9);
         let along = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
         // The text stands above the line: the middle of its height is there.
@@ -94,7 +94,7 @@ impl Place {
         if is_left {
             degrees -= 180.0f64.copysign(degrees);
         }
-        Place { middle, degrees, ends }
+        LabelPlace { middle, degrees, ends }
     }
 }
 

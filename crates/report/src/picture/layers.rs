@@ -9,7 +9,7 @@
 //! Links between two layers leave a node at its bottom and reach one at its top, so that no box is
 //! in between.
 
-use super::geometry::{Block, Pixels};
+use super::geometry::{NodeBlock, Pixels};
 use super::graph::{GAP, Graph, Neighbors};
 use std::collections::BTreeMap;
 
@@ -154,7 +154,7 @@ impl<'g> Layers<'g> {
 
     /// Places the nodes, and tells their layers.
     pub(super) fn place(&self, sizes: &[Pixels], centres: &mut [Pixels], levels: &mut [Option<Level>]) {
-        let mut rows = Rows::new(self, sizes);
+        let mut rows = LayerRows::new(self, sizes);
         rows.order();
         let x = rows.spread();
         let widest = rows.width();
@@ -200,7 +200,7 @@ fn ranks(neighbors: &Neighbors, start: &[usize]) -> BTreeMap<usize, usize> {
 pub(super) fn between_layers(
     ends: [usize; 2],
     aside: f64,
-    blocks: &[Block],
+    blocks: &[NodeBlock],
     levels: &[Option<Level>],
 ) -> Vec<Pixels> {
     let [Some(a), Some(b)] = ends.map(|node| levels[node]) else { return Vec::new() };
@@ -208,7 +208,7 @@ pub(super) fn between_layers(
         return Vec::new();
     }
     let bend = |node: usize, level: Level, is_upper: bool| {
-        let Block { centre, size } = blocks[node];
+        let NodeBlock { centre, size } = blocks[node];
         let most = (size[0] / 2.0 - 6.0).max(0.0);
         let side = if is_upper { 1.0 } else { -1.0 };
         [centre[0] + aside.clamp(-most, most), centre[1] + side * level.half]
@@ -218,7 +218,7 @@ pub(super) fn between_layers(
 }
 
 /// A node of a layer, or the leaves of one node together.
-struct Unit {
+struct LayerUnit {
     nodes: Vec<usize>,
     columns: usize,
     /// The width and height of a place in it.
@@ -228,12 +228,12 @@ struct Unit {
     links: [Vec<usize>; 2],
 }
 
-impl Unit {
-    fn new(nodes: Vec<usize>, sizes: &[Pixels], columns: usize) -> Unit {
+impl LayerUnit {
+    fn new(nodes: Vec<usize>, sizes: &[Pixels], columns: usize) -> LayerUnit {
         let pitch = [0, 1].map(|axis| nodes.iter().map(|node| sizes[*node][axis]).fold(0.0, f64::max) + GAP);
         let lines = nodes.len().div_ceil(columns);
         let size = [columns as f64 * pitch[0] - GAP, lines as f64 * pitch[1] - GAP];
-        Unit { nodes, columns, pitch, size, links: [Vec::new(), Vec::new()] }
+        LayerUnit { nodes, columns, pitch, size, links: [Vec::new(), Vec::new()] }
     }
 
     /// The centre of one of its nodes, if its upper side has this middle.
@@ -248,15 +248,15 @@ impl Unit {
 }
 
 /// The layers from the lowest on, each with its units from the left.
-struct Rows {
-    units: Vec<Unit>,
+struct LayerRows {
+    units: Vec<LayerUnit>,
     rows: Vec<Vec<usize>>,
     /// The place of each unit in its row.
     index: Vec<usize>,
 }
 
-impl Rows {
-    fn new(layers: &Layers, sizes: &[Pixels]) -> Rows {
+impl LayerRows {
+    fn new(layers: &Layers, sizes: &[Pixels]) -> LayerRows {
         // Leaves of one node are a unit.
         let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for node in layers.part.iter().filter(|node| layers.ranks[*node] == 0) {
@@ -272,7 +272,7 @@ impl Rows {
             .sum();
         let is_wide = width > WIDE;
         let mut rows =
-            Rows { units: Vec::new(), rows: vec![Vec::new(); layers.height() + 1], index: Vec::new() };
+            LayerRows { units: Vec::new(), rows: vec![Vec::new(); layers.height() + 1], index: Vec::new() };
         let mut unit_of: BTreeMap<usize, usize> = BTreeMap::new();
         for &node in layers.part {
             if unit_of.contains_key(&node) {
@@ -288,7 +288,7 @@ impl Rows {
                 count => count,
             };
             rows.rows[layers.ranks[&node]].push(rows.units.len());
-            rows.units.push(Unit::new(group, sizes, columns));
+            rows.units.push(LayerUnit::new(group, sizes, columns));
         }
         for (&node, &unit) in &unit_of {
             for (to, _) in &layers.neighbors[node] {

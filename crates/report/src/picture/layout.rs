@@ -4,7 +4,7 @@
 
 use super::chains;
 use super::force;
-use super::geometry::{Block, Pixels};
+use super::geometry::{NodeBlock, Pixels};
 use super::given;
 use super::graph::{GAP, Graph, components, neighbors};
 use super::layers::{self, Layers};
@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 
 /// How the nodes of a picture are placed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Layout {
+pub enum PictureLayout {
     /// At their positions if all have one, in layers where there are any, else by distances.
     #[default]
     Auto,
@@ -26,7 +26,7 @@ pub enum Layout {
 }
 
 /// A graph with its places.
-pub(super) struct Placed {
+pub(super) struct PlacedGraph {
     /// The centre of each node; the upper left corner of the drawing is the origin.
     pub(super) centres: Vec<Pixels>,
     /// The points of each link: the centres of its nodes, and bends between them.
@@ -34,38 +34,38 @@ pub(super) struct Placed {
 }
 
 /// Lays a graph out.
-pub(super) fn layout(graph: &Graph, choice: Layout) -> Placed {
+pub(super) fn layout(graph: &Graph, choice: PictureLayout) -> PlacedGraph {
     let count = graph.sizes.len();
-    let mut placed = Places { centres: vec![[0.0; 2]; count], layers: vec![None; count] };
+    let mut placed = GraphPlaces { centres: vec![[0.0; 2]; count], layers: vec![None; count] };
     let are_all_given = count > 0 && graph.given.iter().all(Option::is_some);
-    if choice == Layout::Given || (choice == Layout::Auto && are_all_given) {
+    if choice == PictureLayout::Given || (choice == PictureLayout::Auto && are_all_given) {
         given::place(graph, &mut placed.centres);
     } else {
         place_components(graph, choice, &mut placed);
     }
-    let Places { centres, layers } = placed;
-    let block = |(centre, size): (&Pixels, &Pixels)| Block { centre: *centre, size: *size };
-    let blocks: Vec<Block> = centres.iter().zip(graph.sizes).map(block).collect();
+    let GraphPlaces { centres, layers } = placed;
+    let block = |(centre, size): (&Pixels, &Pixels)| NodeBlock { centre: *centre, size: *size };
+    let blocks: Vec<NodeBlock> = centres.iter().zip(graph.sizes).map(block).collect();
     let ends: Vec<[usize; 2]> = graph.edges.iter().map(|(ends, _)| *ends).collect();
     let via = |number: usize, aside: f64| layers::between_layers(ends[number], aside, &blocks, &layers);
     let routes = Links::new(&blocks, &ends).routes(via);
-    Placed { centres, routes }
+    PlacedGraph { centres, routes }
 }
 
 /// Places that are found: of each node its centre, and its layer if its component has layers.
-struct Places {
+struct GraphPlaces {
     centres: Vec<Pixels>,
     layers: Vec<Option<layers::Level>>,
 }
 
-fn place_components(graph: &Graph, choice: Layout, placed: &mut Places) {
+fn place_components(graph: &Graph, choice: PictureLayout, placed: &mut GraphPlaces) {
     let neighbors = neighbors(graph);
     let mut parts = components(&neighbors);
     parts.sort_by_key(|part| (Reverse(part.len()), part[0]));
     for part in &parts {
-        let found = (choice != Layout::Force).then(|| Layers::of(graph, &neighbors, part)).flatten();
+        let found = (choice != PictureLayout::Force).then(|| Layers::of(graph, &neighbors, part)).flatten();
         match found {
-            Some(layers) if choice == Layout::Layers || layers.is_natural => {
+            Some(layers) if choice == PictureLayout::Layers || layers.is_natural => {
                 layers.place(graph.sizes, &mut placed.centres, &mut placed.layers);
             }
             _ if chains::place(graph, &neighbors, part, &mut placed.centres) => {}

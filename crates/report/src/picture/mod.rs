@@ -31,7 +31,7 @@ use graph::Graph;
 use layout::layout;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use layout::Layout;
+pub use layout::PictureLayout;
 
 /// A graph to draw.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -43,7 +43,7 @@ pub struct Picture {
     /// The links between them.
     pub links: Vec<PictureLink>,
     /// How the nodes are placed.
-    pub layout: Layout,
+    pub layout: PictureLayout,
 }
 
 /// A node of a picture.

@@ -1,6 +1,6 @@
 //! The boxes in the way of lines: a grid of the boxes, and the corners that see each other.
 
-use super::geometry::{Block, Pixels, distance};
+use super::geometry::{NodeBlock, Pixels, distance};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -18,7 +18,7 @@ const EAGER: f64 = 1.3;
 
 /// The boxes of a picture.
 pub(super) struct Obstacles<'b> {
-    blocks: &'b [Block],
+    blocks: &'b [NodeBlock],
     origin: Pixels,
     cell: f64,
     columns: usize,
@@ -28,7 +28,7 @@ pub(super) struct Obstacles<'b> {
 }
 
 impl<'b> Obstacles<'b> {
-    pub(super) fn new(blocks: &'b [Block]) -> Obstacles<'b> {
+    pub(super) fn new(blocks: &'b [NodeBlock]) -> Obstacles<'b> {
         let corners = || blocks.iter().flat_map(|block| block.corners(CLEAR));
         let origin = corners().fold([0.0f64; 2], |a, b| [a[0].min(b[0]), a[1].min(b[1])]);
         let end = corners().fold([1.0f64; 2], |a, b| [a[0].max(b[0]), a[1].max(b[1])]);
@@ -86,7 +86,7 @@ impl<'b> Obstacles<'b> {
     }
 
     /// The box in the way from `a` to `b` that is nearest to the middle between them.
-    pub(super) fn in_the_middle(&self, a: Pixels, b: Pixels, ends: [usize; 2]) -> Option<Block> {
+    pub(super) fn in_the_middle(&self, a: Pixels, b: Pixels, ends: [usize; 2]) -> Option<NodeBlock> {
         let middle = [0, 1].map(|axis| f64::midpoint(a[axis], b[axis]));
         let mut best: Option<(f64, usize)> = None;
         self.visit(a, b, ends, |number| {

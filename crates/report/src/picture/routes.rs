@@ -5,7 +5,7 @@
 //! more and more boxes, a way is searched among the corners of all boxes (`obstacles.rs`). A node
 //! keeps a gap around it, so there is always one.
 
-use super::geometry::{Block, Pixels, between, distance};
+use super::geometry::{NodeBlock, Pixels, between, distance};
 use super::obstacles::{CORNER, Corners, Obstacles};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ const LOOK_AHEAD: usize = 12;
 
 /// Links between boxes.
 pub(super) struct Links<'l> {
-    blocks: &'l [Block],
+    blocks: &'l [NodeBlock],
     ends: &'l [[usize; 2]],
     obstacles: Obstacles<'l>,
     corners: OnceCell<Corners>,
@@ -31,7 +31,7 @@ pub(super) struct Links<'l> {
 
 impl<'l> Links<'l> {
     /// Links with these pairs of nodes.
-    pub(super) fn new(blocks: &'l [Block], ends: &'l [[usize; 2]]) -> Links<'l> {
+    pub(super) fn new(blocks: &'l [NodeBlock], ends: &'l [[usize; 2]]) -> Links<'l> {
         Links { blocks, ends, obstacles: Obstacles::new(blocks), corners: OnceCell::new() }
     }
 
@@ -190,7 +190,7 @@ fn parallel(a: Pixels, b: Pixels, aside: f64) -> Vec<Pixels> {
 }
 
 /// A link of a node to itself, around its upper right corner.
-fn loop_around(block: Block) -> Vec<Pixels> {
+fn loop_around(block: NodeBlock) -> Vec<Pixels> {
     let [x, y] = block.centre;
     let [right, top] = [x + block.size[0] / 2.0, y - block.size[1] / 2.0];
     let (inner, outer) = (right - 14.0, right + 9.0);

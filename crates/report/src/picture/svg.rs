@@ -1,7 +1,7 @@
 //! A picture as SVG. It follows the colour scheme of the reader: light or dark.
 
-use super::geometry::{Block, Pixels, between, distance};
-use super::labels::{Labels, Place};
+use super::geometry::{NodeBlock, Pixels, between, distance};
+use super::labels::{LabelPlace, Labels};
 use super::{
     Drawn, LABEL_MAX, LINE, PictureLink, PictureNode, SMALL_LETTER, Symbol, shortened, shortened_to,
     text_width,
@@ -107,8 +107,8 @@ impl Drawn<'_> {
         line(svg, format_args!("<path class=\"link\" d=\"{path}\"><title>{}</title></path>", escaped(&tip)));
     }
 
-    fn block(&self, node: usize) -> Block {
-        Block { centre: self.centres[node], size: self.sizes[node] }
+    fn block(&self, node: usize) -> NodeBlock {
+        NodeBlock { centre: self.centres[node], size: self.sizes[node] }
     }
 
     /// Writes the labels of links along them.
@@ -123,7 +123,7 @@ impl Drawn<'_> {
         }
         .place();
         for (link, found) in self.picture.links.iter().zip(places) {
-            let Some(Place { middle: [x, y], degrees, .. }) = found else { continue };
+            let Some(LabelPlace { middle: [x, y], degrees, .. }) = found else { continue };
             line(
                 svg,
                 format_args!(
@@ -169,7 +169,7 @@ impl Drawn<'_> {
 }
 
 /// A line through points, with rounded bends.
-fn path(route: &[Pixels], [from, to]: [Block; 2]) -> String {
+fn path(route: &[Pixels], [from, to]: [NodeBlock; 2]) -> String {
     let mut path = String::new();
     let point = |path: &mut String, word: &str, [x, y]: Pixels| {
         let _ = write!(path, "{word}{} {}", tenth(x), tenth(y));

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Returns the centres of a graph without hosts.
 fn centres(sizes: &[Pixels], edges: &[([usize; 2], f64)]) -> Vec<Pixels> {
     let (hosts, given) = (vec![false; sizes.len()], vec![None; sizes.len()]);
-    layout(&Graph { sizes, edges, hosts: &hosts, given: &given }, Layout::Auto).centres
+    layout(&Graph { sizes, edges, hosts: &hosts, given: &given }, PictureLayout::Auto).centres
 }
 
 /// A small generator of the tests' own: graphs must not depend on one under test.

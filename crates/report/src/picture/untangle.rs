@@ -1,6 +1,6 @@
 //! Less crossings in a drawing by distances: single nodes move to better places.
 
-use super::geometry::{Block, Pixels, between, distance, is_crossing, polar};
+use super::geometry::{NodeBlock, Pixels, between, distance, is_crossing, polar};
 use super::graph::{GAP, Graph, Neighbors};
 
 /// Larger drawings stay as they are.
@@ -141,7 +141,7 @@ fn hidden(
     let mut found = Vec::new();
     for &[a, b] in links {
         for &node in part.iter().filter(|node| **node != a && **node != b) {
-            let block = Block { centre: centres[node], size: graph.sizes[node] };
+            let block = NodeBlock { centre: centres[node], size: graph.sizes[node] };
             if block.is_hit(centres[a], centres[b], MARGIN) {
                 found.push((node, [a, b]));
             }
