@@ -40,7 +40,7 @@ pub fn picture(topology: &Topology, title: &str) -> Picture {
 /// Returns the dashboard of a network at `address`, with the layout of [`picture`].
 #[cfg(target_os = "linux")]
 pub fn dashboard(address: HttpAddress) -> Dashboard {
-    Dashboard { address, picture: places }
+    Dashboard { address, picture: places, nodes: None }
 }
 
 /// The places of nodes as JSON, the answer to `GET /picture`.

@@ -1,7 +1,7 @@
 //! The changes of a run: listed, and as events of a spec that repeat them.
 
 use super::Setting;
-use fastpath_spec::{Topology, inline};
+use fastpath_spec::{Topology, TraceAction, inline};
 use fastpath_units::Time;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -21,8 +21,8 @@ pub(super) struct History {
 pub(super) enum Made {
     /// New values.
     Set(Setting),
-    /// The traces of this group started.
-    Started(String),
+    /// The traces of this group started or stopped.
+    Traces(String, TraceAction),
     /// The network became that of another description: the number of differences.
     Applied(usize),
 }
@@ -50,7 +50,12 @@ impl History {
                 Made::Set(Setting { link, group, from, set }) => {
                     json!({ "at": at, "at_s": at_s, "link": link, "group": group, "from": from, "set": set })
                 }
-                Made::Started(group) => json!({ "at": at, "at_s": at_s, "started": group }),
+                Made::Traces(group, TraceAction::Start) => {
+                    json!({ "at": at, "at_s": at_s, "started": group })
+                }
+                Made::Traces(group, TraceAction::Stop) => {
+                    json!({ "at": at, "at_s": at_s, "stopped": group })
+                }
                 Made::Applied(differences) => json!({ "at": at, "at_s": at_s, "applied": differences }),
             }
         };
@@ -65,12 +70,20 @@ impl History {
         for (at, made) in &self.changes {
             let at = at.since(Time::ZERO);
             match made {
-                Made::Started(group) => {
+                Made::Traces(group, _) if topology.group_named(group).is_none() => {
                     let name = text(group);
                     _ = writeln!(
                         out,
-                        "# at {at}: the traces of group {name} started; a spec has [group] start = \"{at}\"\n"
+                        "# at {at}: traces of group {name} started or stopped, which was removed later\n"
                     );
+                }
+                Made::Traces(group, action) => {
+                    let word = match action {
+                        TraceAction::Start => "start",
+                        TraceAction::Stop => "stop",
+                    };
+                    let name = text(group);
+                    _ = writeln!(out, "[[event]]\nat = \"{at}\"\ngroup = {name}\ntraces = \"{word}\"\n");
                 }
                 Made::Applied(differences) => {
                     _ = writeln!(
@@ -122,6 +135,23 @@ mod tests {
     const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nname = \"access.1\"\n";
 
     #[test]
+    fn starts_and_stops_of_traces_are_events_too() {
+        let trace = "duration_s,rate_mbps\n1000,3\n";
+        let spec = "[host.a]\n[host.b]\n[group.cell]\nstart = \"command\"\n[[link]]\nbetween = [\"a\", \"b\"]\n\
+                    group = \"cell\"\ntrace = \"t.csv\"\n";
+        let read = |text: &str| fastpath_spec::read(text, &|_| Ok(trace.to_owned())).unwrap().0.topology;
+        let mut history = History::default();
+        let at = |seconds| Time::ZERO + Duration::from_ms(1000 * seconds);
+        history.add(at(2), Made::Traces("cell".to_owned(), TraceAction::Start));
+        history.add(at(5), Made::Traces("cell".to_owned(), TraceAction::Stop));
+        history.add(at(6), Made::Traces("gone".to_owned(), TraceAction::Stop));
+        let text = history.to_toml(&read(spec));
+        let events = read(&format!("{spec}{text}")).trace_events;
+        let found: Vec<_> = events.iter().map(|event| (event.at, event.group, event.action)).collect();
+        assert_eq!(found, [(at(2), 0, TraceAction::Start), (at(5), 0, TraceAction::Stop)], "{text}");
+    }
+
+    #[test]
     fn the_changes_are_events_that_a_spec_accepts_with_the_same_values() {
         let topology = fastpath_spec::parse(SPEC).unwrap().0;
         let set = |json: Value| json.as_object().unwrap().clone();
@@ -157,7 +187,8 @@ mod tests {
     #[test]
     fn changes_beyond_the_limit_are_counted() {
         let mut history = History::default();
-        (0..=CHANGES_MAX).for_each(|_| history.add(Time::ZERO, Made::Started("g".to_owned())));
+        (0..=CHANGES_MAX)
+            .for_each(|_| history.add(Time::ZERO, Made::Traces("g".to_owned(), TraceAction::Start)));
         assert_eq!((history.len(), history.changes.len()), (CHANGES_MAX + 1, CHANGES_MAX));
     }
 }

@@ -9,11 +9,17 @@ const COLOURS = ["#2f6fde", "#d9822b", "#2a9d5c", "#b5489a", "#8a6fd1", "#c0392b
 
 /** @typedef {import("./state.js").Direction} Direction */
 /** @typedef {keyof import("./state.js").Sample} Column */
-/** @typedef {{column: Column, name: string, dash: number[]}} Series */
+/**
+ * A curve. One that is intended is no reason to enlarge the scale.
+ * @typedef {{column: Column, name: string, dash: number[], isIntended?: boolean}} Series
+ */
 /** @typedef {{title: string, unit: string, series: Series[], showsLosses?: boolean}} Chart */
 
 const SOLID = /** @type {number[]} */ ([]);
 const DASHED = [4, 3];
+const DOTTED = [1, 3];
+/** What is intended is in the chart if it is at most this many times what is measured. */
+const INTENDED_MAX = 20;
 
 /**
  * The charts. Below the one that shows losses stand the drops by reason.
@@ -26,10 +32,19 @@ const CHARTS = [
     series: [
       { column: "outMbit", name: "out", dash: SOLID },
       { column: "inMbit", name: "in", dash: DASHED },
+      { column: "intendedMbit", name: "rate of the link", dash: DOTTED, isIntended: true },
     ],
   },
   { title: "queue", unit: "frames", series: [{ column: "queuedFrames", name: "", dash: SOLID }] },
   { title: "queueing delay", unit: "ms", series: [{ column: "queueingDelayMs", name: "", dash: SOLID }] },
+  {
+    title: "one-way delay",
+    unit: "ms",
+    series: [
+      { column: "delayMs", name: "with queue", dash: SOLID },
+      { column: "intendedDelayMs", name: "delay of the link", dash: DOTTED },
+    ],
+  },
   {
     title: "drops and marks",
     unit: "frames/s",
@@ -39,7 +54,14 @@ const CHARTS = [
     ],
     showsLosses: true,
   },
-  { title: "lateness p99", unit: "ms", series: [{ column: "latenessMs", name: "", dash: SOLID }] },
+  {
+    title: "lateness p99 since the sample before",
+    unit: "ms",
+    series: [
+      { column: "latenessMs", name: "", dash: SOLID },
+      { column: "toleranceMs", name: "tolerance", dash: DOTTED },
+    ],
+  },
 ];
 
 export class Charts {
@@ -78,8 +100,8 @@ export class Charts {
 
   /** Adds a chart of these directions. @param {Chart} chart @param {Direction[]} directions */
   add({ title, unit, series, showsLosses }, directions) {
-    const sources = directions.flatMap((direction, i) => series.map(({ column, name, dash }) => ({
-      direction, column, dash, stroke: COLOURS[i % COLOURS.length],
+    const sources = directions.flatMap((direction, i) => series.map(({ column, name, dash, isIntended }) => ({
+      direction, column, dash, isIntended, stroke: COLOURS[i % COLOURS.length],
       label: `${direction.from} → ${direction.to}${name ? ` ${name}` : ""}`,
     })));
     const heading = document.createElement("h3");
@@ -115,15 +137,22 @@ export class Charts {
 
 /**
  * Returns the options of uPlot for these series.
- * @param {{label: string, stroke: string, dash: number[]}[]} sources
+ * @param {{label: string, stroke: string, dash: number[], isIntended?: boolean}[]} sources
  */
 function options(sources) {
   const style = getComputedStyle(document.documentElement);
   const colour = style.getPropertyValue("--text").trim();
   const grid = { stroke: style.getPropertyValue("--line").trim(), width: 1 };
   const axis = { stroke: colour, grid, ticks: grid, font: "11px system-ui" };
-  const range = (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) =>
-    [Math.min(0, low ?? 0), Math.max(high ?? 0, 1e-3) * 1.1];
+  const range = (/** @type {any} */ chart) => {
+    const largest = (/** @type {boolean} */ isIntended) => Math.max(0, ...sources.map((source, i) => (
+      Boolean(source.isIntended) === isIntended
+        ? (chart.data[i + 1] ?? []).reduce((/** @type {number} */ a, /** @type {any} */ b) => Math.max(a, b ?? 0), 0)
+        : 0)));
+    const [measured, intended] = [largest(false), largest(true)];
+    const isNear = measured === 0 || intended <= INTENDED_MAX * measured;
+    return [0, Math.max(measured, isNear ? intended : 0, 1e-3) * 1.1];
+  };
   const seconds = (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => `${s} s`);
   /** @param {number} count @returns {(chart: any, value: number | null) => string} */
   const digits = (count) => (_, value) => (value == null ? "" : value.toFixed(count));
