@@ -208,16 +208,16 @@ fn every_field_of_the_dashboard_accepts_what_it_shows() {
         let (a, b) = (node(number), node(number + 1));
         let values =
             values.replace("a_to_b", &format!("{a}_to_{b}")).replace("b_to_a", &format!("{b}_to_{a}"));
-        text += &format!("[[link]]\nbetween = [\"{a}\", \"{b}\"]\nname = \"link {number}\"\n{values}\n");
+        text += &format!("[[link]]\nbetween = [\"{a}\", \"{b}\"]\nname = \"link-{number}\"\n{values}\n");
     }
     let spec = Scratch::new(test, "values.toml", &text);
-    let links: Vec<String> = (0..VALUES.len()).map(|number| format!("link {number}")).collect();
+    let links: Vec<String> = (0..VALUES.len()).map(|number| format!("link-{number}")).collect();
     drive(test, &spec.file, "values", &links);
 }
 
 /// A group with traces that start on command, commands of a host, and an OpenFlow switch.
 const SESSION: &str = "[host.a]\nexec = [\"echo hello from a\", \"sleep 1000 &\"]\n[host.b]\n[host.c]\n[host.d]\n[switch.s]\n\
-    [openflow.o]\n[group.cell]\nstart = \"command\"\n\
+    [openflow.o]\nrules = \"priority=1,actions=NORMAL\"\n[group.cell]\nstart = \"command\"\n\
     [[link]]\nbetween = [\"a\", \"s\"]\n[[link]]\nbetween = [\"b\", \"s\"]\ngroup = \"cell\"\ntrace = \"t.csv\"\n\
     [[link]]\nbetween = [\"c\", \"s\"]\n[[link]]\nbetween = [\"d\", \"o\"]\n[[link]]\nbetween = [\"s\", \"o\"]\n";
 

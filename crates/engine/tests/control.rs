@@ -130,7 +130,8 @@ fn events_are_the_state_and_then_what_has_changed() {
     let (status, text) = request(address, "GET /changes.toml", "");
     assert!(status == 200 && text.contains("direction = \"backward\"\ndelay = \"7ms\""), "{text}");
     let repeated = spec::read(&format!("{SPEC}{text}"), &|_| Ok(TRACE.to_owned())).unwrap().0.topology;
-    assert_eq!(repeated.events.len(), 3, "a link, and two links of a group");
+    let made = repeated.events.iter().filter(|event| event.at > fastpath_units::Time::ZERO);
+    assert_eq!(made.count(), 3, "a link, and two links of a group");
     finish(running);
 }
 
@@ -584,7 +585,7 @@ fn the_grafana_dashboard_has_what_grafana_needs_and_only_metrics_that_exist() {
             ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
         metrics.contains(&format!("# TYPE {name} ")) || metrics.contains(&format!("# TYPE {base} histogram"))
     };
-    let (mut ids, mut places, mut found) = (Vec::new(), Vec::new(), 0);
+    let (mut ids, mut places, mut found) = (Vec::new(), Vec::<[u64; 4]>::new(), 0);
     for panel in dashboard["panels"].as_array().unwrap() {
         let title = panel["title"].as_str().unwrap();
         ids.push(panel["id"].as_u64().unwrap());

@@ -1,9 +1,11 @@
 //! The changes of a run: listed, and as events of a spec that repeat them.
 
 use super::Setting;
-use fastpath_spec::{Topology, TraceAction, inline};
+use fastpath_link::{Limit, QueueSpec};
+use fastpath_spec::{LinkId, Topology, TraceAction, difference, inline};
 use fastpath_units::Time;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Changes that are kept. Later ones are counted only.
@@ -66,7 +68,7 @@ impl History {
     /// what it does not have are comments.
     pub(super) fn to_toml(&self, topology: &Topology) -> String {
         let text = |text: &str| inline(&Value::from(text));
-        let mut out = String::new();
+        let mut out = self.queues(topology);
         for (at, made) in &self.changes {
             let at = at.since(Time::ZERO);
             match made {
@@ -127,6 +129,47 @@ impl History {
     }
 }
 
+impl History {
+    /// Returns events that give links the queues of this run. A description gives a link without a
+    /// queue one by its rates and delays, those of events included: in a repetition it would be
+    /// another one.
+    fn queues(&self, topology: &Topology) -> String {
+        let mut touched: BTreeSet<(LinkId, usize)> = BTreeSet::new();
+        for (_, made) in &self.changes {
+            let Made::Set(Setting { link, group, from, set }) = made else { continue };
+            if !set.contains_key("rate") && !set.contains_key("delay") {
+                continue;
+            }
+            let of_group = group.as_ref().and_then(|name| topology.group_named(name));
+            let of_group = of_group.into_iter().flat_map(|group| &topology.groups[group].links).copied();
+            let named = link.as_ref().and_then(|name| topology.link_named(name));
+            for link in named.into_iter().chain(of_group) {
+                let start = |end: usize| &topology.node(topology.link(link).ends[end].0).name;
+                let ends = (0..2).filter(|end| from.as_ref().is_none_or(|from| from == start(*end)));
+                touched.extend(ends.map(|end| (link, end)));
+            }
+        }
+        let mut out = String::new();
+        for (link, end) in touched {
+            let pipe = &topology.link(link).pipes[end];
+            // A description gives a queue of this kind by itself, or none.
+            if !matches!(pipe.queue, QueueSpec::DropTail(Limit::Packets(_)))
+                && pipe.queue != QueueSpec::default()
+            {
+                continue;
+            }
+            let name = inline(&Value::from(topology.link(link).name.as_str()));
+            let queue = difference(None, pipe).get("queue").map(inline).unwrap_or_default();
+            let direction = ["forward", "backward"][end];
+            _ = writeln!(
+                out,
+                "[[event]]\nat = \"0s\"\nlink = {name}\ndirection = \"{direction}\"\nqueue = {queue}\n"
+            );
+        }
+        out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,8 +220,13 @@ mod tests {
         let spec = format!("{SPEC}{text}");
         let (with_events, _) =
             fastpath_spec::parse(&spec).unwrap_or_else(|wrong| panic!("{wrong:?}: {spec}"));
-        assert_eq!(with_events.events.len(), 2, "{text}");
-        assert!(with_events.events.iter().all(|event| event.at == at), "{text}");
+        let made: Vec<_> = with_events.events.iter().filter(|event| event.at > Time::ZERO).collect();
+        assert_eq!(made.len(), 2, "{text}");
+        assert!(made.iter().all(|event| event.at == at), "{text}");
+        // The link has no queue, and would get one for its rate.
+        let queues: Vec<_> = with_events.events.iter().filter(|event| event.at == Time::ZERO).collect();
+        assert_eq!(queues.len(), 2, "{text}");
+        assert!(queues.iter().all(|event| event.change.queue == Some(QueueSpec::default())), "{text}");
         assert!(text.contains("direction = \"backward\""), "{text}");
         let changes = history.to_json()["changes"].clone();
         assert_eq!((&changes[0]["set"]["delay"], &changes[2]["applied"]), (&json!("25ms"), &json!(1)));

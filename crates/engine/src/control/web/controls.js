@@ -28,6 +28,8 @@ export class Controls {
     this.edited = new Set();
     /** @type {{name: string, title: string, up: object, down: object}[]} */
     this.presets = [];
+    /** How often another description was applied; null: not known. @type {number | null} */
+    this.applied = null;
     this.sending = Promise.resolve();
     for (const key of KEYS) this.field(key).addEventListener("input", () => this.edited.add(key));
     this.slider("delay", (value) => `${value}ms`);
@@ -216,10 +218,10 @@ export class Controls {
     get("groups-panel").hidden = groups.length === 0;
   }
 
-  /** Lists the changes, the newest first. */
+  /** Lists the changes, the newest first. Returns whether another description was applied since. */
   async list() {
     const answer = await request("/changes");
-    if (!answer.ok) return;
+    if (!answer.ok) return false;
     const { changes } = await answer.json();
     const items = changes.slice(-200).reverse().map((/** @type {any} */ change) => {
       const item = document.createElement("li");
@@ -229,6 +231,10 @@ export class Controls {
       return item;
     });
     get("changes").replaceChildren(...items);
+    const applied = changes.filter((/** @type {any} */ change) => change.applied).length;
+    const isNew = this.applied !== null && applied > this.applied;
+    this.applied = applied;
+    return isNew;
   }
 
   /** Saves the changes as events of a spec. */

@@ -28,7 +28,8 @@ const bundle = /** @type {HTMLInputElement} */ (get("bundle"));
 const interfaces = /** @type {HTMLInputElement} */ (get("interfaces"));
 const inspector = new Inspector(get("node"), network);
 const capture = new Capture();
-let drawnLinks = "";
+/** The links on the map. @type {string | null} */
+let drawnLinks = null;
 let listed = -1;
 
 /** @param {Link[]} links @param {boolean} adds */
@@ -178,7 +179,7 @@ network.onUpdate = (kind) => {
   }
   if (network.changes !== listed) {
     listed = network.changes;
-    controls.list();
+    controls.list().then((hasNewNodes) => { if (hasNewNodes) redraw(); });
   }
   controls.show();
   map.update();

@@ -227,9 +227,8 @@ export class NetworkMap {
     return { group, shape };
   }
 
-  /** Returns the box of everything. */
-  box() {
-    const margin = 20;
+  /** Returns the box of everything, with a margin. */
+  box(margin = 20) {
     const edges = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
     for (const { shape: { x, y, width, height } } of this.nodes) {
       edges.left = Math.min(edges.left, x - width / 2 - margin);
@@ -243,11 +242,15 @@ export class NetworkMap {
 
   /** Shows everything. */
   fit() {
-    const all = this.box();
     const box = this.svg.getBoundingClientRect();
     const ratio = box.width / box.height || 1;
     // The view has the shape of its place, and small networks are not enlarged.
-    const width = Math.max(all.width, all.height * ratio, box.width / 1.6);
+    const widthOf = (/** @type {{width: number, height: number}} */ all) =>
+      Math.max(all.width, all.height * ratio, box.width / 1.6);
+    // Names beside nodes need room.
+    const px = widthOf(this.box()) / (box.width || 1);
+    const all = this.box(px > 1 ? 20 + 2 * TEXT_PX * px : 20);
+    const width = widthOf(all);
     this.view = {
       x: all.x - (width - all.width) / 2,
       y: all.y - (width / ratio - all.height) / 2,
@@ -269,7 +272,8 @@ export class NetworkMap {
 
   /**
    * Names keep their size on the screen where the map is small. One that would cover another is
-   * left out: what is found comes first, then groups, then nodes that forward.
+   * beside its node, or else left out: what is found comes first, then groups, then nodes
+   * that forward.
    */
   label() {
     const px = 1 / (this.scale || 1);
@@ -284,20 +288,30 @@ export class NetworkMap {
     const taken = new Map();
     const cell = 8 * size;
     for (const { group, shape } of sorted) {
-      const half = 0.32 * size * shape.label.length;
-      const box = [shape.x - half, shape.y - 0.6 * size, shape.x + half, shape.y + 0.6 * size];
-      const cells = [];
-      for (let i = Math.floor(box[0] / cell); i <= Math.floor(box[2] / cell); i += 1) {
-        for (let j = Math.floor(box[1] / cell); j <= Math.floor(box[3] / cell); j += 1) cells.push(`${i} ${j}`);
-      }
-      const overlaps = (/** @type {number[]} */ other) =>
-        other[0] < box[2] && box[0] < other[2] && other[1] < box[3] && box[1] < other[3];
-      const isCovered = isSmall && cells.some((cell) => taken.get(cell)?.some(overlaps));
-      if (!isCovered) cells.forEach((cell) => taken.set(cell, [...(taken.get(cell) ?? []), box]));
-      group.classList.toggle("unnamed", isCovered);
+      const half = 0.31 * size * shape.label.length;
+      const [across, aside] = [shape.width / 2 + half + 0.2 * size, shape.height / 2 + 0.6 * size];
+      const places = [[0, 0], [0, aside], [0, -aside], [across, 0], [-across, 0]];
+      const free = (isSmall ? places : [[0, 0]]).find(([dx, dy]) => {
+        const [x, y] = [shape.x + dx, shape.y + dy];
+        const box = [x - half, y - 0.5 * size, x + half, y + 0.5 * size];
+        const cells = [];
+        for (let i = Math.floor(box[0] / cell); i <= Math.floor(box[2] / cell); i += 1) {
+          for (let j = Math.floor(box[1] / cell); j <= Math.floor(box[3] / cell); j += 1) cells.push(`${i} ${j}`);
+        }
+        const overlaps = (/** @type {number[]} */ other) =>
+          other[0] < box[2] && box[0] < other[2] && other[1] < box[3] && box[1] < other[3];
+        if (isSmall && cells.some((cell) => taken.get(cell)?.some(overlaps))) return false;
+        cells.forEach((cell) => taken.set(cell, [...(taken.get(cell) ?? []), box]));
+        return true;
+      });
+      group.classList.toggle("unnamed", free === undefined);
       for (const text of group.querySelectorAll("text")) {
         const isNote = text.classList.contains("note");
-        if (!isNote) text.setAttribute("y", String(shape.note && !isSmall ? shape.y - 2 : shape.y + size / 3));
+        const [dx, dy] = free ?? [0, 0];
+        if (!isNote) {
+          text.setAttribute("x", String(shape.x + dx));
+          text.setAttribute("y", String(shape.note && !isSmall ? shape.y - 2 : shape.y + dy + size / 3));
+        }
         text.setAttribute("font-size", String(isNote ? 10 : size));
       }
     }
@@ -365,10 +379,11 @@ function drawInterfaces({ links, points }, shapes, ports) {
   links[0].ends.forEach((end, i) => {
     const shape = shapes.all[shapes.byName.get(end) ?? 0];
     const way = (i === 0) === isForward ? points : [...points].reverse();
-    const [x, y] = outside(way, shape, 9);
-    const text = element("text", { x, y: y + 3 });
     const names = [...new Set(links.map((link) => link.interfaces[link.ends[i] === end ? i : 1 - i]))];
-    text.textContent = names.length > 2 ? `${names[0]} +${names.length - 1}` : names.join(",");
+    const name = names.length > 2 ? `${names[0]} +${names.length - 1}` : names.join(",");
+    const [x, y] = outside(way, shape, { width: 5.6 * name.length + 6, height: 14 });
+    const text = element("text", { x, y: y + 3 });
+    text.textContent = name;
     ports.append(text);
   });
 }

@@ -135,15 +135,16 @@ export function halfWay(points) {
 }
 
 /**
- * Returns a point of a way just outside of a box in which it begins.
+ * Returns the first point of a way at which a text of this size is outside of a box in which the
+ * way begins.
  * @param {Point[]} points
  * @param {Box} box
- * @param {number} margin
+ * @param {{width: number, height: number}} text
  * @returns {Point}
  */
-export function outside(points, box, margin) {
+export function outside(points, box, { width, height }) {
   const isIn = (/** @type {Point} */ [x, y]) =>
-    Math.abs(x - box.x) <= box.width / 2 + margin && Math.abs(y - box.y) <= box.height / 2 + margin;
+    Math.abs(x - box.x) <= (box.width + width) / 2 && Math.abs(y - box.y) <= (box.height + height) / 2;
   for (let i = 0; i + 1 < points.length; i += 1) {
     const [[x, y], [nextX, nextY]] = [points[i], points[i + 1]];
     for (let step = 0; step <= 40; step += 1) {

@@ -182,7 +182,9 @@ function inline(value) {
   if (Array.isArray(value)) return `[${value.map(inline).join(", ")}]`;
   if (value !== null && typeof value === "object") {
     const key = (/** @type {string} */ name) => (/^[A-Za-z0-9_-]+$/.test(name) ? name : inline(name));
-    return `{ ${Object.entries(value).map(([name, value]) => `${key(name)} = ${inline(value)}`).join(", ")} }`;
+    const isFirst = (/** @type {string} */ name) => Number(name === "kind" || name === "law");
+    const entries = Object.entries(value).sort(([a], [b]) => isFirst(b) - isFirst(a));
+    return `{ ${entries.map(([name, value]) => `${key(name)} = ${inline(value)}`).join(", ")} }`;
   }
   return JSON.stringify(value);
 }
