@@ -184,7 +184,7 @@ mod tests {
                     group = \"cell\"\ntrace = \"t.csv\"\n";
         let read = |text: &str| fastpath_spec::read(text, &|_| Ok(trace.to_owned())).unwrap().0.topology;
         let mut history = History::default();
-        let at = |seconds| Time::ZERO + Duration::from_ms(1000 * seconds);
+        let at = |seconds: u64| Time::ZERO + Duration::from_ms(1000 * seconds);
         history.add(at(2), Made::Traces("cell".to_owned(), TraceAction::Start));
         history.add(at(5), Made::Traces("cell".to_owned(), TraceAction::Stop));
         history.add(at(6), Made::Traces("gone".to_owned(), TraceAction::Stop));

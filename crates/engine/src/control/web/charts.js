@@ -68,7 +68,7 @@ export class Charts {
   /** @param {HTMLElement} place */
   constructor(place) {
     this.place = place;
-    /** @type {{chart: any, sources: {direction: Direction, column: Column}[]}[]} */
+    /** @type {{chart: any, above: HTMLElement, sources: {direction: Direction, column: Column, isIntended?: boolean}[]}[]} */
     this.charts = [];
     /** The drops by reason. @type {HTMLElement | null} */
     this.losses = null;
@@ -106,10 +106,12 @@ export class Charts {
     })));
     const heading = document.createElement("h3");
     heading.textContent = `${title} (${unit})`;
+    const above = document.createElement("span");
+    heading.append(above);
     this.place.append(heading);
     // @ts-ignore uPlot is a classic script.
     const chart = new uPlot({ ...this.size(), ...options(sources) }, [[]], this.place);
-    this.charts.push({ chart, sources });
+    this.charts.push({ chart, above, sources });
     if (showsLosses) {
       this.losses = document.createElement("p");
       this.losses.id = "losses";
@@ -124,13 +126,16 @@ export class Charts {
     const texts = lossy.map((direction) => `${direction.from} → ${direction.to}: ${direction.losses()}`);
     const losses = texts.join("; ") || "no frame dropped or marked";
     if (this.losses) this.losses.textContent = `Since the start: ${losses}`;
-    for (const { chart, sources } of this.charts) {
+    for (const { chart, above, sources } of this.charts) {
       // Directions of one network have the same times from the first that all keep.
       const length = Math.min(...sources.map(({ direction }) => direction.history.length));
       const values = (/** @type {Direction} */ { history }, /** @type {Column} */ column) =>
         history.slice(history.length - length).map((sample) => sample[column]);
       const times = values(sources[0].direction, "atS");
       chart.setData([times, ...sources.map(({ direction, column }) => values(direction, column))]);
+      const last = (/** @type {{direction: Direction, column: Column}} */ { direction, column }) => direction.history.at(-1)?.[column] ?? 0;
+      const hidden = sources.filter((source) => source.isIntended && last(source) > chart.scales.y.max).map(last);
+      above.textContent = hidden.length > 0 ? `; rate of the link, above: ${[...new Set(hidden)].join(", ")}` : "";
     }
   }
 }
