@@ -50,6 +50,7 @@ impl ReadingArgs {
             ignore_images: self.images == Some(Images::Ignore),
             impairments: self.impair.clone(),
             strict: self.strict,
+            to_draw: false,
         }
     }
 }

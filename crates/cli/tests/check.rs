@@ -157,6 +157,44 @@ fn a_network_is_drawn_in_every_format() {
 }
 
 #[test]
+fn what_cannot_run_is_drawn_and_positions_are_kept() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("draw-any");
+    fs::create_dir_all(&directory).unwrap();
+    let draw = |file: &str, text: &str, options: &[&str]| -> (Option<i32>, String, String) {
+        fs::write(directory.join(file), text).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fastpath"));
+        let output = command.arg("draw").arg(file).args(options).current_dir(&directory).output().unwrap();
+        let [out, said] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), out, said)
+    };
+    let routers = "[router.r1]\n[router.r2]\n[[link]]\nbetween = ['r1', 'r2']\n";
+    let (code, svg, said) = draw("routers.toml", routers, &[]);
+    assert!(code == Some(0) && svg.contains(">r1</text>") && said.is_empty(), "{said}");
+    assert_eq!(check("routers.toml", routers, &[]).status.code(), Some(1), "it does not run");
+    let lab = "name: l\ntopology:\n  nodes:\n    s: {kind: nokia_srlinux}\n    t: {kind: cisco_xrd}\n  links:\n    \
+        - endpoints: ['s:e1-1', 't:e1-1']\n";
+    for options in [&[][..], &["--only", "linux"]] {
+        let (code, svg, said) = draw("l.clab.yml", lab, options);
+        assert!(code == Some(0) && svg.contains(">nokia_srlinux</text>"), "{said}");
+    }
+    let (code, _, said) = draw("routers.toml", routers, &["--layout", "given"]);
+    assert!(code == Some(2) && said.contains("write position = [x, y]"), "{said}");
+    let placed = "[router.r1]\nposition = [10, 20]\n[router.r2]\nposition = [310, 220.5]\n[[link]]\nbetween = ['r1', 'r2']\n";
+    let (_, svg, said) = draw("placed.toml", placed, &[]);
+    let places: Vec<f64> = svg
+        .lines()
+        .filter(|line| line.contains("class=\"node router\" x=") && line.starts_with("<g>"))
+        .flat_map(|line| {
+            [" x=\"", " y=\""]
+                .map(|key| line.split(key).nth(1).unwrap().split('"').next().unwrap().parse::<f64>().unwrap())
+        })
+        .collect();
+    assert_eq!([places[2] - places[0], places[3] - places[1]], [300.0, 200.5], "{svg} {said}");
+    let (code, _, said) = draw("wrong.toml", "[router.r1]\nposition = [10]\n", &[]);
+    assert!(code != Some(0) && said.contains("wrong.toml:2:"), "{said}");
+}
+
+#[test]
 fn strict_makes_warnings_mistakes_in_every_command_that_reads_a_description() {
     // A rate without a queue gets one, with a warning.
     let text = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1Mbit\"\n";

@@ -13,11 +13,13 @@ use fastpath_link::{CorruptSpec, PipeSpec};
 use fastpath_net::{EdgeId, Frame, FramePool};
 use fastpath_spec::{NodeKind, Topology};
 use fastpath_switch::port::LinkState;
-use fastpath_units::{Duration, Probability, Rate, Time};
+use fastpath_units::{Duration, Probability, Rate, Rng, Time};
+use fastpath_wire::MacAddr;
+use fastpath_wire::build::{Ip, Tcp, tcp_flags};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
 use std::collections::VecDeque;
-use std::net::UdpSocket;
+use std::net::{IpAddr, UdpSocket};
 use std::time::Instant;
 
 #[test]
@@ -209,6 +211,63 @@ fn of_many_taps_those_with_frames_are_served_and_removed_ones_are_noticed() {
             assert!(start.elapsed().as_secs() < 10, "the removal was not noticed");
         }
         finish(running);
+    });
+}
+
+/// Sends frames by one port and returns what the other receives of their kind, in order.
+fn carried(from: &mut dyn Port, to: &mut dyn Port, frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut pool = FramePool::default();
+    let mut left: VecDeque<Frame> = frames.iter().filter_map(|bytes| pool.insert(bytes)).collect();
+    let (mut burst, mut found, start) = (Burst::new(), Vec::new(), Instant::now());
+    while found.len() < frames.len() {
+        assert!(start.elapsed().as_secs() < 10, "{} of {} frames came", found.len(), frames.len());
+        from.tx_burst(Time::ZERO, &mut pool, &mut left).unwrap();
+        to.rx_burst(Time::ZERO, &mut pool, &mut burst).unwrap();
+        for mut frame in burst.drain() {
+            assert!(pool.copy_out(&mut frame));
+            let bytes = pool.bytes(&frame).to_vec();
+            pool.free(frame);
+            found.extend((bytes[..2] == [2, 9]).then_some(bytes));
+        }
+    }
+    found
+}
+
+/// Small frames go in batches, super-packets one by one: whatever the mix, the order stays.
+#[test]
+fn frames_pass_a_tap_in_order_however_many_come_together() {
+    with_taps("frames_pass_a_tap_in_order_however_many_come_together", || {
+        Namespace::new().run(|| {
+            let mut tap = TapPort::open("eth0").unwrap();
+            ip("link set eth0 up");
+            let mut station = AfPacket::open("eth0").unwrap();
+            let mut rng = Rng::new(4);
+            let ends = [1, 2].map(|i| (MacAddr([2, 9, 0, 0, 0, i]), IpAddr::from([10, 9, 0, i])));
+            for round in 0..60 {
+                if round == 30 {
+                    tap.allow_whole();
+                }
+                let (mut seq, count) = (0, 1 + rng.below(150));
+                let frames: Vec<Vec<u8>> = (0..count)
+                    .map(|number| {
+                        let payload = vec![number as u8; 20 + rng.below(1400) as usize];
+                        let ip = Ip::between(ends[0], ends[1]);
+                        match rng.below(1 + round % 3) {
+                            0 => ip.udp(7, 7, &payload),
+                            // Segments that follow one another join.
+                            _ => {
+                                let segment = Tcp { seq, flags: tcp_flags::ACK, ..Tcp::default() };
+                                seq += 1000;
+                                ip.tcp(&segment, &[7; 1000])
+                            }
+                        }
+                    })
+                    .collect();
+                assert!(carried(&mut station, &mut tap, &frames) == frames, "round {round}, from the host");
+                assert!(carried(&mut tap, &mut station, &frames) == frames, "round {round}, to the host");
+            }
+            assert_eq!(tap.counters().rx_dropped() + tap.counters().tx_dropped(), 0);
+        });
     });
 }
 

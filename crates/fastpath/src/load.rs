@@ -74,6 +74,9 @@ pub struct Reading {
     pub impairments: Option<PathBuf>,
     /// Whether every warning is a mistake.
     pub strict: bool,
+    /// Whether the network is drawn and does not run. Then it needs no host, and nodes of any kind
+    /// are part of it.
+    pub to_draw: bool,
 }
 
 /// Loads a network description.
@@ -162,13 +165,14 @@ fn check_recording(
     if let Some(what) = other_kind(extension, &text) {
         return Err(Error::argument(format!("{}: {what}", path.display())));
     }
-    let of_any_file = Reading { strict: reading.strict, ..Reading::default() };
+    let of_any_file = Reading { strict: reading.strict, to_draw: reading.to_draw, ..Reading::default() };
     if *reading != of_any_file && !matches!(extension, Some("yml" | "yaml")) {
         let what = "only files of containerlab (.yml) are read with --kinds, --images or --impair";
         return Err(Error::argument(format!("{}: {what}; write the values in the file", path.display())));
     }
     let checked = match extension {
         Some("yml" | "yaml") => check_labfile(&text, reading, &files)?,
+        Some("json") if reading.to_draw => fastpath_spec::check_json_to_draw(&text, &files),
         Some("json") => fastpath_spec::check_json(&text, &files),
         Some("ns") => {
             let description = fastpath_emulab::describe(&text).map(|(description, _)| description);
@@ -179,6 +183,7 @@ fn check_recording(
                 ..NetworkSpec::default()
             })
         }
+        _ if reading.to_draw => fastpath_spec::check_to_draw(&text, &files),
         _ => fastpath_spec::check(&text, &files),
     };
     let checked = if reading.strict { checked.strict() } else { checked };
@@ -241,6 +246,7 @@ fn check_labfile(text: &str, reading: &Reading, files: &Files) -> Result<Checked
         variables: &|name| std::env::var(name).ok(),
         only_linux: reading.only_linux,
         ignore_images: reading.ignore_images,
+        to_draw: reading.to_draw,
         impairments: overlay.as_ref().map(|(name, text)| (name.as_str(), text.as_str())),
     };
     Ok(fastpath_labfiles::check(text, &options))

@@ -5,25 +5,42 @@ use crate::{Error, Result};
 #[cfg(target_os = "linux")]
 use fastpath_engine::control::{Dashboard, HttpAddress};
 use fastpath_link::PipeSpec;
+#[cfg(target_os = "linux")]
+use fastpath_report::picture::Drawn;
 use fastpath_report::picture::{Picture, PictureLink, PictureNode, Symbol};
-use fastpath_spec::{KernelForwarder, Link, Node, NodeKind, Topology, values};
+use fastpath_spec::{Link, Node, NodeKind, Topology, values};
 use serde_json::Value;
 #[cfg(target_os = "linux")]
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 
+pub use fastpath_report::picture::Layout;
+
+/// As many leaves of a node are one in a grouped picture.
+#[cfg(target_os = "linux")]
+const LEAVES_MIN: usize = 4;
 /// Addresses are shown in pictures of at most this many nodes.
 const ADDRESSES_MAX: usize = 40;
 
 /// Returns a topology as a picture: its nodes in the order of the spec, addresses of hosts if
 /// there are few, and what links do.
 pub fn picture(topology: &Topology, title: &str) -> Picture {
+    picture_in(topology, title, Layout::Auto)
+}
+
+/// Returns a topology as a picture with this layout.
+pub fn picture_in(topology: &Topology, title: &str, layout: Layout) -> Picture {
     let has_addresses = topology.nodes.len() <= ADDRESSES_MAX;
     let node = |node: &Node| PictureNode {
         name: node.name.clone(),
-        note: if has_addresses { address(node) } else { String::new() },
+        note: match &node.look.foreign_kind {
+            Some(kind) => kind.clone(),
+            None if has_addresses => address(node),
+            None => String::new(),
+        },
         symbol: symbol(&node.kind),
+        position: node.look.position,
     };
     let link = |link: &Link| PictureLink {
         ends: link.ends.map(|(node, _)| node.0 as usize),
@@ -34,6 +51,7 @@ pub fn picture(topology: &Topology, title: &str) -> Picture {
         title: title.to_owned(),
         nodes: topology.nodes.iter().map(node).collect(),
         links: topology.links.iter().map(link).collect(),
+        layout,
     }
 }
 
@@ -43,11 +61,26 @@ pub fn dashboard(address: HttpAddress) -> Dashboard {
     Dashboard { address, picture: places, nodes: None }
 }
 
-/// The places of nodes as JSON, the answer to `GET /picture`.
+/// The places of nodes and the ways of links as JSON, the answer to `GET /picture`. Where nodes
+/// have many leaves, `grouped` is a picture with the leaves of a node as one.
 #[cfg(target_os = "linux")]
 fn places(topology: &Topology) -> Value {
     let picture = picture(topology, "");
-    let drawn = picture.draw();
+    let mut answer = drawn_json(&picture.draw());
+    if let Some((grouped, members)) = picture.grouped(LEAVES_MIN) {
+        let mut drawn = drawn_json(&grouped.draw());
+        for (node, members) in members.iter().enumerate() {
+            let names = members.iter().map(|member| json!(picture.nodes[*member].name));
+            drawn["nodes"][node]["names"] = Value::Array(names.collect());
+        }
+        answer["grouped"] = drawn;
+    }
+    answer
+}
+
+#[cfg(target_os = "linux")]
+fn drawn_json(drawn: &Drawn) -> Value {
+    let picture = drawn.picture();
     let places = drawn.centres().iter().zip(drawn.sizes());
     let node = |(node, ([x, y], [width, height])): (&PictureNode, (&[f64; 2], &[f64; 2]))| {
         let kind = match node.symbol {
@@ -61,19 +94,25 @@ fn places(topology: &Topology) -> Value {
         json!({ "name": node.name, "note": node.note, "kind": kind, "x": x, "y": y, "width": width,
             "height": height })
     };
-    json!({ "nodes": picture.nodes.iter().zip(places).map(node).collect::<Vec<_>>() })
+    let tenth = |x: f64| (x * 10.0).round() / 10.0;
+    let link = |(link, route): (&PictureLink, &Vec<[f64; 2]>)| {
+        let points: Vec<[f64; 2]> = route.iter().map(|point| point.map(tenth)).collect();
+        json!({ "name": link.name, "ends": link.ends, "points": points })
+    };
+    json!({
+        "nodes": picture.nodes.iter().zip(places).map(node).collect::<Vec<_>>(),
+        "links": picture.links.iter().zip(drawn.routes()).map(link).collect::<Vec<_>>(),
+    })
 }
 
 fn symbol(kind: &NodeKind) -> Symbol {
     match kind {
-        NodeKind::Host { .. }
-        | NodeKind::Uplink { .. }
-        | NodeKind::KernelRouter { forwarder: KernelForwarder::Namespace, .. } => Symbol::Host,
+        NodeKind::Host { .. } => Symbol::Host,
+        NodeKind::Uplink { .. } => Symbol::Outside,
         NodeKind::Switch => Symbol::Switch,
         NodeKind::OpenFlow { .. } => Symbol::OpenFlow,
-        NodeKind::Router { .. }
-        | NodeKind::Nat { .. }
-        | NodeKind::KernelRouter { forwarder: KernelForwarder::Engine, .. } => Symbol::Router,
+        NodeKind::Nat { .. } => Symbol::Nat,
+        NodeKind::Router { .. } | NodeKind::KernelRouter { .. } => Symbol::Router,
     }
 }
 
@@ -93,7 +132,7 @@ fn label(topology: &Topology, link: &Link) -> String {
     let [(node, interface), _] = link.ends;
     let id = topology.node(node).interfaces[interface].link;
     let [forward, backward] = [0, 1].map(|pipe| {
-        let traces = topology.tracks_of(id, pipe).iter().map(|track| format!("trace {}", track.source));
+        let traces = topology.tracks_of(id, pipe).iter().map(|track| trace(&track.source.to_string()));
         let words = std::iter::once(words(&link.pipes[pipe])).chain(traces);
         words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join(" ")
     });
@@ -105,6 +144,12 @@ fn label(topology: &Topology, link: &Link) -> String {
             .collect::<Vec<_>>()
             .join("  "),
     }
+}
+
+/// A trace by the name of its file, not by the way to it.
+fn trace(source: &str) -> String {
+    let name = source.rsplit(['/', '\\']).next().unwrap_or(source);
+    format!("trace {name}")
 }
 
 fn words(pipe: &PipeSpec) -> String {
@@ -133,6 +178,20 @@ fn words(pipe: &PipeSpec) -> String {
 
 /// The formats of pictures, by the extensions of files.
 pub const EXTENSIONS: [&str; 5] = ["svg", "png", "mmd", "dot", "drawio"];
+
+/// Checks that a picture with given positions has one.
+///
+/// # Errors
+/// [`Error::Argument`] if no node has a position.
+pub fn check_positions(picture: &Picture, path: &Path) -> Result<()> {
+    if picture.layout == Layout::Given && picture.nodes.iter().all(|node| node.position.is_none()) {
+        let path = path.display();
+        return Err(Error::Argument(format!(
+            "{path}: no node has a position; write position = [x, y] at nodes, or --layout auto"
+        )));
+    }
+    Ok(())
+}
 
 /// Writes a picture; the extension of the file decides its format, see [`EXTENSIONS`].
 ///

@@ -8,10 +8,16 @@ use fastpath_model::platform::{self, Platform};
 use fastpath_record::{Measurement, Observation, Run};
 use fastpath_report::{CommandOutput, Evaluation, Fonts, Report};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+pub use fastpath_report::Choice;
+
+/// Names that an error lists.
+const NAMES_MAX: usize = 20;
 
 /// What a report is made of: records, and the --json output of `fastpath model` and `evaluate`.
 #[derive(Default)]
@@ -68,8 +74,38 @@ impl RecordFiles {
 
     /// Makes the report.
     pub fn report(&self) -> Report {
+        self.report_of(&Choice::default())
+    }
+
+    /// Makes the report with these links and flows of runs.
+    pub fn report_of(&self, choice: &Choice) -> Report {
         let report = Report::new(&self.measurements);
-        self.outputs.iter().fold(report, Report::with_output).with_runs(&self.runs)
+        self.outputs.iter().fold(report, Report::with_output).with_runs(&self.runs, choice)
+    }
+
+    /// Checks that the runs have the links and flows of a choice.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] with a name that no run has, and the names that there are.
+    pub fn check_choice(&self, choice: &Choice) -> Result<()> {
+        let series = || self.runs.iter().filter_map(|run| run.series.as_ref());
+        let links: BTreeSet<&str> =
+            series().flat_map(|series| &series.links).map(|link| link.link.as_str()).collect();
+        let flows: BTreeSet<&str> =
+            series().flat_map(|series| &series.flows).map(|flow| flow.flow.as_str()).collect();
+        let unknown = |what: &str, name: &str, known: &BTreeSet<&str>| {
+            let known: Vec<&str> = known.iter().copied().take(NAMES_MAX).collect();
+            let known = if known.is_empty() { "there is none".to_owned() } else { known.join(", ") };
+            Err(Error::Argument(format!("no run has a {what} {name} (have: {known})")))
+        };
+        for name in choice.links.iter().filter(|name| !links.contains(name.as_str())) {
+            return unknown("link", name, &links);
+        }
+        for part in choice.flows.iter().filter(|part| !flows.iter().any(|flow| flow.contains(part.as_str())))
+        {
+            return unknown("flow", part, &flows);
+        }
+        Ok(())
     }
 }
 

@@ -89,7 +89,11 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
         let layers = Layers::of(&entry.placed, [groups, kinds, defaults]);
         used.take(&layers, &entry.key);
         node::check_keys(&format!("node {}", entry.key), &entry.placed, remarks);
+        let count = reader.built.description.nodes.len();
         reader.node(&entry.key, entry.key_at, &layers, remarks);
+        if reader.built.description.nodes.len() > count {
+            reader.look(&layers, remarks);
+        }
     }
     used.check([kinds, groups], remarks);
     if let Some(links) = links {
@@ -97,7 +101,7 @@ pub(crate) fn read<'y>(yaml: &'y Yaml<'y>, options: &Options, remarks: &mut Rema
     }
     if remarks.is_clean() && !reader.roles.values().any(|role| *role == NodeUse::Host) {
         let what = "no node is of kind linux, so nothing runs";
-        remarks.mistake(nodes.map_or(0, |nodes| nodes.at), what, "write a node of kind: linux");
+        remarks.mistake_of_running(nodes.map_or(0, |nodes| nodes.at), what, "write a node of kind: linux");
     }
     if let Some(at) = mgmt_at.filter(|_| !reader.uses_management()) {
         let what = "mgmt is ignored: no link leads to mgmt-net, and a lab has no other management network";
@@ -190,11 +194,11 @@ impl<'y> Reader<'y, '_> {
 
     /// Adds a stub in place of a node, or reports why the node cannot be part of a lab.
     fn refuse(&mut self, name: &'y str, at: usize, why: &str, instead: &str, remarks: &mut Remarks) {
-        if self.options.only_linux {
-            remarks.warn(Code::Different, at, format!("{name} is a stub: {why}"));
-        } else {
+        if !self.options.only_linux {
             let instead = format!("{instead}, or --kinds linux, which puts a stub in its place");
-            remarks.mistake(at, format!("node {name}: {why}"), instead);
+            remarks.mistake_of_running(at, format!("node {name}: {why}"), instead);
+        } else if !self.options.to_draw {
+            remarks.warn(Code::Different, at, format!("{name} is a stub: {why}"));
         }
         self.add_stub(name, at);
         self.roles.insert(name, NodeUse::Stub);
@@ -204,6 +208,16 @@ impl<'y> Reader<'y, '_> {
     fn add_stub(&mut self, name: &str, at: usize) {
         let stub = NodeDescription { assign: false, ..NodeDescription::new(NodeRole::Router, name) };
         self.built.add_node(stub, at);
+    }
+
+    /// Notes how pictures show the node that was added last: its kind, if a lab has no such kind,
+    /// and the position that containerlab's editors write into its labels.
+    fn look(&mut self, layers: &Layers<'y>, remarks: &mut Remarks) {
+        let position = layers.position(remarks);
+        let Some(node) = self.built.description.nodes.last_mut() else { return };
+        node.look.position = position;
+        let is_stub = self.roles.get(&*node.name) == Some(&NodeUse::Stub);
+        node.look.foreign_kind = layers.kind().filter(|_| is_stub).map(str::to_owned);
     }
 
     /// Adds a link that stands at a byte offset, with a name that no other has.

@@ -19,7 +19,8 @@
 //! - there is no management network;
 //! - nodes of kind `linux` are hosts, and those of kind `bridge` and `ovs-bridge` are switches of
 //!   the lab, not of the machine;
-//! - with [`Options::only_linux`] the other nodes are stubs: their links exist and lead nowhere.
+//! - with [`Options::only_linux`] the other nodes are stubs: their links exist and lead nowhere;
+//! - with [`Options::to_draw`] any node is part of the picture, by the name of its kind.
 //!
 //! Of netlab's topologies the nodes of device `linux` run, with the addresses that netlab assigns.
 //!
@@ -47,6 +48,8 @@ pub struct Options<'o> {
     pub only_linux: bool,
     /// Whether hosts are namespaces with the programs of this machine, whatever their image.
     pub ignore_images: bool,
+    /// Whether the network is drawn and does not run. Then nothing of it has to be able to run.
+    pub to_draw: bool,
     /// The name and the text of a file of values of links (TOML): a table for each link, or for
     /// what leaves an endpoint.
     pub impairments: Option<(&'o str, &'o str)>,
@@ -72,7 +75,8 @@ pub fn describe(text: &str, options: &Options) -> Result<(Description, Vec<Warni
 }
 
 fn read<'t>(text: &'t str, options: &Options) -> (Built, Remarks<'t>) {
-    let mut remarks = Remarks::new(text);
+    let remarks = Remarks::new(text);
+    let mut remarks = if options.to_draw { remarks.to_draw() } else { remarks };
     let filled = |text: &str| words::substituted(text, options.variables);
     let mut of_yaml = Remarks::new(text);
     let yaml = yaml::parse(text, &filled, &mut of_yaml);

@@ -82,7 +82,11 @@ pub(crate) fn read(yaml: &Yaml, options: &Options, remarks: &mut Remarks) -> Bui
     let mut built = Built::default();
     let nodes = nodes::read(nodes, (&groups, &defaults.nodes), (&mut built, options), &mut ignored, remarks);
     if remarks.is_clean() && !nodes.values().any(|node| node.runs) {
-        remarks.mistake(0, "no node is of device linux, so nothing runs", "write a node of device: linux");
+        remarks.mistake_of_running(
+            0,
+            "no node is of device linux, so nothing runs",
+            "write a node of device: linux",
+        );
     }
     let links = links.map(|links| links::all(links, &nodes, remarks)).unwrap_or_default();
     let pools = Pools::read([defaults.addressing, addressing, prefix], &mut ignored, remarks);

@@ -9,6 +9,7 @@ fn options() -> Options<'static> {
         variables: &|_| None,
         only_linux: false,
         ignore_images: false,
+        to_draw: false,
         impairments: None,
     }
 }
@@ -400,4 +401,31 @@ fn names_without_effect_are_mistakes_or_named() {
         let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         assert!(said.iter().any(|said| said.ends_with(expected)), "{to}: {said:#?}");
     }
+}
+
+#[test]
+fn a_file_is_drawn_whatever_its_nodes_are() {
+    let text = "name: c\ntopology:\n  nodes:\n    spine: {kind: nokia_srlinux, image: srl, labels: {graph-posX: 40, graph-posY: '10'}}\n    \
+        leaf|1: {kind: host}\n    unknown: {}\n    sim: {kind: linux}\n    shared: {kind: linux, image: x, network-mode: host}\n  \
+        links:\n    - endpoints: ['spine:e1', 'leaf|1:e1']\n    - endpoints: ['unknown:e1', 'sim:eth1']\n    \
+        - endpoints: ['sim:eth2', 'host:a_name_that_no_interface_has']\n";
+    let refused = check(text, &options()).into_result().expect_err("a lab cannot run it");
+    assert!(refused.len() > 3, "{refused:?}");
+    let drawn = check(text, &Options { to_draw: true, ..options() }).into_result();
+    let (spec, _) = drawn.unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let nodes = &spec.topology.nodes;
+    let kind = |name: &str| {
+        let node = nodes.iter().find(|node| node.name == name).expect("the node");
+        (node.look.foreign_kind.as_deref(), node.look.position)
+    };
+    assert_eq!(kind("spine"), (Some("nokia_srlinux"), Some([40.0, 10.0])));
+    assert_eq!(kind("leaf|1"), (Some("host"), None));
+    assert_eq!(kind("sim"), (None, None));
+    assert_eq!((nodes.len(), spec.topology.links.len()), (6, 3));
+    // What is not a topology is refused here too.
+    let wrong = check(
+        "name: c\ntopology: {nodes: {a: {kind: linux}}, links: [{endpoints: ['a:eth1', 'b:eth1']}]}",
+        &Options { to_draw: true, ..options() },
+    );
+    assert!(wrong.into_result().is_err());
 }

@@ -46,6 +46,7 @@ fn read(input: &Input, mutated: Option<&str>) -> Checked<NetworkSpec> {
         variables: &|_| None,
         only_linux: true,
         ignore_images: input.ignore_images,
+        to_draw: false,
         impairments: impairments.map(|text| ("impair.toml", text)),
     };
     check(text, &options)

@@ -4,7 +4,14 @@ use fastpath_labfiles::{Options, check};
 use fastpath_spec::{NO_FILES, Topology};
 
 fn options(only_linux: bool) -> Options<'static> {
-    Options { files: NO_FILES, variables: &|_| None, only_linux, ignore_images: false, impairments: None }
+    Options {
+        files: NO_FILES,
+        variables: &|_| None,
+        only_linux,
+        ignore_images: false,
+        to_draw: false,
+        impairments: None,
+    }
 }
 
 fn said(text: &str, only_linux: bool) -> Vec<String> {

@@ -150,8 +150,8 @@ impl<P> Pipes<P> {
         self.set.passes(now, id)
     }
 
-    /// Counts packets of these lengths as pushed into pipe `id` at `now` and popped from it at once.
-    /// The pipe must [pass](Pipes::passes) them.
+    /// Counts packets of these lengths as pushed into pipe `id` at `now` and popped from it at
+    /// once. The pipe must [pass](Pipes::passes) them.
     #[inline]
     pub fn pass_run(&mut self, now: Time, id: u32, lens: impl Iterator<Item = u32>) {
         debug_assert!(self.passes(now, id), "packets wait in pipe {id}");

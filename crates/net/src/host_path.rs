@@ -17,6 +17,15 @@ pub struct HostPath {
     pub to: (MacAddr, IpAddr),
 }
 
+/// Why a host cannot send to an address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoPath {
+    /// It has no route to it, or no address of its family on that interface.
+    NoRoute,
+    /// Nobody on the link has the address of the next hop.
+    NoNeighbor,
+}
+
 impl HostPath {
     /// Returns the path to the first address of `to` to which `from` has a route, IPv4 before IPv6.
     /// `None` without a route.
@@ -25,19 +34,32 @@ impl HostPath {
         let addresses = topology.node(to).interfaces.iter().flat_map(|interface| &interface.addresses);
         let mut targets: Vec<IpAddr> = addresses.map(|net| net.addr()).collect();
         targets.sort_by_key(IpAddr::is_ipv6);
-        targets.into_iter().find_map(|target| {
-            let NextHop { interface, via } = fib.lookup(target)?;
-            let next = via.unwrap_or(target);
-            let out = &topology.node(from).interfaces[interface];
-            let own = || out.addresses.iter().filter(|net| net.addr().is_ipv4() == target.is_ipv4());
-            // The kernel prefers the address whose subnet the next hop is on.
-            let source = own().find(|net| net.contains(&next)).or_else(|| own().next())?;
-            let neighbor = stations(topology, from, interface).into_iter().find_map(|(node, index)| {
-                let there = &topology.node(node).interfaces[index];
-                there.addresses.iter().any(|net| net.addr() == next).then_some(there.mac?)
-            })?;
-            Some(HostPath { interface, from: (out.mac?, source.addr()), to: (neighbor, target) })
-        })
+        targets.into_iter().find_map(|target| Self::to_address(topology, &fib, from, target).ok())
+    }
+
+    /// Returns the path from a host, with its routes, to an address, whoever has it.
+    ///
+    /// # Errors
+    /// There is no route, or nobody has the address of the next hop.
+    pub fn to_address(
+        topology: &Topology,
+        fib: &Fib,
+        from: NodeId,
+        target: IpAddr,
+    ) -> Result<HostPath, NoPath> {
+        let NextHop { interface, via } = fib.lookup(target).ok_or(NoPath::NoRoute)?;
+        let next = via.unwrap_or(target);
+        let out = &topology.node(from).interfaces[interface];
+        let own = || out.addresses.iter().filter(|net| net.addr().is_ipv4() == target.is_ipv4());
+        // The kernel prefers the address whose subnet the next hop is on.
+        let source = own().find(|net| net.contains(&next)).or_else(|| own().next());
+        let source = source.ok_or(NoPath::NoRoute)?;
+        let neighbor = stations(topology, from, interface).into_iter().find_map(|(node, index)| {
+            let there = &topology.node(node).interfaces[index];
+            there.addresses.iter().any(|net| net.addr() == next).then_some(there.mac?)
+        });
+        let macs = out.mac.zip(neighbor).ok_or(NoPath::NoNeighbor)?;
+        Ok(HostPath { interface, from: (macs.0, source.addr()), to: (macs.1, target) })
     }
 }
 

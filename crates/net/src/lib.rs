@@ -70,7 +70,7 @@ pub use cut::CutError;
 pub use cut_pipes::Crossings;
 pub use difference::Difference;
 pub use fate::Reason;
-pub use host_path::HostPath;
+pub use host_path::{HostPath, NoPath};
 pub use id::{Edge, EdgeId, Location, PipeId};
 pub use nat::{NatCounters, NatProtocol, NatSession};
 pub use network::{Delivery, Network};

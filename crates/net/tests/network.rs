@@ -2,7 +2,7 @@
 
 use fastpath_link::{Change, PipeSpec};
 use fastpath_net::{Delivery, EdgeId, Network, Options};
-use fastpath_spec::{Direction, Event, NodeKind, Topology};
+use fastpath_spec::{Direction, Event, LinkId, NodeKind, Topology};
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 use fastpath_wire::arp::Arp;
 use fastpath_wire::build::Ip;
@@ -420,7 +420,9 @@ proptest! {
                 // What waits in the link when it loses its delay is not overtaken.
                 let delay = Some(Duration::from_us(300 * (number as u64 / 3 % 2)));
                 let change = Change { delay, ..Change::default() };
-                [&mut singly, &mut together].map(|network| network.apply(now, fastpath_spec::LinkId(0), Direction::Both, &change));
+                for network in [&mut singly, &mut together] {
+                    network.apply(now, LinkId(0), Direction::Both, &change);
+                }
             }
             let mut batch = Vec::new();
             for (_, edge, bytes) in frames {

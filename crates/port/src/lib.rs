@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod base;
+mod batches;
 mod claim;
 mod injector;
 mod memory;

@@ -92,6 +92,21 @@ impl RxSink<'_> {
         }
     }
 
+    /// As [`RxSink::take_whole`], for a super-packet that is not in the pool yet.
+    pub(super) fn take_copied(&mut self, gso: Gso, bytes: &[u8], scratch: &mut Scratch) {
+        match self.pool.alloc_super_packet() {
+            Some(mut frame) => {
+                self.pool.truncate(&mut frame, bytes.len());
+                self.pool.bytes_mut(&mut frame).copy_from_slice(bytes);
+                self.take_whole(gso, frame, scratch);
+            }
+            None => {
+                let header = VnetHeader { gso: Some(gso), ..VnetHeader::default() };
+                self.cut(&header, bytes, &mut scratch.segment);
+            }
+        }
+    }
+
     fn cut(&mut self, header: &VnetHeader, frame: &[u8], buffer: &mut Vec<u8>) {
         if let Some(gso) = header.gso {
             match SuperPacket::new(frame, gso) {

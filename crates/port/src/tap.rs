@@ -8,10 +8,12 @@
 //! the port. The port itself then works from any thread.
 
 use super::base::PortBase;
+use super::batches;
 use super::offload::{HEADER_LEN, RxSink, Scratch};
 use super::{BURST, Burst, OpenError, Port, PortCounters, PortError, PortKind, interface_of};
 use fastpath_net::{FRAME_MAX, Frame, FramePool};
 use fastpath_sys::interface;
+use fastpath_sys::packet_batch::PacketBatch;
 use fastpath_sys::tap::{PARTS_MAX, Tap};
 use fastpath_units::Time;
 use fastpath_wire::coalesce::{Coalescer, Joined};
@@ -39,6 +41,19 @@ pub(super) const KINDS: &[PortKind] = &[PortKind {
     },
 }];
 
+/// As many small frames, one after the other, are read and written in batches.
+const BATCH_FROM: usize = 3;
+/// Longer frames are not copied into a batch, bytes.
+const COPIED_MAX: usize = 2048;
+
+/// How frames have arrived, which decides whether they are read in batches.
+struct Batching {
+    /// Frames since the last super-packet, or since nothing was there.
+    in_a_row: usize,
+    /// The size of the next batch.
+    expected: usize,
+}
+
 /// An open TAP device.
 pub struct TapPort {
     base: PortBase,
@@ -49,6 +64,9 @@ pub struct TapPort {
     overruns: Overruns,
     scratch: Scratch,
     joined: Coalescer,
+    batching: Batching,
+    /// The results of a batch of writes.
+    results: Vec<io::Result<()>>,
     /// The headers of a part of a super-packet.
     headers: Vec<u8>,
     /// Super-packets stay in one piece.
@@ -170,11 +188,148 @@ impl TapPort {
             overruns: Overruns::watch(name),
             scratch: Scratch::default(),
             joined: Coalescer::default(),
+            batching: Batching { in_a_row: 0, expected: BATCH_FROM },
+            results: Vec::new(),
             headers: Vec::new(),
             keeps_whole: false,
             on_removal: None,
             is_removed: false,
         }
+    }
+
+    /// Reads one frame, or several where small ones follow one another.
+    fn read(&mut self, pool: &mut FramePool, burst: &mut Burst) -> io::Result<()> {
+        if self.batching.in_a_row >= BATCH_FROM {
+            if let Some(end) = self.read_batch(pool, burst) {
+                return end;
+            }
+            self.batching.in_a_row = 0;
+        }
+        self.read_one(pool, burst)
+    }
+
+    fn read_one(&mut self, pool: &mut FramePool, burst: &mut Burst) -> io::Result<()> {
+        let mut arrivals = RxSink { pool, burst, counters: &mut self.base.counters };
+        // Where the frame stays if it is a super-packet.
+        let mut slot = if self.keeps_whole { arrivals.pool.alloc_super_packet() } else { None };
+        let mut header = [0; HEADER_LEN];
+        let room = match &mut slot {
+            Some(slot) => arrivals.pool.bytes_mut(slot),
+            None => &mut self.buffer,
+        };
+        let read = self.tap.read(&mut header, room);
+        match (slot, &read, VnetHeader::parse(&header)) {
+            (Some(mut frame), Ok(len), Ok(VnetHeader { gso: Some(gso), .. })) => {
+                arrivals.pool.truncate(&mut frame, *len);
+                arrivals.take_whole(gso, frame, &mut self.scratch);
+                self.batching.in_a_row = 0;
+            }
+            (slot, read, _) => {
+                let len = *read.as_ref().unwrap_or(&0);
+                if let Some(slot) = slot {
+                    self.buffer[..len].copy_from_slice(&arrivals.pool.bytes(&slot)[..len]);
+                    arrivals.pool.free(slot);
+                }
+                if read.is_ok() {
+                    arrivals.take(&header, &self.buffer[..len], &mut self.scratch);
+                    self.batching.in_a_row += 1;
+                }
+            }
+        }
+        read.map(drop)
+    }
+
+    /// Reads frames in one call. `None` without a ring.
+    fn read_batch(&mut self, pool: &mut FramePool, burst: &mut Burst) -> Option<io::Result<()>> {
+        let TapPort { base, tap, scratch, batching, keeps_whole, .. } = self;
+        let count = batching.expected.min(BURST - burst.len());
+        let mut arrivals = RxSink { pool, burst, counters: &mut base.counters };
+        let read = batches::with(|batch| {
+            let (read, end) = batch.read(tap.as_fd(), count)?;
+            for i in 0..read {
+                let packet = batch.packet(i);
+                let Some((header, frame)) = packet.split_first_chunk::<HEADER_LEN>() else { continue };
+                match VnetHeader::parse(header) {
+                    Ok(VnetHeader { gso: Some(gso), .. }) if *keeps_whole => {
+                        arrivals.take_copied(gso, frame, scratch);
+                        batching.in_a_row = 0;
+                    }
+                    _ => arrivals.take(header, frame, scratch),
+                }
+            }
+            batching.expected = match end {
+                Ok(()) => 2 * batching.expected,
+                Err(_) => read + 1,
+            };
+            batching.expected = batching.expected.clamp(BATCH_FROM, PacketBatch::MAX);
+            Ok::<_, io::Error>(end)
+        })?;
+        // A ring that refuses is not asked again.
+        read.inspect_err(|_| batches::give_up()).ok()
+    }
+
+    /// Writes the frames at the front of `frames` that leave one by one, in one call. Returns
+    /// whether all were taken; `None` if there are too few, or no ring.
+    fn write_batch(
+        &mut self,
+        pool: &mut FramePool,
+        frames: &mut VecDeque<Frame>,
+    ) -> Option<Result<bool, PortError>> {
+        let results = batches::with(|batch| {
+            batch.clear();
+            let header = VnetHeader::default().to_bytes();
+            for frame in frames.iter().take_while(|frame| frame.has_own_bytes() && frame.len() <= COPIED_MAX)
+            {
+                let bytes = pool.bytes(frame);
+                if !Coalescer::stands_alone(bytes) || !batch.stage([&header[..HEADER_LEN], bytes]) {
+                    break;
+                }
+            }
+            if batch.staged() < BATCH_FROM {
+                return None;
+            }
+            Some(batch.write(self.tap.as_fd()).map(|results| self.results.extend(results)))
+        })??;
+        if results.is_err() {
+            batches::give_up();
+            return None;
+        }
+        let (mut kept, mut failed) = (Vec::new(), Ok(()));
+        let mut results = std::mem::take(&mut self.results);
+        for result in results.drain(..) {
+            let Some(frame) = frames.pop_front() else { break };
+            match self.note(1, frame.len() as u64, result) {
+                Ok(true) => pool.free(frame),
+                waits => {
+                    failed = failed.and(waits.map(drop));
+                    kept.push(frame);
+                }
+            }
+        }
+        self.results = results;
+        let all = kept.is_empty();
+        kept.into_iter().rev().for_each(|frame| frames.push_front(frame));
+        Some(failed.map(|()| all))
+    }
+
+    /// Counts what became of frames that were written together. Returns false if they wait.
+    fn note(&mut self, frames: u64, bytes: u64, result: io::Result<()>) -> Result<bool, PortError> {
+        let counters = &mut self.base.counters;
+        match result {
+            Ok(()) => {
+                counters.tx_frames += frames;
+                counters.tx_bytes += bytes;
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => return Ok(false),
+                // The driver's error for an interface that is down.
+                Some(libc::EIO) => counters.tx_down += frames,
+                Some(libc::EINVAL | libc::EMSGSIZE) => counters.tx_refused += frames,
+                _ if self.awaits_another(&error) => self.base.counters.tx_down += frames,
+                _ => return Err(self.base.failure("writing", error)),
+            },
+        }
+        Ok(true)
     }
 
     /// Writes the frames at the front of `frames` that can leave as one packet. Returns how many
@@ -203,47 +358,21 @@ impl Port for TapPort {
     }
 
     fn rx_burst(&mut self, _now: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        let mut arrivals = RxSink { pool, burst, counters: &mut self.base.counters };
-        let mut header = [0; HEADER_LEN];
-        // The slot where the next frame stays if it is a super-packet.
-        let mut slot = None;
         let end = loop {
-            if arrivals.burst.is_full() {
+            if burst.is_full() {
                 break Ok(());
             }
-            if self.keeps_whole && slot.is_none() {
-                slot = arrivals.pool.alloc_super_packet();
-            }
-            let room = match &mut slot {
-                Some(slot) => arrivals.pool.bytes_mut(slot),
-                None => &mut self.buffer,
-            };
-            let len = match self.tap.read(&mut header, room) {
-                Ok(len) => len,
+            match self.read(pool, burst) {
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.is_removed = false;
+                    self.batching.in_a_row = 0;
                     break Ok(());
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => break Err(error),
-            };
-            match (slot.take(), VnetHeader::parse(&header)) {
-                (Some(mut frame), Ok(VnetHeader { gso: Some(gso), .. })) => {
-                    arrivals.pool.truncate(&mut frame, len);
-                    arrivals.take_whole(gso, frame, &mut self.scratch);
-                }
-                (free, _) => {
-                    if let Some(slot) = &free {
-                        self.buffer[..len].copy_from_slice(&arrivals.pool.bytes(slot)[..len]);
-                    }
-                    arrivals.take(&header, &self.buffer[..len], &mut self.scratch);
-                    slot = free;
-                }
             }
         };
-        if let Some(slot) = slot {
-            arrivals.pool.free(slot);
-        }
         match end {
             Err(error) if self.awaits_another(&error) => Ok(()),
             end => end.map_err(|error| self.base.failure("reading", error)),
@@ -257,24 +386,21 @@ impl Port for TapPort {
         frames: &mut VecDeque<Frame>,
     ) -> Result<(), PortError> {
         for _ in 0..BURST {
+            if frames.len() >= BATCH_FROM
+                && let Some(all) = self.write_batch(pool, frames)
+            {
+                match all? {
+                    true => continue,
+                    false => break,
+                }
+            }
             let (count, result) = self.write(pool, frames);
             if count == 0 {
                 break;
             }
-            match result {
-                Ok(()) => {
-                    self.base.counters.tx_frames += count as u64;
-                    self.base.counters.tx_bytes +=
-                        frames.range(..count).map(|frame| frame.len() as u64).sum::<u64>();
-                }
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR) => break,
-                    // The driver's error for an interface that is down.
-                    Some(libc::EIO) => self.base.counters.tx_down += count as u64,
-                    Some(libc::EINVAL | libc::EMSGSIZE) => self.base.counters.tx_refused += count as u64,
-                    _ if self.awaits_another(&error) => self.base.counters.tx_down += count as u64,
-                    _ => return Err(self.base.failure("writing", error)),
-                },
+            let bytes = frames.range(..count).map(|frame| frame.len() as u64).sum();
+            if !self.note(count as u64, bytes, result)? {
+                break;
             }
             frames.drain(..count).for_each(|frame| pool.free(frame));
         }

@@ -12,11 +12,12 @@ const LEFT: f64 = 70.0;
 const RIGHT: f64 = 210.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 46.0;
-/// Pixels of the text; letters of this size that fit into a legend; letters that fit with the
-/// smallest text.
-const FONT: f64 = 12.0;
+/// The room at the right of axes without a legend there.
+const RIGHT_BARE: f64 = 24.0;
+/// Letters that fit into a legend beside a chart; into one below it; the height of a row.
 const LEGEND_USUAL: f64 = 23.0;
-const LEGEND_MAX: usize = 40;
+const LEGEND_MAX: usize = 84;
+const LEGEND_ROW: f64 = 16.0;
 /// The colours of Okabe and Ito, which colour-blind people can distinguish.
 const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933"];
@@ -105,6 +106,9 @@ pub struct Mark {
 pub enum Drawing {
     /// Lines over time without marks at their points, and instants as vertical lines.
     Timeline(Vec<Series>, Vec<Mark>),
+    /// A timeline whose lines have all their samples too, each line in the order of the others: a
+    /// page shows them in a part of the time.
+    Zoomable(Vec<Series>, Vec<Mark>, Vec<Series>),
     /// Lines with a mark at each point.
     Lines(Vec<Series>),
     /// Points, and lines to compare them with.
@@ -197,30 +201,55 @@ impl Range {
     }
 }
 
+/// Where a chart is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Medium {
+    /// In an image, below others.
+    Image,
+    /// In a page, whose script reads values.
+    Page,
+}
+
 impl Chart {
     /// Draws the chart as an SVG element, `top` pixels down in a larger image.
     pub(super) fn svg(&self, top: f64) -> String {
+        self.draw(top, Medium::Image)
+    }
+
+    /// Draws the chart as an element of a page, whose script shows values and parts of it.
+    pub(super) fn in_page(&self) -> String {
+        self.draw(0.0, Medium::Page)
+    }
+
+    fn draw(&self, top: f64, medium: Medium) -> String {
+        let (width, height) = (WIDTH, self.height());
         let (xs, ys) = self.values();
-        let mut x = Range::new(self.x.scale, xs.iter().copied(), (LEFT, WIDTH - RIGHT));
+        let mut x = Range::new(self.x.scale, xs.iter().copied(), (LEFT, WIDTH - self.right()));
         if let (Drawing::Bars(bars, _), false) = (&self.drawing, xs.is_empty()) {
             // A histogram shows the shape of a distribution, not its distance from 0.
             (x.from, x.to) = (bars[0].0, bars[bars.len() - 1].1);
         }
         let y = Range::new(self.y.scale, ys.into_iter(), (HEIGHT - BOTTOM, TOP));
+        let read = if medium == Medium::Page { self.read_by_script(&x, &y) } else { String::new() };
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" y=\"{top}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\"><rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" y=\"{top}\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\"{read}><rect class=\"b\" width=\"100%\" height=\"100%\" fill=\"white\"/>"
         );
         text(&mut svg, (LEFT, 18.0), "start", &self.title, " font-weight=\"bold\" font-size=\"13\"");
         self.axes(&mut svg, &x, &y);
         match &self.drawing {
             Drawing::Timeline(series, instants) => {
                 marks(&mut svg, instants, (&x, &y));
-                lines(&mut svg, &all(series, Style::Line), (&x, &y));
+                lines(&mut svg, &all(series, Style::Line), (&x, &y), &[]);
             }
-            Drawing::Lines(series) => lines(&mut svg, &all(series, Style::Joined), (&x, &y)),
+            Drawing::Zoomable(series, instants, fine) => {
+                marks(&mut svg, instants, (&x, &y));
+                let fine: &[Series] = if medium == Medium::Page { fine } else { &[] };
+                lines(&mut svg, &all(series, Style::Line), (&x, &y), fine);
+            }
+            Drawing::Lines(series) => lines(&mut svg, &all(series, Style::Joined), (&x, &y), &[]),
             Drawing::Points(points, references) => {
                 let series = [all(points, Style::Marks), all(references, Style::Line)].concat();
-                lines(&mut svg, &series, (&x, &y));
+                lines(&mut svg, &series, (&x, &y), &[]);
             }
             Drawing::Bars(bars, curve) => histogram(&mut svg, bars, curve, (&x, &y)),
             Drawing::Boxes(boxes) => box_plot(&mut svg, boxes, (&x, &y)),
@@ -229,12 +258,57 @@ impl Chart {
         svg
     }
 
-    pub(super) const fn height() -> f64 {
-        HEIGHT
+    /// Its height, pixels: a legend of long names is below it.
+    pub(super) fn height(&self) -> f64 {
+        let below = if self.has_legend_below() { self.names().len() } else { 0 };
+        HEIGHT + LEGEND_ROW * below as f64
     }
 
     pub(super) const fn width() -> f64 {
         WIDTH
+    }
+
+    /// The names in its legend.
+    fn names(&self) -> Vec<&str> {
+        let series: Vec<&Series> = match &self.drawing {
+            Drawing::Timeline(series, _) | Drawing::Zoomable(series, ..) | Drawing::Lines(series) => {
+                series.iter().collect()
+            }
+            Drawing::Points(points, references) => points.iter().chain(references).collect(),
+            Drawing::Bars(_, curve) => vec![curve],
+            Drawing::Boxes(_) => Vec::new(),
+        };
+        series.into_iter().map(|one| one.name.as_str()).filter(|name| !name.is_empty()).collect()
+    }
+
+    fn has_legend_below(&self) -> bool {
+        let is_long = |name: &&str| name.chars().count() as f64 > LEGEND_USUAL;
+        !matches!(self.drawing, Drawing::Bars(..)) && self.names().iter().any(is_long)
+    }
+
+    /// The room at the right of the axes, pixels.
+    fn right(&self) -> f64 {
+        if self.has_legend_below() || self.names().is_empty() { RIGHT_BARE } else { RIGHT }
+    }
+
+    /// The attributes that a page reads: values and pixels at the ends of both axes, and their
+    /// units.
+    fn read_by_script(&self, x: &Range, y: &Range) -> String {
+        let axis = |range: &Range| {
+            let log = u8::from(range.scale != Scale::Linear);
+            format!("{} {} {} {} {log}", range.from, range.to, range.start, range.end)
+        };
+        let unit = |axis: &Axis| escaped(axis.label.rsplit_once(", ").map_or("", |(_, unit)| unit));
+        match &self.drawing {
+            Drawing::Bars(..) | Drawing::Boxes(_) => String::new(),
+            _ => format!(
+                " data-x=\"{}\" data-y=\"{}\" data-u=\"{}\" data-v=\"{}\"",
+                axis(x),
+                axis(y),
+                unit(&self.x),
+                unit(&self.y)
+            ),
+        }
     }
 
     fn values(&self) -> (Vec<f64>, Vec<f64>) {
@@ -242,6 +316,9 @@ impl Chart {
             // An axis over time is that of the whole run.
             Drawing::Timeline(series, _) | Drawing::Lines(series) => {
                 series.iter().flat_map(|s| s.points.iter().copied()).unzip()
+            }
+            Drawing::Zoomable(series, _, fine) => {
+                series.iter().chain(fine).flat_map(|s| s.points.iter().copied()).unzip()
             }
             Drawing::Points(points, references) => {
                 points.iter().chain(references).flat_map(|s| s.points.iter().copied()).unzip()
@@ -265,7 +342,7 @@ impl Chart {
     fn axes(&self, svg: &mut String, x: &Range, y: &Range) {
         for tick in y.ticks() {
             let at = y.at(tick);
-            line(svg, (LEFT, at), (WIDTH - RIGHT, at), "#dddddd");
+            line(svg, (LEFT, at), (x.end, at), "#dddddd");
             text(svg, (LEFT - 6.0, at + 4.0), "end", &y.label(tick), "");
         }
         let foot = HEIGHT - BOTTOM;
@@ -278,13 +355,13 @@ impl Chart {
             _ => {
                 for tick in x.ticks() {
                     line(svg, (x.at(tick), foot), (x.at(tick), foot + 4.0), "#555555");
-                    text(svg, (x.at(tick), foot + 16.0), "middle", &x.label(tick), "");
+                    text(svg, (x.at(tick), foot + 16.0), "middle", &x.label(tick), " class=\"x\"");
                 }
             }
         }
-        line(svg, (LEFT, foot), (WIDTH - RIGHT, foot), "#555555");
+        line(svg, (LEFT, foot), (x.end, foot), "#555555");
         line(svg, (LEFT, TOP), (LEFT, foot), "#555555");
-        text(svg, (f64::midpoint(LEFT, WIDTH - RIGHT), HEIGHT - 8.0), "middle", &self.x.label, "");
+        text(svg, (f64::midpoint(LEFT, x.end), HEIGHT - 8.0), "middle", &self.x.label, "");
         let middle = f64::midpoint(TOP, foot);
         let turned = format!(" transform=\"rotate(-90 14 {middle})\"");
         text(svg, (14.0, middle), "middle", &self.y.label, &turned);
@@ -338,7 +415,7 @@ fn marks(svg: &mut String, instants: &[Mark], (x, y): (&Range, &Range)) {
 }
 
 /// Draws the series, and the legend of those that have a name.
-fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range)) {
+fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range), fine: &[Series]) {
     for (i, &(one, style)) in series.iter().enumerate() {
         let joined = style != Style::Marks;
         let colour = COLOURS[i % COLOURS.len()];
@@ -347,8 +424,12 @@ fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range)
         let radius = (RADIUS + STROKE_STEP / 2.0 * below).min(RADIUS + STROKE_MAX / 2.0);
         // Once the colours are used up, lines are dashed.
         let dash = if i >= COLOURS.len() { " stroke-dasharray=\"5 3\"" } else { "" };
+        let name = escaped(&one.name);
+        let fine = fine.get(i).map_or(String::new(), |fine| packed(fine, y));
         let parts = one.points.split(|p| p.1.is_nan()).filter(|part| joined && !part.is_empty());
-        for part in parts {
+        for (number, part) in parts.enumerate() {
+            // All samples belong to the first part of a line.
+            let fine = if number == 0 { fine.as_str() } else { "" };
             let path: Vec<String> =
                 part.iter().map(|p| format!("{:.1},{:.1}", x.at(p.0), y.at(p.1))).collect();
             // A line of no length is drawn as a dot, if its ends are round.
@@ -359,7 +440,7 @@ fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range)
             push(
                 svg,
                 format_args!(
-                    "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash}{cap} points=\"{ends}\"/>"
+                    "<polyline class=\"c\" data-n=\"{name}\"{fine} fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash}{cap} points=\"{ends}\"/>"
                 ),
             );
         }
@@ -367,48 +448,80 @@ fn lines(svg: &mut String, series: &[(&Series, Style)], (x, y): (&Range, &Range)
             push(
                 svg,
                 format_args!(
-                    "<circle class=\"p\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{}: {} → {}</title></circle>",
+                    "<circle class=\"p\" data-n=\"{name}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius:.1}\" fill=\"{colour}\"><title>{name}: {} → {}</title></circle>",
                     x.at(p.0),
                     y.at(p.1),
-                    escaped(&one.name),
                     x.label(p.0),
                     short(p.1)
                 ),
             );
         }
-        if one.name.is_empty() {
-            continue;
+        if !one.name.is_empty() {
+            legend(svg, series, i, (x, colour, width, dash));
         }
-        let row = TOP + 8.0 + 15.0 * i as f64;
-        let (from, to) = (WIDTH - RIGHT + 6.0, WIDTH - RIGHT + 24.0);
-        let swatch = if joined {
-            format!(
-                "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash} points=\"{from},{row} {to},{row}\"/>"
-            )
-        } else {
-            format!(
-                "<rect x=\"{}\" y=\"{}\" width=\"6\" height=\"6\" fill=\"{colour}\"/>",
-                to - 9.0,
-                row - 3.0
-            )
-        };
-        svg.push_str(&swatch);
-        let (name, size) = fitted(&one.name);
-        let size = format!(" font-size=\"{size:.1}\"");
-        text(svg, (WIDTH - RIGHT + 28.0, row + 4.0), "start", &name, &size);
     }
 }
 
-/// Returns a legend's name and the font size at which it fits next to the chart. A name too long
-/// for the smallest size keeps its ends.
-fn fitted(name: &str) -> (String, f64) {
+/// Draws the name of a series in the legend: at the right, or below where names are long.
+fn legend(
+    svg: &mut String,
+    series: &[(&Series, Style)],
+    i: usize,
+    (x, colour, width, dash): (&Range, &str, f64, &str),
+) {
+    let (one, style) = series[i];
+    let joined = style != Style::Marks;
+    let is_below = x.end > WIDTH - RIGHT;
+    let named = series[..i].iter().filter(|(series, _)| !series.name.is_empty()).count() as f64;
+    let (left, row) = match is_below {
+        true => (LEFT - 6.0, HEIGHT + 4.0 + LEGEND_ROW * named),
+        false => (x.end, TOP + 8.0 + LEGEND_ROW * named),
+    };
+    let (from, to) = (left + 6.0, left + 24.0);
+    push(
+        svg,
+        format_args!(
+            "<g class=\"k\" data-n=\"{}\" tabindex=\"0\" role=\"button\" aria-pressed=\"true\">",
+            escaped(&one.name)
+        ),
+    );
+    let swatch = if joined {
+        format!(
+            "<polyline fill=\"none\" stroke=\"{colour}\" stroke-width=\"{width:.1}\"{dash} points=\"{from},{row} {to},{row}\"/>"
+        )
+    } else {
+        format!("<rect x=\"{}\" y=\"{}\" width=\"6\" height=\"6\" fill=\"{colour}\"/>", to - 9.0, row - 3.0)
+    };
+    svg.push_str(&swatch);
+    text(svg, (left + 28.0, row + 4.0), "start", &fitted(&one.name), "");
+    svg.push_str("</g>");
+}
+
+/// All samples of a line for a page: the start and the step of their times, and two letters for
+/// each value, a part of the axis in 1295ths.
+fn packed(fine: &Series, y: &Range) -> String {
+    let [(start, _), (next, _), ..] = fine.points[..] else { return String::new() };
+    let letter = |part: u32| char::from_digit(part, 36).unwrap_or('0');
+    let value = |(_, value): &(f64, f64)| {
+        if !value.is_finite() {
+            return ['-', '-'];
+        }
+        let share = (y.at(*value) - y.start) / (y.end - y.start);
+        let part = (share * 1295.0).round().clamp(0.0, 1295.0) as u32;
+        [letter(part / 36), letter(part % 36)]
+    };
+    let letters: String = fine.points.iter().flat_map(value).collect();
+    format!(" data-s=\"{start:.6} {:.6}\" data-f=\"{letters}\"", next - start)
+}
+
+/// Returns a name for a legend. One that is too long keeps its ends.
+fn fitted(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
-    if letters.len() > LEGEND_MAX {
-        let half = LEGEND_MAX / 2;
-        let ends = letters[..half].iter().chain(&['…']).chain(&letters[letters.len() - half..]);
-        return (ends.collect(), FONT * LEGEND_USUAL / LEGEND_MAX as f64);
+    if letters.len() <= LEGEND_MAX {
+        return name.to_owned();
     }
-    (name.to_owned(), FONT * (LEGEND_USUAL / letters.len() as f64).min(1.0))
+    let half = LEGEND_MAX / 2;
+    letters[..half].iter().chain(&['…']).chain(&letters[letters.len() - half..]).collect()
 }
 
 fn histogram(svg: &mut String, bars: &[(f64, f64, f64)], curve: &Series, (x, y): (&Range, &Range)) {
@@ -434,8 +547,8 @@ fn histogram(svg: &mut String, bars: &[(f64, f64, f64)], curve: &Series, (x, y):
             path.join(" ")
         ),
     );
-    line(svg, (WIDTH - RIGHT + 8.0, TOP + 8.0), (WIDTH - RIGHT + 24.0, TOP + 8.0), "#d55e00");
-    text(svg, (WIDTH - RIGHT + 28.0, TOP + 12.0), "start", &curve.name, "");
+    line(svg, (x.end + 8.0, TOP + 8.0), (x.end + 24.0, TOP + 8.0), "#d55e00");
+    text(svg, (x.end + 28.0, TOP + 12.0), "start", &curve.name, "");
 }
 
 fn box_plot(svg: &mut String, boxes: &[Boxed], (x, y): (&Range, &Range)) {

@@ -49,6 +49,15 @@ pub struct Report {
     sections: Vec<Section>,
 }
 
+/// The links and flows of runs that a report shows. Without a choice, those that carried most.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Choice {
+    /// Names of links.
+    pub links: Vec<String>,
+    /// Parts of the names of flows, such as an address.
+    pub flows: Vec<String>,
+}
+
 /// A section of a report: one subject.
 pub struct Section {
     /// Its heading.
@@ -98,8 +107,8 @@ impl Report {
 
     /// Adds runs, drawn over one another.
     #[must_use]
-    pub fn with_runs(self, runs: &[Run]) -> Report {
-        if runs.is_empty() { self } else { self.with_sections(runs::sections(runs)) }
+    pub fn with_runs(self, runs: &[Run], choice: &Choice) -> Report {
+        if runs.is_empty() { self } else { self.with_sections(runs::sections(runs, choice)) }
     }
 
     /// Puts a section before the others.

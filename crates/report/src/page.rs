@@ -8,34 +8,73 @@ use std::fmt::Write;
 /// Maximum number of letters in a cell that is a number with its unit.
 const LETTERS_MAX: usize = 12;
 
-const STYLE: &str = "body{font-family:sans-serif;max-width:1400px;margin:2em auto;padding:0 1em;color:#222}\
-table{border-collapse:collapse;margin:1em 0;font-size:13px}\
+const STYLE: &str = "\
+body{font-family:sans-serif;margin:1.5em auto;padding:0 1.5em;color:#222;background:#fff;color-scheme:light dark}\
+table{border-collapse:collapse;margin:1em 0;font-size:13px;display:block;overflow-x:auto}\
 th,td{padding:3px 10px;text-align:right;border-bottom:1px solid #ddd}th:first-child,td:first-child,.t{text-align:left}\
-th{border-bottom:2px solid #888}svg{margin:6px}.p:hover{stroke:#000;stroke-width:2}\
+th{border-bottom:2px solid #888}.p:hover{stroke:#000;stroke-width:2}\
+.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,600px),1fr));gap:10px}\
+.charts svg{width:100%;height:auto;touch-action:pan-y}.k{cursor:pointer}.off{display:none}.k.off{display:inline;opacity:.35}\
+nav{font-size:13px;margin:1em 0}nav label{margin-right:1.2em;white-space:nowrap}\
 ul{font-size:13px;color:#444}#tip{position:fixed;display:none;background:#222;color:#fff;padding:4px 8px;\
-border-radius:4px;font-size:12px;pointer-events:none}";
+border-radius:4px;font-size:12px;pointer-events:none;white-space:pre;z-index:1}\
+@media(prefers-color-scheme:dark){body{color:#e4e4e4;background:#15191d}ul{color:#bbb}\
+th,td{border-color:#333a40}th{border-bottom-color:#777}.b{fill:#15191d}.charts svg text{fill:#d8d8d8}\
+line[stroke=\"#dddddd\"]{stroke:#2c333a}line[stroke=\"#555555\"]{stroke:#98a2ab}.p:hover{stroke:#fff}\
+[stroke=\"#000000\"]{stroke:#f0f0f0}[fill=\"#000000\"]{fill:#f0f0f0}[stroke=\"#0072b2\"]{stroke:#4aa3dd}\
+[fill=\"#0072b2\"]{fill:#4aa3dd}[fill=\"#cfe5f5\"]{fill:#173a52}#tip{background:#e8e8e8;color:#111}}";
 
-/// Shows the title of a point at once. Browsers wait a second.
-const SCRIPT: &str = "const tip=document.getElementById('tip');\
-document.querySelectorAll('.p').forEach(p=>{const t=p.querySelector('title');if(!t)return;const s=t.textContent;t.remove();\
-p.addEventListener('mousemove',e=>{tip.textContent=s;tip.style.display='block';tip.style.left=(e.clientX+12)+'px';tip.style.top=(e.clientY+12)+'px'});\
-p.addEventListener('mouseleave',()=>tip.style.display='none')});";
+/// Values under the pointer, the choice of curves and sections, and parts of the time.
+const SCRIPT: &str = include_str!("page.js");
+/// Pages with fewer sections of charts have no choice of them.
+const CHOICE_MIN: usize = 3;
 
 pub(super) fn html(title: &str, sections: &[Section]) -> String {
     let mut page = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title><style>{STYLE}</style></head>\n<body><h1>{0}</h1>\n",
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{0}</title><style>{STYLE}</style></head>\n<body><h1>{0}</h1>\n",
         escaped(title)
     );
-    for section in sections {
-        push(&mut page, format_args!("<h2>{}</h2>\n", escaped(&section.title)));
-        section.charts.iter().for_each(|chart| push(&mut page, format_args!("{}\n", chart.svg(0.0))));
+    choice(&mut page, sections);
+    for (number, section) in sections.iter().enumerate() {
+        push(&mut page, format_args!("<section id=\"s{number}\"><h2>{}</h2>\n", escaped(&section.title)));
+        if !section.charts.is_empty() {
+            page.push_str("<div class=\"charts\">\n");
+            section.charts.iter().for_each(|chart| push(&mut page, format_args!("{}\n", chart.in_page())));
+            page.push_str("</div>\n");
+        }
         section.tables.iter().for_each(|table| html_table(&mut page, table));
-        push(&mut page, format_args!("<ul>"));
-        section.notes.iter().for_each(|note| push(&mut page, format_args!("<li>{}</li>\n", escaped(note))));
-        push(&mut page, format_args!("</ul>\n"));
+        if !section.notes.is_empty() {
+            page.push_str("<ul>");
+            let note = |note: &String| format!("<li>{}</li>\n", escaped(note));
+            page.extend(section.notes.iter().map(note));
+            page.push_str("</ul>\n");
+        }
+        page.push_str("</section>\n");
     }
-    push(&mut page, format_args!("<div id=\"tip\"></div><script>{SCRIPT}</script></body></html>\n"));
+    push(
+        &mut page,
+        format_args!("<div id=\"tip\"></div><script type=\"module\">{SCRIPT}</script></body></html>\n"),
+    );
     page
+}
+
+/// Writes a box for each section with charts, which shows and hides it.
+fn choice(page: &mut String, sections: &[Section]) {
+    let with_charts = || sections.iter().enumerate().filter(|(_, section)| !section.charts.is_empty());
+    if with_charts().count() < CHOICE_MIN {
+        return;
+    }
+    page.push_str("<nav aria-label=\"sections\">");
+    for (number, section) in with_charts() {
+        push(
+            page,
+            format_args!(
+                "<label><input type=\"checkbox\" value=\"s{number}\" checked> {}</label>\n",
+                escaped(&section.title)
+            ),
+        );
+    }
+    page.push_str("</nav>\n");
 }
 
 fn html_table(page: &mut String, table: &Grid) {
@@ -59,7 +98,8 @@ fn html_table(page: &mut String, table: &Grid) {
 
 pub(super) fn markdown(title: &str, sections: &[Section]) -> String {
     let mut text = format!("# {title}\n");
-    for section in sections {
+    // A section of charts alone has nothing in a text.
+    for section in sections.iter().filter(|section| !section.tables.is_empty() || !section.notes.is_empty()) {
         push(&mut text, format_args!("\n## {}\n", section.title));
         for table in &section.tables {
             let cells = |cells: &[String]| {
@@ -79,13 +119,16 @@ pub(super) fn markdown(title: &str, sections: &[Section]) -> String {
 
 pub(super) fn svg(sections: &[Section]) -> String {
     let charts: Vec<&Chart> = sections.iter().flat_map(|section| &section.charts).collect();
-    let height = Chart::height() * charts.len().max(1) as f64;
+    let height: f64 = charts.iter().map(|chart| chart.height()).sum();
+    let height = height.max(1.0);
     let mut image = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{height}\">",
         Chart::width()
     );
-    for (i, chart) in charts.iter().enumerate() {
-        image.push_str(&chart.svg(Chart::height() * i as f64));
+    let mut top = 0.0;
+    for chart in charts {
+        image.push_str(&chart.svg(top));
+        top += chart.height();
     }
     image.push_str("</svg>\n");
     image

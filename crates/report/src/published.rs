@@ -211,13 +211,14 @@ fn table(figures: &[&StatedFigure], with_publication: bool) -> Grid {
 
 /// A chart of each quantity that has several points: published and ours.
 fn charts(figures: &[&StatedFigure]) -> Vec<Chart> {
-    let mut quantities: Vec<(&str, &str, Vec<&StatedFigure>)> = Vec::new();
+    // Figures of other places, such as L2 and L3 forwarding, are other curves.
+    let mut quantities: Vec<([&str; 3], Vec<&StatedFigure>)> = Vec::new();
     for figure in figures {
         let (Some(quantity), Some(point)) = (figure.quantity.as_deref(), &figure.point) else { continue };
-        match quantities.iter_mut().find(|(name, axis, _)| (*name, *axis) == (quantity, point.axis.as_str()))
-        {
-            Some((_, _, points)) => points.push(figure),
-            None => quantities.push((quantity, &point.axis, vec![figure])),
+        let key = [figure.place.as_deref().unwrap_or_default(), quantity, point.axis.as_str()];
+        match quantities.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, points)) => points.push(figure),
+            None => quantities.push((key, vec![figure])),
         }
     }
     let series = |name: &str, figures: &[&StatedFigure], y: fn(&StatedFigure) -> Option<&Stated>| {
@@ -226,10 +227,10 @@ fn charts(figures: &[&StatedFigure]) -> Vec<Chart> {
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         Series { name: name.to_owned(), points }
     };
-    let drawn = quantities.into_iter().filter(|(_, _, figures)| figures.len() >= POINTS_MIN);
+    let drawn = quantities.into_iter().filter(|(_, figures)| figures.len() >= POINTS_MIN);
     drawn
-        .map(|(quantity, axis, figures)| {
-            let place = figures[0].place.as_deref().map_or(String::new(), |place| format!("{place}: "));
+        .map(|([place, quantity, axis], figures)| {
+            let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
             let lines = [
                 series("published", &figures, |figure| figure.published()),
                 series("ours", &figures, |figure| figure.ours.as_ref()),

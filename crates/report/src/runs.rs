@@ -2,16 +2,19 @@
 //! several runs over one another, with the events of the runs; the metrics of repetitions.
 
 use crate::text::number;
-use crate::{Axis, Boxed, Chart, Drawing, Grid, Mark, Scale, Section, Series, short};
+use crate::{Axis, Boxed, Chart, Choice, Drawing, Grid, Mark, Scale, Section, Series, short};
 use fastpath_record::{FlowSeries, GAP_INTERVALS, LinkSeries, Repetition, Run, RunSeries, SeriesRows};
-use fastpath_units::stats::median;
+use fastpath_units::stats::{median, quantile, sorted};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The directions and flows that are drawn: those with most bytes.
 const DIRECTIONS_MAX: usize = 6;
 const FLOWS_MAX: usize = 8;
-/// Points of a line.
-const POINTS_MAX: usize = 350;
+/// Points of a line, and those of all samples of a line that a page keeps to show a part of it.
+const POINTS_MAX: usize = 300;
+const FINE_MAX: usize = 2000;
+/// Samples are kept for as many lines.
+const FINE_LINES_MAX: usize = 40;
 /// Events that are drawn and listed.
 const EVENTS_MAX: usize = 40;
 /// Gaps that are listed.
@@ -37,15 +40,28 @@ struct TimedRun<'r> {
 
 /// Returns the sections of a report on these runs: all of them, the metrics of repetitions, one for
 /// each direction of a link that carried most, and the flows.
-pub(crate) fn sections(runs: &[Run]) -> Vec<Section> {
+pub(crate) fn sections(runs: &[Run], choice: &Choice) -> Vec<Section> {
     let over_time: Vec<TimedRun<'_>> = runs
         .iter()
         .filter_map(|run| run.series.as_ref().map(|series| TimedRun { name: &run.name, series }))
         .collect();
     let mut sections = vec![overview(runs)];
     sections.extend(metrics(runs));
-    sections.extend(busiest(&over_time).into_iter().map(|(link, from)| direction(&over_time, &link, &from)));
-    sections.extend(flows(&over_time));
+    let directions = busiest(&over_time, choice);
+    sections[0].tables.splice(0..0, medians(&over_time, &directions));
+    sections.extend(directions.iter().map(|(link, from)| direction(&over_time, link, from)));
+    sections.extend(flows(&over_time, choice));
+    // Samples are kept while a page stays small.
+    let charts = sections.iter_mut().flat_map(|section| &mut section.charts);
+    let mut kept = 0;
+    for chart in charts {
+        if let Drawing::Zoomable(series, _, fine) = &mut chart.drawing {
+            kept += series.len();
+            if kept > FINE_LINES_MAX {
+                fine.clear();
+            }
+        }
+    }
     sections
 }
 
@@ -163,31 +179,78 @@ fn metrics(runs: &[Run]) -> Option<Section> {
     Some(Section { title: "Metrics".to_owned(), notes, charts, tables })
 }
 
-/// The directions that carried most, over all runs.
-fn busiest(runs: &[TimedRun<'_>]) -> Vec<(String, String)> {
+/// The medians of each direction and run: what to look at first.
+fn medians(runs: &[TimedRun<'_>], directions: &[(String, String)]) -> Option<Grid> {
+    let mut rows = Vec::new();
+    for (link, from) in directions {
+        for run in runs {
+            let is_it = |series: &&LinkSeries| series.link == *link && series.from == *from;
+            let Some(series) = run.series.links.iter().find(is_it) else { continue };
+            let bins = run.series.round_bins(POINTS_MAX);
+            let values = |name: &str| series.columns.get(name).map_or(&[][..], Vec::as_slice);
+            let middle = |values: Vec<f64>, share: f64, factor: f64| {
+                let known = sorted(values.into_iter().filter(|value| value.is_finite()));
+                if known.is_empty() { "–".to_owned() } else { short(quantile(&known, share) * factor) }
+            };
+            let waits = || values("queue_delay_s").to_vec();
+            rows.push(vec![
+                format!("{link} from {from}"),
+                run.name.to_owned(),
+                middle(bins.rates(series.rows(), values("bytes_out")), 0.5, 8e-6),
+                middle(waits(), 0.5, 1e3),
+                middle(waits(), 0.95, 1e3),
+                short(series.drops().iter().sum()),
+                short(series.total("marked")),
+            ]);
+        }
+    }
+    let titles = [
+        "link",
+        "run",
+        "throughput, Mbit/s (median)",
+        "queueing delay, ms (median)",
+        "(95th percentile)",
+        "frames dropped",
+        "marked",
+    ];
+    (!rows.is_empty()).then(|| Grid::new(titles, rows))
+}
+
+/// The directions that are chosen, or those that carried most, over all runs.
+fn busiest(runs: &[TimedRun<'_>], choice: &Choice) -> Vec<(String, String)> {
     let mut bytes: BTreeMap<(String, String), f64> = BTreeMap::new();
     for series in runs.iter().flat_map(|run| &run.series.links) {
         let carried = series.total("bytes_in");
         *bytes.entry((series.link.clone(), series.from.clone())).or_default() += carried;
     }
+    let is_chosen = |((link, _), _): &((String, String), f64)| choice.links.iter().any(|name| name == link);
     let mut all: Vec<_> = bytes.into_iter().collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    all.into_iter().take(DIRECTIONS_MAX).map(|(direction, _)| direction).collect()
+    if choice.links.is_empty() {
+        all.truncate(DIRECTIONS_MAX);
+    } else {
+        all.retain(is_chosen);
+    }
+    all.into_iter().map(|(direction, _)| direction).collect()
 }
 
 fn direction(runs: &[TimedRun<'_>], link: &str, from: &str) -> Section {
     let draw = |title: &str, unit: &str, values: &dyn Fn(&LinkSeries) -> Vec<f64>, combine: Combine| {
-        let series = runs.iter().filter_map(|run| {
-            let series = run.series.links.iter().find(|series| series.link == link && series.from == from)?;
-            Some(Series {
-                name: run.name.to_owned(),
-                points: points(run.series, series.rows(), &values(series), combine),
-            })
-        });
-        let series: Vec<Series> = series.collect();
+        let lines = |count_max: usize| -> Vec<Series> {
+            let line = |run: &TimedRun| {
+                let is_it = |series: &&LinkSeries| series.link == link && series.from == from;
+                let series = run.series.links.iter().find(is_it)?;
+                let points = points(run.series, series.rows(), &values(series), combine, count_max);
+                Some(Series { name: run.name.to_owned(), points })
+            };
+            runs.iter().filter_map(line).collect()
+        };
+        let series = lines(POINTS_MAX);
         let is_empty =
             series.iter().flat_map(|series| &series.points).all(|point| point.1 == 0.0 || point.1.is_nan());
-        (!is_empty).then(|| chart(title, unit, series, runs))
+        // Images have no headings: a chart names its link and direction itself.
+        let titles = [format!("{title}, {link} from {from}"), title.to_lowercase()];
+        (!is_empty).then(|| chart(titles, unit, (series, lines(FINE_MAX)), runs))
     };
     let column = |name: &'static str, factor: f64| {
         move |series: &LinkSeries| -> Vec<f64> {
@@ -209,13 +272,16 @@ fn direction(runs: &[TimedRun<'_>], link: &str, from: &str) -> Section {
     }
 }
 
-/// The RTT and the throughput of the largest flows.
-fn flows(runs: &[TimedRun<'_>]) -> Option<Section> {
+/// The RTT and the throughput of the flows that are chosen, or of the largest.
+fn flows(runs: &[TimedRun<'_>], choice: &Choice) -> Option<Section> {
     let mut all: Vec<(&TimedRun<'_>, &FlowSeries, f64)> = Vec::new();
     for run in runs {
         let bytes =
             |flow: &FlowSeries| flow.columns.get("bytes_out").map_or(0.0, |values| values.iter().sum());
         all.extend(run.series.flows.iter().map(|flow| (run, flow, bytes(flow))));
+    }
+    if !choice.flows.is_empty() {
+        all.retain(|(_, flow, _)| choice.flows.iter().any(|part| flow.flow.contains(part.as_str())));
     }
     all.sort_by(|a, b| b.2.total_cmp(&a.2));
     all.truncate(FLOWS_MAX);
@@ -223,13 +289,18 @@ fn flows(runs: &[TimedRun<'_>]) -> Option<Section> {
         1 => flow.flow.clone(),
         _ => format!("{}: {}", run.name, flow.flow),
     };
-    let throughput = all.iter().map(|(run, flow, _)| {
-        let values: Vec<f64> = flow.columns["bytes_out"].iter().map(|bytes| bytes * 8e-6).collect();
-        Series { name: name(run, flow), points: points(run.series, flow.rows(), &values, Combine::Rate) }
-    });
-    let throughput: Vec<Series> = throughput.collect();
+    let throughput = |count_max: usize| -> Vec<Series> {
+        let line = |(run, flow, _): &(&TimedRun, &FlowSeries, f64)| {
+            let bytes = flow.columns.get("bytes_out").map_or(&[][..], Vec::as_slice);
+            let values: Vec<f64> = bytes.iter().map(|bytes| bytes * 8e-6).collect();
+            let points = points(run.series, flow.rows(), &values, Combine::Rate, count_max);
+            Series { name: name(run, flow), points }
+        };
+        all.iter().map(line).collect()
+    };
+    let [fine, throughput] = [FINE_MAX, POINTS_MAX].map(throughput);
     let rtt = all.iter().filter_map(|(run, flow, _)| {
-        let rows = flow.times.iter().zip(&flow.columns["rtt_mean_s"]);
+        let rows = flow.times.iter().zip(flow.columns.get("rtt_mean_s")?);
         let points: Vec<(f64, f64)> =
             rows.filter(|(_, rtt)| !rtt.is_nan()).map(|(at, rtt)| (*at, rtt * 1e3)).collect();
         (!points.is_empty())
@@ -239,10 +310,11 @@ fn flows(runs: &[TimedRun<'_>]) -> Option<Section> {
     if throughput.is_empty() {
         return None;
     }
-    let mut charts = vec![chart("Throughput of flows", "Mbit/s", throughput, runs)];
+    let titles = |title: &str| [title.to_owned(), title.to_lowercase()];
+    let mut charts = vec![chart(titles("Throughput of flows"), "Mbit/s", (throughput, fine), runs)];
     let mut notes = Vec::new();
     if !rtt.is_empty() {
-        charts.push(chart("Round-trip time of flows", "ms", rtt, runs));
+        charts.push(chart(titles("Round-trip time of flows"), "ms", (rtt, Vec::new()), runs));
         notes.push(
             "The RTT is that of TCP by its timestamps, at the interface of the sender: network and receiver."
                 .to_owned(),
@@ -251,25 +323,39 @@ fn flows(runs: &[TimedRun<'_>]) -> Option<Section> {
     Some(Section { title: "Flows".to_owned(), notes, charts, tables: Vec::new() })
 }
 
-fn chart(title: &str, unit: &str, series: Vec<Series>, runs: &[TimedRun<'_>]) -> Chart {
+/// A chart with this title and title of its vertical axis.
+fn chart(
+    [title, what]: [String; 2],
+    unit: &str,
+    (series, fine): (Vec<Series>, Vec<Series>),
+    runs: &[TimedRun<'_>],
+) -> Chart {
     let mut marks: Vec<Mark> = Vec::new();
     for event in runs.iter().flat_map(|run| run.series.events.iter().take(EVENTS_MAX)) {
         if !marks.iter().any(|mark| mark.text == event.text && (mark.x - event.at_s).abs() < 0.05) {
             marks.push(Mark { x: event.at_s, text: event.text.clone() });
         }
     }
+    let points = |series: &[Series]| series.iter().map(|one| one.points.len()).max().unwrap_or(0);
+    let fine = if points(&fine) > points(&series) { fine } else { Vec::new() };
     Chart {
-        title: title.to_owned(),
+        title,
         x: Axis::new("time, s", Scale::Linear),
-        y: Axis::new(&format!("{}, {unit}", title.to_lowercase()), Scale::Linear),
-        drawing: Drawing::Timeline(series, marks),
+        y: Axis::new(&format!("{what}, {unit}"), Scale::Linear),
+        drawing: Drawing::Zoomable(series, marks, fine),
     }
 }
 
 /// Returns the points of a line over the whole run: 0 where there is no row, NaN where no sample
 /// was taken.
-fn points(run: &RunSeries, rows: SeriesRows<'_>, values: &[f64], combine: Combine) -> Vec<(f64, f64)> {
-    let bins = run.bins(POINTS_MAX);
+fn points(
+    run: &RunSeries,
+    rows: SeriesRows<'_>,
+    values: &[f64],
+    combine: Combine,
+    count_max: usize,
+) -> Vec<(f64, f64)> {
+    let bins = run.round_bins(count_max);
     let values = match combine {
         Combine::Rate => bins.rates(rows, values),
         Combine::Largest => bins.largest(rows, values),
@@ -298,6 +384,7 @@ fn broken(points: Vec<(f64, f64)>, interval_s: f64) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Report;
     use std::collections::BTreeMap;
 
     const LINK: f64 = 20e6;
@@ -338,19 +425,68 @@ mod tests {
         let series = stalled();
         let run = Run { name: "r".to_owned(), series: Some(series.clone()), ..Run::default() };
         let link = &series.links[0];
-        let rates = points(&series, link.rows(), &link.columns["bytes_out"], Combine::Rate);
+        let rates = points(&series, link.rows(), &link.columns["bytes_out"], Combine::Rate, POINTS_MAX);
         assert!(rates.iter().all(|(_, rate)| (rate * 8.0 / LINK - 1.0).abs() < 1e-3), "{rates:?}");
-        let queue = points(&series, link.rows(), &link.columns["queue_delay_s"], Combine::Largest);
+        let queue =
+            points(&series, link.rows(), &link.columns["queue_delay_s"], Combine::Largest, POINTS_MAX);
         let inside = queue.iter().filter(|(at, _)| (5.1..16.9).contains(at));
-        assert!(inside.clone().count() > 200 && inside.clone().all(|(_, delay)| delay.is_nan()), "{queue:?}");
+        assert!(inside.clone().count() > 100 && inside.clone().all(|(_, delay)| delay.is_nan()), "{queue:?}");
         let outside = queue.iter().filter(|(at, _)| !(4.9..17.1).contains(at));
         assert!(outside.clone().all(|(_, delay)| *delay == 0.05), "{queue:?}");
         let rtt = link.times.iter().map(|at| (*at, 80.0)).collect();
         let rtt = broken(rtt, series.interval_s);
         assert_eq!(rtt.iter().filter(|(_, rtt)| rtt.is_nan()).count(), 1, "{rtt:?}");
-        let notes = &sections(&[run])[0].notes;
+        let notes = &sections(&[run], &Choice::default())[0].notes;
         let note = "no sample was taken from 5.000 to 17.000 s: rates in it are means";
         assert!(notes.iter().any(|found| found.starts_with(note)), "{notes:?}");
+    }
+
+    #[test]
+    fn charts_name_link_and_direction_and_text_has_no_empty_heading() {
+        let run = |name: &str, series: RunSeries| Run {
+            name: name.to_owned(),
+            series: Some(series),
+            ..Run::default()
+        };
+        let report = Report::from_sections("r".to_owned(), Vec::new())
+            .with_runs(&[run("one", stalled()), run("two", stalled())], &Choice::default());
+        let image = report.svg();
+        for title in [">Throughput, bn from a<", ">Queueing delay, bn from a<", ">Throughput of flows<"] {
+            assert!(image.contains(title), "{title}");
+        }
+        // A flow has a long name: the legend is below its chart, in letters of the usual size.
+        assert!(image.contains(">one: tcp 10.0.0.1:1 &gt; 10.0.0.2:2</text>"), "{image}");
+        let text = report.markdown();
+        let is_heading = |line: &str| line.starts_with("## ");
+        let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+        assert!(!lines.windows(2).any(|pair| is_heading(pair[0]) && is_heading(pair[1])), "{text}");
+        assert!(text.contains("| bn from a | one | 20 | 50 | 50 | 0 | 0 |"), "{text}");
+        // A page has the samples between the points, and an image has not.
+        assert!(report.html().contains(" data-f=\"") && !image.contains(" data-f=\""));
+        let other = Choice { links: vec!["other".to_owned()], flows: vec!["10.9.9.9".to_owned()] };
+        let report =
+            Report::from_sections("r".to_owned(), Vec::new()).with_runs(&[run("one", stalled())], &other);
+        assert!(!report.has_charts());
+    }
+
+    #[test]
+    fn a_run_of_no_and_of_one_sample_is_drawn_without_panic() {
+        let mut none = stalled();
+        none.links[0].times.clear();
+        none.links[0].intervals.clear();
+        none.links[0].columns.values_mut().for_each(Vec::clear);
+        none.flows.clear();
+        let mut one = stalled();
+        one.flows.clear();
+        one.links[0].times.truncate(1);
+        one.links[0].intervals.truncate(1);
+        one.links[0].columns.values_mut().for_each(|values| values.truncate(1));
+        for series in [none, one, RunSeries { interval_s: 0.01, ..RunSeries::default() }] {
+            let run = Run { name: "r".to_owned(), series: Some(series), ..Run::default() };
+            let report =
+                Report::from_sections("r".to_owned(), Vec::new()).with_runs(&[run], &Choice::default());
+            assert!(report.html().contains("<h2>Runs</h2>") && !report.svg().contains("NaN"));
+        }
     }
 
     #[test]
@@ -369,7 +505,7 @@ mod tests {
             ..RunSeries::default()
         };
         let run = Run { name: "r".to_owned(), series: Some(series), ..Run::default() };
-        let notes = &sections(&[run])[0].notes;
+        let notes = &sections(&[run], &Choice::default())[0].notes;
         assert_eq!(notes[0], "disturbed: traffic f: 1 of 2");
         assert!(notes[1].starts_with("its rows have no interval_s"), "{notes:?}");
     }

@@ -75,6 +75,7 @@ fn describe_traffic(topology: &Topology, traffic: &Traffic) -> TrafficDescriptio
 fn describe_node(topology: &Topology, node: &Node) -> NodeDescription {
     let mut described = NodeDescription::new(role(&node.kind), &node.name);
     described.routes = node.kind.routes().to_vec();
+    described.look = node.look.clone();
     described.host = node.kind.host_settings().cloned().unwrap_or_default();
     let HostSetup { sysctls, exec } = node.kind.setup().cloned().unwrap_or_default();
     (described.sysctls, described.exec) = (sysctls, exec);

@@ -29,6 +29,7 @@ use crate::controllers::Controllers;
 use crate::engine_settings::EngineSettings;
 use crate::host::HostSettings;
 use crate::kernel_router::KernelRouter;
+use crate::look::Look;
 use crate::nat::{NatDescription, NatSettings};
 use crate::port_name::PortName;
 use crate::topology::{Family, Routing, Start, TraceAction};
@@ -66,7 +67,7 @@ pub struct Description {
 }
 
 /// A host, router or switch.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct NodeDescription {
     /// Unique among nodes.
     pub name: String,
@@ -99,6 +100,8 @@ pub struct NodeDescription {
     pub kernel: Option<KernelRouter>,
     /// The controllers of an OpenFlow switch.
     pub controllers: Controllers,
+    /// How pictures show it.
+    pub look: Look,
 }
 
 /// What a node does with frames.
@@ -283,6 +286,7 @@ impl NodeDescription {
             exec: Vec::new(),
             kernel: None,
             controllers: Controllers::default(),
+            look: Look::default(),
         }
     }
 

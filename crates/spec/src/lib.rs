@@ -46,6 +46,7 @@ mod host;
 mod kernel_router;
 mod keys;
 mod link;
+mod look;
 mod loss;
 mod nat;
 mod node;
@@ -87,6 +88,7 @@ pub use files::{Files, NO_FILES};
 pub use host::{Attach, Bind, HostOrigin, HostSettings, ParseAttachError, ParseBindError};
 pub use kernel_router::{DaemonProgram, KernelRouter, ProtocolKind, ProtocolSettings, RoutingDaemon};
 pub use keys::{TOP, TopKey};
+pub use look::Look;
 pub use mistake::{Checked, Mistake, Mistakes, Warning};
 pub use name::is_name;
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
@@ -94,7 +96,9 @@ pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind}
 pub use path::{PathStep, SpecPath};
 pub use pipe::{assignment, change_to_json, default_values, difference, values};
 pub use port_name::{ParsePortNameError, PortName};
-pub use reader::{NetworkSpec, check, check_json, parse, read, read_json, resolve_into};
+pub use reader::{
+    NetworkSpec, check, check_json, check_json_to_draw, check_to_draw, parse, read, read_json, resolve_into,
+};
 pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{

@@ -28,6 +28,8 @@
 //! # its routing daemon: `kernel_router.rs`
 //! daemon = "frr"
 //! [switch.s]                       # forwards frames
+//! # of every node: its place in pictures, `look.rs`
+//! position = [120, 40]
 //! # forwards frames by OpenFlow tables: port 1 is its first link, or the node's name there
 //! [openflow.o]
 //! # in the syntax of ovs-ofctl, or file = "rules.txt"
@@ -44,6 +46,7 @@ use crate::description::{NodeDescription, NodeRole, OnLink, RuleSource};
 use crate::fields::{Field, Fields};
 use crate::host;
 use crate::kernel_router::{self, KERNEL};
+use crate::look;
 use crate::mistake::Remarks;
 use crate::nat;
 use crate::port_name::PortName;
@@ -121,6 +124,7 @@ pub(crate) fn read(
         }
         NodeRole::Switch => {}
     }
+    node.look = look::read(&mut fields, remarks);
     fields.finish(remarks);
     node
 }
@@ -291,6 +295,7 @@ pub(crate) fn write(node: &NodeDescription) -> Value {
     }
     uplink::write(uplink, &mut table);
     controllers::write(controllers, &mut table);
+    look::write(&node.look, &mut table);
     Value::Object(table)
 }
 
@@ -366,6 +371,12 @@ fn routed() -> Map<String, Value> {
 }
 
 fn properties(kind: NodeRole) -> Map<String, Value> {
+    let mut all = of_kind(kind);
+    all.extend(look::properties());
+    all
+}
+
+fn of_kind(kind: NodeRole) -> Map<String, Value> {
     let text = || json!({ "type": "string" });
     match kind {
         NodeRole::Nat => {

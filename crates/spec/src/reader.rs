@@ -93,6 +93,20 @@ pub fn check(text: &str, files: &Files) -> Checked<NetworkSpec> {
     check_document(document, remarks, files)
 }
 
+/// Reads a spec file (TOML) that is drawn and does not run: it needs no host.
+pub fn check_to_draw(text: &str, files: &Files) -> Checked<NetworkSpec> {
+    let mut remarks = Remarks::new(text).to_draw();
+    let document = parse_toml(text, &mut remarks);
+    check_document(document, remarks, files)
+}
+
+/// Reads a description in the canonical form that is drawn and does not run: it needs no host.
+pub fn check_json_to_draw(text: &str, files: &Files) -> Checked<NetworkSpec> {
+    let mut remarks = Remarks::new(text).to_draw();
+    let document = parse_json(text, &mut remarks);
+    check_document(document, remarks, files)
+}
+
 /// Reads a description in the canonical form (JSON).
 ///
 /// # Errors
@@ -133,6 +147,12 @@ pub fn resolve_into(
         let at = place(&mistake.path);
         if !said.contains(&at) {
             remarks.mistake(at, mistake.what, mistake.instead);
+        }
+    }
+    for mistake in resolved.of_running {
+        let at = place(&mistake.path);
+        if !said.contains(&at) {
+            remarks.mistake_of_running(at, mistake.what, mistake.instead);
         }
     }
     let elements = [("nodes", description.nodes.len()), ("links", description.links.len())];

@@ -5,6 +5,7 @@
 //! one by hand keeps `links[l].ends` and `nodes[n].interfaces` consistent; [`Topology::connect`]
 //! does.
 
+use crate::look::Look;
 use crate::mistake::several;
 use crate::node_kind::{KernelForwarder, NodeKind};
 use crate::trace::Timeline;
@@ -104,6 +105,8 @@ pub struct Node {
     pub kind: NodeKind,
     /// One for each attached link, in the order of the links.
     pub interfaces: Vec<Interface>,
+    /// How pictures show it.
+    pub look: Look,
 }
 
 impl Topology {
@@ -366,7 +369,7 @@ impl Topology {
 
     /// Adds a node without interfaces.
     pub fn add_node(&mut self, name: impl Into<String>, kind: NodeKind) -> NodeId {
-        self.nodes.push(Node { name: name.into(), kind, interfaces: Vec::new() });
+        self.nodes.push(Node { name: name.into(), kind, interfaces: Vec::new(), look: Look::default() });
         NodeId(self.nodes.len() as u32 - 1)
     }
 

@@ -18,6 +18,7 @@ pub mod large_blocks;
 pub mod memory;
 pub mod namespace;
 pub mod packet;
+pub mod packet_batch;
 pub mod poll;
 pub mod tap;
 pub mod thread;

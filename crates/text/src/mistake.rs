@@ -178,6 +178,8 @@ pub struct Remarks<'t> {
     /// Byte offsets of the mistakes.
     offsets: BTreeSet<usize>,
     warnings: Vec<Warning>,
+    /// Whether what cannot run is a mistake.
+    is_to_run: bool,
 }
 
 impl<'t> Remarks<'t> {
@@ -190,6 +192,22 @@ impl<'t> Remarks<'t> {
             mistakes: Vec::new(),
             offsets: BTreeSet::new(),
             warnings: Vec::new(),
+            is_to_run: true,
+        }
+    }
+
+    /// Makes it the collection of a network that is drawn and does not run: what keeps it from
+    /// running is not a mistake.
+    #[must_use]
+    pub fn to_draw(mut self) -> Remarks<'t> {
+        self.is_to_run = false;
+        self
+    }
+
+    /// Adds a mistake that keeps a network from running, at a byte offset.
+    pub fn mistake_of_running(&mut self, at: usize, what: impl Into<String>, instead: impl Into<String>) {
+        if self.is_to_run {
+            self.mistake(at, what, instead);
         }
     }
 

@@ -82,6 +82,11 @@ impl Coalescer {
         }
     }
 
+    /// Returns whether a frame is never part of a super-packet. Cheap: no checksum is read.
+    pub fn stands_alone(frame: &[u8]) -> bool {
+        plain_data(frame, &Headers::parse(frame)).is_none()
+    }
+
     /// Returns the appended frames as one packet, or `None` if there are none. The coalescer is
     /// empty afterwards.
     pub fn take(&mut self) -> Option<Joined<'_>> {
@@ -153,7 +158,15 @@ fn after(frame: &[u8], train: SegmentTrain, len: usize) -> MergeState {
 /// ACK and PSH, without IP options, extension headers or padding, and with correct checksums.
 fn mergeable(frame: &[u8]) -> Option<Layout> {
     let headers = Headers::parse(frame);
-    let layout = Layout::of(frame, &headers)?;
+    let layout = plain_data(frame, &headers)?;
+    let is_right = headers.ipv4_checksum_ok(frame) != Some(false)
+        && check_transport(frame, &headers) == ChecksumStatus::Good;
+    is_right.then_some(layout)
+}
+
+/// As [`mergeable`], whatever the checksums.
+fn plain_data(frame: &[u8], headers: &Headers) -> Option<Layout> {
+    let layout = Layout::of(frame, headers)?;
     let plain_header_len = match layout.kind.network {
         IpVersion::V4 => 20,
         IpVersion::V6 => 40,
@@ -163,11 +176,7 @@ fn mergeable(frame: &[u8]) -> Option<Layout> {
         && layout.transport - layout.ip == plain_header_len
         && Some(frame.len()) == headers.packet_end()
         && frame[layout.transport + 13] & !tcp_flags::PSH == tcp_flags::ACK;
-    let is_right = || {
-        headers.ipv4_checksum_ok(frame) != Some(false)
-            && check_transport(frame, &headers) == ChecksumStatus::Good
-    };
-    (has_data && is_plain && is_right()).then_some(layout)
+    (has_data && is_plain).then_some(layout)
 }
 
 /// Returns whether `frame` is the next segment of a packet with the headers `packet` and `data_len`

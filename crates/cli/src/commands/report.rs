@@ -2,7 +2,7 @@
 
 use crate::Answer;
 use clap::Args;
-use fastpath::records::{RecordFiles, write_report};
+use fastpath::records::{Choice, RecordFiles, write_report};
 use std::path::PathBuf;
 
 /// Make a report (HTML, Markdown, SVG or PNG) from records.
@@ -17,6 +17,14 @@ pub(crate) struct ReportCommand {
     /// models|simulator|prediction`.
     #[arg(required = true)]
     records: Vec<PathBuf>,
+    /// Show this link of the runs, both directions; may be given several times. By default the
+    /// directions that carried most.
+    #[arg(long, value_name = "NAME")]
+    link: Vec<String>,
+    /// Show the flows of the runs whose name has this part, such as an address; may be given
+    /// several times. By default the largest.
+    #[arg(long, value_name = "PART")]
+    flow: Vec<String>,
     /// The file to write. Its name ends in .html, .md, .svg or .png.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -24,7 +32,10 @@ pub(crate) struct ReportCommand {
 
 impl ReportCommand {
     pub(crate) fn run(self) -> anyhow::Result<Answer> {
-        write_report(&self.output, &RecordFiles::read(&self.records)?.report())?;
+        let choice = Choice { links: self.link, flows: self.flow };
+        let records = RecordFiles::read(&self.records)?;
+        records.check_choice(&choice)?;
+        write_report(&self.output, &records.report_of(&choice))?;
         Ok(Answer::Yes)
     }
 }

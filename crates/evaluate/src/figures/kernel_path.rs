@@ -20,7 +20,7 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 /// Bytes of UDP payload in a frame of 64 bytes with its FCS.
-const PAYLOAD: usize = 18;
+pub(super) const PAYLOAD: usize = 18;
 /// Packets of a burst, which one thread sends as fast as it can. The kernel carries each to the
 /// other host within the call.
 const BURST: usize = 64;
@@ -72,11 +72,11 @@ fn run(context: &RunContext<'_>) -> Result<Vec<EvaluatedFigure>, MeasurementErro
     Ok(results)
 }
 
-/// Measures alternatives in turns. Returns the values of the quiet rounds of each, and what
-/// disturbed the first.
-fn in_turns<const N: usize>(
+/// Measures alternatives in turns, with our engine's idle mode. Returns the values of the quiet
+/// rounds of each, and what disturbed the first.
+pub(super) fn in_turns<const N: usize>(
     rounds: usize,
-    paths: [Between; N],
+    (paths, idle): ([Between; N], Idle),
     mut measure: impl FnMut(&Testbed) -> Result<f64, MeasurementError>,
     context: &RunContext<'_>,
 ) -> Result<([Vec<f64>; N], Option<String>), MeasurementError> {
@@ -84,7 +84,7 @@ fn in_turns<const N: usize>(
     for _ in 0..rounds {
         for (rounds, between) in found.iter_mut().zip(&paths) {
             let round: Round<f64> = context.round(|watch| {
-                let testbed = Testbed::with(std::slice::from_ref(between), Idle::Save)?;
+                let testbed = Testbed::with(std::slice::from_ref(between), idle)?;
                 let value = watch.of_thread(|| measure(&testbed))?;
                 Ok((value, testbed.report()))
             })?;
@@ -104,7 +104,8 @@ fn udp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
     let bursts = context.either(200, 2000);
     let rounds = context.either(3, 5);
     let paths = [Between::KernelSwitch, Between::Bridge, Between::Nothing];
-    let (values, disturbed) = in_turns(rounds, paths, |testbed| cost(testbed, bursts), context)?;
+    let (values, disturbed) =
+        in_turns(rounds, (paths, Idle::Save), |testbed| cost(testbed, bursts), context)?;
     // The least is what the path itself takes: other programs only add to it.
     let [ours, bridge, control] = values.map(|costs| 1e9 / costs.into_iter().fold(f64::MAX, f64::min));
     let criterion = Criterion::at_least(SHARE_OF_BRIDGE * bridge, 0.0, "1.25 times the kernel bridge");
@@ -148,21 +149,15 @@ fn cost(testbed: &Testbed, bursts: usize) -> Result<f64, MeasurementError> {
     Ok(quantile(&sorted(times), 0.1))
 }
 
-fn kernel(what: &'static str) -> impl Fn(std::io::Error) -> MeasurementError {
+pub(super) fn kernel(what: &'static str) -> impl Fn(std::io::Error) -> MeasurementError {
     move |source| MeasurementError::Kernel { what, source }
 }
 
 fn tcp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
-    let (settle, window) = context.either((Duration::from_millis(300), 1.0), (Duration::from_secs(1), 4.0));
     let rounds = context.either(3, 5);
-    let times = (settle, settle + Duration::from_secs_f64(window));
     let paths = [Between::KernelSwitch, Between::Bridge, Between::Nothing];
-    let carried = |testbed: &Testbed| {
-        let (from, to, address) = testbed.pair(0);
-        let bulk = bulk::run(from, to, address, times, &context.stop)?;
-        Ok(bulk.unwrap_or(0.0) / 1000.0)
-    };
-    let (values, disturbed) = in_turns(rounds, paths, carried, context)?;
+    let (values, disturbed) =
+        in_turns(rounds, (paths, Idle::Save), |testbed| goodput(testbed, context), context)?;
     let [ours, bridge, control] = values.map(median);
     let criterion = Criterion::at_least(bridge, TCP_TOLERANCE, "the kernel bridge");
     Ok(EvaluatedFigure::new("kernel-path/tcp".to_owned(), "Gbit/s", ours, rounds as u64, criterion)
@@ -172,18 +167,34 @@ fn tcp(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
         .note("one connection with offloads; medians over the rounds"))
 }
 
+/// Returns what one connection of the kernel carries, Gbit/s.
+pub(super) fn goodput(testbed: &Testbed, context: &RunContext<'_>) -> Result<f64, MeasurementError> {
+    let (settle, window) = context.either((Duration::from_millis(300), 1.0), (Duration::from_secs(1), 4.0));
+    let (from, to, address) = testbed.pair(0);
+    let bulk =
+        bulk::run(from, to, address, (settle, settle + Duration::from_secs_f64(window)), &context.stop)?;
+    Ok(bulk.unwrap_or(0.0) / 1000.0)
+}
+
+/// Returns the 10th percentile of round trips, µs.
+pub(super) fn round_trip(
+    testbed: &Testbed,
+    count: usize,
+    context: &RunContext<'_>,
+) -> Result<f64, MeasurementError> {
+    let (from, _, address) = testbed.pair(0);
+    let mut echoes = [Echo::new(from, address, 1, (PING, Duration::ZERO))?];
+    with_high_priority(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
+    let [echo] = echoes;
+    Ok(quantile(&sorted(echo.rtts_ms.iter().map(|ms| 1000.0 * ms)), 0.1))
+}
+
 fn rtt(context: &RunContext<'_>) -> Result<EvaluatedFigure, MeasurementError> {
     let count = context.either(300, 1000);
     let rounds = context.either(3, 5);
     let paths = [Between::KernelLink, Between::Nothing, Between::Bridge];
-    let trips = |testbed: &Testbed| {
-        let (from, _, address) = testbed.pair(0);
-        let mut echoes = [Echo::new(from, address, 1, (PING, Duration::ZERO))?];
-        with_high_priority(|| echo::run(&mut echoes, count, SLOT, &context.stop))?;
-        let [echo] = echoes;
-        Ok(quantile(&sorted(echo.rtts_ms.iter().map(|ms| 1000.0 * ms)), 0.1))
-    };
-    let (values, disturbed) = in_turns(rounds, paths, trips, context)?;
+    let (values, disturbed) =
+        in_turns(rounds, (paths, Idle::Save), |testbed| round_trip(testbed, count, context), context)?;
     let [ours, veth, bridge] = values.map(median);
     let criterion = Criterion::at_most(ADDED_US, 0.0, "0.5 µs over a veth pair");
     Ok(EvaluatedFigure::new(

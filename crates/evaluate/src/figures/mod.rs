@@ -27,6 +27,7 @@ figure_files! {
     overload,
     overhead,
     kernel_path,
+    user_path,
 }
 
 /// A table or figure: what its results have in common.

@@ -2,13 +2,16 @@
 
 use fastpath_engine::control::AppliedChange;
 use fastpath_net::Difference;
-use fastpath_spec::{Description, Topology, describe};
+use fastpath_spec::{Description, Look, Topology, describe};
 use serde_json::{Map, Value};
 
 /// Returns what differs: what is added or changed in the order of the new topology, then what is
 /// removed.
 pub(crate) fn entries(difference: &Difference, old: &Topology, new: &Topology) -> Vec<AppliedChange> {
     let (mut before, mut after) = (describe(old), describe(new));
+    // A node elsewhere in pictures is the same node.
+    let nodes_of_both = before.nodes.iter_mut().chain(&mut after.nodes);
+    nodes_of_both.for_each(|node| node.look = Look::default());
     // Numbers of interfaces change with the order of links, and their names stay.
     let all = before.links.iter_mut().chain(&mut after.links);
     all.for_each(|link| link.interfaces = Default::default());

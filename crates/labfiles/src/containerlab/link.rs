@@ -127,7 +127,7 @@ impl<'y> Reader<'y, '_> {
     }
 
     fn leave_out(&self, at: usize, kind: &str, what: &str, remarks: &mut Remarks) {
-        if self.options.only_linux {
+        if self.options.only_linux || self.options.to_draw {
             remarks.warn(
                 Code::Ignored,
                 at,

@@ -156,6 +156,13 @@ impl<'y> Layers<'y> {
         self.layers.iter().rev().filter_map(move |layer| layer.get(key))
     }
 
+    /// The position of a node in the labels that containerlab's editors write.
+    pub(super) fn position(&self, remarks: &mut Remarks) -> Option<[f64; 2]> {
+        let labels = self.pairs("labels", remarks);
+        let number = |key: &str| labels.get(key)?.1.parse().ok().filter(|x: &f64| x.is_finite());
+        Some([number("graph-posX")?, number("graph-posY")?])
+    }
+
     /// The texts of the lists under a key, each once.
     fn texts(&self, key: &str, remarks: &mut Remarks) -> Vec<(usize, &'y str)> {
         let mut all: Vec<(usize, &str)> = Vec::new();
@@ -178,7 +185,9 @@ impl<'y> Reader<'y, '_> {
     /// Adds a node.
     pub(super) fn node(&mut self, name: &'y str, at: usize, layers: &Layers<'y>, remarks: &mut Remarks) {
         let Some((kind, kind_at)) = layers.kind else {
-            return remarks.mistake(
+            self.add_stub(name, at);
+            self.roles.insert(name, NodeUse::Stub);
+            return remarks.mistake_of_running(
                 at,
                 format!("node {name} has no kind"),
                 "write kind: linux, or kind: bridge",
@@ -271,7 +280,7 @@ impl<'y> Reader<'y, '_> {
         } else {
             let instead =
                 "write image: IMAGE, or --images ignore for a namespace with the programs of this machine";
-            remarks.mistake(at, format!("node {name} has no image"), instead);
+            remarks.mistake_of_running(at, format!("node {name} has no image"), instead);
         }
         let is_shared = attach.is_some();
         if let Some(attach) = attach {
@@ -318,7 +327,7 @@ impl<'y> Reader<'y, '_> {
                 Ok(text) => env.extend(words::variables(&text)),
                 Err(why) => {
                     let instead = "write the path of a file of NAME=VALUE, relative to this file";
-                    remarks.mistake(at, format!("{file}: {why}"), instead);
+                    remarks.mistake_of_running(at, format!("{file}: {why}"), instead);
                 }
             }
         }

@@ -99,22 +99,22 @@ impl<'y> Reader<'y, '_> {
             return Some(End::of(SWITCH.to_owned(), interface, at));
         }
         let port = if kind == "host" { format!("tap:{interface}") } else { interface.to_owned() };
-        let Ok(port) = port.parse::<PortName>() else {
+        let port = port.parse::<PortName>().ok();
+        if port.is_none() {
             let what = format!("'{}' cannot be an interface of the machine", interface.escape_debug());
-            remarks.mistake(at, what, "write up to 15 letters and digits");
-            return None;
-        };
+            remarks.mistake_of_running(at, what, "write up to 15 letters and digits");
+        }
         let name = format!("{kind}-{interface}");
         if !self.outside.insert(name.clone()) {
             let what = format!("another link leads to {kind}:{interface}");
-            remarks.mistake(
+            remarks.mistake_of_running(
                 at,
                 what,
                 "write an interface for each link, or join them by a node of kind bridge",
             );
-            return None;
+            return Some(End::of(name, interface, at));
         }
-        let node = NodeDescription { port: Some(port), assign: false, ..NodeDescription::host(&*name) };
+        let node = NodeDescription { port, assign: false, ..NodeDescription::host(&*name) };
         self.built.add_node(node, at);
         Some(End::of(name, interface, at))
     }

@@ -234,13 +234,14 @@ fn one(
         (None, _) => Some((node.at, "no device is given".to_owned())),
     };
     if let Some((at, why)) = &refusal {
-        if options.only_linux {
-            remarks.warn(Code::Different, *at, format!("{name} is a stub: {why}"));
-        } else {
+        if !options.only_linux {
             let instead = "write device: linux, or --kinds linux, which puts a stub in its place";
-            remarks.mistake(*at, format!("node {name}: {why}"), instead);
+            remarks.mistake_of_running(*at, format!("node {name}: {why}"), instead);
+        } else if !options.to_draw {
+            remarks.warn(Code::Different, *at, format!("{name} is a stub: {why}"));
         }
         described.kind = NodeRole::Router;
+        described.look.foreign_kind = device.map(|(_, device)| device.to_owned());
     } else if let Some((_, "router" | "gateway")) = role {
         described.sysctls.insert("net.ipv4.ip_forward".to_owned(), "1".to_owned());
     }

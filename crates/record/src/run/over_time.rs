@@ -19,13 +19,15 @@ pub struct SeriesRows<'s> {
     pub(super) intervals: &'s [f64],
 }
 
-/// Equal parts of the time of a run.
+/// Equal parts of the time of a run. The last one may be shorter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Bins {
     /// The length of one, in seconds.
     pub width_s: f64,
     /// Their number.
     pub count: usize,
+    /// The end of the last one, in seconds.
+    end_s: f64,
     /// The longest interval between samples that is not a gap.
     interval_max_s: f64,
 }
@@ -36,12 +38,30 @@ impl Bins {
     pub(super) fn of_run(duration_s: f64, interval_s: f64, count_max: usize) -> Bins {
         let duration_s = duration_s.max(interval_s);
         let count = ((duration_s / interval_s) as usize).clamp(1, count_max.max(1));
-        Bins { width_s: duration_s / count as f64, count, interval_max_s: GAP_INTERVALS * interval_s }
+        let width_s = duration_s / count as f64;
+        Bins { width_s, count, end_s: duration_s, interval_max_s: GAP_INTERVALS * interval_s }
+    }
+
+    /// Parts of `duration_s` whose length is 1, 2 or 5 times a power of ten: at most `count_max`,
+    /// and none shorter than an interval of samples but the last.
+    pub(super) fn round_of_run(duration_s: f64, interval_s: f64, count_max: usize) -> Bins {
+        let duration_s = duration_s.max(interval_s);
+        let least = (duration_s / count_max.max(1) as f64).max(interval_s);
+        let power = 10f64.powf(least.log10().floor());
+        let is_enough = |factor: &f64| factor * power >= least * (1.0 - 1e-9);
+        let width_s = power * [1.0, 2.0, 5.0].into_iter().find(is_enough).unwrap_or(10.0);
+        let count = ((duration_s / width_s - 1e-6).ceil() as usize).max(1);
+        Bins { width_s, count, end_s: duration_s, interval_max_s: GAP_INTERVALS * interval_s }
+    }
+
+    /// The length of a bin, in seconds.
+    fn length(&self, bin: usize) -> f64 {
+        if bin + 1 < self.count { self.width_s } else { self.end_s - bin as f64 * self.width_s }
     }
 
     /// Returns the middle of a bin, in seconds.
     pub fn middle(&self, bin: usize) -> f64 {
-        (bin as f64 + 0.5) * self.width_s
+        bin as f64 * self.width_s + self.length(bin) / 2.0
     }
 
     /// The bin of an instant, which is the end of an interval.
@@ -58,7 +78,7 @@ impl Bins {
         {
             let (first, last) = (self.of(from_s + 2e-7), self.of(to_s));
             if first >= last || to_s <= from_s {
-                bins[last] += per_second(*amount, self.width_s);
+                bins[last] += per_second(*amount, self.length(last));
                 continue;
             }
             let rate = per_second(*amount, to_s - from_s);
@@ -66,7 +86,7 @@ impl Bins {
                 let (start, end) = (bin as f64 * self.width_s, (bin + 1) as f64 * self.width_s);
                 // The last bin ends with the last sample.
                 let end = if bin == last { to_s } else { end };
-                *sum += rate * (end - start.max(from_s)).max(0.0) / self.width_s;
+                *sum += rate * (end - start.max(from_s)).max(0.0) / self.length(bin);
             }
         }
         bins

@@ -4,7 +4,7 @@ use super::over_time::{Bins, SeriesRows, gaps};
 use super::{DROPPED, EVENTS, FLOWS, INTERVAL, LINKS, RUN, head};
 use crate::{Origin, RecordError, Repetition};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A run, as its record has it.
@@ -119,6 +119,12 @@ impl RunSeries {
         Bins::of_run(self.duration_s, self.interval_s, count_max)
     }
 
+    /// Returns parts of the run of a length that is read easily (10 ms, 20 ms, 50 ms, …): at most
+    /// `count_max`, and none shorter than an interval of samples but the last.
+    pub fn round_bins(&self, count_max: usize) -> Bins {
+        Bins::round_of_run(self.duration_s, self.interval_s, count_max)
+    }
+
     /// Returns when no sample was taken, as far as the rows say it: starts and ends, in the order
     /// of time. What was before the first sample is not one of them.
     pub fn gaps(&self) -> Vec<(f64, f64)> {
@@ -151,7 +157,8 @@ impl RunSeries {
         // A run that was killed has none.
         if events.is_file() {
             let broken = |error: csv::Error| RecordError::content(&events, error.to_string());
-            for row in csv::Reader::from_path(&events).map_err(broken)?.deserialize() {
+            let text = whole_lines(&events)?;
+            for row in csv::Reader::from_reader(&*text).deserialize() {
                 let (at_s, text) = row.map_err(broken)?;
                 read.events.push(TimedText { at_s, text });
             }
@@ -198,11 +205,19 @@ fn name_of(directory: &Path) -> String {
 type Result<T> = std::result::Result<T, RecordError>;
 type KeyedRows = (Vec<String>, Vec<f64>, BTreeMap<String, Vec<f64>>);
 
+/// Reads the lines of a file that end. A writer that was killed leaves a part of one.
+fn whole_lines(path: &Path) -> Result<Vec<u8>> {
+    let mut text = fs::read(path).map_err(RecordError::file(path))?;
+    let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+    text.truncate(end);
+    Ok(text)
+}
+
 /// Reads a table, and splits its rows by the columns `keys`. A last row that was cut is left out.
 fn series(path: &Path, keys: &[&str]) -> Result<Vec<KeyedRows>> {
     let wrong = |what: String| RecordError::content(path, what);
-    let file = File::open(path).map_err(RecordError::file(path))?;
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
+    let text = whole_lines(path)?;
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&*text);
     let titles = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
     let place = |name: &str| {
         titles.iter().position(|title| title == name).ok_or_else(|| wrong(format!("it has no column {name}")))
@@ -289,5 +304,31 @@ mod tests {
         about(&found[5..13], &[nan; 8]);
         about(&found[13..], &[6.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         about(&series.gaps().iter().flat_map(|(from, to)| [*from, *to]).collect::<Vec<_>>(), &[0.5, 1.4]);
+    }
+
+    #[test]
+    fn bins_of_a_round_length_hold_the_rates_up_to_the_end() {
+        let rows: Vec<(f64, f64, f64)> = (1..=23).map(|i| (f64::from(i) / 10.0, 0.1, 10.0)).collect();
+        let series = RunSeries { duration_s: 2.3, ..series(&rows) };
+        for (most, width, count) in [(1000, 0.1, 23), (20, 0.2, 12), (10, 0.5, 5), (2, 2.0, 2), (1, 5.0, 1)] {
+            let bins = series.round_bins(most);
+            assert!((bins.width_s - width).abs() < 1e-9 && bins.count == count, "{bins:?}");
+            let rates = bins.rates(series.links[0].rows(), &series.links[0].columns["bytes_out"]);
+            about(&rates, &vec![100.0; count]);
+        }
+    }
+
+    #[test]
+    fn a_last_line_that_was_cut_is_left_out() {
+        let path = std::env::temp_dir().join(format!("fastpath-cut-{}.csv", std::process::id()));
+        let whole = "time_s,link,from,bytes_out\n0.1,l,a,100\n0.2,l,a,200\n";
+        for (text, rows) in
+            [(whole, 2), ("time_s,link,from,bytes_out\n0.1,l,a,100\n0.2,l,a,20", 1), (&whole[..27], 0)]
+        {
+            fs::write(&path, text).expect("written");
+            let read = super::series(&path, &["link", "from"]).expect("a table");
+            assert_eq!(read.iter().map(|(_, times, _)| times.len()).sum::<usize>(), rows, "{text}");
+        }
+        fs::remove_file(&path).expect("removed");
     }
 }

@@ -1,14 +1,17 @@
 //! A picture as SVG. It follows the colour scheme of the reader: light or dark.
 
-use super::geometry::{Pixels, distance};
-use super::{Drawn, LINE, PictureNode, SMALL_LETTER, Symbol, shortened, text_width};
+use super::geometry::{Block, Pixels, between, distance};
+use super::labels::{Labels, Place};
+use super::{
+    Drawn, LABEL_MAX, LINE, PictureLink, PictureNode, SMALL_LETTER, Symbol, shortened, shortened_to,
+    text_width,
+};
 use fastpath_record::escaped;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 const MARGIN: f64 = 20.0;
-/// How far apart parallel links bend, pixels.
-const BEND: f64 = 26.0;
+/// Bends are rounded from this distance on, pixels. They stay clear of the corner inside.
+const ROUND: f64 = 9.0;
 const STYLE: &str = "\
 svg{font-family:'DejaVu Sans',Verdana,sans-serif;font-size:12px;background:#fff}\
 text{fill:#1a1a1a;text-anchor:middle}\
@@ -17,7 +20,7 @@ text{fill:#1a1a1a;text-anchor:middle}\
 .title{font-size:15px;font-weight:bold}\
 .link{fill:none;stroke:#7a8690;stroke-width:1.6px}\
 .node{stroke-width:1.6px}\
-.mark{fill:none;stroke-width:1.4px;stroke-linecap:round}\
+.mark{stroke-width:1.4px;stroke-linecap:round;stroke-linejoin:round}\
 .host{fill:#e6f1f9;stroke:#0072b2}.router{fill:#e3f4ee;stroke:#009e73}\
 .switch{fill:#fdf3dc;stroke:#b87a00}.openflow{fill:#f9e9f2;stroke:#b04f86}\
 .nat{fill:#fbe6da;stroke:#d55e00}.outside{fill:#eee;stroke:#666;stroke-dasharray:4 3}\
@@ -42,7 +45,8 @@ impl Symbol {
     fn corner(self) -> f64 {
         match self {
             Symbol::Host => 5.0,
-            Symbol::Router | Symbol::Nat => 16.0,
+            Symbol::Router => 16.0,
+            Symbol::Nat => 3.0,
             Symbol::Switch | Symbol::OpenFlow => 0.0,
             Symbol::Outside => 12.0,
         }
@@ -56,6 +60,8 @@ impl Drawn<'_> {
         let [right, bottom] = corners.fold([120.0f64, 0.0], |[x, y], (centre, size)| {
             [x.max(centre[0] + size[0] / 2.0), y.max(centre[1] + size[1] / 2.0)]
         });
+        let bends = self.routes.iter().flatten();
+        let [right, bottom] = bends.fold([right, bottom], |[x, y], bend| [x.max(bend[0]), y.max(bend[1])]);
         let title = &self.picture.title;
         let head = if title.is_empty() { 0.0 } else { 2.0 * LINE };
         let legend = self.legend();
@@ -77,13 +83,8 @@ impl Drawn<'_> {
         }
         let shift = [((width - right) / 2.0).max(MARGIN), head + MARGIN];
         line(&mut svg, format_args!("<g transform=\"translate({} {})\">", tenth(shift[0]), tenth(shift[1])));
-        let bends = self.bends();
-        for (number, bend) in bends.iter().enumerate() {
-            self.link(&mut svg, number, *bend);
-        }
-        for (number, bend) in bends.iter().enumerate() {
-            self.label(&mut svg, number, *bend);
-        }
+        (0..self.routes.len()).for_each(|number| self.link(&mut svg, number));
+        self.labels(&mut svg);
         for (node, (centre, size)) in self.picture.nodes.iter().zip(self.centres.iter().zip(&self.sizes)) {
             draw_node(&mut svg, node, *centre, *size);
         }
@@ -98,79 +99,42 @@ impl Drawn<'_> {
         svg
     }
 
-    /// How far each link bends from the straight line: parallel links bend apart.
-    fn bends(&self) -> Vec<f64> {
-        let pair = |ends: [usize; 2]| [ends[0].min(ends[1]), ends[0].max(ends[1])];
-        let mut counts: BTreeMap<[usize; 2], usize> = BTreeMap::new();
-        self.picture.links.iter().for_each(|link| *counts.entry(pair(link.ends)).or_default() += 1);
-        let mut seen: BTreeMap<[usize; 2], usize> = BTreeMap::new();
-        let bend = |link: &super::PictureLink| {
-            let number = seen.entry(pair(link.ends)).or_default();
-            *number += 1;
-            let middle = (counts[&pair(link.ends)] as f64 + 1.0) / 2.0;
-            let side = if link.ends[0] <= link.ends[1] { 1.0 } else { -1.0 };
-            side * (*number as f64 - middle) * BEND
-        };
-        self.picture.links.iter().map(bend).collect()
-    }
-
-    fn link(&self, svg: &mut String, number: usize, bend: f64) {
+    fn link(&self, svg: &mut String, number: usize) {
         let link = &self.picture.links[number];
-        let [a, b] = link.ends.map(|node| self.centres[node]);
-        let [x, y] = control(a, b, 2.0 * bend);
         let tip =
             if link.label.is_empty() { link.name.clone() } else { format!("{}: {}", link.name, link.label) };
-        let path = match () {
-            // A link of a node to itself: a loop above it.
-            () if a == b => format!("M{0} {1}c-40 -60 40 -60 0 0", tenth(a[0]), tenth(a[1] - 14.0)),
-            () if bend == 0.0 => format!("M{} {}L{} {}", tenth(a[0]), tenth(a[1]), tenth(b[0]), tenth(b[1])),
-            () => format!(
-                "M{} {}Q{} {} {} {}",
-                tenth(a[0]),
-                tenth(a[1]),
-                tenth(x),
-                tenth(y),
-                tenth(b[0]),
-                tenth(b[1])
-            ),
-        };
+        let path = path(&self.routes[number], link.ends.map(|node| self.block(node)));
         line(svg, format_args!("<path class=\"link\" d=\"{path}\"><title>{}</title></path>", escaped(&tip)));
     }
 
-    /// Writes the label of a link along it.
-    fn label(&self, svg: &mut String, number: usize, bend: f64) {
-        let link = &self.picture.links[number];
-        let label = self.picture.label(link);
-        if label.is_empty() {
-            return;
-        }
-        let [a, b] = link.ends.map(|node| self.centres[node]);
-        // In the middle of what is seen of the link.
-        let seen = [self.leaves_box(link.ends[0], b), self.leaves_box(link.ends[1], a)];
-        let [x, y] = control(seen[0], seen[1], bend);
-        let mut degrees = libm::atan2(b[1] - a[1], b[0] - a[0]).to_degrees();
-        // Text is never upside down.
-        if !(-90.0..90.0).contains(&degrees) {
-            degrees -= 180.0f64.copysign(degrees);
-        }
-        line(
-            svg,
-            format_args!(
-                "<text class=\"label\" transform=\"translate({} {}) rotate({})\" y=\"-4\">{}</text>",
-                tenth(x),
-                tenth(y),
-                tenth(degrees),
-                escaped(label)
-            ),
-        );
+    fn block(&self, node: usize) -> Block {
+        Block { centre: self.centres[node], size: self.sizes[node] }
     }
 
-    /// The point at which a line from the centre of a node to another point leaves its box.
-    fn leaves_box(&self, node: usize, to: Pixels) -> Pixels {
-        let (centre, size) = (self.centres[node], self.sizes[node]);
-        let share = [0, 1].map(|axis| size[axis] / 2.0 / (to[axis] - centre[axis]).abs().max(1e-9));
-        let share = share[0].min(share[1]).min(0.5);
-        [0, 1].map(|axis| centre[axis] + share * (to[axis] - centre[axis]))
+    /// Writes the labels of links along them.
+    fn labels(&self, svg: &mut String) {
+        let shown = |link: &PictureLink| shortened_to(self.picture.label(link), LABEL_MAX);
+        let label = |link: &PictureLink| text_width(&shown(link), SMALL_LETTER);
+        let places = Labels {
+            routes: &self.routes,
+            ends: self.picture.links.iter().map(|link| link.ends).collect(),
+            widths: self.picture.links.iter().map(label).collect(),
+            blocks: (0..self.centres.len()).map(|node| self.block(node)).collect(),
+        }
+        .place();
+        for (link, found) in self.picture.links.iter().zip(places) {
+            let Some(Place { middle: [x, y], degrees, .. }) = found else { continue };
+            line(
+                svg,
+                format_args!(
+                    "<text class=\"label\" transform=\"translate({} {}) rotate({})\" y=\"-4\">{}</text>",
+                    tenth(x),
+                    tenth(y),
+                    tenth(degrees),
+                    escaped(&shown(link))
+                ),
+            );
+        }
     }
 
     /// The symbols that occur, with their words, and the width of it all.
@@ -190,18 +154,65 @@ impl Drawn<'_> {
             );
             x += 24.0 + text_width(words, SMALL_LETTER) + 20.0;
         }
+        if let Some(label) = self.picture.common_label() {
+            let words = format!("each link: {label}");
+            let _ = write!(
+                text,
+                "<text class=\"note\" style=\"text-anchor:start\" x=\"{}\" y=\"0\">{}</text>",
+                tenth(x),
+                escaped(&words)
+            );
+            x += text_width(&words, SMALL_LETTER);
+        }
         (text, x)
     }
 }
 
-/// The middle between two points, moved aside by some pixels.
-fn control(a: Pixels, b: Pixels, aside: f64) -> Pixels {
-    let length = distance(a, b).max(1.0);
-    let across = [(a[1] - b[1]) / length, (b[0] - a[0]) / length];
-    [0, 1].map(|axis| (a[axis] + b[axis]) / 2.0 + aside * across[axis])
+/// A line through points, with rounded bends.
+fn path(route: &[Pixels], [from, to]: [Block; 2]) -> String {
+    let mut path = String::new();
+    let point = |path: &mut String, word: &str, [x, y]: Pixels| {
+        let _ = write!(path, "{word}{} {}", tenth(x), tenth(y));
+    };
+    for (number, &here) in route.iter().enumerate() {
+        if number == 0 {
+            point(&mut path, "M", here);
+            continue;
+        }
+        let Some(&after) = route.get(number + 1) else {
+            point(&mut path, "L", here);
+            continue;
+        };
+        let before = route[number - 1];
+        // Bends at the edge of a box of its own are not seen.
+        if [from, to].iter().any(|block| block.is_hit(here, here, 1.0)) {
+            point(&mut path, "L", here);
+            continue;
+        }
+        let toward = |to: Pixels| {
+            between(here, to, ROUND.min(distance(here, to) / 2.0) / distance(here, to).max(1e-9))
+        };
+        point(&mut path, "L", toward(before));
+        point(&mut path, "Q", here);
+        point(&mut path, " ", toward(after));
+    }
+    path
+}
+
+/// The mark of a symbol with its middle at the origin: a NAT translates in both directions, an
+/// uplink leads to a cloud.
+fn mark(symbol: Symbol) -> &'static str {
+    match symbol {
+        Symbol::Nat => "M-7 -3h13m-4 -3l4 3l-4 3M7 4h-13m4 -3l-4 3l4 3",
+        Symbol::Outside => "M-5 5h10a3.5 3.5 0 0 0 0.5 -7a5 5 0 0 0 -9.5 -1.5a4.3 4.3 0 0 0 -1 8.5z",
+        Symbol::Host | Symbol::Router | Symbol::Switch | Symbol::OpenFlow => "",
+    }
 }
 
 fn draw_node(svg: &mut String, node: &PictureNode, [x, y]: Pixels, [width, height]: Pixels) {
+    let left = x - width / 2.0;
+    // The text is in the middle of what its mark leaves.
+    let middle = x + node.symbol.mark_width() / 2.0;
     let (class, corner) = (node.symbol.class(), node.symbol.corner());
     let name = shortened(&node.name);
     let baseline = if node.note.is_empty() { y + 4.0 } else { y - 3.0 };
@@ -213,19 +224,30 @@ fn draw_node(svg: &mut String, node: &PictureNode, [x, y]: Pixels, [width, heigh
             escaped(&node.name),
             escaped(&tip),
             node.symbol.word(),
-            tenth(x - width / 2.0),
+            tenth(left),
             tenth(y - height / 2.0),
-            tenth(x),
+            tenth(middle),
             tenth(baseline),
             escaped(&name)
         ),
     );
+    if node.symbol.mark_width() > 0.0 {
+        line(
+            svg,
+            format_args!(
+                "<path class=\"mark {class}\" style=\"fill:none;stroke-dasharray:none\" transform=\"translate({} {})\" d=\"{}\"/>",
+                tenth(left + 17.0),
+                tenth(y),
+                mark(node.symbol)
+            ),
+        );
+    }
     if !node.note.is_empty() {
         line(
             svg,
             format_args!(
                 "<text class=\"note\" x=\"{}\" y=\"{}\">{}</text>",
-                tenth(x),
+                tenth(middle),
                 tenth(y + 12.0),
                 escaped(&node.note)
             ),

@@ -1,8 +1,16 @@
 //! Layouts keep nodes apart and in place; hostile names stay text.
 
-use super::layout::{Graph, layout};
+use super::geometry::Pixels;
+use super::graph::Graph;
+use super::layout::layout;
 use super::*;
 use std::collections::BTreeSet;
+
+/// Returns the centres of a graph without hosts.
+fn centres(sizes: &[Pixels], edges: &[([usize; 2], f64)]) -> Vec<Pixels> {
+    let (hosts, given) = (vec![false; sizes.len()], vec![None; sizes.len()]);
+    layout(&Graph { sizes, edges, hosts: &hosts, given: &given }, Layout::Auto).centres
+}
 
 /// A small generator of the tests' own: graphs must not depend on one under test.
 struct Numbers(u64);
@@ -44,7 +52,7 @@ fn overlaps(sizes: &[Pixels], centres: &[Pixels]) -> Vec<[usize; 2]> {
 fn no_two_nodes_overlap_and_all_are_in_the_drawing() {
     for seed in 0..150 {
         let (sizes, edges) = graph(seed, 1 + seed as usize % 70, seed as usize % 40);
-        let centres = layout(&Graph { sizes: &sizes, edges: &edges });
+        let centres = self::centres(&sizes, &edges);
         assert_eq!(overlaps(&sizes, &centres), [[0; 2]; 0], "seed {seed}");
         let is_inside =
             |(centre, size): (&Pixels, &Pixels)| (0..2).all(|axis| centre[axis] >= size[axis] / 2.0);
@@ -62,11 +70,11 @@ fn large_graphs_of_each_kind_are_laid_out_without_overlap() {
     let none = |_: usize| Edges::new();
     for edges in [star(700), chain(700), ring(700), none(700)] {
         let sizes = vec![[60.0, 32.0]; 700];
-        let centres = layout(&Graph { sizes: &sizes, edges: &edges });
+        let centres = self::centres(&sizes, &edges);
         assert_eq!(overlaps(&sizes, &centres).len(), 0);
     }
     let (sizes, edges) = graph(5, 1000, 1500);
-    assert_eq!(overlaps(&sizes, &layout(&Graph { sizes: &sizes, edges: &edges })).len(), 0);
+    assert_eq!(overlaps(&sizes, &centres(&sizes, &edges)).len(), 0);
 }
 
 /// The share of nodes that keep their place, within one and a half boxes, when a leaf is added.
@@ -75,10 +83,10 @@ fn a_leaf_more_moves_the_others_little() {
     let (mut kept, mut all) = (0, 0);
     for seed in 0..40 {
         let (mut sizes, mut edges) = graph(seed, 25, 6);
-        let before = layout(&Graph { sizes: &sizes, edges: &edges });
+        let before = centres(&sizes, &edges);
         edges.push(([Numbers(seed).below(25), 25], 0.0));
         sizes.push([60.0, 32.0]);
-        let after = layout(&Graph { sizes: &sizes, edges: &edges });
+        let after = centres(&sizes, &edges);
         // A drawing may grow to the left or to the top: compare after moving it back.
         let shift = [0, 1].map(|axis| {
             let mut moves: Vec<f64> = before.iter().zip(&after).map(|(a, b)| b[axis] - a[axis]).collect();
@@ -96,7 +104,7 @@ fn a_leaf_more_moves_the_others_little() {
 }
 
 fn node(name: &str, symbol: Symbol) -> PictureNode {
-    PictureNode { name: name.to_owned(), note: String::new(), symbol }
+    PictureNode { name: name.to_owned(), note: String::new(), symbol, position: None }
 }
 
 #[test]
@@ -127,7 +135,7 @@ fn hostile_names_are_text_in_every_format() {
     let links = (1..nodes.len())
         .map(|i| PictureLink { ends: [0, i], name: names[i].to_owned(), label: names[i].to_owned() })
         .collect();
-    let picture = Picture { title: "</title><script>".to_owned(), nodes, links };
+    let picture = Picture { title: "</title><script>".to_owned(), nodes, links, ..Picture::default() };
     let drawn = picture.draw();
     let svg = drawn.svg();
     // The parser of the PNG reads it, and finds no element of a name.
@@ -150,8 +158,8 @@ fn hostile_names_are_text_in_every_format() {
 fn parallel_links_are_seen_apart() {
     let link = |ends| PictureLink { ends, name: "l".to_owned(), label: String::new() };
     let nodes = vec![node("a", Symbol::Host), node("b", Symbol::Host)];
-    let picture =
-        Picture { nodes, links: vec![link([0, 1]), link([1, 0]), link([0, 1])], title: String::new() };
+    let links = vec![link([0, 1]), link([1, 0]), link([0, 1])];
+    let picture = Picture { nodes, links, ..Picture::default() };
     let svg = picture.draw().svg();
     let paths: BTreeSet<&str> = svg.lines().filter(|line| line.contains("class=\"link\"")).collect();
     let shapes: BTreeSet<&str> = paths.iter().filter_map(|line| line.split(" d=").nth(1)).collect();

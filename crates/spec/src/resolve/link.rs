@@ -115,7 +115,7 @@ impl<'d> Resolver<'d> {
         let path = path.key("name");
         if !is_name(name) {
             let what = format!("'{}' cannot be the name of a link", name.escape_debug());
-            self.mistake(path.clone(), what, NAME);
+            self.mistake_of_running(path.clone(), what, NAME);
         }
         if self.link_ids.contains_key(name) {
             self.mistake(path, format!("there is already a link '{name}'"), "write another name");

@@ -102,10 +102,13 @@ pub(crate) struct Resolved {
     pub(crate) topology: Topology,
     pub(crate) notices: Vec<Notice>,
     pub(crate) mistakes: Vec<InvalidValue>,
+    /// What keeps a network from running that can be drawn.
+    pub(crate) of_running: Vec<InvalidValue>,
 }
 
 impl Resolved {
-    fn into_result(self) -> Result<(Topology, Vec<Notice>), Mistakes<InvalidValue>> {
+    fn into_result(mut self) -> Result<(Topology, Vec<Notice>), Mistakes<InvalidValue>> {
+        self.mistakes.append(&mut self.of_running);
         if self.mistakes.is_empty() {
             Ok((self.topology, self.notices))
         } else {
@@ -128,6 +131,7 @@ struct Resolver<'d> {
     running: Option<&'d Topology>,
     topology: Topology,
     mistakes: Vec<InvalidValue>,
+    of_running: Vec<InvalidValue>,
     notices: Vec<Notice>,
     node_ids: BTreeMap<&'d str, NodeId>,
     link_ids: BTreeMap<String, LinkId>,
@@ -155,6 +159,7 @@ impl<'d> Resolver<'d> {
                 ..Topology::default()
             },
             mistakes: Vec::new(),
+            of_running: Vec::new(),
             notices: Vec::new(),
             node_ids: BTreeMap::new(),
             link_ids: BTreeMap::new(),
@@ -180,8 +185,13 @@ impl<'d> Resolver<'d> {
             self.check();
         }
         self.queues();
-        let Resolver { topology, notices, mistakes, .. } = self;
-        Resolved { topology, notices, mistakes }
+        let Resolver { topology, notices, mistakes, of_running, .. } = self;
+        Resolved { topology, notices, mistakes, of_running }
+    }
+
+    /// Adds a mistake that keeps the network from running. It can be drawn all the same.
+    fn mistake_of_running(&mut self, path: SpecPath, what: impl Into<String>, instead: impl Into<String>) {
+        self.of_running.push(InvalidValue { path, what: what.into(), instead: instead.into() });
     }
 
     fn mistake(&mut self, path: SpecPath, what: impl Into<String>, instead: impl Into<String>) {
@@ -197,7 +207,7 @@ impl<'d> Resolver<'d> {
             let path = || SpecPath::of("nodes", index).key("name");
             if !is_name(&node.name) {
                 let what = format!("'{}' cannot be the name of a node", node.name.escape_debug());
-                self.mistake(path(), what, format!("{NAME}, a letter or digit first"));
+                self.mistake_of_running(path(), what, format!("{NAME}, a letter or digit first"));
             }
             let id = NodeId(index as u32);
             if index >= COUNT_MAX || self.node_ids.insert(&node.name, id).is_some() {
@@ -205,7 +215,8 @@ impl<'d> Resolver<'d> {
                 let instead = "write another name: hosts, routers and switches share one set";
                 self.mistake(path(), what, instead);
             }
-            self.topology.add_node(&node.name, node::kind(node));
+            let id = self.topology.add_node(&node.name, node::kind(node));
+            self.topology.nodes[id.0 as usize].look = node.look.clone();
         }
     }
 
@@ -257,7 +268,7 @@ impl<'d> Resolver<'d> {
         let is_edge = |node: &Node| node.kind.is_edge() || matches!(node.kind, NodeKind::KernelRouter { .. });
         let Some(first) = self.topology.nodes.iter().position(is_edge).map(|id| NodeId(id as u32)) else {
             let what = "there is no host, so nothing can enter or leave";
-            return self.mistake(SpecPath::default(), what, "write [host.a]");
+            return self.mistake_of_running(SpecPath::default(), what, "write [host.a]");
         };
         let mut given = self.placements.iter().flat_map(|placed| placed.macs.iter().copied()).collect();
         let taken = self.running.map(|running| {

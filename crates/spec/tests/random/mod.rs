@@ -149,6 +149,7 @@ impl Random {
             "openflow" => self.openflow(&mut all),
             _ => {}
         }
+        self.maybe(&mut all, "position", |r| json!([r.below(2000), r.below(2000) as f64 / 2.0 - 500.0]));
         all.insert("name".to_owned(), json!(name));
         all.insert("kind".to_owned(), json!(kind));
         Value::Object(all)

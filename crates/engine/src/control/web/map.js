@@ -152,7 +152,7 @@ export class NetworkMap {
   draw() {
     const focused = document.activeElement?.getAttribute("data-key");
     const { links } = this.network;
-    const shapes = shapesOf(this.picture, links, this.isBundled);
+    const shapes = shapesOf(this.picture, this.isBundled);
     const ways = waysOf(this.picture, links, this.isBundled, shapes);
     const [lines, hits, ports, nodes] =
       ["lines", "hits", "ports", "nodes"].map((name) => element("g", { class: name }));

@@ -2,8 +2,6 @@
 // What the map draws: shapes for nodes or for the leaves of a node, and the ways of links between
 // them, from the answer of the engine to GET /picture.
 
-/** Leaves of one node that are drawn as one, if leaves are grouped. */
-const BUNDLE_MIN = 4;
 const LABEL_MAX = 24;
 
 /** @typedef {import("./state.js").Link} Link */
@@ -15,74 +13,28 @@ const LABEL_MAX = 24;
 /** @typedef {Drawing & {grouped?: Drawing}} Picture */
 /** A line of the map: the links on it, and its points. @typedef {{links: Link[], points: Point[]}} Way */
 
-/** Returns the middle of places. @param {Place[]} all */
-function middle(all) {
-  const mean = (/** @type {"x" | "y"} */ axis) =>
-    all.reduce((sum, place) => sum + place[axis], 0) / Math.max(1, all.length);
-  return { x: mean("x"), y: mean("y") };
-}
-
 /** @param {string} name */
-const shortened = (name) => (name.length > LABEL_MAX ? `${name.slice(0, LABEL_MAX - 1)}…` : name);
+const shortened = (name) => (name.length > LABEL_MAX ? `${name.slice(0, 12)}…${name.slice(-11)}` : name);
 
 /**
  * Returns the shapes of a picture, and the index of each node's shape.
  * @param {Picture} picture
- * @param {Link[]} links
  * @param {boolean} isBundled
  */
-export function shapesOf(picture, links, isBundled) {
+export function shapesOf(picture, isBundled) {
   /** @type {Shape[]} */
   const all = [];
   /** @type {Map<string, number>} */
   const byName = new Map();
-  const add = (/** @type {Shape} */ shape) => {
-    shape.names.forEach((name) => byName.set(name, all.length));
-    all.push(shape);
-  };
   const drawing = isBundled ? picture.grouped ?? picture : picture;
-  if (isBundled && !picture.grouped) bundles(picture.nodes, links).forEach(add);
   for (const place of drawing.nodes) {
     const { name, note, x, y, width, height } = place;
     const names = place.names ?? [name];
-    if (names.some((name) => byName.has(name))) continue;
     const kind = names.length > 1 ? `${place.kind} bundle` : place.kind;
-    add({ x, y, width, height, label: shortened(name), note, kind, names });
+    names.forEach((name) => byName.set(name, all.length));
+    all.push({ x, y, width, height, label: shortened(name), note, kind, names });
   }
   return { all, byName };
-}
-
-/** Returns shapes for the leaves of nodes that have many. @param {Place[]} places @param {Link[]} links */
-function bundles(places, links) {
-  /** @type {Map<string, Set<string>>} */
-  const neighbors = new Map(places.map((place) => [place.name, new Set()]));
-  for (const { ends: [a, b] } of links) {
-    neighbors.get(a)?.add(b);
-    neighbors.get(b)?.add(a);
-  }
-  /** The leaves of each node. @type {Map<string, Place[]>} */
-  const leaves = new Map();
-  for (const place of places) {
-    const near = neighbors.get(place.name);
-    if (near?.size !== 1) continue;
-    const [of] = near;
-    if ((neighbors.get(of)?.size ?? 0) > 1) leaves.set(of, [...(leaves.get(of) ?? []), place]);
-  }
-  const centre = middle(places);
-  /** @type {Shape[]} */
-  const found = [];
-  for (const [of, group] of leaves) {
-    const hub = places.find((place) => place.name === of);
-    if (group.length < BUNDLE_MIN || !hub) continue;
-    // Outside of its node, as seen from the middle of the map.
-    const [dx, dy] = [hub.x - centre.x, hub.y - centre.y];
-    const far = Math.hypot(dx, dy);
-    const [x, y] = far < 1 ? [hub.x, hub.y + 90] : [hub.x + (130 * dx) / far, hub.y + (90 * dy) / far];
-    const names = group.map((place) => place.name);
-    const label = `${group.length} × ${names[0].slice(0, 12)} …`;
-    found.push({ x, y, width: 24 + 7.2 * label.length, height: 32, label, note: "", kind: "host bundle", names });
-  }
-  return found;
 }
 
 /**
@@ -94,7 +46,7 @@ function bundles(places, links) {
  * @returns {Way[]}
  */
 export function waysOf(picture, links, isBundled, shapes) {
-  const drawing = isBundled ? picture.grouped ?? { nodes: [] } : picture;
+  const drawing = isBundled ? picture.grouped ?? picture : picture;
   /** Ways by their links, or in a grouped picture by their shapes. @type {Map<string, Point[]>} */
   const drawn = new Map();
   const pair = (/** @type {number} */ a, /** @type {number} */ b) => (a < b ? `${a} ${b}` : `${b} ${a}`);
