@@ -1,5 +1,6 @@
-//! The tables of a switch with their counters: copied by the thread that runs it ([`SwitchCopy`]), put
-//! into words by the thread that was asked ([`SwitchReport`]), so that no frame waits for the words.
+//! The tables of a switch with their counters: copied by the thread that runs it ([`SwitchCopy`]),
+//! put into words by the thread that was asked ([`SwitchReport`]), so that no frame waits for the
+//! words.
 
 use fastpath_switch::ofctl::{print_instructions, print_match};
 use fastpath_switch::port::{LinkState, PortCounters};

@@ -37,7 +37,7 @@ use fastpath_net::capture::{CaptureTap, FLUSH_INTERVAL};
 use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
 use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer, PipeId, Reason};
-use fastpath_spec::{Idle, Late, LinkId, NodeId, TraceAction, TraceEvent};
+use fastpath_spec::{Idle, Late, LinkId, TraceEvent};
 use fastpath_sys::thread::{
     has_virtual_time, minimise_timer_slack, release_heap, set_high_priority, set_low_priority, set_real_time,
 };
@@ -506,10 +506,16 @@ impl<L: Observer> Worker<L> {
                     let _ = answer.try_send(self.rearrange(change));
                 }
                 Command::Traces { group, action, at, answer } => {
-                    let _ = answer.try_send(self.traces(group, action, at));
+                    let now = self.clock.now();
+                    match at {
+                        None => self.network.start_or_stop_group(now, group, action),
+                        Some(at) => self.network.schedule_traces(TraceEvent { at, group, action }),
+                    }
+                    let _ = answer.try_send(at.unwrap_or(now));
                 }
                 Command::Switch { node, answer } => {
-                    let _ = answer.try_send(self.switch(&node));
+                    let (switch, now) = (self.network.switch(&node), self.clock.now());
+                    let _ = answer.try_send(switch.map(|switch| SwitchCopy::of(switch, now)));
                 }
                 Command::Sample { answer } => {
                     let _ = answer.try_send(self.sample());
@@ -550,24 +556,6 @@ impl<L: Observer> Worker<L> {
         }
         let flows = self.network.observer_mut().1.1.as_mut().map(|table| table.sample(at));
         Sample { at, pipes, flows: flows.unwrap_or_default() }
-    }
-
-    /// Starts or stops the traces of a group: at `at`, or now.
-    fn traces(&mut self, group: usize, action: TraceAction, at: Option<Time>) -> Time {
-        let now = self.clock.now();
-        match at {
-            None => self.network.start_or_stop_group(now, group, action),
-            Some(at) => self.network.schedule_traces(TraceEvent { at, group, action }),
-        }
-        at.unwrap_or(now)
-    }
-
-    /// Copies the tables of an OpenFlow node.
-    fn switch(&mut self, name: &str) -> Option<SwitchCopy> {
-        let now = self.clock.now();
-        let nodes = self.network.topology().nodes.iter();
-        let id = nodes.zip((0..).map(NodeId)).find(|(node, _)| node.name == name)?.1;
-        Some(SwitchCopy::of(self.network.switch(id)?, now))
     }
 
     fn change(&mut self, when: When, changes: Vec<LinkChange>) -> Result<Time, Refusal> {

@@ -615,10 +615,11 @@ impl<O: Observer> Network<O> {
         self.perform(self.now, node);
     }
 
-    /// Returns the switch of an OpenFlow node, with its counters up to date. A node with controllers
-    /// has another one: see the executor that it was given.
-    pub fn switch(&mut self, node: NodeId) -> Option<&fastpath_switch::Switch> {
-        let running = self.nodes.iter_mut().find(|running| running.id == node)?;
+    /// Returns the switch of the OpenFlow node with this name, with its counters up to date. A node
+    /// with controllers has another one: see the executor that it was given.
+    pub fn switch(&mut self, node: &str) -> Option<&fastpath_switch::Switch> {
+        let topology = &self.topology;
+        let running = self.nodes.iter_mut().find(|running| topology.node(running.id).name == node)?;
         match &mut running.state {
             NodeState::OpenFlow(running) => Some(running.switch()),
             NodeState::Router(_) | NodeState::Switch(_) => None,

@@ -7,8 +7,8 @@
 //!  tracks, by next step ────────────┘
 //! ```
 //!
-//! At one instant the events of the topology come first (those of traces last), then requested changes in the order of
-//! their requests, then tracks in the order of the topology. Steps are computed from the start of
+//! At one instant the events of the topology come first (those of traces last), then requested
+//! changes in the order of their requests, then tracks in the order of the topology. Steps are computed from the start of
 //! their track: start + rounds × length + time of the step. So no rounding error accumulates.
 
 use fastpath_link::Change;
@@ -499,8 +499,8 @@ mod tests {
     fn traces_stop_where_they_are_and_can_start_again() {
         let mut topology = topology(TRACE, TraceEnd::Stop, Duration::ZERO, Some(Start::Command));
         let event = |at, action| TraceEvent { at: ms(at), group: 0, action };
-        // A stop before the start, a start, a stop on the way, a start up to the end, which pauses the
-        // link, and a stop that lets it go on.
+        // A stop before the start, a start, a stop on the way, a start up to the end, which pauses
+        // the link, and a stop that lets it go on.
         topology.trace_events = vec![
             event(5, TraceAction::Stop),
             event(100, TraceAction::Start),

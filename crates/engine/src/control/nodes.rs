@@ -11,7 +11,8 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a lab tells of its nodes. Both functions may take a while: they run on threads of their own.
+/// What a lab tells of its nodes. Both functions may take a while: they run on threads of their
+/// own.
 #[derive(Clone)]
 pub struct Nodes {
     /// Returns the nodes, with their programs, as the answer to `GET /nodes`; `Err` says why not.

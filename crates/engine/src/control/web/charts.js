@@ -15,6 +15,8 @@ const COLOURS = ["#2f6fde", "#d9822b", "#2a9d5c", "#b5489a", "#8a6fd1", "#c0392b
  */
 /** @typedef {{title: string, unit: string, series: Series[], showsLosses?: boolean}} Chart */
 
+/** @typedef {{direction: Direction, column: Column, isIntended?: boolean}} Source */
+
 const SOLID = /** @type {number[]} */ ([]);
 const DASHED = [4, 3];
 const DOTTED = [1, 3];
@@ -68,7 +70,7 @@ export class Charts {
   /** @param {HTMLElement} place */
   constructor(place) {
     this.place = place;
-    /** @type {{chart: any, above: HTMLElement, sources: {direction: Direction, column: Column, isIntended?: boolean}[]}[]} */
+    /** @type {{chart: any, above: HTMLElement, sources: Source[]}[]} */
     this.charts = [];
     /** The drops by reason. @type {HTMLElement | null} */
     this.losses = null;
@@ -133,9 +135,11 @@ export class Charts {
         history.slice(history.length - length).map((sample) => sample[column]);
       const times = values(sources[0].direction, "atS");
       chart.setData([times, ...sources.map(({ direction, column }) => values(direction, column))]);
-      const last = (/** @type {{direction: Direction, column: Column}} */ { direction, column }) => direction.history.at(-1)?.[column] ?? 0;
-      const hidden = sources.filter((source) => source.isIntended && last(source) > chart.scales.y.max).map(last);
-      above.textContent = hidden.length > 0 ? `; rate of the link, above: ${[...new Set(hidden)].join(", ")}` : "";
+      const last = (/** @type {Source} */ { direction, column }) => direction.history.at(-1)?.[column] ?? 0;
+      const { max } = chart.scales.y;
+      const hidden = sources.filter((source) => source.isIntended && last(source) > max).map(last);
+      const rates = [...new Set(hidden)].join(", ");
+      above.textContent = rates ? `; rate of the link, above: ${rates}` : "";
     }
   }
 }
@@ -149,10 +153,11 @@ function options(sources) {
   const colour = style.getPropertyValue("--text").trim();
   const grid = { stroke: style.getPropertyValue("--line").trim(), width: 1 };
   const axis = { stroke: colour, grid, ticks: grid, font: "11px system-ui" };
+  const larger = (/** @type {number} */ most, /** @type {number | null} */ value) => Math.max(most, value ?? 0);
   const range = (/** @type {any} */ chart) => {
     const largest = (/** @type {boolean} */ isIntended) => Math.max(0, ...sources.map((source, i) => (
       Boolean(source.isIntended) === isIntended
-        ? (chart.data[i + 1] ?? []).reduce((/** @type {number} */ a, /** @type {any} */ b) => Math.max(a, b ?? 0), 0)
+        ? (chart.data[i + 1] ?? []).reduce(larger, 0)
         : 0)));
     const [measured, intended] = [largest(false), largest(true)];
     const isNear = measured === 0 || intended <= INTENDED_MAX * measured;

@@ -6,11 +6,15 @@ import { bitsOf, isShortened, millisOf, post, request, textOf } from "./state.js
 
 /** The least time between two changes while a slider moves, milliseconds. */
 const SLIDE_MS = 150;
-const KEYS = ["delay", "rate", "loss", "queue", "jitter", "reorder", "duplicate", "corrupt", "slots", "overhead"];
+const KEYS = [
+  "delay", "rate", "loss", "queue", "jitter", "reorder", "duplicate", "corrupt", "slots", "overhead",
+];
 /** The ranges of the slider of delays, milliseconds: the next one begins at the end of the one before. */
 const DELAYS_MAX = [1000, 5000, 20_000, 60_000, 300_000];
 
 /** @typedef {import("./state.js").Direction} Direction */
+/** @typedef {import("./state.js").Link} Link */
+/** @typedef {{name: string, start: string, links: string[]}} Group */
 
 /** @template {HTMLElement} T @param {string} id @returns {T} */
 const get = (id) => /** @type {T} */ (/** @type {unknown} */ (document.getElementById(id)));
@@ -37,7 +41,8 @@ export class Controls {
     this.slider("loss", (value) => `${value}%`);
     const delay = this.field("delay-slider");
     delay.addEventListener("change", () => {
-      if (delay.value === delay.max) delay.max = String(DELAYS_MAX.find((max) => max > Number(delay.max)) ?? delay.max);
+      const next = DELAYS_MAX.find((max) => max > Number(delay.max));
+      if (delay.value === delay.max && next) delay.max = String(next);
     });
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -113,7 +118,8 @@ export class Controls {
     const trace = pipes.map((pipe) => pipe.tracedBy(key)).find((name) => name !== null) ?? null;
     const isLong = values.some(isShortened);
     field.readOnly = trace !== null || isLong;
-    field.title = trace !== null ? `The trace ${trace} sets it.` : isLong ? "It is too long to be edited here." : "";
+    const long = isLong ? "It is too long to be edited here." : "";
+    field.title = trace !== null ? `The trace ${trace} sets it.` : long;
     if (this.edited.has(key) || document.activeElement === field) return;
     const texts = new Set(values.map(textOf));
     const [only] = texts;
@@ -161,10 +167,11 @@ export class Controls {
     }
   }
 
-  /** Gives links the values of the spec again; null: all. @param {import("./state.js").Link[] | null} links */
+  /** Gives links the values of the spec again; null: all. @param {Link[] | null} links */
   restore(links) {
     this.edited.clear();
-    const what = links === null ? "All links have" : links.length === 1 ? `${links[0].name} has` : `${links.length} links have`;
+    const some = links?.length === 1 ? `${links[0].name} has` : `${links?.length} links have`;
+    const what = links === null ? "All links have" : some;
     const body = links === null ? {} : { links: links.map((link) => link.name) };
     return this.command("/restore", body, `${what} the values of the spec`);
   }
@@ -197,7 +204,7 @@ export class Controls {
     const answer = await request("/groups");
     if (!answer.ok) return;
     const groups = await answer.json();
-    const rows = groups.map((/** @type {{name: string, start: string, links: string[]}} */ { name, start, links }) => {
+    const rows = groups.map((/** @type {Group} */ { name, start, links }) => {
       const row = document.createElement("li");
       const text = document.createElement("span");
       text.textContent = `${name}: ${links.length} links, start ${start} `;
@@ -207,7 +214,8 @@ export class Controls {
         made.textContent = action === "start" ? "Start traces" : "Stop traces";
         made.setAttribute("aria-label", `${made.textContent} of ${name}`);
         made.addEventListener("click", () => {
-          this.command(`/groups/${encodeURIComponent(name)}/${action}`, undefined, `Traces of ${name} ${done}`);
+          const path = `/groups/${encodeURIComponent(name)}/${action}`;
+          this.command(path, undefined, `Traces of ${name} ${done}`);
         });
         return made;
       };
@@ -244,7 +252,11 @@ export class Controls {
   }
 }
 
-/** Gives a list these choices, unless it has them. @param {HTMLSelectElement} list @param {string[][]} choices */
+/**
+ * Gives a list these choices, unless it has them.
+ * @param {HTMLSelectElement} list
+ * @param {string[][]} choices
+ */
 function options(list, choices) {
   const isSame = list.options.length === choices.length &&
     choices.every(([text, value], i) => list.options[i].value === value && list.options[i].text === text);

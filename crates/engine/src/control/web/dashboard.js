@@ -66,7 +66,8 @@ function showLink(chosen) {
   const file = chosen.length === 1 ? `${chosen[0].name}.pcapng` : "links.pcapng";
   const lab = inspector.lab?.name ?? inspector.topology.name;
   const words = ["fastpath", "capture", ...(lab ? ["--lab", lab] : []), "-w", file];
-  const links = chosen.length === network.links.length && chosen.length > 1 ? [] : chosen.map(({ name }) => name);
+  const isAll = chosen.length === network.links.length && chosen.length > 1;
+  const links = isAll ? [] : chosen.map(({ name }) => name);
   place.replaceChildren(text, commandLine("a capture", [...words, ...links].map(quoted).join(" ")));
 }
 
@@ -162,12 +163,13 @@ network.onUpdate = (kind) => {
   get("clock").textContent = `${network.at.toFixed(1)} s`;
   const sum = (/** @type {(direction: Direction) => number} */ value) =>
     pipes.reduce((sum, pipe) => sum + value(pipe), 0);
+  const lateness = Math.max(0, ...pipes.map((pipe) => pipe.now.lateness_p99_us ?? 0));
   const totals = [
     `${network.links.length} links`,
     `${bits(sum((pipe) => pipe.outBps))}/s`,
     `${sum((pipe) => pipe.dropsPerS).toFixed(0)} drops/s`,
     `${sum((pipe) => pipe.now.late ?? 0)} frames more than ${network.tolerance} late`,
-    `lateness now ${Math.max(0, ...pipes.map((pipe) => (pipe.now.lateness_p99_us ?? 0) / 1000)).toFixed(2)} ms`,
+    `lateness now ${(lateness / 1000).toFixed(2)} ms`,
   ];
   if (network.missed) totals.push(`${network.missed} samples missed`);
   get("totals").textContent = totals.join(" · ");

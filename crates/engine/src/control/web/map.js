@@ -17,6 +17,7 @@ const TEXT_PX = 11;
 /** @typedef {import("./state.js").Link} Link */
 /** @typedef {import("./shapes.js").Shape} Shape */
 /** @typedef {import("./shapes.js").Way} Way */
+/** @typedef {{element: SVGElement, x: number, y: number, choose: (adds: boolean) => void}} Item */
 
 /**
  * @template {keyof SVGElementTagNameMap} K
@@ -47,7 +48,7 @@ export class NetworkMap {
     this.lines = [];
     /** @type {{group: SVGGElement, shape: Shape}[]} */
     this.nodes = [];
-    /** What the keyboard reaches. @type {{element: SVGElement, x: number, y: number, choose: (adds: boolean) => void}[]} */
+    /** What the keyboard reaches. @type {Item[]} */
     this.items = [];
     this.view = { x: 0, y: 0, width: 100, height: 100 };
     this.scale = 0;
@@ -126,7 +127,7 @@ export class NetworkMap {
    * @param {number[]} step
    */
   nearest(from, [stepX, stepY]) {
-    let [best, least] = [/** @type {typeof this.items[0] | undefined} */ (undefined), Infinity];
+    let [best, least] = [/** @type {Item | undefined} */ (undefined), Infinity];
     for (const item of this.items) {
       const [dx, dy] = [item.x - from.x, item.y - from.y];
       const along = dx * stepX + dy * stepY;
@@ -139,7 +140,7 @@ export class NetworkMap {
     return best;
   }
 
-  /** Moves the focus to a node or link, and the view to it. @param {typeof this.items[0] | undefined} item */
+  /** Moves the focus to a node or link, and the view to it. @param {Item | undefined} item */
   goTo(item) {
     if (!item) return;
     item.element.focus({ preventScroll: true });
@@ -204,7 +205,8 @@ export class NetworkMap {
       class: `node ${kind}${isFound ? " found" : ""}`, role: "button", tabindex: -1,
       "aria-label": what, "data-key": `node ${names[0]}`,
     });
-    const radius = { host: 6, router: height / 2, nat: height / 2, outside: height / 2 }[kind.split(" ")[0]] ?? 0;
+    const round = height / 2;
+    const radius = { host: 6, router: round, nat: round, outside: round }[kind.split(" ")[0]] ?? 0;
     group.append(element("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: radius }));
     if (kind === "openflow" || kind === "nat") {
       const inner = { x: x - width / 2 + 3, y: y - height / 2 + 3, width: width - 6, height: height - 6 };
@@ -236,7 +238,8 @@ export class NetworkMap {
       edges.right = Math.max(edges.right, x + width / 2 + margin);
       edges.bottom = Math.max(edges.bottom, y + height / 2 + margin);
     }
-    const { left, top, right, bottom } = this.nodes.length > 0 ? edges : { left: -100, top: -50, right: 100, bottom: 50 };
+    const empty = { left: -100, top: -50, right: 100, bottom: 50 };
+    const { left, top, right, bottom } = this.nodes.length > 0 ? edges : empty;
     return { x: left, y: top, width: right - left, height: bottom - top };
   }
 
@@ -295,8 +298,9 @@ export class NetworkMap {
         const [x, y] = [shape.x + dx, shape.y + dy];
         const box = [x - half, y - 0.5 * size, x + half, y + 0.5 * size];
         const cells = [];
-        for (let i = Math.floor(box[0] / cell); i <= Math.floor(box[2] / cell); i += 1) {
-          for (let j = Math.floor(box[1] / cell); j <= Math.floor(box[3] / cell); j += 1) cells.push(`${i} ${j}`);
+        const [left, top, right, bottom] = box.map((edge) => Math.floor(edge / cell));
+        for (let i = left; i <= right; i += 1) {
+          for (let j = top; j <= bottom; j += 1) cells.push(`${i} ${j}`);
         }
         const overlaps = (/** @type {number[]} */ other) =>
           other[0] < box[2] && box[0] < other[2] && other[1] < box[3] && box[1] < other[3];
@@ -315,7 +319,8 @@ export class NetworkMap {
         text.setAttribute("font-size", String(isNote ? 10 : size));
       }
     }
-    this.svg.querySelectorAll(".ports text").forEach((text) => text.setAttribute("font-size", String(Math.max(9, 9 * px))));
+    const ofPorts = String(Math.max(9, 9 * px));
+    this.svg.querySelectorAll(".ports text").forEach((text) => text.setAttribute("font-size", ofPorts));
     this.svg.classList.toggle("tiny", this.scale < 0.6);
   }
 
@@ -344,10 +349,11 @@ export class NetworkMap {
   /** Returns the map as an SVG file, as it looks now. @param {string} title */
   file(title) {
     const style = getComputedStyle(document.documentElement);
+    const value = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
     const isOfMap = (/** @type {string} */ selector) => /\.(link|node|ports|empty)|svg\./.test(selector);
     const rules = [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules])
       .filter((rule) => rule instanceof CSSStyleRule && isOfMap(rule.selectorText))
-      .map((rule) => rule.cssText.replace(/var\((--\w+)\)/g, (_, name) => style.getPropertyValue(name).trim()));
+      .map((rule) => rule.cssText.replace(/var\((--\w+)\)/g, (_, name) => value(name)));
     const copy = /** @type {SVGSVGElement} */ (this.svg.cloneNode(true));
     copy.querySelector(".hits")?.remove();
     copy.querySelectorAll("[role]").forEach((element) => {
@@ -358,7 +364,7 @@ export class NetworkMap {
     copy.setAttribute("viewBox", `${x} ${y} ${width} ${height}`);
     copy.setAttribute("width", String(Math.round(width)));
     copy.setAttribute("height", String(Math.round(height)));
-    const back = element("rect", { x, y, width, height, fill: style.getPropertyValue("--back").trim() });
+    const back = element("rect", { x, y, width, height, fill: value("--back") });
     const name = element("title", {});
     name.textContent = title;
     copy.prepend(name, back);

@@ -29,7 +29,9 @@ function show(report) {
 async function read() {
   try {
     const answer = await request("/switch");
-    if (answer.status === 401) return say("This page needs the address with the token that the switch printed.", false);
+    if (answer.status === 401) {
+      return say("This page needs the address with the token that the switch printed.", false);
+    }
     const report = await answer.json();
     const at = performance.now() / 1000;
     const sum = (/** @type {any} */ of, /** @type {string} */ key) =>

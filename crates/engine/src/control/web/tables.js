@@ -35,13 +35,14 @@ export function switchTables({ flows, tables, ports, groups, omitted }) {
   return [
     table(`Flows: ${flows.length}${more}`, ["table", "priority", "match", "actions", "packets", "bytes"],
       flows.map((/** @type {any} */ flow) => [
-        flow.table, flow.priority, flow.match || "all", flow.actions.replace(/^actions=/, ""), flow.packets, flow.bytes])),
+        flow.table, flow.priority, flow.match || "all", flow.actions.replace(/^actions=/, ""), flow.packets,
+        flow.bytes])),
     table("Tables", ["table", "flows", "lookups", "matched"],
       tables.map((/** @type {any} */ one) => [one.table, one.flows, one.lookups, one.matched])),
     table("Ports", ["port", "name", "link", "received", "bytes", "sent", "bytes", "dropped"],
       ports.map((/** @type {any} */ port) => [
-        port.port, port.name, port.up ? "up" : "down", port.rx_packets, port.rx_bytes, port.tx_packets, port.tx_bytes,
-        port.dropped])),
+        port.port, port.name, port.up ? "up" : "down", port.rx_packets, port.rx_bytes, port.tx_packets,
+        port.tx_bytes, port.dropped])),
     ...(groups.length > 0 ? [table("Groups", ["group", "packets", "bytes"],
       groups.map((/** @type {any} */ group) => [group.group, group.packets, group.bytes]))] : []),
   ];
