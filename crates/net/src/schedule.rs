@@ -8,8 +8,9 @@
 //! ```
 //!
 //! At one instant the events of the topology come first (those of traces last), then requested
-//! changes in the order of their requests, then tracks in the order of the topology. Steps are computed from the start of
-//! their track: start + rounds × length + time of the step. So no rounding error accumulates.
+//! changes in the order of their requests, then tracks in the order of the topology. Steps are
+//! computed from the start of their track: start + rounds × length + time of the step. So no
+//! rounding error accumulates.
 
 use fastpath_link::Change;
 use fastpath_spec::trace::Timeline;

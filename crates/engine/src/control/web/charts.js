@@ -153,7 +153,8 @@ function options(sources) {
   const colour = style.getPropertyValue("--text").trim();
   const grid = { stroke: style.getPropertyValue("--line").trim(), width: 1 };
   const axis = { stroke: colour, grid, ticks: grid, font: "11px system-ui" };
-  const larger = (/** @type {number} */ most, /** @type {number | null} */ value) => Math.max(most, value ?? 0);
+  const larger = (/** @type {number} */ most, /** @type {number | null} */ value) =>
+    Math.max(most, value ?? 0);
   const range = (/** @type {any} */ chart) => {
     const largest = (/** @type {boolean} */ isIntended) => Math.max(0, ...sources.map((source, i) => (
       Boolean(source.isIntended) === isIntended
