@@ -288,20 +288,27 @@ impl Schedule {
         self.steps.push(Reverse((at, index)));
     }
 
+    /// Returns the change with which a track stops. A trace that has ended may have paused the link.
+    fn end(&mut self, index: usize, topology: &Topology) -> Change {
+        self.players[index] = TrackPlayer::IDLE;
+        let track = &topology.tracks[index];
+        let opportunities = match &track.timeline {
+            Timeline::Opportunities(_) => {
+                Some(topology.link(track.link).pipes[track.pipe].opportunities.clone())
+            }
+            Timeline::Steps(_) => None,
+        };
+        Change { opportunities, paused: Some(false), ..Change::default() }
+    }
+
     /// Returns the change of the current step of a track, and schedules the next step.
     fn play(&mut self, index: usize, topology: &Topology) -> Change {
         let track = &topology.tracks[index];
         let spec = &topology.link(track.link).pipes[track.pipe];
-        let player = &mut self.players[index];
-        if player.stops {
-            *player = TrackPlayer::IDLE;
-            // A trace that has ended may have paused the link.
-            let opportunities = match &track.timeline {
-                Timeline::Opportunities(_) => Some(spec.opportunities.clone()),
-                Timeline::Steps(_) => None,
-            };
-            return Change { opportunities, paused: Some(false), ..Change::default() };
+        if self.players[index].stops {
+            return self.end(index, topology);
         }
+        let player = &mut self.players[index];
         let steps = match &track.timeline {
             Timeline::Opportunities(opportunities) => {
                 let length = opportunities.period();

@@ -80,10 +80,7 @@ impl History {
                     );
                 }
                 Made::Traces(group, action) => {
-                    let word = match action {
-                        TraceAction::Start => "start",
-                        TraceAction::Stop => "stop",
-                    };
+                    let word = if *action == TraceAction::Start { "start" } else { "stop" };
                     let name = text(group);
                     _ = writeln!(out, "[[event]]\nat = \"{at}\"\ngroup = {name}\ntraces = \"{word}\"\n");
                 }
