@@ -527,12 +527,12 @@ mod tests {
             assert_eq!(starts[0].is_some(), ![115, 300].contains(&found[found.len() - 1].0), "{found:?}");
         }
         let expected = [
-            (100, Some(1), None),
-            (110, Some(2), None),
+            (100, Some(1), Some(false)),
+            (110, Some(2), Some(false)),
             (115, None, Some(false)),
-            (200, Some(1), None),
-            (210, Some(2), None),
-            (230, Some(3), None),
+            (200, Some(1), Some(false)),
+            (210, Some(2), Some(false)),
+            (230, Some(3), Some(false)),
             (260, None, Some(true)),
             (300, None, Some(false)),
         ];
