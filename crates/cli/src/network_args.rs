@@ -5,12 +5,16 @@ use crate::network_file::{ReadingArgs, load_with_warnings};
 use clap::Args;
 use fastpath::guest_run::is_inside;
 use fastpath::replay::WorkerCount;
-use fastpath_engine::control::HttpAddress;
+use fastpath_engine::control::{Dashboard, HttpAddress, Nodes};
 use fastpath_engine::{Idle, Late, Notice, Workers};
 use fastpath_lab::{Lab, UpError};
 use fastpath_spec::{DataPathChoice, Topology};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Bytes of a host's log that the dashboard shows.
+const LOG_MAX: u64 = 16 << 10;
 
 #[derive(Args)]
 pub(crate) struct NetworkArgs {
@@ -108,6 +112,17 @@ fn late(arg: LateArg) -> Late {
     }
 }
 
+/// What the dashboard shows of the nodes of a lab.
+fn nodes(name: &str) -> Nodes {
+    let (lab, of_log) = (name.to_owned(), name.to_owned());
+    let list = move || {
+        let found = fastpath_lab::inspect(&lab).map_err(|error| error.to_string())?;
+        serde_json::to_value(found).map_err(|error| error.to_string())
+    };
+    let log = move |host: &str| fastpath_lab::log(&of_log, host, LOG_MAX);
+    Nodes { list: Arc::new(list), log: Arc::new(log) }
+}
+
 impl NetworkArgs {
     /// Uses this tolerance if neither the command line nor the spec has one.
     pub(crate) fn default_tolerance(&mut self, tolerance: fastpath_units::Duration) {
@@ -145,7 +160,10 @@ impl NetworkArgs {
         options.packet_log.clone_from(&self.packet_log);
         options.records_flows = self.records_flows;
         options.http.clone_from(&self.http);
-        options.dashboard = self.dashboard.clone().map(fastpath::picture::dashboard);
+        options.dashboard = self
+            .dashboard
+            .clone()
+            .map(|address| Dashboard { nodes: Some(nodes(&name)), ..fastpath::picture::dashboard(address) });
         self.real_time.apply_to(&mut options);
         if is_inside() {
             // In virtual time the engine has all links, and the clock.

@@ -1,5 +1,5 @@
 """Drives the dashboard of a running network in Chromium. Arguments: the address of the page, the
-path of Chromium, and the names of all nodes."""
+path of Chromium, what to try, and arguments of that."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import urllib.parse
 
 from playwright.sync_api import expect, sync_playwright
 
-url, chromium, *nodes = sys.argv[1:]
+url, chromium, scenario, *nodes = sys.argv[1:]
 site, token = url.split("/#token=")
 complaints = []
 
@@ -50,7 +50,7 @@ def three_links_at_one_instant(page):
     expect(page.locator("#changes li")).to_have_count(3)
     expect(page.locator("#changes li").first).to_have_text(re.compile(r"^\d+\.\d{3} s  .*delay = 50ms$"))
     expect(page.locator("#losses")).to_contain_text("Since the start: ")
-    expect(page.locator("#charts .uplot")).to_have_count(5)
+    expect(page.locator("#charts .uplot")).to_have_count(6)
     with page.expect_download() as saved:
         page.click("#export")
     with open(saved.value.path(), encoding="utf-8") as events:
@@ -101,20 +101,226 @@ def no_line_over_a_stall(page):
     assert len(found["afterwards"]) == 1 and found["outBps"] == 0, found
 
 
+FIELDS = ["delay", "rate", "loss", "queue", "jitter", "reorder", "duplicate", "corrupt", "slots", "overhead"]
+
+
+def choose(page, link):
+    """Chooses one link in the list."""
+    page.locator(f'#links tr[data-link="{link}"] td:nth-child(2)').click()
+    expect(page.locator("#chosen-title")).to_have_text(link)
+
+
+def values(page, link):
+    """Returns the values of a link, in both directions."""
+    directions = request(page, "/links/" + urllib.parse.quote(link, safe=""))["directions"]
+    return [(pipe["values"], pipe["delay"], pipe["rate"], pipe["queue"], pipe["state"]) for pipe in directions]
+
+
+def fields_accept_what_they_show(page, links):
+    """Sets every field of every link to the text that it shows: nothing changes."""
+    choose(page, links[0])
+    page.locator("#controls summary").click()
+    shown_at_all = set()
+    for link in links:
+        choose(page, link)
+        before = values(page, link)
+        for direction in before[0][0], before[1][0]:
+            assert set(direction) <= {*FIELDS, "state"}, direction
+        shown = {key: page.locator(f"#{key}").input_value() for key in FIELDS}
+        for key, text in shown.items():
+            field = page.locator(f"#{key}")
+            if text == "":
+                # The directions have different values.
+                expect(field).to_have_attribute("placeholder", "different values")
+                continue
+            shown_at_all.add((key, text))
+            field.fill("")
+            field.fill(text)
+        page.locator("#answer").evaluate("place => { place.textContent = ''; }")
+        page.click("#set")
+        expect(page.locator("#answer")).to_have_text(re.compile(rf"^Set for {re.escape(link)} at "), timeout=5000)
+        assert values(page, link) == before, (link, shown, before, values(page, link))
+    for key in FIELDS:
+        assert sum(1 for shown, _ in shown_at_all if shown == key) > 1, (key, shown_at_all)
+    # A field can be wrong.
+    page.locator("#queue").fill("{ kind = 'rod' }")
+    page.click("#set")
+    expect(page.locator("#answer.bad")).to_contain_text('write "red"')
+
+
+def a_session(page, events):
+    """Changes links and traces, and exports that."""
+    choose(page, "a-s")
+    page.locator("#delay").fill("700ms")
+    page.locator("#delay").press("Enter")
+    expect(page.locator("#answer")).to_contain_text("Set for a-s")
+    assert float(page.locator("#delay-slider").get_attribute("max")) > 500
+    page.get_by_role("button", name="Start traces of cell").click()
+    expect(page.locator("#answer")).to_contain_text("Traces of cell started")
+    expect(page.locator("#changes li").first).to_have_text(re.compile("traces of cell start$"))
+    choose(page, "b-s")
+    expect(page.locator("#rate")).to_have_js_property("readOnly", True)
+    expect(page.locator("#rate")).to_have_attribute("title", re.compile("^The trace .*t.csv sets it.$"))
+    page.get_by_role("button", name="Stop traces of cell").click()
+    expect(page.locator("#rate")).to_have_js_property("readOnly", False)
+    page.locator("#rate").fill("6Mbit")
+    page.locator("#rate").press("Enter")
+    expect(page.locator("#answer")).to_contain_text("Set for b-s")
+    choose(page, "c-s")
+    page.locator("#preset").select_option("docsis")
+    page.locator("#subscriber").select_option("0")
+    page.click("#use-preset")
+    expect(page.locator("#answer")).to_contain_text("Preset docsis set for c-s")
+    preset = values(page, "c-s")
+    assert preset[0] != preset[1] and preset[0][0]["delay"], preset
+    page.click("#restore")
+    expect(page.locator("#answer")).to_contain_text("c-s has the values of the spec")
+    assert all("delay" not in direction[0] for direction in values(page, "c-s"))
+    page.click("#use-preset")
+    expect(page.locator("#answer")).to_contain_text("Preset docsis")
+    page.get_by_role("button", name="Start traces of cell").click()
+    expect(page.locator("#answer")).to_contain_text("Traces of cell started")
+    with page.expect_download() as saved:
+        page.click("#export")
+    saved.value.save_as(events)
+
+
+def only_the_keyboard(page):
+    """Goes to a link on the map, chooses and changes it, without a pointer."""
+    page.locator("#svg").focus()
+    page.keyboard.press("Tab")
+    expect(page.locator("#map")).to_be_focused()
+    page.keyboard.press("Tab")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate("document.activeElement.matches('#map .node')"), page.evaluate(focused)
+    # Arrows lead to every node and link.
+    seen, found = {page.evaluate(focused)}, True
+    while found:
+        found = False
+        for key in ["ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp"]:
+            for _ in range(20):
+                page.keyboard.press(key)
+                label = page.evaluate(focused)
+                found = found or label not in seen
+                seen.add(label)
+    links = [link["name"] for link in request(page, "/links")]
+    assert {label for label in seen if label.startswith("link ")} and len(seen) > len(nodes) / 2, seen
+    for _ in range(200):
+        if page.evaluate("document.activeElement.matches('#map .hit')"):
+            break
+        page.keyboard.press(["ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"][_ % 4])
+    outline = page.evaluate("getComputedStyle(document.activeElement).stroke")
+    assert outline not in ("transparent", "rgba(0, 0, 0, 0)", "none"), outline
+    page.keyboard.press("Enter")
+    title = page.locator("#chosen-title")
+    expect(title).not_to_have_text("No link is chosen")
+    link = title.text_content()
+    assert link in links, link
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.id") == "delay":
+            break
+    expect(page.locator("#delay")).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("33ms")
+    page.keyboard.press("Enter")
+    expect(page.locator("#answer")).to_have_text(re.compile(rf"^Set for {re.escape(link)} at "))
+    assert request(page, "/links/" + urllib.parse.quote(link, safe=""))["directions"][0]["delay"] == "33ms"
+
+
+def files(page):
+    """Saves the map, and a capture."""
+    with page.expect_download() as saved:
+        page.click("#svg")
+    with open(saved.value.path(), encoding="utf-8") as file:
+        svg = file.read()
+    assert "<style>" in svg and "var(--" not in svg and svg.count('class="node ') == len(nodes), svg[:2000]
+    page.locator("#links tbody input").first.check()
+    page.click("#capture")
+    expect(page.locator("#answer")).to_contain_text(re.compile(r"Captures: \d+ bytes"))
+    with page.expect_download() as saved:
+        page.click("#capture")
+    with open(saved.value.path(), "rb") as file:
+        assert file.read(4) == bytes([0x0A, 0x0D, 0x0D, 0x0A]), "pcapng begins with a section header"
+    expect(page.locator("#link code")).to_contain_text("fastpath capture --lab dashboard -w ")
+
+
+def a_host(page):
+    """Shows the programs and the log of a host, and how to enter it."""
+    page.locator('#map [data-key="node a"]').click()
+    panel = page.locator("#node")
+    expect(panel).to_contain_text("sleep 1000")
+    expect(panel.locator("code").first).to_have_text("fastpath lab exec dashboard a")
+    expect(panel.locator("pre")).to_contain_text("hello from a")
+
+
+def a_switch(page):
+    """Shows the flows of an OpenFlow switch, with counters."""
+    page.locator('#map [data-key="node o"]').click()
+    panel = page.locator("#node")
+    expect(panel).to_contain_text("Flows: 1")
+    expect(panel.locator("table").first).to_contain_text("NORMAL")
+    expect(panel.locator("table").nth(2)).to_contain_text("d-o")
+
+
+def lateness_falls(page):
+    """A lateness is that of the time since the sample before; without a frame there is none."""
+    found = page.evaluate(FALLING)
+    assert found == [7, None, 0.5], found
+
+
+FALLING = """async () => {
+  const { Network } = await import("/state.js");
+  const network = new Network();
+  const pipe = { rate: "20Mbit", delay: "5ms", overhead: 0, state: "up", values: {} };
+  const links = [{ name: "l", ends: ["a", "b"], interfaces: ["eth0", "eth0"], directions: [pipe, pipe] }];
+  const send = (kind, at_s, lateness) => network.take(kind, {
+    at_s, rows: [[0, lateness]], fields: ["lateness_p99_us"], links, period_ms: 400, tolerance: "1ms",
+    failures: [], missed: 0, changes: 0,
+  });
+  send("state", 0.4, 7000);
+  send("sample", 0.8, null);
+  send("sample", 1.2, 500);
+  return network.links[0].directions[0].history.map((sample) => sample.latenessMs);
+}"""
+
+
+def figure(page, scheme, width):
+    """Emulab's figure: the whole page."""
+    page.goto(url)
+    expect(page.locator("#status")).to_have_text("live")
+    expect(page.locator("#map .node")).to_have_count(len(nodes))
+    shown = page.locator("#map .node text:not(.note)").all_text_contents()
+    assert sorted(shown) == sorted(nodes), (shown, nodes)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page is as wide as its window"
+    if scheme == "light":
+        three_links_at_one_instant(page)
+        keys(page)
+        no_line_over_a_stall(page)
+        lateness_falls(page)
+        only_the_keyboard(page)
+        files(page)
+
+
 with sync_playwright() as playwright:
     browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-    for scheme, width in [("light", 1280), ("dark", 390)]:
+    sizes = [("light", 1280), ("dark", 390)] if scenario == "figure" else [("light", 1280)]
+    for scheme, width in sizes:
         page = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}).new_page()
         watch(page)
+        if scenario == "figure":
+            figure(page, scheme, width)
+            continue
         page.goto(url)
         expect(page.locator("#status")).to_have_text("live")
-        expect(page.locator("#map .node")).to_have_count(len(nodes))
-        shown = page.locator("#map .node text:not(.note)").all_text_contents()
-        assert sorted(shown) == sorted(nodes), (shown, nodes)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, "the page is as wide as its window"
-        if scheme == "light":
-            three_links_at_one_instant(page)
-            keys(page)
-            no_line_over_a_stall(page)
+        expect(page.locator("#links tbody tr").first).to_be_attached()
+        if scenario == "values":
+            fields_accept_what_they_show(page, nodes)
+            # The page has been told what it shows of a refusal.
+            complaints[:] = [line for line in complaints if "400" not in line]
+        elif scenario == "session":
+            a_host(page)
+            a_switch(page)
+            a_session(page, nodes[0])
     browser.close()
 assert complaints == [], json.dumps(complaints)

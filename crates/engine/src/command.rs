@@ -1,10 +1,12 @@
 //! Commands sent to a worker by other threads, and their replies.
 
 use crate::snapshot::Snapshot;
+use crate::switch_report::SwitchCopy;
 use crate::worker_change::WorkerChange;
 use fastpath_net::capture::CaptureOrder;
 use fastpath_net::sample::Sample;
 use fastpath_net::{BelowLookahead, LinkChange, ScheduleFull};
+use fastpath_spec::TraceAction;
 use fastpath_sys::poll::Bell;
 use fastpath_units::Time;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,8 +26,10 @@ pub(crate) enum Command {
     Change { when: When, changes: Vec<LinkChange>, answer: SyncSender<Result<Time, Refusal>> },
     /// Changes the topology. The answer is what is left of the change, to be freed.
     Rearrange { change: Box<WorkerChange>, answer: SyncSender<Box<WorkerChange>> },
-    /// Starts the traces of a group: at `at`, or when the worker reads the command.
-    Start { group: usize, at: Option<Time>, answer: SyncSender<Time> },
+    /// Starts or stops the traces of a group: at `at`, or when the worker reads the command.
+    Traces { group: usize, action: TraceAction, at: Option<Time>, answer: SyncSender<Time> },
+    /// Copies the tables of an OpenFlow node.
+    Switch { node: String, answer: SyncSender<Option<SwitchCopy>> },
     /// Copies counters, queues and flows.
     Sample { answer: SyncSender<Sample> },
     /// Starts a capture when the worker reads the command. The answer is that instant.
@@ -99,9 +103,14 @@ impl CommandSender {
         self.ask(|answer| Command::Rearrange { change, answer })
     }
 
-    /// Starts the traces of a group, at `at` or now; `None` if the worker has ended.
-    pub(crate) fn start(&self, group: usize, at: Option<Time>) -> Option<Time> {
-        self.ask(|answer| Command::Start { group, at, answer })
+    /// Starts or stops the traces of a group, at `at` or now; `None` if the worker has ended.
+    pub(crate) fn traces(&self, group: usize, action: TraceAction, at: Option<Time>) -> Option<Time> {
+        self.ask(|answer| Command::Traces { group, action, at, answer })
+    }
+
+    /// Copies the tables of an OpenFlow node; `None` if the worker does not run it, or has ended.
+    pub(crate) fn switch(&self, node: &str) -> Option<SwitchCopy> {
+        self.ask(|answer| Command::Switch { node: node.to_owned(), answer })?
     }
 
     /// Returns a sample; `None` if the worker has ended.

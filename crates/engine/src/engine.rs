@@ -5,7 +5,9 @@ use crate::Notice;
 use crate::capture::{CaptureError, CaptureFilter};
 use crate::clock::Clock;
 use crate::command::{CommandReceiver, CommandSender};
-use crate::control::{ApplyQueue, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes};
+use crate::control::{
+    ApplyQueue, Behind, ChangeError, Dashboard, HttpAddress, HttpEndpoint, Server, make_changes,
+};
 use crate::cut_part::CutPart;
 use crate::data_paths::DataPaths;
 use crate::kernel_log::KernelLog;
@@ -28,7 +30,9 @@ use fastpath_net::flows::FlowTable;
 use fastpath_net::packet_log::{FrameNumbers, PacketLog};
 use fastpath_net::sample::Sample;
 use fastpath_net::{EdgeId, FramePool, LinkChange, Network, Observer, Part, Partition};
-use fastpath_spec::{DataPathChoice, EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, Workers};
+use fastpath_spec::{
+    DataPathChoice, EngineSettings, Idle, Late, LinkId, Node, NodeId, Topology, TraceAction, Workers,
+};
 use fastpath_sys::{cgroup, thread};
 use fastpath_units::{Bytes, Duration, Time};
 use std::any::Any;
@@ -359,7 +363,15 @@ fn listen(options: &Options, group: &WorkerGroup) -> Result<Server, StartError> 
     let addresses: Vec<HttpAddress> =
         options.control.clone().map(HttpAddress::Unix).into_iter().chain(options.http.clone()).collect();
     let dashboard = options.dashboard.as_ref();
-    let server = Server::start(&addresses, dashboard, group.clone(), options.apply.clone())
+    let switches = options.switches.iter().map(|switch| (switch.node.clone(), switch.control.clone()));
+    let behind = Behind {
+        workers: group.clone(),
+        apply: options.apply.clone(),
+        switches: switches.collect(),
+        nodes: dashboard.and_then(|dashboard| dashboard.nodes.clone()),
+        picture: dashboard.map(|dashboard| dashboard.picture),
+    };
+    let server = Server::start(&addresses, dashboard, behind)
         .map_err(|(address, source)| StartError::Control { address, source })?;
     if let Some(endpoint) = &server.tcp {
         options.notice.send(&format!("control API at {endpoint}"));
@@ -579,8 +591,8 @@ impl Running {
     /// no such group, or the engine has ended.
     pub fn start_traces(&self, group: &str) -> Option<Time> {
         let current = self.stopper.0.current();
-        let at = current.start(current.topology().group_named(group)?)?;
-        self.server.record_start(at, group);
+        let at = current.traces(current.topology().group_named(group)?, TraceAction::Start)?;
+        self.server.record_traces(at, group, TraceAction::Start);
         Some(at)
     }
 

@@ -63,6 +63,7 @@ mod ready;
 mod report;
 mod sleep_margin;
 mod snapshot;
+mod switch_report;
 pub mod switching;
 mod worker;
 mod worker_change;
@@ -90,4 +91,5 @@ pub use report::{
     FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,
     WorkerReport,
 };
+pub use switch_report::{FlowEntry, GroupCounters, SwitchCopy, SwitchPortReport, SwitchReport, TableReport};
 pub use worker_group::RearrangeError;

@@ -259,6 +259,24 @@ pub struct Lateness {
 }
 
 impl Lateness {
+    /// Returns the 99th percentile of the frames since `before`, a state of the same direction, in
+    /// microseconds; `None` if there are none. It is interpolated between [`BOUNDS_NS`].
+    pub(crate) fn p99_us_since(&self, before: &Lateness) -> Option<f64> {
+        let frames = self.frames.checked_sub(before.frames).filter(|frames| *frames > 0)?;
+        let wanted = 0.99 * frames as f64;
+        let (mut below, mut bound) = (0.0, 0.0);
+        for (index, &next) in BOUNDS_NS.iter().enumerate() {
+            let within = self.within[index].saturating_sub(before.within[index]) as f64;
+            let next = next as f64 / 1e3;
+            if within >= wanted {
+                let part = (wanted - below) / (within - below).max(1.0);
+                return Some((bound + part * (next - bound)).min(self.max_us));
+            }
+            (below, bound) = (within, next);
+        }
+        Some(self.max_us)
+    }
+
     /// Returns a sentence about frames later than `tolerance`; `None` if there are none.
     fn complaint(&self, tolerance: &str) -> Option<String> {
         let Lateness { frames, p50_us, p99_us, max_us, late, late_interrupted, .. } = self;

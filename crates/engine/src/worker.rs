@@ -29,6 +29,7 @@ use crate::port::{BURST, Burst, Port, PortCounters, PortError};
 use crate::ready::Ready;
 use crate::sleep_margin::SleepMargin;
 use crate::snapshot::{PipeState, Snapshot, WorkerState};
+use crate::switch_report::SwitchCopy;
 use crate::worker_change::{ChangedCut, WorkerChange};
 use crate::worker_clock::WorkerClock;
 use fastpath_link::QueueState;
@@ -36,7 +37,7 @@ use fastpath_net::capture::{CaptureTap, FLUSH_INTERVAL};
 use fastpath_net::flows::FlowTable;
 use fastpath_net::sample::{self, Sample};
 use fastpath_net::{Delivery, Edge, EdgeId, Frame, LinkChange, Network, Observer, PipeId, Reason};
-use fastpath_spec::{Idle, Late, LinkId};
+use fastpath_spec::{Idle, Late, LinkId, TraceEvent};
 use fastpath_sys::thread::{
     has_virtual_time, minimise_timer_slack, release_heap, set_high_priority, set_low_priority, set_real_time,
 };
@@ -504,8 +505,17 @@ impl<L: Observer> Worker<L> {
                 Command::Rearrange { change, answer } => {
                     let _ = answer.try_send(self.rearrange(change));
                 }
-                Command::Start { group, at, answer } => {
-                    let _ = answer.try_send(self.start(group, at));
+                Command::Traces { group, action, at, answer } => {
+                    let now = self.clock.now();
+                    match at {
+                        None => self.network.start_or_stop_group(now, group, action),
+                        Some(at) => self.network.schedule_traces(TraceEvent { at, group, action }),
+                    }
+                    let _ = answer.try_send(at.unwrap_or(now));
+                }
+                Command::Switch { node, answer } => {
+                    let (switch, now) = (self.network.switch(&node), self.clock.now());
+                    let _ = answer.try_send(switch.map(|switch| SwitchCopy::of(switch, now)));
                 }
                 Command::Sample { answer } => {
                     let _ = answer.try_send(self.sample());
@@ -546,16 +556,6 @@ impl<L: Observer> Worker<L> {
         }
         let flows = self.network.observer_mut().1.1.as_mut().map(|table| table.sample(at));
         Sample { at, pipes, flows: flows.unwrap_or_default() }
-    }
-
-    /// Starts the traces of a group: at `at`, or now.
-    fn start(&mut self, group: usize, at: Option<Time>) -> Time {
-        let now = self.clock.now();
-        match at {
-            None => self.network.start_group(now, group),
-            Some(at) => self.network.start_group_at(at, group),
-        }
-        at.unwrap_or(now)
     }
 
     fn change(&mut self, when: When, changes: Vec<LinkChange>) -> Result<Time, Refusal> {

@@ -12,13 +12,14 @@ use crate::packet_log::LogStatus;
 use crate::port::Port;
 use crate::report::Report;
 use crate::snapshot::{EdgeState, PipeState, Snapshot};
+use crate::switch_report::SwitchCopy;
 use crate::worker_change::{ChangedCut, WorkerChange};
 use fastpath_link::{Counters, Volume};
 use fastpath_net::capture::CaptureOrder;
 use fastpath_net::flows::MergedFlows;
 use fastpath_net::sample::{PipeSample, Sample};
 use fastpath_net::{EdgeId, LinkChange, Part, Partition, PartsError, PipeId, TopologyChange};
-use fastpath_spec::{LinkId, NodeId, Topology};
+use fastpath_spec::{LinkId, NodeId, Topology, TraceAction};
 use fastpath_units::{Duration, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -368,17 +369,28 @@ impl Current<'_> {
         Some(())
     }
 
-    /// Starts the traces of a group; `None` if a worker has ended. Several workers start them at
-    /// one instant a little in the future.
-    pub(crate) fn start(&self, group: usize) -> Option<Time> {
+    /// Copies the tables of an OpenFlow node; `None` if no worker runs it.
+    pub(crate) fn switch(&self, node: &str) -> Option<SwitchCopy> {
+        let runs = |worker: usize| {
+            let partition = self.layout.partition.as_ref();
+            let id = self.topology().nodes.iter().position(|other| other.name == node);
+            partition.is_none_or(|cut| id.is_some_and(|id| cut.part_of(NodeId(id as u32)) == worker))
+        };
+        let workers = self.group.commands.iter().enumerate().filter(|(worker, _)| runs(*worker));
+        workers.into_iter().find_map(|(_, commands)| commands.switch(node))
+    }
+
+    /// Starts or stops the traces of a group; `None` if a worker has ended. Several workers do so
+    /// at one instant a little in the future.
+    pub(crate) fn traces(&self, group: usize, action: TraceAction) -> Option<Time> {
         let [one] = self.group.commands.as_slice() else {
             let at = self.agreed(self.snapshot()?.at, None);
             let started: Option<Vec<Time>> =
-                self.group.commands.iter().map(|commands| commands.start(group, Some(at))).collect();
+                self.group.commands.iter().map(|commands| commands.traces(group, action, Some(at))).collect();
             wait_until_agreed();
             return started.map(|_| at);
         };
-        one.start(group, None)
+        one.traces(group, action, None)
     }
 
     /// Returns the combined sample; `None` if a worker has ended.

@@ -58,7 +58,7 @@ pub fn picture_in(topology: &Topology, title: &str, layout: PictureLayout) -> Pi
 /// Returns the dashboard of a network at `address`, with the layout of [`picture`].
 #[cfg(target_os = "linux")]
 pub fn dashboard(address: HttpAddress) -> Dashboard {
-    Dashboard { address, picture: places }
+    Dashboard { address, picture: places, nodes: None }
 }
 
 /// The places of nodes and the ways of links as JSON, the answer to `GET /picture`. Where nodes

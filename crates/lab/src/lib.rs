@@ -62,7 +62,7 @@ pub use link::{LabLink, LinkError};
 pub use programs::enter::{EnterError, NO_PROGRAMS, exec, exec_shell, is_host};
 pub use routing::DaemonError;
 pub use state::claim::ForeignDirectory;
-pub use state::inspect::{InspectedLab, InspectedNode, inspect};
+pub use state::inspect::{InspectedLab, InspectedNode, InspectedProgram, inspect, log};
 pub use state::{ClaimError, DownError, Listed, NoLab, down, list, only_lab};
 pub use traffic::{TrafficError, arrival};
 pub use uplink::UplinkError;

@@ -33,7 +33,7 @@ use fastpath_link::{
     Alteration, Change, Exit, Fate, LinkState, Packet, PipeInit, PipeRef, Pipes, PopLimit, QueueState,
     Verdict,
 };
-use fastpath_spec::{Direction, LinkId, NodeId, Topology};
+use fastpath_spec::{Direction, LinkId, NodeId, Topology, TraceAction, TraceEvent};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::{Headers, ecn};
 use std::collections::{BTreeSet, VecDeque};
@@ -377,16 +377,20 @@ impl<O: Observer> Network<O> {
         self.schedule.add(at.max(self.now), changes, &self.topology)
     }
 
-    /// Starts the traces of a group at `now`.
-    pub fn start_group(&mut self, now: Time, group: usize) {
+    /// Starts or stops the traces of a group at `now`.
+    pub fn start_or_stop_group(&mut self, now: Time, group: usize, action: TraceAction) {
         self.advance(now);
-        self.schedule.start(self.now, group, &self.topology);
+        match action {
+            TraceAction::Start => self.schedule.start(self.now, group, &self.topology),
+            TraceAction::Stop => self.schedule.stop(self.now, group, &self.topology),
+        }
         self.apply_scheduled(self.now);
     }
 
-    /// Starts the traces of a group at `at`, or at the current time if that has passed.
-    pub fn start_group_at(&mut self, at: Time, group: usize) {
-        self.schedule.start_at(at.max(self.now), group, &self.topology);
+    /// Starts or stops the traces of a group at a time, or at the current one if that has passed.
+    pub fn schedule_traces(&mut self, event: TraceEvent) {
+        let event = TraceEvent { at: event.at.max(self.now), ..event };
+        self.schedule.add_trace_event(event, &self.topology);
     }
 
     /// Returns the next or latest start of each trace of the topology; `None` for a trace that
@@ -609,6 +613,17 @@ impl<O: Observer> Network<O> {
             });
         }
         self.perform(self.now, node);
+    }
+
+    /// Returns the switch of the OpenFlow node with this name, with its counters up to date. A node
+    /// with controllers has another one: see the executor that it was given.
+    pub fn switch(&mut self, node: &str) -> Option<&fastpath_switch::Switch> {
+        let topology = &self.topology;
+        let running = self.nodes.iter_mut().find(|running| topology.node(running.id).name == node)?;
+        match &mut running.state {
+            NodeState::OpenFlow(running) => Some(running.switch()),
+            NodeState::Router(_) | NodeState::Switch(_) => None,
+        }
     }
 
     /// Passes a frame to a router or switch and performs its actions.

@@ -87,6 +87,12 @@ impl OpenFlowNode {
         self.executor.update(&mut self.switch);
     }
 
+    /// Returns the switch with its counters up to date.
+    pub(crate) fn switch(&mut self) -> &Switch {
+        self.executor.credit(&mut self.switch);
+        &self.switch
+    }
+
     pub(crate) fn receive(
         &mut self,
         at: Time,

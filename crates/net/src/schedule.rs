@@ -7,13 +7,14 @@
 //!  tracks, by next step ────────────┘
 //! ```
 //!
-//! At one instant the events of the topology come first, then requested changes in the order of
-//! their requests, then tracks in the order of the topology. Steps are computed from the start of
-//! their track: start + rounds × length + time of the step. So no rounding error accumulates.
+//! At one instant the events of the topology come first (those of traces last), then requested
+//! changes in the order of their requests, then tracks in the order of the topology. Steps are
+//! computed from the start of their track: start + rounds × length + time of the step. So no
+//! rounding error accumulates.
 
 use fastpath_link::Change;
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{Direction, LinkId, Start, Topology, TraceEnd};
+use fastpath_spec::{Direction, LinkId, Start, Topology, TraceAction, TraceEnd, TraceEvent};
 use fastpath_units::{Duration, Time};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -33,14 +34,16 @@ pub type LinkChange = (LinkId, Direction, Change);
 #[derive(Debug)]
 enum Requested {
     Change(Box<LinkChange>),
-    /// The start of the traces of a group.
-    Start(usize),
+    /// The start or the end of the traces of a group.
+    Traces(usize, TraceAction),
 }
 
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// The index of the first event of the topology that has not happened.
     next_event: usize,
+    /// The same for its events of traces.
+    next_trace_event: usize,
     /// By time and order of request.
     requested: BTreeMap<(Time, u64), Requested>,
     requested_count: u64,
@@ -64,16 +67,18 @@ struct TrackPlayer {
     index: usize,
     /// The time of the next step.
     step_at: Option<Time>,
+    /// Whether the next step is the end, because the trace is stopped.
+    stops: bool,
 }
 
 impl Schedule {
     pub(crate) fn new(topology: &Topology) -> Schedule {
-        let idle = TrackPlayer { start: Time::ZERO, round: 0, index: 0, step_at: None };
         let mut schedule = Schedule {
             next_event: 0,
+            next_trace_event: 0,
             requested: BTreeMap::new(),
             requested_count: 0,
-            players: vec![idle; topology.tracks.len()],
+            players: vec![TrackPlayer::IDLE; topology.tracks.len()],
             steps: BinaryHeap::new(),
             awaiting: topology.groups.iter().map(|group| group.start == Start::FirstPacket).collect(),
             awaits_packet: false,
@@ -101,6 +106,7 @@ impl Schedule {
         place: impl Fn(LinkId) -> Option<LinkId>,
     ) {
         self.next_event = topology.events.partition_point(|event| event.at <= now);
+        self.next_trace_event = topology.trace_events.partition_point(|event| event.at <= now);
         self.requested = std::mem::take(&mut old.requested)
             .into_iter()
             .filter_map(|(key, requested)| {
@@ -109,8 +115,8 @@ impl Schedule {
                         let (link, direction, change) = *change;
                         Requested::Change(Box::new((place(link)?, direction, change)))
                     }
-                    Requested::Start(former) => {
-                        Requested::Start(groups.iter().position(|group| *group == Some(former))?)
+                    Requested::Traces(former, action) => {
+                        Requested::Traces(groups.iter().position(|group| *group == Some(former))?, action)
                     }
                 };
                 Some((key, now))
@@ -159,9 +165,7 @@ impl Schedule {
     /// Returns the next or latest start of each track of the topology; `None` for a track that
     /// waits for a packet or a command.
     pub(crate) fn starts(&self) -> impl Iterator<Item = Option<Time>> {
-        let has_started =
-            |player: &TrackPlayer| player.step_at.is_some() || (player.round, player.index) != (0, 0);
-        self.players.iter().map(move |player| has_started(player).then_some(player.start))
+        self.players.iter().map(|player| player.has_started().then_some(player.start))
     }
 
     /// Returns whether a group waits for its first packet.
@@ -191,6 +195,32 @@ impl Schedule {
         self.update_next_at(topology);
     }
 
+    /// Stops the tracks of a group at `at`. A track that has not started does not start either.
+    pub(crate) fn stop(&mut self, at: Time, group: usize, topology: &Topology) {
+        self.awaiting[group] = false;
+        self.awaits_packet = self.awaiting.contains(&true);
+        for (index, track) in topology.tracks.iter().enumerate() {
+            if track.group == Some(group) {
+                let player = &mut self.players[index];
+                match player.has_started() && player.start <= at {
+                    true => {
+                        (player.step_at, player.stops) = (Some(at), true);
+                        self.steps.push(Reverse((at, index)));
+                    }
+                    false => *player = TrackPlayer::IDLE,
+                }
+            }
+        }
+        self.update_next_at(topology);
+    }
+
+    fn act(&mut self, event: TraceEvent, topology: &Topology) {
+        match event.action {
+            TraceAction::Start => self.start(event.at, event.group, topology),
+            TraceAction::Stop => self.stop(event.at, event.group, topology),
+        }
+    }
+
     /// Schedules requested changes: all of them, or none.
     pub(crate) fn add(
         &mut self,
@@ -209,10 +239,11 @@ impl Schedule {
         Ok(())
     }
 
-    /// Starts or restarts the tracks of a group at `at`, which has not come.
-    pub(crate) fn start_at(&mut self, at: Time, group: usize, topology: &Topology) {
+    /// Starts, restarts or stops the tracks of a group at a time that has not come.
+    pub(crate) fn add_trace_event(&mut self, event: TraceEvent, topology: &Topology) {
         self.requested_count += 1;
-        self.requested.insert((at, self.requested_count), Requested::Start(group));
+        let requested = Requested::Traces(event.group, event.action);
+        self.requested.insert((event.at, self.requested_count), requested);
         self.update_next_at(topology);
     }
 
@@ -228,11 +259,17 @@ impl Schedule {
             self.next_event += 1;
             return Some((event.link, event.direction, event.change.clone()));
         }
+        while let Some(event) =
+            topology.trace_events.get(self.next_trace_event).filter(|event| event.at <= at)
+        {
+            self.next_trace_event += 1;
+            self.act(*event, topology);
+        }
         while let Some(entry) = self.requested.first_entry().filter(|entry| entry.key().0 <= at) {
-            let start = entry.key().0;
+            let at = entry.key().0;
             match entry.remove() {
                 Requested::Change(change) => return Some(*change),
-                Requested::Start(group) => self.start(start, group, topology),
+                Requested::Traces(group, action) => self.act(TraceEvent { at, group, action }, topology),
             }
         }
         while let Some(&Reverse((step_at, index))) = self.steps.peek().filter(|step_at| step_at.0.0 <= at) {
@@ -247,14 +284,30 @@ impl Schedule {
     }
 
     fn start_track(&mut self, index: usize, at: Time) {
-        self.players[index] = TrackPlayer { start: at, round: 0, index: 0, step_at: Some(at) };
+        self.players[index] = TrackPlayer { start: at, step_at: Some(at), ..TrackPlayer::IDLE };
         self.steps.push(Reverse((at, index)));
+    }
+
+    /// Returns the change with which a track stops. A trace that has ended may have paused the link.
+    fn end(&mut self, index: usize, topology: &Topology) -> Change {
+        self.players[index] = TrackPlayer::IDLE;
+        let track = &topology.tracks[index];
+        let opportunities = match &track.timeline {
+            Timeline::Opportunities(_) => {
+                Some(topology.link(track.link).pipes[track.pipe].opportunities.clone())
+            }
+            Timeline::Steps(_) => None,
+        };
+        Change { opportunities, paused: Some(false), ..Change::default() }
     }
 
     /// Returns the change of the current step of a track, and schedules the next step.
     fn play(&mut self, index: usize, topology: &Topology) -> Change {
         let track = &topology.tracks[index];
         let spec = &topology.link(track.link).pipes[track.pipe];
+        if self.players[index].stops {
+            return self.end(index, topology);
+        }
         let player = &mut self.players[index];
         let steps = match &track.timeline {
             Timeline::Opportunities(opportunities) => {
@@ -337,13 +390,22 @@ impl Schedule {
             self.steps.pop();
         }
         let event = topology.events.get(self.next_event).map(|event| event.at);
+        let trace_event = topology.trace_events.get(self.next_trace_event).map(|event| event.at);
         let requested = self.requested.first_key_value().map(|((at, _), _)| *at);
         let step_at = self.steps.peek().map(|step_at| step_at.0.0);
-        self.next_at = [event, requested, step_at].into_iter().flatten().min();
+        self.next_at = [event, trace_event, requested, step_at].into_iter().flatten().min();
     }
 }
 
 impl TrackPlayer {
+    const IDLE: TrackPlayer =
+        TrackPlayer { start: Time::ZERO, round: 0, index: 0, step_at: None, stops: false };
+
+    /// Whether the track has a next or latest start.
+    fn has_started(&self) -> bool {
+        self.step_at.is_some() || (self.round, self.index) != (0, 0)
+    }
+
     /// Advances to the next step.
     fn next(&mut self, count: usize, end: TraceEnd) {
         self.index += 1;
@@ -439,6 +501,53 @@ mod tests {
         // A restart discards the pending step.
         schedule.start(ms(20), 0, &first);
         assert_eq!(changes(&mut schedule, &first, 9), [(20, 1), (30, 2), (50, 3)]);
+    }
+
+    #[test]
+    fn traces_stop_where_they_are_and_can_start_again() {
+        let mut topology = topology(TRACE, TraceEnd::Stop, Duration::ZERO, Some(Start::Command));
+        let event = |at, action| TraceEvent { at: ms(at), group: 0, action };
+        // A stop before the start, a start, a stop on the way, a start up to the end, which pauses
+        // the link, and a stop that lets it go on.
+        topology.trace_events = vec![
+            event(5, TraceAction::Stop),
+            event(100, TraceAction::Start),
+            event(115, TraceAction::Stop),
+            event(200, TraceAction::Start),
+            event(300, TraceAction::Stop),
+        ];
+        let mut schedule = Schedule::new(&topology);
+        let mut found = Vec::new();
+        while let Some(at) = schedule.next_at() {
+            // An event that does nothing yields no change.
+            let Some((_, _, change)) = schedule.pop(at, &topology) else { continue };
+            let rate = change.rate.flatten().map(Rate::as_bps);
+            found.push((at.as_ns() / 1_000_000, rate, change.paused));
+            let starts: Vec<Option<Time>> = schedule.starts().collect();
+            assert_eq!(starts[0].is_some(), ![115, 300].contains(&found[found.len() - 1].0), "{found:?}");
+        }
+        let expected = [
+            (100, Some(1), Some(false)),
+            (110, Some(2), Some(false)),
+            (115, None, Some(false)),
+            (200, Some(1), Some(false)),
+            (210, Some(2), Some(false)),
+            (230, Some(3), Some(false)),
+            (260, None, Some(true)),
+            (300, None, Some(false)),
+        ];
+        assert_eq!(found, expected);
+        // By request as by an event.
+        let mut schedule = Schedule::new(&topology);
+        schedule.next_trace_event = topology.trace_events.len();
+        schedule.start(ms(1), 0, &topology);
+        assert_eq!(
+            schedule.pop(ms(1), &topology).map(|(_, _, change)| change.rate),
+            Some(Some(Rate::from_bps(1)))
+        );
+        schedule.add_trace_event(event(2, TraceAction::Stop), &topology);
+        assert_eq!(schedule.pop(ms(2), &topology).map(|(_, _, change)| change.paused), Some(Some(false)));
+        assert_eq!(schedule.next_at(), None);
     }
 
     #[test]

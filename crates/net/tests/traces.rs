@@ -235,7 +235,7 @@ fn links_of_a_group_start_together_with_the_first_packet_of_any() {
     assert_eq!((delay(&network, 0), delay(&network, 1)), (ms(1), ms(1)));
     network.advance(at(111));
     assert_eq!((delay(&network, 0), delay(&network, 1), delay(&network, 2)), (ms(2), ms(2), ms(0)));
-    network.start_group(at(115), 0);
+    network.start_or_stop_group(at(115), 0, fastpath_spec::TraceAction::Start);
     assert_eq!((delay(&network, 0), delay(&network, 1)), (ms(1), ms(1)));
     network.advance(at(124));
     assert_eq!(delay(&network, 0), ms(1));

@@ -10,7 +10,8 @@ use crate::nat::NatDescription;
 use crate::node_kind::{HostSetup, NodeKind};
 use crate::pipe;
 use crate::topology::{
-    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, Topology, Track, Traffic,
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, Topology, TraceEvent, Track,
+    Traffic,
 };
 use crate::trace::Timeline;
 use crate::trace_source::{TraceDescription, TraceEnd};
@@ -41,6 +42,7 @@ pub fn describe(topology: &Topology) -> Description {
             .events
             .iter()
             .map(|event| describe_event(topology, event))
+            .chain(topology.trace_events.iter().map(|event| describe_trace_event(topology, *event)))
             .chain(topology.commands.iter().map(|command| describe_command(topology, command)))
             .collect(),
         traffic: topology.traffic.iter().map(|traffic| describe_traffic(topology, traffic)).collect(),
@@ -175,6 +177,15 @@ fn describe_event(topology: &Topology, event: &Event) -> EventDescription {
         group: None,
         direction: Some(direction.to_owned()),
         values: event.change.clone(),
+        ..EventDescription::default()
+    }
+}
+
+fn describe_trace_event(topology: &Topology, event: TraceEvent) -> EventDescription {
+    EventDescription {
+        at: event.at.since(Time::ZERO),
+        group: Some(topology.groups[event.group].name.clone()),
+        traces: Some(event.action),
         ..EventDescription::default()
     }
 }

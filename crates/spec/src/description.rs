@@ -32,7 +32,7 @@ use crate::kernel_router::KernelRouter;
 use crate::look::Look;
 use crate::nat::{NatDescription, NatSettings};
 use crate::port_name::PortName;
-use crate::topology::{Family, Routing, Start};
+use crate::topology::{Family, Routing, Start, TraceAction};
 use crate::trace_source::TraceDescription;
 use crate::uplink::Uplink;
 use fastpath_link::Change;
@@ -186,6 +186,8 @@ pub struct EventDescription {
     pub direction: Option<String>,
     /// What changes.
     pub values: Change,
+    /// What happens to the traces of the group, in place of values.
+    pub traces: Option<TraceAction>,
     /// A host, in place of links.
     pub host: Option<String>,
     /// The command (sh(1)) that starts on the host.

@@ -1,5 +1,5 @@
-//! The events of a description: changes of links, and commands on hosts, at times of the run.
-//! Values that an event does not name stay.
+//! The events of a description: changes of links, starts and stops of traces, and commands on hosts,
+//! at times of the run. Values that an event does not name stay.
 //!
 //! ```toml
 //! [[event]]
@@ -7,6 +7,11 @@
 //! link      = "access"             # or a list of links, or group = "cell"
 //! direction = "a_to_r"             # or "forward", "backward"; absent or "both": both
 //! delay     = "50ms"               # any value of a link
+//!
+//! [[event]]                        # starts the traces of a group, or stops them
+//! at        = "15s"
+//! group     = "cell"
+//! traces    = "start"
 //!
 //! [[event]]                        # starts a command of sh(1) on a host of a lab
 //! at        = "20s"
@@ -18,6 +23,7 @@ use crate::description::EventDescription;
 use crate::fields::{Field, Fields};
 use crate::files::Files;
 use crate::mistake::Remarks;
+use crate::topology::TraceAction;
 use crate::write::text;
 use crate::{pipe, schema_parts};
 use fastpath_link::Change;
@@ -39,24 +45,33 @@ pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> 
     let direction = fields.get("direction").and_then(|field| Some(field.text("a_to_b", remarks)?.to_owned()));
     let host = fields.get("host").and_then(|field| Some(field.text("a", remarks)?.to_owned()));
     let exec = fields.get("exec").and_then(|field| Some(field.text("iperf3 -c b -t 5", remarks)?.to_owned()));
+    let traces = fields.get("traces").and_then(|field| traces(&field, remarks));
     let values = pipe::read(&mut fields, files, remarks);
-    let is_command = ["host", "exec"].iter().any(|key| fields.peek(key).is_some());
+    let is_command = ["host", "exec", "traces"].iter().any(|key| fields.peek(key).is_some());
     if !is_command && values == Change::default() && !pipe::KEYS.iter().any(|key| fields.peek(key).is_some())
     {
         let what = "the event changes nothing";
         remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
     }
     fields.finish(remarks);
-    EventDescription { at: at.unwrap_or(Duration::ZERO), links, group, direction, values, host, exec }
+    EventDescription { at: at.unwrap_or(Duration::ZERO), links, group, direction, values, traces, host, exec }
 }
 
 fn links(field: &Field, remarks: &mut Remarks) -> Vec<String> {
     field.texts("a-b", remarks).into_iter().map(|(_, name)| name.to_owned()).collect()
 }
 
+/// The words of [`TraceAction`].
+const ACTIONS: [(&str, TraceAction); 2] = [("start", TraceAction::Start), ("stop", TraceAction::Stop)];
+
+fn traces(field: &Field, remarks: &mut Remarks) -> Option<TraceAction> {
+    let words = ACTIONS.map(|(word, _)| word);
+    field.word("what traces do", &words, remarks).map(|word| ACTIONS[word].1)
+}
+
 /// Writes an event in the canonical form.
 pub(crate) fn write(event: &EventDescription) -> Value {
-    let EventDescription { at, links, group, direction, values, host, exec } = event;
+    let EventDescription { at, links, group, direction, values, traces, host, exec } = event;
     let mut table: Map<String, Value> = Map::new();
     table.insert("at".to_owned(), text(at));
     match links.as_slice() {
@@ -68,6 +83,9 @@ pub(crate) fn write(event: &EventDescription) -> Value {
         if let Some(value) = value {
             table.insert(key.to_owned(), json!(value));
         }
+    }
+    if let Some((word, _)) = ACTIONS.iter().find(|(_, action)| Some(*action) == *traces) {
+        table.insert("traces".to_owned(), json!(word));
     }
     pipe::write_into(values, &mut table);
     Value::Object(table)
@@ -84,6 +102,11 @@ pub(crate) fn schema() -> Value {
             "direction",
             "One direction of a single link: \"a_to_b\" by its nodes, \"forward\" or \"backward\".",
             json!({ "type": "string" }),
+        ),
+        (
+            "traces",
+            "Starts the traces of the group from their beginning, or stops them; in place of values.",
+            json!({ "enum": ["start", "stop"] }),
         ),
         ("host", "The host on which exec starts, in place of link.", json!({ "type": "string" })),
         ("exec", "A command (sh) that a lab starts on the host.", json!({ "type": "string" })),

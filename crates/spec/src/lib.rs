@@ -94,7 +94,7 @@ pub use name::is_name;
 pub use nat::{Dependence, Nat, NatDescription, NatSettings, NatTimeouts, Pooling};
 pub use node_kind::{GivenRoutes, HostKind, HostSetup, KernelForwarder, NodeKind};
 pub use path::{PathStep, SpecPath};
-pub use pipe::{assignment, change_to_json, values};
+pub use pipe::{assignment, change_to_json, default_values, difference, values};
 pub use port_name::{ParsePortNameError, PortName};
 pub use reader::{
     NetworkSpec, check, check_json, check_json_to_draw, check_to_draw, parse, read, read_json, resolve_into,
@@ -103,7 +103,7 @@ pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    Routing, Start, Topology, Track, Traffic,
+    Routing, Start, Topology, TraceAction, TraceEvent, Track, Traffic,
 };
 pub use trace_source::{TraceDescription, TraceEnd, TraceSource};
 pub use traced::Traced;

@@ -215,6 +215,19 @@ pub fn values(pipe: &PipeSpec) -> BTreeMap<&'static str, Value> {
     values
 }
 
+/// Returns the values of a pipe that is given none, by their keys.
+pub fn default_values() -> Map<String, Value> {
+    difference(None, &PipeSpec::default())
+}
+
+/// Returns the values that make a pipe with the parameters `from` one with those of `to`, by their
+/// keys; without `from` all values of `to`. Opportunities have no key.
+pub fn difference(from: Option<&PipeSpec>, to: &PipeSpec) -> Map<String, Value> {
+    let from: BTreeMap<&str, Value> = from.map(|from| write(&complete(from))).into_iter().flatten().collect();
+    let to = write(&complete(to)).into_iter().filter(|(key, value)| from.get(key) != Some(value));
+    to.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
 /// Lists with more entries are described in reports.
 const ENTRIES_MAX: usize = 1000;
 
@@ -397,6 +410,27 @@ mod tests {
                 .map(|(key, value)| (*key, value.as_str().map_or_else(|| inline(value), str::to_owned)))
                 .collect();
             assert_eq!(pipe(&read), asked, "{value} was written as {read:?}");
+        }
+    }
+
+    #[test]
+    fn the_difference_makes_one_pipe_another_and_every_default_has_a_text() {
+        let plain = PipeSpec::default();
+        assert_eq!(default_values().len(), KEYS.len());
+        let asked = pipe(&[
+            ("rate", "5Mbit".to_owned()),
+            ("loss", "[{ probability = '1%' }, { probability = '2%', at = 'egress' }]".to_owned()),
+            ("overhead", "{ bytes = 8, cell = 48, cell_overhead = 5 }".to_owned()),
+            ("queue", "{ kind = 'red', limit = '50p', min = '5p', max = '15p' }".to_owned()),
+        ]);
+        for (from, to, count) in [(&plain, &asked, 4), (&asked, &plain, 4), (&asked, &asked, 0)] {
+            let values = difference(Some(from), to);
+            assert_eq!(values.len(), count, "{values:?}");
+            let mut made = from.clone();
+            if count > 0 {
+                crate::change_of_json(&values).unwrap().apply_to(&mut made);
+            }
+            assert_eq!(made, *to, "{values:?}");
         }
     }
 

@@ -52,6 +52,8 @@ pub struct Topology {
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
     pub groups: Vec<Group>,
+    /// Starts and stops of the traces of groups, in the order of time.
+    pub trace_events: Vec<TraceEvent>,
 }
 
 /// How the routers of the engine choose routes.
@@ -161,6 +163,27 @@ pub struct Event {
     pub direction: Direction,
     /// What changes.
     pub change: Change,
+}
+
+/// What happens to the traces of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceAction {
+    /// They start, from their beginning.
+    Start,
+    /// They stop. The values of their last steps stay, and links have their own rates again in
+    /// place of opportunities.
+    Stop,
+}
+
+/// The start or the end of the traces of a group at a time of the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceEvent {
+    /// When, from the start of the run.
+    pub at: Time,
+    /// The index of the group.
+    pub group: usize,
+    /// What happens.
+    pub action: TraceAction,
 }
 
 /// A command that starts on a host at a time of the run.

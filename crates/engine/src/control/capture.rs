@@ -70,8 +70,40 @@ impl Drop for RunningCapture {
     }
 }
 
-/// Answers `GET /capture` and `POST /capture`.
+/// Capture frames of links as pcapng, until the client disconnects.
+#[utoipa::path(get, path = "/capture",
+    params(("link" = Option<String>, Query, description = "A link; may be repeated. Absent: all links.", example = "a-b"),
+        ("from" = Option<String>, Query, description = "Only the direction that starts at this node."),
+        ("drops" = Option<bool>, Query, description = "Whether frames that the links drop are captured too."),
+        ("snap" = Option<u32>, Query, description = "At most this number of bytes of each frame.")),
+    responses((status = 200, body = String, content_type = "application/x-pcapng"),
+        (status = 400, body = super::Failure), (status = 503, body = super::Failure)))]
 pub(super) async fn capture(
+    workers: State<WorkerGroup>,
+    open: State<OpenCaptures>,
+    streams: Extension<Streams>,
+    query: RawQuery,
+    request: Request,
+) -> Result<Response, Refused> {
+    stream(workers, open, streams, query, request)
+}
+
+/// Capture frames of links as pcapng, until the body of the request ends.
+#[utoipa::path(post, path = "/capture",
+    params(("link" = Option<String>, Query, description = "As for GET.", example = "a-b")),
+    responses((status = 200, body = String, content_type = "application/x-pcapng"),
+        (status = 400, body = super::Failure), (status = 503, body = super::Failure)))]
+pub(super) async fn capture_until_end(
+    workers: State<WorkerGroup>,
+    open: State<OpenCaptures>,
+    streams: Extension<Streams>,
+    query: RawQuery,
+    request: Request,
+) -> Result<Response, Refused> {
+    stream(workers, open, streams, query, request)
+}
+
+fn stream(
     State(workers): State<WorkerGroup>,
     State(open): State<OpenCaptures>,
     Extension(streams): Extension<Streams>,

@@ -155,6 +155,24 @@ pub(crate) fn make(
     })
 }
 
+/// Returns the changes that give `links` the values of the topology again. What an active trace
+/// sets stays.
+pub(super) fn restored(topology: &Topology, snapshot: &Snapshot, links: &[LinkId]) -> Vec<LinkChange> {
+    let pipes = links.iter().flat_map(|&link| [(link, 0), (link, 1)]);
+    let change = |(link, pipe): (LinkId, usize)| {
+        let now = &snapshot.pipes[2 * link.0 as usize + pipe];
+        let mut values = spec::difference(Some(&now.spec), &topology.link(link).pipes[pipe]);
+        let read = |values: &_| spec::change_of_json(values).ok();
+        let starts = now.trace_starts.iter().copied();
+        for traced in topology.traced((link, pipe), &read(&values)?, snapshot.at, starts) {
+            values.remove(traced.key);
+        }
+        let direction = if pipe == 0 { Direction::Forward } else { Direction::Backward };
+        Some((link, direction, read(&values).filter(|_| !values.is_empty())?))
+    };
+    pipes.filter_map(change).collect()
+}
+
 /// Returns a change as a request has it.
 pub(super) fn setting(topology: &Topology, (link, direction, change): &LinkChange) -> Setting {
     let link = topology.link(*link);

@@ -5,6 +5,8 @@
 //!                (while there are readers)                        (bounded)      └▶ reader ─▶ …
 //! ```
 //!
+//! The lateness in a row is that of the time since the sample before; `null` without a frame.
+//!
 //! A reader first receives an event `state` with all links, then events `sample` with what has
 //! changed since the sample before. A reader that falls behind receives `state` again, with the
 //! number of samples that it has missed. No worker and no other reader waits for it.
@@ -19,6 +21,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use fastpath_link::DropReason;
+use fastpath_spec::{NodeId, Topology, default_values};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +46,7 @@ const FIELDS: [&str; 10] = [
     "queued_bytes",
     "queueing_delay_us",
     "late",
+    // Of frames released since the sample before.
     "lateness_p99_us",
 ];
 
@@ -59,6 +63,8 @@ struct Shared {
 /// The state of the network, and the event with what is new in it.
 struct Sample {
     report: Report,
+    rows: Vec<Value>,
+    interfaces: Vec<[String; 2]>,
     changes: usize,
     event: Bytes,
 }
@@ -83,11 +89,18 @@ impl Feed {
                 ticks.tick().await;
                 let Some(report) = workers.report() else { break };
                 let changes = shared.history.lock().unwrap_or_else(PoisonError::into_inner).len();
-                let event = match &last {
-                    Some(last) if has_links_of(&last.report, &report) => sample(last, &report, changes),
-                    _ => state(&report, changes, 0),
+                let last_alike = last.as_ref().filter(|last| has_links_of(&last.report, &report));
+                let interfaces = match last_alike {
+                    Some(last) => last.interfaces.clone(),
+                    None => interfaces(workers.current().topology()),
                 };
-                let now = Arc::new(Sample { report, changes, event });
+                let rows = rows(last_alike.map(|last| &last.report), &report);
+                let mut now = Sample { report, rows, interfaces, changes, event: Bytes::new() };
+                now.event = match last_alike {
+                    Some(last) => sample(last, &now),
+                    None => state(&now, 0),
+                };
+                let now = Arc::new(now);
                 // An error means that the last reader has gone.
                 let _ = shared.samples.send(Arc::clone(&now));
                 last = Some(now);
@@ -97,7 +110,9 @@ impl Feed {
     }
 }
 
-/// Answers `GET /events`.
+/// Stream the state of the links and what changes in it, as server-sent events.
+#[utoipa::path(get, path = "/events",
+    responses((status = 200, body = String, content_type = "text/event-stream")))]
 pub(super) async fn events(
     State(feed): State<Feed>,
     State(workers): State<WorkerGroup>,
@@ -120,7 +135,7 @@ pub(super) async fn events(
                 Err(RecvError::Closed) => return,
             };
             let event = match needs_state {
-                true => state(&sample.report, sample.changes, missed),
+                true => state(&sample, missed),
                 false => sample.event.clone(),
             };
             needs_state = false;
@@ -133,12 +148,15 @@ pub(super) async fn events(
     (headers, Body::new(body)).into_response()
 }
 
-/// Answers `GET /changes`: the changes of this run as JSON.
+/// List the changes of this run.
+#[utoipa::path(get, path = "/changes", responses((status = 200, body = serde_json::Value)))]
 pub(super) async fn changes(State(history): State<Arc<Mutex<History>>>) -> Json<Value> {
     Json(history.lock().unwrap_or_else(PoisonError::into_inner).to_json())
 }
 
-/// Answers `GET /changes.toml`: the changes of this run as events of a spec.
+/// Get the changes of this run as events of a spec, which repeat it.
+#[utoipa::path(get, path = "/changes.toml",
+    responses((status = 200, body = String, content_type = "text/plain")))]
 pub(super) async fn changes_as_events(
     State(history): State<Arc<Mutex<History>>>,
     State(workers): State<WorkerGroup>,
@@ -156,14 +174,20 @@ fn has_links_of(a: &Report, b: &Report) -> bool {
     a.links.len() == b.links.len() && a.links.iter().zip(&b.links).all(is_same)
 }
 
-fn state(report: &Report, changes: usize, missed: u64) -> Bytes {
+/// The names of the interfaces of each link, at its first node and its second.
+fn interfaces(topology: &Topology) -> Vec<[String; 2]> {
+    let name = |(node, interface): (NodeId, usize)| topology.node(node).interfaces[interface].name.clone();
+    topology.links.iter().map(|link| link.ends.map(name)).collect()
+}
+
+fn state(Sample { report, rows, interfaces, changes, .. }: &Sample, missed: u64) -> Bytes {
     let fields: Vec<String> = FIELDS
         .iter()
         .map(|&field| field.to_owned())
         .chain(DropReason::ALL.map(|reason| format!("dropped.{}", reason.name())))
         .collect();
-    let links: Vec<Value> = report.links.iter().map(link).collect();
-    let rows: Vec<Value> = directions(report).map(|(index, pipe)| row(index, pipe)).collect();
+    let links: Vec<Value> =
+        report.links.iter().zip(interfaces).map(|(of, interfaces)| link(of, interfaces)).collect();
     let failures: Vec<Value> = report
         .ports
         .iter()
@@ -172,20 +196,16 @@ fn state(report: &Report, changes: usize, missed: u64) -> Bytes {
     event(
         "state",
         &json!({ "at_s": report.uptime_s, "missed": missed, "changes": changes, "period_ms": PERIOD.as_millis() as u64,
-            "tolerance": report.lateness.tolerance, "fields": fields, "links": links, "rows": rows,
-            "failures": failures }),
+            "tolerance": report.lateness.tolerance, "defaults": default_values(), "fields": fields,
+            "links": links, "rows": rows, "failures": failures }),
     )
 }
 
-fn sample(last: &Sample, report: &Report, changes: usize) -> Bytes {
-    let pairs = || directions(&last.report).zip(directions(report));
-    let rows: Vec<Value> = pairs()
-        .filter_map(|((_, before), (index, pipe))| {
-            let now = row(index, pipe);
-            (now != row(index, before)).then_some(now)
-        })
-        .collect();
-    let parameters: Vec<Value> = pairs()
+fn sample(last: &Sample, Sample { report, rows, changes, .. }: &Sample) -> Bytes {
+    let rows: Vec<&Value> =
+        last.rows.iter().zip(rows).filter(|(before, now)| before != now).map(|(_, now)| now).collect();
+    let parameters: Vec<Value> = directions(&last.report)
+        .zip(directions(report))
         .filter(|((_, before), (_, pipe))| parameters(before) != parameters(pipe))
         .map(|(_, (index, pipe))| json!([index, parameters(pipe)]))
         .collect();
@@ -199,9 +219,16 @@ fn directions(report: &Report) -> impl Iterator<Item = (usize, &PipeReport)> {
     report.links.iter().flat_map(|link| &link.directions).enumerate()
 }
 
-fn link(link: &LinkReport) -> Value {
+/// The rows of all directions. Links of the report `last` are the same.
+fn rows(last: Option<&Report>, report: &Report) -> Vec<Value> {
+    let before = last.into_iter().flat_map(directions).map(|(_, pipe)| Some(pipe));
+    let pairs = directions(report).zip(before.chain(std::iter::repeat(None)));
+    pairs.map(|((index, pipe), before)| row(index, before, pipe)).collect()
+}
+
+fn link(link: &LinkReport, interfaces: &[String; 2]) -> Value {
     let ends = [&link.directions[0].from, &link.directions[0].to];
-    json!({ "name": link.name, "ends": ends, "directions": link.directions.each_ref().map(parameters) })
+    json!({ "name": link.name, "ends": ends, "interfaces": interfaces, "directions": link.directions.each_ref().map(parameters) })
 }
 
 fn parameters(pipe: &PipeReport) -> Value {
@@ -210,9 +237,10 @@ fn parameters(pipe: &PipeReport) -> Value {
         "opportunities": pipe.opportunities })
 }
 
-fn row(index: usize, pipe: &PipeReport) -> Value {
+fn row(index: usize, before: Option<&PipeReport>, pipe: &PipeReport) -> Value {
     let tenth = |us: f64| (10.0 * us).round() / 10.0;
     let lateness = pipe.lateness.unwrap_or_default();
+    let recent = lateness.p99_us_since(&before.and_then(|pipe| pipe.lateness).unwrap_or_default());
     let mut row = vec![
         json!(index),
         json!(pipe.frames_in),
@@ -224,7 +252,7 @@ fn row(index: usize, pipe: &PipeReport) -> Value {
         json!(pipe.queued_bytes),
         json!(tenth(pipe.queueing_delay_us)),
         json!(lateness.late),
-        json!(tenth(lateness.p99_us)),
+        json!(recent.map(tenth)),
     ];
     row.extend(
         DropReason::ALL.map(|reason| json!(pipe.dropped.get(reason.name()).copied().unwrap_or_default())),

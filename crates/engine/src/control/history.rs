@@ -1,9 +1,11 @@
 //! The changes of a run: listed, and as events of a spec that repeat them.
 
 use super::Setting;
-use fastpath_spec::{Topology, inline};
+use fastpath_link::{Limit, QueueSpec};
+use fastpath_spec::{LinkId, Topology, TraceAction, difference, inline};
 use fastpath_units::Time;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Changes that are kept. Later ones are counted only.
@@ -21,8 +23,8 @@ pub(super) struct History {
 pub(super) enum Made {
     /// New values.
     Set(Setting),
-    /// The traces of this group started.
-    Started(String),
+    /// The traces of this group started or stopped.
+    Traces(String, TraceAction),
     /// The network became that of another description: the number of differences.
     Applied(usize),
 }
@@ -50,7 +52,12 @@ impl History {
                 Made::Set(Setting { link, group, from, set }) => {
                     json!({ "at": at, "at_s": at_s, "link": link, "group": group, "from": from, "set": set })
                 }
-                Made::Started(group) => json!({ "at": at, "at_s": at_s, "started": group }),
+                Made::Traces(group, TraceAction::Start) => {
+                    json!({ "at": at, "at_s": at_s, "started": group })
+                }
+                Made::Traces(group, TraceAction::Stop) => {
+                    json!({ "at": at, "at_s": at_s, "stopped": group })
+                }
                 Made::Applied(differences) => json!({ "at": at, "at_s": at_s, "applied": differences }),
             }
         };
@@ -61,16 +68,21 @@ impl History {
     /// what it does not have are comments.
     pub(super) fn to_toml(&self, topology: &Topology) -> String {
         let text = |text: &str| inline(&Value::from(text));
-        let mut out = String::new();
+        let mut out = self.queues(topology);
         for (at, made) in &self.changes {
             let at = at.since(Time::ZERO);
             match made {
-                Made::Started(group) => {
+                Made::Traces(group, _) if topology.group_named(group).is_none() => {
                     let name = text(group);
                     _ = writeln!(
                         out,
-                        "# at {at}: the traces of group {name} started; a spec has [group] start = \"{at}\"\n"
+                        "# at {at}: traces of group {name} started or stopped, which was removed later\n"
                     );
+                }
+                Made::Traces(group, action) => {
+                    let word = if *action == TraceAction::Start { "start" } else { "stop" };
+                    let name = text(group);
+                    _ = writeln!(out, "[[event]]\nat = \"{at}\"\ngroup = {name}\ntraces = \"{word}\"\n");
                 }
                 Made::Applied(differences) => {
                     _ = writeln!(
@@ -114,12 +126,70 @@ impl History {
     }
 }
 
+impl History {
+    /// Returns events that give links the queues of this run. A description gives a link without a
+    /// queue one by its rates and delays, those of events included: in a repetition it would be
+    /// another one.
+    fn queues(&self, topology: &Topology) -> String {
+        let mut touched: BTreeSet<(LinkId, usize)> = BTreeSet::new();
+        for (_, made) in &self.changes {
+            let Made::Set(Setting { link, group, from, set }) = made else { continue };
+            if !set.contains_key("rate") && !set.contains_key("delay") {
+                continue;
+            }
+            let of_group = group.as_ref().and_then(|name| topology.group_named(name));
+            let of_group = of_group.into_iter().flat_map(|group| &topology.groups[group].links).copied();
+            let named = link.as_ref().and_then(|name| topology.link_named(name));
+            for link in named.into_iter().chain(of_group) {
+                let start = |end: usize| &topology.node(topology.link(link).ends[end].0).name;
+                let ends = (0..2).filter(|end| from.as_ref().is_none_or(|from| from == start(*end)));
+                touched.extend(ends.map(|end| (link, end)));
+            }
+        }
+        let mut out = String::new();
+        for (link, end) in touched {
+            let pipe = &topology.link(link).pipes[end];
+            // A description gives a queue of this kind by itself, or none.
+            if !matches!(pipe.queue, QueueSpec::DropTail(Limit::Packets(_)))
+                && pipe.queue != QueueSpec::default()
+            {
+                continue;
+            }
+            let name = inline(&Value::from(topology.link(link).name.as_str()));
+            let queue = difference(None, pipe).get("queue").map(inline).unwrap_or_default();
+            let direction = ["forward", "backward"][end];
+            _ = writeln!(
+                out,
+                "[[event]]\nat = \"0s\"\nlink = {name}\ndirection = \"{direction}\"\nqueue = {queue}\n"
+            );
+        }
+        out
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use fastpath_units::Duration;
 
     const SPEC: &str = "[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nname = \"access.1\"\n";
+
+    #[test]
+    fn starts_and_stops_of_traces_are_events_too() {
+        let trace = "duration_s,rate_mbps\n1000,3\n";
+        let spec = "[host.a]\n[host.b]\n[group.cell]\nstart = \"command\"\n[[link]]\nbetween = [\"a\", \"b\"]\n\
+                    group = \"cell\"\ntrace = \"t.csv\"\n";
+        let read = |text: &str| fastpath_spec::read(text, &|_| Ok(trace.to_owned())).unwrap().0.topology;
+        let mut history = History::default();
+        let at = |seconds: u64| Time::ZERO + Duration::from_ms(1000 * seconds);
+        history.add(at(2), Made::Traces("cell".to_owned(), TraceAction::Start));
+        history.add(at(5), Made::Traces("cell".to_owned(), TraceAction::Stop));
+        history.add(at(6), Made::Traces("gone".to_owned(), TraceAction::Stop));
+        let text = history.to_toml(&read(spec));
+        let events = read(&format!("{spec}{text}")).trace_events;
+        let found: Vec<_> = events.iter().map(|event| (event.at, event.group, event.action)).collect();
+        assert_eq!(found, [(at(2), 0, TraceAction::Start), (at(5), 0, TraceAction::Stop)], "{text}");
+    }
 
     #[test]
     fn the_changes_are_events_that_a_spec_accepts_with_the_same_values() {
@@ -147,8 +217,13 @@ mod tests {
         let spec = format!("{SPEC}{text}");
         let (with_events, _) =
             fastpath_spec::parse(&spec).unwrap_or_else(|wrong| panic!("{wrong:?}: {spec}"));
-        assert_eq!(with_events.events.len(), 2, "{text}");
-        assert!(with_events.events.iter().all(|event| event.at == at), "{text}");
+        let made: Vec<_> = with_events.events.iter().filter(|event| event.at > Time::ZERO).collect();
+        assert_eq!(made.len(), 2, "{text}");
+        assert!(made.iter().all(|event| event.at == at), "{text}");
+        // The link has no queue, and would get one for its rate.
+        let queues: Vec<_> = with_events.events.iter().filter(|event| event.at == Time::ZERO).collect();
+        assert_eq!(queues.len(), 2, "{text}");
+        assert!(queues.iter().all(|event| event.change.queue == Some(QueueSpec::default())), "{text}");
         assert!(text.contains("direction = \"backward\""), "{text}");
         let changes = history.to_json()["changes"].clone();
         assert_eq!((&changes[0]["set"]["delay"], &changes[2]["applied"]), (&json!("25ms"), &json!(1)));
@@ -157,7 +232,8 @@ mod tests {
     #[test]
     fn changes_beyond_the_limit_are_counted() {
         let mut history = History::default();
-        (0..=CHANGES_MAX).for_each(|_| history.add(Time::ZERO, Made::Started("g".to_owned())));
+        (0..=CHANGES_MAX)
+            .for_each(|_| history.add(Time::ZERO, Made::Traces("g".to_owned(), TraceAction::Start)));
         assert_eq!((history.len(), history.changes.len()), (CHANGES_MAX + 1, CHANGES_MAX));
     }
 }

@@ -4,13 +4,14 @@ use crate::delays::DelayReport;
 use crate::lateness::BOUNDS_NS;
 use crate::packet_log::PacketLogReport;
 use crate::report::{PipeReport, Report};
+use fastpath_units::{Duration, Rate};
 use std::fmt::Write;
 
 /// The value of a metric for a direction of a link.
 type PipeValue = fn(&PipeReport) -> f64;
 
 /// The families with one sample for each direction of a link: name, kind, help, value.
-const PIPE_FAMILIES: [(&str, &str, &str, PipeValue); 8] = [
+const PIPE_FAMILIES: [(&str, &str, &str, PipeValue); 11] = [
     ("link_in_frames_total", "counter", "Frames that arrived at a direction of a link.", |pipe| {
         pipe.frames_in as f64
     }),
@@ -29,6 +30,13 @@ const PIPE_FAMILIES: [(&str, &str, &str, PipeValue); 8] = [
     }),
     ("link_corrupted_frames_total", "counter", "Frames that left with flipped bits.", |pipe| {
         pipe.corrupted as f64
+    }),
+    ("link_queued_frames", "gauge", "Frames in the queue.", |pipe| pipe.queued_frames as f64),
+    ("link_queueing_delay_seconds", "gauge", "How long the frame on the wire was in the queue.", |pipe| {
+        pipe.queueing_delay_us / 1e6
+    }),
+    ("link_configured_delay_seconds", "gauge", "The delay of the link, without its queue.", |pipe| {
+        pipe.delay.parse().map_or(0.0, |delay: Duration| delay.as_secs_f64())
     }),
     ("link_held_frames", "gauge", "Frames in the queue and in flight.", |pipe| pipe.held as f64),
 ];
@@ -49,6 +57,12 @@ pub(super) fn metrics(report: &Report) -> String {
     let up =
         pipes(report).map(|(link, pipe)| (direction(link, pipe), f64::from(u8::from(pipe.state != "down"))));
     family(&mut text, "link_up", "gauge", "1 while the link is up.", up);
+    let rates = pipes(report).filter_map(|(link, pipe)| {
+        let rate: Rate = pipe.rate.parse().ok()?;
+        Some((direction(link, pipe), rate.as_bps() as f64))
+    });
+    let help = "The rate of a direction of a link. Without a limit there is none.";
+    family(&mut text, "link_configured_rate_bits_per_second", "gauge", help, rates);
     delays(&mut text, report);
     let drops = pipes(report).flat_map(|(link, pipe)| {
         let labels = direction(link, pipe);

@@ -4,12 +4,12 @@
 //! ```text
 //!  ctl, curl, Prometheus ──HTTP──▶ server.rs ─▶ routes.rs ──▶ WorkerGroup ──▶ workers
 //!                                  (a thread of its own, never the data path)
-//!  GET  /report /links /links/{name} /groups /metrics /openapi.json
-//!  GET  / (the dashboard) /events /picture /changes /changes.toml
+//!  GET  /report /links /links/{name} /groups /presets /switches/{node} /metrics /openapi.json
+//!  GET  / (the dashboard) /events /picture /nodes /nodes/{name}/log /changes /changes.toml
 //!  GET  /capture?link=a-b&drops=true   (pcapng, until the client ends its request or disconnects)
 //!  POST /set   {"changes":[{"link":"a-b","from":"a","set":{"rate":"1Mbit"}}],"at":"10s"}
 //!  POST /apply {"description":{…},"dry_run":true}     the network that is to run (labs)
-//!  POST /groups/{name}/start      POST /stop
+//!  POST /groups/{name}/start   POST /groups/{name}/stop   POST /restore   POST /stop
 //! ```
 //!
 //! Every answer is JSON except the metrics. An error is `{"error":"…"}` with a status other than
@@ -27,11 +27,15 @@ mod client;
 mod events;
 mod history;
 mod metrics;
+mod nodes;
+mod presets;
 mod refused;
 mod routes;
 mod samples;
 mod server;
 mod streaming;
+mod switch_page;
+mod switches;
 pub(crate) mod values;
 mod web;
 
@@ -41,9 +45,12 @@ pub use capture_client::CaptureStream;
 pub use change::ChangeError;
 pub(crate) use change::make as make_changes;
 pub use client::{CallError, call, percent_encoded};
+pub use nodes::Nodes;
+pub(crate) use routes::Behind;
 pub use routes::openapi;
 pub use server::HttpEndpoint;
 pub(crate) use server::Server;
+pub use switch_page::SwitchPage;
 pub use web::Dashboard;
 
 use crate::report::Report;
@@ -110,7 +117,17 @@ pub struct Setting {
     pub set: Map<String, Value>,
 }
 
-/// The time at which a change happens or has happened.
+/// The links that get the values of their description again.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Restore {
+    /// Names of links. Absent: all links.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = json!(["a-b"]))]
+    pub links: Option<Vec<String>>,
+}
+
+/// The time at which a change or has happened.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Done {
     /// Seconds since the engine started.

@@ -5,12 +5,12 @@ use super::change::ChangeError;
 use super::events::{self, Feed};
 use super::history::{History, Made};
 use super::refused::{Refused, ended};
-use super::web;
 use super::{
-    APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, REQUEST_MAX, change, metrics,
-    samples,
+    APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, Nodes, REQUEST_MAX, Restore,
+    change, metrics, nodes, presets, samples, switches, web,
 };
 use crate::report::{LinkReport, Report};
+use crate::switching::Control;
 use crate::worker_group::WorkerGroup;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
@@ -18,7 +18,7 @@ use axum::extract::{DefaultBodyLimit, FromRef, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
-use fastpath_spec::Topology;
+use fastpath_spec::{LinkId, Topology, TraceAction};
 use fastpath_units::Time;
 use std::sync::{Arc, Mutex, PoisonError};
 use utoipa::OpenApi;
@@ -30,22 +30,36 @@ use utoipa_axum::routes;
 pub(super) struct Engine {
     pub(super) workers: WorkerGroup,
     pub(super) apply: Option<ApplyQueue>,
-    /// Makes the answer to `GET /picture`.
-    pub(super) picture: Option<fn(&Topology) -> serde_json::Value>,
+    pub(super) switches: Arc<[(String, Control)]>,
+    pub(super) nodes: Option<Nodes>,
+    picture: Option<MakePicture>,
     pub(super) feed: Feed,
     pub(super) history: Arc<Mutex<History>>,
     pub(super) captures: OpenCaptures,
 }
 
+/// Makes the answer to `GET /picture`.
+type MakePicture = fn(&Topology) -> serde_json::Value;
+
+/// What answers requests.
+pub(crate) struct Behind {
+    pub(crate) workers: WorkerGroup,
+    /// Changes the nodes and links of a lab.
+    pub(crate) apply: Option<ApplyQueue>,
+    /// The switches of OpenFlow nodes with controllers, by the names of the nodes.
+    pub(crate) switches: Vec<(String, Control)>,
+    /// What a lab tells of its nodes.
+    pub(crate) nodes: Option<Nodes>,
+    pub(crate) picture: Option<MakePicture>,
+}
+
 impl Engine {
-    pub(super) fn new(
-        workers: WorkerGroup,
-        apply: Option<ApplyQueue>,
-        picture: Option<fn(&Topology) -> serde_json::Value>,
-    ) -> Engine {
+    pub(super) fn new(behind: Behind) -> Engine {
+        let Behind { workers, apply, switches, nodes, picture } = behind;
         let history = Arc::default();
         let feed = Feed::new(Arc::clone(&history));
-        Engine { workers, apply, picture, feed, history, captures: OpenCaptures::default() }
+        let (switches, captures) = (switches.into(), OpenCaptures::default());
+        Engine { workers, apply, switches, nodes, picture, feed, history, captures }
     }
 
     /// Lists a change that was made.
@@ -91,16 +105,7 @@ type Answer<T> = Result<Json<T>, Refused>;
 /// Returns all routes.
 pub(super) fn router(engine: Engine) -> Router {
     let router = declared().split_for_parts().0;
-    let document = Json(openapi());
-    // Answers without an end and files are not in the OpenAPI document.
-    let router = router
-        .route("/events", axum::routing::get(events::events))
-        .route("/changes", axum::routing::get(events::changes))
-        .route("/changes.toml", axum::routing::get(events::changes_as_events))
-        .route("/picture", axum::routing::get(picture))
-        .route("/capture", axum::routing::get(capture::capture).post(capture::capture));
     web::add_files(router)
-        .route("/openapi.json", axum::routing::get(move || std::future::ready(document.clone())))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(REQUEST_MAX))
@@ -131,10 +136,22 @@ fn declared() -> OpenApiRouter<Engine> {
         .routes(routes!(link))
         .routes(routes!(groups))
         .routes(routes!(start))
+        .routes(routes!(stop_traces))
         .routes(routes!(set))
+        .routes(routes!(restore))
+        .routes(routes!(presets::presets))
+        .routes(routes!(switches::switch))
+        .routes(routes!(nodes::nodes))
+        .routes(routes!(nodes::log))
         .routes(routes!(apply))
         .routes(routes!(stop))
         .routes(routes!(prometheus))
+        .routes(routes!(events::events))
+        .routes(routes!(events::changes))
+        .routes(routes!(events::changes_as_events))
+        .routes(routes!(picture))
+        .routes(routes!(capture::capture, capture::capture_until_end))
+        .routes(routes!(document))
 }
 
 /// Get the state of links and ports, lateness, and the frame accounting.
@@ -178,13 +195,21 @@ async fn groups(State(engine): State<Engine>) -> Json<Vec<GroupReport>> {
     params(("name" = String, Path, description = "The group.", example = "cell")),
     responses((status = 200, body = Done), (status = 404, body = Failure), (status = 503, body = Failure)))]
 async fn start(State(engine): State<Engine>, headers: HeaderMap, Path(name): Path<String>) -> Answer<Done> {
-    is_json(&headers)?;
-    let current = engine.workers.current();
-    let group =
-        change::group(current.topology(), &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
-    let at = current.start(group).ok_or_else(ended)?;
-    engine.record(at, [Made::Started(name)]);
-    Ok(done(at))
+    engine.traces(&headers, name, TraceAction::Start)
+}
+
+/// Stop the traces of a group. The values of their last steps stay.
+///
+/// Links that followed opportunities have their own rates again.
+#[utoipa::path(post, path = "/groups/{name}/stop",
+    params(("name" = String, Path, description = "The group.", example = "cell")),
+    responses((status = 200, body = Done), (status = 404, body = Failure), (status = 503, body = Failure)))]
+async fn stop_traces(
+    State(engine): State<Engine>,
+    headers: HeaderMap,
+    Path(name): Path<String>,
+) -> Answer<Done> {
+    engine.traces(&headers, name, TraceAction::Stop)
 }
 
 /// Set values of links, all at one instant, all or none.
@@ -217,21 +242,64 @@ async fn set(
         .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
     let current = engine.workers.current();
     let (at, found) = change::read(current.topology(), &changes).map_err(wrong)?;
-    let at = change::make(&current, at, found).map_err(|error| {
-        let status = match error {
-            ChangeError::Traced(_) | ChangeError::Past { .. } | ChangeError::BelowLookahead(_) => {
-                StatusCode::CONFLICT
-            }
-            ChangeError::Ended | ChangeError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        Refused(status, error.to_string())
-    })?;
+    let at = change::make(&current, at, found).map_err(refused_change)?;
     engine.record(at, changes.changes.into_iter().map(Made::Set));
     Ok(done(at))
 }
 
-/// The places of nodes on a map. The layout of a large network takes a while, so another thread
-/// computes it.
+/// Give links the values of the description again, all at one instant.
+///
+/// What an active trace sets stays.
+#[utoipa::path(post, path = "/restore", request_body(content = Restore, examples(
+    ("1" = (summary = "Give a link the values of the description again", value = json!({"links": ["a-b"]}))),
+    ("2" = (summary = "Give all links the values of the description again", value = json!({}))),
+    )), responses((status = 200, body = Done), (status = 400, body = Failure), (status = 409, body = Failure),
+    (status = 503, body = Failure)))]
+async fn restore(
+    State(engine): State<Engine>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Answer<Done> {
+    is_json(&headers)?;
+    let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
+    let body = body.map_err(|rejection| Refused(rejection.status(), rejection.body_text()))?;
+    let Restore { links } = serde_json::from_slice(&body)
+        .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
+    let current = engine.workers.current();
+    let topology = current.topology();
+    let named = |names: Vec<String>| names.iter().map(|name| change::link(topology, name)).collect();
+    let all = || Ok((0..topology.links.len() as u32).map(LinkId).collect());
+    let links: Vec<LinkId> = links.map_or_else(all, named).map_err(wrong)?;
+    let snapshot = current.snapshot().ok_or_else(ended)?;
+    let changes = change::restored(topology, &snapshot, &links);
+    if changes.is_empty() {
+        return Ok(done(snapshot.at));
+    }
+    let at = change::make(&current, None, changes.clone()).map_err(refused_change)?;
+    engine.record(at, changes.iter().map(|changed| Made::Set(change::setting(topology, changed))));
+    Ok(done(at))
+}
+
+fn refused_change(error: ChangeError) -> Refused {
+    let status = match error {
+        ChangeError::Traced(_) | ChangeError::Past { .. } | ChangeError::BelowLookahead(_) => {
+            StatusCode::CONFLICT
+        }
+        ChangeError::Ended | ChangeError::Full(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Refused(status, error.to_string())
+}
+
+/// Get this document.
+#[utoipa::path(get, path = "/openapi.json", responses((status = 200, body = serde_json::Value)))]
+async fn document() -> Json<serde_json::Value> {
+    Json(openapi())
+}
+
+/// Get the places of nodes on a map, with --dashboard.
+// The layout of a large network takes a while, so another thread computes it.
+#[utoipa::path(get, path = "/picture",
+    responses((status = 200, body = serde_json::Value), (status = 404, body = Failure)))]
 async fn picture(State(engine): State<Engine>) -> Answer<serde_json::Value> {
     let Some(picture) = engine.picture else {
         let what = "there is no picture: start the network with --dashboard".to_owned();
@@ -299,6 +367,17 @@ async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
 impl Engine {
     fn report(&self) -> Result<Report, Refused> {
         self.workers.report().ok_or_else(ended)
+    }
+
+    /// Starts or stops the traces of a group.
+    fn traces(&self, headers: &HeaderMap, name: String, action: TraceAction) -> Answer<Done> {
+        is_json(headers)?;
+        let current = self.workers.current();
+        let group =
+            change::group(current.topology(), &name).map_err(|why| Refused(StatusCode::NOT_FOUND, why))?;
+        let at = current.traces(group, action).ok_or_else(ended)?;
+        self.record(at, [Made::Traces(name, action)]);
+        Ok(done(at))
     }
 }
 

@@ -20,13 +20,17 @@ pub(super) fn add(document: &mut Value) {
     }
 }
 
-/// Returns the path with the example of each parameter in its place.
+/// Returns the path with the example of each parameter in its place. Of the parameters of a query
+/// one at most has an example.
 fn url(path: &str, operation: &Value) -> String {
     let parameters = operation["parameters"].as_array().into_iter().flatten();
-    parameters.fold(path.to_owned(), |path, parameter| {
+    let examples = parameters.filter_map(|parameter| Some((parameter, parameter["example"].as_str()?)));
+    examples.fold(path.to_owned(), |path, (parameter, example)| {
         let name = parameter["name"].as_str().expect("a parameter has a name");
-        let example = parameter["example"].as_str().expect("a parameter has an example");
-        path.replace(&format!("{{{name}}}"), example)
+        match parameter["in"].as_str() {
+            Some("query") => format!("{path}?{name}={example}"),
+            _ => path.replace(&format!("{{{name}}}"), example),
+        }
     })
 }
 

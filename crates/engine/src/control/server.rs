@@ -2,19 +2,18 @@
 //! time.
 
 use super::address::HttpAddress;
-use super::apply::ApplyQueue;
+use super::capture::OpenCaptures;
 use super::change;
 use super::history::{History, Made};
-use super::routes::{self, Engine};
+use super::routes::{self, Behind, Engine};
 use super::streaming::Streams;
 use super::web::{self, Dashboard};
-use crate::worker_group::WorkerGroup;
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use fastpath_net::LinkChange;
-use fastpath_spec::Topology;
+use fastpath_spec::{Topology, TraceAction};
 use fastpath_units::Time;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -110,29 +109,35 @@ impl Server {
     pub(crate) fn start(
         addresses: &[HttpAddress],
         dashboard: Option<&Dashboard>,
-        workers: WorkerGroup,
-        apply: Option<ApplyQueue>,
+        behind: Behind,
     ) -> Result<Server, (HttpAddress, io::Error)> {
-        let (stop, stopped) = oneshot::channel();
-        let mut server = Server {
-            files: Vec::new(),
-            stop: Some(stop),
-            thread: None,
-            history: Arc::default(),
-            tcp: None,
-            dashboard: None,
-        };
+        let engine = Engine::new(behind);
+        let captures = engine.captures.clone();
+        let history = Arc::clone(&engine.history);
         let own = dashboard.map(|dashboard| (&dashboard.address, true));
         let all: Vec<_> = addresses.iter().map(|address| (address, false)).chain(own).collect();
-        let (unix, tcp) = server.open(&all)?;
+        Server::run(&all, routes::router(engine), history, captures)
+    }
+
+    /// Serves a page at `address`, and nothing else.
+    pub(super) fn of_page(address: &HttpAddress, app: Router) -> Result<Server, (HttpAddress, io::Error)> {
+        Server::run(&[(address, true)], app, Arc::default(), OpenCaptures::default())
+    }
+
+    /// Serves `app` at all addresses; true stands for that of the dashboard.
+    fn run(
+        all: &[(&HttpAddress, bool)],
+        app: Router,
+        history: Arc<Mutex<History>>,
+        captures: OpenCaptures,
+    ) -> Result<Server, (HttpAddress, io::Error)> {
+        let (stop, stopped) = oneshot::channel();
+        let mut server =
+            Server { files: Vec::new(), stop: Some(stop), thread: None, history, tcp: None, dashboard: None };
+        let (unix, tcp) = server.open(all)?;
         let Some(&(first, _)) = all.first() else { return Ok(server) };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(at(first))?;
-        let picture = dashboard.map(|dashboard| dashboard.picture);
-        let engine = Engine::new(workers, apply, picture);
-        let captures = engine.captures.clone();
-        server.history = Arc::clone(&engine.history);
-        let app = routes::router(engine);
         let serve = move || {
             runtime.block_on(async {
                 serve(unix, tcp, app, stopped).await;
@@ -187,10 +192,10 @@ impl Server {
         changes.iter().for_each(|changed| history.add(at, Made::Set(change::setting(topology, changed))));
     }
 
-    /// Lists the start of the traces of a group by this process itself.
-    pub(crate) fn record_start(&self, at: Time, group: &str) {
+    /// Lists the start or the end of the traces of a group by this process itself.
+    pub(crate) fn record_traces(&self, at: Time, group: &str, action: TraceAction) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.add(at, Made::Started(group.to_owned()));
+        history.add(at, Made::Traces(group.to_owned(), action));
     }
 }
 

@@ -9,6 +9,7 @@ use super::kernel::{self, KernelExecutor, SharedCounts};
 use super::ports::{load_rules, number_ports};
 use crate::error::{Error, Result};
 use fastpath_engine::Notice;
+use fastpath_engine::control::{HttpAddress, SwitchPage};
 use fastpath_engine::port::{self, OpenContext, Port};
 use fastpath_engine::switching::{
     Control, Datapath, LinkWatch, PacketInLimit, SwitchAccounting, SwitchRunning, serve,
@@ -57,6 +58,8 @@ pub struct ServerOptions {
     pub backoff_max: Duration,
     /// Where packets are executed.
     pub data_path: DataPathChoice,
+    /// Where to show the tables in a browser; `None`: not.
+    pub dashboard: Option<HttpAddress>,
     /// Receives notices of events: controllers that connect, ports that fail.
     pub notice: Notice,
 }
@@ -101,6 +104,7 @@ pub struct SwitchServer {
     listening: Vec<Listen>,
     data_path: String,
     kernel: Option<SharedCounts>,
+    page: Option<SwitchPage>,
 }
 
 /// Open ports, their executor, and where packets are executed.
@@ -136,6 +140,7 @@ impl Default for ServerOptions {
             probe_every: Duration::from_secs(15),
             backoff_max: Duration::from_secs(8),
             data_path: DataPathChoice::User,
+            dashboard: None,
             notice: Notice::to_stderr(),
         }
     }
@@ -186,6 +191,11 @@ impl SwitchServer {
         let control = Control::new(switch, executor, limit, doorbell.ringer()).map_err(start)?;
         let datapath = Datapath::new(&control, ports, POOL, notice.clone());
         let running = serve(&control, datapath).map_err(start)?;
+        let page = options.dashboard.as_ref().map(|address| {
+            let page = SwitchPage::start(address, &control, numbers.iter().cloned().collect());
+            page.map_err(|error| Error::Argument(format!("dashboard at {address}: {error}")))
+        });
+        let page = page.transpose()?;
         let agent_options = agent::Options {
             datapath_id: options.datapath_id,
             ports: port_infos(&numbers, &links),
@@ -204,12 +214,17 @@ impl SwitchServer {
         let asked = options.listen.iter().chain(&options.snoop);
         let listening = asked.zip(agent.listening()).map(|(listen, at)| Listen { at: *at, ..*listen });
         let listening = listening.collect();
-        Ok(SwitchServer { control, numbers, agent, running, listening, data_path, kernel })
+        Ok(SwitchServer { control, numbers, agent, running, listening, data_path, kernel, page })
     }
 
     /// The addresses on which the switch listens, with the port numbers that the system chose.
     pub fn listening(&self) -> &[Listen] {
         &self.listening
+    }
+
+    /// Returns the address of the dashboard, with its token.
+    pub fn dashboard(&self) -> Option<String> {
+        self.page.as_ref().map(SwitchPage::address)
     }
 
     /// Where packets are executed, and why not in the kernel.
@@ -224,8 +239,8 @@ impl SwitchServer {
 
     /// Ends the switch. Returns where all packets went.
     pub fn stop(self) -> ServedSummary {
-        let SwitchServer { control, numbers, agent, running, kernel, .. } = self;
-        drop(agent);
+        let SwitchServer { control, numbers, agent, running, kernel, page, .. } = self;
+        drop((agent, page));
         let counters = |(number, name): (u32, String)| {
             let counters = control.read(|switch, _| switch.port(number).map(|port| port.counters));
             (number, name, counters.unwrap_or_default())

@@ -10,8 +10,10 @@ use fastpath_engine::control::{Request, Response, call};
 use fastpath_spec::{Description, NO_FILES};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 /// A lab that is up.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -38,10 +40,39 @@ pub struct InspectedNode {
     /// The file of its network namespace, for nsenter(1) and setns(2); of an attached host its name
     /// in the spec. `None` inside the engine.
     pub namespace: Option<String>,
-    /// The programs that run on it.
+    /// The processes that run on it.
     pub pids: Vec<i32>,
+    /// The same, with their commands.
+    pub programs: Vec<InspectedProgram>,
+    /// The file with the output of the commands that the description has for it, if there is one.
+    pub log: Option<PathBuf>,
     /// Addresses with prefix lengths, in the order of the interfaces.
     pub addresses: Vec<String>,
+}
+
+/// A program that runs on a node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct InspectedProgram {
+    /// Its process.
+    pub pid: i32,
+    /// Its command line; of a process that ends just now, nothing.
+    pub command: String,
+}
+
+/// Returns the last `bytes_max` bytes of the output of the commands that a description has for a
+/// host, from the start of a line; `None` if there is no such host or output.
+pub fn log(lab: &str, host: &str, bytes_max: u64) -> Option<String> {
+    let (directory, state) = alive(lab).ok()?;
+    // The name is that of a host, so it is no path.
+    state.hosts.get(host)?;
+    let mut file = File::open(directory.join(format!("{host}.log"))).ok()?;
+    let skipped = file.metadata().ok()?.len().saturating_sub(bytes_max);
+    file.seek(SeekFrom::Start(skipped)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    let first_line = if skipped > 0 { text.find('\n').map_or(0, |end| end + 1) } else { 0 };
+    Some(text[first_line..].to_owned())
 }
 
 /// Returns the nodes of the running lab called `name`.
@@ -78,6 +109,9 @@ pub fn inspect(name: &str) -> Result<InspectedLab, EnterError> {
             Inside::View(_) | Inside::Foreign(_) => false,
         });
         let is_there = |file: &str, inode| fs::metadata(file).is_ok_and(|found| found.ino() == inode);
+        let pids = namespace.as_ref().and_then(|(_, inode)| programs.get(inode.as_ref()?));
+        let pids = pids.cloned().unwrap_or_default();
+        let log = host.map(|_| directory.join(format!("{}.log", node.name)));
         InspectedNode {
             name: node.name.clone(),
             kind: node.kind.key().to_owned(),
@@ -88,11 +122,9 @@ pub fn inspect(name: &str) -> Result<InspectedLab, EnterError> {
                 Some((_, None)) => "attached",
                 None => "emulated",
             },
-            pids: namespace
-                .as_ref()
-                .and_then(|(_, inode)| programs.get(inode.as_ref()?))
-                .cloned()
-                .unwrap_or_default(),
+            programs: pids.iter().map(|&pid| InspectedProgram { pid, command: command(pid) }).collect(),
+            pids,
+            log: log.filter(|log| log.exists()),
             namespace: namespace.map(|(file, _)| file),
             addresses: node.addresses.iter().map(|address| address.value.to_string()).collect(),
         }
@@ -102,4 +134,11 @@ pub fn inspect(name: &str) -> Result<InspectedLab, EnterError> {
         pid: state.pid,
         nodes: description.nodes.iter().map(node).collect(),
     })
+}
+
+/// Returns the command line of a process.
+fn command(pid: i32) -> String {
+    let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words);
+    words.split('\0').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

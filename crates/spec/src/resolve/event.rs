@@ -1,12 +1,12 @@
-//! Events: the commands they start, the links and directions they change, and the changes that a
-//! trace undoes or hides.
+//! Events: the commands and traces they start, the links and directions they change, and the changes
+//! that a trace undoes or hides.
 
 use super::node::runs_programs;
 use super::{InvalidValue, Notice, Resolver, nearest_or};
 use crate::description::EventDescription;
 use crate::mistake::Code;
 use crate::path::SpecPath;
-use crate::topology::{Direction, Event, HostCommand, LinkId, NodeId};
+use crate::topology::{Direction, Event, HostCommand, LinkId, NodeId, TraceAction, TraceEvent};
 use fastpath_link::Change;
 use fastpath_units::Time;
 
@@ -15,6 +15,10 @@ impl Resolver<'_> {
         for (index, event) in self.description.events.iter().enumerate() {
             if event.host.is_some() || event.exec.is_some() {
                 self.command(index, event);
+                continue;
+            }
+            if let Some(action) = event.traces {
+                self.traces(index, event, action);
                 continue;
             }
             let links = self.links_of_event(index, event);
@@ -26,6 +30,7 @@ impl Resolver<'_> {
             self.topology.events.extend(links.into_iter().map(made));
         }
         self.topology.events.sort_by_key(|event| event.at);
+        self.topology.trace_events.sort_by_key(|event| event.at);
         self.topology.commands.sort_by_key(|command| command.at);
     }
 
@@ -59,6 +64,27 @@ impl Resolver<'_> {
         };
         let (at, host) = (Time::ZERO + event.at, NodeId(place as u32));
         self.topology.commands.push(HostCommand { at, host, command: command.clone() });
+    }
+
+    /// An event that starts or stops the traces of a group.
+    fn traces(&mut self, index: usize, event: &EventDescription, action: TraceAction) {
+        let path = |key: &str| SpecPath::of("events", index).key(key);
+        if !event.links.is_empty() || event.direction.is_some() || event.values != Change::default() {
+            let what = "event has traces and a link, a direction or a value";
+            return self.mistake(path("traces"), what, "write group = \"cell\", and an event for each");
+        }
+        let Some(name) = &event.group else {
+            let instead = "write group = \"cell\", a group of links";
+            return self.mistake(path("traces"), "event has traces and no group", instead);
+        };
+        let links = self.links_of_event(index, event);
+        let Some(&group) = self.group_ids.get(name.as_str()) else { return };
+        let has_trace = self.topology.tracks.iter().any(|track| links.contains(&track.link));
+        if !has_trace {
+            let what = format!("no link of group {name} follows a trace, so the event has no effect");
+            self.notices.push(Notice { code: Code::Ignored, path: path("traces"), what });
+        }
+        self.topology.trace_events.push(TraceEvent { at: Time::ZERO + event.at, group, action });
     }
 
     fn links_of_event(&mut self, index: usize, event: &EventDescription) -> Vec<LinkId> {

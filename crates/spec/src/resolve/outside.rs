@@ -211,7 +211,7 @@ mod tests {
             ),
             (
                 "[router.x]\ninside = 'a-x'",
-                "4:1: router x has no key 'inside'; write one of address, addresses, assign, mac, routes, kind, daemon, ospf, bgp, isis, pim, router_id, config, static_routes",
+                "4:1: router x has no key 'inside'; write one of address, addresses, assign, mac, routes, kind, daemon, ospf, bgp, isis, pim, router_id, config, static_routes, position",
             ),
             (
                 "[uplink.x]\nforward = { 'http' = 'a:80' }",

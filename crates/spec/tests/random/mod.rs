@@ -282,6 +282,11 @@ impl Random {
             all.insert("exec".to_owned(), self.text());
             return Value::Object(all);
         }
+        if self.one_in(6) {
+            all.insert("group".to_owned(), json!("g0"));
+            all.insert("traces".to_owned(), json!(self.pick(&["start", "stop"])));
+            return Value::Object(all);
+        }
         match self.below(4) {
             0 => _ = all.insert("group".to_owned(), json!("g0")),
             1 => _ = all.insert("link".to_owned(), json!(["l0", "l1"])),

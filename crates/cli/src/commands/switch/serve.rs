@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use fastpath::switching::{
     FailMode, Listen, NamedPort, ServerOptions, SwitchServer, Target, TlsFiles, parse_datapath_id,
 };
+use fastpath_engine::control::HttpAddress;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -37,6 +38,10 @@ pub(super) struct ServeArgs {
     /// not; needs root), user, or auto (the kernel if ports and rules allow it).
     #[arg(long, value_enum, value_name = "WHERE", default_value = "user")]
     data_path: DataPathArg,
+    /// Serve a page that shows the tables, ports and counters of the switch, and print its address.
+    /// Without ADDRESS the page is on a free port of 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    dashboard: Option<HttpAddress>,
     /// Datapath id of the switch, 16 hexadecimal digits.
     #[arg(long, value_name = "HEX", default_value = "0000000000000001", value_parser = parse_datapath_id)]
     datapath_id: u64,
@@ -96,10 +101,14 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
         probe_every: Duration::from_secs(args.probe_interval),
         backoff_max: Duration::from_secs(args.max_backoff),
         data_path: args.data_path.into(),
+        dashboard: args.dashboard,
         ..ServerOptions::default()
     };
     options.warnings().iter().for_each(|warning| eprintln!("fastpath: {warning}"));
     let server = SwitchServer::start(switch_args.switch(), options)?;
+    if let Some(address) = server.dashboard() {
+        eprintln!("fastpath: dashboard at {address}");
+    }
     announce(&server)?;
     while !stop.load(Ordering::Relaxed) {
         ensure!(!server.has_failed(), "internal error: a thread of the switch has ended; please report this");

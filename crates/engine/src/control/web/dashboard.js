@@ -3,6 +3,8 @@
 
 import { Charts } from "./charts.js";
 import { Controls } from "./controls.js";
+import { Capture, commandLine, quoted, save } from "./download.js";
+import { Inspector } from "./inspect.js";
 import { BUNDLED_FROM, NetworkMap } from "./map.js";
 import { activity, bits, Network, request } from "./state.js";
 
@@ -11,6 +13,8 @@ import { activity, bits, Network, request } from "./state.js";
 
 /** Rows of the list of links: those that do most come first. */
 const ROWS_MAX = 100;
+/** Maps with at most this many links begin with the names of interfaces. */
+const INTERFACES_UP_TO = 24;
 
 /** @template {Element} T @param {string} id @returns {T} */
 const get = (id) => /** @type {T} */ (/** @type {unknown} */ (document.getElementById(id)));
@@ -21,9 +25,11 @@ const charts = new Charts(get("charts"));
 const controls = new Controls(network);
 const search = /** @type {HTMLInputElement} */ (get("search"));
 const bundle = /** @type {HTMLInputElement} */ (get("bundle"));
-/** The canonical description, for what runs on hosts. @type {any} */
-let topology = {};
-let drawnLinks = "";
+const interfaces = /** @type {HTMLInputElement} */ (get("interfaces"));
+const inspector = new Inspector(get("node"), network);
+const capture = new Capture();
+/** The links on the map. @type {string | null} */
+let drawnLinks = null;
 let listed = -1;
 
 /** @param {Link[]} links @param {boolean} adds */
@@ -45,7 +51,31 @@ function showChosen() {
   charts.show(chosen);
   map.update();
   list();
+  showLink(chosen);
 }
+
+/** Shows between which interfaces the chosen links are, and how to capture them. @param {Link[]} chosen */
+function showLink(chosen) {
+  const ends = chosen.slice(0, 3).map((link) =>
+    `${link.name}: ${link.ends.map((end, i) => `${end} ${link.interfaces[i]}`.trim()).join(" – ")}`);
+  const place = get("link");
+  place.toggleAttribute("hidden", chosen.length === 0);
+  if (chosen.length === 0) return;
+  const text = document.createElement("p");
+  text.textContent = `${ends.join("; ")}${chosen.length > 3 ? "; …" : ""}`;
+  const file = chosen.length === 1 ? `${chosen[0].name}.pcapng` : "links.pcapng";
+  const lab = inspector.lab?.name ?? inspector.topology.name;
+  const words = ["fastpath", "capture", ...(lab ? ["--lab", lab] : []), "-w", file];
+  const isAll = chosen.length === network.links.length && chosen.length > 1;
+  const links = isAll ? [] : chosen.map(({ name }) => name);
+  place.replaceChildren(text, commandLine("a capture", [...words, ...links].map(quoted).join(" ")));
+}
+
+capture.onChange = (text, isRunning) => {
+  get("capture").textContent = isRunning ? "Stop and save the capture" : "Capture";
+  controls.say(text, true);
+};
+get("capture").addEventListener("click", () => capture.toggle(network.chosen().map(({ name }) => name)));
 
 /** Returns the links that the search shows. */
 function shown() {
@@ -114,29 +144,6 @@ function newRow(body) {
   return row;
 }
 
-/** Shows what is known about nodes. @param {string[]} names */
-function showNodes(names) {
-  const place = get("node");
-  /** @type {{name: string}[]} */
-  const nodes = topology.nodes ?? [];
-  const text = (/** @type {unknown} */ value) => (typeof value === "string" ? value : JSON.stringify(value));
-  const lines = names.slice(0, 12).map((name) => {
-    /** @type {any} */
-    const { kind = "node", name: _, ...table } = nodes.find((node) => node.name === name) ?? {};
-    const words = Object.entries(table).map(([key, value]) => `${key}: ${text(value)}`);
-    const links = network.links.filter(({ ends }) => ends.includes(name)).map((link) => link.name);
-    const note = map.places.find((place) => place.name === name)?.note;
-    const linked = `links: ${links.slice(0, 20).join(", ")}${links.length > 20 ? ", …" : ""}`;
-    return [`${kind} ${name}`, note ?? "", ...words, linked].filter(Boolean).join(" · ");
-  });
-  place.replaceChildren(...lines.map((line) => {
-    const item = document.createElement("p");
-    item.textContent = line;
-    return item;
-  }));
-  place.toggleAttribute("hidden", false);
-}
-
 network.onStatus = (text, isGood) => {
   const status = get("status");
   status.textContent = text;
@@ -156,11 +163,13 @@ network.onUpdate = (kind) => {
   get("clock").textContent = `${network.at.toFixed(1)} s`;
   const sum = (/** @type {(direction: Direction) => number} */ value) =>
     pipes.reduce((sum, pipe) => sum + value(pipe), 0);
+  const lateness = Math.max(0, ...pipes.map((pipe) => pipe.now.lateness_p99_us ?? 0));
   const totals = [
     `${network.links.length} links`,
     `${bits(sum((pipe) => pipe.outBps))}/s`,
     `${sum((pipe) => pipe.dropsPerS).toFixed(0)} drops/s`,
     `${sum((pipe) => pipe.now.late ?? 0)} frames more than ${network.tolerance} late`,
+    `lateness now ${(lateness / 1000).toFixed(2)} ms`,
   ];
   if (network.missed) totals.push(`${network.missed} samples missed`);
   get("totals").textContent = totals.join(" · ");
@@ -172,7 +181,7 @@ network.onUpdate = (kind) => {
   }
   if (network.changes !== listed) {
     listed = network.changes;
-    controls.list();
+    controls.list().then((hasNewNodes) => { if (hasNewNodes) redraw(); });
   }
   controls.show();
   map.update();
@@ -183,11 +192,19 @@ network.onUpdate = (kind) => {
 async function redraw() {
   const [picture, description] = await Promise.all([request("/picture"), request("/topology")]);
   if (!picture.ok) return;
-  map.setPicture(await picture.json());
-  topology = await description.json();
-  document.title = topology.name ? `${topology.name} – fastpath` : "fastpath";
+  map.picture = await picture.json();
+  inspector.topology = await description.json();
+  const { nodes } = map.picture;
+  inspector.noteOf = (name) => nodes.find((place) => place.name === name)?.note ?? "";
+  inspector.show([]);
+  controls.showGroups();
+  await inspector.readLab();
+  const name = inspector.lab?.name ?? inspector.topology.name;
+  document.title = name ? `${name} – fastpath` : "fastpath";
   bundle.checked = network.links.length >= BUNDLED_FROM;
   map.isBundled = bundle.checked;
+  interfaces.checked = network.links.length <= INTERFACES_UP_TO;
+  map.showsInterfaces = interfaces.checked;
   map.draw();
   map.fit();
 }
@@ -202,17 +219,26 @@ bundle.addEventListener("change", () => {
   map.draw();
   map.fit();
 });
+interfaces.addEventListener("change", () => {
+  map.showsInterfaces = interfaces.checked;
+  map.draw();
+});
+get("svg").addEventListener("click", () => {
+  const name = inspector.lab?.name ?? inspector.topology.name ?? "network";
+  save(`${name}.svg`, [map.file(`${name} at ${network.at.toFixed(1)} s`)], "image/svg+xml");
+});
 get("nearer").addEventListener("click", () => map.zoom(1 / 1.4));
 get("farther").addEventListener("click", () => map.zoom(1.4));
 get("fit").addEventListener("click", () => map.fit());
 get("choose-shown").addEventListener("click", () => choose(shown(), false));
 get("choose-none").addEventListener("click", () => choose([], false));
 map.onChoose = choose;
-map.onNode = showNodes;
+map.onNode = (names) => inspector.show(names);
 addEventListener("keydown", (event) => {
   const isTyping = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
   if (event.key === "Escape") {
     if (event.target === search && search.value !== "") return;
+    inspector.show([]);
     choose([], false);
   } else if (event.key === "/" && !isTyping) {
     event.preventDefault();

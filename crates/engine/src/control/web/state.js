@@ -31,7 +31,11 @@ export async function post(path, body) {
   return data;
 }
 
-/** @typedef {{name: string, ends: [string, string], directions: Direction[], chosen: boolean}} Link */
+/**
+ * A link. `interfaces` has the names of its interfaces at its first end and its second.
+ * @typedef {{name: string, ends: [string, string], interfaces: [string, string],
+ *   directions: Direction[], chosen: boolean}} Link
+ */
 
 /**
  * What charts show of a direction at one instant. A rate is that of the time since the sample
@@ -42,10 +46,17 @@ export async function post(path, body) {
  * @property {number} outMbit
  * @property {number | null} queuedFrames
  * @property {number | null} queueingDelayMs
+ * @property {number | null} delayMs The delay of the link and that of its queue.
  * @property {number} dropsPerS
  * @property {number} marksPerS
- * @property {number | null} latenessMs
+ * @property {number | null} latenessMs Of frames since the sample before.
+ * @property {number | null} intendedMbit The rate of the link; null: unlimited.
+ * @property {number} intendedDelayMs The delay of the link.
+ * @property {number} toleranceMs
  */
+
+/** What is not known of a gap. */
+const UNKNOWN = { queuedFrames: null, queueingDelayMs: null, delayMs: null, latenessMs: null };
 
 /** One direction of a link. */
 export class Direction {
@@ -54,7 +65,7 @@ export class Direction {
     this.parameters = parameters;
     this.from = from;
     this.to = to;
-    /** @type {Record<string, number>} */
+    /** The counters; the lateness is null without a frame. @type {Record<string, any>} */
     this.now = {};
     this.inBps = 0;
     this.outBps = 0;
@@ -67,8 +78,26 @@ export class Direction {
   }
 
   /**
+   * Returns the value under a key of a link, as a spec has it.
+   * @param {string} key
+   * @param {Record<string, any>} defaults
+   */
+  value(key, defaults) {
+    return this.parameters.values[key] ?? defaults[key];
+  }
+
+  /** Returns the active trace that sets the value under a key; null: none. @param {string} key */
+  tracedBy(key) {
+    for (const text of this.parameters.traces ?? []) {
+      const at = text.lastIndexOf(": ");
+      if (text.slice(at + 2).split(", ").includes(key)) return text.slice(0, at);
+    }
+    return null;
+  }
+
+  /**
    * Takes the counters of a sample `seconds` after the one before.
-   * @param {Record<string, number>} next
+   * @param {Record<string, any>} next
    * @param {number} seconds
    */
   update(next, seconds) {
@@ -110,14 +139,22 @@ export class Direction {
    * @param {number} at
    * @param {boolean} isKept
    * @param {number | null} gapFrom
+   * @param {number} toleranceMs
    */
-  keep(at, isKept, gapFrom) {
+  keep(at, isKept, gapFrom, toleranceMs) {
     if (!isKept) {
       this.history.length = 0;
       return;
     }
     const { queued_frames: queuedFrames, queueing_delay_us: delayUs, lateness_p99_us: latenessUs } = this.now;
+    const bps = bitsOf(this.parameters.rate);
+    const intended = {
+      intendedMbit: bps === null ? null : bps / 1e6,
+      intendedDelayMs: millisOf(this.parameters.delay),
+      toleranceMs,
+    };
     const rates = {
+      ...intended,
       inMbit: this.inBps / 1e6,
       outMbit: this.outBps / 1e6,
       dropsPerS: this.dropsPerS,
@@ -125,12 +162,41 @@ export class Direction {
     };
     if (gapFrom !== null && this.history.length > 0) {
       const atS = gapFrom + Math.min(1e-3, (at - gapFrom) / 2);
-      this.history.push({ atS, ...rates, queuedFrames: null, queueingDelayMs: null, latenessMs: null });
+      this.history.push({ atS, ...rates, ...UNKNOWN });
     }
-    const [queueingDelayMs, latenessMs] = [delayUs / 1000, latenessUs / 1000];
-    this.history.push({ atS: at, ...rates, queuedFrames, queueingDelayMs, latenessMs });
+    const queueingDelayMs = delayUs / 1000;
+    const delayMs = queueingDelayMs + intended.intendedDelayMs;
+    const latenessMs = latenessUs === null ? null : latenessUs / 1000;
+    this.history.push({ atS: at, ...rates, queuedFrames, queueingDelayMs, delayMs, latenessMs });
     while (this.history.length > KEPT) this.history.shift();
   }
+}
+
+/** Returns a value as a spec has it: a text without quotes, a table as TOML. @param {any} value */
+export function textOf(value) {
+  return typeof value === "string" ? value : inline(value);
+}
+
+/** Returns a value as an inline value of TOML. @param {any} value @returns {string} */
+function inline(value) {
+  if (Array.isArray(value)) return `[${value.map(inline).join(", ")}]`;
+  if (value !== null && typeof value === "object") {
+    const key = (/** @type {string} */ name) => (/^[A-Za-z0-9_-]+$/.test(name) ? name : inline(name));
+    const isFirst = (/** @type {string} */ name) => Number(name === "kind" || name === "law");
+    const entries = Object.entries(value).sort(([a], [b]) => isFirst(b) - isFirst(a));
+    return `{ ${entries.map(([name, value]) => `${key(name)} = ${inline(value)}`).join(", ")} }`;
+  }
+  return JSON.stringify(value);
+}
+
+/**
+ * Whether a value is too long to be shown, so that its text does not stand for it.
+ * @param {any} value
+ * @returns {boolean}
+ */
+export function isShortened(value) {
+  if (typeof value === "string") return /^\d+ values$/.test(value);
+  return value !== null && typeof value === "object" && Object.values(value).some(isShortened);
 }
 
 /** Returns the bits per second of a rate as the engine writes it; null: unlimited. @param {string} text */
@@ -171,6 +237,8 @@ export class Network {
     this.changes = -1;
     this.missed = 0;
     this.tolerance = "";
+    /** The values of a link that is given none. @type {Record<string, any>} */
+    this.defaults = {};
     /** Called after each event. @type {(kind: "state" | "sample") => void} */
     this.onUpdate = () => {};
     /** Called with the state of the connection. @type {(text: string, isGood: boolean) => void} */
@@ -223,9 +291,10 @@ export class Network {
       const before = new Map(this.links.map((link) => [link.name, link]));
       this.fields = data.fields;
       this.tolerance = data.tolerance;
+      this.defaults = data.defaults ?? {};
       this.failures = data.failures;
       this.missed += data.missed;
-      this.links = data.links.map((/** @type {any} */ { name, ends, directions }) => {
+      this.links = data.links.map((/** @type {any} */ { name, ends, interfaces, directions }) => {
         let old = before.get(name);
         if (old && `${old.ends}` !== `${ends}`) old = undefined;
         const make = (/** @type {any} */ parameters, /** @type {number} */ i) => {
@@ -234,7 +303,8 @@ export class Network {
           if (isNewRun) old.directions[i].forget();
           return old.directions[i];
         };
-        return { name, ends, directions: directions.map(make), chosen: old?.chosen ?? false };
+        const chosen = old?.chosen ?? false;
+        return { name, ends, interfaces: interfaces ?? ["", ""], directions: directions.map(make), chosen };
       });
     }
     for (const [index, parameters] of data.parameters ?? []) this.direction(index).parameters = parameters;
@@ -245,11 +315,12 @@ export class Network {
       this.direction(index).update(counters, seconds);
     }
     const gapFrom = seconds > GAP_PERIODS * this.periodS ? this.at : null;
+    const toleranceMs = millisOf(this.tolerance);
     const keepsAll = this.links.length <= KEEP_ALL_MAX;
     this.links.forEach((link, number) => link.directions.forEach((direction, i) => {
       // A direction that is not in the sample has moved nothing.
       if (!isNew.has(2 * number + i)) direction.update(direction.now, seconds);
-      direction.keep(data.at_s, keepsAll || link.chosen, gapFrom);
+      direction.keep(data.at_s, keepsAll || link.chosen, gapFrom, toleranceMs);
     }));
     this.at = data.at_s;
     const changed = this.changes !== data.changes;
