@@ -288,7 +288,8 @@ impl Schedule {
         self.steps.push(Reverse((at, index)));
     }
 
-    /// Returns the change with which a track stops. A trace that has ended may have paused the link.
+    /// Returns the change with which a track stops. A trace that has ended may have paused the
+    /// link.
     fn end(&mut self, index: usize, topology: &Topology) -> Change {
         self.players[index] = TrackPlayer::IDLE;
         let track = &topology.tracks[index];

@@ -1,5 +1,5 @@
-//! The events of a description: changes of links, starts and stops of traces, and commands on hosts,
-//! at times of the run. Values that an event does not name stay.
+//! The events of a description: changes of links, starts and stops of traces, and commands on
+//! hosts, at times of the run. Values that an event does not name stay.
 //!
 //! ```toml
 //! [[event]]

@@ -2,7 +2,6 @@
 //! the engine ([`Nodes`]).
 
 use super::refused::Refused;
-use super::routes::Engine;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -41,8 +40,8 @@ fn broken(why: impl ToString) -> Refused {
 /// It has the keys of `fastpath lab inspect --json`. It is there with --dashboard.
 #[utoipa::path(get, path = "/nodes",
     responses((status = 200, body = serde_json::Value), (status = 404, body = super::Failure)))]
-pub(super) async fn nodes(State(engine): State<Engine>) -> Result<Json<Value>, Refused> {
-    let nodes = engine.nodes.ok_or_else(no_lab)?;
+pub(super) async fn nodes(State(nodes): State<Option<Nodes>>) -> Result<Json<Value>, Refused> {
+    let nodes = nodes.ok_or_else(no_lab)?;
     let listed = tokio::task::spawn_blocking(move || (nodes.list)()).await.map_err(broken)?;
     listed.map(Json).map_err(broken)
 }
@@ -51,8 +50,11 @@ pub(super) async fn nodes(State(engine): State<Engine>) -> Result<Json<Value>, R
 #[utoipa::path(get, path = "/nodes/{name}/log",
     params(("name" = String, Path, description = "The host.", example = "a")),
     responses((status = 200, body = String, content_type = "text/plain"), (status = 404, body = super::Failure)))]
-pub(super) async fn log(State(engine): State<Engine>, Path(name): Path<String>) -> Result<Response, Refused> {
-    let nodes = engine.nodes.ok_or_else(no_lab)?;
+pub(super) async fn log(
+    State(nodes): State<Option<Nodes>>,
+    Path(name): Path<String>,
+) -> Result<Response, Refused> {
+    let nodes = nodes.ok_or_else(no_lab)?;
     let what = format!("{} has no log: its description starts no command there", name.escape_debug());
     let found = tokio::task::spawn_blocking(move || (nodes.log)(&name)).await.map_err(broken)?;
     let text = found.ok_or(Refused(StatusCode::NOT_FOUND, what))?;

@@ -30,7 +30,7 @@ use utoipa_axum::routes;
 pub(super) struct Engine {
     pub(super) workers: WorkerGroup,
     pub(super) apply: Option<ApplyQueue>,
-    pub(super) switches: Arc<[(String, Control)]>,
+    pub(super) switches: switches::ServedSwitches,
     pub(super) nodes: Option<Nodes>,
     picture: Option<MakePicture>,
     pub(super) feed: Feed,
@@ -90,6 +90,18 @@ impl FromRef<Engine> for Arc<Mutex<History>> {
 impl FromRef<Engine> for OpenCaptures {
     fn from_ref(engine: &Engine) -> OpenCaptures {
         engine.captures.clone()
+    }
+}
+
+impl FromRef<Engine> for Option<Nodes> {
+    fn from_ref(engine: &Engine) -> Option<Nodes> {
+        engine.nodes.clone()
+    }
+}
+
+impl FromRef<Engine> for switches::ServedSwitches {
+    fn from_ref(engine: &Engine) -> switches::ServedSwitches {
+        Arc::clone(&engine.switches)
     }
 }
 

@@ -1,14 +1,19 @@
 //! `GET /switches/{node}`: the tables of an OpenFlow node, with their counters.
 
 use super::refused::{Refused, ended};
-use super::routes::Engine;
 use crate::switch_report::{SwitchCopy, SwitchReport};
+use crate::switching::Control;
+use crate::worker_group::WorkerGroup;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use fastpath_link::LinkState;
 use fastpath_spec::{Node, NodeKind};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The switches of OpenFlow nodes with controllers, by the names of the nodes.
+pub(super) type ServedSwitches = Arc<[(String, Control)]>;
 
 /// Get the tables, flows, groups and ports of an OpenFlow node, with their counters.
 #[utoipa::path(get, path = "/switches/{node}",
@@ -16,10 +21,11 @@ use std::collections::BTreeMap;
     responses((status = 200, body = SwitchReport), (status = 404, body = super::Failure),
         (status = 503, body = super::Failure)))]
 pub(super) async fn switch(
-    State(engine): State<Engine>,
+    State(workers): State<WorkerGroup>,
+    State(switches): State<ServedSwitches>,
     Path(name): Path<String>,
 ) -> Result<Json<SwitchReport>, Refused> {
-    let current = engine.workers.current();
+    let current = workers.current();
     let topology = current.topology();
     let is_own = |node: &&Node| node.name == name && matches!(node.kind, NodeKind::OpenFlow { .. });
     let Some(node) = topology.nodes.iter().find(is_own) else {
@@ -30,7 +36,7 @@ pub(super) async fn switch(
     let names: BTreeMap<u32, String> =
         interfaces.map(|(port, interface)| (port, topology.link(interface.link).name.clone())).collect();
     // A switch with controllers has its tables with them.
-    let served = engine.switches.iter().find(|(node, _)| *node == name);
+    let served = switches.iter().find(|(node, _)| *node == name);
     let copy = match served {
         Some((_, control)) => control.read(SwitchCopy::of),
         None => current.switch(&name).ok_or_else(ended)?,

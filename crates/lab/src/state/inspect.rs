@@ -63,7 +63,7 @@ pub struct InspectedProgram {
 /// host, from the start of a line; `None` if there is no such host or output.
 pub fn log(lab: &str, host: &str, bytes_max: u64) -> Option<String> {
     let (directory, state) = alive(lab).ok()?;
-    // The name is that of a host, so it is no path.
+    // The name is that of a host, so it is not a path.
     state.hosts.get(host)?;
     let mut file = File::open(directory.join(format!("{host}.log"))).ok()?;
     let skipped = file.metadata().ok()?.len().saturating_sub(bytes_max);

@@ -10,7 +10,7 @@ const COLOURS = ["#2f6fde", "#d9822b", "#2a9d5c", "#b5489a", "#8a6fd1", "#c0392b
 /** @typedef {import("./state.js").Direction} Direction */
 /** @typedef {keyof import("./state.js").Sample} Column */
 /**
- * A curve. One that is intended is no reason to enlarge the scale.
+ * A curve. One that is intended does not count to enlarge the scale.
  * @typedef {{column: Column, name: string, dash: number[], isIntended?: boolean}} Series
  */
 /** @typedef {{title: string, unit: string, series: Series[], showsLosses?: boolean}} Chart */
