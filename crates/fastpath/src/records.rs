@@ -98,11 +98,11 @@ impl RecordFiles {
             let known = if known.is_empty() { "there is none".to_owned() } else { known.join(", ") };
             Err(Error::Argument(format!("no run has a {what} {name} (have: {known})")))
         };
-        for name in choice.links.iter().filter(|name| !links.contains(name.as_str())) {
+        if let Some(name) = choice.links.iter().find(|name| !links.contains(name.as_str())) {
             return unknown("link", name, &links);
         }
-        for part in choice.flows.iter().filter(|part| !flows.iter().any(|flow| flow.contains(part.as_str())))
-        {
+        let is_unknown = |part: &&String| !flows.iter().any(|flow| flow.contains(part.as_str()));
+        if let Some(part) = choice.flows.iter().find(is_unknown) {
             return unknown("flow", part, &flows);
         }
         Ok(())

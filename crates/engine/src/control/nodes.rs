@@ -17,8 +17,11 @@ pub struct Nodes {
     /// Returns the nodes, with their programs, as the answer to `GET /nodes`; `Err` says why not.
     pub list: Arc<dyn Fn() -> Result<Value, String> + Send + Sync>,
     /// Returns the end of the log of the host with this name; `None`: it has none.
-    pub log: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub log: Arc<ReadLog>,
 }
+
+/// Returns the end of the log of the host with a name.
+type ReadLog = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl fmt::Debug for Nodes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -253,8 +253,9 @@ fn grown(pulls: &[Vec<Pull>], links: &[Vec<(usize, f64)>], order: &[usize]) -> V
     let mut is_oriented = false;
     while positions.len() < pulls.len() {
         let next = (positions.len() * 3 / 2).clamp(positions.len() + 1, pulls.len());
-        for node in positions.len()..next {
-            let place = beside_placed(&pulls[node], &positions, node);
+        let first = positions.len();
+        for (node, pulls) in pulls.iter().enumerate().take(next).skip(first) {
+            let place = beside_placed(pulls, &positions, node);
             positions.push(place);
         }
         let is_large = pulls.len() > DENSE_MAX / 3;

@@ -430,9 +430,9 @@ impl LayerRows {
         };
         let gaps: Vec<f64> = (0..self.rows.len()).map(gap).collect();
         let mut x = vec![0.0; self.units.len()];
-        for rank in 0..self.rows.len() {
+        for (rank, gap) in gaps.iter().enumerate() {
             let wanted = vec![0.0; self.rows[rank].len()];
-            self.place_row(rank, gaps[rank], &wanted, &mut x);
+            self.place_row(rank, *gap, &wanted, &mut x);
         }
         for sweep in 0..SWEEPS {
             for step in 0..self.rows.len() {

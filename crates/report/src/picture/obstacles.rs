@@ -155,9 +155,9 @@ impl Corners {
         let whole = |length: f64, corner: usize| {
             Reverse(((length + EAGER * distance(self.places[corner], end)) * 16.0) as u64)
         };
-        for corner in 4 * from..4 * from + 4 {
-            length[corner] = distance(start, self.places[corner]);
-            open.push((whole(length[corner], corner), corner));
+        for (corner, length) in length.iter_mut().enumerate().skip(4 * from).take(4) {
+            *length = distance(start, self.places[corner]);
+            open.push((whole(*length, corner), corner));
         }
         while let Some((Reverse(wanted), corner)) = open.pop() {
             if wanted > whole(length[corner], corner).0 {

@@ -2,6 +2,7 @@
 
 use super::geometry::{NodeBlock, Pixels, between, distance, is_crossing, polar};
 use super::graph::{GAP, Graph, Neighbors};
+use std::f64::consts::{FRAC_PI_4, FRAC_PI_6};
 
 /// Larger drawings stay as they are.
 const NODES_MAX: usize = 150;
@@ -58,10 +59,10 @@ fn places(links: &[Vec<(usize, f64)>], node: usize, positions: &[Pixels]) -> Vec
     let length = near.iter().map(|(_, length)| *length).sum::<f64>() / count;
     let mut places = vec![middle];
     for ring in [0.4, 0.8, 1.2, 1.8] {
-        places.extend((0..12).map(|step| polar(middle, f64::from(step) * 0.5236, ring * length)));
+        places.extend((0..12).map(|step| polar(middle, f64::from(step) * FRAC_PI_6, ring * length)));
     }
     for (to, length) in near {
-        places.extend((0..8).map(|step| polar(positions[*to], f64::from(step) * 0.7854, *length)));
+        places.extend((0..8).map(|step| polar(positions[*to], f64::from(step) * FRAC_PI_4, *length)));
     }
     if let [(a, _), (b, _)] = near[..] {
         // The mirror image at the line between two neighbours.
