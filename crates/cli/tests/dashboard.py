@@ -54,7 +54,10 @@ def three_links_at_one_instant(page):
     with page.expect_download() as saved:
         page.click("#export")
     with open(saved.value.path(), encoding="utf-8") as events:
-        assert events.read().count("[[event]]") == 3
+        exported = events.read()
+    # Beside the changes there are the queues of these links, which a repetition begins with.
+    later = [event for event in exported.split("[[event]]") if "50ms" in event]
+    assert len(later) == 3, exported
 
 
 def keys(page):

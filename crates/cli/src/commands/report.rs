@@ -19,7 +19,7 @@ pub(crate) struct ReportCommand {
     records: Vec<PathBuf>,
     /// Show this link of the runs, both directions; may be given several times. By default the
     /// directions that carried most.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "LINK")]
     link: Vec<String>,
     /// Show the flows of the runs whose name has this part, such as an address; may be given
     /// several times. By default the largest.
