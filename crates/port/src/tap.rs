@@ -246,8 +246,7 @@ impl TapPort {
         let mut arrivals = RxSink { pool, burst, counters: &mut base.counters };
         let read = batches::with(|batch| {
             let (read, end) = batch.read(tap.as_fd(), count)?;
-            for i in 0..read {
-                let packet = batch.packet(i);
+            for packet in batch.packets() {
                 let Some((header, frame)) = packet.split_first_chunk::<HEADER_LEN>() else { continue };
                 match VnetHeader::parse(header) {
                     Ok(VnetHeader { gso: Some(gso), .. }) if *keeps_whole => {

@@ -66,7 +66,7 @@ impl PacketBatch {
     }
 
     /// Reads up to `count` packets that are there, each into its slot. Returns how many there were,
-    /// and what ended them before: `WouldBlock` if no more was there.
+    /// and an error if there were fewer: `WouldBlock` if no more was there.
     ///
     /// # Errors
     /// The ring refused; nothing was read.
@@ -74,19 +74,18 @@ impl PacketBatch {
         self.filled.clear();
         self.filled.resize(count.min(PacketBatch::MAX), PacketBatch::PACKET_MAX);
         self.run(fd, false)?;
-        let read = self.results.iter().take_while(|result| **result >= 0).count();
-        self.filled.truncate(read);
-        for (filled, result) in self.filled.iter_mut().zip(&self.results) {
-            *filled = *result as usize;
-        }
-        let end = self.results.get(read).map_or(Ok(()), |result| Err(io::Error::from_raw_os_error(-result)));
+        // A packet may arrive just after an operation has found none: later ones have it.
+        let read = self.results.iter().filter(|result| **result >= 0).count();
+        let failed = self.results.iter().find(|result| **result < 0);
+        let end = failed.map_or(Ok(()), |result| Err(io::Error::from_raw_os_error(-result)));
         Ok((read, end))
     }
 
-    /// Returns the `i`-th packet of the last [`PacketBatch::read`].
-    pub fn packet(&self, i: usize) -> &[u8] {
-        let at = i * PacketBatch::STRIDE;
-        &self.memory[at..at + self.filled[i]]
+    /// Returns the packets of the last [`PacketBatch::read`], in order of arrival.
+    pub fn packets(&self) -> impl Iterator<Item = &[u8]> {
+        let lens = self.results.iter().map(|result| usize::try_from(*result).ok());
+        let slots = self.memory.chunks_exact(PacketBatch::STRIDE);
+        slots.zip(lens).filter_map(|(slot, len)| Some(&slot[..len?]))
     }
 
     /// Forgets what was read or staged.
@@ -221,7 +220,7 @@ mod tests {
                 let mut found = Vec::new();
                 loop {
                     let (count, end) = batch.read(b.as_fd(), 4).unwrap();
-                    found.extend((0..count).map(|i| batch.packet(i).to_vec()));
+                    found.extend(batch.packets().map(<[u8]>::to_vec));
                     match end {
                         Ok(()) => assert_eq!(count, 4),
                         Err(error) => {
@@ -234,6 +233,30 @@ mod tests {
                 assert_eq!(found, std::mem::take(&mut expected));
             }
         }
+    }
+
+    #[test]
+    fn what_arrives_while_a_batch_is_read_is_not_lost() {
+        let Ok(mut batch) = PacketBatch::new() else {
+            eprintln!("skipped: io_uring is not available");
+            return;
+        };
+        const COUNT: u32 = 50_000;
+        let [a, b] = pair();
+        a.set_nonblocking(false).unwrap();
+        let writer = std::thread::spawn(move || {
+            (0..COUNT).for_each(|number| drop(a.send(&number.to_be_bytes()).unwrap()));
+        });
+        let mut found = Vec::new();
+        while found.len() < COUNT as usize {
+            let (count, end) = batch.read(b.as_fd(), 8).unwrap();
+            let before = found.len();
+            found.extend(batch.packets().map(|packet| u32::from_be_bytes(packet.try_into().unwrap())));
+            assert_eq!(found.len() - before, count);
+            assert!(count == 8 || end.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock));
+            assert!(found[before..].iter().copied().eq(before as u32..found.len() as u32), "{before}");
+        }
+        writer.join().unwrap();
     }
 
     #[test]
