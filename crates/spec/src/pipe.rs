@@ -223,9 +223,19 @@ pub fn default_values() -> Map<String, Value> {
 /// Returns the values that make a pipe with the parameters `from` one with those of `to`, by their
 /// keys; without `from` all values of `to`. Opportunities have no key.
 pub fn difference(from: Option<&PipeSpec>, to: &PipeSpec) -> Map<String, Value> {
+    let ends_egress_loss = to.egress_loss.is_never() && from.is_some_and(|from| !from.egress_loss.is_never());
     let from: BTreeMap<&str, Value> = from.map(|from| write(&complete(from))).into_iter().flatten().collect();
     let to = write(&complete(to)).into_iter().filter(|(key, value)| from.get(key) != Some(value));
-    to.map(|(key, value)| (key.to_owned(), value)).collect()
+    let mut values: Map<String, Value> = to.map(|(key, value)| (key.to_owned(), value)).collect();
+    // A loss at the entrance alone leaves that at the exit as it is.
+    if let (true, Some(loss)) = (ends_egress_loss, values.get_mut("loss")) {
+        let entrance = match loss.take() {
+            Value::String(probability) => json!({ "probability": probability }),
+            law => law,
+        };
+        *loss = json!([entrance, { "probability": "0%", "at": "egress" }]);
+    }
+    values
 }
 
 /// Lists with more entries are described in reports.

@@ -255,7 +255,7 @@ fn random_descriptions_have_every_key_of_the_schema_and_no_other() {
 }
 
 fn of_plain_router(keys: &BTreeSet<String>) -> BTreeSet<String> {
-    let plain = ["name", "kind", "address", "addresses", "mac", "routes", "assign"];
+    let plain = ["name", "kind", "address", "addresses", "mac", "routes", "assign", "position"];
     keys.iter().filter(|key| plain.contains(&key.as_str())).cloned().collect()
 }
 
