@@ -245,7 +245,9 @@ mod tests {
         let [a, b] = pair();
         a.set_nonblocking(false).unwrap();
         let writer = std::thread::spawn(move || {
-            (0..COUNT).for_each(|number| drop(a.send(&number.to_be_bytes()).unwrap()));
+            for number in 0..COUNT {
+                assert_eq!(a.send(&number.to_be_bytes()).unwrap(), 4);
+            }
         });
         let mut found = Vec::new();
         while found.len() < COUNT as usize {
