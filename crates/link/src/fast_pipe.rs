@@ -145,18 +145,18 @@ impl FastPipe {
         Verdict::Queued
     }
 
-    /// Counts a packet that arrives at `now` and leaves at once: the pipe is empty, and its
-    /// parameters [pass](PipeParams::passes) packets.
+    /// Counts packets of these lengths that arrive at `now` and leave at once: the pipe is empty,
+    /// and its parameters [pass](PipeParams::passes) packets.
     #[inline(always)]
     pub(crate) fn pass(
         &mut self,
         ingress: &mut IngressState,
         params: &mut PipeParams,
         now: Time,
-        packets: impl Iterator<Item = u32>,
+        lens: impl Iterator<Item = u32>,
     ) {
         let mut passed = Volume::default();
-        packets.for_each(|len| passed.add_packet(len));
+        lens.for_each(|len| passed.add_packet(len));
         ingress.pushed.add_all(passed.packets, passed.bytes);
         self.delivered.add_all(passed.packets, passed.bytes);
         // The serialiser notes the arrival; no rate is set.

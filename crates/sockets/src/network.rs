@@ -50,7 +50,7 @@ pub struct Discarded {
     pub no_socket: u64,
     /// A wrong checksum: a link has flipped a bit.
     pub bad_checksum: u64,
-    /// Frames for other stations.
+    /// Frames for other interfaces.
     pub not_ours: u64,
     /// The socket had no room.
     pub full: u64,
@@ -66,19 +66,27 @@ struct HostInterface {
     raw: Option<VecDeque<(Time, Vec<u8>)>>,
 }
 
+/// What is the same for all interfaces of a host.
+#[derive(Clone, Debug, Default)]
+struct HostState {
+    addresses: Vec<IpAddr>,
+    /// Made when it first sends.
+    fib: Option<Fib>,
+    /// The sockets of each port, in the order of binding.
+    ports: BTreeMap<u16, Vec<SocketId>>,
+}
+
 /// A network with hosts, sockets and timers in virtual time. `O` observes the network: a packet
 /// log, or nothing.
 #[derive(Debug)]
 pub struct VirtualNetwork<O: Observer = ()> {
     network: Network<O>,
     now: Time,
-    stations: Vec<HostInterface>,
-    /// The routes of each host that has sent.
+    /// By edge.
+    interfaces: Vec<HostInterface>,
+    hosts: BTreeMap<NodeId, HostState>,
     routes: Routes,
-    fibs: BTreeMap<NodeId, Fib>,
     sockets: Vec<Option<Socket>>,
-    /// The sockets of each host.
-    of_host: BTreeMap<NodeId, Vec<SocketId>>,
     timers: Timers,
     events: VecDeque<Event>,
     arrived: Vec<Delivery>,
@@ -106,19 +114,23 @@ impl<O: Observer> VirtualNetwork<O> {
     pub fn observed(topology: Topology, seed: u64, observer: O) -> VirtualNetwork<O> {
         let routes = Routes::compute(&topology);
         let network = Network::observed(topology, Options::with_seed(seed), observer);
-        let station = |edge: Edge| {
+        let interface = |edge: Edge| {
             let interface = &network.topology().node(edge.node).interfaces[edge.interface];
             let addresses = interface.addresses.iter().map(|net| net.addr()).collect();
             HostInterface { edge, mac: interface.mac, addresses, raw: None }
         };
+        let interfaces: Vec<HostInterface> = network.edges().map(interface).collect();
+        let mut hosts = BTreeMap::<NodeId, HostState>::new();
+        for interface in &interfaces {
+            hosts.entry(interface.edge.node).or_default().addresses.extend(&interface.addresses);
+        }
         VirtualNetwork {
-            stations: network.edges().map(station).collect(),
+            interfaces,
+            hosts,
             network,
             now: Time::ZERO,
             routes,
-            fibs: BTreeMap::new(),
             sockets: Vec::new(),
-            of_host: BTreeMap::new(),
             timers: Timers::default(),
             events: VecDeque::new(),
             arrived: Vec::new(),
@@ -160,7 +172,8 @@ impl<O: Observer> VirtualNetwork<O> {
     /// See [`BindError`].
     pub fn bind_to(&mut self, host: &str, address: Option<IpAddr>, port: u16) -> Result<SocketId, BindError> {
         let node = self.host(host)?;
-        let own: Vec<IpAddr> = self.stations_of(node).flat_map(|station| station.addresses.clone()).collect();
+        let state = self.hosts.entry(node).or_default();
+        let own = &state.addresses;
         // IPv4 before IPv6, as names are resolved in hosts.
         let first = own.iter().copied().min_by_key(IpAddr::is_ipv6);
         let Some(shown) = address.map_or(first, |wanted| own.contains(&wanted).then_some(wanted)) else {
@@ -168,14 +181,12 @@ impl<O: Observer> VirtualNetwork<O> {
             let has = own.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
             return Err(BindError::NoAddress { host: host.to_owned(), wanted, has });
         };
-        let sockets = self.of_host.get(&node).into_iter().flatten();
-        let taken: Vec<(Option<IpAddr>, u16)> = sockets
-            .filter_map(|id| self.sockets[id.0 as usize].as_ref())
-            .map(|socket| (socket.bound, socket.address.port()))
-            .collect();
+        let (sockets, ports) = (&self.sockets, &state.ports);
         let is_taken = |port: u16| {
-            let meets = |bound: &Option<IpAddr>| bound.is_none() || address.is_none() || *bound == address;
-            taken.iter().any(|(bound, other)| *other == port && meets(bound))
+            let bound =
+                ports.get(&port).into_iter().flatten().filter_map(|id| sockets[id.0 as usize].as_ref());
+            let mut bound = bound.map(|socket| socket.bound);
+            bound.any(|bound| bound.is_none() || address.is_none() || bound == address)
         };
         let port = match port {
             0 => (FIRST_PORT..=u16::MAX)
@@ -192,16 +203,17 @@ impl<O: Observer> VirtualNetwork<O> {
             address: address_of,
             waiting: VecDeque::new(),
             bytes: 0,
-            path: None,
+            paths: BTreeMap::new(),
         }));
-        self.of_host.entry(node).or_default().push(id);
+        state.ports.entry(port).or_default().push(id);
         Ok(id)
     }
 
     /// Closes a socket. What waits in it is lost.
     pub fn close(&mut self, socket: SocketId) {
         if let Some(closed) = self.sockets.get_mut(socket.0 as usize).and_then(Option::take)
-            && let Some(ids) = self.of_host.get_mut(&closed.host)
+            && let Some(state) = self.hosts.get_mut(&closed.host)
+            && let Some(ids) = state.ports.get_mut(&closed.address.port())
         {
             ids.retain(|id| *id != socket);
         }
@@ -284,15 +296,15 @@ impl<O: Observer> VirtualNetwork<O> {
         let interfaces = &self.network.topology().node(node).interfaces;
         let index = interfaces.iter().position(|known| known.name == interface);
         let found = self
-            .stations
+            .interfaces
             .iter_mut()
             .enumerate()
-            .find(|(_, station)| station.edge.node == node && Some(station.edge.interface) == index);
-        let Some((edge, station)) = found else {
+            .find(|(_, own)| own.edge.node == node && Some(own.edge.interface) == index);
+        let Some((edge, found)) = found else {
             let has = interfaces.iter().map(|known| known.name.as_str()).collect::<Vec<_>>().join(", ");
             return Err(BindError::NoAddress { host: host.to_owned(), wanted: interface.to_owned(), has });
         };
-        station.raw.get_or_insert_default();
+        found.raw.get_or_insert_default();
         Ok(EdgeId(edge as u32))
     }
 
@@ -306,7 +318,7 @@ impl<O: Observer> VirtualNetwork<O> {
 
     /// Takes the next frame that has arrived at a raw interface, and when.
     pub fn receive_frame(&mut self, edge: EdgeId) -> Option<(Time, Vec<u8>)> {
-        self.stations[edge.0 as usize].raw.as_mut()?.pop_front()
+        self.interfaces[edge.0 as usize].raw.as_mut()?.pop_front()
     }
 
     /// Returns when something happens next: a packet moves or a timer goes off. `None` if nothing
@@ -354,23 +366,23 @@ impl<O: Observer> VirtualNetwork<O> {
     }
 
     fn arrive(&mut self, at: Time, edge: EdgeId, bytes: Vec<u8>) {
-        let station = &mut self.stations[edge.0 as usize];
-        if let Some(raw) = &mut station.raw {
+        let interface = &mut self.interfaces[edge.0 as usize];
+        if let Some(raw) = &mut interface.raw {
             raw.push_back((at, bytes));
             self.events.push_back(Event::Frame { edge });
             return;
         }
         let headers = Headers::parse(&bytes);
-        if let Some(answer) = answer(station, &bytes, &headers) {
+        if let Some(answer) = answer(interface, &bytes, &headers) {
             // A host whose answer finds no memory asks again.
             let _ = self.push(edge, &answer);
             return;
         }
-        if station.mac.is_some_and(|mac| mac != headers.dst && !headers.dst.is_multicast()) {
+        if interface.mac.is_some_and(|mac| mac != headers.dst && !headers.dst.is_multicast()) {
             self.discarded.not_ours += 1;
             return;
         }
-        let node = station.edge.node;
+        let node = interface.edge.node;
         match datagram(at, bytes, &headers) {
             Ok(datagram) => self.deliver(node, datagram),
             Err(count) => *count(&mut self.discarded) += 1,
@@ -378,13 +390,13 @@ impl<O: Observer> VirtualNetwork<O> {
     }
 
     fn deliver(&mut self, node: NodeId, datagram: Datagram) {
-        let is_own = self.stations_of(node).any(|station| station.addresses.contains(&datagram.to.ip()));
-        let ids = self.of_host.get(&node).into_iter().flatten();
+        let found = self.hosts.get(&node).filter(|state| state.addresses.contains(&datagram.to.ip()));
+        let ids = found.and_then(|state| state.ports.get(&datagram.to.port()));
         let open = |id: &&SocketId| {
             let socket = self.sockets[id.0 as usize].as_ref();
-            socket.is_some_and(|socket| socket.accepts(datagram.to))
+            socket.is_some_and(|socket| socket.bound.is_none_or(|bound| bound == datagram.to.ip()))
         };
-        let Some(&id) = ids.into_iter().find(open).filter(|_| is_own) else {
+        let Some(&id) = ids.and_then(|ids| ids.iter().find(open)) else {
             self.discarded.no_socket += 1;
             return;
         };
@@ -407,13 +419,12 @@ impl<O: Observer> VirtualNetwork<O> {
     /// Returns the way of a socket to an address.
     fn path(&mut self, id: SocketId, to: IpAddr) -> Result<(EdgeId, HostPath), SendError> {
         let socket = self.socket(id);
-        if let Some((known, edge, path)) = socket.path
-            && known == to
-        {
-            return Ok((edge, path));
+        if let Some(known) = socket.paths.get(&to) {
+            return Ok(*known);
         }
         let (node, bound) = (socket.host, socket.bound);
-        let fib = self.fibs.entry(node).or_insert_with(|| Fib::new(self.routes.of(node)));
+        let state = self.hosts.entry(node).or_default();
+        let fib = state.fib.get_or_insert_with(|| Fib::new(self.routes.of(node)));
         let topology = self.network.topology();
         let host = || topology.node(node).name.clone();
         let mut path = HostPath::to_address(topology, fib, node, to).map_err(|error| match error {
@@ -426,7 +437,7 @@ impl<O: Observer> VirtualNetwork<O> {
         let edge = self.network.edge_of(node, path.interface);
         let edge = edge.ok_or_else(|| SendError::NoRoute { host: host(), to })?;
         if let Some(socket) = &mut self.sockets[id.0 as usize] {
-            socket.path = Some((to, edge, path));
+            socket.paths.insert(to, (edge, path));
         }
         Ok((edge, path))
     }
@@ -434,10 +445,6 @@ impl<O: Observer> VirtualNetwork<O> {
     fn socket(&self, id: SocketId) -> &Socket {
         let socket = self.sockets.get(id.0 as usize).and_then(Option::as_ref);
         socket.expect("an open socket of this network")
-    }
-
-    fn stations_of(&self, node: NodeId) -> impl Iterator<Item = &HostInterface> {
-        self.stations.iter().filter(move |station| station.edge.node == node)
     }
 
     fn host(&self, name: &str) -> Result<NodeId, BindError> {
@@ -451,15 +458,15 @@ impl<O: Observer> VirtualNetwork<O> {
 }
 
 /// Returns the answer of a host to a question for one of its addresses.
-fn answer(station: &HostInterface, bytes: &[u8], headers: &Headers) -> Option<Vec<u8>> {
-    let mac = station.mac?;
+fn answer(interface: &HostInterface, bytes: &[u8], headers: &Headers) -> Option<Vec<u8>> {
+    let mac = interface.mac?;
     if let Some(arp) = Arp::parse(bytes, headers) {
         let is_asked =
-            arp.operation == ArpOperation::Request && station.addresses.contains(&arp.target_ip.into());
+            arp.operation == ArpOperation::Request && interface.addresses.contains(&arp.target_ip.into());
         return is_asked.then(|| arp.answer(mac).to_frame());
     }
     match Neighbor::parse(bytes, headers)? {
-        Neighbor::Solicitation(asked) if station.addresses.contains(&asked.target.into()) => {
+        Neighbor::Solicitation(asked) if interface.addresses.contains(&asked.target.into()) => {
             Some(asked.answer(mac, Role::Host))
         }
         _ => None,

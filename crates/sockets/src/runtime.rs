@@ -1,4 +1,4 @@
-//! An executor of futures whose clock is a [`VirtualNetwork`]: when no task can go on, time moves
+//! A runtime of futures whose clock is a [`VirtualNetwork`]: when no task can go on, time moves
 //! to the next event of the network.
 //!
 //! ```text
@@ -46,11 +46,11 @@ pub enum Stalled {
 
 type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The executor. Clones are the same one.
+/// The runtime. Clones are the same one.
 #[derive(Clone)]
-pub struct VirtualRuntime(Arc<Executor>);
+pub struct VirtualRuntime(Arc<RuntimeCore>);
 
-struct Executor {
+struct RuntimeCore {
     state: Mutex<State>,
     tasks: Mutex<Vec<Option<Background>>>,
     /// Tasks that were woken, in order.
@@ -67,7 +67,7 @@ struct State {
 }
 
 struct TaskWaker {
-    shared: Arc<Executor>,
+    shared: Arc<RuntimeCore>,
     task: usize,
 }
 
@@ -84,10 +84,10 @@ impl fmt::Debug for VirtualRuntime {
 }
 
 impl VirtualRuntime {
-    /// Creates an executor on a network.
+    /// Creates a runtime on a network.
     pub fn new(network: VirtualNetwork) -> VirtualRuntime {
         let state = State { network, readers: BTreeMap::new(), sleepers: BTreeMap::new(), timers: 0 };
-        VirtualRuntime(Arc::new(Executor {
+        VirtualRuntime(Arc::new(RuntimeCore {
             state: Mutex::new(state),
             // The first is that of `block_on`.
             tasks: Mutex::new(vec![None]),

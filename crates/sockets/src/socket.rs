@@ -3,7 +3,7 @@
 use fastpath_net::{EdgeId, HostPath};
 use fastpath_spec::NodeId;
 use fastpath_units::Time;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 /// A socket of a [`VirtualNetwork`](crate::VirtualNetwork).
@@ -37,12 +37,6 @@ pub(crate) struct Socket {
     pub(crate) address: SocketAddr,
     pub(crate) waiting: VecDeque<Datagram>,
     pub(crate) bytes: usize,
-    /// The way to the address to which it has sent last.
-    pub(crate) path: Option<(IpAddr, EdgeId, HostPath)>,
-}
-
-impl Socket {
-    pub(crate) fn accepts(&self, to: SocketAddr) -> bool {
-        self.address.port() == to.port() && self.bound.is_none_or(|bound| bound == to.ip())
-    }
+    /// The ways to the addresses to which it has sent.
+    pub(crate) paths: BTreeMap<IpAddr, (EdgeId, HostPath)>,
 }
