@@ -14,15 +14,20 @@
 //! next packet.
 #![forbid(unsafe_code)]
 
+mod amount_law;
 mod header;
 mod law;
 mod pacer;
 mod received;
+mod transfer;
 
+pub use amount_law::AmountLaw;
+pub use fastpath_tcp::CongestionControl;
 pub use header::{FlowHeader, HEADER_LEN};
 pub use law::PeriodLaw;
 pub use pacer::Pacer;
 pub use received::{FlowDelay, FlowEnds, FlowReport, Received, Sent};
+pub use transfer::{Side, Transfer, TransferEnds, TransferModel, TransferReport, Workload};
 
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time, math};
 

@@ -1,0 +1,237 @@
+//! Connections of TCP between two hosts, as frames in the time of the caller.
+//!
+//! ```text
+//!  TransferModel ─▶ Transfer ─ transmit ─▶ frame at the first or the second host
+//!                      ▲
+//!                      └─ deliver ◀─ frame that has arrived at one of them
+//! ```
+//!
+//! Each connection has an end at both hosts ([`fastpath_tcp::Connection`]) and a workload. The
+//! second host knows its connections by the address from which they come, which a NAT may have
+//! changed.
+
+mod flow;
+mod model;
+
+pub use model::{TransferModel, TransferReport, Workload};
+
+use fastpath_tcp::{FrameForm, TcpOptions, parse_segment};
+use fastpath_units::{Distribution, Duration, Rng, Time};
+use fastpath_wire::build::{Addresses, Ip};
+use fastpath_wire::{Headers, NetworkLayer, protocol};
+use flow::TransferFlow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::net::IpAddr;
+
+/// The port of the first connection at the first host; the others follow.
+const FIRST_PORT: u16 = 49_152;
+
+/// An end of a transfer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Side {
+    /// The host that opens the connections.
+    From,
+    /// The host that they lead to.
+    To,
+}
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    flows: Vec<TransferFlow>,
+    /// By flow and side: the frames it sends.
+    forms: Vec<[FrameForm; 2]>,
+    /// The connections of the second host, by the address from which they come.
+    known: BTreeMap<(IpAddr, u16), usize>,
+    port: u16,
+    start: Time,
+    stop: Time,
+    /// When each flow wants to be called, or earlier. What is not in `awaited` is passed over.
+    wishes: BinaryHeap<Reverse<(Time, usize)>>,
+    /// By flow: the earliest of its wishes.
+    awaited: Vec<Option<Time>>,
+    /// Flows that may have something to send now.
+    ready: Vec<usize>,
+    answers: Distribution,
+}
+
+/// The names of a transfer and its hosts, for its report.
+#[derive(Clone, Copy, Debug)]
+pub struct TransferEnds<'a> {
+    /// The name of the traffic.
+    pub name: &'a str,
+    /// The host that opens the connections.
+    pub from: &'a str,
+    /// The other one.
+    pub to: &'a str,
+}
+
+impl Transfer {
+    /// A transfer from `start` on; from `stop` on nothing is sent. `ips`: the addresses of the
+    /// frames of both hosts, each towards the other. `mtu`: of their interfaces, bytes.
+    ///
+    /// # Panics
+    /// The MTU has no room for a header of IP and TCP.
+    pub fn new(
+        model: &TransferModel,
+        (ips, port, mtu): ([Ip; 2], u16, u32),
+        (start, stop): (Time, Time),
+        rng: &mut Rng,
+    ) -> Transfer {
+        let ip_header = match ips[0].addresses {
+            Addresses::V4 { .. } => 20,
+            Addresses::V6 { .. } => 40,
+        };
+        let TransferModel { congestion, ecn, .. } = *model;
+        let options = TcpOptions { congestion, ecn, ..TcpOptions::for_mtu(mtu, ip_header) };
+        let (mut flows, mut forms, mut wishes) = (Vec::new(), Vec::new(), BinaryHeap::new());
+        for flow in 0..model.flows {
+            let client = FIRST_PORT.wrapping_add((flow % u32::from(u16::MAX - FIRST_PORT)) as u16);
+            flows.push(TransferFlow::new(&model.workload, options, start, Rng::new(rng.next_u64())));
+            let ports = [[client, port], [port, client]];
+            forms.push([0, 1].map(|side| FrameForm::new(ips[side], ports[side], options.mss)));
+            wishes.push(Reverse((start, flow as usize)));
+        }
+        let awaited = vec![Some(start); flows.len()];
+        let (known, ready, answers) = (BTreeMap::new(), Vec::new(), Distribution::growing());
+        Transfer { flows, forms, known, port, start, stop, wishes, awaited, ready, answers }
+    }
+
+    /// Returns when it wants to be called next; `None` if it waits for frames, or for nothing.
+    pub fn next_at(&self) -> Option<Time> {
+        if !self.ready.is_empty() {
+            return Some(Time::ZERO);
+        }
+        let next = self.wishes.peek().map(|Reverse((at, _))| *at)?;
+        (next < self.stop).then_some(next)
+    }
+
+    /// Does what is due by `now`.
+    pub fn advance(&mut self, now: Time) {
+        while let Some(Reverse((at, flow))) = self.wishes.peek().copied().filter(|wish| wish.0.0 <= now) {
+            self.wishes.pop();
+            if self.awaited[flow] != Some(at) {
+                continue;
+            }
+            self.awaited[flow] = None;
+            if self.flows[flow].next_at().is_some_and(|next| next > now) {
+                self.await_call(flow);
+            } else if now < self.stop {
+                self.flows[flow].advance(now, &mut self.answers);
+                self.ready.push(flow);
+            }
+        }
+    }
+
+    /// Has a flow called when it wants to be, if it is not called earlier.
+    fn await_call(&mut self, flow: usize) {
+        let Some(next) = self.flows[flow].next_at() else { return };
+        if self.awaited[flow].is_none_or(|awaited| next < awaited) {
+            self.awaited[flow] = Some(next);
+            self.wishes.push(Reverse((next, flow)));
+        }
+    }
+
+    /// Returns the next frame that is sent now, and where.
+    pub fn transmit(&mut self, now: Time) -> Option<(Side, &[u8])> {
+        while let Some(&flow) = self.ready.last() {
+            if now >= self.stop {
+                self.ready.clear();
+                return None;
+            }
+            let Some((side, segment)) = self.flows[flow].transmit(now) else {
+                self.ready.pop();
+                self.await_call(flow);
+                continue;
+            };
+            return Some((side, self.forms[flow][side as usize].write(&segment)));
+        }
+        None
+    }
+
+    /// Takes a frame that has arrived at one of the hosts. `false`: it is not of this transfer.
+    pub fn deliver(&mut self, now: Time, side: Side, frame: &[u8]) -> bool {
+        let headers = Headers::parse(frame);
+        let (from, to, at, len) = match (headers.network, headers.transport) {
+            (NetworkLayer::Ipv4(ip), Some(transport)) if transport.protocol == protocol::TCP => {
+                let len = usize::from(ip.total_len).saturating_sub(ip.header_len);
+                let (from, to) =
+                    ((IpAddr::V4(ip.src), transport.src_port), (IpAddr::V4(ip.dst), transport.dst_port));
+                (from, to, transport.offset, len)
+            }
+            (NetworkLayer::Ipv6(ip), Some(transport)) if transport.protocol == protocol::TCP => {
+                let len = (ip.offset + 40 + usize::from(ip.payload_len)).saturating_sub(transport.offset);
+                let (from, to) =
+                    ((IpAddr::V6(ip.src), transport.src_port), (IpAddr::V6(ip.dst), transport.dst_port));
+                (from, to, transport.offset, len)
+            }
+            _ => return false,
+        };
+        let Some(flow) = self.flow_of(side, from, to) else { return false };
+        let near = self.flows[flow].near(side);
+        if let Some(segment) = parse_segment(frame, (at, len), near) {
+            self.flows[flow].receive(now, side, &segment, &mut self.answers);
+            self.ready.push(flow);
+        }
+        true
+    }
+
+    /// The connection of a frame from one address and port to another, at a side.
+    fn flow_of(&mut self, side: Side, from: (IpAddr, u16), to: (IpAddr, u16)) -> Option<usize> {
+        match side {
+            Side::From => {
+                let flow = usize::from(to.1.checked_sub(FIRST_PORT)?);
+                let own = self.forms.get(flow)?;
+                (from.1 == self.port && own[0].destination() == from.0).then_some(flow)
+            }
+            Side::To if to.1 != self.port => None,
+            Side::To => {
+                if let Some(flow) = self.known.get(&from) {
+                    return Some(*flow);
+                }
+                // A connection that comes from nowhere known: the first that nobody has.
+                let flow = self.known.len();
+                let own = self.forms.get_mut(flow)?;
+                if let Some(answering) = own[1].with_destination(from.0, from.1) {
+                    own[1] = answering;
+                }
+                self.known.insert(from, flow);
+                Some(flow)
+            }
+        }
+    }
+
+    /// Returns the results.
+    pub fn report(&self, model: &TransferModel, ends: TransferEnds, now: Time) -> TransferReport {
+        let end = self.stop.min(now).max(self.start);
+        let flow_bytes: Vec<u64> = self.flows.iter().map(TransferFlow::received).collect();
+        let received_bytes: u64 = flow_bytes.iter().sum();
+        let complete = self.flows.iter().all(TransferFlow::is_complete);
+        let last = self.flows.iter().filter_map(TransferFlow::last_at).max();
+        let until = if complete { last.unwrap_or(end) } else { last.map_or(end, |last| last.max(end)) };
+        let received_s = until.since(self.start).as_secs_f64();
+        let counts: Vec<_> = self.flows.iter().flat_map(TransferFlow::counts).collect();
+        let rtt_min = self.flows.iter().filter_map(TransferFlow::rtt_min).min();
+        TransferReport {
+            name: ends.name.to_owned(),
+            kind: model.workload.kind().to_owned(),
+            from: ends.from.to_owned(),
+            to: ends.to.to_owned(),
+            congestion: model.congestion.name().to_owned(),
+            received_bytes,
+            received_s,
+            goodput_bps: if received_s > 0.0 { received_bytes as f64 * 8.0 / received_s } else { 0.0 },
+            complete,
+            flow_bytes,
+            segments: counts.iter().map(|counts| counts.segments).sum(),
+            retransmitted: counts.iter().map(|counts| counts.retransmitted).sum(),
+            timeouts: counts.iter().map(|counts| counts.timeouts).sum(),
+            marked: counts.iter().map(|counts| counts.marked).sum(),
+            rtt_min_ms: rtt_min.map(Duration::as_ms_f64),
+            requests: self.flows.iter().map(TransferFlow::requests).sum(),
+            answers: self.answers.count(),
+            answer: model::delays(&self.answers),
+        }
+    }
+}
