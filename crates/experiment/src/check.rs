@@ -94,9 +94,12 @@ impl Experiment {
             RunKind::Replay(replay) => check_replay(replay, topology, found),
         }
         let flows = || topology.traffic.iter().map(|traffic| traffic.name.as_str());
+        let transfers = || topology.transfers.iter().map(|transfer| transfer.name.as_str());
         for metric in &self.metrics {
-            if let Some(flow) = metric.flow() {
-                known("flow", flow, flows(), found);
+            match metric.traffic() {
+                Some((flow, true)) => known("transfer", flow, transfers(), found),
+                Some((flow, false)) => known("flow", flow, flows(), found),
+                None => {}
             }
             let Some((link, from)) = metric.link() else { continue };
             known("link", link, links(topology), found);

@@ -1,6 +1,6 @@
 //! What a run leaves behind: outputs of commands, counters, samples and times.
 
-use fastpath_traffic::FlowReport;
+use fastpath_traffic::{FlowReport, TransferReport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,6 +23,9 @@ pub(super) struct Evidence {
     pub(super) delays_ps: Option<Vec<u64>>,
     /// What was sent and received of the traffic of the description.
     pub(super) flows: Vec<FlowReport>,
+    /// What came of its connections of TCP.
+    #[serde(default)]
+    pub(super) transfers: Vec<TransferReport>,
     /// Why the run is not to be used: the machine did not carry it.
     pub(super) disturbed: Option<String>,
     /// Why the run did not come to its end.

@@ -108,6 +108,7 @@ fn audited(
     let mut spec = spec.clone();
     // Traffic and commands of the description are not what the audit expects on the links.
     spec.topology.traffic.clear();
+    spec.topology.transfers.clear();
     spec.topology.commands.clear();
     let lab = up(plan, number, (spec, path), false, stop)?;
     let found = audit(&lab, fastpath_audit::Options::default(), stop, &|_| {});

@@ -4,7 +4,7 @@ use super::evidence::{Evidence, Readings, in_order};
 use super::step::{RunKind, RunStep, StepAction};
 use fastpath_text::fields::{Field, Fields, Name};
 use fastpath_text::mistake::{Remarks, choice};
-use fastpath_traffic::{FlowDelay, FlowReport};
+use fastpath_traffic::{FlowDelay, FlowReport, TransferReport};
 use fastpath_units::stats::{quantile, sorted};
 use regex_lite::Regex;
 use serde_json::{Value, json};
@@ -40,6 +40,8 @@ enum Source {
     Link { link: Name, from: Option<Name>, name: String },
     /// A value of the results of a flow of the description's traffic.
     Flow { flow: Name, path: Vec<String> },
+    /// A value of the results of its connections of TCP.
+    Transfer { transfer: Name, path: Vec<String> },
     /// Frames in virtual time that ended so.
     Frames(String),
     /// The times in the network of the delivered frames.
@@ -47,7 +49,7 @@ enum Source {
 }
 
 /// The keys of which a metric has one: what its numbers are taken from.
-const SOURCES: [&str; 5] = ["of", "link", "flow", "frames", "delay"];
+const SOURCES: [&str; 6] = ["of", "link", "flow", "transfer", "frames", "delay"];
 
 impl Metric {
     /// Reads the table of a metric.
@@ -81,10 +83,11 @@ impl Metric {
         }
     }
 
-    /// The flow that it is taken from.
-    pub(super) fn flow(&self) -> Option<&Name> {
+    /// The traffic that it is taken from, and whether that is a transfer.
+    pub(super) fn traffic(&self) -> Option<(&Name, bool)> {
         match &self.source {
-            Source::Flow { flow, .. } => Some(flow),
+            Source::Flow { flow, .. } => Some((flow, false)),
+            Source::Transfer { transfer, .. } => Some((transfer, true)),
             _ => None,
         }
     }
@@ -121,6 +124,9 @@ impl Metric {
                 json!({ "link": &**link, "from": from.as_deref(), "value": name })
             }
             Source::Flow { flow, path } => json!({ "flow": &**flow, "value": path.join(".") }),
+            Source::Transfer { transfer, path } => {
+                json!({ "transfer": &**transfer, "value": path.join(".") })
+            }
             Source::Frames(end) => json!({ "frames": end }),
             Source::Delay => json!({ "delay": true }),
         };
@@ -169,6 +175,13 @@ impl Metric {
                 numbers(&value, path, &mut found);
                 found
             }
+            Source::Transfer { transfer, path } => {
+                let report = evidence.transfers.iter().find(|report| report.name == **transfer);
+                let value = serde_json::to_value(report).expect("a report is plain data");
+                let mut found = Vec::new();
+                numbers(&value, path, &mut found);
+                found
+            }
             Source::Frames(end) if end == "dropped" => {
                 let dropped = evidence.frames.iter().filter(|(name, _)| *name != "delivered");
                 vec![dropped.map(|(_, count)| *count as f64).sum()]
@@ -188,8 +201,10 @@ impl Metric {
 fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<Source> {
     let given: Vec<&str> = SOURCES.into_iter().filter(|key| fields.peek(key).is_some()).collect();
     let sources = match mode {
-        RunKind::Replay(_) => "frames = \"delivered\" (or a drop reason), delay = true and flow = \"NAME\"",
-        RunKind::Lab(_) => "of = \"STEP\", link = \"NAME\" and flow = \"NAME\"",
+        RunKind::Replay(_) => {
+            "frames = \"delivered\" (or a drop reason), delay = true, flow = \"NAME\" and transfer = \"NAME\""
+        }
+        RunKind::Lab(_) => "of = \"STEP\", link = \"NAME\", flow = \"NAME\" and transfer = \"NAME\"",
     };
     let [key] = given[..] else {
         let what = match given.is_empty() {
@@ -217,7 +232,7 @@ fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<
     let own: &[&str] = match key {
         "of" => &["json", "pattern"],
         "link" => &["value", "from"],
-        "flow" => &["value"],
+        "flow" | "transfer" => &["value"],
         _ => &[],
     };
     for other in ["json", "pattern", "from", "value"].into_iter().filter(|other| !own.contains(other)) {
@@ -228,7 +243,15 @@ fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<
     match key {
         "of" => command(&field, fields, mode, remarks),
         "link" => link(&field, fields, remarks),
-        "flow" => flow(&field, fields, remarks),
+        "flow" => {
+            let (flow, path) = traffic(&field, fields, ("flow", "received_bps", sample_report()), remarks)?;
+            Some(Source::Flow { flow, path })
+        }
+        "transfer" => {
+            let sample = ("transfer", "goodput_bps", sample_transfer());
+            let (transfer, path) = traffic(&field, fields, sample, remarks)?;
+            Some(Source::Transfer { transfer, path })
+        }
         "frames" => frames(&field, remarks).map(Source::Frames),
         _ => match field.switch(remarks)? {
             true => Some(Source::Delay),
@@ -300,33 +323,64 @@ fn link(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<Sou
     Some(Source::Link { link: link?, from, name: known[index].to_owned() })
 }
 
-/// A value of a flow.
-fn flow(field: &Field, fields: &mut Fields, remarks: &mut Remarks) -> Option<Source> {
-    let flow = field.name("call", remarks);
-    let report = sample_report();
+/// The name of traffic, and a value of its results.
+fn traffic(
+    field: &Field,
+    fields: &mut Fields,
+    (what, example, report): (&str, &str, Value),
+    remarks: &mut Remarks,
+) -> Option<(Name, Vec<String>)> {
+    let name = field.name("call", remarks);
     let mut known = Vec::new();
     paths(&report, "", &mut known);
     let Some(value) = fields.get("value") else {
-        let what = format!("{} has no value of the flow", fields.what);
+        let what = format!("{} has no value of the {what}", fields.what);
         remarks.mistake(fields.at, what, format!("write value = one of {}", known.join(", ")));
         return None;
     };
-    let text = value.text("received_bps", remarks)?;
+    let text = value.text(example, remarks)?;
     let path: Vec<String> = text.split('.').map(str::to_owned).collect();
     let mut found = Vec::new();
     numbers(&report, &path, &mut found);
     if found.is_empty() {
         let instead = choice(text, known.iter().map(String::as_str));
-        remarks.mistake(value.at, format!("a flow has no value '{text}'"), instead);
+        remarks.mistake(value.at, format!("a {what} has no value '{text}'"), instead);
         return None;
     }
-    Some(Source::Flow { flow: flow?, path })
+    Some((name?, path))
+}
+
+/// The report of a transfer with an answer, as JSON.
+fn sample_transfer() -> Value {
+    let report = TransferReport {
+        name: String::new(),
+        kind: String::new(),
+        from: String::new(),
+        to: String::new(),
+        congestion: String::new(),
+        received_bytes: 1,
+        received_s: 1.0,
+        goodput_bps: 1.0,
+        complete: true,
+        flow_bytes: vec![1],
+        segments: 1,
+        retransmitted: 1,
+        timeouts: 1,
+        marked: 1,
+        rtt_min_ms: Some(1.0),
+        requests: 1,
+        answers: 1,
+        answer: Some(sample_delay()),
+    };
+    serde_json::to_value(report).expect("a report is plain data")
+}
+
+fn sample_delay() -> FlowDelay {
+    FlowDelay { min_ms: 1.0, mean_ms: 1.0, p50_ms: 1.0, p99_ms: 1.0, max_ms: 1.0, jitter_ms: 1.0 }
 }
 
 /// The report of a flow of which something was received, as JSON.
 fn sample_report() -> Value {
-    let delay =
-        FlowDelay { min_ms: 1.0, mean_ms: 1.0, p50_ms: 1.0, p99_ms: 1.0, max_ms: 1.0, jitter_ms: 1.0 };
     let report = FlowReport {
         name: String::new(),
         from: String::new(),
@@ -346,7 +400,7 @@ fn sample_report() -> Value {
         received_bps: 1.0,
         sent_s: 1.0,
         received_s: 1.0,
-        delay: Some(delay),
+        delay: Some(sample_delay()),
     };
     serde_json::to_value(report).expect("a report is plain data")
 }

@@ -49,7 +49,13 @@ pub(super) fn run(
         let delivered = times.filter(|(_, out)| **out != fastpath::replay::TimeColumns::NEVER);
         delivered.map(|(entered, left)| left - entered).collect()
     });
-    Ok(Evidence { frames, delays_ps, flows: summary.traffic, ..Evidence::default() })
+    Ok(Evidence {
+        frames,
+        delays_ps,
+        flows: summary.traffic,
+        transfers: summary.transfers,
+        ..Evidence::default()
+    })
 }
 
 fn capture(at: &str, file: &Path) -> Result<CaptureAt> {

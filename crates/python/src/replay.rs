@@ -102,6 +102,8 @@ pub(crate) fn replay<'py>(
     out.set_item("length", len.into_pyarray(py))?;
     let traffic = serde_json::to_string(&summary.traffic).expect("reports are plain data");
     out.set_item("traffic", traffic)?;
+    let transfers = serde_json::to_string(&summary.transfers).expect("reports are plain data");
+    out.set_item("transfers", transfers)?;
     out.set_item("hosts", hosts)?;
     out.set_item("edges", edges)?;
     out.set_item("seed", summary.seed)?;

@@ -11,7 +11,7 @@ use crate::node_kind::{HostSetup, NodeKind};
 use crate::pipe;
 use crate::topology::{
     Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, Topology, TraceEvent, Track,
-    Traffic,
+    Traffic, TransferTraffic,
 };
 use crate::trace::Timeline;
 use crate::trace_source::{TraceDescription, TraceEnd};
@@ -45,7 +45,7 @@ pub fn describe(topology: &Topology) -> Description {
             .chain(topology.trace_events.iter().map(|event| describe_trace_event(topology, *event)))
             .chain(topology.commands.iter().map(|command| describe_command(topology, command)))
             .collect(),
-        traffic: topology.traffic.iter().map(|traffic| describe_traffic(topology, traffic)).collect(),
+        traffic: describe_all_traffic(topology),
         groups: groups
             .map(|group| GroupDescription { name: group.name.clone(), start: group.start })
             .collect(),
@@ -69,6 +69,27 @@ fn describe_traffic(topology: &Topology, traffic: &Traffic) -> TrafficDescriptio
         port: Some(traffic.port),
         dscp: traffic.dscp,
         ..TrafficDescription::new(from, to, kind)
+    }
+}
+
+/// Datagrams and transfers, in their order.
+fn describe_all_traffic(topology: &Topology) -> Vec<TrafficDescription> {
+    let datagrams = topology.traffic.iter().map(|one| (one.place, describe_traffic(topology, one)));
+    let transfers = topology.transfers.iter().map(|one| (one.place, describe_transfer(topology, one)));
+    let mut all: Vec<_> = datagrams.chain(transfers).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, described)| described).collect()
+}
+
+fn describe_transfer(topology: &Topology, traffic: &TransferTraffic) -> TrafficDescription {
+    let [from, to] = [traffic.from, traffic.to].map(|host| &topology.node(host).name);
+    TrafficDescription {
+        name: Some(traffic.name.clone()),
+        start: traffic.start.since(Time::ZERO),
+        stop: traffic.stop.map(|stop| stop.since(Time::ZERO)),
+        port: Some(traffic.port),
+        dscp: traffic.dscp,
+        ..TrafficDescription::new(from, to, TrafficKind::Transfer(traffic.model.clone()))
     }
 }
 

@@ -36,7 +36,7 @@ use crate::topology::{Family, Routing, Start, TraceAction};
 use crate::trace_source::TraceDescription;
 use crate::uplink::Uplink;
 use fastpath_link::Change;
-use fastpath_traffic::PeriodLaw;
+use fastpath_traffic::{PeriodLaw, TransferModel};
 use fastpath_units::{Duration, Probability, Rate};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -222,7 +222,7 @@ pub struct TrafficDescription {
 }
 
 /// When packets of traffic are sent.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum TrafficKind {
     /// At a constant rate.
     Constant,
@@ -237,6 +237,8 @@ pub enum TrafficKind {
     },
     /// As a G.711 call.
     Voice,
+    /// Over connections of TCP. It has no rate and no size of packets.
+    Transfer(TransferModel),
 }
 
 impl TrafficDescription {

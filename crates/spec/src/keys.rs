@@ -148,7 +148,8 @@ pub static TOP: [TopKey; 10] = [
         key: "traffic",
         what: "What hosts send to each other without programs.",
         part: TopPart::List("traffic", |fields, reading| {
-            reading.description.traffic.push(traffic::read(fields, reading.remarks));
+            let traffic = traffic::read(fields, reading.files, reading.remarks);
+            reading.description.traffic.push(traffic);
         }),
         schema: || reference("traffic"),
         write: |description| {

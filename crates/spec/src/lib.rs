@@ -67,6 +67,7 @@ mod topology;
 mod trace_source;
 mod traced;
 mod traffic;
+mod transfer;
 mod uplink;
 
 pub use fastpath_text::link_names::LinkNames;
@@ -103,7 +104,7 @@ pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
     DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    Routing, Start, Topology, TraceAction, TraceEvent, Track, Traffic,
+    Routing, Start, Topology, TraceAction, TraceEvent, Track, Traffic, TransferTraffic,
 };
 pub use trace_source::{TraceDescription, TraceEnd, TraceSource};
 pub use traced::Traced;

@@ -11,7 +11,7 @@ use crate::node_kind::{KernelForwarder, NodeKind};
 use crate::trace::Timeline;
 use crate::trace_source::{TraceEnd, TraceSource};
 use fastpath_link::{Change, PipeSpec};
-use fastpath_traffic::{Packets, SourceModel};
+use fastpath_traffic::{Packets, SourceModel, TransferModel};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use ipnet::IpNet;
@@ -48,6 +48,8 @@ pub struct Topology {
     pub commands: Vec<HostCommand>,
     /// What hosts send to each other without programs, in the order of the spec.
     pub traffic: Vec<Traffic>,
+    /// What hosts send each other over connections of TCP.
+    pub transfers: Vec<TransferTraffic>,
     /// The traces that pipes follow, in the order of links, then of pipes.
     pub tracks: Vec<Track>,
     /// Links whose traces start together.
@@ -200,6 +202,8 @@ pub struct HostCommand {
 /// What one host sends to another: UDP datagrams.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Traffic {
+    /// Its place among the traffic of the description.
+    pub place: usize,
     /// Unique among traffic.
     pub name: String,
     /// The host that sends.
@@ -222,11 +226,45 @@ impl Traffic {
     /// Returns the packets sent from `start` on, before `stop`, in a run with `seed`. They do not
     /// depend on other traffic: their random numbers are those of the name.
     pub fn packets(&self, start: Time, stop: Time, seed: u64) -> Packets {
-        // FNV-1a. The streams of links have small numbers.
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let stream = self.name.bytes().fold(0xcbf2_9ce4_8422_2325, step) | 1 << 63;
-        self.model.packets(start, stop, Rng::stream(seed, stream))
+        self.model.packets(start, stop, stream(&self.name, seed))
     }
+}
+
+/// What two hosts send each other over connections of TCP.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TransferTraffic {
+    /// Its place among the traffic of the description.
+    pub place: usize,
+    /// Unique among traffic.
+    pub name: String,
+    /// The host that opens the connections.
+    pub from: NodeId,
+    /// The host that they lead to.
+    pub to: NodeId,
+    /// What its ends do.
+    pub model: TransferModel,
+    /// When it starts.
+    pub start: Time,
+    /// When it stops; `None`: with the run, or when it is complete.
+    pub stop: Option<Time>,
+    /// The TCP port at the second host.
+    pub port: u16,
+    /// The differentiated services code point (RFC 2474) of both ends.
+    pub dscp: u8,
+}
+
+impl TransferTraffic {
+    /// Returns the random numbers of a run with `seed`. They do not depend on other traffic.
+    pub fn rng(&self, seed: u64) -> Rng {
+        stream(&self.name, seed)
+    }
+}
+
+/// The random numbers of traffic: those of its name.
+fn stream(name: &str, seed: u64) -> Rng {
+    // FNV-1a. The streams of links have small numbers.
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    Rng::stream(seed, name.bytes().fold(0xcbf2_9ce4_8422_2325, step) | 1 << 63)
 }
 
 /// A trace that a pipe follows.

@@ -5,7 +5,7 @@
 //! from  = "a"
 //! to    = "b"
 //! name  = "camera"            # absent: "a-b"
-//! kind  = "constant"          # absent: constant; "poisson", "on-off", "voice"
+//! kind  = "constant"          # absent: constant; "poisson", "on-off", "voice"; see `transfer.rs`
 //! rate  = "2Mbit"             # of UDP payload; on-off: during on periods
 //! # or the share of a link on the way, headers included, in place of rate
 //! load  = "80% of access"     # "80% of bottleneck": of the link on the way with the lowest rate
@@ -24,12 +24,14 @@
 
 use crate::description::{TrafficDescription, TrafficKind};
 use crate::fields::{Field, Fields};
+use crate::files::Files;
 use crate::mistake::Remarks;
 use crate::queue::positive;
 use crate::schema_parts;
+use crate::transfer;
 use crate::tree::Tree;
 use crate::write::{table, text};
-use fastpath_traffic::{HEADER_LEN, PeriodLaw};
+use fastpath_traffic::{HEADER_LEN, PeriodLaw, Workload};
 use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
@@ -40,11 +42,11 @@ const SIZE: u32 = 1000;
 /// The largest UDP payload over IPv4, bytes.
 const SIZE_MAX: u64 = 65_507;
 const SHAPE: f64 = 1.5;
-const KINDS: [&str; 4] = ["constant", "poisson", "on-off", "voice"];
+const KINDS: [&str; 6] = ["constant", "poisson", "on-off", "voice", "tcp", "request"];
 const LAWS: [&str; 3] = ["exponential", "constant", "pareto"];
 
 /// Reads a table of traffic.
-pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> TrafficDescription {
+pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> TrafficDescription {
     let mut end = |key: &str, example: &str| {
         let Some(field) = fields.get(key) else {
             let instead = format!("write {key} = \"{example}\"");
@@ -69,20 +71,15 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> TrafficDescript
             };
             TrafficKind::OnOff { on: period("on"), off: period("off") }
         }
-        Some(_) => TrafficKind::Voice,
+        Some(3) => TrafficKind::Voice,
+        Some(4) => TrafficKind::Transfer(transfer::read_bulk(&mut fields, remarks)),
+        Some(_) => TrafficKind::Transfer(transfer::read_requests(&mut fields, files, remarks)),
     };
-    let rate_field = fields.get("rate");
-    let load_field = fields.get("load");
-    if let (Some(_), Some(load)) = (&rate_field, &load_field) {
-        remarks.mistake(load.at, "rate and load are both given", "keep one of them");
-    }
     let mut traffic = TrafficDescription::new(from, to, kind);
-    traffic.name = fields.get("name").and_then(|field| Some(field.text("camera", remarks)?.to_owned()));
-    traffic.rate = rate_field.and_then(|field| field.quantity("2Mbit", remarks));
-    traffic.load = load_field.as_ref().and_then(|field| load(field, remarks));
-    if let Some(field) = fields.get("size") {
-        traffic.size = field.whole(SIZE_MIN..=SIZE_MAX, remarks).map(|size| size as u32);
+    if !matches!(traffic.kind, TrafficKind::Transfer(_)) {
+        read_datagrams(&mut fields, &mut traffic, remarks);
     }
+    traffic.name = fields.get("name").and_then(|field| Some(field.text("camera", remarks)?.to_owned()));
     let mut time = |key: &str| fields.get(key).and_then(|field| field.quantity::<Duration>("10s", remarks));
     traffic.start = time("start").unwrap_or(Duration::ZERO);
     traffic.stop = time("stop");
@@ -91,6 +88,20 @@ pub(crate) fn read(mut fields: Fields, remarks: &mut Remarks) -> TrafficDescript
     traffic.dscp = number("dscp", 0..=63).unwrap_or(0) as u8;
     fields.finish(remarks);
     traffic
+}
+
+/// Reads the rate and the size of packets.
+fn read_datagrams(fields: &mut Fields, traffic: &mut TrafficDescription, remarks: &mut Remarks) {
+    let rate_field = fields.get("rate");
+    let load_field = fields.get("load");
+    if let (Some(_), Some(load)) = (&rate_field, &load_field) {
+        remarks.mistake(load.at, "rate and load are both given", "keep one of them");
+    }
+    traffic.rate = rate_field.and_then(|field| field.quantity("2Mbit", remarks));
+    traffic.load = load_field.as_ref().and_then(|field| load(field, remarks));
+    if let Some(field) = fields.get("size") {
+        traffic.size = field.whole(SIZE_MIN..=SIZE_MAX, remarks).map(|size| size as u32);
+    }
 }
 
 impl TrafficDescription {
@@ -169,6 +180,10 @@ pub(crate) fn write(traffic: &TrafficDescription) -> Value {
         TrafficKind::Poisson => 1,
         TrafficKind::OnOff { .. } => 2,
         TrafficKind::Voice => 3,
+        TrafficKind::Transfer(model) => match model.workload {
+            Workload::Bulk(_) => 4,
+            Workload::Requests { .. } => 5,
+        },
     };
     put("kind", Some(json!(KINDS[place])));
     if let TrafficKind::OnOff { on, off } = kind {
@@ -182,6 +197,9 @@ pub(crate) fn write(traffic: &TrafficDescription) -> Value {
     put("stop", stop.map(text));
     put("port", port.map(|port| json!(port)));
     put("dscp", (*dscp > 0).then(|| json!(dscp)));
+    if let TrafficKind::Transfer(model) = kind {
+        transfer::write(model, &mut all);
+    }
     Value::Object(all)
 }
 
@@ -209,7 +227,7 @@ pub(crate) fn schema() -> Value {
         ),
     ] });
     let whole = |from: u64, to: u64| json!({ "type": "integer", "minimum": from, "maximum": to });
-    let properties = schema_parts::properties([
+    let mut properties = schema_parts::properties([
         ("from", "The host that sends.", schema_parts::reference("name")),
         ("to", "The host that receives.", schema_parts::reference("name")),
         ("name", "Unique among traffic; by default from-to.", schema_parts::reference("name")),
@@ -224,13 +242,18 @@ pub(crate) fn schema() -> Value {
             "In place of rate: the share of a link on the way, or of the bottleneck, headers included.",
             json!({ "type": "string", "examples": ["80% of a-b", "80% of bottleneck"] }),
         ),
-        ("size", "The UDP payload of a packet, bytes.", whole(SIZE_MIN, SIZE_MAX)),
+        (
+            "size",
+            "The UDP payload of a packet, bytes; of tcp, what is sent; of request, what an answer has.",
+            json!({ "anyOf": [whole(SIZE_MIN, SIZE_MAX), transfer::law_schema("bytes")] }),
+        ),
         ("on", "The lengths of on periods: a mean of an exponential law, or a law.", law.clone()),
         ("off", "The lengths of off periods.", law),
         ("start", "When it starts, from the start of the run.", schema_parts::reference("duration")),
         ("stop", "When it stops; by default it does not.", schema_parts::reference("duration")),
-        ("port", "The UDP port at the receiver.", whole(1, 65_535)),
+        ("port", "The UDP or TCP port at the receiver.", whole(1, 65_535)),
         ("dscp", "The differentiated services code point.", whole(0, 63)),
     ]);
+    properties.extend(schema_parts::properties(transfer::properties()));
     schema_parts::table(properties, &["from", "to"])
 }

@@ -50,17 +50,6 @@ impl FrameForm {
         FrameForm { ip, ports, mss, frame, ip_len }
     }
 
-    /// Returns the same frames to another address and port: those behind which a NAT has the other
-    /// end. `None` if the families of the addresses differ.
-    pub fn with_destination(&self, to: IpAddr, port: u16) -> Option<FrameForm> {
-        let from = match self.ip.addresses {
-            Addresses::V4 { src, .. } => IpAddr::V4(src),
-            Addresses::V6 { src, .. } => IpAddr::V6(src),
-        };
-        let ip = Ip { addresses: Addresses::new(from, to)?, ..self.ip };
-        Some(FrameForm::new(ip, [self.ports[0], port], self.mss))
-    }
-
     /// Returns the address they are sent to.
     pub fn destination(&self) -> IpAddr {
         match self.ip.addresses {
@@ -121,6 +110,11 @@ impl FrameForm {
                 ip[4..6].copy_from_slice(&(len as u16).to_be_bytes());
             }
         }
+    }
+
+    /// Returns the first bytes of the frame that was written last.
+    pub fn written(&self, len: usize) -> &[u8] {
+        &self.frame[..len]
     }
 
     fn options(&self, segment: &Segment) -> ([u8; OPTIONS_MAX], usize) {

@@ -66,6 +66,11 @@ impl RoundTrip {
         Duration::from_ps(ps).min(LONGEST)
     }
 
+    /// Returns the number of timeouts since a round trip was measured.
+    pub(crate) fn timeouts(&self) -> u32 {
+        self.backoff
+    }
+
     /// Doubles the timeout (RFC 6298 §5.5), until a round trip is measured.
     pub(crate) fn back_off(&mut self) {
         self.backoff += 1;

@@ -28,6 +28,10 @@ const DUPLICATES: u64 = 3;
 const PROBE_SLACK: Duration = Duration::from_ms(2);
 const PROBE_SLACK_SINGLE: Duration = Duration::from_ms(200);
 const PROBE_INITIAL: Duration = Duration::from_secs(1);
+/// Timeouts in a row after which a sender gives up, and before the connection is open (Linux:
+/// `tcp_retries2`, `tcp_syn_retries`).
+const TIMEOUTS_MAX: u32 = 15;
+const TIMEOUTS_MAX_SYN: u32 = 6;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -111,6 +115,7 @@ pub(crate) struct Sender {
     must_say_reduced: bool,
     usage: Usage,
     last_sent: Time,
+    has_given_up: bool,
     counts: SenderCounts,
 }
 
@@ -148,6 +153,7 @@ impl Sender {
             must_say_reduced: false,
             usage: Usage::default(),
             last_sent: Time::ZERO,
+            has_given_up: false,
             counts: SenderCounts::default(),
         }
     }
@@ -446,11 +452,20 @@ impl Sender {
         self.high = self.next;
         self.window.size = self.board.in_flight() + 1;
         self.rtt.back_off();
+        let most = if self.una == 0 { TIMEOUTS_MAX_SYN } else { TIMEOUTS_MAX };
+        if self.rtt.timeouts() > most {
+            self.has_given_up = true;
+            self.alarm = None;
+            return;
+        }
         self.alarm = Some((now.saturating_add(self.rtt.timeout()), Alarm::Timeout));
     }
 
     /// Returns the bytes that are sent now; `None` if none may be. `timestamp`: ms.
     pub(crate) fn transmit(&mut self, now: Time, timestamp: u32) -> Option<(Range, bool)> {
+        if self.has_given_up {
+            return None;
+        }
         let in_flight = self.board.in_flight();
         if in_flight >= self.window.size && !self.forced {
             self.note_usage(now, true);

@@ -234,6 +234,8 @@ fn a_dead_link_is_asked_less_and_less_often() {
     client.write(1000);
     let end = Time::ZERO + Duration::from_secs(100);
     run(&mut client, &mut server, &mut pipes, end);
-    // After 1, 3, 7, 15, 31, 63 s.
+    // After 1, 3, 7, 15, 31, 63 s; after 127 s it gives up.
     assert_eq!((client.counts().timeouts, server.received()), (6, 0));
+    client.advance(Time::ZERO + Duration::from_secs(127));
+    assert_eq!((client.next_at(), client.transmit(end)), (None, None));
 }

@@ -12,7 +12,7 @@ const PAIRS_SHOWN: usize = 20;
 
 impl Render for ReplaySummary {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ReplaySummary { accounting, jitter, pairs, traffic, seed, .. } = self;
+        let ReplaySummary { accounting, jitter, pairs, traffic, transfers, seed, .. } = self;
         let FrameAccounting { delivered, dropped, held, .. } = accounting;
         write!(out, "in         {:>12}", accounting.total_in())?;
         match accounting.generated {
@@ -34,11 +34,12 @@ impl Render for ReplaySummary {
             writeln!(out, "delay      {from} → {to}: {delays}")?;
         }
         traffic.iter().try_for_each(|flow| writeln!(out, "traffic    {flow}"))?;
+        transfers.iter().try_for_each(|transfer| writeln!(out, "transfer   {transfer}"))?;
         write_pairs(out, pairs)
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ReplaySummary { accounting, jitter, pairs, traffic, seed, .. } = self;
+        let ReplaySummary { accounting, jitter, pairs, traffic, transfers, seed, .. } = self;
         let FrameAccounting { delivered, dropped, held, .. } = accounting;
         let mut conservation =
             json!({ "in": accounting.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
@@ -55,6 +56,9 @@ impl Render for ReplaySummary {
         }
         if !traffic.is_empty() {
             all["traffic"] = json!(traffic);
+        }
+        if !transfers.is_empty() {
+            all["transfers"] = json!(transfers);
         }
         json_line(out, &all)
     }

@@ -22,6 +22,7 @@ mod parallel;
 mod rows;
 mod run;
 mod traffic;
+mod transfers;
 mod workers;
 
 use crate::error::{Error, Result};
@@ -36,7 +37,7 @@ pub use delays::RealisedDelays;
 use ends::Ends;
 use fastpath_net::{Edge, FrameAccounting, Network, Options, Partition};
 use fastpath_spec::{NodeId, Topology};
-use fastpath_traffic::FlowReport;
+use fastpath_traffic::{FlowReport, TransferReport};
 use fastpath_units::{Duration, Time};
 pub use pairs::PairDelays;
 pub use parallel::WorkerProfile;
@@ -49,6 +50,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use traffic::TrafficRun;
+use transfers::TransferRun;
 pub use workers::{WorkerCount, Workers, expected_speedup};
 
 /// A replay to be run: a network, the captures that enter it, and the files that are written.
@@ -86,6 +88,8 @@ pub struct ReplaySummary {
     pub pairs: Vec<PairDelays>,
     /// What was sent and received of the traffic of the description, in its order.
     pub traffic: Vec<FlowReport>,
+    /// What came of the connections of TCP of the description, in its order.
+    pub transfers: Vec<TransferReport>,
     /// The seed that was used.
     pub seed: u64,
     /// Time zero of the run, nanoseconds since 1970; 0 without captures.
@@ -187,7 +191,8 @@ impl Replay {
     }
 
     /// Sets how many workers run the network side by side. The results are the same for every
-    /// number. There are fewer workers if the network cannot be cut into that number of parts.
+    /// number. There are fewer workers if the network cannot be cut into that number of parts, and
+    /// one if hosts answer each other over connections of TCP.
     pub fn workers(mut self, workers: WorkerCount) -> Replay {
         self.workers = workers;
         self
@@ -244,7 +249,8 @@ impl Replay {
     /// # Errors
     /// As for [`Replay::run`].
     pub fn run_with_progress(self, progress: &mut dyn FnMut(BytesRead)) -> Result<ReplaySummary> {
-        if self.inputs.is_empty() && self.topology.traffic.is_empty() {
+        let has_traffic = !self.topology.traffic.is_empty() || !self.topology.transfers.is_empty();
+        if self.inputs.is_empty() && !has_traffic {
             let what = "nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap, or write [[traffic]] in the spec";
             return Err(Error::argument(what));
         }
@@ -286,7 +292,8 @@ impl Replay {
             || self.times.is_some()
             || self.packet_log.is_some()
             || matches!(times, TimesIn::Memory);
-        let partition = self.workers.partition(&self.topology, self.partition_seed);
+        let answers = !self.topology.transfers.is_empty();
+        let partition = self.workers.partition(&self.topology, self.partition_seed).filter(|_| !answers);
         if let Some(partition) = partition.filter(|partition| partition.count() > 1) {
             return self.play_in_parts(&partition, (frames, inputs), (start_ns, times, follows), progress);
         }
@@ -328,12 +335,14 @@ impl Replay {
         let network = Network::observed(topology, self.options(), observer);
         let edges: Vec<Edge> = network.edges().collect();
         let traffic = TrafficRun::new(network.topology(), &edges, self.seed, self.until)?;
+        let transfers = TransferRun::new(network.topology(), &edges, self.seed, self.until)?;
         let ends = self.ends(network.topology(), &edges, frames)?;
         let rows = self.rows(times, network.topology(), &edges, start_ns)?;
-        let mut run = ReplayRun::new(network, traffic, ends, start_ns);
+        let mut run = ReplayRun::new(network, (traffic, transfers), ends, start_ns);
         run.rows_to(rows);
         let (problems, left_out) = run.play(inputs, progress)?;
-        let (jitter, traffic, out_of_order) = (run.realised_delays(), run.flows(), run.out_of_order());
+        let (jitter, traffic, transfers) = (run.realised_delays(), run.flows(), run.transfers());
+        let out_of_order = run.out_of_order();
         let (pairs, above_mtu) = (run.pairs(), run.above_mtu());
         let (accounting, columns) = run.finish()?;
         let summary = ReplaySummary {
@@ -341,6 +350,7 @@ impl Replay {
             jitter,
             pairs,
             traffic,
+            transfers,
             seed: self.seed,
             start_ns,
             out_of_order,
@@ -396,6 +406,7 @@ impl Replay {
             jitter,
             pairs,
             traffic: traffic.reports(topology),
+            transfers: Vec::new(),
             seed: self.seed,
             start_ns,
             out_of_order,

@@ -9,11 +9,12 @@ use super::follow::Follower;
 use super::pairs::PairDelays;
 use super::rows::{Rows, TimeColumns};
 use super::traffic::TrafficRun;
+use super::transfers::TransferRun;
 use crate::error::{Error, Result};
 use fastpath_net::packet_log::{self, PacketLog};
 use fastpath_net::{Delivery, Edge, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Reason};
 use fastpath_spec::Topology;
-use fastpath_traffic::FlowReport;
+use fastpath_traffic::{FlowReport, TransferReport};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -88,6 +89,7 @@ enum FrameSource {
 pub(super) struct ReplayRun<O: ReplayObserver> {
     network: Network<O>,
     traffic: TrafficRun,
+    transfers: TransferRun,
     ends: Ends,
     rows: Rows,
     /// Time zero, nanoseconds since 1970.
@@ -109,10 +111,16 @@ pub(super) fn observers(topology: &Topology, start_ns: u64, packet_log: Option<&
 
 impl<O: ReplayObserver> ReplayRun<O> {
     /// An idle network whose time zero is `start_ns` after 1970. Its hosts send `traffic`.
-    pub(super) fn new(network: Network<O>, traffic: TrafficRun, ends: Ends, start_ns: u64) -> ReplayRun<O> {
+    pub(super) fn new(
+        network: Network<O>,
+        (traffic, transfers): (TrafficRun, TransferRun),
+        ends: Ends,
+        start_ns: u64,
+    ) -> ReplayRun<O> {
         ReplayRun {
             network,
             traffic,
+            transfers,
             ends,
             rows: Rows::Nowhere,
             start_ns,
@@ -149,6 +157,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
             let Some((at, source)) = next.filter(|(at, _)| until.is_none_or(|until| *at < until)) else {
                 break;
             };
+            self.settle(at, &mut || report(progress, &captures))?;
             match source {
                 FrameSource::Capture => {
                     let packet = captures.next(spent.take()).expect("a capture has a packet");
@@ -179,6 +188,45 @@ impl<O: ReplayObserver> ReplayRun<O> {
         Ok((captures.into_problems(), left_out))
     }
 
+    /// Lets hosts answer what arrives up to `until`. Without transfers nothing does.
+    fn settle(&mut self, until: Time, report: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let mut steps = 0_u64;
+        while !self.transfers.is_empty() {
+            let Some(at) = self.next_at().filter(|at| *at <= until) else { break };
+            self.advance(at)?;
+            self.answer();
+            steps += 1;
+            if steps.is_multiple_of(PACKETS_PER_REPORT) {
+                report()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// When something happens next, if nothing enters.
+    fn next_at(&self) -> Option<Time> {
+        let transfers = self.transfers.next_at().map(|at| at.max(self.now));
+        [self.network.next_at(), transfers].into_iter().flatten().min()
+    }
+
+    /// Sends what connections have to send now.
+    fn answer(&mut self) {
+        self.transfers.advance(self.now);
+        let others = self.ends.entrances.len() + self.traffic.count();
+        while let Some((transfer, edge, bytes)) = self.transfers.transmit(self.now) {
+            self.rows.entering(others + transfer, bytes.len());
+            match self.network.pool_mut().insert(bytes) {
+                Some(frame) => self.network.push(self.now, edge, frame),
+                None => self.refuse(edge, Reason::PoolFull),
+            }
+        }
+    }
+
+    /// The results of the transfers.
+    pub(super) fn transfers(&self) -> Vec<TransferReport> {
+        self.transfers.reports(self.network.topology(), self.now)
+    }
+
     /// The delays between hosts.
     pub(super) fn pairs(&mut self) -> Vec<PairDelays> {
         let pairs = self.network.observer_mut().follower().map(|follower| mem::take(&mut follower.pairs));
@@ -206,8 +254,11 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// trace: their link never sends again.
     fn drain(&mut self, report: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let (mut still_since, mut steps) = (None, 0_u64);
-        while let Some(at) = self.network.next_at() {
-            if let (Some(round), true) = (self.network.repeat_period_max(), self.network.is_quiescent()) {
+        while let Some(at) = self.next_at() {
+            let waits = self.transfers.next_at().is_none();
+            if let (Some(round), true, true) =
+                (self.network.repeat_period_max(), self.network.is_quiescent(), waits)
+            {
                 let since = *still_since.get_or_insert(at);
                 let waited = at.since(since) > round.saturating_add(round);
                 if waited || self.network.accounting().held == 0 {
@@ -217,6 +268,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
                 still_since = None;
             }
             self.advance(at)?;
+            self.answer();
             steps += 1;
             if steps.is_multiple_of(PACKETS_PER_REPORT) {
                 report()?;
@@ -257,7 +309,9 @@ impl<O: ReplayObserver> ReplayRun<O> {
         // Time does not run backwards: a packet that is out of order enters late.
         self.now = self.now.max(at);
         while let Some(delivery) = self.network.pop(self.now) {
-            self.traffic.deliver(delivery.at, delivery.edge, self.network.pool().bytes(&delivery.frame));
+            let bytes = self.network.pool().bytes(&delivery.frame);
+            self.traffic.deliver(delivery.at, delivery.edge, bytes);
+            self.transfers.deliver(delivery.at, delivery.edge, bytes);
             self.write(&delivery)?;
             self.network.pool_mut().free(delivery.frame);
         }

@@ -84,10 +84,13 @@ impl TrafficRun {
         let pending = flows.iter().enumerate();
         let pending =
             pending.filter_map(|(index, flow)| Some(Reverse((flow.packets.next_at()?, index)))).collect();
-        let mut pipes = topology.links.iter().flat_map(|link| &link.pipes);
-        let verifies = pipes.any(|pipe| pipe.corrupt.is_some())
-            || topology.events.iter().any(|event| event.change.corrupt.is_some());
+        let verifies = can_corrupt(topology);
         Ok(TrafficRun { flows, pending, received_at, verifies })
+    }
+
+    /// The number of flows.
+    pub(super) fn count(&self) -> usize {
+        self.flows.len()
     }
 
     /// The time of the next packet.
@@ -164,6 +167,13 @@ impl TrafficRun {
         };
         self.flows.iter().map(report).collect()
     }
+}
+
+/// Whether a link may corrupt frames.
+pub(super) fn can_corrupt(topology: &Topology) -> bool {
+    let mut pipes = topology.links.iter().flat_map(|link| &link.pipes);
+    pipes.any(|pipe| pipe.corrupt.is_some())
+        || topology.events.iter().any(|event| event.change.corrupt.is_some())
 }
 
 impl ReplayFlow {

@@ -93,6 +93,8 @@ class Replayed:
         Captures that ended early, and why. Their complete packets were used.
     traffic
         A record for each traffic of the topology: packets sent and received, rates, delays.
+    transfers
+        A record for each traffic over TCP: bytes, goodput, segments sent again, answer times.
     """
 
     in_ps: NDArray[np.uint64]
@@ -109,8 +111,10 @@ class Replayed:
         self.out_of_order: int = found["out_of_order"]
         self.problems: list[str] = found["problems"]
         self.traffic: list[Record] = json.loads(found["traffic"], object_hook=Record)
+        self.transfers: list[Record] = json.loads(found["transfers"], object_hook=Record)
         self._found = found
-        self._inputs = [*inputs, *(traffic.name for traffic in self.traffic)]
+        names = [traffic.name for traffic in (*self.traffic, *self.transfers)]
+        self._inputs = [*inputs, *names]
 
     @property
     def delivered(self) -> NDArray[np.bool_]:

@@ -202,13 +202,14 @@ fn has_way_around(topology: &Topology, without: LinkId) -> bool {
 fn without_address(topology: &Topology) -> impl Iterator<Item = (SpecPath, String)> {
     let has_address =
         |node: NodeId| topology.node(node).interfaces.iter().any(|interface| !interface.addresses.is_empty());
-    let of_traffic = topology.traffic.iter().enumerate().filter_map(move |(index, traffic)| {
-        let bare = [traffic.from, traffic.to].into_iter().find(|node| !has_address(*node))?;
-        let name = &topology.node(bare).name;
-        let text = format!("traffic {}: {name} has no IP address, so no packet is sent", traffic.name);
-        Some((SpecPath::of("traffic", index), text))
+    let datagrams = topology.traffic.iter().map(|one| (one.place, &one.name, [one.from, one.to]));
+    let transfers = topology.transfers.iter().map(|one| (one.place, &one.name, [one.from, one.to]));
+    let bare = datagrams.chain(transfers).filter_map(move |(place, traffic, ends)| {
+        let name = &topology.node(ends.into_iter().find(|node| !has_address(*node))?).name;
+        let text = format!("traffic {traffic}: {name} has no IP address, so no packet is sent");
+        Some((SpecPath::of("traffic", place), text))
     });
-    of_traffic.collect::<Vec<_>>().into_iter()
+    bare.collect::<Vec<_>>().into_iter()
 }
 
 /// Rendezvous points of PIM that no node has. An author's own configuration may add addresses.

@@ -7,7 +7,7 @@ use crate::mistake::Code;
 use crate::name::is_name;
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
-use crate::topology::{Family, LinkId, NodeId, Topology, Traffic};
+use crate::topology::{Family, LinkId, NodeId, Topology, Traffic, TransferTraffic};
 use fastpath_link::PipeSpec;
 use fastpath_traffic::{ArrivalModel, SourceModel, VOICE};
 use fastpath_units::{Probability, Rate, Time};
@@ -56,8 +56,23 @@ impl Resolver<'_> {
                 let what = format!("{} receives {other} at port {port} too", traffic.to);
                 self.mistake(path("port"), what, "write another port");
             }
+            if let TrafficKind::Transfer(model) = &traffic.kind {
+                self.topology.transfers.push(TransferTraffic {
+                    place: index,
+                    name,
+                    from,
+                    to,
+                    model: model.clone(),
+                    start: Time::ZERO + traffic.start,
+                    stop: traffic.stop.map(|stop| Time::ZERO + stop),
+                    port,
+                    dscp: traffic.dscp,
+                });
+                continue;
+            }
             match self.model(traffic, from, to) {
                 Ok(model) => self.topology.traffic.push(Traffic {
+                    place: index,
                     name,
                     from,
                     to,
@@ -79,8 +94,8 @@ impl Resolver<'_> {
     fn overloads(&mut self) {
         // By direction: when how many bits per second are added or end, and whose they are.
         let mut loads: BTreeMap<PipeAt, Vec<(Time, f64, usize)>> = BTreeMap::new();
-        for (index, traffic) in self.topology.traffic.iter().enumerate() {
-            let size = traffic.model.size;
+        for traffic in &self.topology.traffic {
+            let (index, size) = (traffic.place, traffic.model.size);
             for (link, end) in way(&self.topology, traffic.from, traffic.to) {
                 let pipe = &self.topology.link(link).pipes[end];
                 let wire = self.on_the_wire(size, pipe);
@@ -171,11 +186,13 @@ impl Resolver<'_> {
                 );
             }
         };
-        let arrivals = match traffic.kind {
-            TrafficKind::Constant | TrafficKind::Voice => ArrivalModel::Constant(rate),
+        let arrivals = match &traffic.kind {
+            TrafficKind::Constant | TrafficKind::Voice | TrafficKind::Transfer(_) => {
+                ArrivalModel::Constant(rate)
+            }
             TrafficKind::Poisson => ArrivalModel::Poisson(rate),
             // A load is the mean over on and off periods.
-            TrafficKind::OnOff { on, off } => {
+            &TrafficKind::OnOff { on, off } => {
                 let unit = SourceModel { arrivals: ArrivalModel::OnOff { rate, on, off }, size };
                 let share = unit.mean_bps() / rate.as_bps() as f64;
                 let rate = match traffic.load {

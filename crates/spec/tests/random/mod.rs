@@ -304,13 +304,15 @@ impl Random {
 
     fn traffic(&mut self, index: u64) -> Value {
         let mut all = Table::from_iter([("from".to_owned(), json!("n0")), ("to".to_owned(), json!("n1"))]);
-        let kind = self.pick(&["constant", "poisson", "on-off", "voice"]);
+        let kind = self.pick(&["constant", "poisson", "on-off", "voice", "tcp", "request"]);
         all.insert("kind".to_owned(), json!(kind));
         if kind == "on-off" {
             all.insert("on".to_owned(), self.period());
             all.insert("off".to_owned(), self.period());
         }
-        if kind != "voice" {
+        if kind == "tcp" || kind == "request" {
+            self.transfer(kind, &mut all);
+        } else if kind != "voice" {
             match self.below(3) {
                 0 => _ = all.insert("load".to_owned(), json!(format!("{}% of l0", 1 + self.below(99)))),
                 _ => _ = all.insert("rate".to_owned(), self.rate()),
@@ -323,6 +325,31 @@ impl Random {
         self.maybe(&mut all, "port", |r| json!(1 + r.below(65_535)));
         self.maybe(&mut all, "dscp", |r| json!(1 + r.below(63)));
         Value::Object(all)
+    }
+
+    fn transfer(&mut self, kind: &str, all: &mut Table) {
+        if kind == "request" {
+            self.maybe(all, "request", |r| json!(format!("{}B", 1 + r.below(5000))));
+            let size = self.amount(|r| json!(format!("{}kB", 1 + r.below(500))));
+            all.insert("size".to_owned(), size);
+            self.maybe(all, "think", |r| r.amount(Random::time));
+            self.maybe(all, "requests", |r| json!(1 + r.below(50)));
+        } else {
+            self.maybe(all, "size", |r| json!(format!("{}kB", 1 + r.below(500))));
+        }
+        self.maybe(all, "flows", |r| json!(1 + r.below(9)));
+        self.maybe(all, "congestion", |r| json!(r.pick(&["cubic", "reno"])));
+        self.maybe(all, "ecn", |r| json!(r.one_in(2)));
+    }
+
+    /// An amount, or a law of amounts.
+    fn amount(&mut self, one: fn(&mut Random) -> Value) -> Value {
+        let amount = one(self);
+        let constant = json!({ "law": "constant", "mean": amount });
+        let exponential = json!({ "law": "exponential", "mean": amount });
+        let pareto = json!({ "law": "pareto", "mean": amount, "shape": 1.1 + self.0.unit_f64() });
+        let values = json!({ "values": [amount, one(self)] });
+        self.pick(&[amount, constant, exponential, pareto, values])
     }
 
     fn period(&mut self) -> Value {

@@ -36,12 +36,22 @@ pub enum Side {
     To,
 }
 
+/// How a host sends to another.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// The addresses of its frames.
+    pub ip: Ip,
+    /// Where they enter the network: a number of the caller.
+    pub door: u32,
+}
+
 /// See the head of this file.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     flows: Vec<TransferFlow>,
-    /// By flow and side: the frames it sends.
-    forms: Vec<[FrameForm; 2]>,
+    /// By flow: what its ends send. The second host answers once it has heard of the connection.
+    forms: Vec<[Option<(u32, FrameForm)>; 2]>,
+    mss: u32,
     /// The connections of the second host, by the address from which they come.
     known: BTreeMap<(IpAddr, u16), usize>,
     port: u16,
@@ -51,6 +61,8 @@ pub struct Transfer {
     wishes: BinaryHeap<Reverse<(Time, usize)>>,
     /// By flow: the earliest of its wishes.
     awaited: Vec<Option<Time>>,
+    /// Who sent the last frame.
+    last: (usize, Side),
     /// Flows that may have something to send now.
     ready: Vec<usize>,
     answers: Distribution,
@@ -68,18 +80,18 @@ pub struct TransferEnds<'a> {
 }
 
 impl Transfer {
-    /// A transfer from `start` on; from `stop` on nothing is sent. `ips`: the addresses of the
-    /// frames of both hosts, each towards the other. `mtu`: of their interfaces, bytes.
+    /// A transfer from `start` on; from `stop` on nothing is sent. `way`: from the first host to
+    /// the second. `mtu`: of their interfaces, bytes.
     ///
     /// # Panics
     /// The MTU has no room for a header of IP and TCP.
     pub fn new(
         model: &TransferModel,
-        (ips, port, mtu): ([Ip; 2], u16, u32),
+        (way, port, mtu): (Way, u16, u32),
         (start, stop): (Time, Time),
         rng: &mut Rng,
     ) -> Transfer {
-        let ip_header = match ips[0].addresses {
+        let ip_header = match way.ip.addresses {
             Addresses::V4 { .. } => 20,
             Addresses::V6 { .. } => 40,
         };
@@ -89,13 +101,26 @@ impl Transfer {
         for flow in 0..model.flows {
             let client = FIRST_PORT.wrapping_add((flow % u32::from(u16::MAX - FIRST_PORT)) as u16);
             flows.push(TransferFlow::new(&model.workload, options, start, Rng::new(rng.next_u64())));
-            let ports = [[client, port], [port, client]];
-            forms.push([0, 1].map(|side| FrameForm::new(ips[side], ports[side], options.mss)));
+            let form = FrameForm::new(way.ip, [client, port], options.mss);
+            forms.push([Some((way.door, form)), None]);
             wishes.push(Reverse((start, flow as usize)));
         }
         let awaited = vec![Some(start); flows.len()];
         let (known, ready, answers) = (BTreeMap::new(), Vec::new(), Distribution::growing());
-        Transfer { flows, forms, known, port, start, stop, wishes, awaited, ready, answers }
+        Transfer {
+            flows,
+            forms,
+            mss: options.mss,
+            known,
+            port,
+            start,
+            stop,
+            wishes,
+            awaited,
+            last: (0, Side::From),
+            ready,
+            answers,
+        }
     }
 
     /// Returns when it wants to be called next; `None` if it waits for frames, or for nothing.
@@ -133,25 +158,46 @@ impl Transfer {
         }
     }
 
-    /// Returns the next frame that is sent now, and where.
-    pub fn transmit(&mut self, now: Time) -> Option<(Side, &[u8])> {
+    /// Writes the next frame that is sent now. Returns by which door, and how many bytes of
+    /// [`Transfer::written`] it has.
+    pub fn transmit(&mut self, now: Time) -> Option<(u32, usize)> {
+        if now >= self.stop {
+            self.ready.clear();
+        }
         while let Some(&flow) = self.ready.last() {
-            if now >= self.stop {
-                self.ready.clear();
-                return None;
-            }
             let Some((side, segment)) = self.flows[flow].transmit(now) else {
                 self.ready.pop();
                 self.await_call(flow);
                 continue;
             };
-            return Some((side, self.forms[flow][side as usize].write(&segment)));
+            if let Some((door, form)) = &mut self.forms[flow][side as usize] {
+                let len = form.write(&segment).len();
+                self.last = (flow, side);
+                return Some((*door, len));
+            }
         }
         None
     }
 
-    /// Takes a frame that has arrived at one of the hosts. `false`: it is not of this transfer.
-    pub fn deliver(&mut self, now: Time, side: Side, frame: &[u8]) -> bool {
+    /// Returns the frame of the last [`Transfer::transmit`], which had this many bytes.
+    ///
+    /// # Panics
+    /// Nothing was sent.
+    pub fn written(&self, len: usize) -> &[u8] {
+        let (flow, side) = self.last;
+        let (_, form) = self.forms[flow][side as usize].as_ref().expect("it has sent a frame");
+        form.written(len)
+    }
+
+    /// Takes a frame that has arrived at one of the hosts. `way`: from the second host, from its
+    /// own address to another; `None` if there is none. `false`: the frame is not of this transfer.
+    pub fn deliver(
+        &mut self,
+        now: Time,
+        side: Side,
+        frame: &[u8],
+        way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<Way>,
+    ) -> bool {
         let headers = Headers::parse(frame);
         let (from, to, at, len) = match (headers.network, headers.transport) {
             (NetworkLayer::Ipv4(ip), Some(transport)) if transport.protocol == protocol::TCP => {
@@ -168,7 +214,7 @@ impl Transfer {
             }
             _ => return false,
         };
-        let Some(flow) = self.flow_of(side, from, to) else { return false };
+        let Some(flow) = self.flow_of(side, from, to, way) else { return false };
         let near = self.flows[flow].near(side);
         if let Some(segment) = parse_segment(frame, (at, len), near) {
             self.flows[flow].receive(now, side, &segment, &mut self.answers);
@@ -178,12 +224,18 @@ impl Transfer {
     }
 
     /// The connection of a frame from one address and port to another, at a side.
-    fn flow_of(&mut self, side: Side, from: (IpAddr, u16), to: (IpAddr, u16)) -> Option<usize> {
+    fn flow_of(
+        &mut self,
+        side: Side,
+        from: (IpAddr, u16),
+        to: (IpAddr, u16),
+        way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<Way>,
+    ) -> Option<usize> {
         match side {
             Side::From => {
                 let flow = usize::from(to.1.checked_sub(FIRST_PORT)?);
-                let own = self.forms.get(flow)?;
-                (from.1 == self.port && own[0].destination() == from.0).then_some(flow)
+                let (_, form) = self.forms.get(flow)?[0].as_ref()?;
+                (from.1 == self.port && form.destination() == from.0).then_some(flow)
             }
             Side::To if to.1 != self.port => None,
             Side::To => {
@@ -192,10 +244,9 @@ impl Transfer {
                 }
                 // A connection that comes from nowhere known: the first that nobody has.
                 let flow = self.known.len();
-                let own = self.forms.get_mut(flow)?;
-                if let Some(answering) = own[1].with_destination(from.0, from.1) {
-                    own[1] = answering;
-                }
+                let answering = self.forms.get_mut(flow)?;
+                let Way { ip, door } = way(to.0, from.0)?;
+                answering[1] = Some((door, FrameForm::new(ip, [self.port, from.1], self.mss)));
                 self.known.insert(from, flow);
                 Some(flow)
             }
