@@ -4,7 +4,7 @@
 //!  Ethernet │ IP │ TCP: options NOP NOP TS, SACK; in a SYN: MSS, SACK permitted, TS, NOP WS │ 0 0 0 …
 //! ```
 
-use crate::segment::{Range, SACK_BLOCKS, Segment};
+use crate::segment::{SACK_BLOCKS, Segment};
 use fastpath_wire::build::{Addresses, Ip, tcp_flags};
 use fastpath_wire::checksum::{self, Sum};
 use fastpath_wire::{ethertype, protocol};
@@ -30,24 +30,26 @@ pub struct FrameForm {
     ip: Ip,
     ports: [u16; 2],
     mss: u32,
+    initial: [u32; 2],
     /// A frame; behind its headers all is zero.
     frame: Vec<u8>,
     ip_len: usize,
 }
 
 impl FrameForm {
-    /// Frames with these addresses, from a port to a port.
+    /// Frames with these addresses, from a port to a port. `initial`: the sequence numbers of the
+    /// SYNs of this end and of the other.
     ///
     /// # Panics
     /// The segments are longer than an IP packet.
-    pub fn new(ip: Ip, ports: [u16; 2], mss: u32) -> FrameForm {
+    pub fn new(ip: Ip, ports: [u16; 2], mss: u32, initial: [u32; 2]) -> FrameForm {
         let ip_len = match ip.addresses {
             Addresses::V4 { .. } => 20,
             Addresses::V6 { .. } => 40,
         };
         let mut frame = ip.packet(protocol::TCP, &vec![0; TCP + OPTIONS_MAX + mss as usize]);
         frame.resize(ETHERNET + ip_len + TCP + OPTIONS_MAX + mss as usize, 0);
-        FrameForm { ip, ports, mss, frame, ip_len }
+        FrameForm { ip, ports, mss, initial, frame, ip_len }
     }
 
     /// Returns the address they are sent to.
@@ -75,11 +77,12 @@ impl FrameForm {
         let flags = flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
         let scale = if segment.syn { 0 } else { WINDOW_SCALE };
         let window = (segment.window >> scale).min(u64::from(u16::MAX)) as u16;
+        let ack = segment.ack.map_or(0, |ack| (ack as u32).wrapping_add(self.initial[1]));
         let tcp = &mut self.frame[tcp_at..];
         tcp[..2].copy_from_slice(&self.ports[0].to_be_bytes());
         tcp[2..4].copy_from_slice(&self.ports[1].to_be_bytes());
-        tcp[4..8].copy_from_slice(&(segment.seq as u32).to_be_bytes());
-        tcp[8..12].copy_from_slice(&(segment.ack.unwrap_or(0) as u32).to_be_bytes());
+        tcp[4..8].copy_from_slice(&(segment.seq as u32).wrapping_add(self.initial[0]).to_be_bytes());
+        tcp[8..12].copy_from_slice(&ack.to_be_bytes());
         tcp[12..14].copy_from_slice(&[(header as u8 / 4) << 4, flags]);
         tcp[14..16].copy_from_slice(&window.to_be_bytes());
         tcp[16..20].fill(0);
@@ -140,8 +143,8 @@ impl FrameForm {
         if blocks > 0 && !segment.syn {
             put(&[NOP, NOP, SACK, 2 + 8 * blocks as u8]);
             for (from, to) in segment.sacked() {
-                put(&(from as u32).to_be_bytes());
-                put(&(to as u32).to_be_bytes());
+                put(&(from as u32).wrapping_add(self.initial[1]).to_be_bytes());
+                put(&(to as u32).wrapping_add(self.initial[1]).to_be_bytes());
             }
         }
         (options, len)
@@ -149,11 +152,13 @@ impl FrameForm {
 }
 
 /// Reads the segment of a frame whose TCP header is at `at`, with `len` bytes of header and data.
-/// `near`: positions near its own one and near that which it acknowledges, for the bits above 32.
+/// `initial`: the sequence numbers of the SYNs of its sender and of the other end. `near`: positions
+/// near its own one and near that which it acknowledges, for the bits above 32.
 /// `None` if the header is cut or contradicts its length.
 pub fn parse_segment(
     frame: &[u8],
     (at, len): (usize, usize),
+    initial: [u32; 2],
     (near_seq, near_ack): (u64, u64),
 ) -> Option<Segment> {
     let tcp = frame.get(at..at + len)?;
@@ -167,22 +172,22 @@ pub fn parse_segment(
     let syn = has(tcp_flags::SYN);
     let window = u64::from(u16::from_be_bytes([tcp[14], tcp[15]]));
     let mut segment = Segment {
-        seq: unwrapped(word(4), near_seq),
+        seq: unwrapped(word(4).wrapping_sub(initial[0]), near_seq),
         len: (tcp.len() - header) as u32,
         syn,
         fin: has(tcp_flags::FIN),
-        ack: has(tcp_flags::ACK).then(|| unwrapped(word(8), near_ack)),
+        ack: has(tcp_flags::ACK).then(|| unwrapped(word(8).wrapping_sub(initial[1]), near_ack)),
         window: if syn { window } else { window << WINDOW_SCALE },
         ece: has(tcp_flags::ECE),
         cwr: has(tcp_flags::CWR),
         ecn: ecn_of(frame),
         ..Segment::default()
     };
-    parse_options(&tcp[TCP..header], near_ack, &mut segment);
+    parse_options(&tcp[TCP..header], (initial[1], near_ack), &mut segment);
     Some(segment)
 }
 
-fn parse_options(mut options: &[u8], near: u64, segment: &mut Segment) {
+fn parse_options(mut options: &[u8], (initial, near): (u32, u64), segment: &mut Segment) {
     while let [kind, rest @ ..] = options {
         if *kind == NOP {
             options = rest;
@@ -204,17 +209,13 @@ fn parse_options(mut options: &[u8], near: u64, segment: &mut Segment) {
             SACK => {
                 for place in segment.sack.iter_mut().take(SACK_BLOCKS) {
                     let (Some(from), Some(to)) = (words.next(), words.next()) else { break };
-                    *place = range(from, to, near);
+                    *place = [from, to].map(|end| unwrapped(end.wrapping_sub(initial), near)).into();
                 }
             }
             _ => {}
         }
         options = after;
     }
-}
-
-fn range(from: u32, to: u32, near: u64) -> Range {
-    (unwrapped(from, near), unwrapped(to, near))
 }
 
 /// The position with these low 32 bits that is nearest to another.
@@ -266,7 +267,7 @@ mod tests {
         fn frames_and_back(segment in segments(), is_v6 in any::<bool>()) {
             let addresses = if is_v6 { ["2001:db8::1", "2001:db8::2"] } else { ["10.0.0.1", "10.0.0.2"] };
             let [from, to] = addresses.map(|address| (MacAddr([2, 0, 0, 0, 0, 1]), address.parse().unwrap()));
-            let mut form = FrameForm::new(Ip::between(from, to), [4000, 80], 1400);
+            let mut form = FrameForm::new(Ip::between(from, to), [4000, 80], 1400, [7, u32::MAX]);
             // What was written before leaves nothing behind.
             form.write(&Segment { sack: [(1, 2); 3], len: 1400, ..segment });
             let frame = form.write(&segment).to_vec();
@@ -280,7 +281,7 @@ mod tests {
             };
             let at = headers.transport.unwrap().offset;
             let near = segment.seq + 1_000_000;
-            let read = parse_segment(&frame, (at, len), (near, segment.seq)).unwrap();
+            let read = parse_segment(&frame, (at, len), [7, u32::MAX], (near, segment.seq)).unwrap();
             prop_assert_eq!(Segment { window: 0, ..read }, Segment { window: 0, ..segment });
             prop_assert_eq!(read.window, segment.window);
         }

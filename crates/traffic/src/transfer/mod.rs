@@ -17,7 +17,7 @@ pub use model::{TransferModel, TransferReport, Workload};
 
 use fastpath_tcp::{FrameForm, TcpOptions, parse_segment};
 use fastpath_units::{Distribution, Duration, Rng, Time};
-use fastpath_wire::build::{Addresses, Ip};
+use fastpath_wire::build::{Addresses, Ip, tcp_flags};
 use fastpath_wire::{Headers, NetworkLayer, protocol};
 use flow::TransferFlow;
 use std::cmp::Reverse;
@@ -101,7 +101,7 @@ impl Transfer {
         for flow in 0..model.flows {
             let client = FIRST_PORT.wrapping_add((flow % u32::from(u16::MAX - FIRST_PORT)) as u16);
             flows.push(TransferFlow::new(&model.workload, options, start, Rng::new(rng.next_u64())));
-            let form = FrameForm::new(way.ip, [client, port], options.mss);
+            let form = FrameForm::new(way.ip, [client, port], options.mss, [flow, 0]);
             forms.push([Some((way.door, form)), None]);
             wishes.push(Reverse((start, flow as usize)));
         }
@@ -214,9 +214,14 @@ impl Transfer {
             }
             _ => return false,
         };
-        let Some(flow) = self.flow_of(side, from, to, way) else { return false };
+        let opens = opened(&frame[at..]);
+        let Some(flow) = self.flow_of(side, (from, to), opens, way) else { return false };
+        let initial = match side {
+            Side::From => [0, flow as u32],
+            Side::To => [flow as u32, 0],
+        };
         let near = self.flows[flow].near(side);
-        if let Some(segment) = parse_segment(frame, (at, len), near) {
+        if let Some(segment) = parse_segment(frame, (at, len), initial, near) {
             self.flows[flow].receive(now, side, &segment, &mut self.answers);
             self.ready.push(flow);
         }
@@ -227,8 +232,8 @@ impl Transfer {
     fn flow_of(
         &mut self,
         side: Side,
-        from: (IpAddr, u16),
-        to: (IpAddr, u16),
+        (from, to): ((IpAddr, u16), (IpAddr, u16)),
+        opens: Option<usize>,
         way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<Way>,
     ) -> Option<usize> {
         match side {
@@ -242,11 +247,12 @@ impl Transfer {
                 if let Some(flow) = self.known.get(&from) {
                     return Some(*flow);
                 }
-                // A connection that comes from nowhere known: the first that nobody has.
-                let flow = self.known.len();
+                // Its SYN has the number of the flow, wherever a NAT has it come from.
+                let flow = opens?;
                 let answering = self.forms.get_mut(flow)?;
                 let Way { ip, door } = way(to.0, from.0)?;
-                answering[1] = Some((door, FrameForm::new(ip, [self.port, from.1], self.mss)));
+                answering[1] =
+                    Some((door, FrameForm::new(ip, [self.port, from.1], self.mss, [0, flow as u32])));
                 self.known.insert(from, flow);
                 Some(flow)
             }
@@ -285,4 +291,10 @@ impl Transfer {
             answer: model::delays(&self.answers),
         }
     }
+}
+
+/// The sequence number of a SYN that opens a connection.
+fn opened(tcp: &[u8]) -> Option<usize> {
+    let opens = *tcp.get(13)? & (tcp_flags::SYN | tcp_flags::ACK) == tcp_flags::SYN;
+    opens.then(|| u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]) as usize)
 }
