@@ -1,0 +1,126 @@
+//! Traffic over TCP in virtual time: links that are filled, NATs, several links, losses, queues,
+//! and times that a formula gives.
+
+use fastpath::spec::{Topology, parse};
+use fastpath::units::Duration;
+use fastpath::{Replay, ReplaySummary};
+use fastpath_traffic::TransferReport;
+
+fn topology(text: &str) -> Topology {
+    parse(text).unwrap_or_else(|mistakes| panic!("{text}\n{}", mistakes[0])).0
+}
+
+fn run(text: &str, until: u64) -> ReplaySummary {
+    let replay = Replay::through(topology(text)).until(Duration::from_secs(until));
+    replay.run().unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
+/// Hosts `a` and `b`, joined by one link, and traffic from `a` to `b`.
+fn pair(link: &str, traffic: &str) -> String {
+    format!(
+        "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{link}\n[[traffic]]\nfrom = 'a'\nto = 'b'\n{traffic}\n"
+    )
+}
+
+fn only(summary: &ReplaySummary) -> &TransferReport {
+    let [report] = &summary.transfers[..] else { panic!("one transfer") };
+    report
+}
+
+#[test]
+fn a_short_transfer_takes_the_time_of_its_round_trips() {
+    // 10 segments leave at once: the SYN and its answer, then the data.
+    let summary = run(&pair("delay = '20ms'", "kind = 'tcp'\nsize = '14480B'"), 10);
+    let report = only(&summary);
+    assert!(report.complete);
+    assert_eq!((report.received_bytes, report.segments, report.retransmitted), (14_480, 11, 0));
+    assert!((report.received_s - 0.06).abs() < 1e-9, "{report}");
+    assert_eq!(report.rtt_min_ms, Some(40.0));
+    // The 11th needs one more.
+    let summary = run(&pair("delay = '20ms'", "kind = 'tcp'\nsize = '14481B'"), 10);
+    assert!((only(&summary).received_s - 0.1).abs() < 1e-9, "{}", only(&summary));
+}
+
+#[test]
+fn flows_share_a_link_and_fill_it() {
+    for queue in ["'codel'", "'fq-codel'", "'pie'", "'dualpi2'", "{ kind = 'drop-tail', limit = '40p' }"] {
+        for congestion in ["cubic", "reno"] {
+            let link = format!("rate = '10Mbit'\ndelay = '10ms'\nqueue = {queue}");
+            let traffic = format!("kind = 'tcp'\nflows = 4\ncongestion = '{congestion}'");
+            let summary = run(&pair(&link, &traffic), 20);
+            let report = only(&summary);
+            // 1448 of 1514 bytes.
+            let share = report.goodput_bps / (10e6 * 1448.0 / 1514.0);
+            assert!((0.9..=1.0).contains(&share), "{queue} {congestion}: {share}");
+            assert_eq!(report.flow_bytes.iter().sum::<u64>(), report.received_bytes);
+            let least = *report.flow_bytes.iter().min().unwrap() as f64;
+            assert!(
+                least > report.received_bytes as f64 / 16.0,
+                "{queue} {congestion}: {:?}",
+                report.flow_bytes
+            );
+            assert!(summary.accounting.balances());
+        }
+    }
+}
+
+#[test]
+fn marks_take_the_place_of_losses() {
+    let link = "rate = '10Mbit'\ndelay = '10ms'\nqueue = { kind = 'codel', ecn = true }";
+    let summary = run(&pair(link, "kind = 'tcp'\necn = true\nsize = '10MB'"), 60);
+    let report = only(&summary);
+    assert!(report.complete && report.marked > 2 && report.retransmitted == 0, "{report}");
+    let summary = run(&pair(link, "kind = 'tcp'\nsize = '10MB'"), 60);
+    assert!(only(&summary).marked == 0 && only(&summary).retransmitted > 0, "{}", only(&summary));
+}
+
+#[test]
+fn connections_pass_nats_and_hosts_with_several_links() {
+    let text = "[host.a]\n[host.b]\n[host.far]\n[nat.n]\n[router.r]\n\
+        [[link]]\nbetween = ['a', 'n']\ndelay = '5ms'\n[[link]]\nbetween = ['b', 'n']\ndelay = '5ms'\n\
+        [[link]]\nbetween = ['n', 'r']\noutside = true\nrate = '20Mbit'\nloss = '0.5%'\n\
+        [[link]]\nbetween = ['r', 'far']\ndelay = '5ms'\n[[link]]\nbetween = ['a', 'far']\n\
+        [[traffic]]\nname = 'nat'\nfrom = 'b'\nto = 'far'\nkind = 'request'\nsize = '40kB'\nrequests = 20\nflows = 3\n\
+        [[traffic]]\nname = 'direct'\nfrom = 'a'\nto = 'far'\nkind = 'tcp'\nsize = '1MB'\n";
+    let Ok((topology, _)) = parse(text) else {
+        let mistakes = parse(text).unwrap_err();
+        panic!("{}", mistakes[0]);
+    };
+    let summary = Replay::through(topology).run().unwrap();
+    let [nat, direct] = &summary.transfers[..] else { panic!("two transfers") };
+    assert!(nat.complete && direct.complete, "{nat}\n{direct}");
+    assert_eq!((nat.answers, nat.received_bytes), (60, 60 * 40_000));
+    assert_eq!(direct.received_bytes, 1_000_000);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_transfers_leave_datagrams_alone() {
+    let with = |more: &str| {
+        let link = "rate = '10Mbit'\ndelay = '10ms'\nloss = '1%'";
+        let traffic = "kind = 'request'\nsize = { law = 'pareto', mean = '30kB', shape = 1.4 }\nthink = '50ms'\nflows = 3";
+        let text = pair(link, &format!("{traffic}\n{more}"));
+        run(&text, 5)
+    };
+    let (first, second) = (with(""), with(""));
+    assert_eq!(first.transfers, second.transfers);
+    assert_eq!(first.accounting, second.accounting);
+    let voice = "[[traffic]]\nname = 'call'\nfrom = 'b'\nto = 'a'\nkind = 'voice'\n";
+    let both = with(voice);
+    let alone = run(&format!("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{voice}"), 5);
+    assert_eq!(both.traffic[0].sent, alone.traffic[0].sent);
+}
+
+#[test]
+fn what_cannot_run_says_what_to_write() {
+    let refusal = |text: &str| Replay::through(topology(text)).run().expect_err("it is refused").to_string();
+    assert_eq!(
+        refusal(&pair("", "kind = 'tcp'")),
+        "traffic a-b: it does not stop; write stop = \"10s\" or size = \"10MB\" for it, or give --until 10s"
+    );
+    let text = "[host.a]\n[host.b]\n[host.c]\n[[link]]\nbetween = ['a', 'c']\n[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'request'\nsize = '1kB'\nrequests = 1\n";
+    assert!(refusal(text).contains("a has no route to an address of b"), "{}", refusal(text));
+    // A link that never carries anything: the connection gives up.
+    let summary =
+        Replay::through(topology(&pair("loss = '100%'", "kind = 'tcp'\nsize = '1kB'"))).run().unwrap();
+    assert_eq!((only(&summary).complete, only(&summary).timeouts), (false, 7));
+}
