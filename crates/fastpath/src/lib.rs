@@ -24,6 +24,7 @@ pub mod guest_run;
 #[cfg(target_os = "linux")]
 pub mod link_loads;
 mod load;
+mod log_file;
 #[cfg(target_os = "linux")]
 pub mod measurements;
 pub mod models;
@@ -46,6 +47,7 @@ pub use error::{Error, Result};
 pub use load::{DEFAULT_SEED, Loaded, Reading, at, check, check_with, load, load_with, name_of};
 #[cfg(target_os = "linux")]
 pub use load::{apply_request, engine_options};
+pub use log_file::LogFile;
 #[cfg(target_os = "linux")]
 pub use packets::PacketsRecorder;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
-//! The native module `fastpath._native` of the Python package: descriptions, replay, tables,
-//! simulation, sweeps and fits. The Python sources beside it give these functions their public
-//! form; what is real (labs) is in the program `fastpath`, which the package starts.
+//! The native module `fastpath._native` of the Python package: descriptions, replay, sockets in
+//! virtual time, tables, simulation, sweeps and fits. The Python sources beside it give these
+//! functions their public form; what is real (labs) is in the program `fastpath`, which the package
+//! starts.
 //!
 //! ```text
 //!  numpy arrays ─▶ borrowed ─▶ fastpath::Replay ─▶ Vec ─▶ numpy arrays (moved, not copied)
@@ -21,6 +22,7 @@ mod replay;
 mod simulate;
 mod sweep;
 mod switch;
+mod virtual_sockets;
 
 use pyo3::prelude::*;
 
@@ -33,6 +35,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<switch::FlowTables>()?;
     module.add_class::<sweep::Sweep>()?;
     module.add_class::<sweep::SweepTable>()?;
+    module.add_class::<virtual_sockets::VirtualSockets>()?;
     #[cfg(target_os = "linux")]
     {
         module.add_function(wrap_pyfunction!(ofctl::ofctl_requests, module)?)?;
@@ -41,6 +44,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(network::canonical, module)?)?;
     module.add_function(wrap_pyfunction!(network::check, module)?)?;
     module.add_function(wrap_pyfunction!(network::check_file, module)?)?;
+    module.add_function(wrap_pyfunction!(network::canonical_of_toml, module)?)?;
     module.add_function(wrap_pyfunction!(network::draw, module)?)?;
     module.add_function(wrap_pyfunction!(network::portable, module)?)?;
     module.add_function(wrap_pyfunction!(network::to_toml, module)?)?;

@@ -72,6 +72,15 @@ pub(crate) fn canonical(description: &str, files: NamedFiles) -> (String, Vec<Mi
     }
 }
 
+/// Reads the text of a spec file (TOML) without resolving it. Returns it as [`canonical`].
+#[pyfunction]
+pub(crate) fn canonical_of_toml(text: &str, files: NamedFiles) -> (String, Vec<MistakeRow>) {
+    match Description::from_toml(text, &|name| files.read(name)) {
+        Ok(description) => (description.to_json().to_string(), Vec::new()),
+        Err(mistakes) => (String::new(), mistakes.into_iter().map(row).collect()),
+    }
+}
+
 /// Returns a description that another directory can have: in the canonical form, with absolute
 /// paths of the files of hosts, and the texts of the files that it names.
 #[pyfunction]

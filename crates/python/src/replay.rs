@@ -116,7 +116,7 @@ pub(crate) fn replay<'py>(
     Ok(out)
 }
 
-fn accounting<'py>(py: Python<'py>, frames: &FrameAccounting) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn accounting<'py>(py: Python<'py>, frames: &FrameAccounting) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("total_in", frames.total_in())?;
     out.set_item("delivered", frames.delivered)?;

@@ -10,6 +10,8 @@ import pytest
 import fastpath as fp
 from fastpath.program import program
 
+pytest_plugins = ["fastpath.pytest_plugin", "pytester"]
+
 
 @pytest.fixture
 def net():

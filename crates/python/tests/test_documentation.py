@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = ["docs/guides/notebooks.md"]
+PAGES = ["docs/guides/notebooks.md", "docs/guides/protocol-stacks.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_blocks_run_in_their_order(page: str) -> None:
+def test_blocks_run_in_their_order(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.S | re.M)
     assert blocks
     names: dict[str, object] = {}

@@ -77,6 +77,36 @@ pub enum SendError {
     PoolFull,
 }
 
+/// Why a link could not be changed.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[non_exhaustive]
+pub enum LinkChangeError {
+    /// The topology has no such link.
+    #[error("no link {link} (have: {have})")]
+    NoLink {
+        /// What was asked for.
+        link: String,
+        /// The links of the topology.
+        have: String,
+    },
+    /// No direction of the link begins at the node.
+    #[error("link {link} has no end at {from} (has: {ends})")]
+    NoEnd {
+        /// The link.
+        link: String,
+        /// What was asked for.
+        from: String,
+        /// The nodes at its ends.
+        ends: String,
+    },
+    /// A trace sets the value at this time.
+    #[error("{traced}")]
+    Traced {
+        /// What sets which value, and what to write.
+        traced: String,
+    },
+}
+
 /// The network cannot go back in time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("time runs back: the network is at {now} and was asked for {asked}")]

@@ -44,6 +44,7 @@
 //! Read first: `network.rs`.
 #![forbid(unsafe_code)]
 
+mod capture;
 mod error;
 mod network;
 #[cfg(feature = "quinn")]
@@ -58,7 +59,7 @@ mod timers;
 #[cfg(feature = "tokio")]
 mod tokio;
 
-pub use error::{BindError, SendError, TimeRunsBack};
+pub use error::{BindError, LinkChangeError, SendError, TimeRunsBack};
 pub use network::{Discarded, Event, VirtualNetwork};
 #[cfg(feature = "quinn-proto")]
 pub use quinn_proto::ProtoEndpoint;

@@ -4,11 +4,13 @@
 //! Hosts answer for their addresses (ARP, Neighbor Discovery) and know their neighbours, as in all
 //! of fastpath; they send no ICMP errors. Datagrams are not fragmented.
 
-use crate::error::{BindError, SendError, TimeRunsBack};
-use crate::socket::{Datagram, Socket, SocketId, WAITING_MAX};
+use crate::capture::{HostCapture, NamedInterface, Way};
+use crate::error::{BindError, LinkChangeError, SendError, TimeRunsBack};
+use crate::socket::{Bound, Datagram, Socket, SocketId, WAITING_MAX};
 use crate::timers::Timers;
+use fastpath_link::Change;
 use fastpath_net::{Delivery, Edge, EdgeId, Fib, HostPath, Network, NoPath, Observer, Options, Routes};
-use fastpath_spec::{NodeId, Topology};
+use fastpath_spec::{Direction, LinkId, NodeId, Topology};
 use fastpath_units::Time;
 use fastpath_wire::arp::{Arp, ArpOperation};
 use fastpath_wire::build::Ip;
@@ -16,6 +18,7 @@ use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use fastpath_wire::nd::{Neighbor, Role};
 use fastpath_wire::{Headers, MacAddr, NetworkLayer, protocol};
 use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
 /// The first port that a host gives out by itself (RFC 6335 §6).
@@ -90,6 +93,7 @@ pub struct VirtualNetwork<O: Observer = ()> {
     timers: Timers,
     events: VecDeque<Event>,
     arrived: Vec<Delivery>,
+    captures: Vec<HostCapture>,
     discarded: Discarded,
 }
 
@@ -134,6 +138,7 @@ impl<O: Observer> VirtualNetwork<O> {
             timers: Timers::default(),
             events: VecDeque::new(),
             arrived: Vec::new(),
+            captures: Vec::new(),
             discarded: Discarded::default(),
         }
     }
@@ -146,6 +151,56 @@ impl<O: Observer> VirtualNetwork<O> {
     /// Returns the network, to change links. Whoever moves its time moves it under the hosts.
     pub fn network_mut(&mut self) -> &mut Network<O> {
         &mut self.network
+    }
+
+    /// Changes values of a link now: in the direction that begins at the node `from`, or in both.
+    ///
+    /// # Errors
+    /// See [`LinkChangeError`]. Nothing has changed.
+    pub fn change_link(
+        &mut self,
+        link: &str,
+        from: Option<&str>,
+        change: &Change,
+    ) -> Result<(), LinkChangeError> {
+        let topology = self.network.topology();
+        let Some(id) = topology.link_named(link) else {
+            let have = topology.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ");
+            return Err(LinkChangeError::NoLink { link: link.to_owned(), have });
+        };
+        let ends = topology.link(id).ends.map(|(node, _)| topology.node(node).name.as_str());
+        let direction = match from {
+            None => Direction::Both,
+            Some(from) if from == ends[0] => Direction::Forward,
+            Some(from) if from == ends[1] => Direction::Backward,
+            Some(from) => {
+                let (link, from) = (link.to_owned(), from.to_owned());
+                return Err(LinkChangeError::NoEnd { link, from, ends: ends.join(", ") });
+            }
+        };
+        if let Some(traced) = self.traced(id, direction, change) {
+            return Err(LinkChangeError::Traced { traced });
+        }
+        self.network.apply(self.now, id, direction, change);
+        Ok(())
+    }
+
+    /// Returns what active trace of a link would undo a change.
+    fn traced(&self, link: LinkId, direction: Direction, change: &Change) -> Option<String> {
+        let topology = self.network.topology();
+        let before = (0..link.0).map(LinkId).flat_map(|link| [(link, 0), (link, 1)]);
+        let mut starts = self.network.trace_starts();
+        before.for_each(|(link, pipe)| {
+            starts.by_ref().take(topology.tracks_of(link, pipe).len()).for_each(drop)
+        });
+        for pipe in 0..2 {
+            let own: Vec<Option<Time>> = starts.by_ref().take(topology.tracks_of(link, pipe).len()).collect();
+            let traced = topology.traced((link, pipe), change, self.now, own.into_iter());
+            if let Some(traced) = traced.first().filter(|_| direction.pipes().contains(&pipe)) {
+                return Some(format!("{traced}: {}", traced.instead()));
+            }
+        }
+        None
     }
 
     /// Returns the time.
@@ -166,27 +221,28 @@ impl<O: Observer> VirtualNetwork<O> {
         self.bind_to(host, None, port)
     }
 
-    /// As [`VirtualNetwork::bind`], to one address.
+    /// As [`VirtualNetwork::bind`], to one address. `0.0.0.0` is every IPv4 address of the host,
+    /// `::` every address of both families, as in Linux.
     ///
     /// # Errors
     /// See [`BindError`].
     pub fn bind_to(&mut self, host: &str, address: Option<IpAddr>, port: u16) -> Result<SocketId, BindError> {
         let node = self.host(host)?;
         let state = self.hosts.entry(node).or_default();
-        let own = &state.addresses;
+        let bound = Bound::of(address);
         // IPv4 before IPv6, as names are resolved in hosts.
-        let first = own.iter().copied().min_by_key(IpAddr::is_ipv6);
-        let Some(shown) = address.map_or(first, |wanted| own.contains(&wanted).then_some(wanted)) else {
+        let own = state.addresses.iter().copied().filter(|own| bound.accepts(*own));
+        let Some(shown) = own.min_by_key(IpAddr::is_ipv6) else {
+            let own = &state.addresses;
             let wanted = address.map_or("to bind to".to_owned(), |address| address.to_string());
             let has = own.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
             return Err(BindError::NoAddress { host: host.to_owned(), wanted, has });
         };
         let (sockets, ports) = (&self.sockets, &state.ports);
         let is_taken = |port: u16| {
-            let bound =
-                ports.get(&port).into_iter().flatten().filter_map(|id| sockets[id.0 as usize].as_ref());
-            let mut bound = bound.map(|socket| socket.bound);
-            bound.any(|bound| bound.is_none() || address.is_none() || bound == address)
+            let others = ports.get(&port).into_iter().flatten();
+            let mut others = others.filter_map(|id| sockets[id.0 as usize].as_ref());
+            others.any(|other| other.bound.overlaps(bound))
         };
         let port = match port {
             0 => (FIRST_PORT..=u16::MAX)
@@ -199,7 +255,7 @@ impl<O: Observer> VirtualNetwork<O> {
         let address_of = SocketAddr::new(shown, port);
         self.sockets.push(Some(Socket {
             host: node,
-            bound: address,
+            bound,
             address: address_of,
             waiting: VecDeque::new(),
             bytes: 0,
@@ -321,6 +377,62 @@ impl<O: Observer> VirtualNetwork<O> {
         self.interfaces[edge.0 as usize].raw.as_mut()?.pop_front()
     }
 
+    /// Starts a capture of all interfaces of `hosts`, or of every host if there are none: frames as
+    /// they pass there, both ways, written to `out` as pcapng (see `capture.rs` for names and
+    /// times). The first error of `out` ends it, and [`VirtualNetwork::end_captures`] returns it.
+    ///
+    /// ```
+    /// # let spec = "[host.client]\n[host.server]\n[[link]]\nbetween = ['client', 'server']";
+    /// # let mut network = fastpath_sockets::VirtualNetwork::from_spec(spec, 1)?;
+    /// let file = std::env::temp_dir().join("client.pcapng");
+    /// network.capture(&["client"], std::fs::File::create(&file)?)?;
+    /// // Bind sockets, send, advance.
+    /// network.end_captures()?;
+    /// # std::fs::remove_file(&file)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// There is no such host.
+    pub fn capture(&mut self, hosts: &[&str], out: impl Write + Send + 'static) -> Result<(), BindError> {
+        let hosts = hosts.iter().map(|host| self.host(host)).collect::<Result<Vec<NodeId>, _>>()?;
+        let topology = self.network.topology();
+        let named = |HostInterface { edge: Edge { node, interface }, .. }: &HostInterface| {
+            if !hosts.is_empty() && !hosts.contains(node) {
+                return None;
+            }
+            let host = topology.node(*node);
+            let own = &host.interfaces[*interface].name;
+            let name = match host.interfaces.len() {
+                1 => host.name.clone(),
+                _ => format!("{}:{own}", host.name),
+            };
+            Some(NamedInterface { name, description: format!("interface {own} of host {}", host.name) })
+        };
+        let named: Vec<Option<NamedInterface>> = self.interfaces.iter().map(named).collect();
+        self.captures.push(HostCapture::new(Box::new(out), &named));
+        Ok(())
+    }
+
+    /// Flushes all captures: their files are complete up to now.
+    ///
+    /// # Errors
+    /// The first error of writing one of them.
+    pub fn flush_captures(&mut self) -> io::Result<()> {
+        let flushed: Vec<io::Result<()>> = self.captures.iter_mut().map(HostCapture::flush).collect();
+        flushed.into_iter().collect()
+    }
+
+    /// Ends all captures and flushes their files.
+    ///
+    /// # Errors
+    /// The first error of writing one of them.
+    pub fn end_captures(&mut self) -> io::Result<()> {
+        let flushed = self.flush_captures();
+        self.captures.clear();
+        flushed
+    }
+
     /// Returns when something happens next: a packet moves or a timer goes off. `None` if nothing
     /// will.
     pub fn next_at(&self) -> Option<Time> {
@@ -366,6 +478,7 @@ impl<O: Observer> VirtualNetwork<O> {
     }
 
     fn arrive(&mut self, at: Time, edge: EdgeId, bytes: Vec<u8>) {
+        self.captures.iter_mut().for_each(|capture| capture.take(Way::Received, at, edge, &bytes));
         let interface = &mut self.interfaces[edge.0 as usize];
         if let Some(raw) = &mut interface.raw {
             raw.push_back((at, bytes));
@@ -394,7 +507,7 @@ impl<O: Observer> VirtualNetwork<O> {
         let ids = found.and_then(|state| state.ports.get(&datagram.to.port()));
         let open = |id: &&SocketId| {
             let socket = self.sockets[id.0 as usize].as_ref();
-            socket.is_some_and(|socket| socket.bound.is_none_or(|bound| bound == datagram.to.ip()))
+            socket.is_some_and(|socket| socket.bound.accepts(datagram.to.ip()))
         };
         let Some(&id) = ids.and_then(|ids| ids.iter().find(open)) else {
             self.discarded.no_socket += 1;
@@ -411,8 +524,9 @@ impl<O: Observer> VirtualNetwork<O> {
     }
 
     fn push(&mut self, edge: EdgeId, frame: &[u8]) -> Result<(), SendError> {
-        let frame = self.network.pool_mut().insert(frame).ok_or(SendError::PoolFull)?;
-        self.network.push(self.now, edge, frame);
+        let stored = self.network.pool_mut().insert(frame).ok_or(SendError::PoolFull)?;
+        self.captures.iter_mut().for_each(|capture| capture.take(Way::Sent, self.now, edge, frame));
+        self.network.push(self.now, edge, stored);
         Ok(())
     }
 
@@ -431,8 +545,10 @@ impl<O: Observer> VirtualNetwork<O> {
             NoPath::NoRoute => SendError::NoRoute { host: host(), to },
             NoPath::NoNeighbor => SendError::NoNeighbor { host: host(), to },
         })?;
-        if let Some(bound) = bound.filter(|bound| bound.is_ipv4() == to.is_ipv4()) {
-            path.from.1 = bound;
+        if let Bound::One(own) = bound
+            && own.is_ipv4() == to.is_ipv4()
+        {
+            path.from.1 = own;
         }
         let edge = self.network.edge_of(node, path.interface);
         let edge = edge.ok_or_else(|| SendError::NoRoute { host: host(), to })?;

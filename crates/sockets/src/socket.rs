@@ -28,11 +28,47 @@ pub struct Datagram {
 /// The memory of datagrams that wait in a socket, in bytes of payload; what does not fit is lost.
 pub(crate) const WAITING_MAX: usize = 16 << 20;
 
+/// The addresses of its host at which a socket receives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Bound {
+    Any,
+    AnyV4,
+    One(IpAddr),
+}
+
+impl Bound {
+    /// Returns what a socket is bound to by an address, as in Linux: `::` is every address of both
+    /// families.
+    pub(crate) fn of(address: Option<IpAddr>) -> Bound {
+        match address {
+            None => Bound::Any,
+            Some(IpAddr::V4(own)) if own.is_unspecified() => Bound::AnyV4,
+            Some(IpAddr::V6(own)) if own.is_unspecified() => Bound::Any,
+            Some(own) => Bound::One(own),
+        }
+    }
+
+    pub(crate) fn accepts(self, address: IpAddr) -> bool {
+        match self {
+            Bound::Any => true,
+            Bound::AnyV4 => address.is_ipv4(),
+            Bound::One(own) => own == address,
+        }
+    }
+
+    /// Returns whether some address is in both.
+    pub(crate) fn overlaps(self, other: Bound) -> bool {
+        match (self, other) {
+            (Bound::One(own), other) | (other, Bound::One(own)) => other.accepts(own),
+            _ => true,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub(crate) host: NodeId,
-    /// What it is bound to; `None`: every address of the host.
-    pub(crate) bound: Option<IpAddr>,
+    pub(crate) bound: Bound,
     /// The address by which others reach it.
     pub(crate) address: SocketAddr,
     pub(crate) waiting: VecDeque<Datagram>,

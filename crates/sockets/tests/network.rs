@@ -1,10 +1,15 @@
 //! Sockets over links, switches, routers and NAT, in virtual time.
 
 use fastpath_link::Change;
-use fastpath_sockets::{BindError, Datagram, Discarded, Event, SendError, SocketId, VirtualNetwork};
+use fastpath_sockets::{
+    BindError, Datagram, Discarded, Event, LinkChangeError, SendError, SocketId, VirtualNetwork,
+};
 use fastpath_spec::Direction;
 use fastpath_units::{Duration, Rng, Time};
-use std::net::SocketAddr;
+use fastpath_wire::pcap::CaptureReader;
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
 
 fn network(spec: &str) -> VirtualNetwork {
     VirtualNetwork::from_spec(spec, 7).expect("a valid spec")
@@ -163,4 +168,122 @@ fn timers_go_off_in_order_before_packets_of_the_same_instant() {
     let events: Vec<Event> = std::iter::from_fn(|| network.next_event()).collect();
     let timer = |key| Event::Timer { key };
     assert_eq!(events, [timer(0), timer(1), timer(2), Event::Arrived { socket: b }, timer(3)]);
+}
+
+/// A file in memory that two hold.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_capture_has_the_frames_of_its_hosts_both_ways_with_their_times() {
+    let mut network = network(
+        "[host.a]\n[host.b]\n[switch.s]\n[[link]]\nbetween = ['a', 's']\ndelay = '1ms'\n\
+         [[link]]\nbetween = ['b', 's']\ndelay = '2ms'\nrate = '1Gbit'\n[[link]]\nbetween = ['a', 'b']\nstate = 'down'",
+    );
+    let [a, b] = ["a", "b"].map(|host| network.bind(host, 9).unwrap());
+    let (of_a, of_all) = (Shared::default(), Shared::default());
+    network.capture(&["a"], of_a.clone()).unwrap();
+    network.capture(&[], of_all.clone()).unwrap();
+    let address = network.network().topology().node_named("b").unwrap();
+    let to = network.network().topology().node(address).interfaces[0].addresses[0].addr();
+    network.send(a, SocketAddr::new(to, 9), &[1; 101]).unwrap();
+    let (_, datagram) = drain(&mut network).remove(0);
+    network.send(b, datagram.from, b"back").unwrap();
+    drain(&mut network);
+    network.end_captures().unwrap();
+    network.send(a, SocketAddr::new(to, 9), b"after the end").unwrap();
+
+    let packets = |file: &Shared| {
+        let bytes = file.0.lock().unwrap().clone();
+        let mut reader = CaptureReader::new(&bytes[..]).unwrap();
+        let mut found = Vec::new();
+        while let Some(packet) = reader.read_packet().unwrap() {
+            found.push((packet.ns.unwrap(), packet.interface, packet.data.len()));
+        }
+        (found, String::from_utf8_lossy(&bytes).into_owned())
+    };
+    // 143 bytes at 1 Gbit/s take 1144 ns, 46 take 368.
+    let (of_a, text) = packets(&of_a);
+    assert_eq!(of_a, [(0, 0, 143), (6_001_512, 0, 46)]);
+    assert!(text.contains("a:eth0") && text.contains("interface eth0 of host a") && !text.contains("b:eth0"));
+    assert!(text.contains("sent=0.000000000000") && text.contains("received=0.006001512000"), "{text}");
+    let (of_all, text) = packets(&of_all);
+    assert_eq!(of_all, [(0, 0, 143), (3_001_144, 2, 143), (3_001_144, 2, 46), (6_001_512, 0, 46)]);
+    assert!(text.contains("b:eth1"), "an interface without frames is in the file");
+    assert!(network.capture(&["x"], io::sink()).unwrap_err().to_string().contains("no host x (have: a, b)"));
+}
+
+#[test]
+fn a_capture_that_cannot_be_written_says_so_once() {
+    struct Full;
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::Error::new(io::ErrorKind::StorageFull, "full"))
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut network = network("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']");
+    let [a, b] = ["a", "b"].map(|host| network.bind(host, 9).unwrap());
+    network.capture(&[], Full).unwrap();
+    for _ in 0..100 {
+        network.send(a, network.address(b), &[0; 1000]).unwrap();
+        drain(&mut network);
+    }
+    assert_eq!(network.flush_captures().unwrap_err().kind(), io::ErrorKind::StorageFull);
+    assert!(network.end_captures().unwrap_err().to_string().contains("earlier error"));
+    network.end_captures().unwrap();
+}
+
+#[test]
+fn sockets_of_every_address_are_those_of_a_family_as_in_linux() {
+    let mut network = network("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']");
+    let any = ["0.0.0.0", "::"].map(|address| address.parse::<IpAddr>().unwrap());
+    let v4 = network.bind_to("b", Some(any[0]), 1).unwrap();
+    assert!(matches!(network.bind_to("b", Some(any[1]), 1), Err(BindError::InUse { .. })));
+    let dual = network.bind_to("b", Some(any[1]), 2).unwrap();
+    let own = network.network().topology().node(network.network().topology().node_named("b").unwrap());
+    let own: Vec<IpAddr> = own.interfaces[0].addresses.iter().map(|net| net.addr()).collect();
+    assert_eq!(own.iter().map(IpAddr::is_ipv4).collect::<Vec<_>>(), [true, false]);
+    assert!(matches!(network.bind_to("b", Some(own[0]), 1), Err(BindError::InUse { .. })));
+    let v6 = network.bind_to("b", Some(own[1]), 1).unwrap();
+    let a = network.bind("a", 9).unwrap();
+    for port in [1, 2] {
+        for own in &own {
+            network.send(a, SocketAddr::new(*own, port), b"x").unwrap();
+        }
+    }
+    let sockets: Vec<SocketId> = drain(&mut network).iter().map(|(socket, _)| *socket).collect();
+    assert_eq!(sockets, [v4, v6, dual, dual]);
+}
+
+#[test]
+fn values_that_a_trace_sets_cannot_be_changed() {
+    let spec = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nname = 'l'\nbetween = ['a', 'b']\n\
+                trace = { file = 'lte', end = 'hold' }";
+    let files = |_: &str| Ok("time_s,rate_mbps\n0,1\n10,2\n".to_owned());
+    let checked = fastpath_spec::check(spec, &files).into_result();
+    let mut network = VirtualNetwork::new(checked.unwrap().0.topology, 1);
+    let rate = fastpath_spec::parse_change("rate = '1Mbit'").unwrap();
+    let delay = fastpath_spec::parse_change("delay = '1ms'").unwrap();
+    let refused = network.change_link("l", Some("a"), &rate).unwrap_err().to_string();
+    assert!(refused.contains("rate"), "{refused}");
+    network.change_link("l", None, &delay).unwrap();
+    network.change_link("a-b", Some("b"), &rate).unwrap();
+    network.advance(at(20_000)).unwrap();
+    network.change_link("l", Some("a"), &rate).unwrap();
+    let said = |refused: Result<(), LinkChangeError>| refused.unwrap_err().to_string();
+    assert_eq!(said(network.change_link("x", None, &rate)), "no link x (have: a-b, l)");
+    assert_eq!(said(network.change_link("l", Some("x"), &rate)), "link l has no end at x (has: a, b)");
 }

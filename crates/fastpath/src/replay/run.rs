@@ -11,17 +11,16 @@ use super::rows::{Rows, TimeColumns};
 use super::traffic::TrafficRun;
 use super::transfers::TransferRun;
 use crate::error::{Error, Result};
-use fastpath_net::packet_log::{self, PacketLog};
+use crate::log_file::LogFile;
+use fastpath_net::packet_log::PacketLog;
 use fastpath_net::{Delivery, Edge, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Reason};
 use fastpath_spec::Topology;
 use fastpath_traffic::{FlowReport, TransferReport};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter};
 use std::mem;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const PS_PER_NS: u64 = 1000;
 /// Packets between two reports of progress.
@@ -395,38 +394,5 @@ pub(super) fn report(
     match progress(captures.bytes_read()) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
-    }
-}
-
-/// The file of the per-packet log, and the first error of writing it.
-pub(super) struct LogFile {
-    path: PathBuf,
-    writer: packet_log::Writer<BufWriter<File>>,
-    failure: io::Result<()>,
-}
-
-impl LogFile {
-    fn create(path: &Path, topology: &Topology, start_ns: u64) -> Result<LogFile> {
-        let writer = packet_log::Writer::new(create(path)?, topology, start_ns).map_err(Error::file(path))?;
-        Ok(LogFile { path: path.to_owned(), writer, failure: Ok(()) })
-    }
-
-    pub(super) fn finish(self) -> Result<()> {
-        let written = self.failure.and_then(|()| self.writer.finish());
-        written.map(drop).map_err(Error::file(&self.path))
-    }
-}
-
-impl packet_log::Sink for LogFile {
-    fn take(&mut self, entry: packet_log::LogEntry, bytes: &[u8]) {
-        if self.failure.is_ok() {
-            self.failure = self.writer.write(&entry, bytes);
-        }
-    }
-
-    fn rearranged(&mut self, topology: &Topology) {
-        if self.failure.is_ok() {
-            self.failure = self.writer.rearrange(topology);
-        }
     }
 }

@@ -173,6 +173,29 @@ class Topology:
         return cls._from_canonical(json.loads(text), os.path.dirname(os.path.abspath(path)))
 
     @classmethod
+    def from_toml(cls, text: str, *, directory: str = ".") -> Topology:
+        """Make a topology of the text of a spec file.
+
+        Parameters
+        ----------
+        text
+            TOML, as :meth:`to_toml` returns it.
+        directory
+            Where the files are that the text names.
+
+        Raises
+        ------
+        Mistakes
+            With every mistake, and its line and column in the text.
+        """
+        canonical, mistakes = _native.canonical_of_toml(text, _Files({}, directory))
+        if mistakes:
+            source = _caller()
+            raise Mistakes([Mistake(f"{source}: line {line}, column {column} of the text", what, instead)
+                            for line, column, what, instead in mistakes])
+        return cls._from_canonical(json.loads(canonical), directory)
+
+    @classmethod
     def from_dict(cls, description: Mapping[str, Any], *, directory: str = ".") -> Topology:
         """Make a topology of a description.
 
@@ -609,7 +632,7 @@ def _number(value: Any) -> str:
 
 @functools.lru_cache(maxsize=256)
 def _is_ours(file: str) -> bool:
-    return os.path.dirname(os.path.abspath(file)) == _HERE
+    return os.path.dirname(os.path.abspath(file)) in (_HERE, os.path.join(_HERE, "aio"))
 
 
 def _caller() -> str:

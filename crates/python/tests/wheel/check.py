@@ -59,6 +59,21 @@ def replay(directory):
     print(f"{out}: departures equal those of fastpath replay --times")
 
 
+def aio():
+    import asyncio
+    from importlib.metadata import distribution
+
+    from fastpath.aio import VirtualNetwork
+
+    network = VirtualNetwork("[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']")
+    network.run(asyncio.sleep(3600))
+    assert network.now_ps == 3600 * 10**12
+    assert [entry.value for entry in distribution("fastpath").entry_points if entry.group == "pytest11"] == [
+        "fastpath.pytest_plugin"
+    ]
+    print("an hour of asyncio in virtual time; the fixture of pytest is registered")
+
+
 def lab():
     if os.geteuid() != 0:
         print("no lab without root")
@@ -86,6 +101,7 @@ def main():
     programs()
     with tempfile.TemporaryDirectory() as directory:
         replay(Path(directory))
+    aio()
     lab()
     mininet()
 

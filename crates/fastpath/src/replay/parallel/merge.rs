@@ -3,9 +3,10 @@
 
 use super::records::{Batch, Event, OrderKey, Record};
 use crate::error::Result;
+use crate::log_file::LogFile;
 use crate::replay::follow::Follower;
 use crate::replay::rows::{FrameEnd, Rows};
-use crate::replay::run::{LogFile, Observers};
+use crate::replay::run::Observers;
 use fastpath_net::packet_log::{LoggedExit, PacketLog};
 use fastpath_units::Time;
 use std::collections::VecDeque;
