@@ -270,7 +270,7 @@ impl Lab {
             let names = several(commanded.into_iter());
             options.notice.send(&format!("exec of {names} is ignored: programs run in a lab"));
         }
-        if !topology.traffic.is_empty() {
+        if !topology.traffic.is_empty() || !topology.transfers.is_empty() {
             options.notice.send("traffic of the spec is ignored: hosts of a lab send it");
         }
         let (base, claim) = (state::base(), state::claim(name)?);

@@ -75,6 +75,14 @@ pub(crate) struct LabTraffic {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrafficError {
+    /// It is over TCP.
+    #[error(
+        "traffic {traffic} is over TCP, which fastpath itself sends in virtual time only (fastpath replay); here start programs that send it, such as iperf3"
+    )]
+    OverTcp {
+        /// The traffic.
+        traffic: String,
+    },
     /// A host of it is not in the lab.
     #[error("traffic {traffic}: {host} is a port of this machine; name hosts without port")]
     NoHost {
@@ -142,6 +150,9 @@ struct Outgoing {
 impl LabTraffic {
     /// Finds what keeps the traffic of a topology from being sent, before anything is made.
     pub(crate) fn check(topology: &Topology) -> Result<(), TrafficError> {
+        if let Some(transfer) = topology.transfers.first() {
+            return Err(TrafficError::OverTcp { traffic: transfer.name.clone() });
+        }
         destinations(topology).map(drop)
     }
 

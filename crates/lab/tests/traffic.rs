@@ -50,10 +50,14 @@ fn what_links_drop_is_lost() {
 
 #[test]
 fn traffic_that_cannot_be_sent_is_refused_before_anything_is_made() {
-    let text = "[host.a]\nassign = false\n[host.b]\nassign = false\n[[link]]\nbetween = ['a', 'b']\n\
-        [[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\n";
-    let (topology, _) = parse(text).unwrap();
-    let refused = Lab::up(topology, "refused-traffic", Options::new(fastpath_net::Options::default()));
-    let said = refused.expect_err("no addresses").to_string();
+    let refusal = |text: &str| {
+        let (topology, _) = parse(text).unwrap();
+        let refused = Lab::up(topology, "refused-traffic", Options::new(fastpath_net::Options::default()));
+        refused.expect_err("it is refused").to_string()
+    };
+    let hosts = "[host.a]\nassign = false\n[host.b]\nassign = false\n[[link]]\nbetween = ['a', 'b']\n";
+    let said = refusal(&format!("{hosts}[[traffic]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbit'\n"));
     assert!(said.starts_with("traffic a-b: a has no route to an address of b; "), "{said}");
+    let said = refusal(&format!("{hosts}[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'tcp'\n"));
+    assert!(said.starts_with("traffic a-b is over TCP, which"), "{said}");
 }

@@ -496,7 +496,7 @@ impl Sender {
         self.next = to;
         self.last_sent = now;
         self.reduction.out += 1;
-        self.counts.segments += u64::from(from > 0);
+        self.counts.segments += u64::from(from > 0 && !self.is_fin(from));
         match self.alarm {
             // The probe comes after the last segment.
             Some((_, Alarm::Probe)) | None => self.set_alarm(now),
@@ -520,8 +520,9 @@ impl Sender {
         self.board.send_again(range, now);
         self.reduction.out += 1;
         self.last_sent = now;
-        self.counts.segments += u64::from(range.0 > 0);
-        self.counts.retransmitted += 1;
+        let has_data = range.0 > 0 && !self.is_fin(range.0);
+        self.counts.segments += u64::from(has_data);
+        self.counts.retransmitted += u64::from(has_data);
         if let Some(undo) = &mut self.undo {
             undo.again_at.get_or_insert(timestamp);
         }
