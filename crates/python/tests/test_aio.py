@@ -110,17 +110,19 @@ def test_timers_that_are_set_again_for_the_time_that_has_come_let_time_pass(monk
         return await done
 
     assert network().run(main()) == 0.500000001
-    monkeypatch.setattr(_loop, "TURNS_MAX", 1000)
 
     def for_ever():
         asyncio.get_running_loop().call_later(-1, for_ever)
 
-    async def holds():
+    async def spins():
         for_ever()
         await asyncio.sleep(1)
+        return asyncio.get_running_loop().time()
 
+    assert network().run(spins()) == 1
+    monkeypatch.setattr(_loop, "TURNS_MAX", 1000)
     with pytest.raises(Stalled, match=r"time stands at 9.99e-07 s: .*for_ever"):
-        network().run(holds())
+        network().run(spins())
 
 
 def test_datagrams_arrive_at_the_exact_time_with_the_addresses_of_their_hosts():
@@ -251,14 +253,15 @@ def test_what_cannot_be_sent_is_an_error_of_the_protocol():
 
 
 def test_names_are_those_of_the_topology():
-    net = network(names={"localhost": "server"})
+    net = network(names={"localhost": "server", "127.0.0.1": "server"})
 
     async def main():
         loop = asyncio.get_running_loop()
         infos = await loop.getaddrinfo("server", 443, type=socket.SOCK_DGRAM)
         v4, v6 = net.hosts["server"]
         assert [info[4] for info in infos] == [(v4, 443), (v6, 443, 0, 0)]
-        assert await loop.getaddrinfo("localhost", "443", type=socket.SOCK_DGRAM) == infos
+        for name in ("localhost", "127.0.0.1"):
+            assert await loop.getaddrinfo(name, "443", type=socket.SOCK_DGRAM) == infos
         assert (await loop.getaddrinfo(v6, None, family=socket.AF_INET6))[0][4] == (v6, 0, 0, 0)
         assert await loop.getnameinfo((v6, 443, 0, 0)) == ("server", "443")
         assert await loop.getnameinfo(("192.0.2.1", 1)) == ("192.0.2.1", "1")
@@ -512,6 +515,14 @@ def test_links_change_while_datagrams_are_on_them():
         return server.found
 
     assert [(at, data) for at, data, _ in net.run(main())] == [(0.01, b"slow"), (0.01, b"fast")]
+
+
+def test_traffic_of_a_topology_is_named():
+    net = fp.Topology()
+    net.link(net.host("a"), net.host("b"))
+    net.traffic("a", "b", rate="1Mbit", name="camera")
+    with pytest.warns(UserWarning, match="traffic camera is not sent"):
+        VirtualNetwork(net)
 
 
 def test_changes_that_cannot_be_are_named():

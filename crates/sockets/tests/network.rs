@@ -271,7 +271,7 @@ fn sockets_of_every_address_are_those_of_a_family_as_in_linux() {
 #[test]
 fn values_that_a_trace_sets_cannot_be_changed() {
     let spec = "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n[[link]]\nname = 'l'\nbetween = ['a', 'b']\n\
-                trace = { file = 'lte', end = 'hold' }";
+                trace = { file = 'lte.csv', end = 'hold' }";
     let files = |_: &str| Ok("time_s,rate_mbps\n0,1\n10,2\n".to_owned());
     let checked = fastpath_spec::check(spec, &files).into_result();
     let mut network = VirtualNetwork::new(checked.unwrap().0.topology, 1);

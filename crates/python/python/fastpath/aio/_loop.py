@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import inspect
 import itertools
 import math
 import socket
@@ -35,11 +36,14 @@ T = TypeVar("T")
 PS_PER_S = 10**12
 LEAST_PS = 1000
 """A timer for the present or the past goes off that much later."""
+SPIN_TURNS = 1000
+SPIN_PS = 10_000_000
+"""After so many turns of which nothing has come, that much later: a program that spins takes time."""
 LAST_PS = 2**64 - 1
 """The last time of a network, 213 days. A timer that is later never goes off."""
 TURNS_MAX = 1_000_000
-"""Turns of the loop in which time moves by a nanosecond at most, after which a program is taken not
-to let it pass."""
+"""Turns of the loop in which time does not move, or only by timers for the past, after which a program
+is taken not to let it pass."""
 SILENCE_MAX = 1_000
 """Calls of the network (of 100000 events) in a row that end without an arrival or a timer."""
 SHOWN_MAX = 10
@@ -76,7 +80,8 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     after ``sleep(0.1)`` at time 0 is 0.1. (A float of seconds has a resolution of 0.1 ps at 1000 s,
     of 2 ns at 100 days.) Timers of one instant go off in the order in which they were set, before
     datagrams that arrive at it. A timer for the present or the past goes off 1 ns later: programs
-    that set one again for the time that has come rely on a clock that goes on.
+    that set one again for the time that has come rely on a clock that goes on. (10 us later, if that
+    has happened 1000 times and nothing else: such a program spins.)
 
     Endpoints of ``create_datagram_endpoint`` are UDP sockets of hosts; see
     :meth:`VirtualNetwork.on` for which. ``getaddrinfo`` knows the names of hosts. Time stands still
@@ -99,7 +104,8 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self._native = network._native
         self._selector = _Selector(self)
         self._transports: dict[int, VirtualTransport] = {}
-        self._timers: list[tuple[int, int, events.TimerHandle]] = []
+        # Each with its time, its number, and whether it was set for the present or the past.
+        self._timers: list[tuple[int, int, events.TimerHandle, bool]] = []
         self._timer_numbers = itertools.count()
         self._timers_cancelled = 0
         # Functions that run in executors, and whether one has something for the loop.
@@ -127,8 +133,10 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         timer = events.TimerHandle(when, callback, args, self, context)
         if when < LAST_PS / PS_PER_S:
             ps = _ps_of(when)
-            at = ps if ps > self._now_ps else self._now_ps + LEAST_PS
-            heapq.heappush(self._timers, (at, next(self._timer_numbers), timer))
+            is_late = ps <= self._now_ps
+            if is_late:
+                ps = self._now_ps + (LEAST_PS if self._turns < SPIN_TURNS else SPIN_PS)
+            heapq.heappush(self._timers, (ps, next(self._timer_numbers), timer, is_late))
             timer._scheduled = True  # type: ignore[attr-defined]
         elif math.isnan(when):
             raise ValueError("the time of a timer is nan; write a number of seconds")
@@ -152,7 +160,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self._turns += 1
         if self._turns > TURNS_MAX:
             self._turns = 0
-            timers = [timer for _, _, timer in self._timers[:1]]
+            timers = [timer[2] for timer in self._timers[:1]]
             ready = dict.fromkeys(map(_shown_handle, [*list(self._ready)[:SHOWN_MAX], *timers]))
             raise Stalled(f"time stands at {self._now} s: the loop has run {TURNS_MAX} times there, "
                           f"the last time for {', '.join(ready) or 'nothing'}")
@@ -177,15 +185,17 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         before = self._now_ps
         arrived = self._native.advance(until)
         self._set_now()
-        if self._now_ps - before > LEAST_PS:
-            self._turns = 0
+        has_come = bool(arrived)
         while timers and timers[0][0] <= self._now_ps:
-            timer = heapq.heappop(timers)[2]
+            _, _, timer, is_late = heapq.heappop(timers)
             timer._scheduled = False  # type: ignore[attr-defined]
             if timer.cancelled():
                 self._timers_cancelled -= 1
             else:
                 self._ready.append(timer)
+                has_come = has_come or not is_late
+        if has_come and self._now_ps != before:
+            self._turns = 0
         for number, data, addr in arrived:
             transport = self._transports.get(number)
             if transport is not None:
@@ -406,7 +416,7 @@ def _refuse(name: str, what: str, instead: str) -> None:
     async def refused_later(self: VirtualEventLoop, *args: Any, **options: Any) -> NoReturn:
         refused(self, *args, **options)
 
-    is_coroutine = asyncio.iscoroutinefunction(getattr(asyncio.BaseEventLoop, name, None))
+    is_coroutine = inspect.iscoroutinefunction(getattr(asyncio.BaseEventLoop, name, None))
     setattr(VirtualEventLoop, name, refused_later if is_coroutine else refused)
 
 

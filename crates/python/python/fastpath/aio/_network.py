@@ -6,6 +6,7 @@ import contextvars
 import errno
 import ipaddress
 import os
+import warnings
 from typing import TYPE_CHECKING, Any, Coroutine, Mapping, Optional, Sequence, TypeVar, Union
 
 from .. import _native
@@ -74,8 +75,8 @@ class VirtualNetwork:
     packet_log
         A file for the fate of every packet on every link (pcapng).
     names
-        Further names of hosts, for programs that connect to a name of their own:
-        ``{"localhost": "server"}``.
+        Further names of hosts, for programs that connect to a name or address of their own:
+        ``{"localhost": "server", "127.0.0.1": "server"}``.
 
     Examples
     --------
@@ -93,7 +94,12 @@ class VirtualNetwork:
         names: Optional[Mapping[str, str]] = None,
     ) -> None:
         self.topology = _topology(topology)
-        self.topology.check()
+        description = self.topology.check().description
+        self._links = [str(link["name"]) for link in description["links"]]
+        if description.get("traffic"):
+            # What an author writes has an effect, or is named.
+            traffic = ", ".join(str(traffic["name"]) for traffic in description["traffic"])
+            warnings.warn(f"traffic {traffic} is not sent: hosts send what programs send here", stacklevel=2)
         given = self.topology.seed if seed is None else seed
         self.seed = seed_of(1 if given is None else given)
         log = None if packet_log is None else os.fspath(packet_log)
@@ -159,9 +165,8 @@ class VirtualNetwork:
 
     def link(self, name: str) -> VirtualLink:
         """Return a link, to change it: ``network.link("a-b").set(delay="50ms")``."""
-        links = [link["name"] for link in self.topology.check().description["links"]]
-        if name not in links:
-            raise Error(f"no link {name} (have: {', '.join(links)})")
+        if name not in self._links:
+            raise Error(f"no link {name} (have: {', '.join(self._links)})")
         return VirtualLink(self, name)
 
     def capture(
