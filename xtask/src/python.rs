@@ -18,6 +18,8 @@ const PACKAGES: &[&str] = &[
     "mypy==1.18.2",
     "distributed==2024.8.0 ; python_version < '3.10'",
     "distributed==2025.9.1 ; python_version >= '3.10'",
+    "aioquic==1.2.0 ; python_version < '3.11'",
+    "aioquic==1.7.2 ; python_version >= '3.11'",
     "numpy==2.0.2 ; python_version < '3.13'",
     "numpy==2.3.3 ; python_version >= '3.13'",
 ];

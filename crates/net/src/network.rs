@@ -485,7 +485,10 @@ impl<O: Observer> Network<O> {
     pub(crate) fn apply_scheduled(&mut self, at: Time) {
         while let Some(due) = self.schedule.pop(at, &self.topology) {
             match due {
-                ScheduledChange::Link((link, direction, change)) => self.change(at, link, direction, &change),
+                ScheduledChange::Link(due) => {
+                    let (link, direction, change) = *due;
+                    self.change(at, link, direction, &change);
+                }
                 ScheduledChange::Rebind(node, rebinding) => _ = self.rebind(at, node, rebinding),
             }
         }

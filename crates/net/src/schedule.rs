@@ -66,7 +66,7 @@ pub(crate) struct Schedule {
 /// A change that is due.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum ScheduledChange {
-    Link(LinkChange),
+    Link(Box<LinkChange>),
     Rebind(NodeId, Rebinding),
 }
 
@@ -287,7 +287,8 @@ impl Schedule {
     fn take(&mut self, at: Time, topology: &Topology) -> Option<ScheduledChange> {
         if let Some(event) = topology.events.get(self.next_event).filter(|event| event.at <= at) {
             self.next_event += 1;
-            return Some(ScheduledChange::Link((event.link, event.direction, event.change.clone())));
+            let change = (event.link, event.direction, event.change.clone());
+            return Some(ScheduledChange::Link(Box::new(change)));
         }
         if let Some(&(due, index)) = self.rebindings.first().filter(|(due, _)| *due <= at) {
             self.rebindings.remove(&(due, index));
@@ -304,7 +305,7 @@ impl Schedule {
         while let Some(entry) = self.requested.first_entry().filter(|entry| entry.key().0 <= at) {
             let at = entry.key().0;
             match entry.remove() {
-                Requested::Change(change) => return Some(ScheduledChange::Link(*change)),
+                Requested::Change(change) => return Some(ScheduledChange::Link(change)),
                 Requested::Traces(group, action) => self.act(TraceEvent { at, group, action }, topology),
             }
         }
@@ -313,7 +314,8 @@ impl Schedule {
             if self.players[index].step_at == Some(step_at) {
                 let track = &topology.tracks[index];
                 let direction = if track.pipe == 0 { Direction::Forward } else { Direction::Backward };
-                return Some(ScheduledChange::Link((track.link, direction, self.play(index, topology))));
+                let change = (track.link, direction, self.play(index, topology));
+                return Some(ScheduledChange::Link(Box::new(change)));
             }
         }
         None
@@ -483,7 +485,7 @@ mod tests {
     impl Schedule {
         fn pop_link(&mut self, at: Time, topology: &Topology) -> Option<LinkChange> {
             match self.pop(at, topology)? {
-                ScheduledChange::Link(change) => Some(change),
+                ScheduledChange::Link(change) => Some(*change),
                 ScheduledChange::Rebind(..) => panic!("no NAT is there"),
             }
         }

@@ -62,7 +62,7 @@ mod tests {
             false => IpAddr::from([10, 0, 0, n]),
             true => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(n)]),
         };
-        let end = |n| (MacAddr::from_index(u32::from(n).into()), address(n));
+        let end = |n| (MacAddr::from_index(u32::from(n)), address(n));
         Ip::between(end(1), end(2)).udp(4433, 443, payload)
     }
 
