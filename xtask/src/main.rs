@@ -23,7 +23,7 @@ usage: cargo xtask test [--no-install] [ARGUMENTS OF cargo test…]
        cargo xtask pages
        cargo xtask notebooks
        cargo xtask wheel [--debug] [--check]
-       cargo xtask dist [--check] [--profile NAME] [deb|archive|image|wheel]…
+       cargo xtask dist [--check] [--profile NAME] [deb|archive|image|quic-sim|wheel]…
        cargo xtask soak [--hours N]
        cargo xtask targets
        cargo xtask profiles

@@ -138,7 +138,7 @@ fn the_program_does_what_a_pipe_does() {
             let found = path.test_run(TestPacket { bytes: &bytes, interface: LOOPBACK }, 1).unwrap();
             let headers = Headers::parse(&bytes);
             let packet =
-                Packet { len: bytes.len() as u32, flow: 0, traffic_class: headers.traffic_class(), data: () };
+                Packet { traffic_class: headers.traffic_class(), ..Packet::new(bytes.len() as u32, ()) };
             let what = format!("case {case}, frame {number}: {spec:?}");
             let fate = match pipe.push(Time::ZERO, packet) {
                 Verdict::Dropped(..) => None,
@@ -202,7 +202,7 @@ fn a_law_that_changes_keeps_its_generator_and_what_stays() {
             let bytes = frame(&mut rng);
             path.test_run(TestPacket { bytes: &bytes, interface: LOOPBACK }, 1).unwrap();
             let traffic_class = Headers::parse(&bytes).traffic_class();
-            let packet = Packet { len: bytes.len() as u32, flow: 0, traffic_class, data: () };
+            let packet = Packet { traffic_class, ..Packet::new(bytes.len() as u32, ()) };
             if matches!(pipe.push(Time::ZERO, packet), Verdict::Queued) {
                 let _ = pipe.pop(Time::ZERO);
             }

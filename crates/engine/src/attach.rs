@@ -14,14 +14,36 @@ use std::collections::BTreeMap;
 /// # Errors
 /// See [`AttachError`].
 pub fn attach(topology: &Topology, notice: &Notice) -> Result<EdgePorts, AttachError> {
+    attach_with(topology, notice, |_| Vec::new())
+}
+
+/// Opens ports as [`attach`] does, for hosts without a name of one those of `others`: one for each
+/// interface, or none.
+///
+/// # Errors
+/// See [`AttachError`].
+pub fn attach_with(
+    topology: &Topology,
+    notice: &Notice,
+    mut others: impl FnMut(NodeId) -> Vec<Box<dyn Port>>,
+) -> Result<EdgePorts, AttachError> {
     if let Some((_, node)) = topology.hosts().find(|(_, host)| matches!(host.kind, NodeKind::Uplink { .. })) {
         return Err(AttachError::Uplink { uplink: node.name.clone() });
     }
-    if let Some((_, host)) = topology.hosts().find(|(_, host)| host.kind.port_name().is_none()) {
-        return Err(AttachError::NoPort { host: host.name.clone() });
+    let mut unnamed = BTreeMap::new();
+    for (id, host) in topology.hosts().filter(|(_, host)| host.kind.port_name().is_none()) {
+        let ports = others(id);
+        if ports.is_empty() {
+            return Err(AttachError::NoPort { host: host.name.clone() });
+        }
+        unnamed.insert(id, ports);
     }
-    let ports = attach_named(topology, |_| true, notice)?;
-    Ok((0..).map(EdgeId).zip(ports.into_values()).collect())
+    let mut named = attach_named(topology, |_| true, notice)?;
+    let ports = topology
+        .hosts()
+        .flat_map(|(id, _)| named.remove(&id).into_iter().chain(unnamed.remove(&id).into_iter().flatten()));
+    // Edges are numbered in this order too: hosts, then their interfaces.
+    Ok((0..).map(EdgeId).zip(ports).collect())
 }
 
 /// Opens the ports of the hosts for which the spec names one.

@@ -134,7 +134,7 @@ mod tests {
         for i in 0..20_000 {
             let now = Time::ZERO + gap * i;
             while pipe.pop(now).is_some() {}
-            let _ = pipe.push(now, Packet { len: 1, flow: 0, traffic_class: 0, data: () });
+            let _ = pipe.push(now, Packet::new(1, ()));
         }
         while pipe.pop(Time::MAX).is_some() {}
         DelayReport::of(&pipe.spec(), pipe.delays().expect("recorded")).expect("there is jitter")
@@ -161,7 +161,7 @@ mod tests {
             for i in 0..40_000 {
                 let now = Time::ZERO + ms(100) * i;
                 while pipe.pop(now).is_some() {}
-                let _ = pipe.push(now, Packet { len: 1, flow: 0, traffic_class: 0, data: () });
+                let _ = pipe.push(now, Packet::new(1, ()));
             }
             while pipe.pop(Time::MAX).is_some() {}
             let report = DelayReport::of(&pipe.spec(), pipe.delays().expect("recorded")).expect("jitter");

@@ -70,7 +70,7 @@ mod worker_change;
 mod worker_clock;
 mod worker_group;
 
-pub use attach::{AttachError, attach, attach_named};
+pub use attach::{AttachError, attach, attach_named, attach_with};
 pub use capture::{CaptureError, CaptureFilter};
 pub use clock::Clock;
 pub use control::ChangeError;

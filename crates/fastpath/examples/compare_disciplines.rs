@@ -24,7 +24,7 @@ fn main() {
         for number in 0..3000 {
             let now = Time::ZERO + Duration::from_us(667) * number;
             pop(&mut pipe, now);
-            let _ = pipe.push(now, Packet { len: 1250, flow: 0, traffic_class: 0, data: now });
+            let _ = pipe.push(now, Packet::new(1250, now));
         }
         pop(&mut pipe, Time::MAX);
         let dropped = |reason| pipe.counters().dropped_for(reason);

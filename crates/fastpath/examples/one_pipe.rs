@@ -13,7 +13,7 @@ fn main() {
     };
     let mut pipe = Pipe::new(&spec, Rng::new(1));
     for number in 0..8 {
-        let packet = Packet { len: 1250, flow: 0, traffic_class: 0, data: number };
+        let packet = Packet::new(1250, number);
         if let Verdict::Dropped(reason, number) = pipe.push(Time::ZERO, packet) {
             println!("{:>6}  packet {number} dropped: {}", Time::ZERO, reason.name());
         }

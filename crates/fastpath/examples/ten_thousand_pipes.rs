@@ -22,7 +22,7 @@ fn main() {
             delivered += 1;
         }
         for id in 0..PIPES {
-            let packet = Packet { len: 1000, flow: 0, traffic_class: 0, data: id };
+            let packet = Packet::new(1000, id);
             lost += u64::from(pipes.push(now, id, packet) != Verdict::Queued);
         }
     }

@@ -33,6 +33,7 @@ pub mod origin;
 #[cfg(target_os = "linux")]
 mod packets;
 pub mod picture;
+pub mod quic_sim;
 #[cfg(target_os = "linux")]
 mod recorder;
 pub mod records;

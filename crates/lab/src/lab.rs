@@ -21,6 +21,7 @@ use crate::state::claim::Claim;
 use crate::state::lab_files::{HOSTS, RESOLV_CONF, STATE};
 use crate::state::{self, ClaimError, HostState, NamespaceState, State};
 use crate::traffic::{LabTraffic, TrafficError};
+use crate::traffic_port::TrafficPorts;
 use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use fastpath_engine::control::{ApplyRequests, apply_requests};
 use fastpath_engine::port::Port;
@@ -263,22 +264,25 @@ impl Lab {
     }
 
     /// Runs the topology between the existing interfaces that its hosts name (`port = "eth1"`),
-    /// which makes this machine a transparent bridge with the network inside. There are no hosts.
+    /// which makes this machine a transparent bridge with the network inside. There are no other
+    /// hosts but those of the traffic, which ports of the engine send and receive.
     pub fn attach(topology: Topology, name: &str, options: Options) -> Result<Lab, UpError> {
         let commanded = topology.hosts_with_commands();
         if !commanded.is_empty() {
             let names = several(commanded.into_iter());
             options.notice.send(&format!("exec of {names} is ignored: programs run in a lab"));
         }
-        if !topology.traffic.is_empty() || !topology.transfers.is_empty() {
-            options.notice.send("traffic of the spec is ignored: hosts of a lab send it");
-        }
+        let traffic = TrafficPorts::new(&topology, options.network.seed)?;
         let (base, claim) = (state::base(), state::claim(name)?);
         if let Some(text) = topology.emulation_notice() {
             options.notice.send(&text);
         }
-        let ports = fastpath_engine::attach(&topology, &options.notice)?;
-        for (_, port) in &ports {
+        let ports =
+            fastpath_engine::attach_with(&topology, &options.notice, |host| traffic.of(&topology, host))?;
+        let named = topology
+            .hosts()
+            .flat_map(|(_, host)| host.interfaces.iter().map(|_| host.kind.port_name().is_some()));
+        for ((_, port), _) in ports.iter().zip(named).filter(|(_, is_named)| *is_named) {
             up_if_down(&**port, &options.notice)?;
         }
         let (privilege, hosts) = (Privilege::Own, Vec::new());
@@ -296,7 +300,11 @@ impl Lab {
             uplinks,
             paths: None,
         };
-        Lab::start(topology, name, options, place)
+        let mut lab = Lab::start(topology, name, options, place)?;
+        if let Some(engine) = lab.engine.as_ref().filter(|_| !traffic.flows.is_empty()) {
+            lab.traffic = Some(LabTraffic::of_ports(traffic.flows, engine.clock()));
+        }
+        Ok(lab)
     }
 
     fn start(topology: Topology, name: &str, options: Options, place: LabParts) -> Result<Lab, UpError> {

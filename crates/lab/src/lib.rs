@@ -24,7 +24,9 @@
 //! | `state/` | the files of a running lab, and its name |
 //! | `limits/` | what the machine has for a lab |
 //! | `kernel/` | namespaces, and netlink(7) |
-//! | `traffic.rs`, `interpose.rs`, `shell.rs` | traffic of the spec; impairments without a lab |
+//! | `traffic.rs`, `traffic_port.rs` | traffic of the spec, by sockets or by ports |
+//! | `interpose.rs`, `shell.rs` | impairments without a lab |
+//! | `machine_interface.rs`, `no_forwarding.rs` | interfaces of the machine, and that the kernel does not forward between them |
 //!
 //! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `kernel/namespace.rs`.
 #![cfg(target_os = "linux")]
@@ -39,12 +41,15 @@ mod kernel_path;
 mod lab;
 mod limits;
 mod link;
+mod machine_interface;
+mod no_forwarding;
 mod programs;
 mod routing;
 pub mod shell;
 mod state;
 mod text;
 mod traffic;
+mod traffic_port;
 mod uplink;
 
 pub use apply::{ApplyError, ApplyMode};
@@ -59,6 +64,8 @@ pub use lab::{Lab, UpError, control_socket};
 pub use limits::NotEnough;
 pub use limits::open_files::TooManyFiles;
 pub use link::{LabLink, LinkError};
+pub use machine_interface::MachineInterface;
+pub use no_forwarding::{ForwardingError, NoForwarding};
 pub use programs::enter::{EnterError, NO_PROGRAMS, exec, exec_shell, is_host};
 pub use routing::DaemonError;
 pub use state::claim::ForeignDirectory;

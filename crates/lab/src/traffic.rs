@@ -11,6 +11,9 @@
 //! kernel; arrivals have the kernel's time. Packets that were due while the sending thread did not
 //! run leave paced; nothing is sent from the stop of a flow on. Reports count what was due on their
 //! own, so that a packet that was not sent is missed.
+//!
+//! Between interfaces of the machine there are no hosts: there ports of the engine send and receive
+//! (`traffic_port.rs`), and the results are the same.
 
 use crate::host::Host;
 use fastpath_engine::{Clock, Notice};
@@ -117,16 +120,16 @@ pub enum TrafficError {
 
 /// The state of a flow that reports read.
 #[derive(Debug)]
-struct LabFlow {
-    traffic: Traffic,
+pub(crate) struct LabFlow {
+    pub(crate) traffic: Traffic,
     /// The names of its hosts.
     ends: [String; 2],
     /// When it starts by the clock of the run: at its start, or when the lab is up.
     start: Time,
     /// Counts what is due, whatever the sender does.
     due: Mutex<DuePackets>,
-    sent: Mutex<Sent>,
-    received: Mutex<Received>,
+    pub(crate) sent: Mutex<Sent>,
+    pub(crate) received: Mutex<Received>,
 }
 
 /// The packets of a flow that were due by some time.
@@ -196,16 +199,15 @@ impl LabTraffic {
                 sequence: 0,
                 payloads: vec![vec![0; traffic.model.size as usize]; BATCH],
             });
-            flows.push(LabFlow {
-                traffic: traffic.clone(),
-                ends: [traffic.from, traffic.to].map(|host| topology.node(host).name.clone()),
-                start,
-                due: Mutex::new(DuePackets { rest: packets, packets: 0, bytes: 0 }),
-                sent: Mutex::default(),
-                received: Mutex::default(),
-            });
+            flows.push(LabFlow::new(topology, traffic, start, packets));
         }
         Ok(Some(LabTraffic::run(flows, outgoing, incoming, clock, notice)))
+    }
+
+    /// The traffic of flows that ports of a running engine send and receive.
+    pub(crate) fn of_ports(flows: Arc<Vec<LabFlow>>, clock: Clock) -> LabTraffic {
+        let (stop, is_sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
+        LabTraffic { flows, clock, stop, is_sent, ended: OnceLock::new(), threads: Vec::new() }
     }
 
     /// Starts the threads that send and receive.
@@ -286,6 +288,20 @@ impl LabTraffic {
     }
 }
 
+impl LabFlow {
+    /// Traffic that sends `packets` from `start` on.
+    pub(crate) fn new(topology: &Topology, traffic: &Traffic, start: Time, packets: Packets) -> LabFlow {
+        LabFlow {
+            traffic: traffic.clone(),
+            ends: [traffic.from, traffic.to].map(|host| topology.node(host).name.clone()),
+            start,
+            due: Mutex::new(DuePackets { rest: packets, packets: 0, bytes: 0 }),
+            sent: Mutex::default(),
+            received: Mutex::default(),
+        }
+    }
+}
+
 impl DuePackets {
     /// Returns the packets that were due before `end`, and the bytes of their payload. The end of a
     /// later call is not earlier.
@@ -300,7 +316,7 @@ impl DuePackets {
 }
 
 /// What the other threads share with this one. A thread that panicked has left whole numbers.
-fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -312,17 +328,21 @@ impl Drop for LabTraffic {
 
 /// The address to which each flow is sent.
 fn destinations(topology: &Topology) -> Result<Vec<IpAddr>, TrafficError> {
+    Ok(paths(topology)?.iter().map(|path| path.to.1).collect())
+}
+
+/// The path of each flow.
+pub(crate) fn paths(topology: &Topology) -> Result<Vec<HostPath>, TrafficError> {
     if topology.traffic.is_empty() {
         return Ok(Vec::new());
     }
     let routes = Routes::compute(topology);
-    let destination = |traffic: &Traffic| {
+    let path = |traffic: &Traffic| {
         let [from, to] = [traffic.from, traffic.to].map(|id| topology.node(id).name.clone());
         let path = HostPath::find(topology, &routes, traffic.from, traffic.to);
-        let no_route = || TrafficError::NoRoute { traffic: traffic.name.clone(), from, to };
-        path.map(|path| path.to.1).ok_or_else(no_route)
+        path.ok_or_else(|| TrafficError::NoRoute { traffic: traffic.name.clone(), from, to })
     };
-    topology.traffic.iter().map(destination).collect()
+    topology.traffic.iter().map(path).collect()
 }
 
 fn open_receiver(at: SocketAddr) -> io::Result<UdpSocket> {

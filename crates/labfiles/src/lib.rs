@@ -31,6 +31,7 @@ mod containerlab;
 mod fields;
 mod impairments;
 mod netlab;
+pub mod quic_sim;
 mod words;
 mod yaml;
 

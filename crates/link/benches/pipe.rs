@@ -36,7 +36,7 @@ fn run(bencher: Bencher, spec: &PipeSpec, lens: [u32; 2]) {
             now += gap;
             for i in 0..BURST {
                 let len = lens[i as usize % 2];
-                let _ = black_box(pipe.push(now, Packet { len, flow: 0, traffic_class: 0, data: 7u32 }));
+                let _ = black_box(pipe.push(now, Packet::new(len, 7u32)));
             }
             while let Some(exit) = pipe.pop(now) {
                 black_box(exit);

@@ -34,7 +34,7 @@ fn packets_through_many_pipes(bencher: Bencher, count: u32) {
         for _ in 0..packets {
             now += Duration::from_ns(50);
             let id = rng.below(count.into()) as u32;
-            let _ = black_box(pipes.push(now, id, Packet { len: 64, flow: 0, traffic_class: 0, data: id }));
+            let _ = black_box(pipes.push(now, id, Packet::new(64, id)));
             while let Some(exit) = pipes.pop(now) {
                 black_box(exit);
             }

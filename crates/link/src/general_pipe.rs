@@ -91,7 +91,7 @@ impl<P> GeneralPipe<P> {
         let PipeSpec { framing, slots, loss_ecn, state, paused, .. } = spec;
         *paused
             || !FastQueue::supports(queue)
-            || loss.is_planned()
+            || loss.asks_for_packets()
             || !egress_loss.is_never()
             || jitter.is_some()
             || reorder.is_some()
@@ -352,6 +352,7 @@ impl<P> GeneralPipe<P> {
         self.queue.spec().reads_headers()
             || self.loss_ecn != Ecn::Off
             || losses.iter().any(|loss| loss.spec().reads_headers())
+            || self.corrupt.as_ref().is_some_and(|law| law.spec().reads_headers())
     }
 
     pub(crate) fn spec(&self) -> PipeSpec {
@@ -570,7 +571,7 @@ impl<P> GeneralPipe<P> {
     fn alter(&mut self, packet: &Held<P>) -> Fate {
         let marked = packet.marked;
         let copies = self.duplicate.draw(&mut self.rng);
-        let corruption = self.corrupt.as_mut().and_then(|law| law.draw(packet.len, &mut self.rng));
+        let corruption = self.corrupt.as_mut().and_then(|law| law.draw(&packet.header(), &mut self.rng));
         match (copies, corruption) {
             (0, None) => Fate::Delivered { marked },
             _ => Fate::Altered(Alteration { marked, corruption, copies }),

@@ -64,6 +64,8 @@ impl InstantSpec {
             None => None,
             Some(CorruptSpec::Packets(chance)) => Some(*chance),
             Some(CorruptSpec::Bits(_)) => return Err("a bit error ratio"),
+            Some(CorruptSpec::Bounded(_)) => return Err("corruption with a bound or a filter"),
+            Some(CorruptSpec::UdpPayload(_)) => return Err("corruption of UDP payload"),
         };
         Ok(InstantSpec {
             is_down: *state == LinkState::Down,
@@ -89,6 +91,7 @@ impl InstantLoss {
             LossSpec::Never => InstantLoss::Never,
             LossSpec::Uniform(p) => InstantLoss::Chance((*p).into()),
             LossSpec::Correlated(chance) => InstantLoss::Chance(*chance),
+            LossSpec::Bounded(_) => return Err("loss with a bound or a filter"),
             LossSpec::GilbertElliott(law) => InstantLoss::GilbertElliott(*law),
             LossSpec::FourState(_) => return Err("loss by four states"),
             LossSpec::Runs(_) => return Err("loss in runs"),

@@ -21,7 +21,7 @@
 //! let mut wheel = Wheel::new(pipes.len());
 //!
 //! // After a push, a change or a pop, schedule the next event of the pipe.
-//! let packet = Packet { len: 1250, flow: 0, traffic_class: 0, data: "frame" };
+//! let packet = Packet::new(1250, "frame");
 //! let _ = pipes[1].push(Time::ZERO, packet);
 //! if let Some(at) = pipes[1].next_at() {
 //!     wheel.schedule(1, at);
@@ -76,11 +76,11 @@ pub use delays::Delays;
 pub use fastpath_wheel::Wheel;
 pub use framing::{Cells, Framing};
 pub use impairment::{
-    Chance, CorruptSpec, Corruption, Duplication, FourState, GilbertElliott, JitterCorrelation, JitterLaw,
-    JitterSpec, LossPlan, LossSpec, Outage, Reorder, ReorderSpec, Runs,
+    Bounded, ByteChange, Chance, CorruptSpec, Corruption, Duplication, FourState, GilbertElliott,
+    JitterCorrelation, JitterLaw, JitterSpec, LossPlan, LossSpec, Outage, Reorder, ReorderSpec, Runs,
 };
 pub use opportunities::{Opportunities, OpportunitiesError};
-pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
+pub use packet::{Alteration, DropReason, Exit, Fate, Packet, PacketContent, PacketFilter, Verdict};
 pub use pipe::Pipe;
 pub use pipe_set::{PipeInit, PipeRef};
 pub use pipes::Pipes;

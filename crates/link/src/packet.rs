@@ -13,11 +13,52 @@ pub struct Packet<P> {
     pub flow: u32,
     /// IPv4 TOS or IPv6 traffic class (DSCP « 2 | ECN); 0 for frames that are not IP.
     pub traffic_class: u8,
+    /// What it carries, for laws that concern only some packets.
+    pub content: PacketContent,
     /// The caller's data.
     pub data: P,
 }
 
+/// What a packet carries, as far as laws of loss and corruption ask.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PacketContent {
+    /// Anything else, or a packet of which nothing is known.
+    #[default]
+    Other,
+    /// A whole UDP datagram with at least one byte of payload.
+    Udp,
+    /// A QUIC Version Negotiation packet (RFC 8999 §6) in a UDP datagram.
+    VersionNegotiation,
+}
+
+/// The packets that a law concerns. The others pass, and the law does not count them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PacketFilter {
+    /// All packets.
+    #[default]
+    All,
+    /// UDP datagrams.
+    Udp,
+}
+
+impl PacketFilter {
+    /// Returns true if the law concerns packets with this content.
+    #[inline]
+    pub fn takes(self, content: PacketContent) -> bool {
+        match self {
+            PacketFilter::All => true,
+            PacketFilter::Udp => content != PacketContent::Other,
+        }
+    }
+}
+
 impl<P> Packet<P> {
+    /// Creates a packet of which only the length in bytes is known.
+    #[inline]
+    pub fn new(len: u32, data: P) -> Packet<P> {
+        Packet { len, flow: 0, traffic_class: 0, content: PacketContent::Other, data }
+    }
+
     /// The ECN codepoint "congestion experienced" in `traffic_class` (RFC 3168 §5).
     pub const CE: u8 = 0b11;
 
@@ -30,7 +71,8 @@ impl<P> Packet<P> {
     /// Returns what admission policies and loss laws read.
     #[inline]
     pub(crate) fn header(&self) -> Packet<()> {
-        Packet { len: self.len, flow: self.flow, traffic_class: self.traffic_class, data: () }
+        let Packet { len, flow, traffic_class, content, data: _ } = *self;
+        Packet { len, flow, traffic_class, content, data: () }
     }
 }
 
@@ -90,6 +132,7 @@ pub(crate) struct Held<P> {
     pub(crate) len: u32,
     pub(crate) flow: u32,
     pub(crate) traffic_class: u8,
+    pub(crate) content: PacketContent,
     pub(crate) marked: bool,
     pub(crate) data: P,
 }
@@ -97,11 +140,11 @@ pub(crate) struct Held<P> {
 impl<P> Held<P> {
     /// `packet` arrived at `time`. Sets ECN CE if `marked`.
     pub(crate) fn new(time: Time, packet: Packet<P>, marked: bool) -> Held<P> {
-        let Packet { len, flow, mut traffic_class, data } = packet;
+        let Packet { len, flow, mut traffic_class, content, data } = packet;
         if marked {
             traffic_class |= Packet::<P>::CE;
         }
-        Held { time, len, flow, traffic_class, marked, data }
+        Held { time, len, flow, traffic_class, content, marked, data }
     }
 
     /// Returns true if the packet is ECN-capable.
@@ -118,12 +161,13 @@ impl<P> Held<P> {
     /// Returns what admission policies read.
     #[inline]
     pub(crate) fn header(&self) -> Packet<()> {
-        Packet { len: self.len, flow: self.flow, traffic_class: self.traffic_class, data: () }
+        let Held { len, flow, traffic_class, content, .. } = *self;
+        Packet { len, flow, traffic_class, content, data: () }
     }
 
     pub(crate) fn into_packet(self) -> Packet<P> {
-        let Held { len, flow, traffic_class, data, .. } = self;
-        Packet { len, flow, traffic_class, data }
+        let Held { len, flow, traffic_class, content, data, .. } = self;
+        Packet { len, flow, traffic_class, content, data }
     }
 }
 

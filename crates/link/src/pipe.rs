@@ -143,7 +143,7 @@ mod tests {
     use fastpath_units::{Duration, Probability, Rate};
 
     fn packet(len: u32, data: u32) -> Packet<u32> {
-        Packet { len, flow: 0, traffic_class: 0, data }
+        Packet::new(len, data)
     }
 
     fn pipe(spec: &PipeSpec) -> Pipe<u32> {

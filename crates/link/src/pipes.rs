@@ -398,7 +398,7 @@ mod tests {
     }
 
     fn packet(number: u64) -> Packet<u64> {
-        Packet { len: 100 + number as u32 % 7, flow: 0, traffic_class: 0, data: number }
+        Packet::new(100 + number as u32 % 7, number)
     }
 
     /// Packets that are taken ahead and put into another pipe leave as from the pipe itself.

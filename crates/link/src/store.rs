@@ -6,7 +6,7 @@
 //!
 //! An empty pipe takes no memory here. A freed slot is reused first: it is in the cache.
 
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketContent};
 use fastpath_units::Time;
 use std::num::NonZeroU32;
 
@@ -37,6 +37,7 @@ pub(crate) struct Waiting<P> {
     pub(crate) len: u32,
     flow: u32,
     traffic_class: u8,
+    content: PacketContent,
     pub(crate) marked: bool,
     /// `None` while the slot is free.
     data: Option<P>,
@@ -46,8 +47,15 @@ impl<P> Waiting<P> {
     /// `packet` arrived at `time`. `marked` tells whether this pipe set ECN CE.
     #[inline]
     pub(crate) fn new(time: Time, packet: Packet<P>, marked: bool) -> Waiting<P> {
-        let Packet { len, flow, traffic_class, data } = packet;
-        Waiting { time, next: None, len, flow, traffic_class, marked, data: Some(data) }
+        let Packet { len, flow, traffic_class, content, data } = packet;
+        Waiting { time, next: None, len, flow, traffic_class, content, marked, data: Some(data) }
+    }
+
+    /// Returns the packet with its data, which has been taken out.
+    #[inline]
+    fn packet(&self, data: P) -> Packet<P> {
+        let Waiting { len, flow, traffic_class, content, .. } = *self;
+        Packet { len, flow, traffic_class, content, data }
     }
 
     /// Returns the data of the packet.
@@ -93,8 +101,9 @@ impl<P> Store<P> {
     /// with the first packet: an idle network takes no memory for packets.
     #[cold]
     fn begin(&mut self) {
-        let (time, next, data) = (Time::ZERO, None, None);
-        self.slots.push(Waiting { time, next, len: 0, flow: 0, traffic_class: 0, marked: false, data });
+        let (time, next, content, data) = (Time::ZERO, None, PacketContent::Other, None);
+        let (len, flow, traffic_class, marked) = (0, 0, 0, false);
+        self.slots.push(Waiting { time, next, len, flow, traffic_class, content, marked, data });
     }
 
     #[inline]
@@ -114,7 +123,7 @@ impl<P> Store<P> {
         slot.next = self.free;
         self.free = Some(index);
         let data = slot.data.take().expect("a pipe's list leads to its packets only");
-        Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data }
+        slot.packet(data)
     }
 
     /// Removes a packet with a time not after `until`.
@@ -127,7 +136,7 @@ impl<P> Store<P> {
         let next = std::mem::replace(&mut slot.next, self.free);
         self.free = Some(index);
         let data = slot.data.take().expect("a pipe's list leads to its packets only");
-        let packet = Packet { len: slot.len, flow: slot.flow, traffic_class: slot.traffic_class, data };
+        let packet = slot.packet(data);
         Some(Due { time: slot.time, marked: slot.marked, next, packet })
     }
 }

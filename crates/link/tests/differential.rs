@@ -182,7 +182,7 @@ proptest! {
             now = moved(now, &gap, &pipe);
             match operation {
                 Operation::Push { len, traffic_class } => {
-                    let packet = Packet { len, flow: 0, traffic_class, data: i as u32 };
+                    let packet = Packet { traffic_class, ..Packet::new(len, i as u32) };
                     prop_assert_eq!(pipe.push(now, packet), oracle.push(now, packet), "packet {}", i);
                 }
                 Operation::Pop => {
@@ -244,7 +244,7 @@ fn flights(rate: Rate, delay: Duration, queue: QueueSpec, frames: &[(u64, u32)])
     let mut now = Time::ZERO;
     for &(thousandths, len) in frames {
         now += Duration::from_ps((u128::from(frame) * u128::from(thousandths) / 1000) as u64);
-        let _ = pipe.push(now, Packet { len, flow: 0, traffic_class: 0, data: now });
+        let _ = pipe.push(now, Packet::new(len, now));
     }
     let exits = std::iter::from_fn(|| pipe.pop(Time::MAX));
     exits.map(|exit| (exit.packet.data, exit.at, exit.packet.len)).collect()
@@ -288,7 +288,7 @@ proptest! {
         let mut pipe = Pipe::new(&PipeSpec { delay: Duration::from_ps(delay), ..spec }, Rng::new(1));
         for (now, len, change) in operations {
             let now = Time::from_ps(now);
-            let _ = pipe.push(now, Packet { len, flow: 0, traffic_class: 1, data: () });
+            let _ = pipe.push(now, Packet { traffic_class: 1, ..Packet::new(len, ()) });
             pipe.change(now, &change);
             let _ = pipe.pop(now);
             prop_assert!(pipe.conserved());
@@ -325,7 +325,7 @@ proptest! {
                 continue;
             }
             for pipe in [&mut seen, &mut general, &mut unseen] {
-                let _ = pipe.push(now, Packet { len, flow: 0, traffic_class: 0, data: data as u32 });
+                let _ = pipe.push(now, Packet::new(len, data as u32));
             }
         }
     }

@@ -31,7 +31,7 @@ fn through_a_pipe(spec: &PipeSpec, arrivals: &ArrivalList, seed: u64) -> Fates {
         if arrival == Some(now) {
             let (_, Packet { len, flow, traffic_class, .. }) = arrivals[next];
             if let Verdict::Dropped(reason, id) =
-                pipe.push(now, Packet { len, flow, traffic_class, data: next })
+                pipe.push(now, Packet { flow, traffic_class, ..Packet::new(len, next) })
             {
                 fates.insert(id, (now, Fate::Dropped(reason)));
             }
@@ -168,7 +168,7 @@ fn arrivals(rate: Rate) -> impl Strategy<Value = ArrivalList> {
         let mut now = Time::ZERO;
         let arrive = |(gap, len, flow, traffic_class)| {
             now += Duration::from_ps(gap);
-            (now, Packet { len, flow, traffic_class, data: () })
+            (now, Packet { flow, traffic_class, ..Packet::new(len, ()) })
         };
         packets.into_iter().map(arrive).collect()
     })
@@ -204,7 +204,7 @@ proptest! {
 
 /// Packets of 1250 bytes, 10 ms each at 1 Mbit/s, every 5 ms for two seconds, of four flows.
 fn overload(traffic_class: u8) -> ArrivalList {
-    let packet = |i: u32| Packet { len: 1250, flow: i % 4, traffic_class, data: () };
+    let packet = |i: u32| Packet { flow: i % 4, traffic_class, ..Packet::new(1250, ()) };
     (0..400).map(|i| (Time::ZERO + Duration::from_ms(5) * u64::from(i), packet(i))).collect()
 }
 
@@ -280,7 +280,7 @@ fn a_limit_in_time_follows_the_rate() {
     for (mbit, longest_ms, taken) in [(1, 0, 1), (1, 25, 3), (1, 30, 4), (10, 25, 26), (10, 0, 1)] {
         let queue = QueueSpec::DropTailTime(Duration::from_ms(longest_ms));
         let spec = PipeSpec { rate: Rate::from_bps(mbit * 1_000_000), queue, ..PipeSpec::default() };
-        let packet = Packet { len: 1250, flow: 0, traffic_class: 0, data: () };
+        let packet = Packet::new(1250, ());
         let fates = through_a_pipe(&spec, &vec![(Time::ZERO, packet); 40], 1);
         let full = dropped(&fates, DropReason::QueueFull).len();
         assert_eq!(40 - full, taken, "{longest_ms} ms at {mbit} Mbit/s");
@@ -291,7 +291,7 @@ fn a_limit_in_time_follows_the_rate() {
 fn fq_codel_serves_every_flow() {
     // Five packets of flow 0 arrive at once, then one of each other flow: the others are served
     // first.
-    let packet = |flow| Packet { len: 1250, flow, traffic_class: 0, data: () };
+    let packet = |flow| Packet { flow, ..Packet::new(1250, ()) };
     let arrivals: ArrivalList =
         [0, 0, 0, 0, 0, 1, 2, 3].map(|flow| (Time::ZERO, packet(flow))).into_iter().collect();
     let queue = QueueSpec::FqCodel(FqCodelSpec::default());
@@ -305,9 +305,8 @@ fn fq_codel_serves_every_flow() {
 
 /// Returns (packet, ms) in the order of exits, for packets of 1000 bytes that all arrive at once.
 fn order(queue: QueueSpec, rate: Option<Rate>, traffic_classes: &[u8]) -> Vec<(usize, u64)> {
-    let packet = |traffic_class: &u8| {
-        (Time::ZERO, Packet { len: 1000, flow: 0, traffic_class: *traffic_class, data: () })
-    };
+    let packet =
+        |traffic_class: &u8| (Time::ZERO, Packet { traffic_class: *traffic_class, ..Packet::new(1000, ()) });
     let arrivals: ArrivalList = traffic_classes.iter().map(packet).collect();
     let fates = through_a_pipe(&PipeSpec { rate, queue, ..PipeSpec::default() }, &arrivals, 1);
     let mut order: Vec<(Time, usize)> = fates.iter().map(|(id, (at, _))| (*at, *id)).collect();
@@ -339,7 +338,7 @@ fn a_token_bucket_is_never_a_picosecond_late_however_long_the_burst() {
     let peak = Some(Peak { rate: rate(3_000_001), burst: Bytes(1000) });
     let limit = Limit::Packets(20_000);
     let spec = TokenBucketSpec { rate: rate(7), burst: Bytes(20_000_000), peak, limit };
-    let packet = Packet { len: 1000, flow: 0, traffic_class: 0, data: () };
+    let packet = Packet::new(1000, ());
     let queue = QueueSpec::TokenBucket(spec);
     let fates =
         through_a_pipe(&PipeSpec { queue, ..PipeSpec::default() }, &vec![(Time::ZERO, packet); 15_000], 1);
@@ -356,9 +355,7 @@ fn buckets_count_the_bytes_on_the_wire() {
     let (burst, limit) = (Bytes(2500), Limit::Packets(10));
     let bucket = QueueSpec::TokenBucket(TokenBucketSpec { rate, burst, peak: None, limit });
     let policer = QueueSpec::Policer(PolicerSpec { rate, burst, limit });
-    let packet = |i: u64| {
-        (Time::ZERO + Duration::from_ms(i), Packet { len: 1000, flow: 0, traffic_class: 0, data: () })
-    };
+    let packet = |i: u64| (Time::ZERO + Duration::from_ms(i), Packet::new(1000, ()));
     let arrivals: ArrivalList = (0..30).map(packet).collect();
     let through = |queue: QueueSpec, framing| {
         let spec = PipeSpec { overhead: 250, framing, queue, ..PipeSpec::default() };

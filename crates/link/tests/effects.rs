@@ -4,9 +4,9 @@
 //! thousand.
 
 use fastpath_link::{
-    Alteration, Chance, Change, CorruptSpec, DropReason, Duplication, Exit, Fate, FourState, GilbertElliott,
-    JitterCorrelation, JitterLaw, JitterSpec, LossPlan, LossSpec, Outage, Packet, Pipe, PipeSpec, Reorder,
-    ReorderSpec, Runs,
+    Alteration, Bounded, Chance, Change, CorruptSpec, DropReason, Duplication, Exit, Fate, FourState,
+    GilbertElliott, JitterCorrelation, JitterLaw, JitterSpec, LossPlan, LossSpec, Outage, Packet,
+    PacketContent, PacketFilter, Pipe, PipeSpec, Reorder, ReorderSpec, Runs,
 };
 use fastpath_units::{Duration, Probability, Rng, Time};
 
@@ -23,7 +23,7 @@ fn send(spec: &PipeSpec, n: u64, gap: Duration, seed: u64) -> (Pipe<u64>, Vec<Ex
         while let Some(exit) = pipe.pop(now) {
             exits.push(exit);
         }
-        let _ = pipe.push(now, Packet { len: 100, flow: 0, traffic_class: 0, data: i });
+        let _ = pipe.push(now, Packet::new(100, i));
     }
     exits.extend(std::iter::from_fn(|| pipe.pop(Time::MAX)));
     assert!(pipe.conserved() && pipe.held().packets == 0);
@@ -198,7 +198,7 @@ fn delays_are_measured_since_the_law_or_the_delay_was_set() {
     ];
     for (number, (micros, change, delay)) in changes.into_iter().enumerate() {
         pipe.change(at(micros), &change);
-        let packet = Packet { len: 100, flow: 0, traffic_class: 0, data: number as u64 };
+        let packet = Packet::new(100, number as u64);
         let _ = pipe.push(at(micros), packet);
         while pipe.pop(at(micros) + us(delay)).is_some() {}
         let delays = pipe.delays().expect("there is jitter");
@@ -246,7 +246,7 @@ fn a_copy_may_leave_later_than_its_packet_with_others_between_them() {
     let duplicate = Duplication { chance: Probability::ALWAYS.into(), later: us(250) };
     let spec = PipeSpec { delay: us(1000), duplicate, ..PipeSpec::default() };
     let mut pipe: Pipe<u64> = Pipe::new(&spec, Rng::new(1));
-    let packet = |data| Packet { len: 100, flow: 0, traffic_class: 0, data };
+    let packet = |data| Packet::new(100, data);
     for i in 0..3 {
         let _ = pipe.push(Time::ZERO + us(100 * i), packet(i));
     }
@@ -306,10 +306,13 @@ fn the_number_of_losses_varies_as_each_law_says() {
     let p = |p: f64| Probability::new(p).expect("a probability");
     let bursts =
         GilbertElliott { to_bad: p(0.02), to_good: p(0.2), loss_in_bad: p(0.9), loss_in_good: p(0.01) };
+    let burst_max = std::num::NonZeroU32::new(2);
+    let bounded = Bounded { probability: p(0.4), burst_max, of: PacketFilter::All };
     let four = FourState { p13: p(0.02), p31: p(0.3), p32: p(0.1), p23: p(0.5), p14: p(0.01) };
     let runs = Runs { passed: [10, 20, 90].into(), lost: [1, 1, 2, 8].into() };
     let laws = [
         LossSpec::Uniform(p(0.1)),
+        LossSpec::Bounded(bounded),
         LossSpec::GilbertElliott(bursts),
         LossSpec::FourState(four),
         LossSpec::Runs(runs),
@@ -337,7 +340,7 @@ fn planned_losses_happen_before_the_queue_or_behind_the_bottleneck() {
     let rate = fastpath_units::Rate::from_bps(800_000);
     let outage =
         |at, span| LossSpec::Plan(LossPlan::Outage(Outage { at: us(at), span: us(span), every: None }));
-    let numbers = LossSpec::Plan(LossPlan::Numbers([2, 3].into()));
+    let numbers = LossSpec::Plan(LossPlan::Numbers { numbers: [2, 3].into(), of: PacketFilter::All });
     let lost = |spec: &PipeSpec| -> Vec<u64> {
         let (pipe, exits) = send(spec, 5, us(100), 1);
         let through = |id: &u64| {
@@ -354,4 +357,33 @@ fn planned_losses_happen_before_the_queue_or_behind_the_bottleneck() {
     assert_eq!(lost(&PipeSpec { egress_loss: numbers, ..base.clone() }), [1, 2]);
     let bytes = LossSpec::Plan(LossPlan::Bytes([250].into()));
     assert_eq!(lost(&PipeSpec { loss: bytes, ..base }), [2]);
+}
+
+#[test]
+fn a_filter_reads_headers_and_counts_its_packets_at_both_places() {
+    let numbers = LossSpec::Plan(LossPlan::Numbers { numbers: [1, 3].into(), of: PacketFilter::Udp });
+    let p = Probability::new(0.2).expect("a probability");
+    let law = Bounded { probability: p, burst_max: None, of: PacketFilter::All };
+    for (spec, reads) in [
+        (PipeSpec { loss: numbers.clone(), ..PipeSpec::default() }, true),
+        (PipeSpec { egress_loss: numbers, ..PipeSpec::default() }, true),
+        (PipeSpec { loss: LossSpec::Bounded(law), ..PipeSpec::default() }, false),
+        (PipeSpec { corrupt: Some(CorruptSpec::Bounded(law)), ..PipeSpec::default() }, false),
+        (PipeSpec { corrupt: Some(CorruptSpec::UdpPayload(law)), ..PipeSpec::default() }, true),
+    ] {
+        let mut pipe = Pipe::new(&spec, Rng::new(1));
+        assert_eq!(pipe.reads_headers(), reads, "{spec:?}");
+        assert_eq!(pipe.spec(), spec);
+        for data in 0..6 {
+            let content = if data % 2 == 0 { PacketContent::Udp } else { PacketContent::Other };
+            let _ = pipe.push(Time::ZERO, Packet { content, ..Packet::new(100, data) });
+        }
+        let exits: Vec<Exit<u64>> = std::iter::from_fn(|| pipe.pop(Time::MAX)).collect();
+        let through = exits.iter().filter(|exit| !matches!(exit.fate, Fate::Dropped(_)));
+        if matches!(spec.loss, LossSpec::Plan(_)) || matches!(spec.egress_loss, LossSpec::Plan(_)) {
+            assert_eq!(through.map(|exit| exit.packet.data).collect::<Vec<_>>(), [1, 2, 3, 5]);
+            assert_eq!(pipe.counters().dropped_for(DropReason::Loss), 2);
+        }
+        assert!(pipe.conserved());
+    }
 }

@@ -44,7 +44,7 @@ fn pipe(schedule: &[u64], arrivals: &[(u64, u64)]) -> Vec<(usize, u64)> {
         let now = Time::ZERO + Duration::from_ms(ms);
         output.extend(std::iter::from_fn(|| pipe.pop(now)));
         // A frame has an Ethernet header, a packet in Mahimahi four bytes of tunnel header.
-        let _ = pipe.push(now, Packet { len: bytes as u32 + 10, flow: 0, traffic_class: 0, data: id });
+        let _ = pipe.push(now, Packet::new(bytes as u32 + 10, id));
     }
     while let Some(at) = pipe.next_at() {
         output.extend(pipe.pop(at));

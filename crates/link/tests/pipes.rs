@@ -98,7 +98,7 @@ fn pop_until(pipes: &mut Pipes<u32>, now: Time, out: &mut Vec<Left>) {
 
 /// Packets of a run, numbered from `first`.
 fn run(lens: Vec<u32>, first: u32) -> impl Iterator<Item = Packet<u32>> + Clone {
-    lens.into_iter().zip(first..).map(|(len, data)| Packet { len, flow: 0, traffic_class: 0, data })
+    lens.into_iter().zip(first..).map(|(len, data)| Packet::new(len, data))
 }
 
 proptest! {
@@ -118,7 +118,7 @@ proptest! {
         for (i, operation) in operations.into_iter().enumerate() {
             match operation {
                 Operation::Push { id, len } => {
-                    let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
+                    let packet = Packet::new(len, i as u32);
                     prop_assert_eq!(pipes.push(now, id, packet), naive.0[id as usize].push(now, packet));
                 }
                 Operation::PushRun { id, lens } => {
@@ -167,7 +167,7 @@ proptest! {
         for (i, operation) in operations.into_iter().enumerate() {
             match operation {
                 Operation::Push { id, len } => {
-                    let packet = Packet { len, flow: 0, traffic_class: 0, data: i as u32 };
+                    let packet = Packet::new(len, i as u32);
                     prop_assert_eq!(pipes.push(now, id, packet), recording.push(now, id, packet));
                 }
                 Operation::PushRun { id, lens } => {
@@ -214,7 +214,7 @@ fn a_million_links_of_128_kbit_are_all_exact() {
     let start = |id: u32| Time::from_ps(u64::from(id) * 1_001);
     for id in 0..LINKS {
         for len in LENS {
-            let packet = Packet { len, flow: 0, traffic_class: 0, data: () };
+            let packet = Packet::new(len, ());
             assert_eq!(pipes.push(start(id), id, packet), Verdict::Queued);
         }
     }

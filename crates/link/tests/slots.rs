@@ -47,7 +47,7 @@ impl Case {
         for (id, (at, len)) in self.arrivals().into_iter().enumerate() {
             let now = Time::from_ps(at);
             out.extend(std::iter::from_fn(|| pipe.pop(now)));
-            let verdict = pipe.push(now, Packet { len, flow: 0, traffic_class: 0, data: id });
+            let verdict = pipe.push(now, Packet::new(len, id));
             assert!(verdict == Verdict::Queued || pipe.queued().packets == u64::from(self.limit));
             assert!(pipe.conserved());
         }

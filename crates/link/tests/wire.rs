@@ -13,7 +13,7 @@ fn us(n: u64) -> Time {
 }
 
 fn packet(len: u32, data: u64) -> Packet<u64> {
-    Packet { len, flow: 0, traffic_class: 0, data }
+    Packet::new(len, data)
 }
 
 /// Pops all packets, only at `next_at`. Returns (packet, µs, fate).
@@ -102,7 +102,7 @@ fn loss_with_ecn_marks_ecn_capable_packets() {
     assert!(pipe.reads_headers());
     let fates: Vec<bool> = (0..4u8)
         .map(|traffic_class| {
-            pipe.push(Time::ZERO, Packet { len: 1, flow: 0, traffic_class, data: 0 }) == Verdict::Queued
+            pipe.push(Time::ZERO, Packet { traffic_class, ..Packet::new(1, 0) }) == Verdict::Queued
         })
         .collect();
     assert_eq!(fates, [false, true, true, true]);

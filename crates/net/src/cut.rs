@@ -263,7 +263,7 @@ impl<O: Observer> Network<O> {
         if let Some(tag) = tag {
             self.observer.joined(&frame, tag);
         }
-        let packet = Packet { len, flow: 0, traffic_class: 0, data: frame };
+        let packet = Packet::new(len, frame);
         self.pipes.put_exit(pipe, Exit { at, packet, fate }, departed);
         Some(())
     }

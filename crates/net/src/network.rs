@@ -27,15 +27,15 @@ use crate::observer::{Observer, Passage, Turn};
 use crate::options::Options;
 use crate::pool::{Frame, FramePool};
 use crate::route::LiveLinks;
-use crate::schedule::{LinkChange, Schedule, ScheduleFull};
+use crate::schedule::{LinkChange, Schedule, ScheduleFull, ScheduledChange};
 use crate::wiring::{NodePort, NodeState, PipeEnd, RunningNode, Wiring, outgoing};
 use fastpath_link::{
-    Alteration, Change, Exit, Fate, LinkState, Packet, PipeInit, PipeRef, Pipes, PopLimit, QueueState,
-    Verdict,
+    Alteration, ByteChange, Change, Corruption, Exit, Fate, LinkState, Packet, PacketContent, PipeInit,
+    PipeRef, Pipes, PopLimit, QueueState, Verdict,
 };
-use fastpath_spec::{Direction, LinkId, NodeId, Topology, TraceAction, TraceEvent};
+use fastpath_spec::{Direction, LinkId, NodeId, Rebinding, Topology, TraceAction, TraceEvent};
 use fastpath_units::{Duration, Rng, Time};
-use fastpath_wire::{Headers, ecn};
+use fastpath_wire::{Headers, ecn, udp};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Pipes are prefetched in networks with more edges; the pipes of fewer edges stay in the cache.
@@ -247,8 +247,7 @@ impl<O: Observer> Network<O> {
         if let Some(cut) = &mut self.cut {
             cut.note_entry(id);
         }
-        let packet =
-            |frame: Frame| Packet { len: frame.len() as u32, flow: 0, traffic_class: 0, data: frame };
+        let packet = |frame: Frame| Packet::new(frame.len() as u32, frame);
         self.pipes.push_run(self.now, id, frames.map(packet), |reason, frame| {
             self.counters.count_drop(Reason::Link(reason));
             self.pool.free(frame);
@@ -421,6 +420,19 @@ impl<O: Observer> Network<O> {
         Some((nat.counters(now), nat.sessions(now)))
     }
 
+    /// Gives the mappings of a NAT other outside endpoints at `now`. Returns whether the node is a
+    /// NAT of this network.
+    pub fn rebind_nat(&mut self, now: Time, node: NodeId, rebinding: Rebinding) -> bool {
+        self.advance(now);
+        self.rebind(self.now, node, rebinding)
+    }
+
+    fn rebind(&mut self, at: Time, node: NodeId, rebinding: Rebinding) -> bool {
+        let running = self.nodes.iter_mut().find(|running| running.id == node);
+        let Some(RunningNode { state: NodeState::Router(router), .. }) = running else { return false };
+        router.nat.as_mut().map(|nat| nat.rebind(at, rebinding)).is_some()
+    }
+
     /// Returns the frame accounting at the current time.
     pub fn accounting(&self) -> FrameAccounting {
         let in_nodes: usize = self.nodes.iter().map(RunningNode::held).sum();
@@ -471,8 +483,14 @@ impl<O: Observer> Network<O> {
 
     /// Applies all scheduled changes due at `at`.
     pub(crate) fn apply_scheduled(&mut self, at: Time) {
-        while let Some((link, direction, change)) = self.schedule.pop(at, &self.topology) {
-            self.change(at, link, direction, &change);
+        while let Some(due) = self.schedule.pop(at, &self.topology) {
+            match due {
+                ScheduledChange::Link(due) => {
+                    let (link, direction, change) = *due;
+                    self.change(at, link, direction, &change);
+                }
+                ScheduledChange::Rebind(node, rebinding) => _ = self.rebind(at, node, rebinding),
+            }
         }
     }
 
@@ -507,9 +525,10 @@ impl<O: Observer> Network<O> {
         if self.schedule.awaits_packet() {
             self.on_first_packet(at, LinkId(id / 2));
         }
-        let (flow, traffic_class) =
-            if self.pipes.reads_headers(id) { self.read_headers(&frame) } else { (0, 0) };
-        let packet = Packet { len: frame.len() as u32, flow, traffic_class, data: frame };
+        let packet = match self.pipes.reads_headers(id) {
+            true => self.read_headers(frame),
+            false => Packet::new(frame.len() as u32, frame),
+        };
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         if let Some(cut) = &mut self.cut {
             cut.note_entry(id);
@@ -521,11 +540,21 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Returns the input of queue disciplines: the flow hash and the traffic class.
+    /// Returns a frame with the input of queue disciplines and laws of loss.
     #[inline(never)]
-    fn read_headers(&self, frame: &Frame) -> (u32, u8) {
-        let headers = Headers::parse(self.pool.headers(frame));
-        (headers.flow_hash(), headers.traffic_class())
+    fn read_headers(&self, frame: Frame) -> Packet<Frame> {
+        let bytes = self.pool.headers(&frame);
+        let headers = Headers::parse(bytes);
+        let content = match udp::payload(bytes, &headers) {
+            Some(payload) if payload.is_empty() => PacketContent::Other,
+            Some(payload) if udp::is_version_negotiation(&bytes[payload.clone()]) => {
+                PacketContent::VersionNegotiation
+            }
+            Some(_) => PacketContent::Udp,
+            None => PacketContent::Other,
+        };
+        let (flow, traffic_class) = (headers.flow_hash(), headers.traffic_class());
+        Packet { len: frame.len() as u32, flow, traffic_class, content, data: frame }
     }
 
     /// Processes a frame that leaves a pipe and reaches the node at its end.
@@ -534,7 +563,7 @@ impl<O: Observer> Network<O> {
         if matches!(end, PipeEnd::Away) && CutPipes::passes_on(exit.fate) {
             return self.pass_on(id, exit);
         }
-        let Exit { at, packet: Packet { len, flow, traffic_class, data: mut frame }, fate } = exit;
+        let Exit { at, packet: Packet { len, flow, traffic_class, content, data: mut frame }, fate } = exit;
         let pipe = PipeId { link: LinkId(id / 2), index: (id % 2) as usize };
         if let (PipeEnd::Node(_), Some(next)) = (end, self.pipes.head(id)) {
             // Other pipes come before it, while its headers come into the cache.
@@ -564,7 +593,7 @@ impl<O: Observer> Network<O> {
             ecn::set_ce(bytes, &headers);
         }
         if let Some(corruption) = alteration.corruption {
-            corruption.apply(self.pool.bytes_mut(&mut frame));
+            corrupt(self.pool.bytes_mut(&mut frame), &corruption);
         }
         let pool = &self.pool;
         self.observer.left(Passage { at, departed, pipe, frame: &frame, pool, fate });
@@ -578,7 +607,7 @@ impl<O: Observer> Network<O> {
                 }
                 (Some(copy), Some(later)) => {
                     self.observer.arrived(at, pipe, &copy);
-                    self.pipes.put_copy(id, later, Packet { len, flow, traffic_class, data: copy });
+                    self.pipes.put_copy(id, later, Packet { len, flow, traffic_class, content, data: copy });
                 }
                 (None, _) => self.counters.count_drop(Reason::PoolFull),
             }
@@ -696,5 +725,17 @@ impl<O: Observer> Network<O> {
         self.counters.count_drop(reason);
         self.observer.ended(at, &frame, Some(reason));
         self.pool.free(frame);
+    }
+}
+
+/// Carries out a corruption on the bytes of a frame.
+fn corrupt(bytes: &mut [u8], corruption: &Corruption) {
+    if !corruption.is_of_payload() {
+        return corruption.apply(bytes);
+    }
+    let headers = Headers::parse(bytes);
+    let len = udp::payload(bytes, &headers).map_or(0, |payload| payload.len());
+    if let Some(ByteChange { offset, flips }) = corruption.payload_byte(len) {
+        udp::flip(bytes, &headers, offset, flips);
     }
 }

@@ -77,8 +77,12 @@ impl Router {
             .first()
             .map_or(0, |first| 2 * u64::from(topology.link(first.link).stream) + first.end as u64);
         let nat = Nat::of(topology.node(id), seed, stream + (1 << 40)).map(Box::new);
-        for &address in nat.iter().flat_map(|nat| nat.pool()) {
-            ports.iter_mut().for_each(|port| port.add_address(address.into()));
+        if let Some(nat) = &nat {
+            // An address of the pool may be that of an inside host, which answers for it there.
+            let outside = ports.iter_mut().enumerate().filter(|(index, _)| !nat.is_inside(*index));
+            for (_, port) in outside {
+                nat.pool().iter().for_each(|&address| port.add_address(address.into()));
+            }
         }
         let own = ports.iter().flat_map(|port| port.addresses.iter().map(IpNet::addr)).collect();
         let mut known = BTreeMap::new();

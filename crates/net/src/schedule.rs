@@ -1,23 +1,26 @@
-//! Scheduled changes of links: the events of the topology, changes requested at run time, and
+//! Scheduled changes of links and of the mappings of NATs: the events of the topology, changes requested at run time, and
 //! traces.
 //!
 //! ```text
 //!  events of the topology, by time ─┐
-//!  requested changes, by time ──────┼─▶ next_at() ─▶ pop(at) ─▶ (pipe, change)
+//!  rebindings of NATs, by time ─────┤
+//!  requested changes, by time ──────┼─▶ next_at() ─▶ pop(at) ─▶ (pipe, change) or (NAT, rebinding)
 //!  tracks, by next step ────────────┘
 //! ```
 //!
-//! At one instant the events of the topology come first (those of traces last), then requested
+//! At one instant the events of the topology come first (links, NATs, traces), then requested
 //! changes in the order of their requests, then tracks in the order of the topology. Steps are
 //! computed from the start of their track: start + rounds × length + time of the step. So no
 //! rounding error accumulates.
 
 use fastpath_link::Change;
 use fastpath_spec::trace::Timeline;
-use fastpath_spec::{Direction, LinkId, Start, Topology, TraceAction, TraceEnd, TraceEvent};
+use fastpath_spec::{
+    Direction, LinkId, NatEvent, NodeId, Rebinding, Start, Topology, TraceAction, TraceEnd, TraceEvent,
+};
 use fastpath_units::{Duration, Time};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// The maximum number of requested changes that have not happened yet.
 const REQUESTED_MAX: usize = 1 << 16;
@@ -44,6 +47,8 @@ pub(crate) struct Schedule {
     next_event: usize,
     /// The same for its events of traces.
     next_trace_event: usize,
+    /// The next rebindings: time and number of the event.
+    rebindings: BTreeSet<(Time, usize)>,
     /// By time and order of request.
     requested: BTreeMap<(Time, u64), Requested>,
     requested_count: u64,
@@ -56,6 +61,23 @@ pub(crate) struct Schedule {
     awaiting: Vec<bool>,
     awaits_packet: bool,
     next_at: Option<Time>,
+}
+
+/// A change that is due.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum ScheduledChange {
+    Link(Box<LinkChange>),
+    Rebind(NodeId, Rebinding),
+}
+
+/// Returns the next time of an event after `now`.
+fn after(event: &NatEvent, now: Time) -> Option<Time> {
+    if event.at > now {
+        return Some(event.at);
+    }
+    let every = event.every.filter(|every| !every.is_zero())?.as_ps();
+    let rounds = now.since(event.at).as_ps() / every + 1;
+    every.checked_mul(rounds).and_then(|ps| event.at.checked_add(Duration::from_ps(ps)))
 }
 
 /// The playback state of a track.
@@ -76,6 +98,7 @@ impl Schedule {
         let mut schedule = Schedule {
             next_event: 0,
             next_trace_event: 0,
+            rebindings: topology.nat_events.iter().zip(0..).map(|(event, index)| (event.at, index)).collect(),
             requested: BTreeMap::new(),
             requested_count: 0,
             players: vec![TrackPlayer::IDLE; topology.tracks.len()],
@@ -107,6 +130,12 @@ impl Schedule {
     ) {
         self.next_event = topology.events.partition_point(|event| event.at <= now);
         self.next_trace_event = topology.trace_events.partition_point(|event| event.at <= now);
+        self.rebindings = topology
+            .nat_events
+            .iter()
+            .zip(0..)
+            .filter_map(|(event, index)| Some((after(event, now)?, index)))
+            .collect();
         self.requested = std::mem::take(&mut old.requested)
             .into_iter()
             .filter_map(|(key, requested)| {
@@ -154,12 +183,13 @@ impl Schedule {
         self.next_at
     }
 
-    /// Returns the longest period of the running tracks that repeat for ever.
+    /// Returns the longest period of the running tracks and rebindings that repeat for ever.
     pub(crate) fn repeat_period_max(&self, topology: &Topology) -> Option<Duration> {
         let tracks = self.players.iter().zip(&topology.tracks);
         let repeating =
             tracks.filter(|(player, track)| player.step_at.is_some() && track.end == TraceEnd::Repeat);
-        repeating.map(|(_, track)| track.timeline.length()).max()
+        let rebindings = self.rebindings.iter().filter_map(|(_, index)| topology.nat_events[*index].every);
+        repeating.map(|(_, track)| track.timeline.length()).chain(rebindings).max()
     }
 
     /// Returns the next or latest start of each track of the topology; `None` for a track that
@@ -248,16 +278,23 @@ impl Schedule {
     }
 
     /// Returns the next change due at `at`.
-    pub(crate) fn pop(&mut self, at: Time, topology: &Topology) -> Option<LinkChange> {
+    pub(crate) fn pop(&mut self, at: Time, topology: &Topology) -> Option<ScheduledChange> {
         let due = self.take(at, topology);
         self.update_next_at(topology);
         due
     }
 
-    fn take(&mut self, at: Time, topology: &Topology) -> Option<LinkChange> {
+    fn take(&mut self, at: Time, topology: &Topology) -> Option<ScheduledChange> {
         if let Some(event) = topology.events.get(self.next_event).filter(|event| event.at <= at) {
             self.next_event += 1;
-            return Some((event.link, event.direction, event.change.clone()));
+            let change = (event.link, event.direction, event.change.clone());
+            return Some(ScheduledChange::Link(Box::new(change)));
+        }
+        if let Some(&(due, index)) = self.rebindings.first().filter(|(due, _)| *due <= at) {
+            self.rebindings.remove(&(due, index));
+            let event = &topology.nat_events[index];
+            self.rebindings.extend(after(event, due).map(|next| (next, index)));
+            return Some(ScheduledChange::Rebind(event.nat, event.rebinding));
         }
         while let Some(event) =
             topology.trace_events.get(self.next_trace_event).filter(|event| event.at <= at)
@@ -268,7 +305,7 @@ impl Schedule {
         while let Some(entry) = self.requested.first_entry().filter(|entry| entry.key().0 <= at) {
             let at = entry.key().0;
             match entry.remove() {
-                Requested::Change(change) => return Some(*change),
+                Requested::Change(change) => return Some(ScheduledChange::Link(change)),
                 Requested::Traces(group, action) => self.act(TraceEvent { at, group, action }, topology),
             }
         }
@@ -277,7 +314,8 @@ impl Schedule {
             if self.players[index].step_at == Some(step_at) {
                 let track = &topology.tracks[index];
                 let direction = if track.pipe == 0 { Direction::Forward } else { Direction::Backward };
-                return Some((track.link, direction, self.play(index, topology)));
+                let change = (track.link, direction, self.play(index, topology));
+                return Some(ScheduledChange::Link(Box::new(change)));
             }
         }
         None
@@ -394,7 +432,8 @@ impl Schedule {
         let trace_event = topology.trace_events.get(self.next_trace_event).map(|event| event.at);
         let requested = self.requested.first_key_value().map(|((at, _), _)| *at);
         let step_at = self.steps.peek().map(|step_at| step_at.0.0);
-        self.next_at = [event, trace_event, requested, step_at].into_iter().flatten().min();
+        let rebinding = self.rebindings.first().map(|(at, _)| *at);
+        self.next_at = [event, trace_event, rebinding, requested, step_at].into_iter().flatten().min();
     }
 }
 
@@ -443,6 +482,15 @@ mod tests {
         topology
     }
 
+    impl Schedule {
+        fn pop_link(&mut self, at: Time, topology: &Topology) -> Option<LinkChange> {
+            match self.pop(at, topology)? {
+                ScheduledChange::Link(change) => Some(*change),
+                ScheduledChange::Rebind(..) => panic!("no NAT is there"),
+            }
+        }
+    }
+
     fn ms(ms: u64) -> Time {
         Time::ZERO + Duration::from_ms(ms)
     }
@@ -452,7 +500,7 @@ mod tests {
     fn changes(schedule: &mut Schedule, topology: &Topology, most: usize) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         while let Some(at) = schedule.next_at().filter(|_| found.len() < most) {
-            let (_, _, change) = schedule.pop(at, topology).expect("a change is due at next_at");
+            let (_, _, change) = schedule.pop_link(at, topology).expect("a change is due at next_at");
             let rate = change.rate.flatten().map_or(0, Rate::as_bps);
             found.push((at.as_ns() / 1_000_000, if change.paused == Some(true) { 0 } else { rate }));
         }
@@ -482,7 +530,7 @@ mod tests {
         let sparse = "duration_ms,rate_bps,delay_ms\n10,1,5\n20,2,\n30,,7\n";
         let topology = self::topology(sparse, TraceEnd::Hold, Duration::from_ms(30), None);
         let mut schedule = Schedule::new(&topology);
-        let (_, _, change) = schedule.pop(Time::ZERO, &topology).unwrap();
+        let (_, _, change) = schedule.pop_link(Time::ZERO, &topology).unwrap();
         assert_eq!((change.rate, change.delay), (Some(Rate::from_bps(2)), Some(Duration::from_ms(7))));
         assert_eq!(schedule.next_at(), None);
     }
@@ -521,7 +569,7 @@ mod tests {
         let mut found = Vec::new();
         while let Some(at) = schedule.next_at() {
             // An event that does nothing yields no change.
-            let Some((_, _, change)) = schedule.pop(at, &topology) else { continue };
+            let Some((_, _, change)) = schedule.pop_link(at, &topology) else { continue };
             let rate = change.rate.flatten().map(Rate::as_bps);
             found.push((at.as_ns() / 1_000_000, rate, change.paused));
             let starts: Vec<Option<Time>> = schedule.starts().collect();
@@ -543,11 +591,14 @@ mod tests {
         schedule.next_trace_event = topology.trace_events.len();
         schedule.start(ms(1), 0, &topology);
         assert_eq!(
-            schedule.pop(ms(1), &topology).map(|(_, _, change)| change.rate),
+            schedule.pop_link(ms(1), &topology).map(|(_, _, change)| change.rate),
             Some(Some(Rate::from_bps(1)))
         );
         schedule.add_trace_event(event(2, TraceAction::Stop), &topology);
-        assert_eq!(schedule.pop(ms(2), &topology).map(|(_, _, change)| change.paused), Some(Some(false)));
+        assert_eq!(
+            schedule.pop_link(ms(2), &topology).map(|(_, _, change)| change.paused),
+            Some(Some(false))
+        );
         assert_eq!(schedule.next_at(), None);
     }
 
@@ -574,5 +625,33 @@ mod tests {
             || schedule.add(ms(1), vec![(LinkId(0), Direction::Both, Change::default())], &topology);
         assert!((0..REQUESTED_MAX).all(|_| add().is_ok()));
         assert_eq!(add(), Err(ScheduleFull));
+    }
+
+    #[test]
+    fn nats_are_rebound_once_and_periodically_and_after_a_change_of_the_topology() {
+        let mut topology = Topology::default();
+        let nat = topology.add_node("x", NodeKind::host());
+        let once = NatEvent { at: ms(5), every: None, nat, rebinding: Rebinding::Address };
+        let every = Some(Duration::from_ms(2));
+        topology.nat_events = vec![NatEvent { at: ms(3), every, nat, rebinding: Rebinding::Port }, once];
+        let run = |schedule: &mut Schedule| -> Vec<(u64, Rebinding)> {
+            let due = std::iter::from_fn(|| {
+                let at = schedule.next_at()?;
+                match schedule.pop(at, &topology)? {
+                    ScheduledChange::Rebind(node, rebinding) if node == nat => {
+                        Some((at.as_ns() / 1_000_000, rebinding))
+                    }
+                    other => panic!("{other:?}"),
+                }
+            });
+            due.take(4).collect()
+        };
+        let (port, address) = (Rebinding::Port, Rebinding::Address);
+        let mut schedule = Schedule::new(&topology);
+        assert_eq!(schedule.repeat_period_max(&topology), every);
+        assert_eq!(run(&mut schedule), [(3, port), (5, port), (5, address), (7, port)]);
+        let mut later = Schedule::new(&topology);
+        later.take_over(&mut schedule, ms(11), (&topology, &[], &[]), Some);
+        assert_eq!(run(&mut later), [(13, port), (15, port), (17, port), (19, port)]);
     }
 }

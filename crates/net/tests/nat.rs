@@ -497,3 +497,49 @@ proptest! {
         prop_assert!(accounting.balances() && accounting.held == 0, "{:?}", accounting);
     }
 }
+
+#[test]
+fn a_rebinding_moves_mappings_to_other_ports_or_addresses() {
+    let pool = "pool = ['192.0.2.10', '192.0.2.11', '192.0.2.12']";
+    for (words, moves) in [("rebind = 'port'", false), ("rebind = 'address'", true)] {
+        // Packets are sent at 0, 10 and 20 s.
+        let event = format!("[[event]]\nat = '5s'\nnat = 'x'\n{words}\nevery = '10s'\n");
+        let text = NET.replace("XKEYS", pool).replace("YKEYS", "") + &event;
+        let (topology, _) = fastpath_spec::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+        let mut lab = Lab { network: Network::new(topology, Options::with_seed(7)), now: Time::ZERO };
+        let (inside, server) = ("10.0.1.2:5000", end("198.51.100.2:1000"));
+        let mut seen = vec![lab.source_at(A, S, udp(inside, server))];
+        for _ in 0..2 {
+            lab.wait(Duration::from_secs(10));
+            // What comes from outside to the former endpoint finds no mapping.
+            let former = *seen.last().unwrap();
+            let lost = lab.dropped("nat-filtered");
+            assert_eq!(lab.send(S, udp("198.51.100.2:1000", former)), []);
+            assert_eq!(lab.dropped("nat-filtered"), lost + 1);
+            seen.push(lab.source_at(A, S, udp(inside, server)));
+            let arrived = lab.send(S, udp("198.51.100.2:1000", *seen.last().unwrap()));
+            assert!(matches!(&arrived[..], [(A, flow)] if flow.dst == end(inside)), "{arrived:?}");
+        }
+        assert_eq!(seen[0].port(), 5000, "preserved until the first rebinding");
+        for pair in seen.windows(2) {
+            assert_ne!(pair[0], pair[1]);
+            assert_eq!(pair[0].ip() != pair[1].ip(), moves, "{seen:?}");
+        }
+    }
+}
+
+#[test]
+fn an_inside_host_keeps_its_address_if_it_is_in_the_pool() {
+    let x = "pool = ['10.0.1.9', '10.0.1.2']\nfiltering = 'endpoint-independent'";
+    let (inside, routes) = ("[router.core]", "[router.core]\nroutes = { '10.0.1.0/24' = '192.0.2.2' }");
+    let text = NET.replace("XKEYS", x).replace("YKEYS", "").replace(inside, routes);
+    let (topology, _) = fastpath_spec::parse(&text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let mut lab = Lab { network: Network::new(topology, Options::with_seed(7)), now: Time::ZERO };
+    let server = end("198.51.100.2:1000");
+    assert_eq!(lab.source_at(A, S, udp("10.0.1.2:5000", server)), end("10.0.1.2:5000"));
+    let arrived = lab.send(S, udp("198.51.100.2:7", end("10.0.1.2:5000")));
+    assert!(matches!(&arrived[..], [(A, flow)] if flow.dst == end("10.0.1.2:5000")), "{arrived:?}");
+    // The other host has the addresses of the pool.
+    let other = lab.source_at(A2, S, udp("10.0.3.2:5000", server));
+    assert!(["10.0.1.9", "10.0.1.2"].contains(&other.ip().to_string().as_str()), "{other}");
+}

@@ -60,7 +60,7 @@ fn in_a_network(values: &str, frames: &[(Time, u32)], seed: u64) -> Departures {
     };
     for (number, &(at, size)) in (0..).zip(frames) {
         pop_until(&mut pipe, at, &mut departures);
-        let packet = Packet { len: size - 4, flow: 0, traffic_class: 0, data: (number, at) };
+        let packet = Packet::new(size - 4, (number, at));
         let _: Verdict<_> = pipe.push(at, packet);
     }
     pop_until(&mut pipe, Time::MAX, &mut departures);

@@ -10,8 +10,8 @@ use crate::nat::NatDescription;
 use crate::node_kind::{HostSetup, NodeKind};
 use crate::pipe;
 use crate::topology::{
-    Direction, Event, Family, HostCommand, Interface, Link, LinkId, Node, Topology, TraceEvent, Track,
-    Traffic, TransferTraffic,
+    Direction, Event, Family, HostCommand, Interface, Link, LinkId, NatEvent, Node, Topology, TraceEvent,
+    Track, Traffic, TransferTraffic,
 };
 use crate::trace::Timeline;
 use crate::trace_source::{TraceDescription, TraceEnd};
@@ -43,6 +43,7 @@ pub fn describe(topology: &Topology) -> Description {
             .iter()
             .map(|event| describe_event(topology, event))
             .chain(topology.trace_events.iter().map(|event| describe_trace_event(topology, *event)))
+            .chain(topology.nat_events.iter().map(|event| describe_nat_event(topology, *event)))
             .chain(topology.commands.iter().map(|command| describe_command(topology, command)))
             .collect(),
         traffic: describe_all_traffic(topology),
@@ -207,6 +208,16 @@ fn describe_trace_event(topology: &Topology, event: TraceEvent) -> EventDescript
         at: event.at.since(Time::ZERO),
         group: Some(topology.groups[event.group].name.clone()),
         traces: Some(event.action),
+        ..EventDescription::default()
+    }
+}
+
+fn describe_nat_event(topology: &Topology, event: NatEvent) -> EventDescription {
+    EventDescription {
+        at: event.at.since(Time::ZERO),
+        nat: Some(topology.node(event.nat).name.clone()),
+        rebind: Some(event.rebinding),
+        every: event.every,
         ..EventDescription::default()
     }
 }

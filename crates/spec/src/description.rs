@@ -32,7 +32,7 @@ use crate::kernel_router::KernelRouter;
 use crate::look::Look;
 use crate::nat::{NatDescription, NatSettings};
 use crate::port_name::PortName;
-use crate::topology::{Family, Routing, Start, TraceAction};
+use crate::topology::{Family, Rebinding, Routing, Start, TraceAction};
 use crate::trace_source::TraceDescription;
 use crate::uplink::Uplink;
 use fastpath_link::Change;
@@ -173,7 +173,7 @@ pub struct DirectionDescription {
     pub traces: Option<Vec<TraceDescription>>,
 }
 
-/// A change of links, or a command on a host, at a time of the run.
+/// A change of links or of mappings, or a command on a host, at a time of the run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct EventDescription {
     /// When, from the start of the run.
@@ -192,6 +192,12 @@ pub struct EventDescription {
     pub host: Option<String>,
     /// The command (sh(1)) that starts on the host.
     pub exec: Option<String>,
+    /// A NAT, in place of links.
+    pub nat: Option<String>,
+    /// How the mappings of the NAT change.
+    pub rebind: Option<Rebinding>,
+    /// The time from one change of the mappings to the next; `None`: once.
+    pub every: Option<Duration>,
 }
 
 /// What one host sends to another.

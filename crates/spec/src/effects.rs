@@ -20,8 +20,12 @@
 //! duplicate = "1%"
 //! # packets with a flipped bit, or { probability = …, correlation = … }, or { bits = 1e-6 }
 //! corrupt   = "0.1%"
+//! # of at most 3 packets in a row; `of` is "all", "udp", or "udp-payload": one of the first 50 bytes
+//! # of the payload changes and the checksum is repaired; never of QUIC Version Negotiation
+//! corrupt   = { probability = "10%", burst_max = 3, of = "udp-payload" }
 //! ```
 
+use crate::bounded::{self, BoundKeys};
 use crate::fields::{Field, Fields};
 use crate::files::Files;
 use crate::loss::{optional, required};
@@ -31,13 +35,15 @@ use crate::trace::delays;
 use crate::tree::Tree;
 use crate::write::{of_probability, table, text};
 use fastpath_link::{
-    Chance, CorruptSpec, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Reorder, ReorderSpec,
+    Bounded, Chance, CorruptSpec, Duplication, JitterCorrelation, JitterLaw, JitterSpec, Reorder, ReorderSpec,
 };
 use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
 const LAWS: [&str; 7] = ["uniform", "normal", "lognormal", "pareto", "exponential", "table", "trace"];
 const ORDERS: [&str; 3] = ["never", "allow", "drop"];
+/// The words of `of` of a corruption.
+const CORRUPTED: [&str; 3] = [bounded::FILTERS[0], bounded::FILTERS[1], "udp-payload"];
 /// The largest exponent of the Pareto law. It is above 1: at 1 the law has no mean.
 const SHAPE_MAX: f64 = 1000.0;
 
@@ -169,10 +175,22 @@ pub(crate) fn corrupt(field: &Field, remarks: &mut Remarks) -> Option<Option<Cor
     let mut fields = field.table("corrupt", "\"0.1%\"", remarks)?;
     let spec = match fields.get("bits") {
         Some(field) => field.probability(remarks).map(CorruptSpec::Bits),
-        None => chance(&mut fields, remarks).map(CorruptSpec::Packets),
+        None => corrupt_packets(&mut fields, remarks),
     };
     fields.finish(remarks);
     Some(Some(spec?))
+}
+
+fn corrupt_packets(fields: &mut Fields, remarks: &mut Remarks) -> Option<CorruptSpec> {
+    let chance = chance(fields, remarks);
+    let correlation = chance.map_or(Probability::NEVER, |chance| chance.correlation);
+    let keys = BoundKeys::read(fields, &CORRUPTED, correlation, remarks)?;
+    let chance = chance?;
+    Some(match keys.of {
+        _ if keys.is_usual() => CorruptSpec::Packets(chance),
+        2 => CorruptSpec::UdpPayload(keys.law(chance.probability)),
+        _ => CorruptSpec::Bounded(keys.law(chance.probability)),
+    })
 }
 
 fn chance(fields: &mut Fields, remarks: &mut Remarks) -> Option<Chance> {
@@ -320,8 +338,15 @@ pub(crate) fn write_duplicate(Duplication { chance, later }: &Duplication) -> Va
 pub(crate) fn write_corrupt(corrupt: &CorruptSpec) -> Value {
     match corrupt {
         CorruptSpec::Packets(chance) => short(of_chance(*chance)),
+        CorruptSpec::Bounded(law) => write_bounded(law, bounded::word(law.of)),
+        CorruptSpec::UdpPayload(law) => write_bounded(law, CORRUPTED[2]),
         CorruptSpec::Bits(p) => table([("bits", of_probability(*p))]),
     }
+}
+
+fn write_bounded(law: &Bounded, of: &str) -> Value {
+    let probability = ("probability", of_probability(law.probability));
+    table(std::iter::once(probability).chain(bounded::write(law, of)))
 }
 
 /// The schema of a law of jitter, with the keys of its memory and order.
@@ -392,5 +417,5 @@ pub(crate) fn duplicate_schema() -> Value {
 pub(crate) fn corrupt_schema() -> Value {
     let bits =
         schema_parts::properties([("bits", "The share of bits.", schema_parts::reference("probability"))]);
-    json!({ "anyOf": [chance_schema(Vec::new()), schema_parts::table(bits, &["bits"])] })
+    json!({ "anyOf": [chance_schema(bounded::schemas(&CORRUPTED)), schema_parts::table(bits, &["bits"])] })
 }

@@ -1,5 +1,5 @@
-//! The events of a description: changes of links, starts and stops of traces, and commands on
-//! hosts, at times of the run. Values that an event does not name stay.
+//! The events of a description: changes of links, starts and stops of traces, commands on hosts and
+//! rebindings of NATs, at times of the run. Values that an event does not name stay.
 //!
 //! ```toml
 //! [[event]]
@@ -17,13 +17,19 @@
 //! at        = "20s"
 //! host      = "a"
 //! exec      = "iperf3 -c b -t 5"
+//!
+//! [[event]]                        # gives the mappings of a NAT other outside ports
+//! at        = "5s"
+//! nat       = "home"
+//! rebind    = "port"               # or "address": another address of the pool, and other ports
+//! every     = "3s"                 # absent: once
 //! ```
 
 use crate::description::EventDescription;
 use crate::fields::{Field, Fields};
 use crate::files::Files;
 use crate::mistake::Remarks;
-use crate::topology::TraceAction;
+use crate::topology::{Rebinding, TraceAction};
 use crate::write::text;
 use crate::{pipe, schema_parts};
 use fastpath_link::Change;
@@ -46,15 +52,23 @@ pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> 
     let host = fields.get("host").and_then(|field| Some(field.text("a", remarks)?.to_owned()));
     let exec = fields.get("exec").and_then(|field| Some(field.text("iperf3 -c b -t 5", remarks)?.to_owned()));
     let traces = fields.get("traces").and_then(|field| traces(&field, remarks));
+    let nat = fields.get("nat").and_then(|field| Some(field.text("home", remarks)?.to_owned()));
+    let rebind = fields.get("rebind").and_then(|field| {
+        let words = REBINDINGS.map(|(word, _)| word);
+        field.word("what a NAT rebinds", &words, remarks).map(|word| REBINDINGS[word].1)
+    });
+    let every = fields.get("every").and_then(|field| crate::queue::positive(&field, "3s", remarks));
     let values = pipe::read(&mut fields, files, remarks);
-    let is_command = ["host", "exec", "traces"].iter().any(|key| fields.peek(key).is_some());
+    let others = ["host", "exec", "traces", "nat", "rebind", "every"];
+    let is_command = others.iter().any(|key| fields.peek(key).is_some());
     if !is_command && values == Change::default() && !pipe::KEYS.iter().any(|key| fields.peek(key).is_some())
     {
         let what = "the event changes nothing";
         remarks.mistake(start, what, format!("write one of {}", pipe::KEYS.join(", ")));
     }
     fields.finish(remarks);
-    EventDescription { at: at.unwrap_or(Duration::ZERO), links, group, direction, values, traces, host, exec }
+    let at = at.unwrap_or(Duration::ZERO);
+    EventDescription { at, links, group, direction, values, traces, host, exec, nat, rebind, every }
 }
 
 fn links(field: &Field, remarks: &mut Remarks) -> Vec<String> {
@@ -64,6 +78,9 @@ fn links(field: &Field, remarks: &mut Remarks) -> Vec<String> {
 /// The words of [`TraceAction`].
 const ACTIONS: [(&str, TraceAction); 2] = [("start", TraceAction::Start), ("stop", TraceAction::Stop)];
 
+/// The words of [`Rebinding`].
+const REBINDINGS: [(&str, Rebinding); 2] = [("port", Rebinding::Port), ("address", Rebinding::Address)];
+
 fn traces(field: &Field, remarks: &mut Remarks) -> Option<TraceAction> {
     let words = ACTIONS.map(|(word, _)| word);
     field.word("what traces do", &words, remarks).map(|word| ACTIONS[word].1)
@@ -71,7 +88,8 @@ fn traces(field: &Field, remarks: &mut Remarks) -> Option<TraceAction> {
 
 /// Writes an event in the canonical form.
 pub(crate) fn write(event: &EventDescription) -> Value {
-    let EventDescription { at, links, group, direction, values, traces, host, exec } = event;
+    let EventDescription { at, links, group, direction, values, traces, host, exec, nat, rebind, every } =
+        event;
     let mut table: Map<String, Value> = Map::new();
     table.insert("at".to_owned(), text(at));
     match links.as_slice() {
@@ -79,13 +97,21 @@ pub(crate) fn write(event: &EventDescription) -> Value {
         [one] => _ = table.insert("link".to_owned(), json!(one)),
         several => _ = table.insert("link".to_owned(), json!(several)),
     }
-    for (key, value) in [("group", group), ("direction", direction), ("host", host), ("exec", exec)] {
+    for (key, value) in
+        [("group", group), ("direction", direction), ("host", host), ("exec", exec), ("nat", nat)]
+    {
         if let Some(value) = value {
             table.insert(key.to_owned(), json!(value));
         }
     }
     if let Some((word, _)) = ACTIONS.iter().find(|(_, action)| Some(*action) == *traces) {
         table.insert("traces".to_owned(), json!(word));
+    }
+    if let Some((word, _)) = REBINDINGS.iter().find(|(_, rebinding)| Some(*rebinding) == *rebind) {
+        table.insert("rebind".to_owned(), json!(word));
+    }
+    if let Some(every) = every {
+        table.insert("every".to_owned(), text(every));
     }
     pipe::write_into(values, &mut table);
     Value::Object(table)
@@ -110,6 +136,17 @@ pub(crate) fn schema() -> Value {
         ),
         ("host", "The host on which exec starts, in place of link.", json!({ "type": "string" })),
         ("exec", "A command (sh) that a lab starts on the host.", json!({ "type": "string" })),
+        ("nat", "The NAT whose mappings change, in place of link.", json!({ "type": "string" })),
+        (
+            "rebind",
+            "What the mappings of the NAT get: other ports, or another address of its pool and other ports.",
+            json!({ "enum": REBINDINGS.map(|(word, _)| word) }),
+        ),
+        (
+            "every",
+            "The time from one rebinding to the next; absent: once.",
+            schema_parts::reference("duration"),
+        ),
     ]));
     schema_parts::table(properties, &["at"])
 }

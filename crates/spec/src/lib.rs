@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bounded;
 mod built;
 mod canonical;
 mod changes;
@@ -103,8 +104,8 @@ pub use reader::{
 pub use resolve::{InvalidValue, Notice, resolve, resolve_in_place_of};
 pub use schema::json_schema;
 pub use topology::{
-    DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, Node, NodeId,
-    Routing, Start, Topology, TraceAction, TraceEvent, Track, Traffic, TransferTraffic,
+    DEFAULT_MTU, Direction, Event, Family, Group, HostCommand, Interface, Link, LinkId, NatEvent, Node,
+    NodeId, Rebinding, Routing, Start, Topology, TraceAction, TraceEvent, Track, Traffic, TransferTraffic,
 };
 pub use trace_source::{TraceDescription, TraceEnd, TraceSource};
 pub use traced::Traced;

@@ -6,6 +6,8 @@
 //! loss = { kind = "uniform", probability = "1%", at = "egress" }
 //! # correlated from packet to packet, as in netem
 //! loss = { kind = "uniform", probability = "1%", correlation = "25%" }
+//! # of UDP datagrams at most 3 in a row; `of` and `burst_max` also one without the other
+//! loss = { probability = "10%", burst_max = 3, of = "udp" }
 //! loss = { kind = "gilbert-elliott", to_bad = "1%", to_good = "25%",
 //!          loss_in_bad = "100%", loss_in_good = "0%" }
 //! loss = { kind = "four-state", p13 = "1%", p31 = "30%", p32 = "5%", p23 = "50%", p14 = "0.1%" }
@@ -16,18 +18,22 @@
 //! # all packets that arrive meanwhile
 //! loss = { kind = "outage", start = "10s", for = "500ms", every = "60s" }
 //! loss = { kind = "packets", numbers = [1, 17, 18] }                             # counted from 1
+//! loss = { kind = "packets", numbers = [1, 3, 4], of = "udp" }      # UDP datagrams alone count
 //! # of each flow the packets with these bytes, counted from 0
 //! loss = { kind = "bytes", offsets = [0, 14600] }
 //! loss = ["1%", { kind = "uniform", probability = "2%", at = "egress" }]
 //! ```
 
+use crate::bounded::{self, BoundKeys, FILTERS};
 use crate::fields::{Field, Fields};
 use crate::hints::IN_A_ROW;
 use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::tree::Tree;
 use crate::write::{of_kind, of_probability, table, text};
-use fastpath_link::{Chance, Change, Ecn, FourState, GilbertElliott, LossPlan, LossSpec, Outage, Runs};
+use fastpath_link::{
+    Chance, Change, Ecn, FourState, GilbertElliott, LossPlan, LossSpec, Outage, PacketFilter, Runs,
+};
 use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
@@ -85,8 +91,7 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
         2 => four_state(&mut fields, remarks).map(LossSpec::FourState),
         3 => runs(&mut fields, remarks).map(LossSpec::Runs),
         4 => outage(&mut fields, remarks).map(|outage| LossSpec::Plan(LossPlan::Outage(outage))),
-        5 => numbers(&mut fields, "numbers", 1, remarks)
-            .map(|numbers| LossSpec::Plan(LossPlan::Numbers(ascending(numbers).into()))),
+        5 => by_number(&mut fields, remarks).map(LossSpec::Plan),
         _ => numbers(&mut fields, "offsets", 0, remarks)
             .map(|offsets| LossSpec::Plan(LossPlan::Bytes(ascending(offsets).into()))),
     };
@@ -102,8 +107,11 @@ fn one(field: &Field, remarks: &mut Remarks) -> Option<(usize, LossSpec, Option<
 fn uniform(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossSpec> {
     let probability = required(fields, "probability", "1%", remarks);
     let correlation = optional(fields, "correlation", Probability::NEVER, remarks)?;
-    let probability = probability?;
-    Some(if correlation.is_never() {
+    let keys = BoundKeys::read(fields, &FILTERS, correlation, remarks);
+    let (probability, keys) = (probability?, keys?);
+    Some(if !keys.is_usual() {
+        LossSpec::Bounded(keys.law(probability))
+    } else if correlation.is_never() {
         probability.into()
     } else {
         LossSpec::Correlated(Chance { probability, correlation })
@@ -198,8 +206,18 @@ fn numbers(fields: &mut Fields, key: &str, least: u64, remarks: &mut Remarks) ->
     elements.iter().map(|element| element.whole(least..=i64::MAX as u64, remarks)).collect()
 }
 
+/// Packets by number, of all or of UDP datagrams.
+fn by_number(fields: &mut Fields, remarks: &mut Remarks) -> Option<LossPlan> {
+    let numbers = numbers(fields, "numbers", 1, remarks);
+    let of = bounded::filter(fields, &FILTERS, remarks)?;
+    let of = [PacketFilter::All, PacketFilter::Udp][of];
+    Some(LossPlan::Numbers { numbers: ascending(numbers?).into(), of })
+}
+
+/// Sorts numbers; each is there once then.
 fn ascending(mut numbers: Vec<u64>) -> Vec<u64> {
     numbers.sort_unstable();
+    numbers.dedup();
     numbers
 }
 
@@ -267,6 +285,11 @@ fn of_loss(loss: &LossSpec) -> Value {
             ("probability", of_probability(*probability)),
             ("correlation", of_probability(*correlation)),
         ]),
+        LossSpec::Bounded(law) => {
+            let probability = ("probability", of_probability(law.probability));
+            let beside = bounded::write(law, bounded::word(law.of));
+            of_kind("uniform", std::iter::once(probability).chain(beside))
+        }
         LossSpec::GilbertElliott(GilbertElliott { to_bad, to_good, loss_in_bad, loss_in_good }) => {
             let parts = [
                 ("to_bad", to_bad),
@@ -285,8 +308,10 @@ fn of_loss(loss: &LossSpec) -> Value {
                 [&runs.passed, &runs.lost].map(|runs| runs.iter().map(|run| json!(run)).collect());
             of_kind("runs", [("passed", passed), ("lost", lost)])
         }
-        LossSpec::Plan(LossPlan::Numbers(numbers)) => {
-            of_kind("packets", [("numbers", numbers.iter().map(|number| json!(number)).collect())])
+        LossSpec::Plan(LossPlan::Numbers { numbers, of }) => {
+            let numbers = ("numbers", numbers.iter().map(|number| json!(number)).collect());
+            let of = bounded::write_filter(bounded::word(*of));
+            of_kind("packets", std::iter::once(numbers).chain(of))
         }
         LossSpec::Plan(LossPlan::Bytes(offsets)) => {
             of_kind("bytes", [("offsets", offsets.iter().map(|offset| json!(offset)).collect())])
@@ -316,14 +341,16 @@ pub(crate) fn schema() -> Value {
     };
     let states = ["p13", "p31", "p32", "p23", "p14"].map(|key| (key, p())).to_vec();
     let bursts = ["to_bad", "to_good", "loss_in_bad", "loss_in_good"].map(|key| (key, p())).to_vec();
+    let mut uniform = vec![("probability", p()), ("correlation", p())];
+    uniform.extend(bounded::schemas(&FILTERS));
     let one = json!({ "anyOf": [
         p(),
-        of_kind("uniform", vec![("probability", p()), ("correlation", p())], &["probability"]),
+        of_kind("uniform", uniform, &["probability"]),
         of_kind("gilbert-elliott", bursts, &["to_bad", "to_good"]),
         of_kind("four-state", states, &["p13", "p31"]),
         of_kind("runs", vec![("passed", count(0)), ("lost", count(0))], &["passed", "lost"]),
         of_kind("outage", vec![("start", duration()), ("for", duration()), ("every", duration())], &["for"]),
-        of_kind("packets", vec![("numbers", count(1))], &["numbers"]),
+        of_kind("packets", vec![("numbers", count(1)), bounded::filter_schema(&FILTERS)], &["numbers"]),
         of_kind("bytes", vec![("offsets", count(0))], &["offsets"]),
     ] });
     schema_parts::one_or_list(one)

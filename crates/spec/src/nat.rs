@@ -5,7 +5,8 @@
 //! inside = ["a-x"]                       # the names of links; the others lead outside
 //! mapping = "endpoint-independent"       # or "address-dependent", "address-and-port-dependent"
 //! filtering = "address-dependent"        # the same words
-//! # addresses of outside links; absent: the address of the outside interface
+//! # addresses of outside links, or of inside ones, to which routers outside need routes: hosts
+//! # there that are in the pool keep their addresses; absent: the address of the outside interface
 //! pool = ["192.0.2.10", "192.0.2.11"]
 //! pooling = "paired"                     # or "arbitrary"
 //! ports = "1024-65535"                   # the outside ports that mappings may have
@@ -57,7 +58,8 @@ pub struct NatSettings {
     pub mapping: Dependence,
     /// Which packets from outside pass (RFC 4787 §5).
     pub filtering: Dependence,
-    /// The outside addresses; empty: the first address of the outside interface.
+    /// The outside addresses; empty: the first address of the outside interface. An inside host
+    /// whose address is in the pool keeps it, with paired pooling, until a rebinding.
     pub pool: Vec<Ipv4Addr>,
     /// How an outside address is chosen (RFC 4787 §4.1).
     pub pooling: Pooling,
@@ -338,7 +340,11 @@ pub(crate) fn properties() -> Map<String, Value> {
         ("inside", "The links of its inside; the others lead outside.", text()),
         ("mapping", "What an outside endpoint of a mapping depends on (RFC 4787).", dependence()),
         ("filtering", "What the filtering of packets from outside depends on (RFC 4787).", dependence()),
-        ("pool", "Its outside IPv4 addresses, on subnets of outside links.", text()),
+        (
+            "pool",
+            "Its outside IPv4 addresses, on subnets of outside links, or of inside ones: hosts in it keep their addresses.",
+            text(),
+        ),
         ("pooling", "How an outside address is chosen.", json!({ "enum": POOLINGS })),
         ("ports", "The outside ports of mappings: FIRST-LAST.", json!({ "type": "string" })),
         ("port_preservation", "Whether mappings keep free ports.", switch()),

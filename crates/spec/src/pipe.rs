@@ -327,7 +327,7 @@ mod tests {
     use super::*;
     use crate::changes::parse_change;
     use crate::write::inline;
-    use fastpath_link::{LossPlan, LossSpec, Opportunities};
+    use fastpath_link::{LossPlan, LossSpec, Opportunities, PacketFilter};
 
     /// A pipe with these values and no others.
     fn pipe(values: &[(&str, String)]) -> PipeSpec {
@@ -448,7 +448,7 @@ mod tests {
     fn a_pipe_says_nothing_of_defaults_and_little_of_what_is_long() {
         assert!(values(&PipeSpec::default()).is_empty());
         let numbers = vec![1; ENTRIES_MAX + 1].into();
-        let loss = LossSpec::Plan(LossPlan::Numbers(numbers));
+        let loss = LossSpec::Plan(LossPlan::Numbers { numbers, of: PacketFilter::All });
         let said = &values(&PipeSpec { loss, ..PipeSpec::default() })["loss"];
         assert_eq!(said["numbers"], "1001 values");
         let times = Opportunities::new([Duration::from_ms(1)]).ok();

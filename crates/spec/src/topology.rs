@@ -56,6 +56,8 @@ pub struct Topology {
     pub groups: Vec<Group>,
     /// Starts and stops of the traces of groups, in the order of time.
     pub trace_events: Vec<TraceEvent>,
+    /// What happens to the mappings of NATs, in the order of time.
+    pub nat_events: Vec<NatEvent>,
 }
 
 /// How the routers of the engine choose routes.
@@ -186,6 +188,28 @@ pub struct TraceEvent {
     pub group: usize,
     /// What happens.
     pub action: TraceAction,
+}
+
+/// How the mappings of a NAT change at an instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rebinding {
+    /// Each mapping gets another outside port.
+    Port,
+    /// Each mapping gets another outside address of the pool, and another port.
+    Address,
+}
+
+/// An instant, or a first one, at which the mappings of a NAT change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NatEvent {
+    /// When, from the start of the run.
+    pub at: Time,
+    /// The time from one change to the next, above 0; `None`: once.
+    pub every: Option<Duration>,
+    /// The NAT.
+    pub nat: NodeId,
+    /// What changes.
+    pub rebinding: Rebinding,
 }
 
 /// A command that starts on a host at a time of the run.

@@ -1,6 +1,6 @@
 //! Commands of hosts: `exec`, and events that start one.
 
-use fastpath_spec::parse;
+use fastpath_spec::{Rebinding, parse};
 use fastpath_units::{Duration, Time};
 
 #[test]
@@ -40,5 +40,40 @@ fn commands_that_cannot_start_are_refused() {
         let mistakes = parse(&text).unwrap_err();
         let said: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         assert!(said.iter().any(|said| said.starts_with(expected)), "{text}: {said:?}");
+    }
+}
+
+#[test]
+fn events_rebind_nats_that_are_there() {
+    let net = |event: &str| {
+        format!(
+            "[host.a]\n[host.b]\n[nat.x]\ninside = ['a-x']\n[[link]]\nbetween = ['a', 'x']\n\
+             [[link]]\nbetween = ['x', 'b']\n[[event]]\nat = '1s'\n{event}\n"
+        )
+    };
+    let (topology, warnings) = parse(&net("nat = 'x'\nrebind = 'port'\nevery = '3s'")).unwrap();
+    let [event] = topology.nat_events[..] else { panic!("{:?}", topology.nat_events) };
+    let expected = (Time::ZERO + Duration::from_secs(1), Some(Duration::from_secs(3)), Rebinding::Port);
+    assert_eq!((event.at, event.every, event.rebinding), expected);
+    assert!(warnings.is_empty() && topology.node(event.nat).name == "x");
+    for (event, expected) in [
+        ("nat = 'x'", "event has a nat and no rebind; write rebind = \"port\""),
+        ("rebind = 'port'", "event has rebind and no nat; write nat = \"home\""),
+        ("nat = 'y'\nrebind = 'port'", "there is no NAT 'y'; write \"x\""),
+        ("nat = 'b'\nrebind = 'port'", "b is not a NAT; write \"x\""),
+        ("nat = 'x'\nrebind = 'ports'", "'ports' is not what a NAT rebinds"),
+        (
+            "nat = 'x'\nrebind = 'address'",
+            "x has no other address to rebind to; write a pool of two addresses",
+        ),
+        ("nat = 'x'\nrebind = 'port'\nevery = '0s'", "every is 0; write every = \"3s\""),
+        (
+            "nat = 'x'\nrebind = 'port'\nlink = 'a-x'",
+            "event rebinds a NAT and changes links; write an event for each",
+        ),
+        ("every = '3s'\nlink = 'a-x'\ndelay = '1ms'", "event repeats and rebinds no nat; write nat = "),
+    ] {
+        let said: Vec<String> = parse(&net(event)).unwrap_err().iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|said| said.contains(expected)), "{event}: {said:?}");
     }
 }

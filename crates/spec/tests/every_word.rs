@@ -136,6 +136,10 @@ const DEFAULTS: &[&str] = &[
     "cap_adjustment false",
     // That of a loss with a probability.
     "kind uniform",
+    // That of traffic.
+    "kind constant",
+    // ARED's.
+    "gentle true",
     // A router with keys of a kernel router is one.
     "kind kernel",
 ];

@@ -47,6 +47,7 @@ pub mod pcap;
 pub mod sctp;
 pub mod segment;
 pub mod translate;
+pub mod udp;
 pub mod vnet;
 
 pub use headers::{Headers, Ipv4, Ipv6, Malformed, NetworkLayer, Transport, ethertype, protocol};

@@ -3,6 +3,7 @@
 //! ```text
 //! profile dist, glibc ─▶ .deb ─▶ OCI image (Debian and the .deb)
 //! profile dist, musl  ─▶ .tar.gz, any Linux; symbols apart
+//!                     ─▶ OCI image of the QUIC interop simulator
 //! python.rs           ─▶ wheel
 //! all of them         ─▶ SHA256SUMS
 //! ```
@@ -41,12 +42,12 @@ const PROGRAMS: &[(&str, &str)] = &[
 struct Plan {
     /// The cargo profile: `dist`, or for a trial one that compiles faster.
     profile: String,
-    /// The artefacts: deb, archive, image, wheel.
+    /// The artefacts: deb, archive, image, quic-sim, wheel.
     only: Vec<String>,
     checks: bool,
 }
 
-const ARTEFACTS: [&str; 4] = ["deb", "archive", "image", "wheel"];
+const ARTEFACTS: [&str; 5] = ["deb", "archive", "image", "quic-sim", "wheel"];
 
 /// Makes the artefacts. The exit code is 1 if one of them cannot be made, or fails its check.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
@@ -92,8 +93,14 @@ fn make(plan: &Plan) -> io::Result<()> {
             image::make(&package)?;
         }
     }
-    if wants("archive") {
-        archive(&build(plan, Some(MUSL))?)?;
+    if wants("archive") || wants("quic-sim") {
+        let program = build(plan, Some(MUSL))?;
+        if wants("archive") {
+            archive(&program)?;
+        }
+        if wants("quic-sim") {
+            image::make_quic_sim(&program)?;
+        }
     }
     if wants("wheel") && python::wheel(&WheelOptions::of_artefact(plan.checks)) != ExitCode::SUCCESS {
         return Err(io::Error::other("the wheel is not made"));

@@ -38,6 +38,8 @@ mod model;
 #[cfg(target_os = "linux")]
 mod netem;
 mod presets;
+#[cfg(target_os = "linux")]
+mod quic_sim;
 mod replay;
 mod report;
 #[cfg(target_os = "linux")]
@@ -68,6 +70,8 @@ subcommands! {
         Shell(shell::ShellArgs),
         #[cfg(target_os = "linux")]
         Netem(netem::NetemCommand),
+        #[cfg(target_os = "linux")]
+        QuicSim(quic_sim::QuicSim),
         Check(check::Check),
         Draw(draw::Draw),
         Presets(presets::Presets),

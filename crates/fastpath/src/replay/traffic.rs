@@ -12,22 +12,15 @@
 //! kernel does.
 
 use crate::error::{Error, Result};
-use fastpath_net::{Edge, EdgeId, HostPath, Routes};
+use fastpath_net::{Edge, EdgeId, FlowFrame, HostPath, Routes};
 use fastpath_spec::{NodeId, Topology, Traffic};
-use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, HEADER_LEN, Packets, Received, Sent};
+use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, Packets, Received, Sent};
 use fastpath_units::Time;
-use fastpath_wire::build::Ip;
-use fastpath_wire::checksum::{ChecksumStatus, Sum, check_transport};
-use fastpath_wire::{Headers, ethertype, protocol};
+use fastpath_wire::Headers;
+use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::net::IpAddr;
-
-const ETHERNET_LEN: usize = 14;
-const UDP_LEN: usize = 8;
-/// Offset of the checksum in a UDP header.
-const CHECKSUM_AT: usize = 6;
 
 /// All traffic of a topology.
 #[derive(Clone)]
@@ -51,13 +44,7 @@ struct ReplayFlow {
     stop: Time,
     packets: Packets,
     edge: EdgeId,
-    /// A frame whose payload is zero.
-    frame: Vec<u8>,
-    /// The sum of the frame that its UDP checksum completes.
-    sum: Sum,
-    /// Offset of the UDP header.
-    udp_at: usize,
-    destination: IpAddr,
+    frame: FlowFrame,
     sent: Sent,
     received: Received,
 }
@@ -111,21 +98,16 @@ impl TrafficRun {
         }
         let flow = &mut self.flows[index];
         let header = FlowHeader { sequence: flow.sent.packets, sent: at }.to_bytes();
-        let payload_at = flow.udp_at + UDP_LEN;
-        flow.frame[payload_at..payload_at + HEADER_LEN].copy_from_slice(&header);
-        let checksum = flow.sum.bytes(&header).udp_checksum().to_be_bytes();
-        let checksum_at = flow.udp_at + CHECKSUM_AT;
-        flow.frame[checksum_at..checksum_at + 2].copy_from_slice(&checksum);
         flow.sent.packets += 1;
         flow.sent.bytes += u64::from(size);
-        (index, flow.edge, &flow.frame)
+        (index, flow.edge, flow.frame.with_header(&header))
     }
 
     /// Counts a frame that reaches an edge, if it is of a flow.
     pub(super) fn deliver(&mut self, at: Time, edge: EdgeId, frame: &[u8]) {
         for &index in &self.received_at[edge.0 as usize] {
-            let ReplayFlow { traffic, destination, received, udp_at, .. } = &mut self.flows[index];
-            let Some(payload) = payload(frame, (*udp_at, *destination, traffic.port)) else { continue };
+            let ReplayFlow { frame: own, received, .. } = &mut self.flows[index];
+            let Some(payload) = own.payload_of(frame) else { continue };
             let is_intact = || check_transport(frame, &Headers::parse(frame)) == ChecksumStatus::Good;
             if let Some(header) = FlowHeader::parse(payload).filter(|_| !self.verifies || is_intact()) {
                 received.count(at, header, payload.len());
@@ -201,10 +183,6 @@ impl ReplayFlow {
                 "{from} has no route to an address of {to}; join them by links, or give them addresses"
             ))
         })?;
-        let ip = Ip { traffic_class: traffic.dscp << 2, ..Ip::between(path.from, path.to) };
-        let frame = ip.udp(traffic.port, traffic.port, &vec![0; traffic.model.size as usize]);
-        let udp_at = frame.len() - traffic.model.size as usize - UDP_LEN;
-        let stored = u16::from_be_bytes([frame[udp_at + CHECKSUM_AT], frame[udp_at + CHECKSUM_AT + 1]]);
         let at = Edge { node: traffic.from, interface: path.interface };
         let edge = edges.iter().position(|edge| *edge == at).expect("an interface of a host is an edge");
         Ok(ReplayFlow {
@@ -212,37 +190,9 @@ impl ReplayFlow {
             stop,
             packets: traffic.packets(traffic.start, stop, seed),
             edge: EdgeId(edge as u32),
-            frame,
-            // The checksum is the complement of the sum.
-            sum: Sum::ZERO.word(!stored),
-            udp_at,
-            destination: path.to.1,
+            frame: FlowFrame::new(&path, traffic),
             sent: Sent::default(),
             received: Received::default(),
         })
     }
-}
-
-/// The payload of a UDP datagram to this address and port; `None` for other frames and fragments.
-/// The UDP header is at `udp_at`, without IP options.
-#[inline]
-fn payload(frame: &[u8], (udp_at, destination, port): (usize, IpAddr, u16)) -> Option<&[u8]> {
-    let udp = frame.get(udp_at..udp_at + UDP_LEN)?;
-    let ip = &frame[ETHERNET_LEN..];
-    let field = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
-    let is_ours = match destination {
-        IpAddr::V4(address) => {
-            field(12) == ethertype::IPV4
-                && ip[0] == 0x45
-                && ip[9] == protocol::UDP
-                && (u16::from_be_bytes([ip[6], ip[7]]) & 0x3fff) == 0
-                && ip[16..20] == address.octets()
-        }
-        IpAddr::V6(address) => {
-            field(12) == ethertype::IPV6 && ip[6] == protocol::UDP && ip[24..40] == address.octets()
-        }
-    };
-    let len = usize::from(u16::from_be_bytes([udp[4], udp[5]]));
-    (is_ours && u16::from_be_bytes([udp[2], udp[3]]) == port)
-        .then(|| frame.get(udp_at + UDP_LEN..udp_at + len))?
 }

@@ -1,7 +1,10 @@
 //! Corruption: flipped bits. The pipe decides which bits. The owner of the bytes flips them and
-//! leaves all checksums as they are.
+//! leaves all checksums as they are. But of a changed byte in the payload of a UDP datagram it
+//! repairs the checksum, so that the receiver gets the datagram.
 
+use super::bounded::{Bounded, BoundedState};
 use super::chance::{Chance, ChanceState};
+use crate::packet::{Packet, PacketContent, PacketFilter};
 use fastpath_units::{Probability, Rng, math};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -11,8 +14,25 @@ use std::num::NonZeroU32;
 pub enum CorruptSpec {
     /// One bit of each selected packet is flipped, as in netem.
     Packets(Chance),
+    /// One bit of each selected packet is flipped, with a bound on packets in a row or a filter.
+    Bounded(Bounded),
+    /// One of the first bytes of the payload of each selected UDP datagram gets another value. QUIC
+    /// Version Negotiation passes and ends a row: a client ignores a packet that names its own
+    /// version (RFC 9000 §6.2), so a corrupted one says nothing. The filter is that of UDP.
+    UdpPayload(Bounded),
     /// Every bit is flipped with this probability, independently.
     Bits(Probability),
+}
+
+impl CorruptSpec {
+    /// Returns true if the law depends on [`Packet::content`].
+    pub(crate) fn reads_headers(&self) -> bool {
+        match self {
+            CorruptSpec::Packets(_) | CorruptSpec::Bits(_) => false,
+            CorruptSpec::Bounded(law) => law.of != PacketFilter::All,
+            CorruptSpec::UdpPayload(_) => true,
+        }
+    }
 }
 
 /// The bits flipped in one packet: their number, and the seed that selects them.
@@ -20,12 +40,49 @@ pub enum CorruptSpec {
 pub struct Corruption {
     flips: NonZeroU32,
     seed: u32,
+    place: CorruptionPlace,
 }
+
+/// Where bits are flipped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum CorruptionPlace {
+    Frame,
+    /// In one byte of the payload of a UDP datagram.
+    UdpPayload,
+}
+
+/// Another value of one byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ByteChange {
+    /// The place of the byte in the payload, from 0.
+    pub offset: usize,
+    /// The bits that are flipped in it, at least one.
+    pub flips: u8,
+}
+
+/// A byte of the payload is changed among so many first ones, where QUIC has its header.
+const PAYLOAD_BYTES: usize = 50;
 
 impl Corruption {
     /// A flipped bit, of which only that is known.
     pub fn of_one_bit() -> Corruption {
-        Corruption { flips: NonZeroU32::MIN, seed: 0 }
+        Corruption { flips: NonZeroU32::MIN, seed: 0, place: CorruptionPlace::Frame }
+    }
+
+    /// Returns whether a byte of the payload of a UDP datagram is changed:
+    /// [`payload_byte`](Corruption::payload_byte) says which. Otherwise see
+    /// [`apply`](Corruption::apply).
+    pub fn is_of_payload(&self) -> bool {
+        self.place == CorruptionPlace::UdpPayload
+    }
+
+    /// Returns the change of a payload of `len` bytes: one of its first 50 bytes, all equally
+    /// likely, gets another value, all equally likely. `None` without a byte.
+    pub fn payload_byte(&self, len: usize) -> Option<ByteChange> {
+        let mut rng = Rng::new(u64::from(self.seed));
+        let among = len.min(PAYLOAD_BYTES) as u64;
+        let offset = (among > 0).then(|| rng.below(among) as usize)?;
+        Some(ByteChange { offset, flips: 1 + rng.below(255) as u8 })
     }
 
     /// Returns the number of bits.
@@ -59,6 +116,8 @@ pub(crate) struct Corruptor {
 #[derive(Clone, Copy, Debug)]
 enum Law {
     Packets(ChanceState),
+    Bounded(BoundedState),
+    UdpPayload(BoundedState),
     /// Correct bits before the next error; `None` before the first draw.
     Bits(Option<u64>),
 }
@@ -67,6 +126,10 @@ impl Corruptor {
     pub(crate) fn new(spec: CorruptSpec) -> Corruptor {
         let law = match spec {
             CorruptSpec::Packets(chance) => Law::Packets(ChanceState::new(chance)),
+            CorruptSpec::Bounded(law) => Law::Bounded(BoundedState::new(law)),
+            CorruptSpec::UdpPayload(law) => {
+                Law::UdpPayload(BoundedState::new(Bounded { of: PacketFilter::Udp, ..law }))
+            }
             CorruptSpec::Bits(_) => Law::Bits(None),
         };
         Corruptor { spec, law }
@@ -76,14 +139,24 @@ impl Corruptor {
         self.spec
     }
 
-    /// Draws the corruption of a packet of `len` bytes.
-    pub(crate) fn draw(&mut self, len: u32, rng: &mut Rng) -> Option<Corruption> {
+    /// Draws the corruption of a packet.
+    pub(crate) fn draw(&mut self, packet: &Packet<()>, rng: &mut Rng) -> Option<Corruption> {
+        let mut place = CorruptionPlace::Frame;
         let flips = match (&mut self.law, self.spec) {
             (Law::Packets(chance), _) => u32::from(chance.draw(rng)),
-            (Law::Bits(before), CorruptSpec::Bits(p)) => errors(before, u64::from(len) * 8, p, rng),
-            (Law::Bits(_), CorruptSpec::Packets(_)) => 0,
+            (Law::Bounded(law), _) => u32::from(law.draw(packet.content, rng)),
+            (Law::UdpPayload(law), _) if packet.content == PacketContent::VersionNegotiation => {
+                law.pass();
+                0
+            }
+            (Law::UdpPayload(law), _) => {
+                place = CorruptionPlace::UdpPayload;
+                u32::from(law.draw(packet.content, rng))
+            }
+            (Law::Bits(before), CorruptSpec::Bits(p)) => errors(before, u64::from(packet.len) * 8, p, rng),
+            (Law::Bits(_), _) => 0,
         };
-        NonZeroU32::new(flips).map(|flips| Corruption { flips, seed: rng.next_u64() as u32 })
+        NonZeroU32::new(flips).map(|flips| Corruption { flips, seed: rng.next_u64() as u32, place })
     }
 }
 
@@ -127,7 +200,11 @@ mod tests {
     #[test]
     fn the_requested_number_of_different_bits_is_flipped() {
         for flips in [1, 2, 7, 79, 80, 100] {
-            let corruption = Corruption { flips: NonZeroU32::new(flips).expect("above 0"), seed: flips };
+            let corruption = Corruption {
+                flips: NonZeroU32::new(flips).expect("above 0"),
+                seed: flips,
+                place: CorruptionPlace::Frame,
+            };
             let mut bytes = [0u8; 10];
             corruption.apply(&mut bytes);
             assert_eq!(bytes.iter().map(|byte| byte.count_ones()).sum::<u32>(), flips.min(80));
@@ -146,7 +223,7 @@ mod tests {
         let mut hits = [0f64; 80];
         for _ in 0..40_000 {
             let mut bytes = [0u8; 10];
-            corruptor.draw(10, &mut rng).expect("always").apply(&mut bytes);
+            corruptor.draw(&Packet::new(10, ()), &mut rng).expect("always").apply(&mut bytes);
             let bit = bytes
                 .iter()
                 .enumerate()
@@ -167,7 +244,8 @@ mod tests {
             for i in 0..20_000 {
                 let len = [64, 1500, 1][i % 3];
                 bits += f64::from(len) * 8.0;
-                errors += corruptor.draw(len, &mut rng).map_or(0.0, |hit| f64::from(hit.flips()));
+                errors +=
+                    corruptor.draw(&Packet::new(len, ()), &mut rng).map_or(0.0, |hit| f64::from(hit.flips()));
             }
             // ± 3.291 σ of the binomial.
             assert!(
@@ -180,8 +258,46 @@ mod tests {
     #[test]
     fn no_errors_and_only_errors_are_exact() {
         let mut rng = Rng::new(1);
-        let mut draw = |ber, len| Corruptor::new(CorruptSpec::Bits(p(ber))).draw(len, &mut rng);
+        let mut draw =
+            |ber, len| Corruptor::new(CorruptSpec::Bits(p(ber))).draw(&Packet::new(len, ()), &mut rng);
         assert_eq!(draw(0.0, u32::MAX), None);
         assert_eq!(draw(1.0, 3).map(|hit| hit.flips()), Some(24));
+    }
+
+    #[test]
+    fn every_early_byte_of_a_payload_gets_every_other_value() {
+        let law = Bounded { probability: p(1.0), burst_max: None, of: PacketFilter::Udp };
+        let mut corruptor = Corruptor::new(CorruptSpec::UdpPayload(law));
+        let mut rng = Rng::new(4);
+        let packet = Packet { content: PacketContent::Udp, ..Packet::new(1200, ()) };
+        let (mut offsets, mut flips) = ([0f64; PAYLOAD_BYTES], [0f64; 256]);
+        for _ in 0..51_000 {
+            let corruption = corruptor.draw(&packet, &mut rng).expect("always");
+            assert!(corruption.is_of_payload() && corruption.payload_byte(0).is_none());
+            assert_eq!(corruption.payload_byte(1).expect("a byte").offset, 0);
+            let change = corruption.payload_byte(1172).expect("a byte");
+            offsets[change.offset] += 1.0;
+            flips[usize::from(change.flips)] += 1.0;
+        }
+        let chi2 = |counts: &[f64]| {
+            let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+            counts.iter().map(|n| (n - mean).powi(2) / mean).sum::<f64>()
+        };
+        // The 99.9 % quantiles of χ² with 49 and with 254 degrees of freedom.
+        assert!(flips[0] == 0.0 && chi2(&offsets) < 85.4 && chi2(&flips[1..]) < 330.6);
+    }
+
+    #[test]
+    fn version_negotiation_and_other_packets_keep_their_payload() {
+        let burst_max = NonZeroU32::new(2);
+        let law = Bounded { probability: p(1.0), burst_max, of: PacketFilter::All };
+        let mut corruptor = Corruptor::new(CorruptSpec::UdpPayload(law));
+        let mut rng = Rng::new(1);
+        let (udp, other) = (PacketContent::Udp, PacketContent::Other);
+        // Version Negotiation ends a row, another packet does not.
+        let contents = [udp, PacketContent::VersionNegotiation, udp, other, udp, udp, udp];
+        let hit = contents
+            .map(|content| corruptor.draw(&Packet { content, ..Packet::new(100, ()) }, &mut rng).is_some());
+        assert_eq!(hit, [true, false, true, false, true, false, true]);
     }
 }

@@ -1,10 +1,10 @@
 //! Loss: which packets are lost, at random or by plan. Each law with state has its own file.
 
 use super::{
-    Chance, ChanceState, FourState, GilbertElliott, LossPlan, Runs, four_state, gilbert_elliott, loss_plan,
-    runs,
+    Bounded, BoundedState, Chance, ChanceState, FourState, GilbertElliott, LossPlan, Runs, four_state,
+    gilbert_elliott, loss_plan, runs,
 };
-use crate::packet::Held;
+use crate::packet::{Held, PacketFilter};
 use fastpath_units::{Probability, Rng, Time};
 use std::fmt;
 
@@ -18,6 +18,8 @@ pub enum LossSpec {
     Uniform(Probability),
     /// Each packet is lost with a probability, correlated with the decision before, as in netem.
     Correlated(Chance),
+    /// Each packet concerned is lost with a probability, but only so many in a row.
+    Bounded(Bounded),
     /// A good and a bad state, each with a loss probability.
     GilbertElliott(GilbertElliott),
     /// Four states: bursts of losses with received packets in them, and isolated losses.
@@ -34,14 +36,21 @@ impl LossSpec {
         *self == LossSpec::Never
     }
 
-    /// Returns true if the loss depends on the time or on the packet.
-    pub(crate) fn is_planned(&self) -> bool {
-        matches!(self, LossSpec::Plan(_))
+    /// Returns true if the loss may depend on the time or on the packet.
+    pub(crate) fn asks_for_packets(&self) -> bool {
+        matches!(self, LossSpec::Plan(_) | LossSpec::Bounded(_))
     }
 
-    /// Returns true if the loss depends on [`Packet::flow`](crate::Packet::flow).
+    /// Returns true if the loss depends on [`Packet::flow`](crate::Packet::flow) or
+    /// [`Packet::content`](crate::Packet::content).
     pub(crate) fn reads_headers(&self) -> bool {
-        matches!(self, LossSpec::Plan(LossPlan::Bytes(_)))
+        match self {
+            LossSpec::Plan(LossPlan::Bytes(_)) => true,
+            LossSpec::Plan(LossPlan::Numbers { of, .. }) | LossSpec::Bounded(Bounded { of, .. }) => {
+                *of != PacketFilter::All
+            }
+            _ => false,
+        }
     }
 
     /// Returns the variance of the number of losses among n packets over n·share·(1 − share), the
@@ -50,6 +59,7 @@ impl LossSpec {
         match self {
             LossSpec::Never | LossSpec::Uniform(_) => Some(1.0),
             LossSpec::Correlated(_) | LossSpec::Plan(_) => None,
+            LossSpec::Bounded(law) => Some(law.variance_inflation()),
             LossSpec::GilbertElliott(law) => Some(law.variance_inflation()),
             LossSpec::FourState(law) => Some(law.variance_inflation()),
             LossSpec::Runs(law) => Some(law.variance_inflation()),
@@ -63,6 +73,7 @@ impl LossSpec {
             LossSpec::Never => 0.0,
             LossSpec::Uniform(p) => p.get(),
             LossSpec::Correlated(chance) => chance.share(),
+            LossSpec::Bounded(law) => law.share(),
             LossSpec::GilbertElliott(law) => law.share(),
             LossSpec::FourState(law) => law.share(),
             LossSpec::Runs(law) => law.share(),
@@ -84,6 +95,7 @@ impl fmt::Display for LossSpec {
             LossSpec::Never => f.write_str("0%"),
             LossSpec::Uniform(p) => p.fmt(f),
             LossSpec::Correlated(chance) => chance.fmt(f),
+            LossSpec::Bounded(law) => law.fmt(f),
             LossSpec::GilbertElliott(law) => law.fmt(f),
             LossSpec::FourState(law) => law.fmt(f),
             LossSpec::Runs(law) => law.fmt(f),
@@ -110,6 +122,7 @@ pub(crate) struct Law {
 #[derive(Debug)]
 enum State {
     Correlated(ChanceState),
+    Bounded(BoundedState),
     GilbertElliott(gilbert_elliott::Channel),
     Markov(four_state::Chain),
     Runs(runs::RunLoss),
@@ -122,6 +135,7 @@ impl Loss {
             LossSpec::Never => return Loss::Never,
             LossSpec::Uniform(p) => return Loss::Uniform(*p),
             LossSpec::Correlated(chance) => State::Correlated(ChanceState::new(*chance)),
+            LossSpec::Bounded(law) => State::Bounded(BoundedState::new(*law)),
             LossSpec::GilbertElliott(law) => State::GilbertElliott(gilbert_elliott::Channel::new(*law)),
             LossSpec::FourState(law) => State::Markov(four_state::Chain::new(*law)),
             LossSpec::Runs(law) => State::Runs(runs::RunLoss::new(law.clone())),
@@ -147,10 +161,12 @@ impl Loss {
 
     /// Returns true if `packet`, which arrives at `now`, is lost.
     pub(crate) fn draw_at<P>(&mut self, now: Time, packet: &Held<P>, rng: &mut Rng) -> bool {
-        if let Loss::Law(law) = self
-            && let State::Plan(planned) = &mut law.state
-        {
-            return planned.draw(now, packet.len, packet.flow);
+        if let Loss::Law(law) = self {
+            match &mut law.state {
+                State::Plan(planned) => return planned.draw(now, packet.header()),
+                State::Bounded(bounded) => return bounded.draw(packet.content, rng),
+                _ => {}
+            }
         }
         self.draw(rng)
     }
@@ -173,8 +189,8 @@ impl Law {
             State::GilbertElliott(channel) => channel.draw(rng),
             State::Markov(chain) => chain.draw(rng),
             State::Runs(runner) => runner.draw(rng),
-            // A pipe with a plan is a general pipe, which calls `draw_at`.
-            State::Plan(_) => false,
+            // A pipe with such a law is a general pipe, which calls `draw_at`.
+            State::Plan(_) | State::Bounded(_) => false,
         }
     }
 }

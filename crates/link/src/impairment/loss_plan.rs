@@ -1,5 +1,6 @@
 //! Deterministic loss: packets by number, by the bytes of their flow, or all during outages.
 
+use crate::packet::{Packet, PacketFilter};
 use fastpath_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,8 +12,13 @@ const FLOWS_MAX: usize = 1 << 16;
 /// Which packets are lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LossPlan {
-    /// These packets, counted from 1 where the loss is applied. In ascending order.
-    Numbers(Arc<[u64]>),
+    /// These packets, counted from 1 where the loss is applied.
+    Numbers {
+        /// The numbers, in ascending order.
+        numbers: Arc<[u64]>,
+        /// The packets that are counted.
+        of: PacketFilter,
+    },
     /// The packets of each flow that carry these bytes, counted from 0 over its frames. In
     /// ascending order.
     Bytes(Arc<[u64]>),
@@ -61,7 +67,12 @@ impl LossPlan {
 impl fmt::Display for LossPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LossPlan::Numbers(numbers) => write!(f, "{} packets by number", numbers.len()),
+            LossPlan::Numbers { numbers, of: PacketFilter::All } => {
+                write!(f, "{} packets by number", numbers.len())
+            }
+            LossPlan::Numbers { numbers, of: PacketFilter::Udp } => {
+                write!(f, "{} UDP packets by number", numbers.len())
+            }
             LossPlan::Bytes(offsets) => write!(f, "{} bytes of each flow", offsets.len()),
             LossPlan::Outage(Outage { at, span, every: None }) => write!(f, "outage of {span} at {at}"),
             LossPlan::Outage(Outage { at, span, every: Some(every) }) => {
@@ -75,7 +86,7 @@ impl fmt::Display for LossPlan {
 #[derive(Debug)]
 pub(crate) struct LossPlanState {
     plan: LossPlan,
-    /// Packets so far.
+    /// Packets counted so far.
     packets: u64,
     /// Bytes so far, by flow.
     bytes: BTreeMap<u32, u64>,
@@ -86,11 +97,12 @@ impl LossPlanState {
         LossPlanState { plan, packets: 0, bytes: BTreeMap::new() }
     }
 
-    /// Returns true if a packet of `len` bytes of a flow is lost at `now`.
-    pub(crate) fn draw(&mut self, now: Time, len: u32, flow: u32) -> bool {
+    /// Returns true if a packet is lost at `now`. Its data is ignored.
+    pub(crate) fn draw(&mut self, now: Time, Packet { len, flow, content, .. }: Packet<()>) -> bool {
         match &self.plan {
             LossPlan::Outage(outage) => outage.covers(now),
-            LossPlan::Numbers(numbers) => {
+            LossPlan::Numbers { of, .. } if !of.takes(content) => false,
+            LossPlan::Numbers { numbers, .. } => {
                 self.packets += 1;
                 numbers.binary_search(&self.packets).is_ok()
             }
@@ -111,6 +123,11 @@ impl LossPlanState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::PacketContent;
+
+    fn packet(flow: u32, len: u32) -> Packet<()> {
+        Packet { flow, ..Packet::new(len, ()) }
+    }
 
     fn ms(n: u64) -> Duration {
         Duration::from_ms(n)
@@ -121,7 +138,7 @@ mod tests {
         let lost = |every: Option<u64>| -> Vec<u64> {
             let outage = Outage { at: ms(10), span: ms(3), every: every.map(ms) };
             let mut planned = LossPlanState::new(LossPlan::Outage(outage));
-            (0..40).filter(|i| planned.draw(Time::ZERO + ms(*i), 1, 0)).collect()
+            (0..40).filter(|i| planned.draw(Time::ZERO + ms(*i), packet(0, 1))).collect()
         };
         assert_eq!(lost(None), [10, 11, 12]);
         assert_eq!(lost(Some(20)), [10, 11, 12, 30, 31, 32]);
@@ -131,9 +148,20 @@ mod tests {
 
     #[test]
     fn packets_are_lost_by_number() {
-        let mut planned = LossPlanState::new(LossPlan::Numbers([1, 4, 5].into()));
-        let lost: Vec<bool> = (0..6).map(|_| planned.draw(Time::ZERO, 9, 0)).collect();
+        let plan = LossPlan::Numbers { numbers: [1, 4, 5].into(), of: PacketFilter::All };
+        let mut planned = LossPlanState::new(plan);
+        let lost: Vec<bool> = (0..6).map(|_| planned.draw(Time::ZERO, packet(0, 9))).collect();
         assert_eq!(lost, [true, false, false, true, true, false]);
+    }
+
+    #[test]
+    fn a_filter_counts_only_its_packets() {
+        let plan = LossPlan::Numbers { numbers: [1, 3].into(), of: PacketFilter::Udp };
+        let mut planned = LossPlanState::new(plan);
+        let (udp, other) = (PacketContent::Udp, PacketContent::Other);
+        let lost = [other, udp, other, udp, PacketContent::VersionNegotiation, udp]
+            .map(|content| planned.draw(Time::ZERO, Packet { content, ..packet(0, 9) }));
+        assert_eq!(lost, [false, true, false, false, true, false]);
     }
 
     #[test]
@@ -141,7 +169,7 @@ mod tests {
         let mut planned = LossPlanState::new(LossPlan::Bytes([0, 250, 260, 700].into()));
         // Flow 1 sends 0…99, 100…199, 200…299, then 300…799; flow 2 counts from its own 0.
         let lost: Vec<bool> = [(1, 100), (1, 100), (2, 200), (1, 100), (2, 100), (1, 400), (1, 100), (1, 0)]
-            .map(|(flow, len)| planned.draw(Time::ZERO, len, flow))
+            .map(|(flow, len)| planned.draw(Time::ZERO, packet(flow, len)))
             .to_vec();
         assert_eq!(lost, [true, false, true, true, true, false, true, false]);
     }

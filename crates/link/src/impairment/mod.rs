@@ -1,6 +1,7 @@
 //! Impairments: what a link does to packets besides queueing, sending and delaying them. Each
 //! impairment is one file with its parameters and its state.
 
+mod bounded;
 mod chance;
 mod corrupt;
 mod duplicate;
@@ -12,10 +13,12 @@ mod loss_plan;
 mod reorder;
 mod runs;
 
+pub use bounded::Bounded;
+pub(crate) use bounded::BoundedState;
 pub use chance::Chance;
 pub(crate) use chance::ChanceState;
 pub(crate) use corrupt::Corruptor;
-pub use corrupt::{CorruptSpec, Corruption};
+pub use corrupt::{ByteChange, CorruptSpec, Corruption};
 pub use duplicate::Duplication;
 pub(crate) use duplicate::Duplicator;
 pub use four_state::FourState;

@@ -174,7 +174,7 @@ mod tests {
     fn arrive(ared: &mut Ared, ms: u64, packets: u64) -> f64 {
         let now = Time::ZERO.saturating_add(Duration::from_ms(ms));
         let view = QueueView { queued: Volume { packets, bytes: 0 }, idle_since: None, rate: None };
-        let packet = Packet { len: 500, flow: 0, traffic_class: 0, data: () };
+        let packet = Packet::new(500, ());
         let _ = ared.admit(now, &packet, view, &mut Rng::new(1));
         ared.red.spec().max_p.get()
     }

@@ -287,7 +287,7 @@ mod tests {
     }
 
     fn packet(traffic_class: u8) -> Packet<()> {
-        Packet { len: 500, flow: 0, traffic_class, data: () }
+        Packet { traffic_class, ..Packet::new(500, ()) }
     }
 
     /// A queue of packets of 500 bytes each.

@@ -24,7 +24,7 @@ mod table;
 use crate::fate::Reason;
 use crate::pool::Frame;
 use crate::rx_context::RxContext;
-use fastpath_spec::{NatSettings, Node, NodeKind};
+use fastpath_spec::{NatSettings, Node, NodeKind, Rebinding};
 use fastpath_units::{Rng, Time};
 use fastpath_wire::translate::{Content, FlowAddresses, Quoted, Rewrite};
 use fastpath_wire::{Headers, Ipv4};
@@ -100,6 +100,16 @@ impl Nat {
     /// Returns the outside addresses.
     pub(crate) fn pool(&self) -> &[Ipv4Addr] {
         &self.pool
+    }
+
+    /// Returns whether packets of an interface are translated.
+    pub(crate) fn is_inside(&self, interface: usize) -> bool {
+        self.inside[interface]
+    }
+
+    /// Gives the mappings other outside endpoints at `at`.
+    pub(crate) fn rebind(&mut self, at: Time, rebinding: Rebinding) {
+        self.table.rebind(at, rebinding);
     }
 
     pub(crate) fn expires_at(&self) -> Option<Time> {

@@ -4,7 +4,7 @@
 use super::protocol::NatProtocol;
 use super::table::{NatSession, NatTable, Seen};
 use crate::fate::Reason;
-use fastpath_spec::{Dependence, NatSettings, NatTimeouts, Pooling};
+use fastpath_spec::{Dependence, NatSettings, NatTimeouts, Pooling, Rebinding};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::build::tcp_flags::{ACK, FIN, RST, SYN};
 use proptest::prelude::*;
@@ -13,6 +13,8 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 struct Slow {
     settings: NatSettings,
     pool: Vec<Ipv4Addr>,
+    /// The sum of the steps of rebindings.
+    turn: usize,
     rng: Rng,
     sessions: Vec<SlowSession>,
     mappings: usize,
@@ -161,7 +163,7 @@ impl Slow {
         let len = self.pool.len();
         let mut addresses: Vec<Ipv4Addr> = self.pool.clone();
         match self.settings.pooling {
-            Pooling::Paired => addresses = vec![self.pool[u32::from(*inside.ip()) as usize % len]],
+            Pooling::Paired => addresses = vec![self.paired(*inside.ip())],
             Pooling::Arbitrary => addresses.rotate_left(self.rng.below(len as u64) as usize),
         }
         addresses.into_iter().find_map(|address| {
@@ -181,6 +183,54 @@ impl Slow {
             let same = |port: &u16| self.settings.port_parity && !is_icmp && port % 2 == wanted % 2;
             round().find(same).or_else(|| round().next()).map(|port| SocketAddrV4::new(address, port))
         })
+    }
+
+    fn paired(&self, inside: Ipv4Addr) -> Ipv4Addr {
+        let mut from_own = self.pool.clone();
+        match self.pool.iter().position(|address| *address == inside) {
+            Some(own) => from_own.rotate_left(own),
+            None => from_own.rotate_left(u32::from(inside) as usize % self.pool.len()),
+        }
+        from_own[self.turn % self.pool.len()]
+    }
+
+    /// Moves one mapping after the other to an endpoint that none had before and none has now.
+    fn rebind(&mut self, at: Time, rebinding: Rebinding) {
+        self.expire(at);
+        let len = self.pool.len() as u64;
+        if rebinding == Rebinding::Address && len > 1 {
+            self.turn += 1 + self.rng.below(len - 1) as usize;
+        }
+        let mut taken: Vec<(NatProtocol, SocketAddrV4)> =
+            self.sessions.iter().map(|session| (session.protocol, session.outside)).collect();
+        for mapping in 0..self.mappings {
+            let Some(session) = self.sessions.iter().find(|s| s.mapping == mapping) else { continue };
+            let SlowSession { protocol, inside, outside, .. } = session.clone();
+            let mut address = *outside.ip();
+            if rebinding == Rebinding::Address {
+                address = match self.settings.pooling {
+                    Pooling::Paired => self.paired(*inside.ip()),
+                    Pooling::Arbitrary if len == 1 => address,
+                    Pooling::Arbitrary => {
+                        let mut others = self.pool.clone();
+                        others.retain(|other| *other != address);
+                        others[self.rng.below(len - 1) as usize]
+                    }
+                };
+            }
+            let is_icmp = protocol == NatProtocol::Icmp;
+            let range = if is_icmp { 0..=65_535 } else { self.settings.ports.clone() };
+            let from = *range.start() + self.rng.below(range.len() as u64) as u16;
+            let free = |port: &u16| !taken.contains(&(protocol, SocketAddrV4::new(address, *port)));
+            let round = || (from..=*range.end()).chain(*range.start()..from).filter(free);
+            let parity = self.settings.port_parity && !is_icmp;
+            let same = |port: &u16| parity && port % 2 == outside.port() % 2;
+            let Some(port) = round().find(same).or_else(|| round().next()) else { continue };
+            let outside = SocketAddrV4::new(address, port);
+            taken.push((protocol, outside));
+            let its = self.sessions.iter_mut().filter(|session| session.mapping == mapping);
+            its.for_each(|session| session.outside = outside);
+        }
     }
 }
 
@@ -228,7 +278,7 @@ fn settings() -> impl Strategy<Value = NatSettings> {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let flags = prop::sample::select(vec![SYN, SYN | ACK, ACK, FIN | ACK, RST, RST | ACK]);
-    let step = (0u64..30, 0u8..3, flags, 0u8..3, 0u16..12, 0u16..6, 0usize..8).prop_map(
+    let step = (0u64..30, 0u8..3, flags, 0u8..10, 0u16..12, 0u16..6, 0usize..8).prop_map(
         |(after_ms, protocol, flags, way, inside, remote, outside)| Step {
             after_ms: after_ms * after_ms / 30,
             protocol,
@@ -255,7 +305,9 @@ proptest! {
     ) {
         let pool: Vec<Ipv4Addr> = (1..=addresses as u8).map(|last| Ipv4Addr::new(192, 0, 2, last)).collect();
         let mut fast = NatTable::new(settings.clone(), pool.clone(), Rng::new(seed));
-        let mut slow = Slow { settings: settings.clone(), pool, rng: Rng::new(seed), sessions: Vec::new(), mappings: 0 };
+        let mut slow = Slow {
+            settings: settings.clone(), pool, turn: 0, rng: Rng::new(seed), sessions: Vec::new(), mappings: 0,
+        };
         let mut at = Time::ZERO;
         for step in steps {
             at += Duration::from_ms(step.after_ms);
@@ -268,8 +320,13 @@ proptest! {
             let known = slow.sessions.get(step.outside % slow.sessions.len().max(1)).map(|session| session.outside);
             let outside = known.unwrap_or("192.0.2.1:2000".parse().unwrap());
             match step.way {
-                0 => prop_assert_eq!(fast.outbound(seen, inside, remote), slow.outbound(seen, inside, remote)),
-                1 => prop_assert_eq!(fast.inbound(seen, outside, remote), slow.inbound(seen, outside, remote)),
+                0..=3 => prop_assert_eq!(fast.outbound(seen, inside, remote), slow.outbound(seen, inside, remote)),
+                9 => {
+                    let rebinding = [Rebinding::Port, Rebinding::Address][usize::from(step.remote % 2)];
+                    fast.rebind(at, rebinding);
+                    slow.rebind(at, rebinding);
+                }
+                4..=6 => prop_assert_eq!(fast.inbound(seen, outside, remote), slow.inbound(seen, outside, remote)),
                 _ => {
                     // Hairpinning: the source is translated first.
                     let first = fast.outbound(seen, inside, outside);

@@ -24,8 +24,7 @@ impl Default for Ports {
 
 impl Ports {
     /// Takes a free port for the inside port `wanted`: the same if it is to be preserved and free;
-    /// else the first free one of the same parity from a random port on, going round; else, or
-    /// without parity, the first free one. ICMP identifiers have no range and no parity.
+    /// else [another one](Ports::take_other).
     pub(super) fn take(
         &mut self,
         protocol: NatProtocol,
@@ -33,18 +32,30 @@ impl Ports {
         settings: &NatSettings,
         rng: &mut Rng,
     ) -> Option<u16> {
+        let is_in_range = protocol == NatProtocol::Icmp || settings.ports.contains(&wanted);
+        if settings.port_preservation && is_in_range && !self.is_used(wanted) {
+            self.used[usize::from(wanted) / 64] |= 1 << (wanted % 64);
+            return Some(wanted);
+        }
+        self.take_other(protocol, wanted, settings, rng)
+    }
+
+    /// Takes the first free port of the parity of `like` from a random port on, going round; else,
+    /// or without parity, the first free one. ICMP identifiers have no range and no parity.
+    pub(super) fn take_other(
+        &mut self,
+        protocol: NatProtocol,
+        like: u16,
+        settings: &NatSettings,
+        rng: &mut Rng,
+    ) -> Option<u16> {
         let is_icmp = protocol == NatProtocol::Icmp;
         let range = if is_icmp { 0..=u16::MAX } else { settings.ports.clone() };
-        let preserved = settings.port_preservation && range.contains(&wanted) && !self.is_used(wanted);
-        let port = if preserved {
-            wanted
-        } else {
-            let count = u64::from(range.end() - range.start()) + 1;
-            let from = range.start() + rng.below(count) as u16;
-            let parity = if wanted.is_multiple_of(2) { EVEN } else { !EVEN };
-            let same = if settings.port_parity && !is_icmp { self.round(from, &range, parity) } else { None };
-            same.or_else(|| self.round(from, &range, u64::MAX))?
-        };
+        let count = u64::from(range.end() - range.start()) + 1;
+        let from = range.start() + rng.below(count) as u16;
+        let parity = if like.is_multiple_of(2) { EVEN } else { !EVEN };
+        let same = if settings.port_parity && !is_icmp { self.round(from, &range, parity) } else { None };
+        let port = same.or_else(|| self.round(from, &range, u64::MAX))?;
         self.used[usize::from(port) / 64] |= 1 << (port % 64);
         Some(port)
     }

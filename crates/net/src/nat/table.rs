@@ -13,7 +13,7 @@
 use super::ports::Ports;
 use super::protocol::NatProtocol;
 use crate::fate::Reason;
-use fastpath_spec::{Dependence, NatSettings, Pooling};
+use fastpath_spec::{Dependence, NatSettings, Pooling, Rebinding};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::build::tcp_flags;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,6 +125,8 @@ impl TcpState {
 pub(crate) struct NatTable {
     settings: NatSettings,
     pool: Vec<Ipv4Addr>,
+    /// How far paired addresses have moved on in the pool.
+    turn: usize,
     rng: Rng,
     next: Id,
     sessions_created: u64,
@@ -147,6 +149,7 @@ impl NatTable {
         NatTable {
             settings,
             pool,
+            turn: 0,
             rng,
             next: 0,
             sessions_created: 0,
@@ -330,7 +333,7 @@ impl NatTable {
     fn outside_for(&mut self, protocol: NatProtocol, inside: SocketAddrV4) -> Option<SocketAddrV4> {
         let len = self.pool.len();
         let (start, tries) = match self.settings.pooling {
-            Pooling::Paired => (inside.ip().to_bits() as usize % len, 1),
+            Pooling::Paired => (self.paired(*inside.ip()), 1),
             Pooling::Arbitrary => (self.rng.below(len as u64) as usize, len),
         };
         (0..tries).find_map(|step| {
@@ -339,6 +342,55 @@ impl NatTable {
             let port = ports.take(protocol, inside.port(), &self.settings, &mut self.rng)?;
             Some(SocketAddrV4::new(address, port))
         })
+    }
+
+    /// Returns the place in the pool of the address that an inside address is paired with: first
+    /// its own, if that is in the pool.
+    fn paired(&self, inside: Ipv4Addr) -> usize {
+        let own = self.pool.iter().position(|address| *address == inside);
+        (own.unwrap_or(inside.to_bits() as usize) + self.turn) % self.pool.len()
+    }
+
+    /// Gives each mapping another outside port, or another address and another port, at `at`, in
+    /// the order in which the mappings were made. Its sessions stay. No mapping gets an endpoint
+    /// that was in use before; without a free one a mapping keeps its own.
+    pub(crate) fn rebind(&mut self, at: Time, rebinding: Rebinding) {
+        self.expire(at);
+        let len = self.pool.len();
+        if rebinding == Rebinding::Address && len > 1 {
+            self.turn = (self.turn + 1 + self.rng.below(len as u64 - 1) as usize) % len;
+        }
+        let mut former = Vec::new();
+        for id in self.mappings.keys().copied().collect::<Vec<Id>>() {
+            let Mapping { key: (protocol, inside, _), outside, .. } = self.mappings[&id];
+            let address = match (rebinding, self.settings.pooling) {
+                (Rebinding::Port, _) => *outside.ip(),
+                (Rebinding::Address, Pooling::Paired) => self.pool[self.paired(*inside.ip())],
+                (Rebinding::Address, Pooling::Arbitrary) => self.another(*outside.ip()),
+            };
+            let ports = self.ports.entry((protocol, address)).or_default();
+            let port = ports.take_other(protocol, outside.port(), &self.settings, &mut self.rng);
+            let Some(port) = port else { continue };
+            former.push((protocol, outside));
+            let outside = SocketAddrV4::new(address, port);
+            self.by_outside.insert((protocol, outside), id);
+            self.mappings.get_mut(&id).expect("it is listed").outside = outside;
+        }
+        for (protocol, outside) in former {
+            self.by_outside.remove(&(protocol, outside));
+            if let Some(ports) = self.ports.get_mut(&(protocol, *outside.ip())) {
+                ports.free(outside.port());
+            }
+        }
+    }
+
+    /// Draws an address of the pool other than this one, if there is one.
+    fn another(&mut self, address: Ipv4Addr) -> Ipv4Addr {
+        let others: Vec<Ipv4Addr> = self.pool.iter().copied().filter(|other| *other != address).collect();
+        match others.len() {
+            0 => address,
+            count => others[self.rng.below(count as u64) as usize],
+        }
     }
 
     /// Ends the sessions whose time has come by `at`.

@@ -241,7 +241,7 @@ impl UnitModel for EmulatedLink {
             held: 0,
         });
         env.start(packet);
-        let frame = Packet { len: p.size.saturating_sub(FCS), flow: p.flow, traffic_class: 0, data: packet };
+        let frame = Packet { flow: p.flow, ..Packet::new(p.size.saturating_sub(FCS), packet) };
         if let Verdict::Dropped(reason, packet) = link.pipe.push(now, frame) {
             env.drop(packet, drop_name(reason));
         }

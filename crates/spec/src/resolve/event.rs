@@ -1,12 +1,15 @@
-//! Events: the commands and traces they start, the links and directions they change, and the
+//! Events: the commands and traces they start, the NATs they rebind, the links and directions they change, and the
 //! changes that a trace undoes or hides.
 
 use super::node::runs_programs;
 use super::{InvalidValue, Notice, Resolver, nearest_or};
 use crate::description::EventDescription;
 use crate::mistake::Code;
+use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
-use crate::topology::{Direction, Event, HostCommand, LinkId, NodeId, TraceAction, TraceEvent};
+use crate::topology::{
+    Direction, Event, HostCommand, LinkId, NatEvent, NodeId, Rebinding, TraceAction, TraceEvent,
+};
 use fastpath_link::Change;
 use fastpath_units::Time;
 
@@ -15,6 +18,10 @@ impl Resolver<'_> {
         for (index, event) in self.description.events.iter().enumerate() {
             if event.host.is_some() || event.exec.is_some() {
                 self.command(index, event);
+                continue;
+            }
+            if event.nat.is_some() || event.rebind.is_some() || event.every.is_some() {
+                self.rebinding(index, event);
                 continue;
             }
             if let Some(action) = event.traces {
@@ -31,6 +38,7 @@ impl Resolver<'_> {
         }
         self.topology.events.sort_by_key(|event| event.at);
         self.topology.trace_events.sort_by_key(|event| event.at);
+        self.topology.nat_events.sort_by_key(|event| event.at);
         self.topology.commands.sort_by_key(|command| command.at);
     }
 
@@ -64,6 +72,49 @@ impl Resolver<'_> {
         };
         let (at, host) = (Time::ZERO + event.at, NodeId(place as u32));
         self.topology.commands.push(HostCommand { at, host, command: command.clone() });
+    }
+
+    /// An event that changes the mappings of a NAT.
+    fn rebinding(&mut self, index: usize, event: &EventDescription) {
+        let path = |key: &str| SpecPath::of("events", index).key(key);
+        let (name, rebinding) = match (&event.nat, event.rebind) {
+            (Some(name), Some(rebinding)) => (name, rebinding),
+            (None, Some(_)) => {
+                return self.mistake(path("rebind"), "event has rebind and no nat", "write nat = \"home\"");
+            }
+            (Some(_), None) => {
+                return self.mistake(path("nat"), "event has a nat and no rebind", "write rebind = \"port\"");
+            }
+            (None, None) => {
+                let instead = "write nat = \"home\" and rebind = \"port\", or an event for each instant";
+                return self.mistake(path("every"), "event repeats and rebinds no nat", instead);
+            }
+        };
+        let has_links = !event.links.is_empty() || event.group.is_some() || event.traces.is_some();
+        if has_links || event.values != Change::default() {
+            let instead = "write an event for each";
+            return self.mistake(path("rebind"), "event rebinds a NAT and changes links", instead);
+        }
+        let is_nat = |kind: &NodeKind| matches!(kind, NodeKind::Nat { .. });
+        let nodes = &self.topology.nodes;
+        let Some(place) = nodes.iter().position(|node| node.name == *name && is_nat(&node.kind)) else {
+            let what = match nodes.iter().find(|node| node.name == *name) {
+                Some(_) => format!("{name} is not a NAT"),
+                None => format!("there is no NAT '{name}'"),
+            };
+            let known = nodes.iter().filter(|node| is_nat(&node.kind)).map(|node| node.name.as_str());
+            let instead = nearest_or(name, known, "write the name of a NAT");
+            return self.mistake(path("nat"), what, instead);
+        };
+        if let (NodeKind::Nat { nat, .. }, Rebinding::Address) = (&nodes[place].kind, rebinding)
+            && nat.settings.pool.len() < 2
+        {
+            let what = format!("{name} has no other address to rebind to");
+            let instead = "write a pool of two addresses for the NAT, or rebind = \"port\"";
+            return self.mistake(path("rebind"), what, instead);
+        }
+        let (at, nat) = (Time::ZERO + event.at, NodeId(place as u32));
+        self.topology.nat_events.push(NatEvent { at, every: event.every, nat, rebinding });
     }
 
     /// An event that starts or stops the traces of a group.

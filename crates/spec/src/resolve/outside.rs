@@ -89,9 +89,11 @@ impl Resolver<'_> {
             let NodeKind::Nat { nat, .. } = &node.kind else { continue };
             let name = node.name.clone();
             let pool = nat.settings.pool.clone();
-            let outside = node.interfaces.iter().enumerate().filter(|(index, _)| !nat.inside.contains(index));
-            let subnets = outside.flat_map(|(_, interface)| interface.addresses.clone());
-            let subnets: Vec<_> = subnets.filter(|address| address.addr().is_ipv4()).collect();
+            let (mut subnets, mut inside) = (Vec::new(), Vec::new());
+            for (place, interface) in node.interfaces.iter().enumerate() {
+                let list = if nat.inside.contains(&place) { &mut inside } else { &mut subnets };
+                list.extend(interface.addresses.iter().filter(|address| address.addr().is_ipv4()).copied());
+            }
             for (place, &address) in pool.iter().enumerate() {
                 let path = SpecPath::of("nodes", index).key("pool").index(place);
                 let ip = IpAddr::V4(address);
@@ -99,6 +101,9 @@ impl Resolver<'_> {
                     subnet.contains(&ip) && ip != subnet.network() && ip != subnet.broadcast()
                 };
                 match (subnets.iter().find(on_link), owners.get(&ip)) {
+                    // With routes to the NAT from outside. An inside host may own the address.
+                    (None, owner) if inside.iter().any(|subnet| on_link(&subnet)) && owner != Some(&name) => {
+                    }
                     (Some(_), None) => _ = owners.insert(ip, name.clone()),
                     (Some(_), Some(owner)) if *owner == name => {}
                     (Some(_), Some(owner)) => {

@@ -38,6 +38,10 @@ pub(crate) fn description(seed: u64) -> Value {
     let groups = ["g0", "g 1"].map(|name| json!({ "name": name.replace(' ', "-"), "start": r.start() }));
     all.insert("groups".to_owned(), groups.into_iter().collect());
     all.insert("events".to_owned(), (0..r.below(3)).map(|_| r.event()).collect());
+    // Numbers of their own: what a seed describes otherwise stays.
+    let mut more = Random(Rng::new(!seed));
+    links.iter_mut().for_each(|link| more.bounds(link.as_object_mut().expect("a table")));
+    more.rebinding(&nodes, &mut all);
     all.insert("links".to_owned(), Value::Array(links));
     all.insert("nodes".to_owned(), Value::Array(nodes));
     Value::Object(all)
@@ -420,6 +424,38 @@ impl Random {
             5 => json!({ "kind": "packets", "numbers": [3, 17] }),
             6 => json!({ "kind": "bytes", "offsets": [0, 90_000] }),
             _ => json!({ "kind": "outage", "start": self.time(), "for": "1us", "every": "20s" }),
+        }
+    }
+
+    /// Replaces a loss or corruption of a link by one with a bound or a filter.
+    fn bounds(&mut self, link: &mut Table) {
+        if link.contains_key("loss") && self.one_in(4) {
+            let loss = match self.below(3) {
+                0 => json!({ "kind": "packets", "numbers": [1, 4], "of": "udp" }),
+                1 => json!({ "probability": self.share(), "burst_max": 1 + self.below(9) }),
+                _ => json!({ "probability": self.share(), "burst_max": 2, "of": "udp", "at": "egress" }),
+            };
+            link.insert("loss".to_owned(), loss);
+        }
+        if link.contains_key("corrupt") && self.one_in(2) {
+            let of = self.pick(&["udp", "udp-payload"]);
+            let corrupt = json!({ "probability": self.share(), "burst_max": 3, "of": of });
+            link.insert("corrupt".to_owned(), corrupt);
+        }
+    }
+
+    /// Adds an event that rebinds a NAT, if there is one.
+    fn rebinding(&mut self, nodes: &[Value], all: &mut Table) {
+        let Some(nat) = nodes.iter().find(|node| node["kind"] == "nat") else { return };
+        if let Some(Value::Array(events)) = all.get_mut("events").filter(|_| self.one_in(3)) {
+            let mut event = Table::new();
+            event.insert("at".to_owned(), self.time());
+            event.insert("nat".to_owned(), nat["name"].clone());
+            let has_pool = nat["pool"].as_array().is_some_and(|pool| pool.len() > 1);
+            let words = if has_pool { ["port", "address"] } else { ["port", "port"] };
+            event.insert("rebind".to_owned(), json!(self.pick(&words)));
+            self.maybe(&mut event, "every", Random::time);
+            events.push(Value::Object(event));
         }
     }
 
