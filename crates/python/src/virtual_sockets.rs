@@ -33,7 +33,7 @@ type ObservedNetwork = VirtualNetwork<Option<PacketLog<LogFile>>>;
 
 /// A family of Python's sockets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Family {
+enum SocketFamily {
     V4,
     V6,
 }
@@ -41,7 +41,7 @@ enum Family {
 /// A socket, and how it shows addresses.
 struct OpenSocket {
     id: SocketId,
-    family: Family,
+    family: SocketFamily,
 }
 
 /// A network with hosts, sockets and a virtual clock.
@@ -52,7 +52,7 @@ pub(crate) struct VirtualSockets {
     /// By their number in Python.
     sockets: Vec<Option<OpenSocket>>,
     numbers: HashMap<SocketId, usize>,
-    addresses: HashMap<(SocketAddr, Family), Py<PyTuple>>,
+    addresses: HashMap<(SocketAddr, SocketFamily), Py<PyTuple>>,
 }
 
 #[pymethods]
@@ -96,7 +96,7 @@ impl VirtualSockets {
 
     /// Binds a socket. Returns its number and its port.
     fn bind(&mut self, host: &str, address: &str, port: u16, is_v6: bool) -> PyResult<(usize, u16)> {
-        let family = if is_v6 { Family::V6 } else { Family::V4 };
+        let family = if is_v6 { SocketFamily::V6 } else { SocketFamily::V4 };
         let own = parse(address, family)?;
         let network = self.network()?;
         let id = network.bind_to(host, Some(own), port).map_err(refused_bind)?;
@@ -116,7 +116,7 @@ impl VirtualSockets {
     }
 
     /// Sends a datagram to an address of the socket's family. What the network refuses is an
-    /// `OSError`, and what is no address a `ValueError`.
+    /// `OSError`, and what is not an address a `ValueError`.
     fn send(&mut self, number: usize, host: PyBackedStr, port: u16, ecn: u8, payload: &[u8]) -> PyResult<()> {
         let Some(Some(OpenSocket { id, family })) = self.sockets.get(number) else {
             return Err(refused("EBADF", "the socket is closed"));
@@ -222,31 +222,31 @@ impl VirtualSockets {
 }
 
 /// Returns an address in the form of a family.
-fn shown(py: Python<'_>, (address, family): (SocketAddr, Family)) -> PyResult<Py<PyTuple>> {
+fn shown(py: Python<'_>, (address, family): (SocketAddr, SocketFamily)) -> PyResult<Py<PyTuple>> {
     let host = match (address.ip(), family) {
-        (IpAddr::V4(own), Family::V6) => format!("::ffff:{own}"),
+        (IpAddr::V4(own), SocketFamily::V6) => format!("::ffff:{own}"),
         (own, _) => own.to_string(),
     };
     let tuple = match family {
-        Family::V4 => (host, address.port()).into_pyobject(py)?,
-        Family::V6 => (host, address.port(), 0, 0).into_pyobject(py)?,
+        SocketFamily::V4 => (host, address.port()).into_pyobject(py)?,
+        SocketFamily::V6 => (host, address.port(), 0, 0).into_pyobject(py)?,
     };
     Ok(tuple.unbind())
 }
 
 /// Reads an address of a family: IPv4 addresses are mapped in that of IPv6.
-fn parse(host: &str, family: Family) -> PyResult<IpAddr> {
+fn parse(host: &str, family: SocketFamily) -> PyResult<IpAddr> {
     let plain = host.split_once('%').map_or(host, |(plain, _)| plain);
     let read =
         plain.parse::<IpAddr>().map_err(|_| PyValueError::new_err(format!("{host} is not an address")))?;
     match (read, family) {
-        (IpAddr::V6(read), Family::V6) if read != Ipv6Addr::UNSPECIFIED => Ok(read.to_canonical()),
-        (IpAddr::V6(_), Family::V6) | (IpAddr::V4(_), Family::V4) => Ok(read),
-        (IpAddr::V4(_), Family::V6) => {
+        (IpAddr::V6(read), SocketFamily::V6) if read != Ipv6Addr::UNSPECIFIED => Ok(read.to_canonical()),
+        (IpAddr::V6(_), SocketFamily::V6) | (IpAddr::V4(_), SocketFamily::V4) => Ok(read),
+        (IpAddr::V4(_), SocketFamily::V6) => {
             let text = format!("{host} is an IPv4 address on a socket of AF_INET6; write ::ffff:{host}");
             Err(refused("EINVAL", &text))
         }
-        (IpAddr::V6(_), Family::V4) => {
+        (IpAddr::V6(_), SocketFamily::V4) => {
             Err(refused("EAFNOSUPPORT", &format!("{host} is an IPv6 address on a socket of AF_INET")))
         }
     }

@@ -585,5 +585,5 @@ def test_descriptions_come_as_topologies_texts_and_files(tmp_path):
         VirtualNetwork("net.toml")
     with pytest.raises(fp.Mistakes, match=r"test_aio.py:\d+: line 2, column \d+ of the text: .*dealy"):
         VirtualNetwork("[[link]]\ndealy = 1\nbetween = ['a', 'b']\n")
-    with pytest.raises(fp.Error, match="no host nobody"):
-        made[0].capture(tmp_path / "x", "nobody")
+    with pytest.raises(fp.Error, match="no host stranger"):
+        made[0].capture(tmp_path / "x", "stranger")

@@ -38,7 +38,7 @@ LEAST_PS = 1000
 """A timer for the present or the past goes off that much later."""
 SPIN_TURNS = 1000
 SPIN_PS = 10_000_000
-"""After so many turns of which nothing has come, that much later: a program that spins takes time."""
+"""After `SPIN_TURNS` turns in which nothing else has come, that much later: a program that spins takes time."""
 LAST_PS = 2**64 - 1
 """The last time of a network, 213 days. A timer that is later never goes off."""
 TURNS_MAX = 1_000_000
