@@ -275,7 +275,7 @@ fn a_byte_of_each_corrupted_datagram_changes_and_its_checksum_is_correct() {
         assert!(wrong(payload).len() == expected && wrong(payload).iter().all(|i| *i < 50), "{place}");
     }
     let negotiation = [&[0x80, 0, 0, 0, 0, 0, 0][..], &[7; 30]].concat();
-    (0..4).for_each(|_| drop(client.send(&negotiation).unwrap()));
+    (0..4).for_each(|_| assert_eq!(client.send(&negotiation).unwrap(), 37));
     assert!(self::arrived(&server).iter().all(|(_, payload)| *payload == negotiation));
     sim.end(Signal::SIGTERM);
 }
