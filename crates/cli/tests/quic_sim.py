@@ -3,7 +3,7 @@
     quic_sim.py server DIRECTORY ADDRESS PORT
     quic_sim.py client DIRECTORY ADDRESS PORT CONNECTIONS BYTES SECONDS
 
-The server answers a request of a number by so many bytes. The client opens connections one after the
+The server answers a number by that number of bytes. The client opens connections one after the
 other, asks each for the bytes, again and again until the seconds have passed, and prints how many
 answers were right.
 """

@@ -169,9 +169,16 @@ fn exchange(from: &UdpSocket, to: &UdpSocket, count: u8, len: usize) -> Vec<(Soc
         let mut payload = vec![0xaa; len];
         payload[len - 1] = number;
         from.send(&payload).unwrap();
-        std::thread::sleep(Duration::from_millis(1));
+        pause(Duration::from_millis(1));
     }
     arrived(to)
+}
+
+/// Waits for a packet that does not come, for this long.
+fn pause(time: Duration) {
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    silent.set_read_timeout(Some(time)).unwrap();
+    assert!(silent.recv(&mut [0]).is_err());
 }
 
 /// What arrives until nothing has come for a while.
@@ -268,9 +275,7 @@ fn a_byte_of_each_corrupted_datagram_changes_and_its_checksum_is_correct() {
         assert!(wrong(payload).len() == expected && wrong(payload).iter().all(|i| *i < 50), "{place}");
     }
     let negotiation = [&[0x80, 0, 0, 0, 0, 0, 0][..], &[7; 30]].concat();
-    for _ in 0..4 {
-        client.send(&negotiation).unwrap();
-    }
+    (0..4).for_each(|_| assert_eq!(client.send(&negotiation).unwrap(), 37));
     assert!(self::arrived(&server).iter().all(|(_, payload)| *payload == negotiation));
     sim.end(Signal::SIGTERM);
 }
@@ -286,7 +291,7 @@ fn a_blackhole_takes_everything_for_a_while() {
         sent.push(sim.start.elapsed());
         client.send(&[sent.len() as u8]).unwrap();
         server.send(&[sent.len() as u8]).unwrap();
-        std::thread::sleep(Duration::from_millis(20));
+        pause(Duration::from_millis(20));
     }
     let [to_server, to_client] = [&server, &client].map(|end| numbers(&arrived(end)));
     assert_eq!(to_client.len(), sent.len());
@@ -340,7 +345,7 @@ fn ports_of_the_engine_send_and_receive_traffic_between_interfaces() {
     let mut run =
         command.args(["run", "net.toml"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     assert!(first_line(&mut run).contains("is running"));
-    std::thread::sleep(Duration::from_millis(700));
+    pause(Duration::from_millis(700));
     let report = place.command(2, PROGRAM).args(["ctl", "report", "--json"]).output().unwrap();
     let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
     let links = report["report"]["links"].as_array().or(report["links"].as_array()).unwrap();

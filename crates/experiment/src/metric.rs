@@ -243,15 +243,10 @@ fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<
     match key {
         "of" => command(&field, fields, mode, remarks),
         "link" => link(&field, fields, remarks),
-        "flow" => {
-            let (flow, path) = traffic(&field, fields, ("flow", "received_bps", sample_report()), remarks)?;
-            Some(Source::Flow { flow, path })
-        }
-        "transfer" => {
-            let sample = ("transfer", "goodput_bps", sample_transfer());
-            let (transfer, path) = traffic(&field, fields, sample, remarks)?;
-            Some(Source::Transfer { transfer, path })
-        }
+        "flow" => traffic(&field, fields, ("flow", "received_bps", sample_report()), remarks)
+            .map(|(flow, path)| Source::Flow { flow, path }),
+        "transfer" => traffic(&field, fields, ("transfer", "goodput_bps", sample_transfer()), remarks)
+            .map(|(transfer, path)| Source::Transfer { transfer, path }),
         "frames" => frames(&field, remarks).map(Source::Frames),
         _ => match field.switch(remarks)? {
             true => Some(Source::Delay),

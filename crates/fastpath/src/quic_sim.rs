@@ -16,8 +16,10 @@ use std::path::PathBuf;
 /// ```
 /// use fastpath::quic_sim::{Endpoint, read};
 ///
-/// let endpoint = |port: &str| Endpoint { port: port.parse().expect("a port"), mac: None, mtu: None };
-/// let endpoints = [endpoint("eth0"), endpoint("eth1")];
+/// let endpoints = ["eth0", "eth1"].map(|interface| {
+///     let port = interface.parse().expect("a port");
+///     Endpoint { port, mac: None, mtu: None }
+/// });
 /// let network = read("simple-p2p --delay=15ms --bandwidth=10Mbps --queue=25", &endpoints)?;
 /// assert_eq!(network.spec.topology.links.len(), 3);
 /// # Ok::<(), fastpath::Error>(())

@@ -26,7 +26,7 @@
 //! | `kernel/` | namespaces, and netlink(7) |
 //! | `traffic.rs`, `traffic_port.rs` | traffic of the spec, by sockets or by ports |
 //! | `interpose.rs`, `shell.rs` | impairments without a lab |
-//! | `machine_interface.rs`, `no_forwarding.rs` | interfaces of the machine, and that the kernel does not forward between them |
+//! | `machine_interface.rs`, `no_forwarding.rs` | interfaces, and no forwarding between them |
 //!
 //! Linux only; the crate is empty elsewhere. Read first: `lab.rs`, then `kernel/namespace.rs`.
 #![cfg(target_os = "linux")]

@@ -571,7 +571,8 @@ impl<P> GeneralPipe<P> {
     fn alter(&mut self, packet: &Held<P>) -> Fate {
         let marked = packet.marked;
         let copies = self.duplicate.draw(&mut self.rng);
-        let corruption = self.corrupt.as_mut().and_then(|law| law.draw(&packet.header(), &mut self.rng));
+        let corruption =
+            self.corrupt.as_mut().and_then(|law| law.draw(packet.len, packet.content, &mut self.rng));
         match (copies, corruption) {
             (0, None) => Fate::Delivered { marked },
             _ => Fate::Altered(Alteration { marked, corruption, copies }),

@@ -47,6 +47,7 @@
 #[macro_use]
 mod disciplines;
 
+mod content;
 mod counters;
 mod delay_line;
 mod delays;
@@ -71,6 +72,7 @@ mod slots;
 mod spec;
 mod store;
 
+pub use content::{PacketContent, PacketFilter};
 pub use counters::{Counters, QueueState, Volume};
 pub use delays::Delays;
 pub use fastpath_wheel::Wheel;
@@ -80,7 +82,7 @@ pub use impairment::{
     JitterCorrelation, JitterLaw, JitterSpec, LossPlan, LossSpec, Outage, Reorder, ReorderSpec, Runs,
 };
 pub use opportunities::{Opportunities, OpportunitiesError};
-pub use packet::{Alteration, DropReason, Exit, Fate, Packet, PacketContent, PacketFilter, Verdict};
+pub use packet::{Alteration, DropReason, Exit, Fate, Packet, Verdict};
 pub use pipe::Pipe;
 pub use pipe_set::{PipeInit, PipeRef};
 pub use pipes::Pipes;

@@ -1,5 +1,6 @@
 //! Packets, and the results of pushing and popping them.
 
+use crate::content::PacketContent;
 use crate::impairment::Corruption;
 use fastpath_units::Time;
 
@@ -17,39 +18,6 @@ pub struct Packet<P> {
     pub content: PacketContent,
     /// The caller's data.
     pub data: P,
-}
-
-/// What a packet carries, as far as laws of loss and corruption ask.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum PacketContent {
-    /// Anything else, or a packet of which nothing is known.
-    #[default]
-    Other,
-    /// A whole UDP datagram with at least one byte of payload.
-    Udp,
-    /// A QUIC Version Negotiation packet (RFC 8999 §6) in a UDP datagram.
-    VersionNegotiation,
-}
-
-/// The packets that a law concerns. The others pass, and the law does not count them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum PacketFilter {
-    /// All packets.
-    #[default]
-    All,
-    /// UDP datagrams.
-    Udp,
-}
-
-impl PacketFilter {
-    /// Returns true if the law concerns packets with this content.
-    #[inline]
-    pub fn takes(self, content: PacketContent) -> bool {
-        match self {
-            PacketFilter::All => true,
-            PacketFilter::Udp => content != PacketContent::Other,
-        }
-    }
 }
 
 impl<P> Packet<P> {

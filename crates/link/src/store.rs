@@ -6,7 +6,8 @@
 //!
 //! An empty pipe takes no memory here. A freed slot is reused first: it is in the cache.
 
-use crate::packet::{Packet, PacketContent};
+use crate::content::PacketContent;
+use crate::packet::Packet;
 use fastpath_units::Time;
 use std::num::NonZeroU32;
 

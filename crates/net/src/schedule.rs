@@ -1,5 +1,5 @@
-//! Scheduled changes of links and of the mappings of NATs: the events of the topology, changes requested at run time, and
-//! traces.
+//! Scheduled changes of links and of the mappings of NATs: the events of the topology, changes
+//! requested at run time, and traces.
 //!
 //! ```text
 //!  events of the topology, by time ─┐

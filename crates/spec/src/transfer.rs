@@ -132,7 +132,8 @@ fn model(fields: &mut Fields, workload: Workload, remarks: &mut Remarks) -> Tran
     }
 }
 
-/// `"30kB"`, `{ law = "pareto", mean = "30kB", shape = 1.5 }`, `{ values = […] }`, `{ file = "…" }`.
+/// `"30kB"`, `{ law = "pareto", mean = "30kB", shape = 1.5 }`, `{ values = […] }`,
+/// `{ file = "…" }`.
 fn law(field: &Field, amount: Amount, files: &Files, remarks: &mut Remarks) -> Option<AmountLaw> {
     let Tree::Table(_) = field.value else {
         return match amount {

@@ -2,7 +2,8 @@
 //! counts.
 
 use crate::cubic::Cubic;
-use fastpath_units::{Duration, Time};
+use crate::growth::Growth;
+use fastpath_units::Time;
 use std::str::FromStr;
 
 /// The least slow start threshold, segments (RFC 5681 §3.1).
@@ -48,38 +49,21 @@ pub(crate) struct Window {
     pub threshold: u64,
     /// Segments acknowledged since it last grew in congestion avoidance.
     counted: u64,
-    law: Law,
+    law: GrowthLaw,
 }
 
 #[derive(Clone, Debug)]
-enum Law {
+enum GrowthLaw {
     Reno,
     Cubic(Cubic),
-}
-
-/// An acknowledgement, as congestion control sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Growth {
-    /// When it came.
-    pub now: Time,
-    /// Segments that it acknowledges.
-    pub acked: u64,
-    /// The round trip of the last of them.
-    pub rtt: Option<Duration>,
-    /// All below is acknowledged.
-    pub una: u64,
-    /// The next position that is sent.
-    pub next: u64,
-    /// The smoothed round trip.
-    pub smoothed: Option<Duration>,
 }
 
 impl Window {
     /// A window of `size` segments in slow start.
     pub(crate) fn new(control: CongestionControl, size: u64) -> Window {
         let law = match control {
-            CongestionControl::Reno => Law::Reno,
-            CongestionControl::Cubic => Law::Cubic(Cubic::default()),
+            CongestionControl::Reno => GrowthLaw::Reno,
+            CongestionControl::Cubic => GrowthLaw::Cubic(Cubic::default()),
         };
         Window { size, threshold: u64::MAX, counted: 0, law }
     }
@@ -92,7 +76,7 @@ impl Window {
     /// Looks at a round trip, whether the window may grow or not.
     pub(crate) fn measure(&mut self, growth: Growth) {
         let (is_slow_start, size) = (self.is_slow_start(), self.size);
-        if let (Law::Cubic(cubic), Some(rtt)) = (&mut self.law, growth.rtt)
+        if let (GrowthLaw::Cubic(cubic), Some(rtt)) = (&mut self.law, growth.rtt)
             && cubic.measure(growth, rtt, is_slow_start, size)
         {
             // HyStart: slow start ends where it is.
@@ -112,8 +96,8 @@ impl Window {
             return;
         }
         let each = match &mut self.law {
-            Law::Reno => self.size,
-            Law::Cubic(cubic) => cubic.segments_to_grow(growth.now, self.size, acked),
+            GrowthLaw::Reno => self.size,
+            GrowthLaw::Cubic(cubic) => cubic.segments_to_grow(growth.now, self.size, acked),
         };
         // What was counted for a longer wait does not count twice.
         if self.counted >= each {
@@ -128,22 +112,22 @@ impl Window {
     /// Returns the threshold that a loss or a mark sets, and notes that there was one.
     pub(crate) fn threshold_after_loss(&mut self) -> u64 {
         let threshold = match &mut self.law {
-            Law::Reno => self.size / 2,
-            Law::Cubic(cubic) => cubic.reduce(self.size),
+            GrowthLaw::Reno => self.size / 2,
+            GrowthLaw::Cubic(cubic) => cubic.reduce(self.size),
         };
         threshold.max(THRESHOLD_MIN)
     }
 
     /// Forgets what a timeout made worthless.
     pub(crate) fn time_out(&mut self) {
-        if let Law::Cubic(cubic) = &mut self.law {
+        if let GrowthLaw::Cubic(cubic) = &mut self.law {
             cubic.reset();
         }
     }
 
     /// Notes that the sender was idle since `since`, and sends again now.
     pub(crate) fn resume(&mut self, since: Time, now: Time) {
-        if let Law::Cubic(cubic) = &mut self.law {
+        if let GrowthLaw::Cubic(cubic) = &mut self.law {
             cubic.resume(since, now);
         }
     }

@@ -1,8 +1,8 @@
 //! CUBIC (RFC 9438) and HyStart (Ha and Rhee, Computer Networks 55, 2011), with the constants of
-//! Linux. Windows are in segments, times in seconds; all operations are exact IEEE 754 ones, so that
-//! results are the same on every machine.
+//! Linux. Windows are in segments, times in seconds. All operations are exact IEEE 754 ones, so
+//! that results are the same on every machine.
 
-use crate::congestion::Growth;
+use crate::growth::Growth;
 use fastpath_units::{Duration, Time};
 
 /// The scale of the cubic function, segments/s³ (RFC 9438 §5).
@@ -126,7 +126,8 @@ impl Cubic {
         if max_before == 0 {
             segments = segments.min(SEGMENTS_MAX_UNKNOWN as f64);
         }
-        // RFC 9438 §4.3: what Reno with this β would have, one segment each `step` acknowledged ones.
+        // RFC 9438 §4.3: what Reno with this β would have, one segment each `step` acknowledged
+        // ones.
         let step = (window * (1.0 + BETA) / (1.0 - BETA) / 3.0).max(1.0);
         let whole = (epoch.counted as f64 / step) as u64;
         epoch.reno += whole as f64;

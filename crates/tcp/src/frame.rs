@@ -152,9 +152,9 @@ impl FrameForm {
 }
 
 /// Reads the segment of a frame whose TCP header is at `at`, with `len` bytes of header and data.
-/// `initial`: the sequence numbers of the SYNs of its sender and of the other end. `near`: positions
-/// near its own one and near that which it acknowledges, for the bits above 32.
-/// `None` if the header is cut or contradicts its length.
+/// `initial`: the sequence numbers of the SYNs of its sender and of the other end. `near`:
+/// positions near its own one and near that which it acknowledges, for the bits above 32. `None`
+/// if the header is cut or contradicts its length.
 pub fn parse_segment(
     frame: &[u8],
     (at, len): (usize, usize),

@@ -5,7 +5,7 @@
 //! acknowledgements further ones are held back for a twentieth of the round trip, at most 1 ms, as
 //! in Linux.
 
-use crate::segment::{Range, SACK_BLOCKS, Segment};
+use crate::segment::{SACK_BLOCKS, Segment, StreamRange};
 use fastpath_units::{Duration, Time};
 
 /// How long an acknowledgement waits.
@@ -25,11 +25,11 @@ pub(crate) struct Receiver {
     /// The next position.
     next: u64,
     /// What has arrived above it, in order, apart from each other.
-    beyond: Vec<Range>,
+    beyond: Vec<StreamRange>,
     /// The same ranges, the latest first, as many as an option holds. They may have grown since.
     latest: Vec<u64>,
     /// What arrived twice last, for the next acknowledgement.
-    twice: Option<Range>,
+    twice: Option<StreamRange>,
     /// The position of a FIN.
     fin: Option<u64>,
     /// What the last acknowledgement said.
@@ -162,7 +162,7 @@ impl Receiver {
     }
 
     /// Adds a range to what has arrived.
-    fn insert(&mut self, (from, to): Range) {
+    fn insert(&mut self, (from, to): StreamRange) {
         let first = self.beyond.partition_point(|range| range.1 < from);
         let last = self.beyond.partition_point(|range| range.0 <= to);
         let joined = &self.beyond[first..last];

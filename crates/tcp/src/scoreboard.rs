@@ -6,7 +6,7 @@
 //!   │ lost │ sacked │ sent again │ … │ in flight │
 //! ```
 
-use crate::segment::Range;
+use crate::segment::StreamRange;
 use fastpath_units::{Duration, Time};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Outstanding {
     /// Its bytes.
-    pub range: Range,
+    pub range: StreamRange,
     /// When it was sent last.
     pub sent_at: Time,
     state: State,
@@ -61,7 +61,7 @@ pub(crate) struct Acked {
 pub(crate) struct Scoreboard {
     segments: VecDeque<Outstanding>,
     /// What is sacked, in order, apart from each other.
-    sacked: Vec<Range>,
+    sacked: Vec<StreamRange>,
     /// Transmissions in their order; those that are over are dropped when they are met.
     order: VecDeque<(Time, u64)>,
     /// Lost and not sent again.
@@ -99,24 +99,24 @@ impl Scoreboard {
     }
 
     /// Returns the first segment that is lost and was not sent again.
-    pub(crate) fn next_lost(&self) -> Option<Range> {
+    pub(crate) fn next_lost(&self) -> Option<StreamRange> {
         let start = *self.lost.first()?;
         Some(self.segments[self.find(start)].range)
     }
 
     /// Returns the last segment.
-    pub(crate) fn last(&self) -> Option<Range> {
+    pub(crate) fn last(&self) -> Option<StreamRange> {
         self.segments.back().map(|segment| segment.range)
     }
 
     /// Notes that the bytes after all others are sent now.
-    pub(crate) fn send(&mut self, range: Range, now: Time) {
+    pub(crate) fn send(&mut self, range: StreamRange, now: Time) {
         self.segments.push_back(Outstanding { range, sent_at: now, state: State::InFlight, is_again: false });
         self.order.push_back((now, range.0));
     }
 
-    /// Notes that an outstanding segment is sent again now. `Range` begins one.
-    pub(crate) fn send_again(&mut self, range: Range, now: Time) {
+    /// Notes that an outstanding segment is sent again now. `StreamRange` begins one.
+    pub(crate) fn send_again(&mut self, range: StreamRange, now: Time) {
         let at = self.find(range.0);
         let segment = &mut self.segments[at];
         segment.sent_at = now;
@@ -134,7 +134,7 @@ impl Scoreboard {
         &mut self,
         now: Time,
         ack: u64,
-        sack: impl Iterator<Item = Range>,
+        sack: impl Iterator<Item = StreamRange>,
         rtt_min: Option<Duration>,
     ) -> Acked {
         let mut acked = Acked::default();
@@ -157,7 +157,7 @@ impl Scoreboard {
     }
 
     /// Marks the segments within a range as sacked.
-    fn sack(&mut self, range: Range, now: Time, rtt_min: Option<Duration>, acked: &mut Acked) {
+    fn sack(&mut self, range: StreamRange, now: Time, rtt_min: Option<Duration>, acked: &mut Acked) {
         // The parts of it that are not known.
         let mut at = range.0;
         let first = self.sacked.partition_point(|known| known.1 < range.0);

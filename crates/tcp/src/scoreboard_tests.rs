@@ -1,11 +1,11 @@
 //! The scoreboard against a slow twin: a list of segments that is looked through whole each time.
 
 use crate::scoreboard::Scoreboard;
-use crate::segment::Range;
+use crate::segment::StreamRange;
 use fastpath_units::{Duration, Rng, Time};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Fate {
+enum Standing {
     Out,
     Sacked,
     Lost,
@@ -14,9 +14,9 @@ enum Fate {
 
 #[derive(Clone, Debug)]
 struct Slow {
-    range: Range,
+    range: StreamRange,
     sent_at: Time,
-    fate: Fate,
+    fate: Standing,
     is_again: bool,
 }
 
@@ -28,10 +28,11 @@ struct SlowBoard {
 
 impl SlowBoard {
     fn in_flight(&self) -> u64 {
-        self.all.iter().filter(|segment| matches!(segment.fate, Fate::Out | Fate::Again)).count() as u64
+        self.all.iter().filter(|segment| matches!(segment.fate, Standing::Out | Standing::Again)).count()
+            as u64
     }
 
-    fn acknowledge(&mut self, now: Time, ack: u64, sack: &[Range], rtt_min: Option<Duration>) -> u64 {
+    fn acknowledge(&mut self, now: Time, ack: u64, sack: &[StreamRange], rtt_min: Option<Duration>) -> u64 {
         let mut arrived = 0;
         let mut update = |segment: &Slow| {
             arrived += 1;
@@ -45,7 +46,7 @@ impl SlowBoard {
             }
         };
         for segment in
-            self.all.iter().filter(|segment| segment.range.1 <= ack && segment.fate != Fate::Sacked)
+            self.all.iter().filter(|segment| segment.range.1 <= ack && segment.fate != Standing::Sacked)
         {
             update(segment);
         }
@@ -53,9 +54,9 @@ impl SlowBoard {
         for (from, to) in sack {
             for segment in &mut self.all {
                 let is_within = *from <= segment.range.0 && segment.range.1 <= *to;
-                if is_within && segment.fate != Fate::Sacked {
+                if is_within && segment.fate != Standing::Sacked {
                     update(segment);
-                    segment.fate = Fate::Sacked;
+                    segment.fate = Standing::Sacked;
                 }
             }
         }
@@ -68,16 +69,16 @@ impl SlowBoard {
         for segment in &mut self.all {
             let is_before = (segment.sent_at, segment.range.1) < (at, end);
             let is_due = segment.sent_at + rtt + tolerance <= now;
-            if matches!(segment.fate, Fate::Out | Fate::Again) && is_before && is_due {
-                segment.fate = Fate::Lost;
+            if matches!(segment.fate, Standing::Out | Standing::Again) && is_before && is_due {
+                segment.fate = Standing::Lost;
                 lost += 1;
             }
         }
         lost
     }
 
-    fn next_lost(&self) -> Option<Range> {
-        self.all.iter().find(|segment| segment.fate == Fate::Lost).map(|segment| segment.range)
+    fn next_lost(&self) -> Option<StreamRange> {
+        self.all.iter().find(|segment| segment.fate == Standing::Lost).map(|segment| segment.range)
     }
 }
 
@@ -102,11 +103,11 @@ fn run(seed: u64) {
                     let range = (next, next + 1 + below(1448));
                     next = range.1;
                     fast.send(range, now);
-                    slow.all.push(Slow { range, sent_at: now, fate: Fate::Out, is_again: false });
+                    slow.all.push(Slow { range, sent_at: now, fate: Standing::Out, is_again: false });
                 }
             }
             4..8 => {
-                let starts: Vec<Range> = slow.all.iter().map(|segment| segment.range).collect();
+                let starts: Vec<StreamRange> = slow.all.iter().map(|segment| segment.range).collect();
                 if starts.is_empty() {
                     continue;
                 }
@@ -137,13 +138,13 @@ fn run(seed: u64) {
                     assert_eq!(slow.next_lost(), Some(range), "seed {seed}, step {step}");
                     fast.send_again(range, now);
                     let again = slow.all.iter_mut().find(|segment| segment.range == range).unwrap();
-                    (again.fate, again.sent_at, again.is_again) = (Fate::Again, now, true);
+                    (again.fate, again.sent_at, again.is_again) = (Standing::Again, now, true);
                 }
             }
             _ if below(3) == 0 => {
                 fast.unmark();
-                for segment in slow.all.iter_mut().filter(|segment| segment.fate != Fate::Sacked) {
-                    segment.fate = Fate::Out;
+                for segment in slow.all.iter_mut().filter(|segment| segment.fate != Standing::Sacked) {
+                    segment.fate = Standing::Out;
                 }
             }
             _ => {
@@ -152,8 +153,8 @@ fn run(seed: u64) {
                 for (place, segment) in slow.all.iter_mut().enumerate() {
                     let is_recent =
                         slow.recent.is_some_and(|(_, _, rtt)| segment.sent_at + rtt + tolerance > now);
-                    if matches!(segment.fate, Fate::Out | Fate::Again) && !(place > 0 && is_recent) {
-                        segment.fate = Fate::Lost;
+                    if matches!(segment.fate, Standing::Out | Standing::Again) && !(place > 0 && is_recent) {
+                        segment.fate = Standing::Lost;
                     }
                 }
             }

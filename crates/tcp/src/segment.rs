@@ -4,7 +4,7 @@
 pub const SACK_BLOCKS: usize = 3;
 
 /// Bytes from the first to before the second, in positions of the stream.
-pub type Range = (u64, u64);
+pub type StreamRange = (u64, u64);
 
 /// A segment. Positions of the stream are not reduced to 32 bits: a SYN is position 0, the first
 /// byte of data position 1, and a FIN follows the last byte.
@@ -24,7 +24,7 @@ pub struct Segment {
     pub window: u64,
     /// Ranges that have arrived above `ack`, the latest first; a range at or below `ack` has
     /// arrived twice (RFC 2883). Unused places are empty ranges.
-    pub sack: [Range; SACK_BLOCKS],
+    pub sack: [StreamRange; SACK_BLOCKS],
     /// ECN echo; in a SYN the wish for ECN (RFC 3168 §6.1.1).
     pub ece: bool,
     /// Congestion window reduced; in a SYN the wish for ECN.
@@ -44,7 +44,7 @@ impl Segment {
     }
 
     /// Returns the ranges of its SACK option.
-    pub fn sacked(&self) -> impl Iterator<Item = Range> {
+    pub fn sacked(&self) -> impl Iterator<Item = StreamRange> {
         self.sack.into_iter().filter(|(from, to)| from < to)
     }
 }

@@ -10,13 +10,15 @@
 //!     └──────────────────▶ Loss ─────── una ≥ high ───┘
 //! ```
 //!
-//! Sources: RFC 5681, RFC 6298, RFC 8985 (RACK-TLP), RFC 6937 (PRR), RFC 3168 (ECN), RFC 3522 (Eifel
-//! detection by timestamps), RFC 2861 (windows that are not used); where they leave a choice, Linux.
+//! Sources: RFC 5681, RFC 6298, RFC 8985 (RACK-TLP), RFC 6937 (PRR), RFC 3168 (ECN), RFC 3522
+//! (Eifel detection by timestamps), RFC 2861 (windows that are not used); where they leave a
+//! choice, Linux.
 
-use crate::congestion::{CongestionControl, Growth, Window};
+use crate::congestion::{CongestionControl, Window};
+use crate::growth::Growth;
 use crate::rtt::RoundTrip;
 use crate::scoreboard::{Acked, Scoreboard};
-use crate::segment::{Range, Segment};
+use crate::segment::{Segment, StreamRange};
 use fastpath_units::{Duration, Time};
 
 /// The initial window, segments (RFC 6928).
@@ -380,7 +382,7 @@ impl Sender {
         self.usage.is_limited || (self.window.is_slow_start() && self.window.size < 2 * self.usage.most_out)
     }
 
-    /// Sets the alarm anew: a probe where there may be one, else the timeout.
+    /// Sets the alarm again: a probe where there may be one, else the timeout.
     fn set_alarm(&mut self, now: Time) {
         let Some(first) = self.board.first() else {
             self.alarm = None;
@@ -462,7 +464,7 @@ impl Sender {
     }
 
     /// Returns the bytes that are sent now; `None` if none may be. `timestamp`: ms.
-    pub(crate) fn transmit(&mut self, now: Time, timestamp: u32) -> Option<(Range, bool)> {
+    pub(crate) fn transmit(&mut self, now: Time, timestamp: u32) -> Option<(StreamRange, bool)> {
         if self.has_given_up {
             return None;
         }
@@ -516,7 +518,7 @@ impl Sender {
         if from < data { to.min(data) } else { to.max(from) }
     }
 
-    fn send_again(&mut self, range: Range, now: Time, timestamp: u32) {
+    fn send_again(&mut self, range: StreamRange, now: Time, timestamp: u32) {
         self.board.send_again(range, now);
         self.reduction.out += 1;
         self.last_sent = now;

@@ -27,7 +27,9 @@ pub use header::{FlowHeader, HEADER_LEN};
 pub use law::PeriodLaw;
 pub use pacer::Pacer;
 pub use received::{FlowDelay, FlowEnds, FlowReport, Received, Sent};
-pub use transfer::{Side, Transfer, TransferEnds, TransferModel, TransferReport, Way, Workload};
+pub use transfer::{
+    FrameWay, TcpTransfer, TransferEnds, TransferModel, TransferReport, TransferSide, Workload,
+};
 
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time, math};
 

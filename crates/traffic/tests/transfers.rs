@@ -1,7 +1,8 @@
 //! Transfers between two hosts over a way with a delay and losses.
 
 use fastpath_traffic::{
-    AmountLaw, CongestionControl, Side, Transfer, TransferEnds, TransferModel, TransferReport, Way, Workload,
+    AmountLaw, CongestionControl, FrameWay, TcpTransfer, TransferEnds, TransferModel, TransferReport,
+    TransferSide, Workload,
 };
 use fastpath_units::{Bytes, Duration, Rng, Time};
 use fastpath_wire::MacAddr;
@@ -11,14 +12,14 @@ use std::net::IpAddr;
 
 const DELAY: Duration = Duration::from_ms(10);
 
-fn way(side: Side) -> Way {
+fn way(side: TransferSide) -> FrameWay {
     let ends: [(MacAddr, IpAddr); 2] = [
         (MacAddr([2, 0, 0, 0, 0, 1]), [10, 0, 0, 1].into()),
         (MacAddr([2, 0, 0, 0, 0, 2]), [10, 0, 0, 2].into()),
     ];
     match side {
-        Side::From => Way { ip: Ip::between(ends[0], ends[1]), door: 0 },
-        Side::To => Way { ip: Ip::between(ends[1], ends[0]), door: 1 },
+        TransferSide::From => FrameWay { ip: Ip::between(ends[0], ends[1]), door: 0 },
+        TransferSide::To => FrameWay { ip: Ip::between(ends[1], ends[0]), door: 1 },
     }
 }
 
@@ -29,20 +30,24 @@ fn model(workload: Workload, flows: u32) -> TransferModel {
 /// Runs a transfer to its end, or to `stop`.
 fn run(model: &TransferModel, stop: Time, loss: f64, seed: u64) -> TransferReport {
     let mut rng = Rng::new(seed);
-    let mut transfer =
-        Transfer::new(model, (way(Side::From), 5001, 1500), (Time::ZERO, stop), &mut Rng::new(seed));
-    let mut flying: BTreeMap<(Time, u64), (Side, Vec<u8>)> = BTreeMap::new();
+    let mut transfer = TcpTransfer::new(
+        model,
+        (way(TransferSide::From), 5001, 1500),
+        (Time::ZERO, stop),
+        &mut Rng::new(seed),
+    );
+    let mut flying: BTreeMap<(Time, u64), (TransferSide, Vec<u8>)> = BTreeMap::new();
     let (mut now, mut count) = (Time::ZERO, 0);
     loop {
         while let Some(entry) = flying.first_entry().filter(|entry| entry.key().0 <= now) {
             let (side, frame) = entry.remove();
-            assert!(transfer.deliver(now, side, &frame, &mut |_, _| Some(way(Side::To))));
+            assert!(transfer.deliver(now, side, &frame, &mut |_, _| Some(way(TransferSide::To))));
         }
         transfer.advance(now);
         while let Some((door, len)) = transfer.transmit(now) {
             count += 1;
             if rng.unit_f64() >= loss {
-                let side = if door == 0 { Side::To } else { Side::From };
+                let side = if door == 0 { TransferSide::To } else { TransferSide::From };
                 flying.insert((now + DELAY, count), (side, transfer.written(len).to_vec()));
             }
         }

@@ -1,5 +1,5 @@
-//! The OCI images: Debian with the package, and the programs that experiments use most; and the static
-//! program alone, as the simulator of the QUIC interop runner.
+//! The OCI images: Debian with the package, and the programs that experiments use most; and the
+//! static program alone, as the simulator of the QUIC interop runner.
 
 use super::version;
 use crate::process::{succeed, target};

@@ -7,7 +7,7 @@ const TABLE: &str = "ARCHITECTURE.md";
 /// What the line above a table says of a drawer without other crates.
 const PURE_DRAWER: &str = "All of it is pure.";
 /// Most lines of Rust in a crate.
-const LINES_MAX: usize = 12_000;
+const LINES_MAX: usize = 13_000;
 
 /// A row of the table under `## Crates`.
 struct Row<'a> {

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// The port on which the simulator listens once it is ready; nobody answers there.
+/// The port on which the simulator listens once it is ready. Connections are never accepted.
 const READY_PORT: u16 = 57_832;
 /// The files of the two captures.
 const CAPTURES: [&str; 2] = ["trace_node_left.pcap", "trace_node_right.pcap"];

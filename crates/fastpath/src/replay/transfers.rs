@@ -2,14 +2,14 @@
 //! from event to event while there are any.
 //!
 //! ```text
-//!  Transfer ─ transmit ─▶ edge ─▶ Network ─▶ delivery ─▶ Transfer of this host
+//!  TcpTransfer ─ transmit ─▶ edge ─▶ Network ─▶ delivery ─▶ TcpTransfer of this host
 //! ```
 
 use super::traffic::can_corrupt;
 use crate::error::{Error, Result};
 use fastpath_net::{Edge, EdgeId, Fib, HostPath, Routes};
 use fastpath_spec::{NodeId, Topology, TransferTraffic};
-use fastpath_traffic::{Side, Transfer, TransferEnds, TransferReport, Way, Workload};
+use fastpath_traffic::{FrameWay, TcpTransfer, TransferEnds, TransferReport, TransferSide, Workload};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
 use fastpath_wire::build::Ip;
@@ -20,14 +20,14 @@ use std::net::IpAddr;
 pub(super) struct TransferRun {
     transfers: Vec<TransferOnHosts>,
     /// By edge: the transfers whose frames arrive there.
-    at: Vec<Vec<(usize, Side)>>,
+    at: Vec<Vec<(usize, TransferSide)>>,
     /// Whether links corrupt frames, so that checksums must be verified.
     verifies: bool,
 }
 
 struct TransferOnHosts {
     traffic: TransferTraffic,
-    transfer: Transfer,
+    transfer: TcpTransfer,
     answering: Answering,
 }
 
@@ -53,7 +53,7 @@ impl TransferRun {
         let mut transfers = Vec::new();
         for (traffic, routes) in topology.transfers.iter().zip(routes.iter().cycle()) {
             let one = TransferOnHosts::new((topology, edges), routes, traffic, (seed, until))?;
-            for (side, node) in [(Side::From, traffic.from), (Side::To, traffic.to)] {
+            for (side, node) in [(TransferSide::From, traffic.from), (TransferSide::To, traffic.to)] {
                 let own = edges.iter().enumerate().filter(|(_, edge)| edge.node == node);
                 own.for_each(|(edge, _)| at[edge].push((transfers.len(), side)));
             }
@@ -162,13 +162,13 @@ impl TransferOnHosts {
         let times = (traffic.start, stop.unwrap_or(Time::MAX));
         let mut rng = traffic.rng(seed);
         let transfer =
-            Transfer::new(&traffic.model, (way, traffic.port, mtu.unwrap_or(1500)), times, &mut rng);
+            TcpTransfer::new(&traffic.model, (way, traffic.port, mtu.unwrap_or(1500)), times, &mut rng);
         Ok(TransferOnHosts { traffic: traffic.clone(), transfer, answering })
     }
 }
 
 impl Answering {
-    fn way(&self, own: IpAddr, to: IpAddr) -> Option<Way> {
+    fn way(&self, own: IpAddr, to: IpAddr) -> Option<FrameWay> {
         let mut path = HostPath::to_address(&self.topology, &self.fib, self.node, to).ok()?;
         path.from.1 = own;
         way(&self.edges, self.node, &path, self.dscp)
@@ -176,8 +176,8 @@ impl Answering {
 }
 
 /// Where the frames of a path enter, and their addresses.
-fn way(edges: &[Edge], node: NodeId, path: &HostPath, dscp: u8) -> Option<Way> {
+fn way(edges: &[Edge], node: NodeId, path: &HostPath, dscp: u8) -> Option<FrameWay> {
     let at = Edge { node, interface: path.interface };
     let door = edges.iter().position(|edge| *edge == at)? as u32;
-    Some(Way { ip: Ip { traffic_class: dscp << 2, ..Ip::between(path.from, path.to) }, door })
+    Some(FrameWay { ip: Ip { traffic_class: dscp << 2, ..Ip::between(path.from, path.to) }, door })
 }

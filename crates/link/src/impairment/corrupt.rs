@@ -4,7 +4,7 @@
 
 use super::bounded::{Bounded, BoundedState};
 use super::chance::{Chance, ChanceState};
-use crate::packet::{Packet, PacketContent, PacketFilter};
+use crate::content::{PacketContent, PacketFilter};
 use fastpath_units::{Probability, Rng, math};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -25,7 +25,7 @@ pub enum CorruptSpec {
 }
 
 impl CorruptSpec {
-    /// Returns true if the law depends on [`Packet::content`].
+    /// Returns true if the law depends on [`Packet::content`](crate::Packet::content).
     pub(crate) fn reads_headers(&self) -> bool {
         match self {
             CorruptSpec::Packets(_) | CorruptSpec::Bits(_) => false,
@@ -60,7 +60,7 @@ pub struct ByteChange {
     pub flips: u8,
 }
 
-/// A byte of the payload is changed among so many first ones, where QUIC has its header.
+/// The number of first bytes of a payload of which one is changed: the header of QUIC is there.
 const PAYLOAD_BYTES: usize = 50;
 
 impl Corruption {
@@ -139,21 +139,21 @@ impl Corruptor {
         self.spec
     }
 
-    /// Draws the corruption of a packet.
-    pub(crate) fn draw(&mut self, packet: &Packet<()>, rng: &mut Rng) -> Option<Corruption> {
+    /// Draws the corruption of a packet of `len` bytes with this content.
+    pub(crate) fn draw(&mut self, len: u32, content: PacketContent, rng: &mut Rng) -> Option<Corruption> {
         let mut place = CorruptionPlace::Frame;
         let flips = match (&mut self.law, self.spec) {
             (Law::Packets(chance), _) => u32::from(chance.draw(rng)),
-            (Law::Bounded(law), _) => u32::from(law.draw(packet.content, rng)),
-            (Law::UdpPayload(law), _) if packet.content == PacketContent::VersionNegotiation => {
+            (Law::Bounded(law), _) => u32::from(law.draw(content, rng)),
+            (Law::UdpPayload(law), _) if content == PacketContent::VersionNegotiation => {
                 law.pass();
                 0
             }
             (Law::UdpPayload(law), _) => {
                 place = CorruptionPlace::UdpPayload;
-                u32::from(law.draw(packet.content, rng))
+                u32::from(law.draw(content, rng))
             }
-            (Law::Bits(before), CorruptSpec::Bits(p)) => errors(before, u64::from(packet.len) * 8, p, rng),
+            (Law::Bits(before), CorruptSpec::Bits(p)) => errors(before, u64::from(len) * 8, p, rng),
             (Law::Bits(_), _) => 0,
         };
         NonZeroU32::new(flips).map(|flips| Corruption { flips, seed: rng.next_u64() as u32, place })
@@ -223,7 +223,7 @@ mod tests {
         let mut hits = [0f64; 80];
         for _ in 0..40_000 {
             let mut bytes = [0u8; 10];
-            corruptor.draw(&Packet::new(10, ()), &mut rng).expect("always").apply(&mut bytes);
+            corruptor.draw(10, PacketContent::Other, &mut rng).expect("always").apply(&mut bytes);
             let bit = bytes
                 .iter()
                 .enumerate()
@@ -244,8 +244,9 @@ mod tests {
             for i in 0..20_000 {
                 let len = [64, 1500, 1][i % 3];
                 bits += f64::from(len) * 8.0;
-                errors +=
-                    corruptor.draw(&Packet::new(len, ()), &mut rng).map_or(0.0, |hit| f64::from(hit.flips()));
+                errors += corruptor
+                    .draw(len, PacketContent::Other, &mut rng)
+                    .map_or(0.0, |hit| f64::from(hit.flips()));
             }
             // ± 3.291 σ of the binomial.
             assert!(
@@ -259,7 +260,7 @@ mod tests {
     fn no_errors_and_only_errors_are_exact() {
         let mut rng = Rng::new(1);
         let mut draw =
-            |ber, len| Corruptor::new(CorruptSpec::Bits(p(ber))).draw(&Packet::new(len, ()), &mut rng);
+            |ber, len| Corruptor::new(CorruptSpec::Bits(p(ber))).draw(len, PacketContent::Other, &mut rng);
         assert_eq!(draw(0.0, u32::MAX), None);
         assert_eq!(draw(1.0, 3).map(|hit| hit.flips()), Some(24));
     }
@@ -269,10 +270,9 @@ mod tests {
         let law = Bounded { probability: p(1.0), burst_max: None, of: PacketFilter::Udp };
         let mut corruptor = Corruptor::new(CorruptSpec::UdpPayload(law));
         let mut rng = Rng::new(4);
-        let packet = Packet { content: PacketContent::Udp, ..Packet::new(1200, ()) };
         let (mut offsets, mut flips) = ([0f64; PAYLOAD_BYTES], [0f64; 256]);
         for _ in 0..51_000 {
-            let corruption = corruptor.draw(&packet, &mut rng).expect("always");
+            let corruption = corruptor.draw(1200, PacketContent::Udp, &mut rng).expect("always");
             assert!(corruption.is_of_payload() && corruption.payload_byte(0).is_none());
             assert_eq!(corruption.payload_byte(1).expect("a byte").offset, 0);
             let change = corruption.payload_byte(1172).expect("a byte");
@@ -296,8 +296,7 @@ mod tests {
         let (udp, other) = (PacketContent::Udp, PacketContent::Other);
         // Version Negotiation ends a row, another packet does not.
         let contents = [udp, PacketContent::VersionNegotiation, udp, other, udp, udp, udp];
-        let hit = contents
-            .map(|content| corruptor.draw(&Packet { content, ..Packet::new(100, ()) }, &mut rng).is_some());
+        let hit = contents.map(|content| corruptor.draw(100, content, &mut rng).is_some());
         assert_eq!(hit, [true, false, true, false, true, false, true]);
     }
 }

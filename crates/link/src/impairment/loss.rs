@@ -4,7 +4,8 @@ use super::{
     Bounded, BoundedState, Chance, ChanceState, FourState, GilbertElliott, LossPlan, Runs, four_state,
     gilbert_elliott, loss_plan, runs,
 };
-use crate::packet::{Held, PacketFilter};
+use crate::content::PacketFilter;
+use crate::packet::Held;
 use fastpath_units::{Probability, Rng, Time};
 use std::fmt;
 
@@ -18,7 +19,7 @@ pub enum LossSpec {
     Uniform(Probability),
     /// Each packet is lost with a probability, correlated with the decision before, as in netem.
     Correlated(Chance),
-    /// Each packet concerned is lost with a probability, but only so many in a row.
+    /// Each packet concerned is lost with a probability, with a bound on losses in a row.
     Bounded(Bounded),
     /// A good and a bad state, each with a loss probability.
     GilbertElliott(GilbertElliott),

@@ -1,6 +1,7 @@
 //! Deterministic loss: packets by number, by the bytes of their flow, or all during outages.
 
-use crate::packet::{Packet, PacketFilter};
+use crate::content::PacketFilter;
+use crate::packet::Packet;
 use fastpath_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -123,7 +124,7 @@ impl LossPlanState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::PacketContent;
+    use crate::content::PacketContent;
 
     fn packet(flow: u32, len: u32) -> Packet<()> {
         Packet { flow, ..Packet::new(len, ()) }

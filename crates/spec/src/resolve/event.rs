@@ -1,5 +1,5 @@
-//! Events: the commands and traces they start, the NATs they rebind, the links and directions they change, and the
-//! changes that a trace undoes or hides.
+//! Events: the commands and traces they start, the NATs they rebind, the links and directions they
+//! change, and the changes that a trace undoes or hides.
 
 use super::node::runs_programs;
 use super::{InvalidValue, Notice, Resolver, nearest_or};

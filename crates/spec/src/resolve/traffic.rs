@@ -57,17 +57,11 @@ impl Resolver<'_> {
                 self.mistake(path("port"), what, "write another port");
             }
             if let TrafficKind::Transfer(model) = &traffic.kind {
-                self.topology.transfers.push(TransferTraffic {
-                    place: index,
-                    name,
-                    from,
-                    to,
-                    model: model.clone(),
-                    start: Time::ZERO + traffic.start,
-                    stop: traffic.stop.map(|stop| Time::ZERO + stop),
-                    port,
-                    dscp: traffic.dscp,
-                });
+                let model = model.clone();
+                let (start, stop) = times(traffic);
+                let (place, dscp) = (index, traffic.dscp);
+                let transfer = TransferTraffic { place, name, from, to, model, start, stop, port, dscp };
+                self.topology.transfers.push(transfer);
                 continue;
             }
             match self.model(traffic, from, to) {
@@ -248,6 +242,11 @@ impl Resolver<'_> {
     fn ip_header(&self) -> u32 {
         if self.description.family == Some(Family::V6) { 40 } else { 20 }
     }
+}
+
+/// When traffic starts and stops.
+fn times(traffic: &TrafficDescription) -> (Time, Option<Time>) {
+    (Time::ZERO + traffic.start, traffic.stop.map(|stop| Time::ZERO + stop))
 }
 
 fn free_name(taken: &BTreeSet<String>, wanted: &str) -> String {

@@ -5,7 +5,7 @@
 //!  Requests:  ask ─▶ answer ─▶ think ─▶ ask …
 //! ```
 
-use super::Side;
+use super::TransferSide;
 use super::model::Workload;
 use fastpath_tcp::{Connection, Segment, SenderCounts, TcpOptions};
 use fastpath_units::{Distribution, Duration, Rng, Time};
@@ -71,16 +71,22 @@ impl TransferFlow {
         self.work(now, answers);
     }
 
-    pub(super) fn transmit(&mut self, now: Time) -> Option<(Side, Segment)> {
+    pub(super) fn transmit(&mut self, now: Time) -> Option<(TransferSide, Segment)> {
         if !self.has_begun {
             return None;
         }
         let [from, to] = &mut self.ends;
-        let segment = from.transmit(now).map(|segment| (Side::From, segment));
-        segment.or_else(|| to.transmit(now).map(|segment| (Side::To, segment)))
+        let segment = from.transmit(now).map(|segment| (TransferSide::From, segment));
+        segment.or_else(|| to.transmit(now).map(|segment| (TransferSide::To, segment)))
     }
 
-    pub(super) fn receive(&mut self, now: Time, side: Side, segment: &Segment, answers: &mut Distribution) {
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        side: TransferSide,
+        segment: &Segment,
+        answers: &mut Distribution,
+    ) {
         self.ends[side as usize].receive(now, segment);
         let sink = match self.workload {
             Workload::Bulk(_) => &self.ends[1],
@@ -134,7 +140,7 @@ impl TransferFlow {
     }
 
     /// Positions near those of the next segment that arrives at a side.
-    pub(super) fn near(&self, side: Side) -> (u64, u64) {
+    pub(super) fn near(&self, side: TransferSide) -> (u64, u64) {
         self.ends[side as usize].near()
     }
 

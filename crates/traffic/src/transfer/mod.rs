@@ -1,7 +1,7 @@
 //! Connections of TCP between two hosts, as frames in the time of the caller.
 //!
 //! ```text
-//!  TransferModel ─▶ Transfer ─ transmit ─▶ frame at the first or the second host
+//!  TransferModel ─▶ TcpTransfer ─ transmit ─▶ frame at the first or the second host
 //!                      ▲
 //!                      └─ deliver ◀─ frame that has arrived at one of them
 //! ```
@@ -29,7 +29,7 @@ const FIRST_PORT: u16 = 49_152;
 
 /// An end of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Side {
+pub enum TransferSide {
     /// The host that opens the connections.
     From,
     /// The host that they lead to.
@@ -38,7 +38,7 @@ pub enum Side {
 
 /// How a host sends to another.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct FrameWay {
     /// The addresses of its frames.
     pub ip: Ip,
     /// Where they enter the network: a number of the caller.
@@ -47,7 +47,7 @@ pub struct Way {
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
-pub struct Transfer {
+pub struct TcpTransfer {
     flows: Vec<TransferFlow>,
     /// By flow: what its ends send. The second host answers once it has heard of the connection.
     forms: Vec<[Option<(u32, FrameForm)>; 2]>,
@@ -62,7 +62,7 @@ pub struct Transfer {
     /// By flow: the earliest of its wishes.
     awaited: Vec<Option<Time>>,
     /// Who sent the last frame.
-    last: (usize, Side),
+    last: (usize, TransferSide),
     /// Flows that may have something to send now.
     ready: Vec<usize>,
     answers: Distribution,
@@ -79,7 +79,7 @@ pub struct TransferEnds<'a> {
     pub to: &'a str,
 }
 
-impl Transfer {
+impl TcpTransfer {
     /// A transfer from `start` on; from `stop` on nothing is sent. `way`: from the first host to
     /// the second. `mtu`: of their interfaces, bytes.
     ///
@@ -87,10 +87,10 @@ impl Transfer {
     /// The MTU has no room for a header of IP and TCP.
     pub fn new(
         model: &TransferModel,
-        (way, port, mtu): (Way, u16, u32),
+        (way, port, mtu): (FrameWay, u16, u32),
         (start, stop): (Time, Time),
         rng: &mut Rng,
-    ) -> Transfer {
+    ) -> TcpTransfer {
         let ip_header = match way.ip.addresses {
             Addresses::V4 { .. } => 20,
             Addresses::V6 { .. } => 40,
@@ -107,7 +107,7 @@ impl Transfer {
         }
         let awaited = vec![Some(start); flows.len()];
         let (known, ready, answers) = (BTreeMap::new(), Vec::new(), Distribution::growing());
-        Transfer {
+        TcpTransfer {
             flows,
             forms,
             mss: options.mss,
@@ -117,7 +117,7 @@ impl Transfer {
             stop,
             wishes,
             awaited,
-            last: (0, Side::From),
+            last: (0, TransferSide::From),
             ready,
             answers,
         }
@@ -159,7 +159,7 @@ impl Transfer {
     }
 
     /// Writes the next frame that is sent now. Returns by which door, and how many bytes of
-    /// [`Transfer::written`] it has.
+    /// [`TcpTransfer::written`] it has.
     pub fn transmit(&mut self, now: Time) -> Option<(u32, usize)> {
         if now >= self.stop {
             self.ready.clear();
@@ -179,7 +179,7 @@ impl Transfer {
         None
     }
 
-    /// Returns the frame of the last [`Transfer::transmit`], which had this many bytes.
+    /// Returns the frame of the last [`TcpTransfer::transmit`], which had this many bytes.
     ///
     /// # Panics
     /// Nothing was sent.
@@ -194,9 +194,9 @@ impl Transfer {
     pub fn deliver(
         &mut self,
         now: Time,
-        side: Side,
+        side: TransferSide,
         frame: &[u8],
-        way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<Way>,
+        way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<FrameWay>,
     ) -> bool {
         let headers = Headers::parse(frame);
         let (from, to, at, len) = match (headers.network, headers.transport) {
@@ -217,8 +217,8 @@ impl Transfer {
         let opens = opened(&frame[at..]);
         let Some(flow) = self.flow_of(side, (from, to), opens, way) else { return false };
         let initial = match side {
-            Side::From => [0, flow as u32],
-            Side::To => [flow as u32, 0],
+            TransferSide::From => [0, flow as u32],
+            TransferSide::To => [flow as u32, 0],
         };
         let near = self.flows[flow].near(side);
         if let Some(segment) = parse_segment(frame, (at, len), initial, near) {
@@ -231,26 +231,26 @@ impl Transfer {
     /// The connection of a frame from one address and port to another, at a side.
     fn flow_of(
         &mut self,
-        side: Side,
+        side: TransferSide,
         (from, to): ((IpAddr, u16), (IpAddr, u16)),
         opens: Option<usize>,
-        way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<Way>,
+        way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<FrameWay>,
     ) -> Option<usize> {
         match side {
-            Side::From => {
+            TransferSide::From => {
                 let flow = usize::from(to.1.checked_sub(FIRST_PORT)?);
                 let (_, form) = self.forms.get(flow)?[0].as_ref()?;
                 (from.1 == self.port && form.destination() == from.0).then_some(flow)
             }
-            Side::To if to.1 != self.port => None,
-            Side::To => {
+            TransferSide::To if to.1 != self.port => None,
+            TransferSide::To => {
                 if let Some(flow) = self.known.get(&from) {
                     return Some(*flow);
                 }
                 // Its SYN has the number of the flow, wherever a NAT has it come from.
                 let flow = opens?;
                 let answering = self.forms.get_mut(flow)?;
-                let Way { ip, door } = way(to.0, from.0)?;
+                let FrameWay { ip, door } = way(to.0, from.0)?;
                 answering[1] =
                     Some((door, FrameForm::new(ip, [self.port, from.1], self.mss, [0, flow as u32])));
                 self.known.insert(from, flow);

@@ -45,7 +45,7 @@ fn answers(server: SocketAddr, longest: Duration, stop: &AtomicBool) -> anyhow::
         match socket.recv_from(&mut answer) {
             Ok((len, from)) if from.ip() == server.ip() => {
                 let is_answer = fastpath::wire::udp::is_version_negotiation(&answer[..len]);
-                ensure!(is_answer, "{server} answers, but not as QUIC does: it is no QUIC server");
+                ensure!(is_answer, "{server} answers, but not as QUIC does: it is not a QUIC server");
                 return Ok(true);
             }
             Ok(_) => {}
@@ -60,7 +60,7 @@ fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
-/// A long header with a version that nobody speaks, and no connection IDs.
+/// A long header with a version that does not exist, and no connection IDs.
 fn probe() -> [u8; PROBE_LEN] {
     let mut probe = [0; PROBE_LEN];
     probe[..5].copy_from_slice(b"\xc0WAIT");
