@@ -28,8 +28,8 @@ impl Bounded {
         if mean.is_finite() { mean / (mean + 1.0) } else { 1.0 }
     }
 
-    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation). Bursts between two
-    /// passes have independent lengths: renewal theory gives Var(burst)·(1 − share)²/share.
+    /// See [`LossSpec::variance_inflation`](super::LossSpec::variance_inflation). Bursts between
+    /// two passes have independent lengths: renewal theory gives Var(burst)·(1 − share)²/share.
     pub fn variance_inflation(&self) -> f64 {
         let ((_, variance), share) = (self.burst(), self.share());
         if share <= 0.0 || share >= 1.0 {
