@@ -60,7 +60,9 @@ def test_bad_sweeps_are_refused(change, said):
 
 
 def test_ctrl_c_ends_a_sweep(tmp_path):
+    # A shell lets programs in its background ignore the signal.
     code = f"""
+import signal; signal.signal(signal.SIGINT, signal.default_int_handler)
 import fastpath as fp
 fp.sweep("ixp1200", "linkem", "line-rate,ports=4,duration=1ms", {{"seed": "1..100000"}},
          output={str(tmp_path / "table.csv")!r}, progress=lambda done, _: print(done, flush=True))
