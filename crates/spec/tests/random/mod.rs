@@ -341,9 +341,9 @@ impl Random {
         } else {
             self.maybe(all, "size", |r| json!(format!("{}kB", 1 + r.below(500))));
         }
-        self.maybe(all, "flows", |r| json!(1 + r.below(9)));
-        self.maybe(all, "congestion", |r| json!(r.pick(&["cubic", "reno"])));
-        self.maybe(all, "ecn", |r| json!(r.one_in(2)));
+        self.maybe(all, "flows", |r| json!(2 + r.below(9)));
+        self.maybe(all, "congestion", |_| json!("reno"));
+        self.maybe(all, "ecn", |_| json!(true));
     }
 
     /// An amount, or a law of amounts.
