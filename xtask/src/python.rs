@@ -221,7 +221,7 @@ fn stage() -> io::Result<PathBuf> {
 }
 
 /// Returns the interpreter of a virtual environment with [`PACKAGES`], made if it is missing.
-fn environment(install: bool) -> Option<PathBuf> {
+pub(crate) fn environment(install: bool) -> Option<PathBuf> {
     let venv = target().join("python");
     let python = venv.join("bin/python");
     // Written last: the packages that were installed.

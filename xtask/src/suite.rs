@@ -21,6 +21,8 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         programs::install_missing();
     }
     if install && arguments.is_empty() && cfg!(target_os = "linux") {
+        // Tests of the program drive packages of it, too. Without it they are skipped.
+        python::environment(install);
         build_guest();
     }
     match cargo_test(arguments) {

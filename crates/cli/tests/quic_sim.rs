@@ -396,7 +396,7 @@ fn connections_of_aioquic_survive_what_the_runner_tests() {
     let test = "aioquic";
     let Some(place) = Place::new(test) else { return };
     if python().is_none() {
-        return skip(test, "aioquic is not here (cargo xtask test --install installs it)");
+        return skip(test, "aioquic is not here (cargo xtask test installs it)");
     }
     // Handshake loss, transfer loss, corruption of handshakes and of transfers.
     let rates = "--rate_to_client=30 --rate_to_server=30 --burst_to_client=3 --burst_to_server=3";
