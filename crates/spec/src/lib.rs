@@ -46,6 +46,7 @@ mod group;
 mod host;
 mod kernel_router;
 mod keys;
+mod law;
 mod link;
 mod look;
 mod loss;

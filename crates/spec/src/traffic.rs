@@ -25,13 +25,12 @@
 use crate::description::{TrafficDescription, TrafficKind};
 use crate::fields::{Field, Fields};
 use crate::files::Files;
+use crate::law::{self, Amount};
 use crate::mistake::Remarks;
-use crate::queue::positive;
 use crate::schema_parts;
 use crate::transfer;
-use crate::tree::Tree;
-use crate::write::{table, text};
-use fastpath_traffic::{HEADER_LEN, PeriodLaw, Workload};
+use crate::write::text;
+use fastpath_traffic::{AmountLaw, HEADER_LEN, PeriodLaw, Workload};
 use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
@@ -41,9 +40,7 @@ const SIZE_MIN: u64 = HEADER_LEN as u64;
 const SIZE: u32 = 1000;
 /// The largest UDP payload over IPv4, bytes.
 const SIZE_MAX: u64 = 65_507;
-const SHAPE: f64 = 1.5;
 const KINDS: [&str; 6] = ["constant", "poisson", "on-off", "voice", "tcp", "request"];
-const LAWS: [&str; 3] = ["exponential", "constant", "pareto"];
 
 /// Reads a table of traffic.
 pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> TrafficDescription {
@@ -61,15 +58,15 @@ pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> 
         None | Some(0) => TrafficKind::Constant,
         Some(1) => TrafficKind::Poisson,
         Some(2) => {
-            let mut period = |key: &str| {
+            let mut length = |key: &str| {
                 let Some(field) = fields.get(key) else {
                     let instead = format!("write {key} = \"500ms\", the mean length of its {key} periods");
                     remarks.mistake(fields.at, format!("on-off traffic has no {key}"), instead);
                     return PeriodLaw::Constant(Duration::ZERO);
                 };
-                law(&field, remarks).unwrap_or(PeriodLaw::Constant(Duration::ZERO))
+                period(&field, remarks).unwrap_or(PeriodLaw::Constant(Duration::ZERO))
             };
-            TrafficKind::OnOff { on: period("on"), off: period("off") }
+            TrafficKind::OnOff { on: length("on"), off: length("off") }
         }
         Some(3) => TrafficKind::Voice,
         Some(4) => TrafficKind::Transfer(transfer::read_bulk(&mut fields, remarks)),
@@ -111,39 +108,14 @@ impl TrafficDescription {
     }
 }
 
-/// `"500ms"`, the mean of an exponential law, or `{ law = "pareto", mean = "2s", shape = 1.5 }`.
-fn law(field: &Field, remarks: &mut Remarks) -> Option<PeriodLaw> {
-    let Tree::Table(_) = field.value else {
-        return Some(PeriodLaw::Exponential(positive(field, "500ms", remarks)?));
-    };
-    let example = "{ law = \"pareto\", mean = \"2s\", shape = 1.5 }";
-    let mut fields = field.table(field.key.clone(), example, remarks)?;
-    let law = fields.get("law").map_or(Some(0), |field| field.word("a law", &LAWS, remarks));
-    let mean = match fields.get("mean") {
-        Some(field) => positive(&field, "500ms", remarks),
-        None => {
-            remarks.mistake(fields.at, format!("{} has no mean", field.key), "write mean = \"500ms\"");
-            None
-        }
-    };
-    let shape = match (law, fields.get("shape")) {
-        (Some(2), Some(field)) => {
-            let shape = field.number("1.5", remarks);
-            if shape.is_some_and(|shape| shape <= 1.0) {
-                let what = "a Pareto law with a shape of at most 1 has no finite mean";
-                remarks.mistake(field.at, what, "write shape = 1.5, or another number above 1");
-            }
-            shape.filter(|shape| *shape > 1.0)
-        }
-        (Some(2), None) => Some(SHAPE),
-        _ => Some(SHAPE),
-    };
-    fields.finish(remarks);
-    let (law, mean, shape) = (law?, mean?, shape?);
-    Some(match law {
-        0 => PeriodLaw::Exponential(mean),
-        1 => PeriodLaw::Constant(mean),
-        _ => PeriodLaw::Pareto { mean, shape },
+/// The law of the lengths of periods.
+fn period(field: &Field, remarks: &mut Remarks) -> Option<PeriodLaw> {
+    let length = Duration::from_ps;
+    Some(match law::read(field, Amount::Time, None, remarks)? {
+        AmountLaw::Constant(mean) => PeriodLaw::Constant(length(mean)),
+        AmountLaw::Exponential(mean) => PeriodLaw::Exponential(length(mean)),
+        AmountLaw::Pareto { mean, shape } => PeriodLaw::Pareto { mean: length(mean), shape },
+        AmountLaw::Values(_) => unreachable!("no list and no file is read here"),
     })
 }
 
@@ -203,29 +175,18 @@ pub(crate) fn write(traffic: &TrafficDescription) -> Value {
     Value::Object(all)
 }
 
-fn write_law(law: &PeriodLaw) -> Value {
-    match law {
-        PeriodLaw::Exponential(mean) => text(mean),
-        PeriodLaw::Constant(mean) => table([("law", json!("constant")), ("mean", text(mean))]),
-        PeriodLaw::Pareto { mean, shape } => {
-            table([("law", json!("pareto")), ("mean", text(mean)), ("shape", json!(shape))])
-        }
-    }
+fn write_law(period: &PeriodLaw) -> Value {
+    let amount = match *period {
+        PeriodLaw::Constant(mean) => AmountLaw::Constant(mean.as_ps()),
+        PeriodLaw::Exponential(mean) => AmountLaw::Exponential(mean.as_ps()),
+        PeriodLaw::Pareto { mean, shape } => AmountLaw::Pareto { mean: mean.as_ps(), shape },
+    };
+    law::write(&amount, Amount::Time)
 }
 
 /// The schema of traffic.
 pub(crate) fn schema() -> Value {
-    let law = json!({ "anyOf": [
-        schema_parts::reference("duration"),
-        schema_parts::table(
-            schema_parts::properties([
-                ("law", "The law of the lengths.", json!({ "enum": LAWS })),
-                ("mean", "The mean length.", schema_parts::reference("duration")),
-                ("shape", "The exponent of a Pareto law.", json!({ "type": "number", "exclusiveMinimum": 1 })),
-            ]),
-            &["mean"],
-        ),
-    ] });
+    let law = law::schema(Amount::Time, false);
     let whole = |from: u64, to: u64| json!({ "type": "integer", "minimum": from, "maximum": to });
     let mut properties = schema_parts::properties([
         ("from", "The host that sends.", schema_parts::reference("name")),
@@ -245,7 +206,7 @@ pub(crate) fn schema() -> Value {
         (
             "size",
             "The UDP payload of a packet, bytes; of tcp, what is sent; of request, what an answer has.",
-            json!({ "anyOf": [whole(SIZE_MIN, SIZE_MAX), transfer::law_schema("bytes")] }),
+            json!({ "anyOf": [whole(SIZE_MIN, SIZE_MAX), law::schema(Amount::Bytes, true)] }),
         ),
         ("on", "The lengths of on periods: a mean of an exponential law, or a law.", law.clone()),
         ("off", "The lengths of off periods.", law),

@@ -4,7 +4,6 @@
 use crate::cubic::Cubic;
 use crate::growth::Growth;
 use fastpath_units::Time;
-use std::str::FromStr;
 
 /// The least slow start threshold, segments (RFC 5681 §3.1).
 pub(crate) const THRESHOLD_MIN: u64 = 2;
@@ -28,15 +27,6 @@ impl CongestionControl {
     pub fn name(self) -> &'static str {
         let known = CongestionControl::NAMES.iter().find(|(_, control)| *control == self);
         known.map_or("", |(name, _)| name)
-    }
-}
-
-impl FromStr for CongestionControl {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<CongestionControl, ()> {
-        let known = CongestionControl::NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, control)| *control).ok_or(())
     }
 }
 

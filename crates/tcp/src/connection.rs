@@ -69,7 +69,6 @@ pub struct Connection {
     is_known: bool,
     /// Whether both SYNs have.
     is_open: bool,
-    opened_at: Option<Time>,
 }
 
 impl Connection {
@@ -91,7 +90,6 @@ impl Connection {
             receiver: Receiver::new(options.mss),
             is_known: false,
             is_open: false,
-            opened_at: None,
         }
     }
 
@@ -106,16 +104,6 @@ impl Connection {
     /// Ends the stream after what was written.
     pub fn close(&mut self) {
         self.sender.finish();
-    }
-
-    /// Takes back what was written and has not been sent.
-    pub fn cut(&mut self) {
-        self.sender.cut();
-    }
-
-    /// Bytes that were written and not sent, the SYN and a FIN among them.
-    pub fn unsent(&self) -> u64 {
-        self.sender.unsent()
     }
 
     /// Bytes of the other end that have arrived in order.
@@ -133,34 +121,14 @@ impl Connection {
         (self.receiver.position(), self.sender.una())
     }
 
-    /// When both ends had heard of each other.
-    pub fn opened_at(&self) -> Option<Time> {
-        self.opened_at
-    }
-
     /// Whether both streams have ended and are acknowledged.
     pub fn is_over(&self) -> bool {
         self.sender.is_done() && self.receiver.is_ended()
     }
 
-    /// Whether all that was written is acknowledged, and the stream is closed.
-    pub fn is_sent(&self) -> bool {
-        self.sender.is_done()
-    }
-
     /// What its sender has done.
     pub fn counts(&self) -> SenderCounts {
         self.sender.counts()
-    }
-
-    /// The congestion window, segments.
-    pub fn window(&self) -> u64 {
-        self.sender.window().size
-    }
-
-    /// The smoothed round trip.
-    pub fn smoothed_rtt(&self) -> Option<Duration> {
-        self.sender.rtt().smoothed()
     }
 
     /// The shortest round trip.
@@ -189,10 +157,7 @@ impl Connection {
         if segment.ack.is_some() {
             self.sender.acknowledge(now, segment);
         }
-        if !self.is_open && self.sender.una() > 0 {
-            self.is_open = true;
-            self.opened_at = Some(now);
-        }
+        self.is_open |= self.sender.una() > 0;
         let smoothed = self.sender.rtt().smoothed();
         self.receiver.receive(now, segment, self.sender.has_ecn(), smoothed);
     }
@@ -209,12 +174,9 @@ impl Connection {
     /// Returns the next segment that leaves now; `None` if there is none.
     pub fn transmit(&mut self, now: Time) -> Option<Segment> {
         let timestamp = (now.as_ps() / PS_PER_MS) as u32;
-        let may_send = self.is_open || (self.sender.una() == 0 && (self.is_client || self.is_known));
-        let is_opening = self.sender.una() == 0;
-        if may_send
-            && !(is_opening && self.waits_for_syn())
-            && let Some(((from, to), is_again)) = self.sender.transmit(now, timestamp)
-        {
+        // Only a SYN before the connection is open, and one at a time.
+        let may_send = self.is_open || ((self.is_client || self.is_known) && !self.sender.is_opening());
+        if may_send && let Some(((from, to), is_again)) = self.sender.transmit(now, timestamp) {
             return Some(self.segment((from, to), is_again, timestamp));
         }
         if self.is_known && self.receiver.is_due(now) {
@@ -223,11 +185,6 @@ impl Connection {
             return Some(segment);
         }
         None
-    }
-
-    /// Whether the SYN is in flight: nothing else may be.
-    fn waits_for_syn(&self) -> bool {
-        self.sender.is_opening()
     }
 
     /// The segment with these positions.

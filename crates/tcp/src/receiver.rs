@@ -114,14 +114,12 @@ impl Receiver {
             return;
         }
         self.insert((from.max(self.next), to));
-        let was_behind = !self.beyond.is_empty();
         let advances = self.beyond.first().is_some_and(|range| range.0 <= self.next);
         if advances {
             self.next = self.beyond.remove(0).1;
             let next = self.next;
             self.latest.retain(|start| *start >= next);
         }
-        debug_assert!(was_behind);
         self.plan(now, (advances, segment.fin || segment.syn, segment.ecn == 3 && has_ecn), smoothed);
     }
 

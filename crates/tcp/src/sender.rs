@@ -180,14 +180,7 @@ impl Sender {
         }
     }
 
-    /// Takes back what was written and not sent.
-    pub(crate) fn cut(&mut self) {
-        if !self.has_fin {
-            self.end = self.next.max(1);
-        }
-    }
-
-    pub(crate) fn unsent(&self) -> u64 {
+    fn unsent(&self) -> u64 {
         self.end - self.next
     }
 
@@ -221,10 +214,6 @@ impl Sender {
 
     pub(crate) fn rtt(&self) -> &RoundTrip {
         &self.rtt
-    }
-
-    pub(crate) fn window(&self) -> &Window {
-        &self.window
     }
 
     pub(crate) fn next_at(&self) -> Option<Time> {

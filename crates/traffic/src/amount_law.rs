@@ -1,6 +1,7 @@
 //! Laws of amounts: bytes of an answer, picoseconds of a pause.
 
-use fastpath_units::{Rng, math};
+use crate::law::{exponential, pareto};
+use fastpath_units::Rng;
 use std::sync::Arc;
 
 /// The law of a random amount. Its mean is finite.
@@ -24,29 +25,13 @@ pub enum AmountLaw {
 impl AmountLaw {
     /// Returns an amount.
     pub fn draw(&self, rng: &mut Rng) -> u64 {
-        // 1 − u is in (0, 1].
-        let mut exponential = || -math::ln(1.0 - rng.unit_f64());
         match self {
             AmountLaw::Constant(amount) => *amount,
-            AmountLaw::Exponential(mean) => (*mean as f64 * exponential()) as u64,
-            AmountLaw::Pareto { mean, shape } => {
-                (*mean as f64 * (shape - 1.0) / shape * math::exp(exponential() / shape)) as u64
-            }
+            AmountLaw::Exponential(mean) => (*mean as f64 * exponential(rng)) as u64,
+            AmountLaw::Pareto { mean, shape } => (*mean as f64 * pareto(*shape, rng)) as u64,
             AmountLaw::Values(values) => {
                 let place = (rng.unit_f64() * values.len() as f64) as usize;
                 values[place.min(values.len() - 1)]
-            }
-        }
-    }
-
-    /// Returns the mean.
-    pub fn mean(&self) -> f64 {
-        match self {
-            AmountLaw::Constant(mean) | AmountLaw::Exponential(mean) | AmountLaw::Pareto { mean, .. } => {
-                *mean as f64
-            }
-            AmountLaw::Values(values) => {
-                values.iter().map(|value| *value as f64).sum::<f64>() / values.len() as f64
             }
         }
     }

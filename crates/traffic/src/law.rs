@@ -22,14 +22,10 @@ pub enum PeriodLaw {
 impl PeriodLaw {
     /// Returns a period.
     pub fn draw(&self, rng: &mut Rng) -> Duration {
-        // 1 − u is in (0, 1].
-        let mut exponential = || -math::ln(1.0 - rng.unit_f64());
         match *self {
             PeriodLaw::Constant(length) => length,
-            PeriodLaw::Exponential(mean) => scaled(mean, exponential()),
-            PeriodLaw::Pareto { mean, shape } => {
-                scaled(mean, (shape - 1.0) / shape * math::exp(exponential() / shape))
-            }
+            PeriodLaw::Exponential(mean) => scaled(mean, exponential(rng)),
+            PeriodLaw::Pareto { mean, shape } => scaled(mean, pareto(shape, rng)),
         }
     }
 
@@ -75,4 +71,15 @@ impl PeriodLaw {
 
 fn scaled(mean: Duration, factor: f64) -> Duration {
     Duration::from_ps((mean.as_ps() as f64 * factor) as u64)
+}
+
+/// Draws from the exponential law of mean 1.
+pub(crate) fn exponential(rng: &mut Rng) -> f64 {
+    // 1 − u is in (0, 1].
+    -math::ln(1.0 - rng.unit_f64())
+}
+
+/// Draws from the Pareto law of mean 1 with a shape above 1.
+pub(crate) fn pareto(shape: f64, rng: &mut Rng) -> f64 {
+    (shape - 1.0) / shape * math::exp(exponential(rng) / shape)
 }

@@ -13,12 +13,12 @@
 mod flow;
 mod model;
 
-pub use model::{TransferModel, TransferReport, Workload};
+pub use model::{AnswerTime, TransferModel, TransferReport, Workload};
 
 use fastpath_tcp::{FrameForm, TcpOptions, parse_segment};
 use fastpath_units::{Distribution, Duration, Rng, Time};
 use fastpath_wire::build::{Addresses, Ip, tcp_flags};
-use fastpath_wire::{Headers, NetworkLayer, protocol};
+use fastpath_wire::{Headers, protocol};
 use flow::TransferFlow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -84,13 +84,14 @@ impl TcpTransfer {
     /// the second. `mtu`: of their interfaces, bytes.
     ///
     /// # Panics
-    /// The MTU has no room for a header of IP and TCP.
+    /// There are more flows than ports.
     pub fn new(
         model: &TransferModel,
         (way, port, mtu): (FrameWay, u16, u32),
         (start, stop): (Time, Time),
         rng: &mut Rng,
     ) -> TcpTransfer {
+        assert!(model.flows <= u32::from(u16::MAX - FIRST_PORT), "a port for each flow");
         let ip_header = match way.ip.addresses {
             Addresses::V4 { .. } => 20,
             Addresses::V6 { .. } => 40,
@@ -99,7 +100,7 @@ impl TcpTransfer {
         let options = TcpOptions { congestion, ecn, ..TcpOptions::for_mtu(mtu, ip_header) };
         let (mut flows, mut forms, mut wishes) = (Vec::new(), Vec::new(), BinaryHeap::new());
         for flow in 0..model.flows {
-            let client = FIRST_PORT.wrapping_add((flow % u32::from(u16::MAX - FIRST_PORT)) as u16);
+            let client = FIRST_PORT + flow as u16;
             flows.push(TransferFlow::new(&model.workload, options, start, Rng::new(rng.next_u64())));
             let form = FrameForm::new(way.ip, [client, port], options.mss, [flow, 0]);
             forms.push([Some((way.door, form)), None]);
@@ -123,7 +124,8 @@ impl TcpTransfer {
         }
     }
 
-    /// Returns when it wants to be called next; `None` if it waits for frames, or for nothing.
+    /// Returns when it wants to be called next, [`Time::ZERO`] for at once; `None` if it waits for
+    /// frames, or for nothing.
     pub fn next_at(&self) -> Option<Time> {
         if !self.ready.is_empty() {
             return Some(Time::ZERO);
@@ -199,21 +201,11 @@ impl TcpTransfer {
         way: &mut dyn FnMut(IpAddr, IpAddr) -> Option<FrameWay>,
     ) -> bool {
         let headers = Headers::parse(frame);
-        let (from, to, at, len) = match (headers.network, headers.transport) {
-            (NetworkLayer::Ipv4(ip), Some(transport)) if transport.protocol == protocol::TCP => {
-                let len = usize::from(ip.total_len).saturating_sub(ip.header_len);
-                let (from, to) =
-                    ((IpAddr::V4(ip.src), transport.src_port), (IpAddr::V4(ip.dst), transport.dst_port));
-                (from, to, transport.offset, len)
-            }
-            (NetworkLayer::Ipv6(ip), Some(transport)) if transport.protocol == protocol::TCP => {
-                let len = (ip.offset + 40 + usize::from(ip.payload_len)).saturating_sub(transport.offset);
-                let (from, to) =
-                    ((IpAddr::V6(ip.src), transport.src_port), (IpAddr::V6(ip.dst), transport.dst_port));
-                (from, to, transport.offset, len)
-            }
-            _ => return false,
-        };
+        let tcp = headers.transport.filter(|transport| transport.protocol == protocol::TCP);
+        let Some(((source, destination), tcp)) = headers.addresses().zip(tcp) else { return false };
+        let (from, to) = ((source, tcp.src_port), (destination, tcp.dst_port));
+        let at = tcp.offset;
+        let len = headers.packet_end().map_or(0, |end| end.saturating_sub(at));
         let opens = opened(&frame[at..]);
         let Some(flow) = self.flow_of(side, (from, to), opens, way) else { return false };
         let initial = match side {
@@ -288,7 +280,7 @@ impl TcpTransfer {
             rtt_min_ms: rtt_min.map(Duration::as_ms_f64),
             requests: self.flows.iter().map(TransferFlow::requests).sum(),
             answers: self.answers.count(),
-            answer: model::delays(&self.answers),
+            answer: AnswerTime::of(&self.answers),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! What a transfer is, and what came of it.
 
 use crate::amount_law::AmountLaw;
-use crate::received::FlowDelay;
 use fastpath_tcp::CongestionControl;
 use fastpath_units::{Bytes, Distribution};
 use serde::{Deserialize, Serialize};
@@ -10,7 +9,7 @@ use std::fmt;
 /// Traffic that waits for answers: connections of TCP.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TransferModel {
-    /// Connections side by side, each with the same workload; at least 1.
+    /// Connections side by side, each with the same workload; 1 to 16,383.
     pub flows: u32,
     /// What the ends do.
     pub workload: Workload,
@@ -87,23 +86,35 @@ pub struct TransferReport {
     /// Requests whose answer has arrived whole.
     pub answers: u64,
     /// From a request to the end of its answer; `None` without an answer.
-    pub answer: Option<FlowDelay>,
+    pub answer: Option<AnswerTime>,
 }
 
-/// Returns the quantiles of what was measured, in milliseconds.
-pub(super) fn delays(measured: &Distribution) -> Option<FlowDelay> {
-    let ms = |duration: fastpath_units::Duration| duration.as_ms_f64();
-    let min = measured.min().map(ms)?;
-    let max = measured.max().map(ms)?;
-    let quantile = |share| measured.quantile(share).map_or(max, ms).clamp(min, max);
-    Some(FlowDelay {
-        min_ms: min,
-        mean_ms: measured.mean_ps()? / 1e9,
-        p50_ms: quantile(0.5),
-        p99_ms: quantile(0.99),
-        max_ms: max,
-        jitter_ms: 0.0,
-    })
+/// How long answers took, in milliseconds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct AnswerTime {
+    /// Minimum, exactly.
+    pub min_ms: f64,
+    /// Mean.
+    pub mean_ms: f64,
+    /// Median, within 0.1 %.
+    pub p50_ms: f64,
+    /// 99th percentile, within 0.1 %.
+    pub p99_ms: f64,
+    /// Maximum, exactly.
+    pub max_ms: f64,
+}
+
+impl AnswerTime {
+    /// Returns the numbers of what was measured; `None` if nothing was.
+    pub(super) fn of(measured: &Distribution) -> Option<AnswerTime> {
+        Some(AnswerTime {
+            min_ms: measured.min()?.as_ms_f64(),
+            mean_ms: measured.mean_ps()? / 1e9,
+            p50_ms: measured.quantile(0.5)?.as_ms_f64(),
+            p99_ms: measured.quantile(0.99)?.as_ms_f64(),
+            max_ms: measured.max()?.as_ms_f64(),
+        })
+    }
 }
 
 impl fmt::Display for TransferReport {
@@ -128,7 +139,7 @@ impl fmt::Display for TransferReport {
         if self.requests > 0 {
             write!(f, "; {} of {} requests answered", self.answers, self.requests)?;
         }
-        if let Some(FlowDelay { p50_ms, p99_ms, .. }) = self.answer {
+        if let Some(AnswerTime { p50_ms, p99_ms, .. }) = self.answer {
             write!(f, " in {p50_ms:.3} ms (median), {p99_ms:.3} ms (99 %)")?;
         }
         Ok(())
