@@ -4,9 +4,10 @@ use super::evidence::{Evidence, Readings, in_order};
 use super::step::{RunKind, RunStep, StepAction};
 use fastpath_text::fields::{Field, Fields, Name};
 use fastpath_text::mistake::{Remarks, choice};
-use fastpath_traffic::{FlowDelay, FlowReport, TransferReport};
+use fastpath_traffic::{AnswerTime, FlowDelay, FlowReport, TransferReport};
 use fastpath_units::stats::{quantile, sorted};
 use regex_lite::Regex;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt;
 use std::fs;
@@ -169,18 +170,10 @@ impl Metric {
                 }
             }
             Source::Flow { flow, path } => {
-                let report = evidence.flows.iter().find(|report| report.name == **flow);
-                let value = serde_json::to_value(report).expect("a report is plain data");
-                let mut found = Vec::new();
-                numbers(&value, path, &mut found);
-                found
+                of_report(evidence.flows.iter().find(|report| report.name == **flow), path)
             }
             Source::Transfer { transfer, path } => {
-                let report = evidence.transfers.iter().find(|report| report.name == **transfer);
-                let value = serde_json::to_value(report).expect("a report is plain data");
-                let mut found = Vec::new();
-                numbers(&value, path, &mut found);
-                found
+                of_report(evidence.transfers.iter().find(|report| report.name == **transfer), path)
             }
             Source::Frames(end) if end == "dropped" => {
                 let dropped = evidence.frames.iter().filter(|(name, _)| *name != "delivered");
@@ -365,17 +358,15 @@ fn sample_transfer() -> Value {
         rtt_min_ms: Some(1.0),
         requests: 1,
         answers: 1,
-        answer: Some(sample_delay()),
+        answer: Some(AnswerTime { min_ms: 1.0, mean_ms: 1.0, p50_ms: 1.0, p99_ms: 1.0, max_ms: 1.0 }),
     };
     serde_json::to_value(report).expect("a report is plain data")
 }
 
-fn sample_delay() -> FlowDelay {
-    FlowDelay { min_ms: 1.0, mean_ms: 1.0, p50_ms: 1.0, p99_ms: 1.0, max_ms: 1.0, jitter_ms: 1.0 }
-}
-
 /// The report of a flow of which something was received, as JSON.
 fn sample_report() -> Value {
+    let delay =
+        FlowDelay { min_ms: 1.0, mean_ms: 1.0, p50_ms: 1.0, p99_ms: 1.0, max_ms: 1.0, jitter_ms: 1.0 };
     let report = FlowReport {
         name: String::new(),
         from: String::new(),
@@ -395,7 +386,7 @@ fn sample_report() -> Value {
         received_bps: 1.0,
         sent_s: 1.0,
         received_s: 1.0,
-        delay: Some(sample_delay()),
+        delay: Some(delay),
     };
     serde_json::to_value(report).expect("a report is plain data")
 }
@@ -436,6 +427,14 @@ fn output(evidence: &Evidence, step: &str) -> Result<String, String> {
     fs::read(&path)
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Returns the numbers at a path of the results of traffic.
+fn of_report(report: Option<&impl Serialize>, path: &[String]) -> Vec<f64> {
+    let value = serde_json::to_value(report).expect("a report is plain data");
+    let mut found = Vec::new();
+    numbers(&value, path, &mut found);
+    found
 }
 
 /// Collects the numbers at a path: keys, indices, and `*` for all elements.

@@ -192,14 +192,17 @@ impl<O: ReplayObserver> ReplayRun<O> {
         let mut steps = 0_u64;
         while !self.transfers.is_empty() {
             let Some(at) = self.next_at().filter(|at| *at <= until) else { break };
-            self.advance(at)?;
-            self.answer();
-            steps += 1;
-            if steps.is_multiple_of(PACKETS_PER_REPORT) {
-                report()?;
-            }
+            self.step(at, &mut steps, report)?;
         }
         Ok(())
+    }
+
+    /// Lets time pass to `at`, where hosts answer what arrives.
+    fn step(&mut self, at: Time, steps: &mut u64, report: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.advance(at)?;
+        self.answer();
+        *steps += 1;
+        if steps.is_multiple_of(PACKETS_PER_REPORT) { report() } else { Ok(()) }
     }
 
     /// When something happens next, if nothing enters.
@@ -266,12 +269,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
             } else {
                 still_since = None;
             }
-            self.advance(at)?;
-            self.answer();
-            steps += 1;
-            if steps.is_multiple_of(PACKETS_PER_REPORT) {
-                report()?;
-            }
+            self.step(at, &mut steps, report)?;
         }
         Ok(())
     }
@@ -310,7 +308,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
         while let Some(delivery) = self.network.pop(self.now) {
             let bytes = self.network.pool().bytes(&delivery.frame);
             self.traffic.deliver(delivery.at, delivery.edge, bytes);
-            self.transfers.deliver(delivery.at, delivery.edge, bytes);
+            self.transfers.deliver(self.network.topology(), delivery.at, delivery.edge, bytes);
             self.write(&delivery)?;
             self.network.pool_mut().free(delivery.frame);
         }

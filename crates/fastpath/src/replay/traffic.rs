@@ -151,6 +151,35 @@ impl TrafficRun {
     }
 }
 
+/// Finds the path of traffic between two hosts.
+pub(super) fn path_of_traffic(
+    topology: &Topology,
+    routes: &Routes,
+    name: &str,
+    (from, to): (NodeId, NodeId),
+) -> Result<HostPath> {
+    let wrong = |what: String| Error::Argument(format!("traffic {name}: {what}"));
+    for host in [from, to].map(|id| topology.node(id)) {
+        if !host.kind.is_edge() {
+            let what = format!("{} is a kernel router, which sends and receives only in a lab", host.name);
+            return Err(wrong(format!("{what}; name a host")));
+        }
+    }
+    HostPath::find(topology, routes, from, to).ok_or_else(|| {
+        let [from, to] = [from, to].map(|host| &topology.node(host).name);
+        wrong(format!(
+            "{from} has no route to an address of {to}; join them by links, or give them addresses"
+        ))
+    })
+}
+
+/// The edge at an interface of a host.
+pub(super) fn edge_of(edges: &[Edge], node: NodeId, interface: usize) -> EdgeId {
+    let at = Edge { node, interface };
+    let edge = edges.iter().position(|edge| *edge == at).expect("an interface of a host is an edge");
+    EdgeId(edge as u32)
+}
+
 /// Whether a link may corrupt frames.
 pub(super) fn can_corrupt(topology: &Topology) -> bool {
     let mut pipes = topology.links.iter().flat_map(|link| &link.pipes);
@@ -170,26 +199,13 @@ impl ReplayFlow {
         let stop = [traffic.stop, until].into_iter().flatten().min().ok_or_else(|| {
             wrong("it does not stop; write stop = \"10s\" for it, or give --until 10s".to_owned())
         })?;
-        for host in [traffic.from, traffic.to].map(|id| topology.node(id)) {
-            if !host.kind.is_edge() {
-                let what =
-                    format!("{} is a kernel router, which sends and receives only in a lab", host.name);
-                return Err(wrong(format!("{what}; name a host")));
-            }
-        }
-        let path = HostPath::find(topology, routes, traffic.from, traffic.to).ok_or_else(|| {
-            let [from, to] = [traffic.from, traffic.to].map(|host| &topology.node(host).name);
-            wrong(format!(
-                "{from} has no route to an address of {to}; join them by links, or give them addresses"
-            ))
-        })?;
-        let at = Edge { node: traffic.from, interface: path.interface };
-        let edge = edges.iter().position(|edge| *edge == at).expect("an interface of a host is an edge");
+        let path = path_of_traffic(topology, routes, name, (traffic.from, traffic.to))?;
+        let edge = edge_of(edges, traffic.from, path.interface);
         Ok(ReplayFlow {
             traffic: traffic.clone(),
             stop,
             packets: traffic.packets(traffic.start, stop, seed),
-            edge: EdgeId(edge as u32),
+            edge,
             frame: FlowFrame::new(&path, traffic),
             sent: Sent::default(),
             received: Received::default(),

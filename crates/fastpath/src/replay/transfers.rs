@@ -5,7 +5,7 @@
 //!  TcpTransfer ─ transmit ─▶ edge ─▶ Network ─▶ delivery ─▶ TcpTransfer of this host
 //! ```
 
-use super::traffic::can_corrupt;
+use super::traffic::{can_corrupt, edge_of, path_of_traffic};
 use crate::error::{Error, Result};
 use fastpath_net::{Edge, EdgeId, Fib, HostPath, Routes};
 use fastpath_spec::{NodeId, Topology, TransferTraffic};
@@ -19,6 +19,7 @@ use std::net::IpAddr;
 /// All transfers of a topology.
 pub(super) struct TransferRun {
     transfers: Vec<TransferOnHosts>,
+    edges: Vec<Edge>,
     /// By edge: the transfers whose frames arrive there.
     at: Vec<Vec<(usize, TransferSide)>>,
     /// Whether links corrupt frames, so that checksums must be verified.
@@ -33,11 +34,9 @@ struct TransferOnHosts {
 
 /// What the second host of a transfer knows of the ways to others.
 struct Answering {
-    topology: Topology,
     node: NodeId,
     fib: Fib,
     dscp: u8,
-    edges: Vec<Edge>,
 }
 
 impl TransferRun {
@@ -59,7 +58,8 @@ impl TransferRun {
             }
             transfers.push(one);
         }
-        Ok(TransferRun { transfers, at, verifies: can_corrupt(topology) })
+        let verifies = can_corrupt(topology);
+        Ok(TransferRun { transfers, edges: edges.to_vec(), at, verifies })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -90,14 +90,16 @@ impl TransferRun {
     }
 
     /// Gives a frame that reaches an edge to the transfer it is of.
-    pub(super) fn deliver(&mut self, now: Time, edge: EdgeId, frame: &[u8]) {
+    pub(super) fn deliver(&mut self, topology: &Topology, now: Time, edge: EdgeId, frame: &[u8]) {
+        let edges = &self.edges;
         for &(index, side) in &self.at[edge.0 as usize] {
             let TransferOnHosts { transfer, answering, .. } = &mut self.transfers[index];
             let is_intact = || check_transport(frame, &Headers::parse(frame)) == ChecksumStatus::Good;
             if self.verifies && !is_intact() {
                 return;
             }
-            if transfer.deliver(now, side, frame, &mut |own, to| answering.way(own, to)) {
+            if transfer.deliver(now, side, frame, &mut |own, to| answering.way((topology, edges), (own, to)))
+            {
                 return;
             }
         }
@@ -134,31 +136,12 @@ impl TransferOnHosts {
                 "it does not stop; write stop = \"10s\" or {key} for it, or give --until 10s"
             )));
         }
-        for host in [traffic.from, traffic.to].map(|id| topology.node(id)) {
-            if !host.kind.is_edge() {
-                let name = &host.name;
-                let what = format!("{name} is a kernel router, which sends and receives only in a lab");
-                return Err(wrong(format!("{what}; name a host")));
-            }
-        }
-        let path = HostPath::find(topology, routes, traffic.from, traffic.to).ok_or_else(|| {
-            let [from, to] = [traffic.from, traffic.to].map(|host| &topology.node(host).name);
-            wrong(format!(
-                "{from} has no route to an address of {to}; join them by links, or give them addresses"
-            ))
-        })?;
+        let path = path_of_traffic(topology, routes, &traffic.name, (traffic.from, traffic.to))?;
         let mtus = [traffic.from, traffic.to].map(|id| topology.node(id));
         let mtu = mtus.iter().flat_map(|node| &node.interfaces).map(|interface| interface.mtu).min();
         let fib = Fib::new(routes.of(traffic.to));
-        let answering = Answering {
-            topology: topology.clone(),
-            node: traffic.to,
-            fib,
-            dscp: traffic.dscp,
-            edges: edges.to_vec(),
-        };
+        let answering = Answering { node: traffic.to, fib, dscp: traffic.dscp };
         let way = way(edges, traffic.from, &path, traffic.dscp);
-        let way = way.ok_or_else(|| wrong("its first host has no interface".to_owned()))?;
         let times = (traffic.start, stop.unwrap_or(Time::MAX));
         let mut rng = traffic.rng(seed);
         let transfer =
@@ -168,16 +151,16 @@ impl TransferOnHosts {
 }
 
 impl Answering {
-    fn way(&self, own: IpAddr, to: IpAddr) -> Option<FrameWay> {
-        let mut path = HostPath::to_address(&self.topology, &self.fib, self.node, to).ok()?;
+    /// The way from an address of the host to another.
+    fn way(&self, (topology, edges): (&Topology, &[Edge]), (own, to): (IpAddr, IpAddr)) -> Option<FrameWay> {
+        let mut path = HostPath::to_address(topology, &self.fib, self.node, to).ok()?;
         path.from.1 = own;
-        way(&self.edges, self.node, &path, self.dscp)
+        Some(way(edges, self.node, &path, self.dscp))
     }
 }
 
 /// Where the frames of a path enter, and their addresses.
-fn way(edges: &[Edge], node: NodeId, path: &HostPath, dscp: u8) -> Option<FrameWay> {
-    let at = Edge { node, interface: path.interface };
-    let door = edges.iter().position(|edge| *edge == at)? as u32;
-    Some(FrameWay { ip: Ip { traffic_class: dscp << 2, ..Ip::between(path.from, path.to) }, door })
+fn way(edges: &[Edge], node: NodeId, path: &HostPath, dscp: u8) -> FrameWay {
+    let EdgeId(door) = edge_of(edges, node, path.interface);
+    FrameWay { ip: Ip { traffic_class: dscp << 2, ..Ip::between(path.from, path.to) }, door }
 }
