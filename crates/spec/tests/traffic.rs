@@ -135,3 +135,29 @@ fn mistakes_say_what_to_write() {
         assert!(said.contains(part), "{part:?} in {said:?}");
     }
 }
+
+#[test]
+fn mistakes_in_traffic_over_tcp_say_what_to_write() {
+    let with = |keys: &str| mistake(&format!("[[traffic]]\nfrom = 'a'\nto = 'b'\n{keys}\n"));
+    for (said, part) in [
+        (with("kind = 'tcp'\nrate = '1Mbit'"), "traffic has no key 'rate'"),
+        (with("kind = 'tcp'\nsize = '0B'"), "size is 0; write size = \"30kB\""),
+        (with("kind = 'tcp'\ncongestion = 'bbr'"), "'bbr' is not a congestion control"),
+        (with("kind = 'tcp'\nflows = 0"), "write a number from 1 to 10000"),
+        (with("kind = 'request'"), "requests have no size of answers; write size = \"30kB\""),
+        (with("kind = 'request'\nsize = { law = 'pareto', mean = '1kB', shape = 1 }"), "no finite mean"),
+        (
+            with("kind = 'request'\nsize = { law = 'constant', mean = '1kB', shape = 2 }"),
+            "shape is of a Pareto law",
+        ),
+        (with("kind = 'request'\nsize = { values = ['1kB'], file = 'x' }"), "has values and a file"),
+        (with("kind = 'request'\nsize = { values = ['1kB'], mean = '1kB' }"), "has no key 'mean'"),
+        (with("kind = 'request'\nsize = { values = [] }"), "is not a list of amounts"),
+        (with("kind = 'request'\nsize = { file = 'x' }"), "x cannot be read"),
+        (with("kind = 'request'\nsize = '1kB'\nthink = '0s'"), "think is 0"),
+        (with("rate = '1Mbit'\nflows = 2"), "traffic has no key 'flows'"),
+        (with("rate = '1Mbit'\nkind = 'on-off'\non = '1s'\noff = { values = ['1s'] }"), "off has no mean"),
+    ] {
+        assert!(said.contains(part), "{part:?} in {said:?}");
+    }
+}
