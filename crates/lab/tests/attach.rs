@@ -13,7 +13,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -80,6 +80,16 @@ fn state_of(namespace: &Namespace) -> String {
     String::from_utf8(output.unwrap().unwrap().stdout).unwrap()
 }
 
+/// Waits for what a lab leaves to be gone: a program that another test is starting has the
+/// descriptors of interfaces until it executes.
+fn wait_until(what: &str, gone: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !gone() {
+        assert!(began.elapsed() < PATIENCE, "{what} after {PATIENCE:?}");
+        std::thread::yield_now();
+    }
+}
+
 /// a – s – b and c.
 fn star(a: &str) -> String {
     let links = ["a", "b", "c"].map(|host| format!("[[link]]\nbetween = ['{host}', 's']\n")).concat();
@@ -105,7 +115,7 @@ fn a_namespace_that_exists_takes_part_and_is_as_before_afterwards() {
     ping(&lab, "a", "b");
     ping(&lab, "c", "a");
     drop(lab);
-    assert_eq!(state_of(&namespace), before);
+    wait_until("the namespace is not as before", || state_of(&namespace) == before);
 }
 
 #[test]
@@ -261,7 +271,7 @@ fn an_attached_host_comes_and_goes_while_a_lab_runs() {
         ping(&lab, "far", "a");
         apply(&mut lab, base);
         assert!(lab.host("a").is_none());
-        assert_eq!(state_of(&namespace), before);
+        wait_until("the namespace is not as before", || state_of(&namespace) == before);
         ping(&lab, "c", "b");
     }
 }
@@ -287,11 +297,6 @@ fn an_interface_of_the_machine_comes_and_goes_while_a_lab_runs() {
         apply(&mut lab, &with.replace("[switch.s]", "[switch.s]\n[host.d]\n[[link]]\nbetween = ['d', 's']"));
         ping(&lab, "d", "c");
         apply(&mut lab, base);
-        // A program that another test is starting has the descriptor until it executes.
-        let began = std::time::Instant::now();
-        while if_nametoindex(name.as_str()).is_ok() {
-            assert!(began.elapsed() < PATIENCE, "the interface stays");
-            std::thread::yield_now();
-        }
+        wait_until("the interface stays", || if_nametoindex(name.as_str()).is_err());
     }
 }
