@@ -12,7 +12,7 @@ use fastpath_link::{DropReason, LinkState, PipeSpec};
 use fastpath_net::PipeId;
 use fastpath_spec::trace::Timeline;
 use fastpath_spec::{self as spec, Late, LinkId, Topology, Track};
-use fastpath_traffic::FlowReport;
+use fastpath_traffic::{FlowReport, TransferReport};
 use fastpath_units::{Duration, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +47,10 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub traffic: Vec<FlowReport>,
+    /// What its connections of TCP carried, in its order. Only a lab has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>)]
+    pub transfers: Vec<TransferReport>,
 }
 
 /// How late a frame may be released, and how many frames were later.
@@ -392,6 +396,7 @@ impl Report {
             workers: snapshot.workers.iter().map(|worker| worker_report(worker, snapshot.at)).collect(),
             packet_log: snapshot.packet_log.clone(),
             traffic: Vec::new(),
+            transfers: Vec::new(),
         }
     }
 }

@@ -70,6 +70,7 @@ pub(super) fn run(
     }
     evidence.counters = counters(&report);
     evidence.flows.clone_from(&report.traffic);
+    evidence.transfers.clone_from(&report.transfers);
     evidence.disturbed = disturbed(plan, &report);
     Ok(evidence)
 }

@@ -354,7 +354,7 @@ fn sample_transfer() -> Value {
         segments: 1,
         retransmitted: 1,
         timeouts: 1,
-        marked: 1,
+        marked: Some(1),
         rtt_min_ms: Some(1.0),
         requests: 1,
         answers: 1,

@@ -20,8 +20,7 @@ use crate::routing;
 use crate::state::claim::Claim;
 use crate::state::lab_files::{HOSTS, RESOLV_CONF, STATE};
 use crate::state::{self, ClaimError, HostState, NamespaceState, State};
-use crate::traffic::{LabTraffic, TrafficError};
-use crate::traffic_port::TrafficPorts;
+use crate::traffic::{LabTraffic, TrafficError, TrafficPorts};
 use crate::uplink::{ForwardedPorts, Uplink, UplinkError, UplinkParts};
 use fastpath_engine::control::{ApplyRequests, apply_requests};
 use fastpath_engine::port::Port;
@@ -301,9 +300,8 @@ impl Lab {
             paths: None,
         };
         let mut lab = Lab::start(topology, name, options, place)?;
-        if let Some(engine) = lab.engine.as_ref().filter(|_| !traffic.flows.is_empty()) {
-            lab.traffic = Some(LabTraffic::of_ports(traffic.flows, engine.clock()));
-        }
+        let engine = lab.engine.as_ref();
+        lab.traffic = engine.and_then(|engine| LabTraffic::of_ports(traffic, engine.clock()));
         Ok(lab)
     }
 
@@ -420,8 +418,8 @@ impl Lab {
 
     /// Returns the current report; `None` if the engine has ended.
     pub fn report(&self) -> Option<Report> {
-        let traffic = self.traffic.as_ref().map(LabTraffic::reports).unwrap_or_default();
-        Some(Report { traffic, ..self.engine.as_ref()?.report()? })
+        let (traffic, transfers) = self.traffic.as_ref().map(LabTraffic::results).unwrap_or_default();
+        Some(Report { traffic, transfers, ..self.engine.as_ref()?.report()? })
     }
 
     /// Returns what takes samples of the engine from another thread; `None` if it has ended.
@@ -441,9 +439,9 @@ impl Lab {
 
     /// Ends the engine, removes everything, and returns the final report.
     pub fn down(mut self) -> Result<Report, Panicked> {
-        let traffic = self.traffic.take().map(LabTraffic::end).unwrap_or_default();
+        let (traffic, transfers) = self.traffic.take().map(LabTraffic::end).unwrap_or_default();
         let report = self.engine.take().expect("only this and drop take it").stop()?;
-        Ok(Report { traffic, ..report })
+        Ok(Report { traffic, transfers, ..report })
     }
 
     /// Writes how other processes find the hosts, and their names.

@@ -49,7 +49,6 @@ pub mod shell;
 mod state;
 mod text;
 mod traffic;
-mod traffic_port;
 mod uplink;
 
 pub use apply::{ApplyError, ApplyMode};

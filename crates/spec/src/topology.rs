@@ -387,6 +387,11 @@ impl Topology {
         (node, &self.node(node).interfaces[index])
     }
 
+    /// Whether it has traffic of its own: datagrams or connections.
+    pub fn has_traffic(&self) -> bool {
+        !self.traffic.is_empty() || !self.transfers.is_empty()
+    }
+
     /// Returns the nodes at which frames enter and leave the network, in the order of the spec:
     /// hosts, and the namespaces of a lab that forward.
     pub fn hosts(&self) -> impl Iterator<Item = (NodeId, &Node)> {

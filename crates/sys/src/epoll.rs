@@ -38,6 +38,17 @@ impl Epoll {
         Ok(())
     }
 
+    /// Has a descriptor of the set reported by `number` from now on: as long as it is readable, and
+    /// with `writable` also as long as it can be written.
+    pub fn change(&self, fd: BorrowedFd<'_>, number: u64, writable: bool) -> io::Result<()> {
+        let events = if writable { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
+        let mut event = libc::epoll_event { events: events as u32, u64: number };
+        let operation = libc::EPOLL_CTL_MOD;
+        // SAFETY: `event` lives through the call, which only reads it.
+        check(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event) })?;
+        Ok(())
+    }
+
     /// Removes a descriptor, if it is in the set.
     pub fn remove(&self, fd: BorrowedFd<'_>) {
         let operation = libc::EPOLL_CTL_DEL;

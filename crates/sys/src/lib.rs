@@ -21,6 +21,7 @@ pub mod packet;
 pub mod packet_batch;
 pub mod poll;
 pub mod tap;
+pub mod tcp;
 pub mod thread;
 pub mod xdp;
 mod xdp_ring;

@@ -28,7 +28,8 @@ pub use law::PeriodLaw;
 pub use pacer::Pacer;
 pub use received::{FlowDelay, FlowEnds, FlowReport, Received, Sent};
 pub use transfer::{
-    AnswerTime, FrameWay, TcpTransfer, TransferEnds, TransferModel, TransferReport, TransferSide, Workload,
+    AnswerTime, FrameWay, TcpTransfer, TransferEnds, TransferModel, TransferProgram, TransferReport,
+    TransferSide, TransferWrites, TransportCounts, Workload,
 };
 
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time, math};

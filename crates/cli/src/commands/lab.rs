@@ -234,7 +234,7 @@ impl Run {
         let recorder = self.record.as_ref().map(record).transpose()?;
         lab.wait_for_exec(stop);
         if !self.audit && self.command.is_empty() {
-            if lab.topology().traffic.is_empty() {
+            if !lab.topology().has_traffic() {
                 bail!("nothing to run: write -- COMMAND, or [[traffic]] in the spec");
             }
             lab.wait_for_traffic(stop);

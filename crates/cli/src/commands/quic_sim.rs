@@ -31,10 +31,11 @@ const CAPTURES: [&str; 2] = ["trace_node_left.pcap", "trace_node_right.pcap"];
 /// Emulate a scenario of the QUIC interop runner's network simulator.
 ///
 /// SCENARIO is a name and its arguments, as the simulator has them: simple-p2p, drop-rate,
-/// corrupt-rate, droplist, blackhole, rebind, udp-cross-traffic. The client is behind eth0, the
-/// server behind eth1. Addresses, captures and the port that tells when the network is ready are
-/// those of the simulator, and so are the variables SCENARIO and WAITFORSERVER. SIGINT or SIGTERM
-/// ends the network with exit code 0, and prints what was dropped and why.
+/// corrupt-rate, droplist, blackhole, rebind, udp-cross-traffic, tcp-cross-traffic. The client is
+/// behind eth0, the server behind eth1. Addresses, captures and the port that tells when the
+/// network is ready are those of the simulator, and so are the variables SCENARIO and
+/// WAITFORSERVER. SIGINT or SIGTERM ends the network with exit code 0, and prints what was dropped
+/// and why.
 #[derive(Args)]
 pub(crate) struct QuicSim {
     /// The scenario. By default the variable SCENARIO. Options precede it.

@@ -24,6 +24,7 @@ pub(crate) fn accounting_lines(report: &Report) -> Vec<String> {
         lines.extend(pipe.jitter.as_ref().map(|delays| format!("{} → {}: {delays}", pipe.from, pipe.to)));
     }
     lines.extend(report.traffic.iter().map(|flow| format!("traffic {flow}")));
+    lines.extend(report.transfers.iter().map(|transfer| format!("transfer {transfer}")));
     lines
 }
 

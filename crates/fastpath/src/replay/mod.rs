@@ -249,7 +249,7 @@ impl Replay {
     /// # Errors
     /// As for [`Replay::run`].
     pub fn run_with_progress(self, progress: &mut dyn FnMut(BytesRead)) -> Result<ReplaySummary> {
-        let has_traffic = !self.topology.traffic.is_empty() || !self.topology.transfers.is_empty();
+        let has_traffic = self.topology.has_traffic();
         if self.inputs.is_empty() && !has_traffic {
             let what = "nothing to replay: give --in HOST=FILE, or IN.pcap and OUT.pcap, or write [[traffic]] in the spec";
             return Err(Error::argument(what));

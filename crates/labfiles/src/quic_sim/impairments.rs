@@ -9,6 +9,7 @@ use fastpath_spec::{
     NatTimeouts, NodeDescription, NodeRole, Rebinding, TrafficDescription, TrafficKind,
 };
 use fastpath_text::mistake::Remarks;
+use fastpath_traffic::{CongestionControl, TransferModel, Workload};
 use fastpath_units::{Duration, Probability};
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
@@ -23,7 +24,7 @@ const REBOUND: std::ops::RangeInclusive<u8> = 101..=131;
 /// Sessions of the NAT do not end within a run of the simulator.
 const RUN_MAX: Duration = Duration::from_secs(36_000);
 
-/// The cross traffic over UDP: the start, the size in bytes and the port of ns-3's source.
+/// The cross traffic. Over UDP: the start, the size in bytes and the port of ns-3's source.
 const CROSS_START: Duration = Duration::from_secs(20);
 const CROSS_SIZE: u32 = 512;
 const CROSS_PORT: u16 = 9;
@@ -47,11 +48,7 @@ pub(super) fn add(network: &mut Description, arguments: &mut Arguments, remarks:
         "blackhole" => blackhole(network, arguments, remarks),
         "rebind" => rebind(network, arguments, remarks),
         "udp-cross-traffic" => udp_cross_traffic(network, arguments, remarks),
-        "tcp-cross-traffic" => arguments.refuse(
-            "tcp-cross-traffic needs a TCP sender in the network, which runs in virtual time only",
-            "write udp-cross-traffic with --crossdatarate, or start a TCP sender on the server's side",
-            remarks,
-        ),
+        "tcp-cross-traffic" => tcp_cross_traffic(network),
         _ => {}
     }
 }
@@ -163,6 +160,34 @@ fn rebind(network: &mut Description, arguments: &mut Arguments, remarks: &mut Re
 /// A source at the right that sends at a constant rate to a sink at the left.
 fn udp_cross_traffic(network: &mut Description, arguments: &mut Arguments, remarks: &mut Remarks) {
     let rate = arguments.rate("crossdatarate", "1Mbps", remarks);
+    add_cross_hosts(network);
+    network.traffic.push(TrafficDescription {
+        rate,
+        size: Some(CROSS_SIZE),
+        start: CROSS_START,
+        ..cross(TrafficKind::Constant)
+    });
+}
+
+/// A source at the right that sends as much as Reno does to a sink at the left, from the start on.
+fn tcp_cross_traffic(network: &mut Description) {
+    add_cross_hosts(network);
+    let (congestion, workload) = (CongestionControl::Reno, Workload::Bulk(None));
+    let model = TransferModel { flows: 1, workload, congestion, ecn: false };
+    network.traffic.push(cross(TrafficKind::Transfer(model)));
+}
+
+/// Cross traffic of a kind.
+fn cross(kind: TrafficKind) -> TrafficDescription {
+    TrafficDescription {
+        name: Some("cross".to_owned()),
+        port: Some(CROSS_PORT),
+        ..TrafficDescription::new(CROSS_HOSTS[1], CROSS_HOSTS[0], kind)
+    }
+}
+
+/// Adds the source and the sink.
+fn add_cross_hosts(network: &mut Description) {
     for side in 0..2 {
         let [router, host] = CROSS_ADDRESSES[side].map(|address| [address]);
         let mut node = NodeDescription::host(CROSS_HOSTS[side]);
@@ -173,12 +198,4 @@ fn udp_cross_traffic(network: &mut Description, arguments: &mut Arguments, remar
         it.addresses.extend(on_link(CROSS_LINKS[side], &router));
         network.links.push(link(CROSS_LINKS[side], [name, CROSS_HOSTS[side]]));
     }
-    network.traffic.push(TrafficDescription {
-        name: Some("cross".to_owned()),
-        rate,
-        size: Some(CROSS_SIZE),
-        start: CROSS_START,
-        port: Some(CROSS_PORT),
-        ..TrafficDescription::new(CROSS_HOSTS[1], CROSS_HOSTS[0], TrafficKind::Constant)
-    });
 }

@@ -155,6 +155,15 @@ fn cross_traffic_goes_to_the_clients_side_from_20_s_on() {
 }
 
 #[test]
+fn a_reno_connection_fills_the_link_to_the_clients_side() {
+    let topology = topology(&format!("tcp-cross-traffic {LINK}"));
+    let [transfer] = topology.transfers.as_slice() else { panic!("{:?}", topology.transfers) };
+    let name = |id| topology.node(id).name.as_str();
+    assert_eq!((name(transfer.from), name(transfer.to), transfer.port), ("source", "sink", 9));
+    assert_eq!((transfer.start.as_ns(), transfer.stop, transfer.model.congestion.name()), (0, None, "reno"));
+}
+
+#[test]
 fn mistakes_are_named_with_what_to_write() {
     let cases = [
         ("", "the scenario is empty; write one of simple-p2p, drop-rate, "),
@@ -196,7 +205,7 @@ fn mistakes_are_named_with_what_to_write() {
             "rebind LINK --first-rebind=1s --rebind-addr=maybe",
             "--rebind-addr: 'maybe' is neither true nor false",
         ),
-        ("tcp-cross-traffic LINK", "tcp-cross-traffic needs a TCP sender in the network"),
+        ("tcp-cross-traffic LINK --crossdatarate=1Mbps", "tcp-cross-traffic has no --crossdatarate; write"),
         ("udp-cross-traffic LINK", "udp-cross-traffic has no --crossdatarate; write --crossdatarate=1Mbps"),
     ];
     for (scenario, expected) in cases {

@@ -1,55 +1,28 @@
-//! One connection with its workload.
-//!
-//! ```text
-//!  Bulk:      write all, close ─▶ … ─▶ received
-//!  Requests:  ask ─▶ answer ─▶ think ─▶ ask …
-//! ```
+//! One connection of TCP with its programs.
 
 use super::TransferSide;
 use super::model::Workload;
+use super::program::TransferProgram;
 use fastpath_tcp::{Connection, Segment, SenderCounts, TcpOptions};
 use fastpath_units::{Distribution, Duration, Rng, Time};
-
-/// What a connection without a size has to send: more than any run sends.
-const ENDLESS: u64 = 1 << 60;
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
 pub(super) struct TransferFlow {
-    workload: Workload,
+    program: TransferProgram,
     start: Time,
     /// The ends: of the first host, of the second.
     ends: [Connection; 2],
     has_begun: bool,
-    /// When the next request goes out; `None` while one is open.
-    asks_at: Option<Time>,
-    asked_at: Time,
-    requests: u64,
-    answered: u64,
-    /// Bytes of all answers so far.
-    promised: u64,
-    is_over: bool,
-    received: u64,
-    last_at: Option<Time>,
-    rng: Rng,
 }
 
 impl TransferFlow {
     pub(super) fn new(workload: &Workload, options: TcpOptions, start: Time, rng: Rng) -> TransferFlow {
         TransferFlow {
-            workload: workload.clone(),
+            program: TransferProgram::new(workload, start, rng),
             start,
             ends: [Connection::client(options), Connection::server(options)],
             has_begun: false,
-            asks_at: Some(start),
-            asked_at: start,
-            requests: 0,
-            answered: 0,
-            promised: 0,
-            is_over: false,
-            received: 0,
-            last_at: None,
-            rng,
         }
     }
 
@@ -58,8 +31,7 @@ impl TransferFlow {
             return Some(self.start);
         }
         let own = self.ends.iter().filter_map(Connection::next_at).min();
-        let asks = if let Workload::Requests { .. } = self.workload { self.asks_at } else { None };
-        own.into_iter().chain(asks).min()
+        own.into_iter().chain(self.program.next_at()).min()
     }
 
     pub(super) fn advance(&mut self, now: Time, answers: &mut Distribution) {
@@ -88,53 +60,19 @@ impl TransferFlow {
         answers: &mut Distribution,
     ) {
         self.ends[side as usize].receive(now, segment);
-        let sink = match self.workload {
-            Workload::Bulk(_) => &self.ends[1],
-            Workload::Requests { .. } => &self.ends[0],
-        };
-        let received = sink.received();
-        if received > self.received {
-            self.received = received;
-            self.last_at = Some(now);
-        }
         self.work(now, answers);
     }
 
     /// Lets the programs at both ends do what they can.
     fn work(&mut self, now: Time, answers: &mut Distribution) {
-        match self.workload {
-            Workload::Bulk(size) => {
-                if self.requests == 0 {
-                    self.requests = 1;
-                    self.ends[0].write(size.map_or(ENDLESS, |size| size.0));
-                    self.ends.iter_mut().for_each(Connection::close);
-                }
+        let received = self.ends.each_ref().map(Connection::received);
+        let writes = self.program.advance(now, received, answers);
+        for (end, bytes) in self.ends.iter_mut().zip(writes.bytes) {
+            if bytes > 0 {
+                end.write(bytes);
             }
-            Workload::Requests { request, ref answer, ref think, count } => {
-                let [client, server] = &mut self.ends;
-                if server.received() >= request * (self.answered + 1) && self.answered < self.requests {
-                    self.answered += 1;
-                    let bytes = answer.draw(&mut self.rng).max(1);
-                    self.promised += bytes;
-                    server.write(bytes);
-                }
-                let is_whole = self.answered == self.requests && client.received() == self.promised;
-                if self.asks_at.is_none() && !self.is_over && is_whole {
-                    answers.record(now.since(self.asked_at));
-                    if count.is_some_and(|count| self.requests >= count) {
-                        self.is_over = true;
-                        self.ends.iter_mut().for_each(Connection::close);
-                        return;
-                    }
-                    let pause = Duration::from_ps(think.draw(&mut self.rng));
-                    self.asks_at = Some(now.saturating_add(pause));
-                }
-                if self.asks_at.is_some_and(|at| at <= now) {
-                    self.asks_at = None;
-                    self.asked_at = now;
-                    self.requests += 1;
-                    self.ends[0].write(request);
-                }
+            if writes.closes {
+                end.close();
             }
         }
     }
@@ -144,22 +82,8 @@ impl TransferFlow {
         self.ends[side as usize].near()
     }
 
-    /// Bytes that have arrived at the receiver of the data.
-    pub(super) fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Whether all has arrived.
-    pub(super) fn is_complete(&self) -> bool {
-        match self.workload {
-            Workload::Bulk(size) => size.is_some_and(|size| self.received >= size.0),
-            Workload::Requests { .. } => self.is_over,
-        }
-    }
-
-    /// When the last byte arrived.
-    pub(super) fn last_at(&self) -> Option<Time> {
-        self.last_at
+    pub(super) fn program(&self) -> &TransferProgram {
+        &self.program
     }
 
     pub(super) fn counts(&self) -> [SenderCounts; 2] {
@@ -168,13 +92,5 @@ impl TransferFlow {
 
     pub(super) fn rtt_min(&self) -> Option<Duration> {
         self.ends.iter().filter_map(Connection::rtt_min).min()
-    }
-
-    /// Requests that were sent.
-    pub(super) fn requests(&self) -> u64 {
-        match self.workload {
-            Workload::Bulk(_) => 0,
-            Workload::Requests { .. } => self.requests,
-        }
     }
 }

@@ -12,11 +12,15 @@
 
 mod flow;
 mod model;
+mod program;
+mod report;
 
-pub use model::{AnswerTime, TransferModel, TransferReport, Workload};
+pub use model::{TransferModel, Workload};
+pub use program::{TransferProgram, TransferWrites};
+pub use report::{AnswerTime, TransferEnds, TransferReport, TransportCounts};
 
 use fastpath_tcp::{FrameForm, TcpOptions, parse_segment};
-use fastpath_units::{Distribution, Duration, Rng, Time};
+use fastpath_units::{Distribution, Rng, Time};
 use fastpath_wire::build::{Addresses, Ip, tcp_flags};
 use fastpath_wire::{Headers, protocol};
 use flow::TransferFlow;
@@ -66,17 +70,6 @@ pub struct TcpTransfer {
     /// Flows that may have something to send now.
     ready: Vec<usize>,
     answers: Distribution,
-}
-
-/// The names of a transfer and its hosts, for its report.
-#[derive(Clone, Copy, Debug)]
-pub struct TransferEnds<'a> {
-    /// The name of the traffic.
-    pub name: &'a str,
-    /// The host that opens the connections.
-    pub from: &'a str,
-    /// The other one.
-    pub to: &'a str,
 }
 
 impl TcpTransfer {
@@ -251,37 +244,24 @@ impl TcpTransfer {
         }
     }
 
+    /// Whether nothing more happens: all has arrived, or the stop has passed.
+    pub fn is_over(&self, now: Time) -> bool {
+        now >= self.stop || self.flows.iter().all(|flow| flow.program().is_complete())
+    }
+
     /// Returns the results.
     pub fn report(&self, model: &TransferModel, ends: TransferEnds, now: Time) -> TransferReport {
-        let end = self.stop.min(now).max(self.start);
-        let flow_bytes: Vec<u64> = self.flows.iter().map(TransferFlow::received).collect();
-        let received_bytes: u64 = flow_bytes.iter().sum();
-        let complete = self.flows.iter().all(TransferFlow::is_complete);
-        let last = self.flows.iter().filter_map(TransferFlow::last_at).max();
-        let until = if complete { last.unwrap_or(end) } else { last.map_or(end, |last| last.max(end)) };
-        let received_s = until.since(self.start).as_secs_f64();
         let counts: Vec<_> = self.flows.iter().flat_map(TransferFlow::counts).collect();
-        let rtt_min = self.flows.iter().filter_map(TransferFlow::rtt_min).min();
-        TransferReport {
-            name: ends.name.to_owned(),
-            kind: model.workload.kind().to_owned(),
-            from: ends.from.to_owned(),
-            to: ends.to.to_owned(),
-            congestion: model.congestion.name().to_owned(),
-            received_bytes,
-            received_s,
-            goodput_bps: if received_s > 0.0 { received_bytes as f64 * 8.0 / received_s } else { 0.0 },
-            complete,
-            flow_bytes,
+        let transport = TransportCounts {
             segments: counts.iter().map(|counts| counts.segments).sum(),
             retransmitted: counts.iter().map(|counts| counts.retransmitted).sum(),
             timeouts: counts.iter().map(|counts| counts.timeouts).sum(),
-            marked: counts.iter().map(|counts| counts.marked).sum(),
-            rtt_min_ms: rtt_min.map(Duration::as_ms_f64),
-            requests: self.flows.iter().map(TransferFlow::requests).sum(),
-            answers: self.answers.count(),
-            answer: AnswerTime::of(&self.answers),
-        }
+            marked: Some(counts.iter().map(|counts| counts.marked).sum()),
+            rtt_min: self.flows.iter().filter_map(TransferFlow::rtt_min).min(),
+        };
+        let times = (self.start, self.stop.min(now));
+        let programs = self.flows.iter().map(TransferFlow::program);
+        TransferReport::new((model, ends), times, programs, transport, &self.answers)
     }
 }
 

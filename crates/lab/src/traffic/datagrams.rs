@@ -1,25 +1,11 @@
-//! The traffic of a description on the hosts of a lab: datagrams over sockets of their kernels.
-//!
-//! ```text
-//!  Pacer of each flow   ─▶ one thread ─ sendmmsg ─▶ sockets in senders ─▶ the network
-//!                                                                            │
-//!  Received of each flow ◀─ one thread ◀─ recvmmsg ─ sockets in receivers ◀──┘
-//! ```
-//!
-//! Sockets are opened inside the hosts and used from this process, so both ends read one clock and
-//! one-way delays need no synchronisation. A packet carries the time at which it was handed to the
-//! kernel; arrivals have the kernel's time. Packets that were due while the sending thread did not
-//! run leave paced; nothing is sent from the stop of a flow on. Reports count what was due on their
-//! own, so that a packet that was not sent is missed.
-//!
-//! Between interfaces of the machine there are no hosts: there ports of the engine send and receive
-//! (`traffic_port.rs`), and the results are the same.
+//! Datagrams over sockets of the hosts: one thread sends those of all flows, one receives them.
 
+use super::flow::LabFlow;
+use super::hosts::{TrafficError, locked, paths, times_of, within};
 use crate::host::Host;
 use fastpath_engine::{Clock, Notice};
-use fastpath_net::{HostPath, Routes};
-use fastpath_spec::{NodeId, Topology, Traffic};
-use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, Pacer, Packets, Received, Sent};
+use fastpath_spec::{NodeId, Topology};
+use fastpath_traffic::{FlowHeader, Pacer, Received};
 use fastpath_units::Time;
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -37,7 +23,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -52,8 +38,6 @@ const LAST: Duration = Duration::from_micros(300);
 /// Interval between two looks at the flag that ends the threads.
 const ATTENTION: Duration = Duration::from_millis(50);
 const ATTENTION_MS: u16 = 50;
-/// How long the last datagrams may take.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// How often two clocks are read for one instant at most, and how near two readings need not be
 /// repeated.
 const CLOCK_READINGS: usize = 8;
@@ -61,84 +45,14 @@ const CLOCKS_APART: fastpath_units::Duration = fastpath_units::Duration::from_us
 /// The largest UDP payload, bytes.
 const PAYLOAD_MAX: usize = 65_535;
 
-/// The traffic of a lab. It ends on drop.
+/// The threads that send and receive the datagrams of a lab.
 #[derive(Debug)]
-pub(crate) struct LabTraffic {
-    flows: Arc<Vec<LabFlow>>,
-    clock: Clock,
+pub(super) struct SocketFlows {
+    pub(super) flows: Arc<Vec<LabFlow>>,
     stop: Arc<AtomicBool>,
     /// Whether the sender has nothing left to send.
     is_sent: Arc<AtomicBool>,
-    /// When the traffic was ended: nothing is due from then on.
-    ended: OnceLock<Time>,
     threads: Vec<JoinHandle<()>>,
-}
-
-/// Why traffic cannot be sent.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TrafficError {
-    /// It is over TCP.
-    #[error(
-        "traffic {traffic} is over TCP, which fastpath itself sends in virtual time only (fastpath replay); here start programs that send it, such as iperf3"
-    )]
-    OverTcp {
-        /// The traffic.
-        traffic: String,
-    },
-    /// A host of it is not in the lab.
-    #[error("traffic {traffic}: {host} is a port of this machine; name hosts without port")]
-    NoHost {
-        /// The traffic.
-        traffic: String,
-        /// The host.
-        host: String,
-    },
-    /// Its hosts have no route.
-    #[error(
-        "traffic {traffic}: {from} has no route to an address of {to}; join them by links, or give them addresses"
-    )]
-    NoRoute {
-        /// The traffic.
-        traffic: String,
-        /// The host that sends.
-        from: String,
-        /// The host that receives.
-        to: String,
-    },
-    /// A socket could not be opened.
-    #[error("traffic {traffic}: {host}: {source}")]
-    Socket {
-        /// The traffic.
-        traffic: String,
-        /// The host.
-        host: String,
-        /// The reason.
-        source: io::Error,
-    },
-}
-
-/// The state of a flow that reports read.
-#[derive(Debug)]
-pub(crate) struct LabFlow {
-    pub(crate) traffic: Traffic,
-    /// The names of its hosts.
-    ends: [String; 2],
-    /// When it starts by the clock of the run: at its start, or when the lab is up.
-    start: Time,
-    /// Counts what is due, whatever the sender does.
-    due: Mutex<DuePackets>,
-    pub(crate) sent: Mutex<Sent>,
-    pub(crate) received: Mutex<Received>,
-}
-
-/// The packets of a flow that were due by some time.
-#[derive(Debug)]
-struct DuePackets {
-    /// Those that were not.
-    rest: Packets,
-    packets: u64,
-    bytes: u64,
 }
 
 /// A flow as its sender has it.
@@ -150,48 +64,24 @@ struct Outgoing {
     payloads: Vec<Vec<u8>>,
 }
 
-impl LabTraffic {
-    /// Finds what keeps the traffic of a topology from being sent, before anything is made.
-    pub(crate) fn check(topology: &Topology) -> Result<(), TrafficError> {
-        if let Some(transfer) = topology.transfers.first() {
-            return Err(TrafficError::OverTcp { traffic: transfer.name.clone() });
-        }
-        destinations(topology).map(drop)
-    }
-
-    /// Opens the sockets of all traffic and starts it. `None` without traffic.
-    pub(crate) fn start(
+impl SocketFlows {
+    /// Opens the sockets of all datagrams and starts them.
+    pub(super) fn start(
         topology: &Topology,
         hosts: &[Arc<Host>],
         (seed, clock): (u64, Clock),
         notice: &Notice,
-    ) -> Result<Option<LabTraffic>, TrafficError> {
-        if topology.traffic.is_empty() {
-            return Ok(None);
-        }
+    ) -> Result<SocketFlows, TrafficError> {
         let (mut flows, mut outgoing, mut incoming) = (Vec::new(), Vec::new(), Vec::new());
         for (traffic, destination) in topology.traffic.iter().zip(destinations(topology)?) {
             let target = SocketAddr::new(destination, traffic.port);
-            let open =
-                |id: NodeId, open: &(dyn Fn() -> io::Result<UdpSocket> + Sync)| {
-                    let name = &topology.node(id).name;
-                    let host = hosts.iter().find(|host| host.node() == id).ok_or_else(|| {
-                        TrafficError::NoHost { traffic: traffic.name.clone(), host: name.clone() }
-                    })?;
-                    host.namespace.within(open).and_then(|opened| opened).map_err(|source| {
-                        TrafficError::Socket { traffic: traffic.name.clone(), host: name.clone(), source }
-                    })
-                };
+            let name = &traffic.name;
+            let open = |id: NodeId, open: &(dyn Fn() -> io::Result<UdpSocket> + Sync)| {
+                within((topology, hosts), (name, id), open)
+            };
             incoming.push(open(traffic.to, &|| open_receiver(target))?);
             let socket = open(traffic.from, &|| open_sender(target, traffic.dscp))?;
-            let start = traffic.start.max(clock.now());
-            let stop = traffic.stop.unwrap_or(Time::from_ps(u64::MAX));
-            if start > traffic.start && (traffic.start > Time::ZERO || start >= stop) {
-                let what = if start >= stop { "sends nothing" } else { "starts late" };
-                let name = &traffic.name;
-                notice
-                    .send(&format!("traffic {name} {what}: the lab was up at {:.3} s", start.as_secs_f64()));
-            }
+            let (start, stop) = times_of((name, traffic.start, traffic.stop), clock, notice);
             let packets = traffic.packets(start, stop, seed);
             outgoing.push(Outgoing {
                 socket,
@@ -201,13 +91,7 @@ impl LabTraffic {
             });
             flows.push(LabFlow::new(topology, traffic, start, packets));
         }
-        Ok(Some(LabTraffic::run(flows, outgoing, incoming, clock, notice)))
-    }
-
-    /// The traffic of flows that ports of a running engine send and receive.
-    pub(crate) fn of_ports(flows: Arc<Vec<LabFlow>>, clock: Clock) -> LabTraffic {
-        let (stop, is_sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(true)));
-        LabTraffic { flows, clock, stop, is_sent, ended: OnceLock::new(), threads: Vec::new() }
+        Ok(SocketFlows::run(flows, outgoing, incoming, clock, notice))
     }
 
     /// Starts the threads that send and receive.
@@ -217,7 +101,7 @@ impl LabTraffic {
         incoming: Vec<UdpSocket>,
         clock: Clock,
         notice: &Notice,
-    ) -> LabTraffic {
+    ) -> SocketFlows {
         let (flows, stop) = (Arc::new(flows), Arc::new(AtomicBool::new(false)));
         let is_sent = Arc::new(AtomicBool::new(false));
         let sender = {
@@ -238,111 +122,25 @@ impl LabTraffic {
         };
         // Receivers are ready before the first packet.
         let threads = vec![thread::spawn(receiver), thread::spawn(sender)];
-        LabTraffic { flows, clock, stop, is_sent, ended: OnceLock::new(), threads }
+        SocketFlows { flows, stop, is_sent, threads }
     }
 
-    /// Waits until all is sent, and received or lost, or `stop` is set.
-    pub(crate) fn wait(&self, stop: &AtomicBool) {
-        let mut quiet = Duration::ZERO;
-        let mut before = None;
-        while !stop.load(Ordering::Relaxed) && quiet < PATIENCE {
-            thread::sleep(ATTENTION);
-            if !self.is_sent.load(Ordering::Relaxed) {
-                continue;
-            }
-            let reports = self.reports();
-            if reports.iter().all(|flow| flow.lost == 0) {
-                return;
-            }
-            let received: u64 = reports.iter().map(|flow| flow.received).sum();
-            quiet =
-                if before.replace(received) == Some(received) { quiet + ATTENTION } else { Duration::ZERO };
-        }
+    /// Whether all is sent.
+    pub(super) fn is_sent(&self) -> bool {
+        self.is_sent.load(Ordering::Relaxed)
     }
 
-    /// Ends the traffic and returns the results.
-    pub(crate) fn end(mut self) -> Vec<FlowReport> {
-        self.close();
-        self.reports()
-    }
-
-    fn close(&mut self) {
-        self.ended.get_or_init(|| self.clock.now());
+    /// Ends the threads.
+    pub(super) fn close(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         // A panic in a thread has been printed.
         self.threads.drain(..).for_each(|thread| _ = thread.join());
     }
-
-    /// Returns the results so far, in the order of the description.
-    pub(crate) fn reports(&self) -> Vec<FlowReport> {
-        let now = self.ended.get().copied().unwrap_or_else(|| self.clock.now());
-        let report = |flow: &LabFlow| {
-            let end = flow.traffic.stop.map_or(now, |stop| stop.min(now)).max(flow.start);
-            let [from, to] = flow.ends.each_ref().map(String::as_str);
-            let ends = FlowEnds { name: &flow.traffic.name, from, to, start: flow.start, end };
-            let (asked, asked_bytes) = locked(&flow.due).by(end);
-            let sent = Sent { asked, asked_bytes, ..*locked(&flow.sent) };
-            locked(&flow.received).report(ends, sent)
-        };
-        self.flows.iter().map(report).collect()
-    }
-}
-
-impl LabFlow {
-    /// Traffic that sends `packets` from `start` on.
-    pub(crate) fn new(topology: &Topology, traffic: &Traffic, start: Time, packets: Packets) -> LabFlow {
-        LabFlow {
-            traffic: traffic.clone(),
-            ends: [traffic.from, traffic.to].map(|host| topology.node(host).name.clone()),
-            start,
-            due: Mutex::new(DuePackets { rest: packets, packets: 0, bytes: 0 }),
-            sent: Mutex::default(),
-            received: Mutex::default(),
-        }
-    }
-}
-
-impl DuePackets {
-    /// Returns the packets that were due before `end`, and the bytes of their payload. The end of a
-    /// later call is not earlier.
-    fn by(&mut self, end: Time) -> (u64, u64) {
-        while self.rest.next_at().is_some_and(|due| due < end) {
-            let (_, size) = self.rest.next().expect("it is due");
-            self.packets += 1;
-            self.bytes += u64::from(size);
-        }
-        (self.packets, self.bytes)
-    }
-}
-
-/// What the other threads share with this one. A thread that panicked has left whole numbers.
-pub(crate) fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Drop for LabTraffic {
-    fn drop(&mut self) {
-        self.close();
-    }
 }
 
 /// The address to which each flow is sent.
-fn destinations(topology: &Topology) -> Result<Vec<IpAddr>, TrafficError> {
+pub(super) fn destinations(topology: &Topology) -> Result<Vec<IpAddr>, TrafficError> {
     Ok(paths(topology)?.iter().map(|path| path.to.1).collect())
-}
-
-/// The path of each flow.
-pub(crate) fn paths(topology: &Topology) -> Result<Vec<HostPath>, TrafficError> {
-    if topology.traffic.is_empty() {
-        return Ok(Vec::new());
-    }
-    let routes = Routes::compute(topology);
-    let path = |traffic: &Traffic| {
-        let [from, to] = [traffic.from, traffic.to].map(|id| topology.node(id).name.clone());
-        let path = HostPath::find(topology, &routes, traffic.from, traffic.to);
-        path.ok_or_else(|| TrafficError::NoRoute { traffic: traffic.name.clone(), from, to })
-    };
-    topology.traffic.iter().map(path).collect()
 }
 
 fn open_receiver(at: SocketAddr) -> io::Result<UdpSocket> {

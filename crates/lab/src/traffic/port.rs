@@ -3,11 +3,14 @@
 //!
 //! ```text
 //!  Pacer of each flow ─▶ rx_burst ─▶ the network ─▶ tx_burst ─▶ Received of each flow
+//!  connections (transfer_port.rs) ◀─▶
 //! ```
 //!
 //! Frames that corrupt on the way are discarded by their checksum, as a kernel does.
 
-use crate::traffic::{LabFlow, TrafficError, locked, paths};
+use super::flow::LabFlow;
+use super::hosts::{TrafficError, locked, paths};
+use super::transfer_port::{PortTransfer, PortTransfers};
 use fastpath_engine::port::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{FlowFrame, Frame, FramePool, HostPath};
 use fastpath_spec::{NodeId, NodeKind, Topology};
@@ -21,6 +24,7 @@ use std::sync::Arc;
 /// The flows of a topology without programs, and the ports of their hosts.
 pub(crate) struct TrafficPorts {
     pub(crate) flows: Arc<Vec<LabFlow>>,
+    pub(crate) transfers: PortTransfers,
     paths: Vec<HostPath>,
     seed: u64,
 }
@@ -33,6 +37,8 @@ struct TrafficPort {
     outgoing: Vec<PortFlow>,
     /// The flows that arrive at the host: their numbers and frames.
     incoming: Vec<(usize, FlowFrame)>,
+    /// The connections of the host.
+    transfers: Vec<PortTransfer>,
     counters: PortCounters,
 }
 
@@ -50,14 +56,11 @@ impl TrafficPorts {
     /// # Errors
     /// A flow has no route, or a host of it is an interface of the machine.
     pub(crate) fn new(topology: &Topology, seed: u64) -> Result<TrafficPorts, TrafficError> {
-        if let Some(transfer) = topology.transfers.first() {
-            return Err(TrafficError::OverTcp { traffic: transfer.name.clone() });
-        }
         let outside = |id: NodeId| topology.node(id).kind.port_name().is_some();
-        for traffic in &topology.traffic {
-            if let Some(id) = [traffic.from, traffic.to].into_iter().find(|id| outside(*id)) {
-                let (traffic, host) = (traffic.name.clone(), topology.node(id).name.clone());
-                return Err(TrafficError::NoHost { traffic, host });
+        for (name, ends) in traffic_ends(topology) {
+            if let Some(id) = ends.into_iter().find(|id| outside(*id)) {
+                let host = topology.node(id).name.clone();
+                return Err(TrafficError::NoHost { traffic: name.to_owned(), host });
             }
         }
         let flow = |traffic: &fastpath_spec::Traffic| {
@@ -65,14 +68,15 @@ impl TrafficPorts {
             LabFlow::new(topology, traffic, traffic.start, traffic.packets(traffic.start, stop, seed))
         };
         let flows = Arc::new(topology.traffic.iter().map(flow).collect());
-        Ok(TrafficPorts { flows, paths: paths(topology)?, seed })
+        let transfers = PortTransfers::new(topology, seed)?;
+        Ok(TrafficPorts { flows, transfers, paths: paths(topology)?, seed })
     }
 
     /// Returns the ports of a host, one for each interface; none for a host without traffic.
     pub(crate) fn of(&self, topology: &Topology, host: NodeId) -> Vec<Box<dyn Port>> {
         let node = topology.node(host);
-        let is_its = |flow: &LabFlow| [flow.traffic.from, flow.traffic.to].contains(&host);
-        if !matches!(node.kind, NodeKind::Host { .. }) || !self.flows.iter().any(is_its) {
+        let has_traffic = traffic_ends(topology).any(|(_, ends)| ends.contains(&host));
+        if !matches!(node.kind, NodeKind::Host { .. }) || !has_traffic {
             return Vec::new();
         }
         (0..node.interfaces.len()).map(|interface| self.port(&node.name, host, interface)).collect()
@@ -93,8 +97,16 @@ impl TrafficPorts {
             }
         }
         let (flows, counters) = (Arc::clone(&self.flows), PortCounters::default());
-        Box::new(TrafficPort { name: format!("traffic of {name}"), flows, outgoing, incoming, counters })
+        let transfers = self.transfers.of(host, interface);
+        let name = format!("traffic of {name}");
+        Box::new(TrafficPort { name, flows, outgoing, incoming, transfers, counters })
     }
+}
+
+/// The names of all traffic, with its hosts.
+fn traffic_ends(topology: &Topology) -> impl Iterator<Item = (&str, [NodeId; 2])> {
+    let datagrams = topology.traffic.iter().map(|traffic| (&*traffic.name, [traffic.from, traffic.to]));
+    datagrams.chain(topology.transfers.iter().map(|traffic| (&*traffic.name, [traffic.from, traffic.to])))
 }
 
 impl Port for TrafficPort {
@@ -128,6 +140,19 @@ impl Port for TrafficPort {
                 pool.free(frame);
             }
         }
+        for transfer in &self.transfers {
+            while let Some(bytes) = if burst.is_full() { None } else { transfer.transmit(now) } {
+                let Some(frame) = pool.insert(&bytes) else {
+                    self.counters.rx_no_memory += 1;
+                    continue;
+                };
+                self.counters.rx_frames += 1;
+                self.counters.rx_bytes += frame.len() as u64;
+                if let Err(frame) = burst.push(frame) {
+                    pool.free(frame);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -146,6 +171,9 @@ impl Port for TrafficPort {
             {
                 locked(&self.flows[index].received).count(now, header, payload.len());
             }
+            if found.is_none() {
+                _ = self.transfers.iter().any(|transfer| transfer.deliver(now, bytes));
+            }
             self.counters.tx_frames += 1;
             self.counters.tx_bytes += frame.len() as u64;
             pool.free(frame);
@@ -155,7 +183,9 @@ impl Port for TrafficPort {
 
     /// `Time::MAX` means never.
     fn next_at(&self) -> Option<Time> {
-        Some(self.outgoing.iter().filter_map(|flow| flow.packets.next_at()).min().unwrap_or(Time::MAX))
+        let flows = self.outgoing.iter().filter_map(|flow| flow.packets.next_at());
+        let transfers = self.transfers.iter().filter_map(PortTransfer::next_at);
+        Some(flows.chain(transfers).min().unwrap_or(Time::MAX))
     }
 
     fn counters(&mut self) -> PortCounters {

@@ -1,0 +1,124 @@
+//! Connections of TCP between two hosts that no kernel sends: a transfer, and the ways of its hosts.
+
+use crate::host_path::HostPath;
+use crate::route::{Fib, Routes};
+use fastpath_spec::{NodeId, Topology, TransferTraffic};
+use fastpath_traffic::{FrameWay, TcpTransfer, TransferEnds, TransferReport, TransferSide};
+use fastpath_units::Time;
+use fastpath_wire::Headers;
+use fastpath_wire::build::Ip;
+use fastpath_wire::checksum::{ChecksumStatus, check_transport};
+use std::net::IpAddr;
+
+/// A transfer of a topology in the time of the caller.
+#[derive(Clone, Debug)]
+pub struct HostTransfer {
+    traffic: TransferTraffic,
+    transfer: TcpTransfer,
+    /// The routes of the second host.
+    fib: Fib,
+    verifies: bool,
+}
+
+/// How a transfer runs.
+#[derive(Clone, Copy, Debug)]
+pub struct TransferTerms {
+    /// The seed of the run.
+    pub seed: u64,
+    /// From when on nothing is sent, if it has not ended before.
+    pub stop: Option<Time>,
+    /// Whether frames may have corrupted on the way: they are discarded by their checksum, as a
+    /// kernel does.
+    pub verifies: bool,
+}
+
+/// The number of the place where frames of an interface of a host enter.
+pub type DoorOf<'d> = &'d dyn Fn(NodeId, usize) -> u32;
+
+impl HostTransfer {
+    /// Prepares a transfer over the path from its first host.
+    pub fn new(
+        (topology, routes): (&Topology, &Routes),
+        traffic: &TransferTraffic,
+        path: &HostPath,
+        TransferTerms { seed, stop, verifies }: TransferTerms,
+        door: DoorOf,
+    ) -> HostTransfer {
+        let nodes = [traffic.from, traffic.to].map(|id| topology.node(id));
+        let mtu = nodes.iter().flat_map(|node| &node.interfaces).map(|interface| interface.mtu).min();
+        let way = way((traffic.from, door), path, traffic.dscp);
+        let times = (traffic.start, stop.unwrap_or(Time::MAX));
+        let mut rng = traffic.rng(seed);
+        let transfer =
+            TcpTransfer::new(&traffic.model, (way, traffic.port, mtu.unwrap_or(1500)), times, &mut rng);
+        HostTransfer { traffic: traffic.clone(), transfer, fib: Fib::new(routes.of(traffic.to)), verifies }
+    }
+
+    /// The host that opens the connections, and the other one.
+    pub fn ends(&self) -> [NodeId; 2] {
+        [self.traffic.from, self.traffic.to]
+    }
+
+    /// Whether nothing more happens: all has arrived, or the stop has passed.
+    pub fn is_over(&self, now: Time) -> bool {
+        self.transfer.is_over(now)
+    }
+
+    /// When it does something next, if nothing arrives; [`Time::ZERO`] for at once.
+    pub fn next_at(&self) -> Option<Time> {
+        self.transfer.next_at()
+    }
+
+    /// Does what is due by `now`.
+    pub fn advance(&mut self, now: Time) {
+        self.transfer.advance(now);
+    }
+
+    /// Returns the next frame that is sent now, and the number of the place where it enters.
+    pub fn transmit(&mut self, now: Time) -> Option<(u32, &[u8])> {
+        let (door, len) = self.transfer.transmit(now)?;
+        Some((door, self.transfer.written(len)))
+    }
+
+    /// Returns the frame of the last [`HostTransfer::transmit`], which had this many bytes.
+    ///
+    /// # Panics
+    /// Nothing was sent.
+    pub fn written(&self, len: usize) -> &[u8] {
+        self.transfer.written(len)
+    }
+
+    /// Takes a frame that has arrived at one of the hosts. `false`: it is not of this transfer.
+    pub fn deliver(
+        &mut self,
+        topology: &Topology,
+        (now, side): (Time, TransferSide),
+        frame: &[u8],
+        door: DoorOf,
+    ) -> bool {
+        let is_intact = || check_transport(frame, &Headers::parse(frame)) == ChecksumStatus::Good;
+        if self.verifies && !is_intact() {
+            return false;
+        }
+        let HostTransfer { traffic, transfer, fib, .. } = self;
+        let mut answering = |own: IpAddr, to: IpAddr| {
+            let mut path = HostPath::to_address(topology, fib, traffic.to, to).ok()?;
+            path.from.1 = own;
+            Some(way((traffic.to, door), &path, traffic.dscp))
+        };
+        transfer.deliver(now, side, frame, &mut answering)
+    }
+
+    /// The results.
+    pub fn report(&self, topology: &Topology, now: Time) -> TransferReport {
+        let TransferTraffic { name, from, to, model, .. } = &self.traffic;
+        let [from, to] = [*from, *to].map(|host| topology.node(host).name.as_str());
+        self.transfer.report(model, TransferEnds { name, from, to }, now)
+    }
+}
+
+/// Where the frames of a path enter, and their addresses.
+fn way((node, door): (NodeId, DoorOf), path: &HostPath, dscp: u8) -> FrameWay {
+    let ip = Ip { traffic_class: dscp << 2, ..Ip::between(path.from, path.to) };
+    FrameWay { ip, door: door(node, path.interface) }
+}
