@@ -11,10 +11,10 @@
 
 use crate::objects::{made, node, shown, usage};
 use crate::outcome::{Interrupt, TclResult, mistake};
-use crate::quantity;
 use crate::simulator::{Agent, AgentClass, Object, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use crate::state::Interp;
 use crate::syntax::Value;
+use crate::{quantity, tcp};
 use fastpath_text::mistake::{Code, choice, nearest};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
@@ -36,12 +36,11 @@ const VALUES: [&str; 9] = [
 /// The commands of an agent, and of a source.
 const AGENT_METHODS: [&str; 8] =
     ["attach-app", "attach-source", "attach-traffic", "set", "send", "sendmsg", "start", "stop"];
-const SOURCE_METHODS: [&str; 5] = ["attach-agent", "attach", "set", "start", "stop"];
+const SOURCE_METHODS: [&str; 8] =
+    ["attach-agent", "attach", "set", "start", "stop", "send", "produce", "producemore"];
 /// Commands of them that are ignored, with a warning.
-const ELSEWHERE: [&str; 26] = [
+const ELSEWHERE: [&str; 20] = [
     "add-var-trace",
-    "advance",
-    "advanceby",
     "agent",
     "attach-trace",
     "clear",
@@ -52,15 +51,11 @@ const ELSEWHERE: [&str; 26] = [
     "eventtrace",
     "join-group",
     "leave-group",
-    "listen",
     "monitor",
     "namtrace",
     "port",
     "print",
-    "produce",
-    "producemore",
     "reset",
-    "send",
     "target",
     "trace",
     "tracevar",
@@ -69,14 +64,18 @@ const ELSEWHERE: [&str; 26] = [
 /// The largest payload of an agent of ns-2 (`Agent/UDP set packetSize_`).
 const MESSAGE_MAX: u32 = 1000;
 
+/// The sinks of TCP.
+const SINKS: [&str; 6] =
+    ["TCPSink", "TCPSink/DelAck", "TCPSink/Sack1", "TCPSink/Sack1/DelAck", "TCPSink/Asym", "TCPSink/QS"];
+
 /// The words of sources after `Application/` or `Traffic/`.
 const SOURCES: [(&str, SourceKind); 6] = [
     ("CBR", SourceKind::Constant),
     ("Poisson", SourceKind::Poisson),
     ("Exponential", SourceKind::Exponential),
     ("Pareto", SourceKind::Pareto),
-    ("FTP", SourceKind::Stream),
-    ("Telnet", SourceKind::Stream),
+    ("FTP", SourceKind::Ftp),
+    ("Telnet", SourceKind::Telnet),
 ];
 
 /// `new Agent/UDP`, `new Application/Traffic/CBR`. `None` for classes of other things.
@@ -88,13 +87,24 @@ pub(crate) fn new(tcl: &mut Interp, class: &str) -> Option<TclResult> {
         let known = match class {
             "UDP" | "UDP/TG" => AgentClass::Udp,
             "Null" | "LossMonitor" => AgentClass::Sink,
-            tcp if tcp.starts_with("TCPSink") => AgentClass::Sink,
-            tcp if tcp.starts_with("TCP") => AgentClass::Tcp,
+            sink if SINKS.contains(&sink) => AgentClass::TcpSink,
+            sink if sink.starts_with("TCPSink") => {
+                let instead = choice(sink, SINKS).replacen("write ", "write new Agent/", 1);
+                return Some(mistake(format!("there is no class 'Agent/{sink}'"), instead));
+            }
+            tcp if tcp == "TCP" || tcp.starts_with("TCP/") => AgentClass::Tcp,
             _ => return None,
         };
-        return Some(new_agent(tcl, known, None));
+        if known != AgentClass::Tcp {
+            return Some(new_agent(tcl, known, None));
+        }
+        return Some(tcp::new(class).and_then(|values| {
+            let handle = new_agent(tcl, known, None)?;
+            tcl.simulator.agents.last_mut().expect("an agent was added").tcp = Some(values);
+            Ok(handle)
+        }));
     }
-    let class = class.strip_prefix("Application/").unwrap_or(class);
+    let class = ["Application/", "Source/"].iter().find_map(|of| class.strip_prefix(of)).unwrap_or(class);
     let name = class.strip_prefix("Traffic/").unwrap_or(class);
     let (_, kind) = SOURCES.iter().find(|(known, _)| *known == name)?;
     Some(new_source(tcl, *kind).map(|(_, handle)| handle))
@@ -108,7 +118,15 @@ fn new_agent(tcl: &mut Interp, class: AgentClass, own: Option<SourceKind>) -> Tc
         tcl.simulator.sources.len() - 1
     });
     let values = BTreeMap::new();
-    tcl.simulator.agents.push(Agent { made: creation, class, node: None, peer: None, source, values });
+    tcl.simulator.agents.push(Agent {
+        made: creation,
+        class,
+        node: None,
+        peer: None,
+        source,
+        values,
+        tcp: None,
+    });
     Ok(handle)
 }
 
@@ -208,6 +226,9 @@ fn agent(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
 /// A command of an agent.
 pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
     let Agent { class, source: own, .. } = tcl.simulator.agents[index];
+    if let Some(outcome) = tcp::method(tcl, index, words) {
+        return outcome;
+    }
     match words {
         [name, class] if matches!(&**name, "attach-app" | "attach-source") => {
             let class = class.trim();
@@ -241,7 +262,8 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
         [name, bytes, ..] if matches!(&**name, "send" | "sendmsg") && class == AgentClass::Udp => {
             send(tcl, index, bytes, words.len() - 2)
         }
-        [name, ..] if matches!(class, AgentClass::Tcp | AgentClass::Other) => {
+        [name] if &**name == "listen" => Ok(Value::default()),
+        [name, ..] if class == AgentClass::Other => {
             tcl.warn(
                 Code::Ignored,
                 format!("'{}' of this agent is ignored: run real programs in the hosts", &**name),
@@ -279,7 +301,7 @@ fn set_of_agent(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
 fn reason(tcl: &Interp, index: usize, key: &str) -> String {
     match (tcl.simulator.agents[index].class, nearest(key, VISUAL).filter(|meant| *meant != key)) {
         (_, Some(meant)) => format!("; write {meant}"),
-        (AgentClass::Tcp, _) => ": run real programs in the hosts for TCP".to_owned(),
+        (AgentClass::Tcp, _) => ": it is TCP of Linux here".to_owned(),
         _ if key.trim() == "packetSize_" => ": datagrams have the size of their source".to_owned(),
         _ => String::new(),
     }
@@ -348,6 +370,7 @@ fn source(tcl: &mut Interp, word: &Value) -> Result<usize, Interrupt> {
 /// A command of a source.
 pub(crate) fn source_method(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
     let at = tcl.now.unwrap_or(Time::ZERO);
+    let is_ftp = tcl.simulator.sources[index].kind == SourceKind::Ftp;
     let act = match words {
         [name, word] if matches!(&**name, "attach-agent" | "attach") => {
             let agent = agent(tcl, word)?;
@@ -359,8 +382,14 @@ pub(crate) fn source_method(tcl: &mut Interp, index: usize, words: &[Value]) -> 
             return read(tcl, index, key);
         }
         [set, key, value] if &**set == "set" => return set_value(tcl, index, key, value),
-        [name] if &**name == "start" => SwitchAct::Start,
+        [name] if &**name == "start" => tcp::start(tcl, index),
         [name] if &**name == "stop" => SwitchAct::Stop,
+        [name, amount] if is_ftp && matches!(&**name, "send" | "produce" | "producemore") => {
+            tcp::amount(tcl, index, name, amount)?
+        }
+        [name, ..] if is_ftp && matches!(&**name, "send" | "produce" | "producemore") => {
+            return usage(&format!("$ns at 1.0 \"$ftp {} 1000\"", &**name));
+        }
         [name, ..] if matches!(&**name, "start" | "stop") => {
             return usage(&format!("$ns at 1.0 \"$source {}\"", &**name));
         }
@@ -384,8 +413,8 @@ fn set_value(tcl: &mut Interp, index: usize, key: &Value, value: &Value) -> TclR
     let is_used = match key {
         "burst_time_" | "idle_time_" => matches!(kind, SourceKind::Exponential | SourceKind::Pareto),
         "shape_" => kind == SourceKind::Pareto,
-        "maxpkts_" => kind == SourceKind::Constant,
-        _ => true,
+        "maxpkts_" => matches!(kind, SourceKind::Constant | SourceKind::Ftp),
+        _ => kind != SourceKind::Ftp,
     };
     if !is_used {
         tcl.warn(Code::Ignored, format!("{key} is ignored: this kind of source does not have it"));

@@ -1,7 +1,7 @@
 //! From the agents and sources of a script to the traffic of a description.
 
-use crate::agents;
 use crate::simulator::{AgentClass, Simulator, Source, SourceKind, SourceValues, Switch, SwitchAct};
+use crate::{agents, transfers};
 use fastpath_spec::TrafficDescription;
 use fastpath_text::mistake::{Code, Remarks};
 use fastpath_units::{Duration, Time};
@@ -35,16 +35,21 @@ pub(crate) fn traffic(
             remarks.mistake(place, what, instead);
             continue;
         };
-        if class == AgentClass::Tcp || source.kind == SourceKind::Stream {
-            warn(source, remarks, &format!("{name} is ignored: run real programs in the hosts for TCP"));
+        if let Some((what, instead)) = refused(source.kind, class) {
+            remarks.mistake(place, format!("{name} {what}"), instead);
             continue;
         }
-        if matches!(class, AgentClass::Other | AgentClass::Sink) {
+        if matches!(class, AgentClass::Other | AgentClass::Sink | AgentClass::TcpSink) {
             warn(source, remarks, &format!("{name} is ignored: its agent does not send here"));
             continue;
         }
         if from == to {
             warn(source, remarks, &format!("{name} is ignored: it stays on {}", names[from]));
+            continue;
+        }
+        if source.kind == SourceKind::Ftp {
+            let ends = [from, to].map(|node| names[node].as_str());
+            all.extend(transfers::transfers(simulator, source, ends, remarks));
             continue;
         }
         for (number, period) in periods(simulator, source, name, remarks).into_iter().enumerate() {
@@ -64,6 +69,25 @@ pub(crate) fn traffic(
         }
     }
     all
+}
+
+/// Why a source cannot send over an agent of a class, and what to write.
+fn refused(kind: SourceKind, class: AgentClass) -> Option<(&'static str, &'static str)> {
+    let is_tcp = class == AgentClass::Tcp;
+    match kind {
+        SourceKind::Telnet => {
+            Some(("sends keystrokes over TCP, which no traffic here does", "write Application/FTP"))
+        }
+        SourceKind::Ftp if !is_tcp && class != AgentClass::Other => {
+            Some(("sends as fast as TCP lets it, and its agent is not one of TCP", "write new Agent/TCP"))
+        }
+        SourceKind::Ftp => None,
+        _ if is_tcp => Some((
+            "sends at a rate, and its agent is one of TCP",
+            "write new Agent/UDP, or Application/FTP for as much as TCP carries",
+        )),
+        _ => None,
+    }
 }
 
 /// Warns at a source and at each of its events.
@@ -87,7 +111,10 @@ fn warn_of_idle(simulator: &Simulator, remarks: &mut Remarks) {
     let sending = simulator.sending_agents();
     for (index, agent) in simulator.agents.iter().enumerate() {
         let peer_sends = agent.peer.is_some_and(|peer| sending.contains(&peer));
-        if agent.class == AgentClass::Udp && !sending.contains(&index) && !peer_sends {
+        if matches!(agent.class, AgentClass::Udp | AgentClass::Tcp)
+            && !sending.contains(&index)
+            && !peer_sends
+        {
             let name = simulator.name(agent.made).unwrap_or("the agent");
             remarks.warn(
                 Code::Unused,
@@ -140,6 +167,8 @@ fn periods(simulator: &Simulator, source: &Source, name: &str, remarks: &mut Rem
             (None, SwitchAct::Stop) if run.has_counted_out => {}
             (None, SwitchAct::Stop) => remarks.warn(Code::Unused, place, format!("{name} is not running")),
             (Some(_), SwitchAct::Stop) => run.end(Some(at)),
+            // Only sources over TCP are told amounts.
+            (_, SwitchAct::Send(_)) => {}
             (Some((start, _)), SwitchAct::Set(..)) if start < at => {
                 run.end(Some(at));
                 run.running = Some((at, place));

@@ -24,7 +24,9 @@
 //! - `down` drops queued and arriving packets until `up`; packets on the wire still arrive;
 //! - agents and sources of traffic (`Agent/UDP`, `Application/Traffic/CBR`, `Exponential`,
 //!   `Pareto`, `Poisson`) are traffic of the description: `packetSize_` is the payload of a
-//!   datagram; the script's end (`$ns at 5.0 "finish"`) ends it; TCP is ignored with a warning;
+//!   datagram; the script's end (`$ns at 5.0 "finish"`) ends it;
+//! - agents of TCP (`Agent/TCP/Reno`, `Agent/TCPSink`) and `Application/FTP` are connections;
+//!   what they have in ns-2 and not here is named by a warning of each agent;
 //! - events happen after the script has been read, in the order of their times: a procedure may be
 //!   an event, and may make events. Results of a run (`bytes_`) are read as 0, with a warning;
 //! - timelines and sequences are started by events; nothing can follow a program in a sequence,
@@ -60,6 +62,8 @@ mod random;
 mod simulator;
 mod state;
 mod syntax;
+mod tcp;
+mod transfers;
 
 use fastpath_spec::{Built, Description, Mistakes, NO_FILES, Topology, Warning, resolve_into};
 use fastpath_text::mistake::{Checked, Remarks};

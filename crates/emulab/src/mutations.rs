@@ -14,13 +14,14 @@ use std::ops::Range;
 const MUTATIONS: usize = 4000;
 const SEED: u64 = 33;
 
-const SCRIPTS: [(&str, &str); 6] = [
+const SCRIPTS: [(&str, &str); 7] = [
     ("emulab-fig2-1.ns", include_str!("../../../examples/emulab-fig2-1.ns")),
     ("lan-events.ns", include_str!("../../../examples/lan-events.ns")),
     ("tcl.ns", include_str!("../../../fuzz/corpus/ns/tcl.ns")),
     ("red.ns", include_str!("../../../fuzz/corpus/ns/red.ns")),
     ("traffic", TRAFFIC),
     ("events", EVENTS),
+    ("transfers", TRANSFERS),
 ];
 
 const TRAFFIC: &str = r#"set ns [new Simulator]
@@ -71,6 +72,34 @@ proc finish {} {
     close $nf
     exit 0
 }
+$ns run
+"#;
+
+const TRANSFERS: &str = r#"set ns [new Simulator]
+set n0 [$ns node]
+set n1 [$ns node]
+$ns duplex-link $n0 $n1 2Mb 10ms DropTail
+set tcp [new Agent/TCP]
+$tcp set window_ 64
+$tcp set packetSize_ 960
+$tcp set ecn_ 1
+$ns attach-agent $n0 $tcp
+set sink [new Agent/TCPSink/DelAck]
+$ns attach-agent $n1 $sink
+$ns connect $tcp $sink
+set ftp [new Application/FTP]
+$ftp attach-agent $tcp
+$ns at 0.5 "$ftp start"
+$ns at 4.5 "$ftp stop"
+set linux [$ns create-connection TCP/Linux $n1 TCPSink/Sack1 $n0 2]
+$linux select_ca cubic
+$ns at 1.5 "$linux send 70000"
+set two [$ns create-connection TCP/Newreno $n1 TCPSink $n0 2]
+set bulk [$two attach-source FTP]
+$bulk set maxpkts_ 40
+$ns at 2.5 "$bulk start"
+$ns at 5.5 "$two advance 300"
+$ns at 9.5 "$ns halt"
 $ns run
 "#;
 

@@ -4,7 +4,7 @@
 use crate::syntax::Value;
 use fastpath_link::{Limit, QueueSpec, RedIdle, RedSpec};
 use fastpath_spec::TrafficKind;
-use fastpath_traffic::PeriodLaw;
+use fastpath_traffic::{CongestionControl, PeriodLaw};
 use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -480,12 +480,33 @@ pub(crate) struct Agent {
     pub(crate) source: Option<usize>,
     /// Values without effect here: a script may read what it has set.
     pub(crate) values: BTreeMap<String, Value>,
+    /// What only agents of TCP have.
+    pub(crate) tcp: Option<TcpAgent>,
+}
+
+/// The values of an agent of TCP, with ns-2's defaults.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpAgent {
+    /// Its class, without `Agent/`.
+    pub(crate) class: String,
+    pub(crate) congestion: CongestionControl,
+    /// Bytes of data in a packet.
+    pub(crate) packet_size: u32,
+    /// Packets in flight, as the script writes it.
+    pub(crate) window: String,
+    pub(crate) ecn: bool,
+    /// The source of what the agent itself is told to send.
+    pub(crate) sender: Option<usize>,
+    /// Packets that it was told to send so far.
+    pub(crate) packets: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AgentClass {
     Udp,
     Tcp,
+    /// A sink that acknowledges.
+    TcpSink,
     Sink,
     /// A class that is not known here: an end of traffic, which sends nothing by itself.
     Other,
@@ -522,8 +543,10 @@ pub(crate) enum SourceKind {
     Poisson,
     Exponential,
     Pareto,
-    /// FTP, Telnet: what TCP carries.
-    Stream,
+    /// Data without end, or of a size, over TCP.
+    Ftp,
+    /// Packets of a terminal over TCP.
+    Telnet,
 }
 
 /// What happens to a source at a time.
@@ -538,6 +561,8 @@ pub(crate) struct Switch {
 pub(crate) enum SwitchAct {
     Start,
     Stop,
+    /// Bytes over TCP.
+    Send(u64),
     /// A key and its new value.
     Set(String, Value),
 }
@@ -558,7 +583,7 @@ impl Source {
     }
 
     pub(crate) fn is_started(&self) -> bool {
-        self.switches.iter().any(|switch| matches!(switch.act, SwitchAct::Start))
+        self.switches.iter().any(|switch| matches!(switch.act, SwitchAct::Start | SwitchAct::Send(_)))
     }
 }
 
@@ -566,7 +591,7 @@ impl SourceValues {
     /// What a source of these values is in a description.
     pub(crate) fn kind(&self, kind: SourceKind) -> TrafficKind {
         match kind {
-            SourceKind::Constant | SourceKind::Stream => TrafficKind::Constant,
+            SourceKind::Constant | SourceKind::Ftp | SourceKind::Telnet => TrafficKind::Constant,
             SourceKind::Poisson => TrafficKind::Poisson,
             SourceKind::Exponential => TrafficKind::OnOff {
                 on: PeriodLaw::Exponential(self.burst),

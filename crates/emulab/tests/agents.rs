@@ -189,12 +189,6 @@ fn what_is_missing_is_said() {
     ] {
         assert_eq!(mistakes(&body), [said]);
     }
-    let (topology, warnings) = read(
-        "set tcp [$ns create-connection TCP $n0 TCPSink $n1 0]\nset ftp [$tcp attach-app FTP]\n$ns at 1 \"$ftp start\"",
-    );
-    let said = "ftp is ignored: run real programs in the hosts for TCP";
-    assert_eq!(warnings, [format!("8:10: {said}"), format!("9:1: {said}")]);
-    assert!(topology.traffic.is_empty());
     // A source that is never started sends nothing.
     assert!(read("set cbr [new Application/Traffic/CBR]").0.traffic.is_empty());
 }

@@ -241,7 +241,7 @@ fn words_without_effect_are_named() {
         ("set x [new Trace/Drop]\n$x attach 3", "'attach' of an object that is ignored is ignored"),
         ("set rtae 5", "the variable 'rtae' is set and never read"),
         ("proc p {} {\n  set rtae 5\n}\np", "the variable 'rtae' is set and never read"),
-        ("set t [new Agent/TCP]\n$t set window_ 20", "window_ of an agent is ignored: run real programs"),
+        ("set t [new Agent/TCP]\n$t set maxcwnd_ 20", "maxcwnd_ of an agent is ignored: it is TCP of Linux"),
         ("set u [new Agent/UDP]\n$u set fid 2", "fid of an agent is ignored; write fid_"),
         (
             "set c [new Application/Traffic/CBR]\n$c set packetsize_ 5",
