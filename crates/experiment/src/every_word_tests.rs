@@ -91,6 +91,11 @@ reduce = 'max'
 scale = 2.0
 [metric.full]
 frames = 'queue-full'
+[metric.queued]
+link = 'a-b'
+from = 'a'
+value = 'queued_bytes'
+reduce = 'mean'
 [metric.arrived]
 flow = 'call'
 value = 'delay.p99_ms'

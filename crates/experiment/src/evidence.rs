@@ -4,6 +4,10 @@ use fastpath_traffic::{FlowReport, TransferReport};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The interval at which links are sampled.
+pub(super) const SAMPLE: Duration = Duration::from_millis(100);
 
 /// What metrics are computed from. It is kept with the run, so that metrics can change afterwards.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -40,6 +44,44 @@ pub(super) struct Readings {
     pub(super) from: String,
     pub(super) name: String,
     pub(super) values: Vec<f64>,
+}
+
+/// What is counted of a direction of a link.
+pub(super) struct Counts {
+    /// That arrived, and that left.
+    pub(super) frames: [u64; 2],
+    pub(super) bytes: [u64; 2],
+    pub(super) marked: u64,
+    pub(super) duplicated: u64,
+    pub(super) corrupted: u64,
+}
+
+impl Counts {
+    /// As readings of a link and the node that the direction leads from.
+    pub(super) fn readings(
+        &self,
+        (link, from): (&str, &str),
+        dropped: &BTreeMap<String, u64>,
+    ) -> Vec<Readings> {
+        let named = [
+            ("frames_in", self.frames[0]),
+            ("frames_out", self.frames[1]),
+            ("bytes_in", self.bytes[0]),
+            ("bytes_out", self.bytes[1]),
+            ("dropped", dropped.values().sum()),
+            ("marked", self.marked),
+            ("duplicated", self.duplicated),
+            ("corrupted", self.corrupted),
+        ];
+        let reasons = dropped.iter().map(|(why, count)| (why.as_str(), *count));
+        let reading = |(name, count): (&str, u64)| Readings {
+            link: link.to_owned(),
+            from: from.to_owned(),
+            name: name.to_owned(),
+            values: vec![count as f64],
+        };
+        named.into_iter().chain(reasons).map(reading).collect()
+    }
 }
 
 /// Returns the values of several readings in the order of time.

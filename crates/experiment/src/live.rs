@@ -1,6 +1,6 @@
 //! A run in a lab: the steps, one after another, with real programs.
 
-use super::evidence::{Evidence, Readings};
+use super::evidence::{Counts, Evidence, Readings, SAMPLE};
 use super::metric::GAUGES;
 use super::plan::{Experiment, TOLERANCE};
 use super::step::{LinkValue, RunStep, StepAction};
@@ -22,8 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Interval between two samples of the links.
-const SAMPLE: Duration = Duration::from_millis(100);
 /// The time within which a signal to this process is noticed.
 const ATTENTION: Duration = Duration::from_millis(200);
 /// Time from SIGTERM to SIGKILL for a command that reached its limit.
@@ -177,25 +175,14 @@ fn counters(report: &Report) -> Vec<Readings> {
     let mut counters = Vec::new();
     for link in &report.links {
         for pipe in &link.directions {
-            let dropped: u64 = pipe.dropped.values().sum();
-            let named = [
-                ("frames_in", pipe.frames_in),
-                ("frames_out", pipe.frames_out),
-                ("bytes_in", pipe.bytes_in),
-                ("bytes_out", pipe.bytes_out),
-                ("dropped", dropped),
-                ("marked", pipe.marked),
-                ("duplicated", pipe.duplicated),
-                ("corrupted", pipe.corrupted),
-            ];
-            let named = named.map(|(name, value)| (name.to_owned(), value)).into_iter();
-            let reasons = pipe.dropped.iter().map(|(why, count)| (why.clone(), *count));
-            counters.extend(named.chain(reasons).map(|(name, value)| Readings {
-                link: link.name.clone(),
-                from: pipe.from.clone(),
-                name,
-                values: vec![value as f64],
-            }));
+            let counts = Counts {
+                frames: [pipe.frames_in, pipe.frames_out],
+                bytes: [pipe.bytes_in, pipe.bytes_out],
+                marked: pipe.marked,
+                duplicated: pipe.duplicated,
+                corrupted: pipe.corrupted,
+            };
+            counters.extend(counts.readings((&link.name, &pipe.from), &pipe.dropped));
         }
     }
     counters

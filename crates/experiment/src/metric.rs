@@ -195,7 +195,7 @@ fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<
     let given: Vec<&str> = SOURCES.into_iter().filter(|key| fields.peek(key).is_some()).collect();
     let sources = match mode {
         RunKind::Replay(_) => {
-            "frames = \"delivered\" (or a drop reason), delay = true, flow = \"NAME\" and transfer = \"NAME\""
+            "frames = \"delivered\" (or a drop reason), delay = true, link = \"NAME\", flow = \"NAME\" and transfer = \"NAME\""
         }
         RunKind::Lab(_) => "of = \"STEP\", link = \"NAME\", flow = \"NAME\" and transfer = \"NAME\"",
     };
@@ -210,7 +210,7 @@ fn source(fields: &mut Fields, mode: &RunKind, remarks: &mut Remarks) -> Option<
     let field = fields.get(key)?;
     let is_virtual = matches!(mode, RunKind::Replay(_));
     match (key, is_virtual) {
-        ("of" | "link", true) => {
+        ("of", true) => {
             let what = format!("{key} is of a lab, and the runs are in virtual time");
             remarks.mistake(field.at, what, format!("write exactly one of {sources}"));
             return None;

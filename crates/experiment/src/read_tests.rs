@@ -83,6 +83,9 @@ frames = 'queue-full'
 [metric.delay]
 delay = true
 unit = 'ms'
+[metric.queue]
+link = 'a-b'
+value = 'queueing_delay_ms'
 [[expect]]
 metric = 'full'
 at_most = 0

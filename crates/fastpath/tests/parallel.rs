@@ -88,8 +88,10 @@ fn outcome(replay: Replay, topology: &Topology, directory: &Path, follows: bool)
 }
 
 fn numbers(summary: &ReplaySummary) -> String {
-    let ReplaySummary { accounting, jitter, pairs, traffic, out_of_order, above_mtu, left_out, .. } = summary;
-    format!("{:#?}", (accounting, jitter, pairs, traffic, out_of_order, above_mtu, left_out))
+    let ReplaySummary {
+        accounting, jitter, pairs, traffic, links, out_of_order, above_mtu, left_out, ..
+    } = summary;
+    format!("{:#?}", (accounting, jitter, pairs, traffic, links, out_of_order, above_mtu, left_out))
 }
 
 #[test]

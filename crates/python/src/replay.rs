@@ -104,6 +104,8 @@ pub(crate) fn replay<'py>(
     out.set_item("traffic", traffic)?;
     let transfers = serde_json::to_string(&summary.transfers).expect("reports are plain data");
     out.set_item("transfers", transfers)?;
+    let links = serde_json::to_string(&summary.links).expect("reports are plain data");
+    out.set_item("links", links)?;
     out.set_item("hosts", hosts)?;
     out.set_item("edges", edges)?;
     out.set_item("seed", summary.seed)?;

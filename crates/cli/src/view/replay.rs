@@ -39,7 +39,7 @@ impl Render for ReplaySummary {
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ReplaySummary { accounting, jitter, pairs, traffic, transfers, seed, .. } = self;
+        let ReplaySummary { accounting, jitter, pairs, traffic, transfers, links, seed, .. } = self;
         let FrameAccounting { delivered, dropped, held, .. } = accounting;
         let mut conservation =
             json!({ "in": accounting.total_in(), "delivered": delivered, "dropped": dropped, "held": held });
@@ -48,6 +48,7 @@ impl Render for ReplaySummary {
             conservation["in_made_inside"] = json!(accounting.generated);
         }
         let mut all = json!({ "conservation": conservation, "seed": seed });
+        all["links"] = json!(links);
         if !jitter.is_empty() {
             all["jitter"] = json!(jitter);
         }

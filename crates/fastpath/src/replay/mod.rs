@@ -17,6 +17,7 @@ mod captures;
 mod delays;
 mod ends;
 mod follow;
+mod links;
 mod pairs;
 mod parallel;
 mod rows;
@@ -39,6 +40,7 @@ use fastpath_net::{Edge, FrameAccounting, Network, Options, Partition};
 use fastpath_spec::{NodeId, Topology};
 use fastpath_traffic::{FlowReport, TransferReport};
 use fastpath_units::{Duration, Time};
+pub use links::DirectionResults;
 pub use pairs::PairDelays;
 pub use parallel::WorkerProfile;
 use parallel::{ParallelResults, ParallelRun};
@@ -72,6 +74,7 @@ pub struct Replay {
     packet_log: Option<PathBuf>,
     seed: u64,
     until: Option<Time>,
+    sample: Option<Duration>,
     workers: WorkerCount,
     partition_seed: Option<u64>,
 }
@@ -90,6 +93,8 @@ pub struct ReplaySummary {
     pub traffic: Vec<FlowReport>,
     /// What came of the connections of TCP of the description, in its order.
     pub transfers: Vec<TransferReport>,
+    /// What went over each direction of the links, in the order of the description.
+    pub links: Vec<DirectionResults>,
     /// The seed that was used.
     pub seed: u64,
     /// Time zero of the run, nanoseconds since 1970; 0 without captures.
@@ -129,6 +134,7 @@ impl Replay {
             packet_log: None,
             seed,
             until: None,
+            sample: None,
             workers: WorkerCount::ONE,
             partition_seed: None,
         }
@@ -187,6 +193,17 @@ impl Replay {
     /// Traffic of the description that has no `stop` needs it.
     pub fn until(mut self, until: Duration) -> Replay {
         self.until = Some(Time::ZERO + until);
+        self
+    }
+
+    /// Samples the queues of all links ([`DirectionResults::queue`]), the first time after one
+    /// interval. The network then runs on one worker.
+    ///
+    /// # Panics
+    /// The interval is 0.
+    pub fn sample_queues(mut self, interval: Duration) -> Replay {
+        assert!(interval > Duration::ZERO, "an interval has a length");
+        self.sample = Some(interval);
         self
     }
 
@@ -292,8 +309,8 @@ impl Replay {
             || self.times.is_some()
             || self.packet_log.is_some()
             || matches!(times, TimesIn::Memory);
-        let answers = !self.topology.transfers.is_empty();
-        let partition = self.workers.partition(&self.topology, self.partition_seed).filter(|_| !answers);
+        let is_whole = !self.topology.transfers.is_empty() || self.sample.is_some();
+        let partition = self.workers.partition(&self.topology, self.partition_seed).filter(|_| !is_whole);
         if let Some(partition) = partition.filter(|partition| partition.count() > 1) {
             return self.play_in_parts(&partition, (frames, inputs), (start_ns, times, follows), progress);
         }
@@ -340,10 +357,11 @@ impl Replay {
         let rows = self.rows(times, network.topology(), &edges, start_ns)?;
         let mut run = ReplayRun::new(network, (traffic, transfers), ends, start_ns);
         run.rows_to(rows);
+        run.sample(self.sample);
         let (problems, left_out) = run.play(inputs, progress)?;
         let (jitter, traffic, transfers) = (run.realised_delays(), run.flows(), run.transfers());
         let out_of_order = run.out_of_order();
-        let (pairs, above_mtu) = (run.pairs(), run.above_mtu());
+        let (pairs, above_mtu, links) = (run.pairs(), run.above_mtu(), run.links());
         let (accounting, columns) = run.finish()?;
         let summary = ReplaySummary {
             accounting,
@@ -351,6 +369,7 @@ impl Replay {
             pairs,
             traffic,
             transfers,
+            links,
             seed: self.seed,
             start_ns,
             out_of_order,
@@ -393,6 +412,7 @@ impl Replay {
             accounting,
             columns,
             jitter,
+            counters,
             pairs,
             traffic,
             out_of_order,
@@ -407,6 +427,7 @@ impl Replay {
             pairs,
             traffic: traffic.reports(topology),
             transfers: Vec::new(),
+            links: links::results(topology, &counters, None),
             seed: self.seed,
             start_ns,
             out_of_order,

@@ -6,6 +6,7 @@ use super::captures::{BytesRead, Captures};
 use super::delays::{RealisedDelays, realised_delays};
 use super::ends::{Ends, create, names};
 use super::follow::Follower;
+use super::links::{self, DirectionResults, QueueSampler};
 use super::pairs::PairDelays;
 use super::rows::{Rows, TimeColumns};
 use super::traffic::TrafficRun;
@@ -16,7 +17,7 @@ use fastpath_net::packet_log::PacketLog;
 use fastpath_net::{Delivery, Edge, EdgeId, FRAME_MAX, FrameAccounting, Network, Observer, Reason};
 use fastpath_spec::Topology;
 use fastpath_traffic::{FlowReport, TransferReport};
-use fastpath_units::Time;
+use fastpath_units::{Duration, Time};
 use std::collections::BTreeMap;
 use std::mem;
 use std::ops::ControlFlow;
@@ -94,6 +95,8 @@ pub(super) struct ReplayRun<O: ReplayObserver> {
     /// Time zero, nanoseconds since 1970.
     start_ns: u64,
     now: Time,
+    /// Looks at queues, if it is asked to.
+    sampler: Option<QueueSampler>,
     /// Frames that could not enter.
     refused: BTreeMap<Reason, u64>,
     /// Packets with a time before that of their predecessor.
@@ -124,6 +127,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
             rows: Rows::Nowhere,
             start_ns,
             now: Time::ZERO,
+            sampler: None,
             refused: BTreeMap::new(),
             out_of_order: 0,
             above_mtu: 0,
@@ -133,6 +137,17 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// Sets where the times of every frame go.
     pub(super) fn rows_to(&mut self, rows: Rows) {
         self.rows = rows;
+    }
+
+    /// Has queues sampled.
+    pub(super) fn sample(&mut self, interval: Option<Duration>) {
+        self.sampler = interval.map(QueueSampler::new);
+    }
+
+    /// What went over links.
+    pub(super) fn links(&mut self) -> Vec<DirectionResults> {
+        let sampler = self.sampler.take();
+        links::results(self.network.topology(), &links::counters(&self.network), sampler)
     }
 
     /// Plays everything. Returns the errors of captures that ended early, and how many packets no
@@ -303,6 +318,14 @@ impl<O: ReplayObserver> ReplayRun<O> {
 
     /// Lets time pass to `at`. Writes what is due and the rows that are complete.
     fn advance(&mut self, at: Time) -> Result<()> {
+        while let Some(next) = self.sampler.as_ref().map(QueueSampler::next_at).filter(|next| *next <= at) {
+            self.advance_to(next)?;
+            self.sampler.as_mut().expect("it has said when").take(&mut self.network);
+        }
+        self.advance_to(at)
+    }
+
+    fn advance_to(&mut self, at: Time) -> Result<()> {
         // Time does not run backwards: a packet that is out of order enters late.
         self.now = self.now.max(at);
         while let Some(delivery) = self.network.pop(self.now) {

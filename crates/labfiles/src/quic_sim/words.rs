@@ -185,11 +185,6 @@ impl<'t> Arguments<'t> {
             remarks.mistake(given.at, what, "remove it");
         }
     }
-
-    /// Reports that this program does not have the scenario.
-    pub(super) fn refuse(&self, what: &str, instead: &str, remarks: &mut Remarks) {
-        remarks.mistake(self.at, what, instead);
-    }
 }
 
 impl<'t> Given<'t> {

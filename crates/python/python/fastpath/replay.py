@@ -95,6 +95,9 @@ class Replayed:
         A record for each traffic of the topology: packets sent and received, rates, delays.
     transfers
         A record for each traffic over TCP: bytes, goodput, segments sent again, answer times.
+    links
+        A record for each direction of a link: frames and bytes in and out, marked, dropped by
+        reason.
     """
 
     in_ps: NDArray[np.uint64]
@@ -112,6 +115,7 @@ class Replayed:
         self.problems: list[str] = found["problems"]
         self.traffic: list[Record] = json.loads(found["traffic"], object_hook=Record)
         self.transfers: list[Record] = json.loads(found["transfers"], object_hook=Record)
+        self.links: list[Record] = json.loads(found["links"], object_hook=Record)
         self._found = found
         names = [traffic.name for traffic in (*self.traffic, *self.transfers)]
         self._inputs = [*inputs, *names]

@@ -29,6 +29,7 @@ use super::run::{Inputs, Observers, ReplayObserver};
 use super::traffic::{FlowCounts, TrafficRun};
 use crate::error::{Error, Result};
 use exchange::Exchange;
+use fastpath_link::Counters;
 use fastpath_net::{CutError, Edge, FrameAccounting, Network, Options, Partition, Windows};
 use fastpath_spec::{NodeId, Topology};
 use merge::Merger;
@@ -61,6 +62,8 @@ pub(super) struct ParallelResults {
     pub(super) accounting: FrameAccounting,
     pub(super) columns: TimeColumns,
     pub(super) jitter: Vec<RealisedDelays>,
+    /// By pipe.
+    pub(super) counters: Vec<Counters>,
     pub(super) pairs: Vec<PairDelays>,
     pub(super) traffic: TrafficRun,
     pub(super) out_of_order: u64,
@@ -133,6 +136,7 @@ impl ParallelRun<'_> {
             accounting: FrameAccounting::default(),
             columns,
             jitter: Vec::new(),
+            counters: Vec::new(),
             pairs,
             traffic,
             out_of_order: reader.out_of_order,
@@ -180,6 +184,8 @@ impl ParallelResults {
             self.accounting.add(part.accounting);
             flows.push(part.flows);
             delays.extend(part.delays);
+            self.counters.resize(part.counters.len(), Counters::default());
+            self.counters.iter_mut().zip(part.counters).for_each(|(all, of_part)| *all += of_part);
         }
         if !self.accounting.balances() {
             return Err(Error::Accounting(format!("{:?}", self.accounting)));

@@ -6,7 +6,9 @@ use super::tracker::PartObserver;
 use crate::error::Result;
 use crate::replay::delays::{RealisedDelays, realised_delays};
 use crate::replay::ends::Exits;
+use crate::replay::links::counters;
 use crate::replay::traffic::{FlowCounts, TrafficRun};
+use fastpath_link::Counters;
 use fastpath_net::{CutError, EdgeId, FRAME_MAX, FrameAccounting, Network, Partition, Reason};
 use fastpath_units::{Duration, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -30,6 +32,8 @@ pub(super) struct PartResults {
     pub(super) accounting: FrameAccounting,
     pub(super) flows: Vec<FlowCounts>,
     pub(super) delays: Vec<(usize, RealisedDelays)>,
+    /// By pipe; those of other parts are zero.
+    pub(super) counters: Vec<Counters>,
     /// Bytes of memory that frames took.
     pub(super) reserved: usize,
 }
@@ -153,6 +157,7 @@ impl<O: PartObserver> PartRun<O> {
         Ok(PartResults {
             accounting,
             delays: realised_delays(&self.network, |node| partition.part_of(node) == part),
+            counters: counters(&self.network),
             reserved: self.network.pool().reserved(),
             flows: self.traffic.counts(),
         })
