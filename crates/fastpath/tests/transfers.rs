@@ -135,14 +135,14 @@ fn links_count_what_went_over_them_and_queues_are_sampled() {
     let [there, back] = &summary.links[..] else { panic!("two directions") };
     assert_eq!((there.link.as_str(), there.from.as_str(), back.from.as_str()), ("a-b", "a", "b"));
     let report = only(&summary);
-    // The data, the SYN, its acknowledgement and the FIN.
-    assert_eq!(there.frames_in, report.segments + 3, "{report}");
+    // The data, the SYN, and the acknowledgement of the answer. The FIN is on the last segment.
+    assert_eq!(there.frames_in, report.segments + 2, "{report}");
     assert_eq!(there.dropped["queue-full"], report.retransmitted);
     assert_eq!(there.frames_in, there.frames_out + there.dropped.values().sum::<u64>());
     assert!(back.frames_in > report.segments / 2 && back.dropped.is_empty(), "{back:?}");
     // One sample in 10 ms from the first to the last thing that happens.
     let samples = there.queue.len() as f64;
-    assert!((samples - report.received_s * 100.0).abs() < 10.0, "{samples} {report}");
+    assert!((0.0..20.0).contains(&(samples - report.received_s * 100.0)), "{samples} {report}");
     let most = there.queue.iter().map(|queue| queue.volume.packets).max().unwrap();
     let longest = there.queue.iter().map(|queue| queue.delay.as_ms_f64()).fold(0.0, f64::max);
     assert!((15..=21).contains(&most) && (15.0..21.0 * 1.22).contains(&longest), "{most} {longest}");

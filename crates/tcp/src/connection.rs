@@ -87,7 +87,7 @@ impl Connection {
             options,
             is_client,
             sender: Sender::new(options.congestion, options.mss),
-            receiver: Receiver::new(options.mss),
+            receiver: Receiver::new(options.mss, options.window),
             is_known: false,
             is_open: false,
         }
@@ -181,7 +181,7 @@ impl Connection {
         }
         if self.is_known && self.receiver.is_due(now) {
             let mut segment = Segment { seq: self.sender.position(), timestamp, ..Segment::default() };
-            self.receiver.acknowledge(&mut segment, self.options.window);
+            self.receiver.acknowledge(&mut segment);
             return Some(segment);
         }
         None
@@ -201,8 +201,9 @@ impl Connection {
             segment.ecn = if is_again { 0 } else { 2 };
             segment.cwr = !is_again && self.sender.says_reduced();
         }
-        if self.is_known {
-            self.receiver.acknowledge(&mut segment, self.options.window);
+        match self.is_known {
+            true => self.receiver.acknowledge(&mut segment),
+            false => segment.window = self.receiver.offer(),
         }
         segment
     }

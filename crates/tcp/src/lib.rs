@@ -27,6 +27,7 @@ mod scoreboard;
 mod scoreboard_tests;
 mod segment;
 mod sender;
+mod window;
 
 pub use congestion::CongestionControl;
 pub use connection::{Connection, TcpOptions};

@@ -1,11 +1,12 @@
 //! The half of a connection that receives: what has arrived, and when it is acknowledged.
 //!
-//! An acknowledgement goes for every second full segment, at once while a connection is young or
-//! data is out of order (RFC 5681 §4.2), and after 40 ms at the latest. After three duplicate
+//! An acknowledgement goes for every second full segment, at once while a connection is young, its
+//! window grows or data is out of order (RFC 5681 §4.2), and after 40 ms at the latest. After three duplicate
 //! acknowledgements further ones are held back for a twentieth of the round trip, at most 1 ms, as
 //! in Linux.
 
 use crate::segment::{SACK_BLOCKS, Segment, StreamRange};
+use crate::window::ReceiveWindow;
 use fastpath_units::{Duration, Time};
 
 /// How long an acknowledgement waits.
@@ -22,6 +23,7 @@ const HELD_FOR: Duration = Duration::from_ms(1);
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     mss: u64,
+    window: ReceiveWindow,
     /// The next position.
     next: u64,
     /// What has arrived above it, in order, apart from each other.
@@ -45,9 +47,11 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(mss: u32) -> Receiver {
+    /// A receiver that takes at most `window` bytes beyond what has arrived.
+    pub(crate) fn new(mss: u32, window: u64) -> Receiver {
         Receiver {
             mss: u64::from(mss),
+            window: ReceiveWindow::new(u64::from(mss), window),
             next: 0,
             beyond: Vec::new(),
             latest: Vec::new(),
@@ -120,7 +124,11 @@ impl Receiver {
             let next = self.next;
             self.latest.retain(|start| *start >= next);
         }
+        if advances && self.window.grow(now, to - from, segment.echo) {
+            self.quick |= 1;
+        }
         self.plan(now, (advances, segment.fin || segment.syn, segment.ecn == 3 && has_ecn), smoothed);
+        self.window.read(now, self.next);
     }
 
     /// Decides when to acknowledge.
@@ -178,10 +186,15 @@ impl Receiver {
         self.due.is_some_and(|due| due <= now)
     }
 
+    /// Returns the window that is offered now.
+    pub(crate) fn offer(&mut self) -> u64 {
+        self.window.offer(self.next)
+    }
+
     /// Acknowledges all that has arrived, in a segment that leaves now.
-    pub(crate) fn acknowledge(&mut self, segment: &mut Segment, window: u64) {
+    pub(crate) fn acknowledge(&mut self, segment: &mut Segment) {
         segment.ack = Some(self.next);
-        segment.window = window;
+        segment.window = self.offer();
         segment.echo = self.recent;
         segment.ece |= self.echoes;
         let twice = self.twice.take();

@@ -52,8 +52,6 @@ pub(crate) struct Acked {
     pub rtt_of_last: Option<Duration>,
     /// A segment arrived that was sent before one that is known to have arrived, once.
     pub reordered: bool,
-    /// Whether a segment that was sent again is acknowledged.
-    pub again: bool,
 }
 
 /// See the head of this file.
@@ -91,6 +89,11 @@ impl Scoreboard {
     /// Returns whether a segment is lost, sent again or not.
     pub(crate) fn has_lost(&self) -> bool {
         self.lost_segments > 0
+    }
+
+    /// Returns whether what was sent again may be on its way.
+    pub(crate) fn has_again(&self) -> bool {
+        self.again_segments > 0 || self.segments.front().is_some_and(|segment| segment.is_again)
     }
 
     /// Returns the first segment that is not acknowledged.
@@ -204,7 +207,6 @@ impl Scoreboard {
         let rtt = now.since(segment.sent_at);
         let position = (segment.sent_at, segment.range.1);
         if segment.is_again {
-            acked.again = true;
             // Of the first transmission, probably.
             if rtt_min.is_some_and(|least| rtt < least) {
                 return;

@@ -67,8 +67,6 @@ struct Reduction {
 struct Undo {
     window: u64,
     threshold: u64,
-    /// The timestamp of the first retransmission, ms.
-    again_at: Option<u32>,
 }
 
 /// What a sender has done.
@@ -101,6 +99,8 @@ pub(crate) struct Sender {
     high: u64,
     reduction: Reduction,
     undo: Option<Undo>,
+    /// The timestamp of the first retransmission that may be on its way, ms.
+    again_at: Option<u32>,
     una: u64,
     next: u64,
     /// The position after all that is to be sent.
@@ -143,6 +143,7 @@ impl Sender {
             high: 0,
             reduction: Reduction::default(),
             undo: None,
+            again_at: None,
             una: 0,
             next: 0,
             end: 1,
@@ -264,7 +265,7 @@ impl Sender {
     /// transmission: nothing was lost (RFC 3522).
     fn find_needless(&mut self, echo: u32) {
         let Some(undo) = self.undo else { return };
-        if !matches!(self.phase, Phase::Recovery | Phase::Loss) || undo.again_at.is_none_or(|at| echo >= at) {
+        if !matches!(self.phase, Phase::Recovery | Phase::Loss) || self.again_at.is_none_or(|at| echo >= at) {
             return;
         }
         self.window.size = self.window.size.max(undo.window);
@@ -302,6 +303,9 @@ impl Sender {
             self.phase = Phase::Open;
             self.undo = None;
         }
+        if self.phase == Phase::Open && !self.board.has_again() {
+            self.again_at = None;
+        }
         if self.board.has_lost() && matches!(self.phase, Phase::Open | Phase::Reduced) {
             if self.phase == Phase::Open {
                 self.reduce();
@@ -320,7 +324,7 @@ impl Sender {
     /// Begins to reduce the window.
     fn reduce(&mut self) {
         let (window, threshold) = (self.window.size, self.window.threshold);
-        self.undo = Some(Undo { window, threshold, again_at: None });
+        self.undo = Some(Undo { window, threshold });
         self.reduction = Reduction { prior: window, delivered: 0, out: 0 };
         self.window.threshold = self.window.threshold_after_loss();
         self.high = self.next;
@@ -332,7 +336,7 @@ impl Sender {
     fn adapt(&mut self, now: Time, acked: Acked, (advances, newly_lost): (bool, u64)) {
         let growth = Growth {
             now,
-            acked: acked.cumulative,
+            acked: acked.segments,
             rtt: acked.rtt_of_last,
             una: self.una,
             next: self.next,
@@ -433,7 +437,7 @@ impl Sender {
         self.probed = None;
         if self.phase != Phase::Loss || self.una >= self.high {
             let (window, threshold) = (self.window.size, self.window.threshold);
-            self.undo = Some(Undo { window, threshold, again_at: None });
+            self.undo = Some(Undo { window, threshold });
             self.window.threshold = self.window.threshold_after_loss();
             self.window.time_out();
             self.must_say_reduced = self.has_ecn;
@@ -514,9 +518,7 @@ impl Sender {
         let has_data = range.0 > 0 && !self.is_fin(range.0);
         self.counts.segments += u64::from(has_data);
         self.counts.retransmitted += u64::from(has_data);
-        if let Some(undo) = &mut self.undo {
-            undo.again_at.get_or_insert(timestamp);
-        }
+        self.again_at.get_or_insert(timestamp);
         if self.alarm.is_none() {
             self.set_alarm(now);
         }

@@ -2,7 +2,7 @@
 
 use fastpath_link::{Counters, DropReason, QueueState};
 use fastpath_net::{Network, Observer};
-use fastpath_spec::{LinkId, Topology};
+use fastpath_spec::{LinkId, NodeId, Topology};
 use fastpath_units::{Duration, Time};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -68,10 +68,19 @@ impl QueueSampler {
     }
 }
 
-/// The counters of all pipes: forward at `2 × link`, backward at `2 × link + 1`.
-pub(super) fn counters<O: Observer>(network: &Network<O>) -> Vec<Counters> {
-    let pipes = 0..2 * network.topology().links.len();
-    pipes.map(|number| network.pipe(LinkId((number / 2) as u32), number % 2).counters()).collect()
+/// The counters of all pipes: forward at `2 × link`, backward at `2 × link + 1`. Those that begin
+/// at other nodes are zero.
+pub(super) fn counters<O: Observer>(
+    network: &Network<O>,
+    begins_at: impl Fn(NodeId) -> bool,
+) -> Vec<Counters> {
+    let counters = |number: usize| {
+        let (link, index) = (number / 2, number % 2);
+        let (from, _) = network.topology().links[link].ends[index];
+        let is_own = begins_at(from);
+        is_own.then(|| network.pipe(LinkId(link as u32), index).counters()).unwrap_or_default()
+    };
+    (0..2 * network.topology().links.len()).map(counters).collect()
 }
 
 /// The results of all directions, in the order of the description.

@@ -147,7 +147,7 @@ impl<O: ReplayObserver> ReplayRun<O> {
     /// What went over links.
     pub(super) fn links(&mut self) -> Vec<DirectionResults> {
         let sampler = self.sampler.take();
-        links::results(self.network.topology(), &links::counters(&self.network), sampler)
+        links::results(self.network.topology(), &links::counters(&self.network, |_| true), sampler)
     }
 
     /// Plays everything. Returns the errors of captures that ended early, and how many packets no

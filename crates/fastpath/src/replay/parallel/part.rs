@@ -32,7 +32,7 @@ pub(super) struct PartResults {
     pub(super) accounting: FrameAccounting,
     pub(super) flows: Vec<FlowCounts>,
     pub(super) delays: Vec<(usize, RealisedDelays)>,
-    /// By pipe; those of other parts are zero.
+    /// By pipe; those that begin in other parts are zero.
     pub(super) counters: Vec<Counters>,
     /// Bytes of memory that frames took.
     pub(super) reserved: usize,
@@ -157,7 +157,7 @@ impl<O: PartObserver> PartRun<O> {
         Ok(PartResults {
             accounting,
             delays: realised_delays(&self.network, |node| partition.part_of(node) == part),
-            counters: counters(&self.network),
+            counters: counters(&self.network, |node| partition.part_of(node) == part),
             reserved: self.network.pool().reserved(),
             flows: self.traffic.counts(),
         })
