@@ -14,7 +14,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{Agent, AgentClass, Object, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use crate::state::Interp;
 use crate::syntax::Value;
-use crate::{quantity, tcp};
+use crate::{class_values, quantity, tcp};
 use fastpath_text::mistake::{Code, choice, nearest};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
@@ -78,8 +78,29 @@ const SOURCES: [(&str, SourceKind); 6] = [
     ("Telnet", SourceKind::Telnet),
 ];
 
-/// `new Agent/UDP`, `new Application/Traffic/CBR`. `None` for classes of other things.
+/// `new Agent/UDP`, `new Application/Traffic/CBR`, with the values of the class. `None` for classes
+/// of other things.
 pub(crate) fn new(tcl: &mut Interp, class: &str) -> Option<TclResult> {
+    Some(make(tcl, class)?.and_then(|handle| {
+        set_of_class(tcl, class, &handle)?;
+        Ok(handle)
+    }))
+}
+
+/// Sets the values that a class gives to its objects.
+fn set_of_class(tcl: &mut Interp, class: &str, handle: &Value) -> Result<(), Interrupt> {
+    for [key, value] in class_values::of(tcl, class) {
+        let words = [Value::from("set"), key, value];
+        match tcl.simulator.object(handle) {
+            Some(Object::Agent(agent)) => agent_method(tcl, agent, &words)?,
+            Some(Object::Source(source)) => source_method(tcl, source, &words)?,
+            _ => return Ok(()),
+        };
+    }
+    Ok(())
+}
+
+fn make(tcl: &mut Interp, class: &str) -> Option<TclResult> {
     if let Some(class) = class.strip_prefix("Agent/") {
         if matches!(class, "CBR" | "CBR/UDP" | "CBR/UDP/TG") {
             return Some(new_agent(tcl, AgentClass::Udp, Some(SourceKind::Constant)));
@@ -146,6 +167,10 @@ fn new_source(tcl: &mut Interp, kind: SourceKind) -> Result<(usize, Value), Inte
 pub(crate) fn simulator(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
     Some(match (name, words) {
         ("attach-agent", [at, agent]) => attach_to_node(tcl, at, agent),
+        ("attach-tbf-agent", [at, agent, _]) => {
+            tcl.warn(Code::Ignored, "no token bucket shapes this agent: it is attached without");
+            attach_to_node(tcl, at, agent)
+        }
         ("attach-agent", _) => usage("$ns attach-agent $node $agent"),
         ("connect", [a, b]) => connect(tcl, a, b),
         ("connect", _) => usage("$ns connect $udp $null"),
@@ -242,6 +267,7 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
             };
             let (source, handle) = new_source(tcl, *kind)?;
             tcl.simulator.sources[source].agent = Some(index);
+            set_of_class(tcl, &format!("Application/{class}"), &handle)?;
             Ok(handle)
         }
         [name, ..] if matches!(&**name, "attach-app" | "attach-source") => {

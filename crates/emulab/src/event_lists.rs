@@ -46,6 +46,28 @@ pub(crate) fn prepared(tcl: &mut Interp, act: &Value) -> TclResult {
     }
 }
 
+/// The pieces between the semicolons that are outside of braces and quotes.
+pub(crate) fn parts(text: &Value) -> Vec<Value> {
+    let (mut depth, mut is_quoted, mut from) = (0i32, false, 0);
+    let mut ends = Vec::new();
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b'"' => is_quoted = !is_quoted,
+            b';' if depth <= 0 && !is_quoted => ends.push(index),
+            _ => {}
+        }
+    }
+    ends.push(text.len());
+    let piece = |end: usize| {
+        let start = std::mem::replace(&mut from, end + 1);
+        let at = text.at.map(|base| base + start);
+        Value { at, ..Value::from(&text[start..end]) }
+    };
+    ends.into_iter().map(piece).collect()
+}
+
 /// Makes a timeline or a sequence. Returns its number and its handle.
 pub(crate) fn new_list(tcl: &mut Interp, is_sequence: bool) -> Result<(usize, Value), Interrupt> {
     tcl.simulator.is_emulab = true;
@@ -80,7 +102,12 @@ pub(crate) fn list_method(tcl: &mut Interp, index: usize, words: &[Value]) -> Tc
             (quantity::time(time)?.since(Time::ZERO), PendingAct::Script(prepared(tcl, act)?))
         }
         [append, act] if &**append == "append" && is_sequence => {
-            (Duration::ZERO, PendingAct::Words(tcl.elements(act)?))
+            for part in parts(act) {
+                let act = PendingAct::Words(tcl.elements(&part)?);
+                let event = ListedEvent { after: Duration::ZERO, place: tcl.at, act };
+                tcl.simulator.lists[index].events.push(event);
+            }
+            return Ok(Value::default());
         }
         [name, ..] if matches!(&**name, "start" | "run") => {
             return mistake("this is started by an event", "write $ns at 0 \"$timeline start\"");

@@ -229,7 +229,7 @@ fn a_sink_of_any_class_is_one() {
 #[test]
 fn words_without_effect_are_named() {
     for (body, said) in [
-        ("[$l queue] set gentle_ 1", "gentle_ is ignored: the queue is DropTail, not RED"),
+        ("[$l queue] set gentle_ 1", "gentle_ is ignored: the queue is not RED"),
         ("$ns cost $n0 $n1 10", "$ns cost is ignored: paths are those over the fewest links"),
         ("$n0 set-fw-style open", "set-fw-style is ignored: no node filters packets"),
         (
