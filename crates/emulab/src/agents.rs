@@ -62,7 +62,7 @@ const ELSEWHERE: [&str; 20] = [
     "use-rng",
 ];
 /// The largest payload of an agent of ns-2 (`Agent/UDP set packetSize_`).
-const MESSAGE_MAX: u32 = 1000;
+pub(crate) const MESSAGE_MAX: u32 = 1000;
 
 /// The sinks of TCP.
 const SINKS: [&str; 6] =
@@ -304,7 +304,9 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
 fn set_of_agent(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
     match words {
         [key, value] => {
-            if !VISUAL.contains(&key.trim()) {
+            // `flows.rs` says where packets are larger.
+            let is_size = key.trim() == "packetSize_" && tcl.simulator.agents[index].class == AgentClass::Udp;
+            if !VISUAL.contains(&key.trim()) && !(is_size && !tcl.simulator.is_emulab) {
                 tcl.warn(
                     Code::Ignored,
                     format!("{} of an agent is ignored{}", &**key, reason(tcl, index, key)),
@@ -361,7 +363,7 @@ fn send(tcl: &mut Interp, agent: usize, bytes: &Value, others: usize) -> TclResu
     let at = tcl.now.unwrap_or(Time::ZERO);
     let sent = Switch { at, act: SwitchAct::Start, place: tcl.at };
     let source = &mut tcl.simulator.sources[source];
-    (source.agent, source.switches) = (Some(agent), vec![sent]);
+    (source.agent, source.switches, source.is_message) = (Some(agent), vec![sent], true);
     // A packet a second, of which there is one.
     source.values.size = size;
     source.values.rate = fastpath_units::Rate::from_bps(u64::from(size) * 8);

@@ -149,7 +149,7 @@ pub(crate) const HEADERS: [&str; 4] =
     ["add-packet-header", "add-all-packet-headers", "remove-packet-header", "remove-all-packet-headers"];
 
 /// Commands and classes of ns-2 and OTcl that are refused: what they are, and what to write.
-pub(crate) const REFUSED: [(&str, &str, &str); 13] = [
+pub(crate) const REFUSED: [(&str, &str, &str); 14] = [
     ("Class", "classes of OTcl are not read", "procedures: proc NAME {} { … }"),
     ("SessionSim", "sessions of multicast are not there", "$ns connect for each receiver"),
     ("create-god", "wireless nodes are not emulated", "$ns duplex-link for each pair of neighbours"),
@@ -163,6 +163,7 @@ pub(crate) const REFUSED: [(&str, &str, &str); 13] = [
     ("regexp", "regular expressions are not read", "string match or string first"),
     ("regsub", "regular expressions are not read", "string match or string first"),
     ("file", "no file is read", "the value itself"),
+    ("gets", "neither a file nor a terminal is read", "the value itself"),
 ];
 
 /// Options of `node-config` of nodes that have no links of their own.

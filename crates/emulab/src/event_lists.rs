@@ -135,6 +135,12 @@ pub(crate) fn start(tcl: &mut Interp, now: Time, index: usize, words: &[Value]) 
         }
         [] => return usage("$ns at 10.0 \"$timeline start\""),
     }
+    expand(tcl, now, index, 0)
+}
+
+/// Lets the events of a list wait for their times. What a sequence waits for comes before its next
+/// event, at equal times too.
+fn expand(tcl: &mut Interp, now: Time, index: usize, depth: usize) -> Result<(), Interrupt> {
     tcl.simulator.lists[index].is_started = true;
     let EventList { is_sequence, events, .. } = tcl.simulator.lists[index].clone();
     let mut following = Some(Duration::ZERO);
@@ -155,9 +161,25 @@ pub(crate) fn start(tcl: &mut Interp, now: Time, index: usize, words: &[Value]) 
                 }
             },
         };
-        wait(tcl, now.saturating_add(after), place, act, false);
+        let at = now.saturating_add(after);
+        match run_list(tcl, &act).filter(|_| is_sequence && depth < DEPTH_MAX) {
+            Some(list) => expand(tcl, at, list, depth + 1)?,
+            None => wait(tcl, at, place, act, false),
+        }
     }
     Ok(())
+}
+
+/// The list that an event runs and waits for.
+fn run_list(tcl: &Interp, act: &PendingAct) -> Option<usize> {
+    let PendingAct::Words(words) = act else { return None };
+    match &words[..] {
+        [name, verb] if verb.trim() == "run" => match tcl.simulator.object(name.trim()) {
+            Some(Object::EventList(list)) => Some(list),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// How long a sequence waits for an event of it. `None` if that is not known.

@@ -65,6 +65,10 @@ pub(crate) fn parameter(
     value: &Value,
 ) -> Result<Option<QueueParameter>, Interrupt> {
     let found = parse(name, value)?;
+    if is_automatic(name, value) {
+        let default = if &**name == "thresh_" { NsQueue::default().min } else { NsQueue::default().max };
+        tcl.warn(Code::Different, format!("{} 0 is {default} here: ns-2 computes it", &**name));
+    }
     match found {
         Some(parameter) if !has(tcl, link, ends, parameter) => {
             tcl.warn(Code::Ignored, format!("{} is ignored: this type of queue does not have it", &**name));
@@ -161,6 +165,11 @@ const PARAMETERS: [&str; 17] = [
     "setbit_",
 ];
 
+/// Whether ns-2 computes this threshold itself.
+fn is_automatic(name: &str, value: &str) -> bool {
+    matches!(name, "thresh_" | "maxthresh_") && value.trim().parse::<f64>() == Ok(0.0)
+}
+
 fn parse(name: &str, value: &Value) -> Result<Option<QueueParameter>, Interrupt> {
     let bad = || format!("'{}' is not a value of {name}", &**value);
     let count = || match value.trim().parse::<f64>() {
@@ -182,6 +191,9 @@ fn parse(name: &str, value: &Value) -> Result<Option<QueueParameter>, Interrupt>
         "quantum_" => QueueParameter::Quantum(count()?),
         "target_" => QueueParameter::Target(time()?),
         "interval_" => QueueParameter::Interval(time()?),
+        // ns-2 computes a threshold of 0 from the rate: these are the least of what it computes.
+        "thresh_" if is_automatic(name, value) => QueueParameter::Min(NsQueue::default().min),
+        "maxthresh_" if is_automatic(name, value) => QueueParameter::Max(NsQueue::default().max),
         "thresh_" => QueueParameter::Min(count()?),
         "maxthresh_" => QueueParameter::Max(count()?),
         "q_weight_" => match value.trim().parse().ok().and_then(Probability::new) {

@@ -454,6 +454,8 @@ pub(crate) struct Source {
     pub(crate) values: SourceValues,
     pub(crate) agent: Option<usize>,
     pub(crate) switches: Vec<Switch>,
+    /// Whether it is one message, `$udp send 1000`.
+    pub(crate) is_message: bool,
 }
 
 /// The values of a source, which a script sets.
@@ -513,7 +515,7 @@ impl Source {
             packets_max: None,
             dscp: 0,
         };
-        Source { made, kind, values, agent: None, switches: Vec::new() }
+        Source { made, kind, values, agent: None, switches: Vec::new(), is_message: false }
     }
 
     pub(crate) fn is_started(&self) -> bool {

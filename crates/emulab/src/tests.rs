@@ -421,6 +421,11 @@ fn expressions_count_as_tcl_does() {
         ("sqrt(16)", "4.0"),
         ("1 << 4 | 1", "17"),
         ("true", "true"),
+        // What is not taken is not computed.
+        ("1 > 1 ? 3 / (1 - 1) : 4", "4"),
+        ("0 && 1 / 0", "0"),
+        ("1 || -{x} ** 2", "1"),
+        ("0 ? 1 / 0 ? 2 : 3 : 7", "7"),
     ] {
         let text = format!("set ns [new Simulator]\nset n [$ns node]\nputs [expr {{{text}}}]\n$ns run");
         let said = format!("3:1: the script says: {expected}");

@@ -184,6 +184,9 @@ fn a_type_of_queue_that_is_not_there_is_the_nearest_by_name() {
     let QueueSpec::Red(spec) = red else { panic!("{red:?}") };
     assert_eq!((spec.min, spec.max), (65, 66));
     assert!(warnings[0].ends_with("thresh_ and maxthresh_ are 65: maxthresh_ is 66 here"), "{warnings:?}");
+    let (red, warnings) = queue("RED", "$q set thresh_ 0\n$q set maxthresh_ 0\n");
+    assert!(matches!(red, QueueSpec::Red(spec) if (spec.min, spec.max) == (5, 15)));
+    assert!(warnings[0].ends_with("thresh_ 0 is 5 here: ns-2 computes it"), "{warnings:?}");
     for (kind, set) in [("DropTail", "buckets_ 3"), ("SFQ", "target_ 0.01"), ("RED", "quantum_ 50")] {
         let (_, warnings) = queue(kind, &format!("$q set {set}\n"));
         let said = "is ignored: this type of queue does not have it";
