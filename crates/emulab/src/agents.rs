@@ -306,7 +306,7 @@ fn set_of_agent(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
         [key, value] => {
             // `flows.rs` says where packets are larger.
             let is_size = key.trim() == "packetSize_" && tcl.simulator.agents[index].class == AgentClass::Udp;
-            if !VISUAL.contains(&key.trim()) && !(is_size && !tcl.simulator.is_emulab) {
+            if !VISUAL.contains(&key.trim()) && (!is_size || tcl.simulator.is_emulab) {
                 tcl.warn(
                     Code::Ignored,
                     format!("{} of an agent is ignored{}", &**key, reason(tcl, index, key)),

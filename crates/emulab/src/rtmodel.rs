@@ -1,8 +1,9 @@
 //! Links that go down and up as models of ns-2 have them: `$ns rtmodel`, `$ns rtmodel-at`
 //! (rtglib/dynamics.tcl).
 //!
-//! A model of intervals begins with the links up. `Deterministic` has equal intervals, `Exponential`
-//! draws each from an exponential law with that mean. At the finish time the links are up.
+//! A model of intervals begins with the links up. `Deterministic` has equal intervals,
+//! `Exponential` draws each from an exponential law with that mean. At the finish time the links
+//! are up.
 
 use crate::class_values;
 use crate::event_lists::wait;
