@@ -177,7 +177,7 @@ fn is_shaped(pipe: &PipeSpec) -> bool {
 /// Whether the pipe sends whenever it has a frame, at one rate.
 fn is_plain(pipe: &PipeSpec) -> bool {
     let sends = pipe.state == LinkState::Up && !pipe.paused;
-    sends && pipe.opportunities.is_none() && pipe.slots.is_none()
+    sends && pipe.opportunities.is_none() && pipe.slots.is_none() && pipe.cross.is_none()
 }
 
 /// Returns the bytes that a frame of `len` bytes occupies on the wire.

@@ -14,7 +14,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{Agent, AgentClass, Object, Source, SourceKind, SourceValues, Switch, SwitchAct};
 use crate::state::Interp;
 use crate::syntax::Value;
-use crate::{quantity, tcp};
+use crate::{class_values, quantity, tcp};
 use fastpath_text::mistake::{Code, choice, nearest};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ const ELSEWHERE: [&str; 20] = [
     "use-rng",
 ];
 /// The largest payload of an agent of ns-2 (`Agent/UDP set packetSize_`).
-const MESSAGE_MAX: u32 = 1000;
+pub(crate) const MESSAGE_MAX: u32 = 1000;
 
 /// The sinks of TCP.
 const SINKS: [&str; 6] =
@@ -78,8 +78,29 @@ const SOURCES: [(&str, SourceKind); 6] = [
     ("Telnet", SourceKind::Telnet),
 ];
 
-/// `new Agent/UDP`, `new Application/Traffic/CBR`. `None` for classes of other things.
+/// `new Agent/UDP`, `new Application/Traffic/CBR`, with the values of the class. `None` for classes
+/// of other things.
 pub(crate) fn new(tcl: &mut Interp, class: &str) -> Option<TclResult> {
+    Some(make(tcl, class)?.and_then(|handle| {
+        set_of_class(tcl, class, &handle)?;
+        Ok(handle)
+    }))
+}
+
+/// Sets the values that a class gives to its objects.
+fn set_of_class(tcl: &mut Interp, class: &str, handle: &Value) -> Result<(), Interrupt> {
+    for [key, value] in class_values::of(tcl, class) {
+        let words = [Value::from("set"), key, value];
+        match tcl.simulator.object(handle) {
+            Some(Object::Agent(agent)) => agent_method(tcl, agent, &words)?,
+            Some(Object::Source(source)) => source_method(tcl, source, &words)?,
+            _ => return Ok(()),
+        };
+    }
+    Ok(())
+}
+
+fn make(tcl: &mut Interp, class: &str) -> Option<TclResult> {
     if let Some(class) = class.strip_prefix("Agent/") {
         if matches!(class, "CBR" | "CBR/UDP" | "CBR/UDP/TG") {
             return Some(new_agent(tcl, AgentClass::Udp, Some(SourceKind::Constant)));
@@ -146,6 +167,10 @@ fn new_source(tcl: &mut Interp, kind: SourceKind) -> Result<(usize, Value), Inte
 pub(crate) fn simulator(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
     Some(match (name, words) {
         ("attach-agent", [at, agent]) => attach_to_node(tcl, at, agent),
+        ("attach-tbf-agent", [at, agent, _]) => {
+            tcl.warn(Code::Ignored, "no token bucket shapes this agent: it is attached without");
+            attach_to_node(tcl, at, agent)
+        }
         ("attach-agent", _) => usage("$ns attach-agent $node $agent"),
         ("connect", [a, b]) => connect(tcl, a, b),
         ("connect", _) => usage("$ns connect $udp $null"),
@@ -242,6 +267,7 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
             };
             let (source, handle) = new_source(tcl, *kind)?;
             tcl.simulator.sources[source].agent = Some(index);
+            set_of_class(tcl, &format!("Application/{class}"), &handle)?;
             Ok(handle)
         }
         [name, ..] if matches!(&**name, "attach-app" | "attach-source") => {
@@ -278,7 +304,9 @@ pub(crate) fn agent_method(tcl: &mut Interp, index: usize, words: &[Value]) -> T
 fn set_of_agent(tcl: &mut Interp, index: usize, words: &[Value]) -> TclResult {
     match words {
         [key, value] => {
-            if !VISUAL.contains(&key.trim()) {
+            // `flows.rs` says where packets are larger.
+            let is_size = key.trim() == "packetSize_" && tcl.simulator.agents[index].class == AgentClass::Udp;
+            if !VISUAL.contains(&key.trim()) && (!is_size || tcl.simulator.is_emulab) {
                 tcl.warn(
                     Code::Ignored,
                     format!("{} of an agent is ignored{}", &**key, reason(tcl, index, key)),
@@ -335,7 +363,7 @@ fn send(tcl: &mut Interp, agent: usize, bytes: &Value, others: usize) -> TclResu
     let at = tcl.now.unwrap_or(Time::ZERO);
     let sent = Switch { at, act: SwitchAct::Start, place: tcl.at };
     let source = &mut tcl.simulator.sources[source];
-    (source.agent, source.switches) = (Some(agent), vec![sent]);
+    (source.agent, source.switches, source.is_message) = (Some(agent), vec![sent], true);
     // A packet a second, of which there is one.
     source.values.size = size;
     source.values.rate = fastpath_units::Rate::from_bps(u64::from(size) * 8);

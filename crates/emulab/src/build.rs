@@ -1,6 +1,7 @@
 //! From the objects of a script to a description.
 
-use crate::simulator::{Act, LinkEnd, NsQueue, Pipe, QueueParameter, ScriptLink, Simulator};
+use crate::ns_queue::{NsQueue, QueueParameter};
+use crate::simulator::{Act, LinkEnd, Pipe, ScriptLink, Simulator};
 use crate::{flows, programs};
 use fastpath_link::{Change, LinkState, LossSpec, QueueSpec};
 use fastpath_spec::{
@@ -61,6 +62,16 @@ fn warn_of_unused(simulator: &Simulator, remarks: &mut Remarks) {
             );
         }
     }
+    for model in simulator.error_models.iter().filter(|model| model.links.is_empty()) {
+        let name = simulator.name(model.made).unwrap_or("the ErrorModel");
+        let what = format!("{name} is on no link; write $ns lossmodel ${name} $n0 $n1");
+        remarks.warn(Code::Unused, model.made.at, what);
+    }
+    for value in simulator.class_values.iter().filter(|value| !value.is_used) {
+        let what =
+            format!("{} of {} is ignored: no object of this class is made after it", value.key, value.class);
+        remarks.warn(Code::Unused, value.place, what);
+    }
     let becomes_red = |link: usize| {
         let reds = simulator.events.iter().filter(|event| event.link == link);
         reds.into_iter().any(|event| event.act == Act::Queue(QueueParameter::Red(true)))
@@ -74,7 +85,7 @@ fn warn_of_unused(simulator: &Simulator, remarks: &mut Remarks) {
             remarks.warn(
                 Code::Ignored,
                 setting.place,
-                format!("{} is ignored: the queue is DropTail, not RED", setting.name),
+                format!("{} is ignored: the queue is not RED", setting.name),
             );
         }
     }
@@ -203,8 +214,14 @@ fn links_without_subnets(simulator: &Simulator) -> BTreeSet<usize> {
 
 fn check_queues(link: &ScriptLink, remarks: &mut Remarks) {
     for queue in link.pipes.iter().flatten().map(|pipe| &pipe.queue).filter(|queue| queue.red) {
-        if queue.min >= queue.max {
-            let what = format!("thresh_ {} is not below maxthresh_ {}", queue.min, queue.max);
+        // ns-2 has a step at equal thresholds.
+        if queue.min == queue.max {
+            let what =
+                format!("thresh_ and maxthresh_ are {}: maxthresh_ is {} here", queue.min, queue.min + 1);
+            remarks.warn(Code::Different, link.at, what);
+        }
+        if queue.min > queue.max {
+            let what = format!("thresh_ {} is above maxthresh_ {}", queue.min, queue.max);
             remarks.mistake(link.at, what, "write $queue set maxthresh_ with a larger number");
         }
     }
@@ -217,7 +234,7 @@ fn direction(pipe: &Option<Pipe>) -> DirectionDescription {
             rate: Some(*rate),
             delay: Some(*delay),
             loss: Some(LossSpec::from(*loss)),
-            queue: Some(queue.spec()),
+            queue: Some(valid(queue)),
             ..Change::default()
         },
         None => Change { loss: Some(LossSpec::Uniform(Probability::ALWAYS)), ..Change::default() },
@@ -291,7 +308,8 @@ fn change(queue: &mut NsQueue, act: &Act) -> Change {
     change
 }
 
-/// Returns a valid queue: between two events at one time the thresholds of RED may be reversed.
+/// Returns a valid queue: between two events at one time the thresholds of RED may be reversed, and
+/// they may be equal.
 fn valid(queue: &NsQueue) -> QueueSpec {
     NsQueue { max: queue.max.max(queue.min.saturating_add(1)), ..queue.clone() }.spec()
 }

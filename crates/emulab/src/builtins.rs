@@ -88,7 +88,8 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         // Files, programs and the clock are not needed to describe a network.
         "open" | "close" | "flush" | "exec" | "after" | "update" | "package" | "clock" | "rename" => {
             tcl.warn(Code::Ignored, format!("{name} is ignored"));
-            Ok(Value::from(""))
+            // The channel of a file is a word: procedures take it.
+            Ok(Value::from(if name == "open" { "file" } else { "" }))
         }
         _ => return None,
     })

@@ -4,12 +4,15 @@
 //! each direction; a lan is a switch whose every member's link has half the lan's delay each way
 //! and 1 − √(1 − loss) of loss, so that the values hold between two members.
 
+use crate::ns_queue::NsQueue;
 use crate::objects::{add, made, node, object, shown, usage};
 use crate::outcome::{Interrupt, TclResult, mistake};
-use crate::simulator::{Lan, LinkEnd, NsQueue, Object, PREFIX_LENGTH, Pipe, ScriptLink, Simulator};
+use crate::simulator::{Lan, LinkEnd, Object, PREFIX_LENGTH, Pipe, ScriptLink, Simulator};
 use crate::state::Interp;
 use crate::syntax::Value;
-use crate::{agents, elsewhere, event_lists, events, programs, quantity, queues, random};
+use crate::{
+    agents, class_values, elsewhere, error_model, event_lists, events, programs, quantity, queues, random,
+};
 use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Probability;
 use std::collections::BTreeSet;
@@ -68,11 +71,14 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         None if name == "Simulator" && matches!(words, [word] if &**word == "instance") => instance(tcl),
         None if name == "new" => new(tcl, words),
         None if name.starts_with("tb-") => testbed(tcl, name, words),
-        None if name.contains('/') || matches!(name, "Simulator" | "NsQueue" | "Agent" | "Queue") => {
-            let words = words.iter().map(|word| &**word).collect::<Vec<_>>().join(" ");
-            tcl.warn(Code::Ignored, format!("{name} {words} is ignored: values are set for each object"));
-            Ok(Value::default())
+        None if tcl.simulator.refused.contains(name) => Err(Interrupt::Reported),
+        None if elsewhere::HEADERS.contains(&name) => Ok(Value::default()),
+        None if matches!(name, "bw_parse" | "delay_parse" | "time_parse" | "ns-random") => {
+            ns_command(tcl, name, words)
         }
+        None if name == "Node" => node_class(tcl, words),
+        None if elsewhere::REFUSED.iter().any(|(known, ..)| *known == name) => refuse(tcl, name, words),
+        None if class_values::is_class(name) => class_values::call(tcl, name, words),
         None => return None,
     };
     Some(match outcome {
@@ -83,6 +89,45 @@ pub(crate) fn call(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclR
         Err(Interrupt::Reported) => add(tcl, Object::Broken),
         other => other,
     })
+}
+
+/// Refuses a command or a class of ns-2. What a class of the script is used for is not reported
+/// again.
+fn refuse(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
+    if let Some(class) = words.first().filter(|_| name == "Class") {
+        tcl.simulator.refused.insert(class.trim().to_owned());
+    }
+    let found = elsewhere::REFUSED.iter().find(|(known, ..)| *known == name);
+    let (what, instead) = found.map_or(("it is not there", "another"), |(_, what, instead)| (what, instead));
+    mistake(format!("{name}: {what}"), format!("write {instead}"))
+}
+
+/// The commands of ns-2 for quantities and random numbers.
+fn ns_command(tcl: &mut Interp, name: &str, words: &[Value]) -> TclResult {
+    match (name, words) {
+        ("bw_parse", [rate]) => match quantity::rate(rate)? {
+            Some(rate) => Ok(Value::from(format!("{:?}", rate.as_bps() as f64))),
+            None => mistake("this bandwidth is unlimited", "write for example 10Mb"),
+        },
+        ("delay_parse" | "time_parse", [delay]) => {
+            Ok(Value::from(format!("{:?}", quantity::delay(delay, 1.0)?.as_secs_f64())))
+        }
+        ("ns-random", []) => random::generator(tcl, 0, &[Value::from("next-random")]),
+        ("ns-random", [seed]) => random::generator(tcl, 0, &[Value::from("seed"), seed.clone()]),
+        ("ns-random", _) => usage("ns-random 7"),
+        ("bw_parse", _) => usage("bw_parse 10Mb"),
+        _ => usage(&format!("{name} 10ms")),
+    }
+}
+
+/// Commands of the class of nodes.
+fn node_class(tcl: &mut Interp, words: &[Value]) -> TclResult {
+    match words {
+        [name, ..] if &**name == "allocaddr" => {
+            mistake("multicast is not routed: there are no groups", "write $ns connect for each receiver")
+        }
+        words => class_values::call(tcl, "Node", words),
+    }
 }
 
 /// `[Simulator instance]`: the simulator that the script has made.
@@ -111,6 +156,9 @@ const CLASSES: [&str; 10] = [
 fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
     let Some((class, rest)) = words.split_first() else { return usage("new Simulator") };
     // `new Program $ns`: the simulator is known.
+    if let Some(outcome) = error_model::new(tcl, class, rest) {
+        return outcome;
+    }
     let is_of_simulator = matches!(rest, [ns] if tcl.simulator.object(ns) == Some(Object::Simulator));
     if !is_of_simulator {
         extra(tcl, &format!("new {}", &**class), rest);
@@ -126,6 +174,14 @@ fn new(tcl: &mut Interp, words: &[Value]) -> TclResult {
         "EventGroup" if is_of_simulator => return event_lists::new_group(tcl, &[]),
         "Program" | "EventGroup" => return usage(&format!("new {} $ns", &**class)),
         _ => {}
+    }
+    if tcl.simulator.refused.contains(&**class) {
+        return Err(Interrupt::Reported);
+    }
+    let top = class.split('/').next().unwrap_or(class);
+    if elsewhere::REFUSED.iter().any(|(known, ..)| *known == top || *known == &**class) {
+        let known = if top == "Application" { &**class } else { top };
+        return refuse(tcl, known, &[]);
     }
     if let Some(outcome) = agents::new(tcl, class) {
         return outcome;
@@ -158,6 +214,13 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
             add(tcl, Object::Queue(link, [true, true]))
         }
         (Object::Direction(link, ends), "queue") => add(tcl, Object::Queue(link, ends)),
+        (Object::Link(link), "errormodule") if rest.len() == 1 => {
+            error_model::put(tcl, &rest[0], link, [true, false])
+        }
+        (Object::Direction(link, ends), "errormodule") if rest.len() == 1 => {
+            error_model::put(tcl, &rest[0], link, ends)
+        }
+        (Object::ErrorModel(model), _) => error_model::method(tcl, model, words),
         (Object::Queue(link, ends), "set") => queues::set(tcl, link, ends, rest),
         (Object::Variable(variable), _) => random::variable(tcl, variable, words),
         (Object::Generator(generator), _) => random::generator(tcl, generator, words),
@@ -180,23 +243,26 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
         }
         (Object::Node(node), "id" | "node-addr") if rest.is_empty() => Ok(Value::from(node.to_string())),
         (Object::Node(_), name) if elsewhere::NODE_VISUAL.contains(&name) => Ok(Value::default()),
-        _ => {
-            let (what, known) = match object {
-                Object::Node(_) => ("a node", &elsewhere::NODE_METHODS[..]),
-                Object::Queue(..) => ("a queue", &elsewhere::QUEUE_METHODS[..]),
-                _ => ("a link or lan", &elsewhere::LINK_METHODS[..]),
-            };
-            if known.contains(&name) {
-                tcl.warn(Code::Ignored, format!("{name} is ignored: {}", elsewhere::why(name)));
-                return add(tcl, Object::Other);
-            }
-            let instead = match nearest(name, known.iter().copied()) {
-                Some(meant) => format!("write {meant}"),
-                None => "write a command of ns-2 or Emulab, or remove it".to_owned(),
-            };
-            mistake(format!("{what} has no command '{name}'"), instead)
-        }
+        _ => other_method(tcl, object, name),
     }
+}
+
+/// A command of a node, queue or link that is not executed: ignored, or a mistake.
+fn other_method(tcl: &mut Interp, object: Object, name: &str) -> TclResult {
+    let (what, known) = match object {
+        Object::Node(_) => ("a node", &elsewhere::NODE_METHODS[..]),
+        Object::Queue(..) => ("a queue", &elsewhere::QUEUE_METHODS[..]),
+        _ => ("a link or lan", &elsewhere::LINK_METHODS[..]),
+    };
+    if known.contains(&name) {
+        tcl.warn(Code::Ignored, format!("{name} is ignored: {}", elsewhere::why(name)));
+        return add(tcl, Object::Other);
+    }
+    let instead = match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("write {meant}"),
+        None => "write a command of ns-2 or Emulab, or remove it".to_owned(),
+    };
+    mistake(format!("{what} has no command '{name}'"), instead)
 }
 
 fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
@@ -210,6 +276,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         return mistake("an event cannot change what the network consists of", "make it before $ns run");
     }
     let outcome = agents::simulator(tcl, name, words).or_else(|| events::simulator(tcl, name, words));
+    let outcome = outcome.or_else(|| of_links(tcl, name, words));
     if let Some(outcome) = outcome {
         return outcome;
     }
@@ -230,16 +297,11 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
             extra(tcl, "make-lan", rest);
             lan(tcl, nodes, rate, delay)
         }
-        ("link", [a, b]) => {
-            let (link, end) = between(tcl, a, b)?;
-            add(tcl, Object::Direction(link, only(end)))
-        }
-        ("lanlink", [lan, node]) => {
-            let lan = self::lan_of(tcl, lan)?;
-            let link = member(tcl, lan, node)?;
-            add(tcl, Object::Direction(link, [true, true]))
-        }
         ("queue-limit", [a, b, limit]) => queue_limit(tcl, [a, b], limit),
+        ("bw_parse" | "delay_parse", words) => ns_command(tcl, name, words),
+        ("node-config", words) if words.iter().any(|word| elsewhere::WIRELESS.contains(&&**word)) => {
+            mistake("wireless nodes are not emulated", "write $ns duplex-link for each pair of neighbours")
+        }
         ("rtproto", [protocol, rest @ ..]) => {
             extra(tcl, "rtproto", rest);
             routing(tcl, protocol)
@@ -250,6 +312,25 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         }
         (name, _) => not_made(tcl, name),
     }
+}
+
+/// The commands of `$ns` about links that are there. `None` if `name` is another command.
+fn of_links(tcl: &mut Interp, name: &str, words: &[Value]) -> Option<TclResult> {
+    let direction = |tcl: &mut Interp, a, b| between(tcl, a, b).map(|(link, end)| (link, only(end)));
+    Some(match (name, words) {
+        ("lossmodel" | "link-lossmodel", [model, a, b]) => {
+            direction(tcl, a, b).and_then(|(link, ends)| error_model::put(tcl, model, link, ends))
+        }
+        ("lossmodel" | "link-lossmodel", _) => usage(&format!("$ns {name} $em $n0 $n1")),
+        ("link" | "get-link", [a, b]) => {
+            direction(tcl, a, b).and_then(|(link, ends)| add(tcl, Object::Direction(link, ends)))
+        }
+        ("lanlink", [lan, node]) => {
+            let link = lan_of(tcl, lan).and_then(|lan| member(tcl, lan, node));
+            link.and_then(|link| add(tcl, Object::Direction(link, [true, true])))
+        }
+        _ => return None,
+    })
 }
 
 /// What is not a complete call of `$ns`: an example of it, or why it is ignored.
@@ -342,10 +423,7 @@ fn link(
     if a == b {
         return mistake("the link joins a node to itself", "write two nodes");
     }
-    let Some(queue) = NsQueue::named(queue) else {
-        let meant = nearest(queue, ["DropTail", "RED", "GRED"]).unwrap_or("DropTail, RED or GRED");
-        return mistake(format!("there is no queue type '{}'", &**queue), format!("write {meant}"));
-    };
+    let queue = queues::of_type(tcl, queue)?;
     let pipe = Pipe {
         rate: quantity::rate(rate)?,
         delay: quantity::delay(delay, 1.0)?,

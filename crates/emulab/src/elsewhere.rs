@@ -88,10 +88,10 @@ pub(crate) const TESTBED: [&str; 80] = [
 ];
 
 /// Methods of `$ns`.
-pub(crate) const METHODS: [&str; 30] = [
+pub(crate) const METHODS: [&str; 33] = [
     "node-config",
     "add-agent-trace",
-    "attach-tbf-agent",
+    "attach-fmon",
     "blockstore",
     "bridge",
     "cancel",
@@ -111,6 +111,9 @@ pub(crate) const METHODS: [&str; 30] = [
     "initial_node_pos",
     "instvar",
     "make-path",
+    "makeflowmon",
+    "nullAgent_",
+    "src_rting",
     "monitor-agent-trace",
     "monitor-queue",
     "multicast",
@@ -122,7 +125,7 @@ pub(crate) const METHODS: [&str; 30] = [
 ];
 
 /// Methods of `$ns` for display. They are ignored without a warning.
-pub(crate) const VISUAL: [&str; 9] = [
+pub(crate) const VISUAL: [&str; 16] = [
     "duplex-link-op",
     "simplex-link-op",
     "color",
@@ -132,14 +135,57 @@ pub(crate) const VISUAL: [&str; 9] = [
     "flush-trace",
     "trace-queue",
     "namtrace-queue",
+    "eventtrace-all",
+    "nam-end-wireless",
+    "namtrace-config",
+    "puts-nam-config",
+    "puts-nam-traceall",
+    "puts-ns-traceall",
+    "set-animation-rate",
+];
+
+/// Commands that choose what packets of ns-2 have in memory. They are ignored without a warning.
+pub(crate) const HEADERS: [&str; 4] =
+    ["add-packet-header", "add-all-packet-headers", "remove-packet-header", "remove-all-packet-headers"];
+
+/// Commands and classes of ns-2 and OTcl that are refused: what they are, and what to write.
+pub(crate) const REFUSED: [(&str, &str, &str); 14] = [
+    ("Class", "classes of OTcl are not read", "procedures: proc NAME {} { … }"),
+    ("SessionSim", "sessions of multicast are not there", "$ns connect for each receiver"),
+    ("create-god", "wireless nodes are not emulated", "$ns duplex-link for each pair of neighbours"),
+    ("create-base-station-node", "wireless nodes are not emulated", "$ns node"),
+    ("Http", "web caches are not there", "Application/FTP with send"),
+    ("PagePool", "web pages are not there", "Application/FTP with send"),
+    ("PackMimeHTTP", "requests of the web are not read", "Application/FTP with send"),
+    ("Tmix", "connections of a file are not read", "Application/FTP with send"),
+    ("Tracefile", "traffic of a file is not read", "Application/Traffic/CBR"),
+    ("Application/Traffic/Trace", "traffic of a file is not read", "Application/Traffic/CBR"),
+    ("regexp", "regular expressions are not read", "string match or string first"),
+    ("regsub", "regular expressions are not read", "string match or string first"),
+    ("file", "no file is read", "the value itself"),
+    ("gets", "neither a file nor a terminal is read", "the value itself"),
+];
+
+/// Options of `node-config` of nodes that have no links of their own.
+pub(crate) const WIRELESS: [&str; 10] = [
+    "-adhocRouting",
+    "-antType",
+    "-channel",
+    "-channelType",
+    "-energyModel",
+    "-ifqType",
+    "-llType",
+    "-macType",
+    "-phyType",
+    "-satNodeType",
 ];
 
 /// Methods of `$ns` that are not supported, with the command to use instead.
 pub(crate) const OTHERWISE: [(&str, &str); 5] = [
-    ("lossmodel", "tb-set-link-loss $link 0.05"),
-    ("link-lossmodel", "tb-set-link-loss $link 0.05"),
-    ("rtmodel", "$ns at 10.0 \"$link down\""),
-    ("rtmodel-at", "$ns at 10.0 \"$link down\""),
+    ("proc", "a procedure without an object: proc NAME {} { … }"),
+    ("rtmodel-delete", "the finish time of the model: $ns rtmodel Deterministic {0.5 2.0 1.0 60} $n0 $n1"),
+    ("DelayBox", "$ns node, and links with the delays of the flows"),
+    ("Tmix_DelayBox", "$ns node, and links with the delays of the flows"),
     ("make-san", "$ns make-lan \"$a $b $c\" 100Mb 0ms"),
 ];
 
@@ -185,14 +231,14 @@ pub(crate) const EVENTS: [&str; 11] = [
 const CONSEQUENCES: [(&str, &str); 21] = [
     ("add-route", "routes are computed"),
     ("add-rule", "no node filters packets"),
-    ("attach-tbf-agent", "no token bucket shapes the agent"),
+    ("attach-fmon", "flows are not counted"),
+    ("src_rting", "routes are computed"),
     ("bridge", "it makes no node"),
     ("bridge_with", "no links are bridged"),
     ("cancel", "the event stays"),
     ("cost", "paths are those over the fewest links"),
     ("detach-agent", "the agent stays where it is"),
     ("dynamic", "events change links"),
-    ("errormodule", "write tb-set-link-loss $link 0.05 for losses"),
     ("halt", "write $ns at 10.0 \"$ns halt\""),
     ("join-group", "multicast is not routed"),
     ("leave-group", "multicast is not routed"),
@@ -252,7 +298,7 @@ pub(crate) const NODE_METHODS: [&str; 35] = [
 ];
 
 /// Methods of a link or lan.
-pub(crate) const LINK_METHODS: [&str; 24] = [
+pub(crate) const LINK_METHODS: [&str; 25] = [
     "add-to-head",
     "attach-monitors",
     "bridge_with",
@@ -260,13 +306,14 @@ pub(crate) const LINK_METHODS: [&str; 24] = [
     "cost?",
     "delay",
     "dynamic",
-    "errormodule",
     "head",
     "init-monitor",
     "link",
     "mustdelay",
     "nam-trace",
     "orient",
+    "queue-sample-timeout",
+    "sample-queue-size",
     "set",
     "set_setting",
     "start-tracing",
@@ -293,7 +340,7 @@ pub(crate) const QUEUE_METHODS: [&str; 9] = [
 ];
 
 /// Parameters of a queue (ns-default.tcl).
-pub(crate) const QUEUE_PARAMETERS: [&str; 33] = [
+pub(crate) const QUEUE_PARAMETERS: [&str; 35] = [
     "adaptive_",
     "alpha_",
     "ave_",
@@ -316,10 +363,12 @@ pub(crate) const QUEUE_PARAMETERS: [&str; 33] = [
     "fracminthresh_",
     "fracthresh_",
     "idle_pktsize_",
-    "interval_",
+    "interleave_",
     "mark_p_",
+    "mask_",
     "ns1_compat_",
     "prob1_",
+    "queue_in_bytes_",
     "summarystats_",
     "targetdelay_",
     "top_",

@@ -46,6 +46,28 @@ pub(crate) fn prepared(tcl: &mut Interp, act: &Value) -> TclResult {
     }
 }
 
+/// The pieces between the semicolons that are outside of braces and quotes.
+pub(crate) fn parts(text: &Value) -> Vec<Value> {
+    let (mut depth, mut is_quoted, mut from) = (0i32, false, 0);
+    let mut ends = Vec::new();
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b'"' => is_quoted = !is_quoted,
+            b';' if depth <= 0 && !is_quoted => ends.push(index),
+            _ => {}
+        }
+    }
+    ends.push(text.len());
+    let piece = |end: usize| {
+        let start = std::mem::replace(&mut from, end + 1);
+        let at = text.at.map(|base| base + start);
+        Value { at, ..Value::from(&text[start..end]) }
+    };
+    ends.into_iter().map(piece).collect()
+}
+
 /// Makes a timeline or a sequence. Returns its number and its handle.
 pub(crate) fn new_list(tcl: &mut Interp, is_sequence: bool) -> Result<(usize, Value), Interrupt> {
     tcl.simulator.is_emulab = true;
@@ -80,7 +102,12 @@ pub(crate) fn list_method(tcl: &mut Interp, index: usize, words: &[Value]) -> Tc
             (quantity::time(time)?.since(Time::ZERO), PendingAct::Script(prepared(tcl, act)?))
         }
         [append, act] if &**append == "append" && is_sequence => {
-            (Duration::ZERO, PendingAct::Words(tcl.elements(act)?))
+            for part in parts(act) {
+                let act = PendingAct::Words(tcl.elements(&part)?);
+                let event = ListedEvent { after: Duration::ZERO, place: tcl.at, act };
+                tcl.simulator.lists[index].events.push(event);
+            }
+            return Ok(Value::default());
         }
         [name, ..] if matches!(&**name, "start" | "run") => {
             return mistake("this is started by an event", "write $ns at 0 \"$timeline start\"");
@@ -108,6 +135,12 @@ pub(crate) fn start(tcl: &mut Interp, now: Time, index: usize, words: &[Value]) 
         }
         [] => return usage("$ns at 10.0 \"$timeline start\""),
     }
+    expand(tcl, now, index, 0)
+}
+
+/// Lets the events of a list wait for their times. What a sequence waits for comes before its next
+/// event, at equal times too.
+fn expand(tcl: &mut Interp, now: Time, index: usize, depth: usize) -> Result<(), Interrupt> {
     tcl.simulator.lists[index].is_started = true;
     let EventList { is_sequence, events, .. } = tcl.simulator.lists[index].clone();
     let mut following = Some(Duration::ZERO);
@@ -128,9 +161,25 @@ pub(crate) fn start(tcl: &mut Interp, now: Time, index: usize, words: &[Value]) 
                 }
             },
         };
-        wait(tcl, now.saturating_add(after), place, act, false);
+        let at = now.saturating_add(after);
+        match run_list(tcl, &act).filter(|_| is_sequence && depth < DEPTH_MAX) {
+            Some(list) => expand(tcl, at, list, depth + 1)?,
+            None => wait(tcl, at, place, act, false),
+        }
     }
     Ok(())
+}
+
+/// The list that an event runs and waits for.
+fn run_list(tcl: &Interp, act: &PendingAct) -> Option<usize> {
+    let PendingAct::Words(words) = act else { return None };
+    match &words[..] {
+        [name, verb] if verb.trim() == "run" => match tcl.simulator.object(name.trim()) {
+            Some(Object::EventList(list)) => Some(list),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// How long a sequence waits for an event of it. `None` if that is not known.

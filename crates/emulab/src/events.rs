@@ -9,7 +9,7 @@ use crate::outcome::{Interrupt, TclResult, mistake};
 use crate::simulator::{Act, Event, Object, Pending, PendingAct};
 use crate::state::Interp;
 use crate::syntax::Value;
-use crate::{builtins, elsewhere, event_lists, programs, quantity, queues};
+use crate::{builtins, elsewhere, event_lists, programs, quantity, queues, rtmodel};
 use fastpath_text::mistake::{Code, nearest};
 use fastpath_units::Time;
 
@@ -24,6 +24,7 @@ pub(crate) fn simulator(tcl: &mut Interp, name: &str, words: &[Value]) -> Option
         ("event-group", words) => event_lists::new_group(tcl, words),
         ("at", _) => usage("$ns at 10.0 \"$link delay 20ms\""),
         ("after", _) => usage("$ns after 10.0 \"$link down\""),
+        ("rtmodel" | "rtmodel-at", words) => return rtmodel::simulator(tcl, name, words),
         ("now", _) => usage("$ns now"),
         ("event-timeline", _) => usage("$ns event-timeline"),
         _ => return None,
@@ -82,6 +83,7 @@ pub(crate) fn happen(tcl: &mut Interp) {
         let outcome = match &act {
             PendingAct::Script(text) => script(tcl, at, text),
             PendingAct::Words(words) => tcl.call(words).map(drop),
+            PendingAct::Model(model, is_down) => rtmodel::happen(tcl, at, *model, *is_down),
         };
         if let Err(interrupt) = outcome {
             report(tcl, place, interrupt);
@@ -103,7 +105,7 @@ fn script(tcl: &mut Interp, now: Time, text: &Value) -> Result<(), Interrupt> {
     if !is_object(tcl, text) {
         return procedure(tcl, now, text);
     }
-    for part in parts(text) {
+    for part in event_lists::parts(text) {
         if is_object(tcl, &part) {
             let words = tcl.elements(&part)?;
             tcl.call(&words)?;
@@ -118,28 +120,6 @@ fn script(tcl: &mut Interp, now: Time, text: &Value) -> Result<(), Interrupt> {
 fn is_object(tcl: &Interp, text: &str) -> bool {
     let first = text.split_whitespace().next();
     first.is_some_and(|first| tcl.simulator.object(first).is_some())
-}
-
-/// The pieces between the semicolons that are outside of braces and quotes.
-fn parts(text: &Value) -> Vec<Value> {
-    let (mut depth, mut is_quoted, mut from) = (0i32, false, 0);
-    let mut ends = Vec::new();
-    for (index, byte) in text.bytes().enumerate() {
-        match byte {
-            b'{' => depth += 1,
-            b'}' => depth -= 1,
-            b'"' => is_quoted = !is_quoted,
-            b';' if depth <= 0 && !is_quoted => ends.push(index),
-            _ => {}
-        }
-    }
-    ends.push(text.len());
-    let piece = |end: usize| {
-        let start = std::mem::replace(&mut from, end + 1);
-        let at = text.at.map(|base| base + start);
-        Value { at, ..Value::from(&text[start..end]) }
-    };
-    ends.into_iter().map(piece).collect()
 }
 
 /// A script whose first word is not an object: a procedure, or commands of Tcl.
@@ -189,7 +169,7 @@ pub(crate) fn is_event(tcl: &Interp, object: Object, words: &[Value]) -> bool {
     tcl.now.is_some()
         && match object {
             Object::Link(_) | Object::Lan(_) | Object::Direction(..) => {
-                !matches!(name, "queue" | "NsQueue" | "set" | "link" | "trace")
+                !matches!(name, "queue" | "NsQueue" | "set" | "link" | "trace" | "errormodule")
             }
             Object::Queue(..) => words.len() == 3 && name == "set",
             Object::Program(_) | Object::EventList(_) | Object::Group(_) => true,

@@ -91,7 +91,7 @@ impl Number {
 
 /// Evaluates an expression whose variables and commands are replaced by their values.
 pub(crate) fn evaluate(tokens: Vec<Token>, rng: &mut Rng) -> Result<Number, ExprError> {
-    let mut parser = Parser { tokens, at: 0, depth: 0, rng };
+    let mut parser = Parser { tokens, at: 0, depth: 0, skipped: 0, rng };
     let value = parser.ternary()?;
     match parser.tokens.get(parser.at) {
         None => Ok(value),
@@ -146,6 +146,8 @@ struct Parser<'r> {
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
+    /// How many of the parts around are not taken: their values are not computed.
+    skipped: usize,
     rng: &'r mut Rng,
 }
 
@@ -168,23 +170,46 @@ impl Parser<'_> {
         let condition = self.binary(0)?;
         let mut value = condition;
         if self.take("?") {
-            let yes = self.ternary()?;
+            let is_true = self.skipped > 0 || value.truth()?;
+            let yes = self.part(is_true, Parser::ternary)?;
             if !self.take(":") {
                 return Err(ExprError::Syntax("? without :".to_owned()));
             }
-            let no = self.ternary()?;
-            value = if value.truth()? { yes } else { no };
+            let no = self.part(!is_true, Parser::ternary)?;
+            value = if is_true { yes } else { no };
         }
         self.depth -= 1;
         Ok(value)
+    }
+
+    /// A part of the expression, which is computed if it is taken.
+    fn part(
+        &mut self,
+        is_taken: bool,
+        parse: impl FnOnce(&mut Self) -> Result<Number, ExprError>,
+    ) -> Result<Number, ExprError> {
+        self.skipped += usize::from(!is_taken);
+        let value = parse(self);
+        self.skipped -= usize::from(!is_taken);
+        value
+    }
+
+    /// A value, unless its part is not taken.
+    fn value(&self, compute: impl FnOnce() -> Result<Number, ExprError>) -> Result<Number, ExprError> {
+        if self.skipped > 0 { Ok(Number::Integer(0)) } else { compute() }
     }
 
     fn binary(&mut self, level: usize) -> Result<Number, ExprError> {
         let Some(operators) = LEVELS.get(level) else { return self.power() };
         let mut left = self.binary(level + 1)?;
         while let Some(operator) = operators.iter().find(|operator| self.take(operator)) {
-            let right = self.binary(level + 1)?;
-            left = apply(operator, &left, &right)?;
+            let is_decided = match *operator {
+                "&&" => self.skipped == 0 && !left.truth()?,
+                "||" => self.skipped == 0 && left.truth()?,
+                _ => false,
+            };
+            let right = self.part(!is_decided, |parser| parser.binary(level + 1))?;
+            left = self.value(|| apply(operator, &left, &right))?;
         }
         Ok(left)
     }
@@ -200,13 +225,13 @@ impl Parser<'_> {
         }
         let exponent = self.power()?;
         self.depth -= 1;
-        match (&base, &exponent) {
+        self.value(|| match (&base, &exponent) {
             (Number::Integer(base), Number::Integer(exponent)) if *exponent >= 0 => {
                 let exponent = u32::try_from(*exponent).map_err(|_| ExprError::Overflow)?;
                 base.checked_pow(exponent).map(Number::Integer).ok_or(ExprError::Overflow)
             }
             _ => finite(base.real()?.powf(exponent.real()?)),
-        }
+        })
     }
 
     fn unary(&mut self) -> Result<Number, ExprError> {
@@ -220,15 +245,15 @@ impl Parser<'_> {
             }
             let value = self.unary()?;
             self.depth -= 1;
-            return match (operator, &value) {
+            return self.value(|| match (operator, &value) {
                 ("-", Number::Integer(integer)) => {
                     integer.checked_neg().map(Number::Integer).ok_or(ExprError::Overflow)
                 }
                 ("-", _) => Ok(Number::Real(-value.real()?)),
-                ("+", _) => value.real().map(|_| value),
+                ("+", _) => value.real().map(|_| value.clone()),
                 ("~", _) => Ok(Number::Integer(!value.integer()?)),
                 _ => Ok(Number::Integer(i64::from(!value.truth()?))),
-            };
+            });
         }
         self.operand()
     }
@@ -252,7 +277,7 @@ impl Parser<'_> {
                         return Err(ExprError::Syntax(name));
                     }
                 }
-                self.function(&name, &arguments)
+                if self.skipped > 0 { Ok(Number::Integer(0)) } else { self.function(&name, &arguments) }
             }
             Token::Word(word) if Number::Text(word.clone()).truth().is_ok() => Ok(Number::Text(word)),
             other => Err(ExprError::Syntax(other.print())),

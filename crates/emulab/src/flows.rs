@@ -52,6 +52,7 @@ pub(crate) fn traffic(
             all.extend(transfers::transfers(simulator, source, ends, remarks));
             continue;
         }
+        warn_of_parts(simulator, source, name, remarks);
         for (number, period) in periods(simulator, source, name, remarks).into_iter().enumerate() {
             let Period { start, stop, values, .. } = period;
             let kind = values.kind(source.kind);
@@ -87,6 +88,18 @@ fn refused(kind: SourceKind, class: AgentClass) -> Option<(&'static str, &'stati
             "write new Agent/UDP, or Application/FTP for as much as TCP carries",
         )),
         _ => None,
+    }
+}
+
+/// Warns of packets that an agent of ns-2 sends in parts (udp.cc).
+fn warn_of_parts(simulator: &Simulator, source: &Source, name: &str, remarks: &mut Remarks) {
+    let agent = source.agent.map(|agent| &simulator.agents[agent]).filter(|agent| agent.source.is_none());
+    let Some(agent) = agent.filter(|_| !simulator.is_emulab && !source.is_message) else { return };
+    let limit = agent.values.get("packetSize_").and_then(|value| value.trim().parse().ok());
+    let (limit, size) = (limit.unwrap_or(agents::MESSAGE_MAX), source.values.size);
+    if size > limit {
+        let what = format!("{name}: {size} bytes are one datagram here: ns-2 sends datagrams of {limit}");
+        remarks.warn(Code::Different, source.made.at, what);
     }
 }
 

@@ -7,6 +7,7 @@
 
 use crate::expr::{self, ExprError, Number, OPERATORS, Token};
 use crate::outcome::{Interrupt, TclResult, mistake};
+use crate::simulator::Object;
 use crate::state::{COMMAND_FUEL, CallFrame, Interp, Procedure, VALUE_MAX, WORD_FUEL};
 use crate::syntax::{Command, Parser, SyntaxError, Value, WordPart};
 use crate::{builtins, commands, events, random};
@@ -262,6 +263,7 @@ impl Interp<'_> {
             };
             if let Some(parts) = operand {
                 let value = self.substitute(&parts)?;
+                self.refuse_broken(&value)?;
                 tokens.push(Token::operand(&value));
                 continue;
             }
@@ -270,6 +272,7 @@ impl Interp<'_> {
                 if byte.is_ascii_digit() || byte == b'.' { number_length(rest) } else { word_length(rest) };
             if length > 0 {
                 let word = &rest[..length];
+                self.refuse_broken(word)?;
                 tokens.push(match Number::parse(word) {
                     Number::Text(word) => Token::Word(word),
                     number => Token::Operand(number),
@@ -283,6 +286,14 @@ impl Interp<'_> {
             }
         }
         Ok(tokens)
+    }
+
+    /// What follows from a mistake is not reported again.
+    fn refuse_broken(&self, word: &str) -> Result<(), Interrupt> {
+        match self.simulator.object(word.trim()) {
+            Some(Object::Broken) => Err(Interrupt::Reported),
+            _ => Ok(()),
+        }
     }
 
     /// Evaluates a body in a namespace of the global frame.

@@ -29,6 +29,8 @@
 //!   what they have in ns-2 and not here is named by a warning of each agent;
 //! - events happen after the script has been read, in the order of their times: a procedure may be
 //!   an event, and may make events. Results of a run (`bytes_`) are read as 0, with a warning;
+//! - types of queues that are not there (SFQ, DRR, CBQ) are the nearest, with a warning
+//!   (`ns_queue.rs`); values of classes (`Queue set limit_ 20`) are those of objects made later;
 //! - timelines and sequences are started by events; nothing can follow a program in a sequence,
 //!   because how long it runs is not known;
 //! - start commands and program agents run in a lab, and start at time 0 and at their events;
@@ -46,19 +48,23 @@
 mod agents;
 mod build;
 mod builtins;
+mod class_values;
 mod commands;
 mod elsewhere;
+mod error_model;
 mod event_lists;
 mod events;
 mod expr;
 mod flows;
 mod interp;
+mod ns_queue;
 mod objects;
 mod outcome;
 mod programs;
 mod quantity;
 mod queues;
 mod random;
+mod rtmodel;
 mod simulator;
 mod state;
 mod syntax;

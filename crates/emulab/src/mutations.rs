@@ -14,7 +14,7 @@ use std::ops::Range;
 const MUTATIONS: usize = 4000;
 const SEED: u64 = 33;
 
-const SCRIPTS: [(&str, &str); 7] = [
+const SCRIPTS: [(&str, &str); 8] = [
     ("emulab-fig2-1.ns", include_str!("../../../examples/emulab-fig2-1.ns")),
     ("lan-events.ns", include_str!("../../../examples/lan-events.ns")),
     ("tcl.ns", include_str!("../../../fuzz/corpus/ns/tcl.ns")),
@@ -22,6 +22,7 @@ const SCRIPTS: [(&str, &str); 7] = [
     ("traffic", TRAFFIC),
     ("events", EVENTS),
     ("transfers", TRANSFERS),
+    ("models", MODELS),
 ];
 
 const TRAFFIC: &str = r#"set ns [new Simulator]
@@ -72,6 +73,35 @@ proc finish {} {
     close $nf
     exit 0
 }
+$ns run
+"#;
+
+const MODELS: &str = r#"Agent/UDP set fid_ 3
+Queue set limit_ 33
+Queue/SFQ set buckets_ 12
+rtModel/Deterministic set downInterval_ 0.25
+set ns [new Simulator]
+set n0 [$ns node]
+set n1 [$ns node]
+set n2 [$ns node]
+$ns duplex-link $n0 $n1 [bw_parse 2Mb] [delay_parse 7ms] SFQ
+$ns duplex-link $n1 $n2 3Mb 10ms DRR
+$ns duplex-link $n0 $n2 4Mb 10ms CoDel
+set q [[$ns link $n1 $n2] queue]
+$q set quantum_ 400
+$q set blimit_ 9000
+[[$ns get-link $n0 $n2] queue] set target_ 0.009
+$ns rtproto DV
+$ns rtmodel-at 1.25 down $n0 $n1
+$ns rtmodel-at 2.25 up $n0 $n1
+$ns rtmodel Deterministic {0.75 3.0 -} $n1 $n2
+$ns rtmodel Exponential {1.5 5.0 2.0 50.0} $n0
+set em [new ErrorModel]
+$em unit pkt
+$em set rate_ 0.03
+$ns lossmodel $em $n0 $n2
+$ns at 9 "$em set rate_ 0.2"
+$ns at 60 "$ns halt"
 $ns run
 "#;
 

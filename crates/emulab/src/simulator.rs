@@ -1,11 +1,11 @@
 //! The objects that a script has created: nodes, links, lans, their parameters and events, by
 //! handle.
 
+use crate::ns_queue::{NsQueue, QueueParameter};
 use crate::syntax::Value;
-use fastpath_link::{Limit, QueueSpec, RedIdle, RedSpec};
 use fastpath_spec::TrafficKind;
 use fastpath_traffic::{CongestionControl, PeriodLaw};
-use fastpath_units::{Bytes, Duration, Probability, Rate, Rng, Time};
+use fastpath_units::{Duration, Probability, Rate, Rng, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
@@ -40,6 +40,8 @@ pub(crate) enum Object {
     EventList(usize),
     /// Objects that have their events together: `new EventGroup`.
     Group(usize),
+    /// Losses of packets: `new ErrorModel`.
+    ErrorModel(usize),
     /// Something that does not concern the network, such as a file.
     Other,
     /// The result of a command with a mistake.
@@ -69,6 +71,13 @@ pub(crate) struct Simulator {
     pub(crate) following: u64,
     pub(crate) lists: Vec<EventList>,
     pub(crate) groups: Vec<EventGroup>,
+    pub(crate) models: Vec<LinkModel>,
+    /// The random numbers of models.
+    pub(crate) model_rng: Option<Rng>,
+    pub(crate) class_values: Vec<ClassValue>,
+    pub(crate) error_models: Vec<ErrorModel>,
+    /// Classes of the script, which are refused where it makes them.
+    pub(crate) refused: BTreeSet<String>,
     /// Parameters of queues that only RED has, and the script's places of them.
     pub(crate) red_settings: Vec<RedSetting>,
     /// Whether the script is one of Emulab, not of ns-2: it has commands of Emulab.
@@ -103,6 +112,40 @@ pub(crate) enum PendingAct {
     Script(Value),
     /// The words of one command.
     Words(Vec<Value>),
+    /// What a model of links does next: whether they go down.
+    Model(usize, bool),
+}
+
+/// Links that go down and up by themselves (`$ns rtmodel`).
+#[derive(Clone, Debug)]
+pub(crate) struct LinkModel {
+    pub(crate) place: usize,
+    /// The links, by their numbers.
+    pub(crate) links: Vec<usize>,
+    /// Whether the intervals are means of an exponential law.
+    pub(crate) is_random: bool,
+    pub(crate) up: Duration,
+    pub(crate) down: Duration,
+    pub(crate) finish: Option<Time>,
+}
+
+/// Losses of packets, and the directions of links that have them.
+#[derive(Clone, Debug)]
+pub(crate) struct ErrorModel {
+    pub(crate) made: Creation,
+    pub(crate) rate: Probability,
+    pub(crate) is_of_packets: bool,
+    pub(crate) links: Vec<(usize, [bool; 2])>,
+}
+
+/// A value that objects of a class have from the start: `Agent/TCP set window_ 30`.
+#[derive(Clone, Debug)]
+pub(crate) struct ClassValue {
+    pub(crate) place: usize,
+    pub(crate) class: String,
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(crate) is_used: bool,
 }
 
 /// A timeline, whose events have times from its start, or a sequence, whose events follow each
@@ -227,22 +270,6 @@ pub(crate) struct Pipe {
     pub(crate) queue: NsQueue,
 }
 
-/// An ns-2 queue; the defaults are Emulab's and ns-2's.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct NsQueue {
-    pub(crate) red: bool,
-    pub(crate) gentle: bool,
-    pub(crate) ecn: bool,
-    pub(crate) in_bytes: bool,
-    pub(crate) limit: u32,
-    pub(crate) min: u32,
-    pub(crate) max: u32,
-    pub(crate) weight: Probability,
-    /// 1 / max_p.
-    pub(crate) linterm: f64,
-    pub(crate) mean_packet: u32,
-}
-
 /// `$ns at`: what happens to the pipes of some links.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Event {
@@ -260,99 +287,6 @@ pub(crate) enum Act {
     Queue(QueueParameter),
     Up,
     Down,
-}
-
-/// A parameter of a queue, as `$queue set limit_ 40` gives it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum QueueParameter {
-    Limit(u32),
-    Min(u32),
-    Max(u32),
-    Weight(Probability),
-    Linterm(f64),
-    MeanPacket(u32),
-    InBytes(bool),
-    Red(bool),
-    Gentle(bool),
-    Ecn(bool),
-}
-
-impl QueueParameter {
-    /// Whether only RED has it.
-    pub(crate) fn is_of_red(self) -> bool {
-        match self {
-            QueueParameter::Limit(_) | QueueParameter::InBytes(_) | QueueParameter::Red(_) => false,
-            QueueParameter::Min(_) | QueueParameter::Max(_) | QueueParameter::Weight(_) => true,
-            QueueParameter::Linterm(_) | QueueParameter::MeanPacket(_) => true,
-            QueueParameter::Gentle(_) | QueueParameter::Ecn(_) => true,
-        }
-    }
-}
-
-impl Default for NsQueue {
-    fn default() -> NsQueue {
-        NsQueue {
-            red: false,
-            gentle: false,
-            ecn: false,
-            in_bytes: false,
-            limit: fastpath_spec::DEFAULT_QUEUE_PACKETS,
-            min: 5,
-            max: 15,
-            weight: Probability::new(0.002).expect("0.002 is a probability"),
-            linterm: 10.0,
-            mean_packet: 500,
-        }
-    }
-}
-
-impl NsQueue {
-    /// Returns a queue type by its name in any case. `None` if it is not known.
-    pub(crate) fn named(name: &str) -> Option<NsQueue> {
-        let (red, gentle) = match name.to_ascii_lowercase().as_str() {
-            "droptail" => (false, false),
-            "red" => (true, false),
-            "gred" => (true, true),
-            _ => return None,
-        };
-        Some(NsQueue { red, gentle, ..NsQueue::default() })
-    }
-
-    pub(crate) fn set(&mut self, parameter: QueueParameter) {
-        match parameter {
-            QueueParameter::Limit(limit) => self.limit = limit,
-            QueueParameter::Min(min) => self.min = min,
-            QueueParameter::Max(max) => self.max = max,
-            QueueParameter::Weight(weight) => self.weight = weight,
-            QueueParameter::Linterm(linterm) => self.linterm = linterm,
-            QueueParameter::MeanPacket(bytes) => self.mean_packet = bytes,
-            QueueParameter::InBytes(in_bytes) => self.in_bytes = in_bytes,
-            QueueParameter::Red(red) => self.red = red,
-            QueueParameter::Gentle(gentle) => self.gentle = gentle,
-            QueueParameter::Ecn(ecn) => self.ecn = ecn,
-        }
-    }
-
-    pub(crate) fn spec(&self) -> QueueSpec {
-        let limit = match self.in_bytes {
-            true => Limit::Bytes(Bytes(u64::from(self.limit))),
-            false => Limit::Packets(self.limit),
-        };
-        if !self.red {
-            return QueueSpec::DropTail(limit);
-        }
-        QueueSpec::Red(RedSpec {
-            limit,
-            min: u64::from(self.min),
-            max: u64::from(self.max),
-            weight: self.weight,
-            max_p: Probability::new(1.0 / self.linterm).expect("linterm is at least 1"),
-            gentle: self.gentle,
-            ecn: self.ecn,
-            mean_packet: Bytes(u64::from(self.mean_packet)),
-            idle: RedIdle::Ns2,
-        })
-    }
 }
 
 impl Simulator {
@@ -520,6 +454,8 @@ pub(crate) struct Source {
     pub(crate) values: SourceValues,
     pub(crate) agent: Option<usize>,
     pub(crate) switches: Vec<Switch>,
+    /// Whether it is one message, `$udp send 1000`.
+    pub(crate) is_message: bool,
 }
 
 /// The values of a source, which a script sets.
@@ -579,7 +515,7 @@ impl Source {
             packets_max: None,
             dscp: 0,
         };
-        Source { made, kind, values, agent: None, switches: Vec::new() }
+        Source { made, kind, values, agent: None, switches: Vec::new(), is_message: false }
     }
 
     pub(crate) fn is_started(&self) -> bool {

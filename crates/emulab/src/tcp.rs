@@ -8,9 +8,10 @@
 //! ```
 //!
 //! The connections are those of Linux (`fastpath_tcp`): CUBIC or Reno with selective and delayed
-//! acknowledgements. Other congestion controls are the nearest of them, and a warning says so, as it
-//! does of `packetSize_` and `window_`. Amounts are ns-2's (tcp.cc): `advance` and `produce` count
-//! packets from the first of the connection, `advanceby` and `producemore` add, `send` has bytes.
+//! acknowledgements. Other congestion controls are the nearest of them, and a warning says so, as
+//! it does of `packetSize_` and `window_`. Amounts are ns-2's (tcp.cc): `advance` and `produce`
+//! count packets from the first of the connection, `advanceby` and `producemore` add, `send` has
+//! bytes.
 
 use crate::objects::usage;
 use crate::outcome::{Interrupt, TclResult, mistake};
@@ -60,8 +61,8 @@ const CLASSES: [(&str, CongestionControl, Option<&str>); 24] = {
     ]
 };
 
-/// The congestion controls of Linux in ns-2 (`select_ca`) that are CUBIC here, or nearest to it: for
-/// long fat networks.
+/// The congestion controls of Linux in ns-2 (`select_ca`) that are CUBIC here, or nearest to it:
+/// for long fat networks.
 const LIKE_CUBIC: [&str; 4] = ["cubic", "bic", "htcp", "highspeed"];
 const LIKE_RENO: [&str; 8] =
     ["reno", "naivereno", "westwood", "vegas", "veno", "hybla", "scalable", "illinois"];

@@ -235,7 +235,7 @@ fn what_does_not_concern_the_network_is_ignored_with_a_warning() {
         "8:8: Agent/Message is ignored: run real programs in the hosts",
         "9:1: $ns multicast is ignored: multicast is not routed",
         "10:8: Trace/Drop is ignored: run real programs in the hosts",
-        "11:1: Agent/UDP set x 1 is ignored: values are set for each object",
+        "11:1: x of Agent/UDP is ignored: no object of this class is made after it",
         "12:8: open is ignored",
         "14:8: disk-agent is ignored: it does not concern the network",
         "15:1: the script says: two nodes",
@@ -283,7 +283,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:1: there is no command 'tb-frobnicate'; write a command of Emulab, or remove it",
             "7:1: the simulator has no command 'attach-agnt'; write $ns attach-agent",
             "8:1: the simulator has no command 'frobnicate'; write $ns and one of node, after, now, event-group, event-sequence, event-timeline, duplex-link, simplex-link, make-lan, newLan, link, lanlink, queue-limit, rtproto, run, at, attach-agent, connect, create-connection, or remove it",
-            "9:1: $ns lossmodel is not supported; write tb-set-link-loss $link 0.05",
+            "9:1: no link joins b and a; write $ns duplex-link for them before",
             "10:1: wrong number of arguments; write tb-set-noshaping $link 1",
         ],
     ),
@@ -293,7 +293,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
     ),
     (
         "$ns duplex-link $a $b 1Mb 1ms RED\nset q [[$ns link $a $b] queue]\n$q set thresh_ 30",
-        &["4:1: thresh_ 30 is not below maxthresh_ 15; write $queue set maxthresh_ with a larger number"],
+        &["4:1: thresh_ 30 is above maxthresh_ 15; write $queue set maxthresh_ with a larger number"],
     ),
     (
         "$ns duplex-link $a $b 1Mb 1ms DropTail\ntb-set-ip $a 10.0.0.2\ntb-set-ip $b 10.0.0.2",
@@ -421,6 +421,11 @@ fn expressions_count_as_tcl_does() {
         ("sqrt(16)", "4.0"),
         ("1 << 4 | 1", "17"),
         ("true", "true"),
+        // What is not taken is not computed.
+        ("1 > 1 ? 3 / (1 - 1) : 4", "4"),
+        ("0 && 1 / 0", "0"),
+        ("1 || -{x} ** 2", "1"),
+        ("0 ? 1 / 0 ? 2 : 3 : 7", "7"),
     ] {
         let text = format!("set ns [new Simulator]\nset n [$ns node]\nputs [expr {{{text}}}]\n$ns run");
         let said = format!("3:1: the script says: {expected}");

@@ -1,5 +1,5 @@
-//! From the agents of TCP and their sources to transfers of a description: connections, with the time
-//! and the amount of each.
+//! From the agents of TCP and their sources to transfers of a description: connections, with the
+//! time and the amount of each.
 
 use crate::simulator::{AgentClass, Simulator, Source, Switch, SwitchAct, TcpAgent};
 use crate::tcp;

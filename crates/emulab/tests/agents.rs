@@ -91,6 +91,20 @@ fn sources_have_the_defaults_of_ns_2() {
     assert!(stop > at(1.010) && stop < at(1.015), "{stop}");
 }
 
+#[test]
+fn packets_that_ns_2_sends_in_parts_are_named() {
+    let warnings = |more: &str| {
+        let text = format!(
+            "{UDP}set s [new Application/Traffic/CBR]\n$s attach-agent $udp\n$s set packetSize_ 1400\n{more}$ns at 1 \"$s start\""
+        );
+        read(&text).1
+    };
+    let said = "13:8: s: 1400 bytes are one datagram here: ns-2 sends datagrams of";
+    assert_eq!(warnings(""), [format!("{said} 1000")]);
+    assert_eq!(warnings("$udp set packetSize_ 700\n"), [format!("{said} 700")]);
+    assert_eq!(warnings("$udp set packetSize_ 1400\n"), [""; 0]);
+}
+
 /// How many packets each of the flows of a source sends until second 9, by name.
 fn packets(body: &str) -> Vec<(String, u64)> {
     let text = format!(

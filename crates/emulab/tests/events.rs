@@ -138,6 +138,55 @@ fn the_events_of_a_sequence_follow_each_other() {
 }
 
 #[test]
+fn lists_of_events_within_others_and_without_end() {
+    // Groups in a timeline, a timeline in a sequence, several events in one.
+    let (topology, warnings) = read(
+        "set m [$ns duplex-link $n0 $n1 1Mb 1ms DropTail]\nset g [new EventGroup $ns]\n$g add $l\n$g add $m\n\
+         set tl [$ns event-timeline]\n$tl at 1.0 \"$g down\"\n$tl at 2.0 \"$g up\"\nset seq [$ns event-sequence]\n\
+         $seq append \"$tl run\"\n$seq append \"$l down; $m down\"\n$ns at 0 \"$seq run\"\n$ns at 10 \"$seq start\"\n",
+    );
+    assert_eq!(warnings, [""; 0]);
+    let (down, up) = (LinkState::Down, LinkState::Up);
+    let both = |time: f64, state| [(at(time), state), (at(time), state)];
+    let once = |from: f64| [both(from + 1.0, down), both(from + 2.0, up), both(from + 2.0, down)].concat();
+    assert_eq!(states(&topology), [once(0.0), once(10.0)].concat());
+    // An empty list does nothing, and one that starts itself has a bound.
+    let (topology, warnings) = read("set tl [$ns event-timeline]\n$ns at 1 \"$tl start\"\n");
+    assert!(topology.events.is_empty() && warnings.is_empty(), "{warnings:?}");
+    for itself in [
+        "set a [$ns event-sequence]\n$a append \"$a run\"\n$ns at 3 \"$a start\"\n",
+        "set a [$ns event-timeline]\n$a at 0 \"$a start\"\n$ns at 3 \"$a start\"\n",
+    ] {
+        let (_, warnings) = read(itself);
+        assert!(warnings[0].contains("events make events without end"), "{warnings:?}");
+    }
+    for (body, said) in [
+        (
+            "set a [$ns event-timeline]\n$a at soon \"$l down\"",
+            "6:1: 'soon' is not a time; write for example 10.0",
+        ),
+        (
+            "set a [$ns event-timeline]\n$a at -1 \"$l down\"",
+            "6:1: '-1' is not a time; write for example 10.0",
+        ),
+        (
+            "set a [$ns event-timeline]\n$a append \"$l down\"",
+            "6:1: wrong number of arguments; write $timeline at 10.0 \"$link down\"",
+        ),
+        (
+            "set a [$ns event-sequence]\n$a at 1 \"$l down\"",
+            "6:1: wrong number of arguments; write $sequence append \"$link down\"",
+        ),
+        (
+            "set g [new EventGroup $ns]\nset h [new EventGroup $ns]\n$h add $g",
+            "7:1: g cannot be in a group of events; write links, queues, programs or sources of traffic",
+        ),
+    ] {
+        assert_eq!(mistakes(body), [said], "{body}");
+    }
+}
+
+#[test]
 fn a_group_has_its_events_together() {
     let (topology, warnings) = read(
         "set m [$ns duplex-link $n0 $n1 1Mb 1ms DropTail]\nset both [new EventGroup $ns]\n$both add $l $m\n\
@@ -229,7 +278,7 @@ fn a_sink_of_any_class_is_one() {
 #[test]
 fn words_without_effect_are_named() {
     for (body, said) in [
-        ("[$l queue] set gentle_ 1", "gentle_ is ignored: the queue is DropTail, not RED"),
+        ("[$l queue] set gentle_ 1", "gentle_ is ignored: the queue is not RED"),
         ("$ns cost $n0 $n1 10", "$ns cost is ignored: paths are those over the fewest links"),
         ("$n0 set-fw-style open", "set-fw-style is ignored: no node filters packets"),
         (

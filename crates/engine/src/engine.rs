@@ -456,6 +456,10 @@ fn cores_for(workers: Option<&Workers>) -> Result<Vec<Option<u32>>, StartError> 
     })
 }
 
+/// The most packets of cross traffic with which an idle link catches up as a frame comes: some
+/// milliseconds of work at worst.
+const CROSS_MAX: u64 = 1 << 13;
+
 /// Starts the thread that runs a network with this log, or a part of a cut one. If it panics, the
 /// others end too.
 fn work<L>(
@@ -468,6 +472,7 @@ where
     L: Observer + Send + 'static,
 {
     let mut network = Network::observed(topology, options, (log, (CaptureTap::default(), flows)));
+    network.bound_cross(CROSS_MAX);
     if let Some((partition, part)) = cut {
         network.cut(&partition, part);
     }

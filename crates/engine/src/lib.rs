@@ -88,8 +88,8 @@ pub use link_capture::LinkCapture;
 pub use node_switch::{NodeSwitch, StartServing};
 pub use packet_log::PacketLogReport;
 pub use report::{
-    FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport, PortReport, Report,
-    WorkerReport,
+    CrossReport, FrameAccounting, Interruptions, Lateness, LatenessReport, LinkReport, PipeReport,
+    PortReport, Report, WorkerReport,
 };
 pub use switch_report::{FlowEntry, GroupCounters, SwitchCopy, SwitchPortReport, SwitchReport, TableReport};
 pub use worker_group::RearrangeError;

@@ -8,7 +8,7 @@ use crate::packet_log::PacketLogReport;
 use crate::port::PortCounters;
 use crate::snapshot::{EdgeState, PipeState, Snapshot, WorkerState};
 use crate::worker_clock::InterruptionTotals;
-use fastpath_link::{DropReason, LinkState, PipeSpec};
+use fastpath_link::{CrossCounters, DropReason, LinkState, PipeSpec};
 use fastpath_net::PipeId;
 use fastpath_spec::trace::Timeline;
 use fastpath_spec::{self as spec, Late, LinkId, Topology, Track};
@@ -194,6 +194,10 @@ pub struct PipeReport {
     pub corrupted: u64,
     /// Frames dropped here, by reason. Reasons without frames are left out.
     pub dropped: BTreeMap<String, u64>,
+    /// Cross traffic, where there is or was any. No other count includes it, except those of the
+    /// queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross: Option<CrossReport>,
     /// Frames in its queue and in flight.
     pub held: u64,
     /// Frames in its queue, including the frame on the wire.
@@ -214,6 +218,30 @@ pub struct PipeReport {
     /// goes on there as of the instant it was due.
     #[serde(default)]
     pub lateness: Option<Lateness>,
+}
+
+/// Cross traffic of a link in one direction: packets of nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CrossReport {
+    /// Frames that were sent on the wire.
+    pub frames_sent: u64,
+    /// Bytes of these frames.
+    pub bytes_sent: u64,
+    /// Frames that the queue dropped, or that found the link down.
+    pub frames_dropped: u64,
+    /// Frames in the queue, including one on the wire.
+    pub frames_queued: u64,
+}
+
+impl CrossReport {
+    fn of(counters: &CrossCounters) -> Option<CrossReport> {
+        (counters.offered.packets > 0).then(|| CrossReport {
+            frames_sent: counters.sent.packets,
+            bytes_sent: counters.sent.bytes,
+            frames_dropped: counters.dropped.packets,
+            frames_queued: counters.queued().packets,
+        })
+    }
 }
 
 /// A port.
@@ -473,6 +501,7 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         duplicated: counters.duplicated,
         corrupted: counters.corrupted,
         dropped: drops.into_iter().filter(|(_, count)| *count > 0).collect(),
+        cross: CrossReport::of(&counters.cross),
         held: pipe.held.packets,
         queued_frames: pipe.queue.volume.packets,
         queued_bytes: pipe.queue.volume.bytes,

@@ -3,8 +3,11 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use fastpath_link::{Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, RedSpec};
+use fastpath_link::{
+    CodelSpec, CrossLaw, CrossSpec, Limit, LossSpec, Packet, Pipe, PipeSpec, QueueSpec, RedSpec,
+};
 use fastpath_units::{Duration, Probability, Rate, Rng, Time};
+use std::num::NonZeroU32;
 
 fn main() {
     divan::main();
@@ -63,4 +66,19 @@ fn rate_delay_loss_drop_tail_mixed(bencher: Bencher) {
 #[divan::bench]
 fn rate_delay_loss_red_64(bencher: Bencher) {
     run(bencher, &full(QueueSpec::Red(RedSpec::default())), [64, 64]);
+}
+
+/// A general pipe.
+#[divan::bench]
+fn rate_delay_loss_codel_64(bencher: Bencher) {
+    run(bencher, &full(QueueSpec::Codel(CodelSpec::default())), [64, 64]);
+}
+
+/// As many packets of cross traffic as of others, which have half the rate each.
+#[divan::bench]
+fn cross_traffic_64(bencher: Bencher) {
+    let rate = Rate::from_bps(10_000_000_000).expect("not 0");
+    let cross = Some(CrossSpec { rate, law: CrossLaw::Poisson, packet: NonZeroU32::new(64).expect("not 0") });
+    let spec = full(QueueSpec::DropTail(Limit::Packets(1000)));
+    run(bencher, &PipeSpec { cross, rate: Rate::from_bps(20_000_000_000), ..spec }, [64, 64]);
 }

@@ -67,6 +67,34 @@ pub struct QueueState {
     pub delay: Duration,
 }
 
+/// The packets of cross traffic at a pipe. What is neither sent nor dropped is in the queue. Counted
+/// up to the last push or change, or the last look at the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CrossCounters {
+    /// Packets that arrived.
+    pub offered: Volume,
+    /// Packets that were sent on the wire.
+    pub sent: Volume,
+    /// Packets that the queue dropped, or that found the link down.
+    pub dropped: Volume,
+}
+
+impl CrossCounters {
+    /// Returns the packets in the queue and on the wire.
+    pub fn queued(&self) -> Volume {
+        let Volume { packets, bytes } = self.sent + self.dropped;
+        Volume { packets: self.offered.packets - packets, bytes: self.offered.bytes - bytes }
+    }
+}
+
+impl AddAssign for CrossCounters {
+    fn add_assign(&mut self, other: CrossCounters) {
+        self.offered += other.offered;
+        self.sent += other.sent;
+        self.dropped += other.dropped;
+    }
+}
+
 /// The counters of one pipe since it was created, or the sum over several pipes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
@@ -80,6 +108,8 @@ pub struct Counters {
     pub corrupted: u64,
     /// Copies requested of the caller, in addition to the packets delivered.
     pub duplicated: u64,
+    /// Packets of cross traffic, which no other count includes.
+    pub cross: CrossCounters,
     pub(crate) dropped: [u64; DropReason::ALL.len()],
     pub(crate) dropped_bytes: u64,
 }
@@ -123,6 +153,7 @@ impl AddAssign for Counters {
         self.marked += other.marked;
         self.corrupted += other.corrupted;
         self.duplicated += other.duplicated;
+        self.cross += other.cross;
         self.dropped_bytes += other.dropped_bytes;
         for (mine, theirs) in self.dropped.iter_mut().zip(other.dropped) {
             *mine += theirs;

@@ -1,6 +1,6 @@
 //! Measured delays of a pipe, for reports next to the configured ones.
 
-use fastpath_units::Duration;
+use fastpath_units::{Duration, Time};
 
 /// Buckets of the sketch per octave: quantiles are accurate to 1.6 %.
 const PER_OCTAVE: u32 = 32;
@@ -17,6 +17,31 @@ pub struct Delays {
     min: Duration,
     max: Duration,
     sketch: Box<[u64]>,
+}
+
+/// The delays of packets that left the queue from an instant on.
+#[derive(Debug)]
+pub(crate) struct MeasuredDelays {
+    since: Time,
+    delays: Delays,
+}
+
+impl MeasuredDelays {
+    pub(crate) fn from(since: Time) -> MeasuredDelays {
+        MeasuredDelays { since, delays: Delays::default() }
+    }
+
+    pub(crate) fn delays(&self) -> &Delays {
+        &self.delays
+    }
+
+    /// Adds a packet that left the queue at `departed` and the pipe at `at`.
+    #[inline]
+    pub(crate) fn add(&mut self, departed: Time, at: Time) {
+        if departed >= self.since {
+            self.delays.add(at.since(departed));
+        }
+    }
 }
 
 impl Default for Delays {

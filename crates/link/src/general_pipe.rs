@@ -11,8 +11,9 @@
 //! tests compare the two.
 
 use crate::counters::{Counters, QueueState, Volume};
+use crate::cross::{CrossArrivals, CrossSpec};
 use crate::delay_line::{DelayLine, Flight};
-use crate::delays::Delays;
+use crate::delays::{Delays, MeasuredDelays};
 use crate::fast_queue::FastQueue;
 use crate::framing::Framing;
 use crate::impairment::{Corruptor, Duplicator, Jitter, Loss, Reorder, Reorderer};
@@ -33,6 +34,9 @@ pub(crate) struct GeneralPipe<P> {
     reads_headers: bool,
     loss: Loss,
     loss_ecn: Ecn,
+    cross: Option<Box<CrossArrivals>>,
+    /// The most packets of cross traffic with which an idle pipe catches up.
+    pub(crate) cross_max: u64,
     queue: Queue<P>,
     /// The packet on the wire.
     sending: Option<Held<P>>,
@@ -70,25 +74,12 @@ pub(crate) struct GeneralPipe<P> {
     rng: Rng,
 }
 
-/// The delays of packets that left the queue after the jitter and the constant delay were set.
-#[derive(Debug)]
-struct MeasuredDelays {
-    since: Time,
-    delays: Delays,
-}
-
-impl MeasuredDelays {
-    fn from(since: Time) -> MeasuredDelays {
-        MeasuredDelays { since, delays: Delays::default() }
-    }
-}
-
 impl<P> GeneralPipe<P> {
     /// Returns true if a fast pipe does not support `spec`.
     pub(crate) fn needed_for(spec: &PipeSpec) -> bool {
         let PipeSpec { rate: _, overhead: _, delay: _, loss, .. } = spec;
         let PipeSpec { queue, egress_loss, jitter, reorder, duplicate, corrupt, opportunities, .. } = spec;
-        let PipeSpec { framing, slots, loss_ecn, state, paused, .. } = spec;
+        let PipeSpec { framing, slots, loss_ecn, cross, state, paused, .. } = spec;
         *paused
             || !FastQueue::supports(queue)
             || loss.asks_for_packets()
@@ -101,6 +92,7 @@ impl<P> GeneralPipe<P> {
             || framing.is_some()
             || slots.is_some()
             || *loss_ecn != Ecn::Off
+            || cross.is_some()
             || *state != LinkState::Up
     }
 
@@ -111,7 +103,7 @@ impl<P> GeneralPipe<P> {
 
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Verdict<P> {
         self.counters.pushed.add_packet(packet.len);
-        self.advance(now);
+        self.catch_up(now);
         let len = packet.len;
         let mut packet = Held::new(now, packet, false);
         if self.state == LinkState::Down {
@@ -129,13 +121,19 @@ impl<P> GeneralPipe<P> {
             return self.refuse(reason, packet);
         }
         self.held.add_packet(len);
+        self.note_effect();
+        self.queued_at(now);
+        Verdict::Queued
+    }
+
+    /// Offers the wire a packet that was queued at `now`.
+    fn queued_at(&mut self, now: Time) {
         match &mut self.schedule {
             // Opportunities that passed while nothing waited are lost.
             Some(schedule) if self.sending.is_none() => schedule.skip_past(now),
             None if self.sending.is_none() => self.serve(now),
             _ => {}
         }
-        Verdict::Queued
     }
 
     pub(crate) fn pop(&mut self, now: Time) -> Option<Exit<P>> {
@@ -182,11 +180,10 @@ impl<P> GeneralPipe<P> {
     #[inline]
     fn land(&mut self) -> Option<(Time, Flight<P>)> {
         let (at, flight) = self.line.pop()?;
-        if let (Some(departed), Some(MeasuredDelays { since, delays })) = (flight.departed, &mut self.delays)
-            && departed >= *since
+        if let (Some(departed), Some(delays)) = (flight.departed, &mut self.delays)
             && !matches!(flight.fate, Fate::Dropped(_))
         {
-            delays.add(at.since(departed));
+            delays.add(departed, at);
         }
         Some((at, flight))
     }
@@ -228,7 +225,7 @@ impl<P> GeneralPipe<P> {
     }
 
     pub(crate) fn change(&mut self, now: Time, change: &Change) {
-        self.advance(now);
+        self.catch_up(now);
         if let Some(rate) = change.rate {
             self.serialiser.set_rate(now, rate);
         }
@@ -271,6 +268,7 @@ impl<P> GeneralPipe<P> {
         if self.state == LinkState::Down {
             self.flush(now);
         }
+        self.change_cross(now, change);
         // The change may allow a waiting packet to be sent.
         if self.sending.is_none() && self.schedule.is_none() && self.queue.backlog().packets > 0 {
             self.serve(now);
@@ -283,8 +281,14 @@ impl<P> GeneralPipe<P> {
         self.retry_at = None;
         let gathered = std::iter::from_fn(|| self.slots.as_mut()?.take()).chain(self.sending.take());
         let all = gathered.chain(std::iter::from_fn(|| self.queue.pop_unmanaged()));
-        let lost = all.map(|packet| EarlyExit { at: now, packet, fate: Fate::Dropped(DropReason::Down) });
-        self.early_exits.extend(lost);
+        for packet in all {
+            if packet.is_cross() {
+                self.counters.cross.dropped.add_packet(packet.len);
+                continue;
+            }
+            let fate = Fate::Dropped(DropReason::Down);
+            self.early_exits.push_back(EarlyExit { at: now, packet, fate });
+        }
     }
 
     /// Changes the slots. Packets gathered for slots that no longer exist leave at once.
@@ -310,7 +314,7 @@ impl<P> GeneralPipe<P> {
         self.schedule = opportunities.clone().map(|spec| Schedule::after(spec, now));
         match (&mut self.schedule, &self.sending) {
             (Some(schedule), Some(packet)) => schedule.left = schedule.counted(packet.len),
-            (None, Some(packet)) => transmit(&mut self.serialiser, self.framing, now, packet.len),
+            (None, Some(packet)) => self.serialiser.transmit(self.framing, now, packet.len),
             (None, None) => self.serve(now),
             (Some(_), None) => {}
         }
@@ -372,6 +376,7 @@ impl<P> GeneralPipe<P> {
             framing: self.framing,
             slots: self.slots.as_ref().map(|slots| Box::new(slots.spec().clone())),
             loss_ecn: self.loss_ecn,
+            cross: self.cross.as_ref().and_then(|cross| cross.spec()),
             state: self.state,
         }
     }
@@ -381,7 +386,7 @@ impl<P> GeneralPipe<P> {
     }
 
     pub(crate) fn delays(&self) -> Option<&Delays> {
-        self.delays.as_ref().map(|measured| &measured.delays)
+        self.delays.as_ref().map(MeasuredDelays::delays)
     }
 
     pub(crate) fn departed(&self) -> Option<Time> {
@@ -414,7 +419,7 @@ impl<P> GeneralPipe<P> {
 
     /// Returns the queue at `now`. No packet may be pushed at an earlier time afterwards.
     pub(crate) fn queue(&mut self, now: Time) -> QueueState {
-        self.advance(now);
+        self.catch_up(now);
         let volume = self.queued();
         let delay = match &self.sending {
             Some(head) => now.since(head.time),
@@ -424,9 +429,125 @@ impl<P> GeneralPipe<P> {
         QueueState { volume, delay }
     }
 
-    /// Runs the rate stage forward to `now`.
+    /// Runs the rate stage forward to `now`, as far as packets depend on it.
+    #[inline]
     fn advance(&mut self, now: Time) {
-        while let Some(at) = self.next_event().filter(|at| *at <= now) {
+        match self.cross {
+            None => self.run(now),
+            Some(_) => self.run_with_cross(now, GeneralPipe::cross_matters),
+        }
+    }
+
+    /// Runs the rate stage forward to `now`.
+    #[inline]
+    fn catch_up(&mut self, now: Time) {
+        match self.cross {
+            None => self.run(now),
+            Some(_) => {
+                self.skip_cross(now);
+                self.run_with_cross(now, |_| true);
+            }
+        }
+    }
+
+    /// Leaves out old cross traffic of a pipe in which no other packet waits. The rest finds an
+    /// empty queue.
+    fn skip_cross(&mut self, now: Time) {
+        if self.cross_max == u64::MAX || self.queued() != self.counters.cross.queued() {
+            return;
+        }
+        let framing = self.framing_of_frames();
+        let Some(cross) = &mut self.cross else { return };
+        let Some(from) = cross.keep_last(now, self.cross_max, framing) else { return };
+        self.retry_at = None;
+        let gathered = std::iter::from_fn(|| self.slots.as_mut()?.take()).chain(self.sending.take());
+        let all = gathered.chain(std::iter::from_fn(|| self.queue.pop_unmanaged()));
+        all.for_each(|packet| self.counters.cross.sent.add_packet(packet.len));
+        self.serialiser.cut(from);
+    }
+
+    /// Runs the rate stage forward to `now` with the cross traffic that arrives by then, or while
+    /// `wanted`.
+    #[inline(never)]
+    fn run_with_cross(&mut self, now: Time, wanted: impl Fn(&GeneralPipe<P>) -> bool) {
+        while wanted(self) {
+            match self.cross.as_ref().and_then(|cross| cross.next_at()).filter(|at| *at <= now) {
+                Some(at) => {
+                    self.run(at);
+                    self.arrive_cross(at);
+                }
+                None => return self.run(now),
+            }
+        }
+    }
+
+    /// Returns true if cross traffic may decide when a packet leaves: one is in the rate stage.
+    ///
+    /// A packet that waits while cross traffic no longer has an effect, because the link is paused
+    /// or cross traffic alone is served, is not waited for: such a run could not end.
+    fn cross_matters(&self) -> bool {
+        let Some(cross) = &self.cross else { return false };
+        let queued = self.queued().packets;
+        if queued == self.counters.cross.queued().packets {
+            return false;
+        }
+        if self.serialiser.is_paused() && self.rate_event().is_none() {
+            // By then a queue that drops its oldest packets has dropped all of them.
+            return !cross.was_without_effect(queued);
+        }
+        let is_on_wire = self.sending.as_ref().is_some_and(|packet| !packet.is_cross());
+        is_on_wire || !cross.was_without_effect(CrossArrivals::STARVING)
+    }
+
+    /// Lets a packet of cross traffic arrive at `at`.
+    fn arrive_cross(&mut self, at: Time) {
+        let framing = self.framing_of_frames();
+        let Some(len) = self.cross.as_mut().and_then(|cross| cross.take(framing)) else { return };
+        let queued = self.counters.cross.queued().packets;
+        let others = self.queued().packets - queued;
+        self.counters.cross.offered.add_packet(len);
+        let has_room = self.state == LinkState::Up && queued < CrossSpec::QUEUED_MAX;
+        let (queue, mut context) = self.queue_context(at);
+        match has_room && queue.enqueue(Held::cross(at, len), &mut context).is_ok() {
+            true => self.queued_at(at),
+            false => self.counters.cross.dropped.add_packet(len),
+        }
+        let others_now = self.queued().packets - self.counters.cross.queued().packets;
+        if let Some(cross) = self.cross.as_mut().filter(|_| others_now == others) {
+            return cross.note_without_effect();
+        }
+        self.note_effect();
+    }
+
+    /// Notes that the packets of others in the queue, or the parameters, have changed.
+    #[inline]
+    fn note_effect(&mut self) {
+        if let Some(cross) = &mut self.cross {
+            cross.note_effect();
+        }
+    }
+
+    /// Changes the cross traffic. What is queued of it stays.
+    fn change_cross(&mut self, now: Time, change: &Change) {
+        self.note_effect();
+        if let Some(spec) = change.cross
+            && spec != self.cross.as_ref().and_then(|cross| cross.spec())
+        {
+            let framing = self.framing_of_frames();
+            let none = || Box::new(CrossArrivals::none(&self.rng));
+            self.cross.get_or_insert_with(none).set(now, spec, framing);
+        }
+    }
+
+    /// Lets the cross traffic begin at `now`: the pipe has just been made.
+    pub(crate) fn begin_cross(&mut self, now: Time) {
+        let spec = self.cross.take().and_then(|cross| cross.spec());
+        self.change_cross(now, &Change { cross: Some(spec), ..Change::default() });
+    }
+
+    /// Runs the events of the rate stage up to `now`.
+    fn run(&mut self, now: Time) {
+        while let Some(at) = self.rate_event().filter(|at| *at <= now) {
             if self.schedule.is_some() {
                 self.use_opportunity(at);
                 continue;
@@ -481,8 +602,17 @@ impl<P> GeneralPipe<P> {
         queue.dequeue(&mut context)
     }
 
-    /// Returns the time of the next event of the rate stage.
+    /// Returns the time of the next event of the rate stage; `None` if no packet waits for one.
     pub(crate) fn next_event(&self) -> Option<Time> {
+        match &self.cross {
+            None => self.rate_event(),
+            Some(_) if !self.cross_matters() => None,
+            Some(cross) => [self.rate_event(), cross.next_at()].into_iter().flatten().min(),
+        }
+    }
+
+    /// Returns the time of the next event of the rate stage, except arrivals of cross traffic.
+    fn rate_event(&self) -> Option<Time> {
         match &self.schedule {
             None => {
                 let running = !self.serialiser.is_paused();
@@ -535,7 +665,7 @@ impl<P> GeneralPipe<P> {
             Served::Later(later) => self.retry_at = (later > at).then_some(later),
             Served::Packet(packet) => {
                 match &mut self.schedule {
-                    None => transmit(&mut self.serialiser, self.framing, at, packet.len),
+                    None => self.serialiser.transmit(self.framing, at, packet.len),
                     Some(schedule) => schedule.left = schedule.counted(packet.len),
                 }
                 self.sending = Some(packet);
@@ -546,6 +676,14 @@ impl<P> GeneralPipe<P> {
     /// Ends the transmission of `packet` at `at`.
     fn depart(&mut self, at: Time, packet: Held<P>) {
         self.last_wait = at.since(packet.time);
+        if packet.is_cross() {
+            if self.jitter.is_none() {
+                // After a reduction of the delay others do not overtake it.
+                self.last_exit = self.last_exit.max(at.saturating_add(self.delay));
+            }
+            return self.counters.cross.sent.add_packet(packet.len);
+        }
+        self.note_effect();
         if self.egress_loss.draw_at(at, &packet, &mut self.rng) {
             self.early_exits.push_back(EarlyExit { at, packet, fate: Fate::Dropped(DropReason::Loss) });
             return;
@@ -616,7 +754,7 @@ impl<P> GeneralPipe<P> {
 
     fn refuse(&mut self, reason: DropReason, packet: Held<P>) -> Verdict<P> {
         self.counters.drop_one(reason, packet.len);
-        Verdict::Dropped(reason, packet.data)
+        Verdict::Dropped(reason, packet.into_packet().data)
     }
 }
 
@@ -627,6 +765,8 @@ impl<P> From<PipeState<P>> for GeneralPipe<P> {
             reads_headers: false,
             loss: old.loss,
             loss_ecn: old.spec.loss_ecn,
+            cross: None,
+            cross_max: u64::MAX,
             queue: old.queue,
             sending: old.sending,
             retry_at: None,
@@ -653,14 +793,7 @@ impl<P> From<PipeState<P>> for GeneralPipe<P> {
             rng: old.rng,
         };
         pipe.reads_headers = pipe.needs_headers();
+        pipe.change_cross(Time::ZERO, &Change { cross: Some(old.spec.cross), ..Change::default() });
         pipe
-    }
-}
-
-/// Starts the transmission of a frame of `len` bytes.
-fn transmit(serialiser: &mut Serialiser, framing: Option<Framing>, at: Time, len: u32) {
-    match framing {
-        None => serialiser.send(at, len),
-        Some(framing) => serialiser.send_bytes(at, framing.on_wire(len)),
     }
 }

@@ -45,7 +45,7 @@ impl InstantSpec {
     pub fn of(spec: &PipeSpec) -> Result<InstantSpec, &'static str> {
         // Overhead and framing change nothing without a rate.
         let PipeSpec { rate, paused, delay, loss, queue, egress_loss, jitter, reorder, .. } = spec;
-        let PipeSpec { duplicate, corrupt, opportunities, slots, loss_ecn, state, .. } = spec;
+        let PipeSpec { duplicate, corrupt, opportunities, slots, loss_ecn, cross, state, .. } = spec;
         let waits = [
             (rate.is_some(), "a rate"),
             (*paused, "a rate of 0"),
@@ -54,6 +54,7 @@ impl InstantSpec {
             (reorder.is_some(), "reordering"),
             (opportunities.is_some(), "opportunities"),
             (slots.is_some(), "slots"),
+            (cross.is_some(), "cross traffic"),
             (!matches!(queue, QueueSpec::DropTail(_)), "a queue discipline"),
             (!duplicate.later.is_zero(), "copies that leave later"),
         ];

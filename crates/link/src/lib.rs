@@ -49,6 +49,7 @@ mod disciplines;
 
 mod content;
 mod counters;
+mod cross;
 mod delay_line;
 mod delays;
 mod fast_pipe;
@@ -73,7 +74,8 @@ mod spec;
 mod store;
 
 pub use content::{PacketContent, PacketFilter};
-pub use counters::{Counters, QueueState, Volume};
+pub use counters::{Counters, CrossCounters, QueueState, Volume};
+pub use cross::{CrossLaw, CrossSpec};
 pub use delays::Delays;
 pub use fastpath_wheel::Wheel;
 pub use framing::{Cells, Framing};

@@ -1,6 +1,7 @@
 //! Packets, and the results of pushing and popping them.
 
 use crate::content::PacketContent;
+use crate::cross::CrossSpec;
 use crate::impairment::Corruption;
 use fastpath_units::Time;
 
@@ -102,7 +103,8 @@ pub(crate) struct Held<P> {
     pub(crate) traffic_class: u8,
     pub(crate) content: PacketContent,
     pub(crate) marked: bool,
-    pub(crate) data: P,
+    /// `None` for a packet of cross traffic.
+    pub(crate) data: Option<P>,
 }
 
 impl<P> Held<P> {
@@ -112,7 +114,19 @@ impl<P> Held<P> {
         if marked {
             traffic_class |= Packet::<P>::CE;
         }
-        Held { time, len, flow, traffic_class, content, marked, data }
+        Held { time, len, flow, traffic_class, content, marked, data: Some(data) }
+    }
+
+    /// A packet of cross traffic that arrived at `time`.
+    pub(crate) fn cross(time: Time, len: u32) -> Held<P> {
+        let (flow, content) = (CrossSpec::FLOW, PacketContent::Other);
+        Held { time, len, flow, traffic_class: 0, content, marked: false, data: None }
+    }
+
+    /// Returns true for a packet of cross traffic.
+    #[inline]
+    pub(crate) fn is_cross(&self) -> bool {
+        self.data.is_none()
     }
 
     /// Returns true if the packet is ECN-capable.
@@ -133,8 +147,10 @@ impl<P> Held<P> {
         Packet { len, flow, traffic_class, content, data: () }
     }
 
+    /// Returns the packet. Panics for one of cross traffic: it leaves no pipe.
     pub(crate) fn into_packet(self) -> Packet<P> {
         let Held { len, flow, traffic_class, content, data, .. } = self;
+        let data = data.expect("a packet of cross traffic leaves no pipe");
         Packet { len, flow, traffic_class, content, data }
     }
 }

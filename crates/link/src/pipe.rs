@@ -84,6 +84,7 @@ impl<P> Pipe<P> {
     /// - **framing**: as overhead.
     /// - **slots**: a pending slot opens at its old time. If slots are removed, packets that wait
     ///   for one leave at once.
+    /// - **cross**: the new cross traffic begins at `now`. What is queued of the old one stays.
     /// - **state**: going down drops packets that are queued or on the wire at once. Packets in the
     ///   delay line are delivered.
     pub fn change(&mut self, now: Time, change: &Change) {
@@ -302,6 +303,11 @@ mod tests {
                 bytes: None,
             })),
             loss_ecn: crate::Ecn::Mark,
+            cross: Some(crate::CrossSpec {
+                rate: mbit(2).expect("not 0"),
+                law: crate::CrossLaw::Constant,
+                packet: std::num::NonZeroU32::MIN,
+            }),
             state: crate::LinkState::Down,
         };
         let mut pipe = pipe(&PipeSpec::default());

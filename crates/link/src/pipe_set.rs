@@ -44,6 +44,8 @@ pub(crate) struct PipeSet<P> {
     general: Vec<GeneralPipe<P>>,
     /// Unused places in `general`.
     free: Vec<u32>,
+    /// See [`Pipes::bound_cross`](crate::Pipes::bound_cross).
+    cross_max: u64,
 }
 
 impl<P> PipeSet<P> {
@@ -73,6 +75,7 @@ impl<P> PipeSet<P> {
             store: Store::new(packets_max),
             general: Vec::new(),
             free: Vec::new(),
+            cross_max: u64::MAX,
         };
         for pipe in pipes {
             let Some(PipeInit { spec, rng }) = pipe else {
@@ -113,7 +116,7 @@ impl<P> PipeSet<P> {
         }
         for (id, from) in from.iter().enumerate() {
             let Some(from) = *from else {
-                self.admit(prepared, id);
+                self.admit(now, prepared, id);
                 continue;
             };
             let (label, from) = (prepared.fast[id].label, from as usize);
@@ -143,8 +146,8 @@ impl<P> PipeSet<P> {
         self.free.push(general as u32);
     }
 
-    /// Moves the parameters of a new pipe from `prepared` to this set.
-    fn admit(&mut self, prepared: &mut PipeSet<P>, id: usize) {
+    /// Moves the parameters of a new pipe, which begins at `now`, from `prepared` to this set.
+    fn admit(&mut self, now: Time, prepared: &mut PipeSet<P>, id: usize) {
         let fast = &mut prepared.fast[id];
         let Some(general) = fast.general() else {
             fast.params = self.params.join(&prepared.params.get(fast.params).spec());
@@ -155,6 +158,8 @@ impl<P> PipeSet<P> {
             self.general.len() as u32 - 1
         });
         std::mem::swap(&mut self.general[place as usize], &mut prepared.general[general]);
+        self.general[place as usize].begin_cross(now);
+        self.general[place as usize].cross_max = self.cross_max;
         fast.params = GENERAL | place;
     }
 
@@ -368,6 +373,13 @@ impl<P> PipeSet<P> {
             Some(unused) => *unused = GeneralPipe::from(state),
             None => self.general.push(GeneralPipe::from(state)),
         }
+        self.general[place as usize].cross_max = self.cross_max;
+    }
+
+    /// See [`Pipes::bound_cross`](crate::Pipes::bound_cross).
+    pub(crate) fn bound_cross(&mut self, packets_max: u64) {
+        self.cross_max = packets_max;
+        self.general.iter_mut().for_each(|pipe| pipe.cross_max = packets_max);
     }
 
     /// See [`Pipes::take_ahead`](crate::Pipes::take_ahead).

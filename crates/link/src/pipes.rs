@@ -273,6 +273,13 @@ impl<P> Pipes<P> {
         }
     }
 
+    /// Bounds the packets of cross traffic with which a pipe catches up that was idle: older ones
+    /// are left out, so that the next push does not take long. Otherwise all are carried out, and
+    /// results depend on pushes and changes alone.
+    pub fn bound_cross(&mut self, packets_max: u64) {
+        self.set.bound_cross(packets_max);
+    }
+
     /// Changes parameters of pipe `id` at `now`. See [`Pipe::change`](crate::Pipe::change).
     pub fn change(&mut self, now: Time, id: u32, change: &Change) {
         self.set.change(now, id, change);

@@ -5,6 +5,7 @@
 //! and dropped when the wire becomes idle, so that any number of frames takes exactly its bits over
 //! the rate.
 
+use crate::framing::Framing;
 use crate::spec::PipeSpec;
 use fastpath_units::{Bytes, Fraction, Rate, Time};
 
@@ -71,6 +72,14 @@ impl Serialiser {
     /// d = max(d of the frame before, arrival) + (len + overhead)·8/rate.
     pub(crate) fn send(&mut self, arrival: Time, len: u32) {
         self.send_bytes(arrival, Bytes(u64::from(len) + u64::from(self.overhead)));
+    }
+
+    /// As `send`, with another rule for the bytes on the wire, if there is one.
+    pub(crate) fn transmit(&mut self, framing: Option<Framing>, arrival: Time, len: u32) {
+        match framing {
+            None => self.send(arrival, len),
+            Some(framing) => self.send_bytes(arrival, framing.on_wire(len)),
+        }
     }
 
     /// As `send`, with the number of bytes on the wire.

@@ -3,6 +3,7 @@
 //! One list defines [`PipeSpec`] and [`Change`]: a new parameter is one entry there, and its effect
 //! in `general_pipe.rs`.
 
+use crate::cross::CrossSpec;
 use crate::framing::Framing;
 use crate::impairment::{CorruptSpec, Duplication, JitterSpec, LossSpec, ReorderSpec};
 use crate::opportunities::Opportunities;
@@ -105,6 +106,8 @@ parameters! {
     slots: Option<Box<SlotSpec>>,
     /// Whether `loss` marks ECN-capable packets instead of dropping them.
     loss_ecn: Ecn,
+    /// Packets of nobody that take part of the queue and the rate.
+    cross: Option<CrossSpec>,
     /// Whether the link is up.
     state: LinkState,
 }

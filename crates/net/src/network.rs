@@ -184,6 +184,12 @@ impl<O: Observer> Network<O> {
         self.pipes.queue(self.now, 2 * link.0 + index as u32)
     }
 
+    /// Bounds the packets of cross traffic with which a pipe catches up that was idle, for a run in
+    /// real time. See [`Pipes::bound_cross`].
+    pub fn bound_cross(&mut self, packets_max: u64) {
+        self.pipes.bound_cross(packets_max);
+    }
+
     /// Sends a frame from a host onto its link at `now`. Time does not run backwards: a `now`
     /// before the latest one counts as the latest one. With an observer that
     /// [tracks frames](Observer::TRACKS_FRAMES), each frame must have its own bytes

@@ -35,6 +35,7 @@ mod built;
 mod canonical;
 mod changes;
 mod controllers;
+mod cross;
 mod default_queue;
 mod describe;
 mod description;

@@ -7,7 +7,7 @@ use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::tree::Tree;
 use crate::write::text;
-use crate::{effects, loss, queue, slots};
+use crate::{cross, effects, loss, queue, slots};
 use fastpath_link::{Cells, Change, Ecn, Framing, LinkState, PipeSpec, QueueSpec};
 use fastpath_units::{Duration, Rate};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ const OVERHEAD_MAX: i64 = 1500;
 /// The largest payload of a cell, in bytes.
 const CELL_MAX: u64 = 65_535;
 /// The keys [`read`] knows.
-pub(crate) const KEYS: [&str; 11] = [
+pub(crate) const KEYS: [&str; 12] = [
     "rate",
     "overhead",
     "delay",
@@ -33,6 +33,7 @@ pub(crate) const KEYS: [&str; 11] = [
     "duplicate",
     "corrupt",
     "slots",
+    "cross",
     "state",
 ];
 
@@ -62,6 +63,7 @@ pub(crate) fn read(fields: &mut Fields, files: &Files, remarks: &mut Remarks) ->
     change.duplicate = fields.get("duplicate").and_then(|field| effects::duplicate(&field, remarks));
     change.corrupt = fields.get("corrupt").and_then(|field| effects::corrupt(&field, remarks));
     change.slots = fields.get("slots").and_then(|field| slots::read(&field, files, remarks));
+    change.cross = fields.get("cross").and_then(|field| cross::read(&field, remarks));
     change.state = fields.get("state").and_then(|field| {
         field
             .word("a state of a link", &["up", "down"], remarks)
@@ -148,7 +150,16 @@ pub(crate) fn write(change: &Change) -> Vec<(&'static str, Value)> {
     // traces, and no key pauses a link.
     let Change { rate, overhead, delay, loss: _, queue, egress_loss: _, jitter, reorder, .. } = change;
     let Change {
-        duplicate, corrupt, framing, slots, loss_ecn: _, state, opportunities: _, paused: _, ..
+        duplicate,
+        corrupt,
+        framing,
+        slots,
+        loss_ecn: _,
+        cross,
+        state,
+        opportunities: _,
+        paused: _,
+        ..
     } = change;
     let none = || json!("none");
     let overhead = match framing {
@@ -166,6 +177,7 @@ pub(crate) fn write(change: &Change) -> Vec<(&'static str, Value)> {
         ("duplicate", duplicate.as_ref().map(effects::write_duplicate)),
         ("corrupt", corrupt.as_ref().map(|law| law.as_ref().map_or_else(none, effects::write_corrupt))),
         ("slots", slots.as_ref().map(|slots| slots.as_deref().map_or_else(none, slots::write))),
+        ("cross", cross.as_ref().map(|cross| cross.as_ref().map_or_else(none, cross::write))),
         ("state", state.map(|state| json!(if state == LinkState::Up { "up" } else { "down" }))),
     ];
     values.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
@@ -286,6 +298,7 @@ pub(crate) fn definitions(define: &mut dyn FnMut(&str, Value)) {
     define("duplicate", effects::duplicate_schema());
     define("corrupt", effects::corrupt_schema());
     define("slots", slots::schema());
+    define("cross", cross::schema());
 }
 
 /// The schemas of [`KEYS`].
@@ -317,6 +330,11 @@ pub(crate) fn properties() -> Map<String, Value> {
             "slots",
             "The slots in which packets leave together, or \"none\".",
             schema_parts::reference("slots"),
+        ),
+        (
+            "cross",
+            "Packets of nobody that take part of the queue and the rate, or \"none\".",
+            schema_parts::reference("cross"),
         ),
         ("state", "Down: nothing passes, and what is queued is dropped.", json!({ "enum": ["up", "down"] })),
     ])
@@ -408,6 +426,9 @@ mod tests {
             ("slots", "2ms"),
             ("slots", "{ min = '1ms', max = '3ms', packets = 10, bytes = '15KiB' }"),
             ("slots", "{ mean = '2ms', law = { law = 'exponential', mean = '1ms' } }"),
+            ("cross", "4Mbit"),
+            ("cross", "{ rate = '4Mbit', law = 'constant' }"),
+            ("cross", "{ rate = '4Mbit', packet = 200 }"),
             ("state", "down"),
         ] {
             let asked = pipe(&[(key, value.to_owned())]);

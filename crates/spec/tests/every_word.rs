@@ -118,6 +118,8 @@ const DEFAULTS: &[&str] = &[
     "rate unlimited",
     "loss none",
     "slots none",
+    "cross none",
+    "law poisson",
     "jitter none",
     "reorder none",
     "duplicate none",
@@ -132,6 +134,8 @@ const DEFAULTS: &[&str] = &[
     "filtering address-dependent",
     "mapping endpoint-independent",
     "ramp_packets 1",
+    "ramp_start 800us",
+    "ramp_range 400us",
     // PIE's.
     "cap_adjustment false",
     // That of a loss with a probability.

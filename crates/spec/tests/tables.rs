@@ -340,7 +340,7 @@ fn a_change_is_read_with_the_words_of_the_spec() {
     assert_eq!(wrong("dealy = '1ms'"), "1:1: a link has no key 'dealy'; write delay");
     assert_eq!(
         wrong(""),
-        "1:1: nothing to change; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state"
+        "1:1: nothing to change; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, cross, state"
     );
     assert!(wrong("rate = 'x").starts_with("1:"));
 }
@@ -451,7 +451,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
             "6:11: the link joins a node to itself; write between = [\"a\", \"b\"]",
             "8:11: between is not a list of two nodes; write between = [\"a\", \"b\"]",
             "11:9: '-5ms' is not a duration: it cannot be negative; write delay = \"25ms\"",
-            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state, preset, group, trace, interfaces, a_to_b, b_to_a",
+            "12:1: link has no key 'speed'; write one of between, name, mtu, rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, cross, state, preset, group, trace, interfaces, a_to_b, b_to_a",
             "13:1: link has no key 'b_to_c'; write b_to_a",
             "17:8: there is already a link 'l'; write another name",
         ],
@@ -614,7 +614,7 @@ const MISTAKES: &[(&str, &[&str])] = &[
         &[
             "5:1: event has no time; write at = \"10s\"",
             "6:8: there is no link 'a_b'; write \"a-b\"",
-            "8:1: the event changes nothing; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, state",
+            "8:1: the event changes nothing; write one of rate, overhead, delay, loss, queue, jitter, reorder, duplicate, corrupt, slots, cross, state",
             "14:13: 'up' is not a direction of link a-b; write \"a_to_b\" or \"b_to_a\"",
             "16:1: event has no key 'dealy'; write delay",
         ],

@@ -24,8 +24,8 @@ pub(crate) struct ReceiveWindow {
     most: u64,
     /// What was read in the round trip that has set the clamp.
     space: u64,
-    /// Since when, and from where on, reading is measured.
-    since: (Time, u64),
+    /// Since when, and from where on, reading is measured: from the first data on.
+    since: Option<(Time, u64)>,
     /// The round trip, eight times, by timestamps of the sender, ms.
     rtt_ms_8: u64,
     echo: u32,
@@ -43,7 +43,7 @@ impl ReceiveWindow {
             clamp: ROOM.max(first).min(most),
             most,
             space: FIRST_SPACE * mss,
-            since: (Time::ZERO, 1),
+            since: None,
             rtt_ms_8: 0,
             echo: 0,
             edge: 0,
@@ -68,7 +68,7 @@ impl ReceiveWindow {
 
     /// Takes note that the program has read all up to `position`.
     pub(crate) fn read(&mut self, now: Time, position: u64) {
-        let (since, from) = self.since;
+        let (since, from) = *self.since.get_or_insert((now, 1));
         let rtt = Duration::from_ms(self.rtt_ms_8 >> 3);
         if self.rtt_ms_8 == 0 || now.since(since) < rtt {
             return;
@@ -81,7 +81,7 @@ impl ReceiveWindow {
             self.space = read;
             self.clamp = self.clamp.max(grown.min(self.most));
         }
-        self.since = (now, position);
+        self.since = Some((now, position));
     }
 
     /// Returns the window that is offered with an acknowledgement of all up to `position`. The end

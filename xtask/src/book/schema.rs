@@ -28,6 +28,7 @@ const VALUES: &[(&str, &str)] = &[
     ("Duplicates", "duplicate"),
     ("Bit errors", "corrupt"),
     ("Slots", "slots"),
+    ("Cross traffic", "cross"),
     ("Overhead", "overhead"),
 ];
 /// Values that are texts.

@@ -131,6 +131,9 @@ struct Set {
     /// Transmission slots, such as 2ms, a table as in a spec file, or none.
     #[arg(long)]
     slots: Option<String>,
+    /// Cross traffic, such as 4Mbit, a table as in a spec file, or none.
+    #[arg(long)]
+    cross: Option<String>,
     /// State of the link: up or down. A link that goes down drops its queued packets.
     #[arg(long)]
     state: Option<String>,
@@ -215,6 +218,7 @@ impl Set {
             ("duplicate", self.duplicate),
             ("corrupt", self.corrupt),
             ("slots", self.slots),
+            ("cross", self.cross),
             ("state", self.state),
         ];
         let mut set: Map<String, Value> =

@@ -145,7 +145,10 @@ fn beside(pipe: &PipeReport) -> String {
     let values = pipe.values.iter().filter(|(key, _)| !own.contains(&key.as_str()));
     let values = values.map(|(key, value)| format!("{key} = {}", spec::inline(value)));
     let traces = pipe.traces.iter().map(|trace| format!("trace {trace}"));
-    values.chain(pipe.opportunities.clone()).chain(traces).collect::<Vec<_>>().join("\n")
+    let cross = pipe
+        .cross
+        .map(|cross| format!("cross traffic: {} sent, {} dropped", cross.frames_sent, cross.frames_dropped));
+    values.chain(pipe.opportunities.clone()).chain(traces).chain(cross).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a table of the ports and workers of a running network, and its frame accounting.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, SchemaType};
 
 /// Each key with its description and examples.
-fn keys() -> [(&'static str, &'static str, Vec<Value>); 11] {
+fn keys() -> [(&'static str, &'static str, Vec<Value>); 12] {
     [
         ("rate", "Bits per second on the wire, or `unlimited`.", vec![json!("10Mbit"), json!("unlimited")]),
         (
@@ -52,6 +52,11 @@ fn keys() -> [(&'static str, &'static str, Vec<Value>); 11] {
             "slots",
             "Slots in which packets that are ready leave together, or `none`.",
             vec![json!("2ms"), json!({"min": "800us", "max": "1ms", "packets": 32})],
+        ),
+        (
+            "cross",
+            "Packets of nobody that take part of the queue and the rate, or `none`.",
+            vec![json!("4Mbit"), json!({"rate": "4Mbit", "law": "constant", "packet": 200})],
         ),
         ("state", "`up` or `down`. Going down drops what is queued.", vec![json!("down"), json!("up")]),
     ]

@@ -8,6 +8,7 @@
 //! [`Oracle`] covers the disciplines that decide at arrival, with changes of parameters. [`run()`]
 //! covers those that decide at dequeue.
 
+mod cross;
 mod discipline;
 mod exact;
 mod pipe;
@@ -15,6 +16,7 @@ mod run;
 
 use crate::qdisc::QueueSpec;
 
+pub use cross::cross_arrivals;
 pub use pipe::Oracle;
 pub use run::run;
 

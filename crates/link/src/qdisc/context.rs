@@ -38,6 +38,9 @@ impl<P> QueueContext<'_, P> {
 
     /// Drops a packet that was queued.
     pub(crate) fn drop(&mut self, packet: Held<P>, reason: DropReason) {
+        if packet.is_cross() {
+            return self.counters.cross.dropped.add_packet(packet.len);
+        }
         self.early_exits.push_back(EarlyExit { at: self.now, packet, fate: Fate::Dropped(reason) });
     }
 

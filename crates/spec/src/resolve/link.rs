@@ -358,7 +358,7 @@ pub(super) fn forget_what_opportunities_replace(topology: &mut Topology) {
 /// Which of [`pipe::KEYS`] a change gives.
 fn keys_given(values: &Change) -> [bool; pipe::KEYS.len()] {
     let Change { rate, overhead, delay, loss, queue, egress_loss, jitter, reorder, .. } = values;
-    let Change { duplicate, corrupt, framing, slots, state, .. } = values;
+    let Change { duplicate, corrupt, framing, slots, cross, state, .. } = values;
     [
         rate.is_some(),
         overhead.is_some() || framing.is_some(),
@@ -370,6 +370,7 @@ fn keys_given(values: &Change) -> [bool; pipe::KEYS.len()] {
         duplicate.is_some(),
         corrupt.is_some(),
         slots.is_some(),
+        cross.is_some(),
         state.is_some(),
     ]
 }

@@ -11,6 +11,7 @@
 //!                     hardware addresses ─▶ addresses ─▶ queues, warnings
 //! ```
 
+mod cross;
 mod doubts;
 mod event;
 mod in_vain;
@@ -293,6 +294,7 @@ impl<'d> Resolver<'d> {
         }
         self.warn_of_unreachable(first);
         self.doubts();
+        self.cross();
         self.in_vain();
     }
 

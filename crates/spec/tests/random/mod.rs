@@ -365,7 +365,7 @@ impl Random {
 
     /// Values of a pipe: each with a chance of one in `bound`.
     fn values(&mut self, all: &mut Table, bound: u64) {
-        let values: [(&str, Draw); 11] = [
+        let values: [(&str, Draw); 12] = [
             ("rate", |r| if r.one_in(5) { json!("unlimited") } else { r.rate() }),
             ("overhead", |r| {
                 let cells = json!({ "bytes": 8, "cell": 48, "cell_overhead": 5 });
@@ -388,12 +388,18 @@ impl Random {
                 r.pick(&[json!("none"), packets, json!({ "bits": 1e-6 }), json!("1%")])
             }),
             ("slots", Random::slots),
+            ("cross", Random::cross),
             ("state", |r| json!(r.pick(&["up", "down"]))),
         ];
         for (key, value) in values {
             if self.one_in(bound) {
                 all.insert(key.to_owned(), value(self));
             }
+        }
+        // Cross traffic takes part of a rate.
+        let has_rate = all.get("rate").is_some_and(|rate| rate != "unlimited");
+        if all.contains_key("cross") && !has_rate {
+            all.insert("rate".to_owned(), self.rate());
         }
         // Packets cannot overtake and keep their order.
         if all.contains_key("reorder") {
@@ -553,6 +559,17 @@ impl Random {
         let (wait, bytes) = (self.time(), self.bytes());
         let between = json!({ "min": "1us", "max": "20s", "packets": 1 + self.below(64), "bytes": bytes });
         let all = [wait.clone(), json!("none"), between, json!({ "mean": wait, "law": self.law() })];
+        self.pick(&all)
+    }
+
+    fn cross(&mut self) -> Value {
+        let (rate, packet) = (self.rate(), 1 + self.below(9000));
+        let all = [
+            rate.clone(),
+            json!("none"),
+            json!({ "rate": rate, "law": "constant" }),
+            json!({ "rate": rate, "law": "poisson", "packet": packet }),
+        ];
         self.pick(&all)
     }
 
