@@ -221,6 +221,7 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
             error_model::put(tcl, &rest[0], link, ends)
         }
         (Object::ErrorModel(model), _) => error_model::method(tcl, model, words),
+        (Object::Queue(link, ends), _) if queues::is_refused(tcl, link, ends) => Err(Interrupt::Reported),
         (Object::Queue(link, ends), "set") => queues::set(tcl, link, ends, rest),
         (Object::Variable(variable), _) => random::variable(tcl, variable, words),
         (Object::Generator(generator), _) => random::generator(tcl, generator, words),
@@ -257,6 +258,10 @@ fn other_method(tcl: &mut Interp, object: Object, name: &str) -> TclResult {
     if known.contains(&name) {
         tcl.warn(Code::Ignored, format!("{name} is ignored: {}", elsewhere::why(name)));
         return add(tcl, Object::Other);
+    }
+    // Commands of wireless nodes, which were refused.
+    if tcl.simulator.is_wireless && matches!(object, Object::Node(_)) {
+        return Err(Interrupt::Reported);
     }
     let instead = match nearest(name, known.iter().copied()) {
         Some(meant) => format!("write {meant}"),
@@ -300,6 +305,7 @@ fn simulator(tcl: &mut Interp, words: &[Value]) -> TclResult {
         ("queue-limit", [a, b, limit]) => queue_limit(tcl, [a, b], limit),
         ("bw_parse" | "delay_parse", words) => ns_command(tcl, name, words),
         ("node-config", words) if words.iter().any(|word| elsewhere::WIRELESS.contains(&&**word)) => {
+            tcl.simulator.is_wireless = true;
             mistake("wireless nodes are not emulated", "write $ns duplex-link for each pair of neighbours")
         }
         ("rtproto", [protocol, rest @ ..]) => {
@@ -347,6 +353,7 @@ fn not_made(tcl: &mut Interp, name: &str) -> TclResult {
             tcl.warn(Code::Ignored, format!("$ns {name} is ignored: {}", elsewhere::why(name)));
             add(tcl, Object::Other)
         }
+        _ if tcl.simulator.is_wireless => Err(Interrupt::Reported),
         name => unknown_method(name),
     }
 }

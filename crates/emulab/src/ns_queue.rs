@@ -13,6 +13,8 @@ pub(crate) enum OtherQueue {
         target: Duration,
         interval: Duration,
     },
+    /// One that was refused: what the script does with it is not looked at.
+    Refused,
     /// Flows take turns by bytes; a full queue drops from the longest.
     Fair {
         flows: u16,
@@ -174,7 +176,7 @@ impl QueueParameter {
             (QueueParameter::Target(_) | QueueParameter::Interval(_), other) => match other {
                 Some(OtherQueue::CoDel { .. }) => true,
                 Some(OtherQueue::Fair { target, .. }) => target < NEVER,
-                None => false,
+                Some(OtherQueue::Refused) | None => false,
             },
             _ => true,
         }
@@ -263,7 +265,7 @@ impl NsQueue {
                 let codel = CodelSpec { limit, target, interval, ..CodelSpec::default() };
                 return QueueSpec::FqCodel(FqCodelSpec { codel, flows, quantum });
             }
-            None => {}
+            Some(OtherQueue::Refused) | None => {}
         }
         if !self.red {
             return QueueSpec::DropTail(limit);

@@ -22,7 +22,7 @@ pub(crate) fn of_type(tcl: &mut Interp, word: &Value) -> Result<NsQueue, Interru
             None => (format!("there is no queue type '{name}'"), choice(name, ns_queue::types())),
         };
         tcl.blame(tcl.at, what, instead);
-        return Ok(NsQueue::default());
+        return Ok(NsQueue { other: Some(OtherQueue::Refused), ..NsQueue::default() });
     };
     if let Some(said) = said {
         tcl.warn(Code::Different, said);
@@ -85,6 +85,12 @@ pub(crate) fn parameter(
         None => return unknown(name),
     }
     Ok(found)
+}
+
+/// Whether the type of a queue at these ends of a link was refused.
+pub(crate) fn is_refused(tcl: &Interp, link: usize, ends: [bool; 2]) -> bool {
+    let mut pipes = tcl.simulator.links[link].pipes.iter().zip(ends).filter(|(_, marked)| *marked);
+    pipes.any(|(pipe, _)| pipe.as_ref().is_some_and(|pipe| pipe.queue.other == Some(OtherQueue::Refused)))
 }
 
 /// Whether a queue at these ends of a link has a parameter.

@@ -78,6 +78,8 @@ pub(crate) struct Simulator {
     pub(crate) error_models: Vec<ErrorModel>,
     /// Classes of the script, which are refused where it makes them.
     pub(crate) refused: BTreeSet<String>,
+    /// Whether the script makes wireless nodes, which are refused.
+    pub(crate) is_wireless: bool,
     /// Parameters of queues that only RED has, and the script's places of them.
     pub(crate) red_settings: Vec<RedSetting>,
     /// Whether the script is one of Emulab, not of ns-2: it has commands of Emulab.

@@ -305,6 +305,16 @@ fn what_is_no_network_of_links_is_refused_once_and_by_name() {
             "6:12: multicast is not routed: there are no groups; write $ns connect for each receiver",
         ),
         (
+            "set n2 [$ns node]\n$ns duplex-link $n0 $n2 1Mb 1ms dsRED/core\nset q [[$ns link $n0 $n2] queue]\n\
+             $q set numQueues_ 2\n$q configQ 0 0 20 40 0.02\n$q addPHBEntry 10 0 0",
+            "7:1: there is no queue like 'dsRED/core' here: DiffServ of ns-2 drops packets by marks of its own; write \
+             DropTail or RED",
+        ),
+        (
+            "$ns node-config -phyType Phy/WirelessPhy\n$n0 set-position 1 2 3\n$ns add-isl intraplane $n0 $n1",
+            "6:1: wireless nodes are not emulated; write $ns duplex-link for each pair of neighbours",
+        ),
+        (
             "set w [new Http/Server $ns $n0]",
             "6:8: Http: web caches are not there; write Application/FTP with send",
         ),
