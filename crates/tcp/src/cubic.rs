@@ -21,6 +21,8 @@ const TRAIN_GAP: Duration = Duration::from_ms(2);
 const SAMPLES: u32 = 8;
 /// The bounds of the growth of delay that ends slow start: an eighth of the least.
 const DELAY_GROWTH: (Duration, Duration) = (Duration::from_ms(4), Duration::from_ms(16));
+/// For how long after a reduction round trips are not looked at.
+const UNSETTLED: Duration = Duration::from_secs(1);
 /// For how long a new growth is not recomputed while the window stays the same.
 const RECOMPUTED_AFTER: Duration = Duration::from_us(31_250);
 
@@ -65,12 +67,18 @@ impl Cubic {
     /// Takes a round trip. Returns whether HyStart ends slow start.
     pub(crate) fn measure(&mut self, growth: Growth, rtt: Duration, is_slow_start: bool, size: u64) -> bool {
         let Growth { now, una, next, .. } = growth;
+        if self.epoch.is_some_and(|epoch| now.since(epoch.start) < UNSETTLED) {
+            return false;
+        }
         self.delay_min = Some(self.delay_min.map_or(rtt, |least| least.min(rtt)));
-        if self.is_hystart_over || !is_slow_start || size < LOW_WINDOW {
+        if self.is_hystart_over || !is_slow_start {
             return false;
         }
         if una > self.round.end || self.round.end == 0 {
             self.round = Round { start: now, end: next, last: now, least: None, samples: 0 };
+        }
+        if size < LOW_WINDOW {
+            return false;
         }
         let least = self.delay_min.unwrap_or(rtt);
         let round = &mut self.round;
