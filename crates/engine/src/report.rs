@@ -220,7 +220,7 @@ pub struct PipeReport {
     pub lateness: Option<Lateness>,
 }
 
-/// Cross traffic of a link in one direction: packets of nobody.
+/// Cross traffic of a link in one direction: packets that no host sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CrossReport {
     /// Frames that were sent on the wire.

@@ -25,6 +25,7 @@ between = ["r", "b"]
 rate = "2Mbit"
 delay = "5ms"
 loss = { probability = "4%", correlation = "20%" }
+cross = { rate = "300kbit", law = "constant", packet = 700 }
 queue = { kind = "red", limit = "12p", min = "2p", max = "6p", probability = "30%", weight = "5%" }
 [[link]]
 between = ["r", "c"]

@@ -67,8 +67,8 @@ pub struct QueueState {
     pub delay: Duration,
 }
 
-/// The packets of cross traffic at a pipe. What is neither sent nor dropped is in the queue. Counted
-/// up to the last push or change, or the last look at the queue.
+/// The packets of cross traffic at a pipe. What is neither sent nor dropped is in the queue. They
+/// are counted up to the last push or change, or the last look at the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CrossCounters {
     /// Packets that arrived.

@@ -1,4 +1,5 @@
-//! Cross traffic: packets of nobody, which take part of a link's queue and rate and go nowhere.
+//! Cross traffic: packets that no host sends. They take part of a link's queue and rate and end at
+//! the end of the wire.
 //!
 //! ```text
 //!  pushed packets ──▶ loss ──┐
@@ -24,7 +25,7 @@ use fastpath_units::{Duration, Fraction, Rate, Rng, Time, math};
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// Packets of nobody that take part of a link's queue and rate.
+/// Packets that no host sends and that take part of a link's queue and rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrossSpec {
     /// The mean rate at which they arrive, counted as the rate of the link is: with the overhead.
@@ -128,8 +129,8 @@ impl CrossArrivals {
         self.without_effect > count
     }
 
-    /// Leaves out the arrivals before about the last `count` that arrive by `now`, if there are any.
-    /// Returns from when on it has arrivals then.
+    /// Leaves out the arrivals before about the last `count` that arrive by `now`, if there are
+    /// any. Returns from when on it has arrivals then.
     pub(crate) fn keep_last(&mut self, now: Time, count: u64, framing: Framing) -> Option<Time> {
         let spec = self.spec?;
         let bits = u128::from(framing.on_wire(spec.packet.get()).bits()) * u128::from(count);

@@ -106,7 +106,7 @@ parameters! {
     slots: Option<Box<SlotSpec>>,
     /// Whether `loss` marks ECN-capable packets instead of dropping them.
     loss_ecn: Ecn,
-    /// Packets of nobody that take part of the queue and the rate.
+    /// Packets that no host sends and that take part of the queue and the rate.
     cross: Option<CrossSpec>,
     /// Whether the link is up.
     state: LinkState,

@@ -333,7 +333,7 @@ pub(crate) fn properties() -> Map<String, Value> {
         ),
         (
             "cross",
-            "Packets of nobody that take part of the queue and the rate, or \"none\".",
+            "Packets that no host sends and that take part of the queue and the rate, or \"none\".",
             schema_parts::reference("cross"),
         ),
         ("state", "Down: nothing passes, and what is queued is dropped.", json!({ "enum": ["up", "down"] })),

@@ -26,7 +26,7 @@
 //! overhead = 0
 //! # what is ready leaves together: `slots.rs`
 //! slots    = { min = "1ms", max = "2ms", packets = 32 }
-//! # packets of nobody that take part of the queue and the rate: `cross.rs`
+//! # packets that no host sends and that take part of the queue and the rate: `cross.rs`
 //! cross    = { rate = "4Mbit", law = "poisson" }
 //! state    = "up"                  # "down": nothing passes, and what is queued is dropped
 //! a_to_r   = { rate = "256kbit" }  # one direction: its values win over those of the link

@@ -55,7 +55,7 @@ fn keys() -> [(&'static str, &'static str, Vec<Value>); 12] {
         ),
         (
             "cross",
-            "Packets of nobody that take part of the queue and the rate, or `none`.",
+            "Packets that no host sends and that take part of the queue and the rate, or `none`.",
             vec![json!("4Mbit"), json!({"rate": "4Mbit", "law": "constant", "packet": 200})],
         ),
         ("state", "`up` or `down`. Going down drops what is queued.", vec![json!("down"), json!("up")]),

@@ -102,6 +102,10 @@ impl Author {
         if self.rng.below(2) == 0 {
             let rate = self.pick(&["1Mbit", "10Mbit", "10Mbit", "1Gbit"]);
             let _ = writeln!(self.links, "rate = '{rate}'");
+            if self.rng.below(3) == 0 {
+                let cross = self.pick(&["'700kbit'", "{ rate = '5Mbit', law = 'constant', packet = 300 }"]);
+                let _ = writeln!(self.links, "cross = {cross}");
+            }
         }
         let effects = [
             "queue = '3p'",
