@@ -222,6 +222,10 @@ fn method(tcl: &mut Interp, object: Object, words: &[Value]) -> TclResult {
         }
         (Object::ErrorModel(model), _) => error_model::method(tcl, model, words),
         (Object::Queue(link, ends), _) if queues::is_refused(tcl, link, ends) => Err(Interrupt::Reported),
+        // Parameters of DRR are commands too (drr.cc).
+        (Object::Queue(link, ends), "blimit" | "buckets" | "mask" | "quantum") if rest.len() == 1 => {
+            queues::set(tcl, link, ends, &[Value::from(format!("{name}_")), rest[0].clone()])
+        }
         (Object::Queue(link, ends), "set") => queues::set(tcl, link, ends, rest),
         (Object::Variable(variable), _) => random::variable(tcl, variable, words),
         (Object::Generator(generator), _) => random::generator(tcl, generator, words),

@@ -169,7 +169,7 @@ fn a_type_of_queue_that_is_not_there_is_the_nearest_by_name() {
     assert_eq!((spec.flows, spec.codel.limit), (32, Limit::Packets(60)));
     assert!(spec.codel.target >= Duration::from_secs(1000), "no delay control");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    let (drr, _) = queue("DRR", "$q set blimit_ 9000\n$q set quantum_ 500\n");
+    let (drr, _) = queue("DRR", "$q set blimit_ 9000\n$q quantum 500\n");
     let QueueSpec::FqCodel(spec) = drr else { panic!("{drr:?}") };
     assert_eq!((spec.codel.limit, spec.quantum, spec.flows), (Limit::Bytes(Bytes(9000)), Bytes(500), 10));
     let (codel, warnings) =
