@@ -26,8 +26,11 @@ pub(crate) struct ReceiveWindow {
     space: u64,
     /// Since when, and from where on, reading is measured: from the first data on.
     since: Option<(Time, u64)>,
-    /// The shortest round trip by timestamps of the sender, ms.
-    rtt_ms: Option<u64>,
+    /// The round trip by timestamps of the sender, eight times, ms: a shorter one at once, longer
+    /// ones by an eighth. 0: not known.
+    rtt_ms_8: u64,
+    /// The timestamp that was measured last.
+    echo: u32,
     /// The end of what was offered.
     edge: u64,
 }
@@ -43,7 +46,8 @@ impl ReceiveWindow {
             most,
             space: FIRST_SPACE * mss,
             since: None,
-            rtt_ms: None,
+            rtt_ms_8: 0,
+            echo: 0,
             edge: 0,
         }
     }
@@ -51,10 +55,12 @@ impl ReceiveWindow {
     /// Takes note of a segment with data in order that arrived. `echo`: the timestamp that it
     /// returns, ms. Returns whether the window grew.
     pub(crate) fn grow(&mut self, now: Time, len: u64, echo: u32) -> bool {
-        if echo > 0 {
+        if echo != self.echo {
+            self.echo = echo;
             let now_ms = now.since(Time::ZERO).as_ms_f64() as u64;
-            let sample = now_ms.saturating_sub(u64::from(echo)).max(1);
-            self.rtt_ms = Some(self.rtt_ms.map_or(sample, |least| least.min(sample)));
+            let (sample, known) = (now_ms.saturating_sub(u64::from(echo)).max(1), self.rtt_ms_8);
+            let is_less = known == 0 || sample << 3 < known;
+            self.rtt_ms_8 = if is_less { sample << 3 } else { known - (known >> 3) + sample };
         }
         let grown = (self.clamp - self.size.min(self.clamp)).min(2 * len);
         self.size += grown;
@@ -64,8 +70,8 @@ impl ReceiveWindow {
     /// Takes note that the program has read all up to `position`.
     pub(crate) fn read(&mut self, now: Time, position: u64) {
         let (since, from) = *self.since.get_or_insert((now, 1));
-        let Some(rtt) = self.rtt_ms.map(Duration::from_ms) else { return };
-        if now.since(since) < rtt {
+        let rtt = Duration::from_ms(self.rtt_ms_8 >> 3);
+        if self.rtt_ms_8 == 0 || now.since(since) < rtt {
             return;
         }
         let read = position.saturating_sub(from);

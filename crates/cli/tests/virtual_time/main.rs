@@ -7,6 +7,7 @@ mod common;
 mod place;
 mod queues;
 mod soak;
+mod transfers;
 
 use common::{skip, user_without_rights};
 use fastpath_wire::pcap::CaptureReader;
