@@ -1,4 +1,4 @@
-"""aioquic through a NAT that forgets its mapping: the server sees the connection move to another port."""
+"""aioquic through a NAT that rebinds: the server sees the connection move to another port."""
 
 import asyncio
 import datetime
@@ -12,7 +12,8 @@ from fastpath.aio import VirtualNetwork
 
 network = VirtualNetwork("""
     host = { client = {}, server = {} }
-    nat.home = { inside = ["client-home"], port_preservation = false, timeouts = { udp = "2s" } }
+    nat.home = { inside = ["client-home"], port_preservation = false }
+    event = [{ at = "3s", nat = "home", rebind = "port" }]
     [[link]]
     between = ["client", "home"]
     delay = "20ms"

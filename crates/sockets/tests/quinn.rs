@@ -1,52 +1,12 @@
 //! quinn over emulated links: its own endpoints, streams and timers on virtual time.
 #![cfg(feature = "quinn")]
 
+mod tls;
+
 use fastpath_sockets::{Stalled, VirtualNetwork, VirtualRuntime};
 use fastpath_units::{Duration, Time};
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TransportConfig};
-use rustls::RootCertStore;
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
-use std::sync::Arc;
-
-const ALPN: &[u8] = b"test";
-
-/// A certificate made once (`openssl req -x509 -addext subjectAltName=DNS:server`): a new one has
-/// another length.
-fn certificate() -> CertificateDer<'static> {
-    CertificateDer::from(include_bytes!("tls/certificate.der").to_vec())
-}
-
-fn configs() -> (ClientConfig, ServerConfig) {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let key = PrivatePkcs8KeyDer::from(include_bytes!("tls/key.der").to_vec());
-    let mut server = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate()], key.into())
-        .unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate()).unwrap();
-    let mut client = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    server.alpn_protocols = vec![ALPN.to_vec()];
-    client.alpn_protocols = vec![ALPN.to_vec()];
-    let mut transport = TransportConfig::default();
-    transport
-        .receive_window(16_000_000u32.into())
-        .stream_receive_window(16_000_000u32.into())
-        .send_window(16_000_000);
-    let transport = Arc::new(transport);
-    let mut client = ClientConfig::new(Arc::new(QuicClientConfig::try_from(client).unwrap()));
-    let mut server = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(server).unwrap()));
-    client.transport_config(Arc::clone(&transport));
-    server.transport_config(transport);
-    (client, server)
-}
+use quinn::{Endpoint, EndpointConfig, ServerConfig};
+use tls::configs;
 
 fn endpoint(runtime: &VirtualRuntime, host: &str, seed: u8, server: Option<ServerConfig>) -> Endpoint {
     let socket = runtime.with_network(|network| network.bind(host, 4433).unwrap());
