@@ -7,21 +7,20 @@ use fastpath_sockets::{VirtualNetwork, VirtualRuntime};
 use quinn::{Endpoint, EndpointConfig, ServerConfig};
 use std::{error::Error, fs, net::SocketAddr};
 const LEN: usize = 2_000_000;
-const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let file =
-        |name: &str| fs::read_to_string(format!("{EXAMPLES}/{name}")).map_err(|error| error.to_string());
+    let file = |name: &str| fs::read_to_string(EXAMPLES.to_owned() + name).map_err(|error| error.to_string());
     let (spec, _) = fastpath_spec::read(&file("cellular.toml")?, &file)?;
     let runtime = VirtualRuntime::new(VirtualNetwork::new(spec.topology, 1));
-    let endpoint =
-        |host: &str, server: Option<ServerConfig>| -> Result<(Endpoint, SocketAddr), Box<dyn Error>> {
-            let socket = runtime.with_network(|network| network.bind(host, 4433))?;
-            let mut config = EndpointConfig::default();
-            config.rng_seed(Some([host.len() as u8; 32]));
-            let address = runtime.with_network(|network| network.address(socket));
-            Ok((runtime.quinn_endpoint(socket, config, server)?, address))
-        };
+    type Open = Result<(Endpoint, SocketAddr), Box<dyn Error>>;
+    let endpoint = |host: &str, server: Option<ServerConfig>| -> Open {
+        let socket = runtime.with_network(|network| network.bind(host, 4433))?;
+        let mut config = EndpointConfig::default();
+        config.rng_seed(Some([host.len() as u8; 32]));
+        let address = runtime.with_network(|network| network.address(socket));
+        Ok((runtime.quinn_endpoint(socket, config, server)?, address))
+    };
     let (client, server) = tls::configs();
     let (listening, address) = endpoint("server", Some(server))?;
     let (connecting, _) = endpoint("phone", None)?;
@@ -34,8 +33,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     });
     let bytes = runtime.block_on(async move {
         let connection = connecting.connect_with(client, address, "server")?.await?;
-        let bytes = connection.accept_uni().await?.read_to_end(LEN).await?;
-        Ok::<usize, Box<dyn Error>>(bytes.len())
+        Ok::<usize, Box<dyn Error>>(connection.accept_uni().await?.read_to_end(LEN).await?.len())
     })??;
     println!("{bytes} bytes by {}", runtime.now());
     Ok(())

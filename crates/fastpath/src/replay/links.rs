@@ -77,8 +77,10 @@ pub(super) fn counters<O: Observer>(
     let counters = |number: usize| {
         let (link, index) = (number / 2, number % 2);
         let (from, _) = network.topology().links[link].ends[index];
-        let is_own = begins_at(from);
-        is_own.then(|| network.pipe(LinkId(link as u32), index).counters()).unwrap_or_default()
+        match begins_at(from) {
+            true => network.pipe(LinkId(link as u32), index).counters(),
+            false => Counters::default(),
+        }
     };
     (0..2 * network.topology().links.len()).map(counters).collect()
 }
