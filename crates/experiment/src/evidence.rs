@@ -47,7 +47,7 @@ pub(super) struct Readings {
 }
 
 /// What is counted of a direction of a link.
-pub(super) struct Counts {
+pub(super) struct DirectionCounts {
     /// That arrived, and that left.
     pub(super) frames: [u64; 2],
     pub(super) bytes: [u64; 2],
@@ -56,7 +56,7 @@ pub(super) struct Counts {
     pub(super) corrupted: u64,
 }
 
-impl Counts {
+impl DirectionCounts {
     /// As readings of a link and the node that the direction leads from.
     pub(super) fn readings(
         &self,

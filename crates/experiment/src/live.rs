@@ -1,6 +1,6 @@
 //! A run in a lab: the steps, one after another, with real programs.
 
-use super::evidence::{Counts, Evidence, Readings, SAMPLE};
+use super::evidence::{DirectionCounts, Evidence, Readings, SAMPLE};
 use super::metric::GAUGES;
 use super::plan::{Experiment, TOLERANCE};
 use super::step::{LinkValue, RunStep, StepAction};
@@ -175,7 +175,7 @@ fn counters(report: &Report) -> Vec<Readings> {
     let mut counters = Vec::new();
     for link in &report.links {
         for pipe in &link.directions {
-            let counts = Counts {
+            let counts = DirectionCounts {
                 frames: [pipe.frames_in, pipe.frames_out],
                 bytes: [pipe.bytes_in, pipe.bytes_out],
                 marked: pipe.marked,

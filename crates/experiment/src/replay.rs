@@ -1,6 +1,6 @@
 //! A run in virtual time.
 
-use super::evidence::{Counts, Evidence, Readings, SAMPLE};
+use super::evidence::{DirectionCounts, Evidence, Readings, SAMPLE};
 use super::metric::{GAUGES, Metric};
 use super::plan::Experiment;
 use super::step::ReplayInputs;
@@ -72,7 +72,7 @@ fn capture(at: &str, file: &Path) -> Result<CaptureAt> {
 /// The counters of a direction at the end of a run.
 fn counters(direction: &DirectionResults) -> Vec<Readings> {
     let DirectionResults { link, from, dropped, .. } = direction;
-    let counts = Counts {
+    let counts = DirectionCounts {
         frames: [direction.frames_in, direction.frames_out],
         bytes: [direction.bytes_in, direction.bytes_out],
         marked: direction.marked,

@@ -105,5 +105,5 @@ fn a_connection_that_breaks_is_over() {
     let Some(report) = run("broken", &text) else { return };
     let transfer = &report.transfers[0];
     assert!(!transfer.complete && (transfer.requests, transfer.answers) == (1, 0), "{transfer}");
-    assert!(transfer.timeouts > 0, "{transfer}");
+    assert!(transfer.timeouts > Some(0), "{transfer}");
 }

@@ -1,4 +1,4 @@
-//! A phone downloads 2 MB with quinn over the LTE link of `examples/cellular.toml`, in virtual time.
+//! A phone downloads 2 MB with quinn over the link of `examples/cellular.toml`, in virtual time.
 
 #[path = "../tests/tls/mod.rs"]
 mod tls;

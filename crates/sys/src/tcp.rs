@@ -25,7 +25,7 @@ pub struct TcpCounts {
 /// Returns the counts of a connection, open or closed.
 ///
 /// # Errors
-/// It is no TCP socket.
+/// It is not a TCP socket.
 pub fn counts(socket: BorrowedFd<'_>) -> io::Result<TcpCounts> {
     let mut info = [0u8; INFO_LEN];
     let mut len = info.len() as libc::socklen_t;

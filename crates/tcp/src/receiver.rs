@@ -1,9 +1,9 @@
 //! The half of a connection that receives: what has arrived, and when it is acknowledged.
 //!
 //! An acknowledgement goes for every second full segment, at once while a connection is young, its
-//! window grows or data is out of order (RFC 5681 §4.2), and after 40 ms at the latest. After three duplicate
-//! acknowledgements further ones are held back for a twentieth of the round trip, at most 1 ms, as
-//! in Linux.
+//! window grows or data is out of order (RFC 5681 §4.2), and after 40 ms at the latest. After three
+//! duplicate acknowledgements further ones are held back for a twentieth of the round trip, at most
+//! 1 ms, as in Linux.
 
 use crate::segment::{SACK_BLOCKS, Segment, StreamRange};
 use crate::window::ReceiveWindow;

@@ -1,5 +1,6 @@
 //! The receive window: how far beyond what has arrived a receiver takes bytes. It grows with what
-//! arrives, and as the program reads, as Linux tunes it (`tcp_grow_window`, `tcp_rcv_space_adjust`).
+//! arrives, and as the program reads, as Linux tunes it (`tcp_grow_window`,
+//! `tcp_rcv_space_adjust`).
 
 use fastpath_units::{Duration, Time};
 

@@ -168,7 +168,7 @@ impl LiveConnection {
                 Err(error) => return Err(error),
             }
         }
-        // What is left after so many calls is written in the next turn.
+        // What is left after these calls is written in the next turn.
         let awaits_room = is_full || self.waiting[side] > 0;
         if awaits_room != end.awaits_room {
             end.awaits_room = awaits_room;
