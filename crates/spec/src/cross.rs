@@ -1,4 +1,5 @@
-//! Cross traffic: packets that no host sends and that take part of the queue and the rate of a link.
+//! Cross traffic: packets that no host sends and that take part of the queue and the rate of a
+//! link.
 //!
 //! ```toml
 //! cross = "4Mbit"                                             # Poisson, frames of 1500 bytes
