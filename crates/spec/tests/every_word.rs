@@ -138,6 +138,10 @@ const DEFAULTS: &[&str] = &[
     "ramp_range 400us",
     // PIE's.
     "cap_adjustment false",
+    "target 15ms",
+    // That of a trace.
+    "end repeat",
+    "events []",
     // That of a loss with a probability.
     "kind uniform",
     // That of traffic.
