@@ -5,7 +5,7 @@ use crate::simulator::{AgentClass, Simulator, Source, Switch, SwitchAct, TcpAgen
 use crate::tcp;
 use fastpath_spec::{TrafficDescription, TrafficKind};
 use fastpath_text::mistake::{Code, Remarks};
-use fastpath_traffic::{CongestionControl, TransferModel, Workload};
+use fastpath_traffic::{CongestionControl, TransferModel, TransferProtocol, Workload};
 use fastpath_units::{Bytes, Time};
 
 /// A connection that sends from a time on.
@@ -41,6 +41,7 @@ pub(crate) fn transfers(
     let sendings = sendings(simulator, source, name, remarks);
     let describe = |(number, sending): (usize, Sending)| {
         let model = TransferModel {
+            protocol: TransferProtocol::Tcp,
             flows: 1,
             workload: Workload::Bulk(sending.size.map(Bytes)),
             congestion: tcp.congestion,

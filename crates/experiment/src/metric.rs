@@ -353,7 +353,7 @@ fn sample_transfer() -> Value {
         flow_bytes: vec![1],
         segments: 1,
         retransmitted: 1,
-        timeouts: 1,
+        timeouts: Some(1),
         marked: Some(1),
         rtt_min_ms: Some(1.0),
         requests: 1,

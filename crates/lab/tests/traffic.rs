@@ -66,6 +66,10 @@ fn traffic_that_cannot_be_sent_is_refused_before_anything_is_made() {
     let expected = "traffic a-b: several connections in a lab need a size of at least 2 bytes, their numbers; \
         write size = \"2B\" or more, or flows = 1";
     assert_eq!(said, expected);
+    let said = refusal(&format!("{hosts}[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'quic'\n"));
+    let expected = "traffic a-b: it is over QUIC, which fastpath itself sends in virtual time and between \
+        interfaces; start programs that send it, or write kind = \"tcp\"";
+    assert_eq!(said, expected);
     let said = refusal(&format!("{hosts}{tcp}name = 'x'\necn = true\n{tcp}"));
     assert!(
         said.contains("with another ecn") && said.contains("the same ecn for all transfers from a"),

@@ -1,23 +1,34 @@
-//! Connections of TCP between two hosts that no kernel sends: a transfer, and the ways of its hosts.
+//! Connections of TCP or QUIC between two hosts that no kernel sends: a transfer, and the ways of
+//! its hosts.
 
 use crate::host_path::HostPath;
 use crate::route::{Fib, Routes};
+use fastpath_quic::QuicTransfer;
 use fastpath_spec::{NodeId, Topology, TransferTraffic};
-use fastpath_traffic::{FrameWay, TcpTransfer, TransferEnds, TransferReport, TransferSide};
+use fastpath_traffic::{FrameWay, TcpTransfer, TransferEnds, TransferProtocol, TransferReport, TransferSide};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
 use fastpath_wire::build::Ip;
 use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use std::net::IpAddr;
+use std::time::Instant;
 
 /// A transfer of a topology in the time of the caller.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HostTransfer {
     traffic: TransferTraffic,
-    transfer: TcpTransfer,
+    connections: Connections,
     /// The routes of the second host.
     fib: Fib,
     verifies: bool,
+}
+
+/// What carries its bytes.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one for each transfer of a run")]
+enum Connections {
+    Tcp(TcpTransfer),
+    Quic(QuicTransfer),
 }
 
 /// How a transfer runs.
@@ -30,6 +41,8 @@ pub struct TransferTerms {
     /// Whether frames may have corrupted on the way: they are discarded by their checksum, as a
     /// kernel does.
     pub verifies: bool,
+    /// Stands for time 0: QUIC counts in instants. No result depends on it.
+    pub anchor: Instant,
 }
 
 /// The number of the place where frames of an interface of a host enter.
@@ -41,7 +54,7 @@ impl HostTransfer {
         (topology, routes): (&Topology, &Routes),
         traffic: &TransferTraffic,
         path: &HostPath,
-        TransferTerms { seed, stop, verifies }: TransferTerms,
+        TransferTerms { seed, stop, verifies, anchor }: TransferTerms,
         door: DoorOf,
     ) -> HostTransfer {
         let nodes = [traffic.from, traffic.to].map(|id| topology.node(id));
@@ -49,9 +62,14 @@ impl HostTransfer {
         let way = way((traffic.from, door), path, traffic.dscp);
         let times = (traffic.start, stop.unwrap_or(Time::MAX));
         let mut rng = traffic.rng(seed);
-        let transfer =
-            TcpTransfer::new(&traffic.model, (way, traffic.port, mtu.unwrap_or(1500)), times, &mut rng);
-        HostTransfer { traffic: traffic.clone(), transfer, fib: Fib::new(routes.of(traffic.to)), verifies }
+        let (model, ways) = (&traffic.model, (way, traffic.port, mtu.unwrap_or(1500)));
+        let connections = match model.protocol {
+            TransferProtocol::Tcp => Connections::Tcp(TcpTransfer::new(model, ways, times, &mut rng)),
+            TransferProtocol::Quic => {
+                Connections::Quic(QuicTransfer::new(model, ways, times, &mut rng, anchor))
+            }
+        };
+        HostTransfer { traffic: traffic.clone(), connections, fib: Fib::new(routes.of(traffic.to)), verifies }
     }
 
     /// The host that opens the connections, and the other one.
@@ -61,23 +79,35 @@ impl HostTransfer {
 
     /// Whether nothing more happens: all has arrived, or the stop has passed.
     pub fn is_over(&self, now: Time) -> bool {
-        self.transfer.is_over(now)
+        match &self.connections {
+            Connections::Tcp(tcp) => tcp.is_over(now),
+            Connections::Quic(quic) => quic.is_over(now),
+        }
     }
 
     /// When it does something next, if nothing arrives; [`Time::ZERO`] for at once.
     pub fn next_at(&self) -> Option<Time> {
-        self.transfer.next_at()
+        match &self.connections {
+            Connections::Tcp(tcp) => tcp.next_at(),
+            Connections::Quic(quic) => quic.next_at(),
+        }
     }
 
     /// Does what is due by `now`.
     pub fn advance(&mut self, now: Time) {
-        self.transfer.advance(now);
+        match &mut self.connections {
+            Connections::Tcp(tcp) => tcp.advance(now),
+            Connections::Quic(quic) => quic.advance(now),
+        }
     }
 
     /// Returns the next frame that is sent now, and the number of the place where it enters.
     pub fn transmit(&mut self, now: Time) -> Option<(u32, &[u8])> {
-        let (door, len) = self.transfer.transmit(now)?;
-        Some((door, self.transfer.written(len)))
+        let (door, len) = match &mut self.connections {
+            Connections::Tcp(tcp) => tcp.transmit(now)?,
+            Connections::Quic(quic) => quic.transmit(now)?,
+        };
+        Some((door, self.written(len)))
     }
 
     /// Returns the frame of the last [`HostTransfer::transmit`], which had this many bytes.
@@ -85,7 +115,10 @@ impl HostTransfer {
     /// # Panics
     /// Nothing was sent.
     pub fn written(&self, len: usize) -> &[u8] {
-        self.transfer.written(len)
+        match &self.connections {
+            Connections::Tcp(tcp) => tcp.written(len),
+            Connections::Quic(quic) => quic.written(len),
+        }
     }
 
     /// Takes a frame that has arrived at one of the hosts. `false`: it is not of this transfer.
@@ -100,20 +133,27 @@ impl HostTransfer {
         if self.verifies && !is_intact() {
             return false;
         }
-        let HostTransfer { traffic, transfer, fib, .. } = self;
+        let HostTransfer { traffic, connections, fib, .. } = self;
         let mut answering = |own: IpAddr, to: IpAddr| {
             let mut path = HostPath::to_address(topology, fib, traffic.to, to).ok()?;
             path.from.1 = own;
             Some(way((traffic.to, door), &path, traffic.dscp))
         };
-        transfer.deliver(now, side, frame, &mut answering)
+        match connections {
+            Connections::Tcp(tcp) => tcp.deliver(now, side, frame, &mut answering),
+            Connections::Quic(quic) => quic.deliver(now, side, frame, &mut answering),
+        }
     }
 
     /// The results.
     pub fn report(&self, topology: &Topology, now: Time) -> TransferReport {
         let TransferTraffic { name, from, to, model, .. } = &self.traffic;
         let [from, to] = [*from, *to].map(|host| topology.node(host).name.as_str());
-        self.transfer.report(model, TransferEnds { name, from, to }, now)
+        let ends = TransferEnds { name, from, to };
+        match &self.connections {
+            Connections::Tcp(tcp) => tcp.report(model, ends, now),
+            Connections::Quic(quic) => quic.report(model, ends, now),
+        }
     }
 }
 

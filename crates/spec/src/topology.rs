@@ -48,7 +48,7 @@ pub struct Topology {
     pub commands: Vec<HostCommand>,
     /// What hosts send to each other without programs, in the order of the spec.
     pub traffic: Vec<Traffic>,
-    /// What hosts send each other over connections of TCP.
+    /// What hosts send each other over connections of TCP or QUIC.
     pub transfers: Vec<TransferTraffic>,
     /// The traces that pipes follow, in the order of links, then of pipes.
     pub tracks: Vec<Track>,
@@ -271,7 +271,7 @@ pub struct TransferTraffic {
     pub start: Time,
     /// When it stops; `None`: with the run, or when it is complete.
     pub stop: Option<Time>,
-    /// The TCP port at the second host.
+    /// The TCP or UDP port at the second host.
     pub port: u16,
     /// The differentiated services code point (RFC 2474) of both ends.
     pub dscp: u8,

@@ -30,7 +30,7 @@ use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::transfer;
 use crate::write::text;
-use fastpath_traffic::{AmountLaw, HEADER_LEN, PeriodLaw, Workload};
+use fastpath_traffic::{AmountLaw, HEADER_LEN, PeriodLaw, TransferProtocol, Workload};
 use fastpath_units::{Duration, Probability};
 use serde_json::{Map, Value, json};
 
@@ -40,7 +40,7 @@ const SIZE_MIN: u64 = HEADER_LEN as u64;
 const SIZE: u32 = 1000;
 /// The largest UDP payload over IPv4, bytes.
 const SIZE_MAX: u64 = 65_507;
-const KINDS: [&str; 6] = ["constant", "poisson", "on-off", "voice", "tcp", "request"];
+const KINDS: [&str; 7] = ["constant", "poisson", "on-off", "voice", "tcp", "quic", "request"];
 
 /// Reads a table of traffic.
 pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> TrafficDescription {
@@ -69,7 +69,8 @@ pub(crate) fn read(mut fields: Fields, files: &Files, remarks: &mut Remarks) -> 
             TrafficKind::OnOff { on: length("on"), off: length("off") }
         }
         Some(3) => TrafficKind::Voice,
-        Some(4) => TrafficKind::Transfer(transfer::read_bulk(&mut fields, remarks)),
+        Some(4) => TrafficKind::Transfer(transfer::read_bulk(&mut fields, TransferProtocol::Tcp, remarks)),
+        Some(5) => TrafficKind::Transfer(transfer::read_bulk(&mut fields, TransferProtocol::Quic, remarks)),
         Some(_) => TrafficKind::Transfer(transfer::read_requests(&mut fields, files, remarks)),
     };
     let mut traffic = TrafficDescription::new(from, to, kind);
@@ -152,9 +153,10 @@ pub(crate) fn write(traffic: &TrafficDescription) -> Value {
         TrafficKind::Poisson => 1,
         TrafficKind::OnOff { .. } => 2,
         TrafficKind::Voice => 3,
-        TrafficKind::Transfer(model) => match model.workload {
-            Workload::Bulk(_) => 4,
-            Workload::Requests { .. } => 5,
+        TrafficKind::Transfer(model) => match (&model.workload, model.protocol) {
+            (Workload::Bulk(_), TransferProtocol::Tcp) => 4,
+            (Workload::Bulk(_), TransferProtocol::Quic) => 5,
+            (Workload::Requests { .. }, _) => 6,
         },
     };
     put("kind", Some(json!(KINDS[place])));
@@ -205,7 +207,7 @@ pub(crate) fn schema() -> Value {
         ),
         (
             "size",
-            "The UDP payload of a packet, bytes; of tcp, what is sent; of request, what an answer has.",
+            "The UDP payload of a packet, bytes; of tcp and quic, what is sent; of request, what an answer has.",
             json!({ "anyOf": [whole(SIZE_MIN, SIZE_MAX), law::schema(Amount::Bytes, true)] }),
         ),
         ("on", "The lengths of on periods: a mean of an exponential law, or a law.", law.clone()),

@@ -1,4 +1,4 @@
-//! Traffic over connections of TCP.
+//! Traffic over connections of TCP and QUIC.
 //!
 //! ```toml
 //! [[traffic]]
@@ -7,6 +7,9 @@
 //! congestion = "cubic"        # or "reno"; absent: cubic
 //! ecn        = true           # RFC 3168; absent: false
 //! flows      = 4              # connections side by side; absent: 1
+//!
+//! [[traffic]]
+//! kind       = "quic"         # as tcp, over QUIC; with the keys of tcp
 //!
 //! [[traffic]]
 //! kind       = "request"      # the first host asks, the second answers
@@ -24,7 +27,7 @@ use crate::law::{self, Amount};
 use crate::mistake::Remarks;
 use crate::schema_parts;
 use crate::write::text;
-use fastpath_traffic::{AmountLaw, CongestionControl, TransferModel, Workload};
+use fastpath_traffic::{AmountLaw, CongestionControl, TransferModel, TransferProtocol, Workload};
 use fastpath_units::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -34,9 +37,13 @@ const REQUEST: Bytes = Bytes(200);
 const FLOWS_MAX: u64 = 10_000;
 
 /// Reads the keys of bulk transfers.
-pub(crate) fn read_bulk(fields: &mut Fields, remarks: &mut Remarks) -> TransferModel {
+pub(crate) fn read_bulk(
+    fields: &mut Fields,
+    protocol: TransferProtocol,
+    remarks: &mut Remarks,
+) -> TransferModel {
     let size = fields.get("size").and_then(|field| Amount::Bytes.read(&field, remarks));
-    model(fields, Workload::Bulk(size.map(Bytes)), remarks)
+    TransferModel { protocol, ..model(fields, Workload::Bulk(size.map(Bytes)), remarks) }
 }
 
 /// Reads the keys of requests.
@@ -67,6 +74,7 @@ fn model(fields: &mut Fields, workload: Workload, remarks: &mut Remarks) -> Tran
         fields.get("congestion").and_then(|field| field.word("a congestion control", &names, remarks));
     let flows = fields.get("flows").and_then(|field| field.whole(1..=FLOWS_MAX, remarks));
     TransferModel {
+        protocol: TransferProtocol::Tcp,
         flows: flows.unwrap_or(1) as u32,
         workload,
         congestion: congestion
@@ -77,7 +85,8 @@ fn model(fields: &mut Fields, workload: Workload, remarks: &mut Remarks) -> Tran
 
 /// Writes the keys of a transfer.
 pub(crate) fn write(model: &TransferModel, all: &mut Map<String, Value>) {
-    let TransferModel { flows, workload, congestion, ecn } = model;
+    // The kind says the protocol.
+    let TransferModel { protocol: _, flows, workload, congestion, ecn } = model;
     match workload {
         Workload::Bulk(size) => {
             all.extend(size.map(|size| ("size".to_owned(), text(size))));
@@ -115,10 +124,10 @@ pub(crate) fn properties() -> [(&'static str, &'static str, Value); 6] {
         ),
         (
             "flows",
-            "Of tcp and request: connections side by side.",
+            "Of tcp, quic and request: connections side by side.",
             json!({ "type": "integer", "minimum": 1, "maximum": FLOWS_MAX }),
         ),
-        ("congestion", "Of tcp and request: the congestion control.", json!({ "enum": names })),
-        ("ecn", "Of tcp and request: whether both ends want ECN.", json!({ "type": "boolean" })),
+        ("congestion", "Of tcp, quic and request: the congestion control.", json!({ "enum": names })),
+        ("ecn", "Of tcp, quic and request: whether both ends want ECN.", json!({ "type": "boolean" })),
     ]
 }

@@ -1,8 +1,10 @@
 //! Traffic of a description: what is read, what it resolves to, and what is said of mistakes.
 
 use fastpath_spec::{Description, NO_FILES, Topology, describe, parse, resolve};
-use fastpath_traffic::{ArrivalModel, PeriodLaw, VOICE};
-use fastpath_units::{Duration, Time};
+use fastpath_traffic::{
+    ArrivalModel, CongestionControl, PeriodLaw, TransferModel, TransferProtocol, VOICE, Workload,
+};
+use fastpath_units::{Bytes, Duration, Time};
 
 const NETWORK: &str = "[host.a]\n[host.b]\n[router.r]\n\
     [[link]]\nbetween = ['a', 'r']\nrate = '100Mbit'\n\
@@ -53,6 +55,43 @@ fn every_kind_is_read_and_described() {
     assert_eq!(resolve(&description, NO_FILES).unwrap().0, topology);
     description.traffic.clear();
     assert!(resolve(&description, NO_FILES).unwrap().0.traffic.is_empty());
+}
+
+#[test]
+fn a_transfer_over_quic_has_the_keys_of_tcp() {
+    let keys =
+        "size = '2MB'\nflows = 3\ncongestion = 'reno'\necn = true\nstart = '1s'\nport = 443\ndscp = 10";
+    let topology = read(&format!("[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'quic'\n{keys}\n"));
+    let [one] = &topology.transfers[..] else { panic!("one") };
+    let model = TransferModel {
+        protocol: TransferProtocol::Quic,
+        flows: 3,
+        workload: Workload::Bulk(Some(Bytes(2_000_000))),
+        congestion: CongestionControl::Reno,
+        ecn: true,
+    };
+    assert_eq!((&one.model, one.port, one.dscp, one.model.kind()), (&model, 443, 10, "quic"));
+    let described = describe(&topology).to_json().to_string();
+    assert!(described.contains("\"kind\":\"quic\""), "{described}");
+    let description = Description::from_json(&described, NO_FILES).unwrap();
+    assert_eq!(resolve(&description, NO_FILES).unwrap().0, topology);
+    // A path of QUIC carries datagrams of 1200 bytes.
+    let small = |family: &str, mtu: u32| {
+        format!(
+            "{family}[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nmtu = {mtu}\n[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'quic'\n"
+        )
+    };
+    for (family, least) in [("", 1228), ("family = 'ipv6'\n", 1248)] {
+        assert!(parse(&small(family, least)).is_ok());
+        let mistakes = parse(&small(family, least - 1)).expect_err("it is refused");
+        let mistakes: Vec<String> =
+            mistakes.iter().map(|one| format!("{}; {}", one.what, one.instead)).collect();
+        let said = format!(
+            "QUIC needs an MTU of {least}, and a link of a has {}; write mtu = {least} or more at that link, or kind = \"tcp\"",
+            least - 1
+        );
+        assert!(mistakes.contains(&said), "{mistakes:?}");
+    }
 }
 
 #[test]
@@ -137,13 +176,18 @@ fn mistakes_say_what_to_write() {
 }
 
 #[test]
-fn mistakes_in_traffic_over_tcp_say_what_to_write() {
+fn mistakes_in_traffic_over_tcp_and_quic_say_what_to_write() {
     let with = |keys: &str| mistake(&format!("[[traffic]]\nfrom = 'a'\nto = 'b'\n{keys}\n"));
     for (said, part) in [
         (with("kind = 'tcp'\nrate = '1Mbit'"), "traffic has no key 'rate'"),
         (with("kind = 'tcp'\nsize = '0B'"), "size is 0; write size = \"30kB\""),
         (with("kind = 'tcp'\ncongestion = 'bbr'"), "'bbr' is not a congestion control"),
         (with("kind = 'tcp'\nflows = 0"), "write a number from 1 to 10000"),
+        (with("kind = 'quic'\nrate = '1Mbit'"), "traffic has no key 'rate'"),
+        (with("kind = 'quic'\nsize = '0B'"), "size is 0; write size = \"30kB\""),
+        (with("kind = 'quic'\ncongestion = 'bbr'"), "'bbr' is not a congestion control"),
+        (with("kind = 'quic'\nrequests = 2"), "traffic has no key 'requests'"),
+        (with("kind = 'quick'"), "'quick' is not a kind of traffic; write \"quic\""),
         (with("kind = 'request'"), "requests have no size of answers; write size = \"30kB\""),
         (with("kind = 'request'\nsize = { law = 'pareto', mean = '1kB', shape = 1 }"), "no finite mean"),
         (

@@ -28,8 +28,9 @@ pub use law::PeriodLaw;
 pub use pacer::Pacer;
 pub use received::{FlowDelay, FlowEnds, FlowReport, Received, Sent};
 pub use transfer::{
-    AnswerTime, FrameWay, TcpTransfer, TransferEnds, TransferModel, TransferProgram, TransferReport,
-    TransferSide, TransferWrites, TransportCounts, Workload,
+    AnswerTime, FIRST_PORT, FlowCalls, FrameWay, QUIC_DATAGRAM_MIN, TcpTransfer, TransferEnds, TransferModel,
+    TransferProgram, TransferProtocol, TransferReport, TransferSide, TransferWrites, TransportCounts,
+    Workload,
 };
 
 use fastpath_units::{Bytes, Duration, Fraction, Rate, Rng, Time, math};

@@ -1,8 +1,8 @@
 //! Transfers between two hosts over a way with a delay and losses.
 
 use fastpath_traffic::{
-    AmountLaw, CongestionControl, FrameWay, TcpTransfer, TransferEnds, TransferModel, TransferReport,
-    TransferSide, Workload,
+    AmountLaw, CongestionControl, FrameWay, TcpTransfer, TransferEnds, TransferModel, TransferProtocol,
+    TransferReport, TransferSide, Workload,
 };
 use fastpath_units::{Bytes, Duration, Rng, Time};
 use fastpath_wire::MacAddr;
@@ -24,7 +24,8 @@ fn way(side: TransferSide) -> FrameWay {
 }
 
 fn model(workload: Workload, flows: u32) -> TransferModel {
-    TransferModel { flows, workload, congestion: CongestionControl::Cubic, ecn: false }
+    let (protocol, congestion) = (TransferProtocol::Tcp, CongestionControl::Cubic);
+    TransferModel { protocol, flows, workload, congestion, ecn: false }
 }
 
 /// Runs a transfer to its end, or to `stop`.

@@ -1,5 +1,5 @@
-//! Connections of TCP in virtual time. Unlike datagrams they answer what arrives: the network runs
-//! from event to event while there are any.
+//! Connections of TCP and QUIC in virtual time. Unlike datagrams they answer what arrives: the
+//! network runs from event to event while there are any.
 //!
 //! ```text
 //!  HostTransfer ─ transmit ─▶ edge ─▶ Network ─▶ delivery ─▶ HostTransfer of this host
@@ -11,6 +11,7 @@ use fastpath_net::{Edge, EdgeId, HostTransfer, Routes, TransferTerms};
 use fastpath_spec::{NodeId, Topology, TransferTraffic};
 use fastpath_traffic::{TransferReport, TransferSide, Workload};
 use fastpath_units::Time;
+use std::time::Instant;
 
 /// All transfers of a topology.
 pub(super) struct TransferRun {
@@ -33,11 +34,11 @@ impl TransferRun {
         let mut at = vec![Vec::new(); edges.len()];
         let routes = (!topology.transfers.is_empty()).then(|| Routes::compute(topology));
         let verifies = can_corrupt(topology);
-        let mut transfers = Vec::new();
+        let (mut transfers, anchor) = (Vec::new(), Instant::now());
         for (traffic, routes) in topology.transfers.iter().zip(routes.iter().cycle()) {
             let stop = stop_of(traffic, until)?;
             let path = path_of_traffic(topology, routes, &traffic.name, (traffic.from, traffic.to))?;
-            let terms = TransferTerms { seed, stop, verifies };
+            let terms = TransferTerms { seed, stop, verifies, anchor };
             let one = HostTransfer::new((topology, routes), traffic, &path, terms, &door(edges));
             for (side, node) in [(TransferSide::From, traffic.from), (TransferSide::To, traffic.to)] {
                 let own = edges.iter().enumerate().filter(|(_, edge)| edge.node == node);

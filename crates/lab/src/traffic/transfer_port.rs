@@ -1,5 +1,5 @@
-//! Connections of TCP at ports of the engine. Both hosts of a transfer share it: what one of them
-//! makes for the other waits for the other's next turn.
+//! Connections of TCP and QUIC at ports of the engine. Both hosts of a transfer share it: what one
+//! of them makes for the other waits for the other's next turn.
 
 use super::hosts::{TrafficError, locked, path_of};
 use fastpath_net::{HostTransfer, Routes, TransferTerms};
@@ -8,6 +8,7 @@ use fastpath_traffic::{TransferReport, TransferSide};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// All transfers of a topology.
 #[derive(Clone, Debug)]
@@ -43,7 +44,8 @@ impl PortTransfers {
         for (traffic, routes) in topology.transfers.iter().zip(routes.iter().cycle()) {
             let path = path_of(topology, routes, (&traffic.name, traffic.from, traffic.to))?;
             // A link can be told to corrupt frames at any time.
-            let terms = TransferTerms { seed, stop: traffic.stop, verifies: true };
+            let anchor = Instant::now();
+            let terms = TransferTerms { seed, stop: traffic.stop, verifies: true, anchor };
             let transfer = HostTransfer::new((topology, routes), traffic, &path, terms, &door(traffic.from));
             transfers.push(Arc::new(Mutex::new(SharedTransfer { transfer, waiting: BTreeMap::new() })));
         }

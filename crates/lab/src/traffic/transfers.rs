@@ -19,7 +19,8 @@ use fastpath_spec::{NodeId, Topology, TransferTraffic};
 use fastpath_sys::epoll::Epoll;
 use fastpath_sys::tcp::set_congestion;
 use fastpath_traffic::{
-    CongestionControl, TransferEnds, TransferProgram, TransferReport, TransferSide, TransportCounts, Workload,
+    CongestionControl, TransferEnds, TransferProgram, TransferProtocol, TransferReport, TransferSide,
+    TransportCounts, Workload,
 };
 use fastpath_units::{Distribution, Rng, Time};
 use nix::sys::socket::sockopt::{Ipv4Tos, Ipv6TClass, ReuseAddr};
@@ -86,6 +87,10 @@ pub(super) fn check(topology: &Topology) -> Result<(), TrafficError> {
         let wrong = |what: String, instead: String| {
             Err(TrafficError::Connections { traffic: traffic.name.clone(), what, instead })
         };
+        if traffic.model.protocol == TransferProtocol::Quic {
+            let what = "it is over QUIC, which fastpath itself sends in virtual time and between interfaces";
+            return wrong(what.to_owned(), "start programs that send it, or write kind = \"tcp\"".to_owned());
+        }
         let (key, bytes) = match traffic.model.workload {
             Workload::Bulk(size) => ("size", size.map(|size| size.0)),
             Workload::Requests { request, .. } => ("request", Some(request)),
@@ -337,13 +342,15 @@ impl SocketTransfer {
         let [from, to] = self.ends.each_ref().map(String::as_str);
         let ends = TransferEnds { name: &self.traffic.name, from, to };
         let mut transport = TransportCounts::default();
+        let mut timeouts = 0;
         for counts in self.connections.iter().flat_map(LiveConnection::counts) {
             transport.segments += u64::from(counts.segments);
             transport.retransmitted += u64::from(counts.retransmitted);
-            transport.timeouts += u64::from(counts.timeouts);
+            timeouts += u64::from(counts.timeouts);
             let rtt = counts.rtt_min.map(fastpath_units::Duration::from);
             transport.rtt_min = transport.rtt_min.into_iter().chain(rtt).min();
         }
+        transport.timeouts = Some(timeouts);
         let programs = self.connections.iter().map(LiveConnection::program);
         let times = (self.start, self.stop.min(now));
         TransferReport::new((&self.traffic.model, ends), times, programs, transport, &self.answers)

@@ -9,7 +9,7 @@ use fastpath_spec::{
     NatTimeouts, NodeDescription, NodeRole, Rebinding, TrafficDescription, TrafficKind,
 };
 use fastpath_text::mistake::Remarks;
-use fastpath_traffic::{CongestionControl, TransferModel, Workload};
+use fastpath_traffic::{CongestionControl, TransferModel, TransferProtocol, Workload};
 use fastpath_units::{Duration, Probability};
 use std::net::Ipv4Addr;
 use std::num::NonZeroU32;
@@ -173,7 +173,8 @@ fn udp_cross_traffic(network: &mut Description, arguments: &mut Arguments, remar
 fn tcp_cross_traffic(network: &mut Description) {
     add_cross_hosts(network);
     let (congestion, workload) = (CongestionControl::Reno, Workload::Bulk(None));
-    let model = TransferModel { flows: 1, workload, congestion, ecn: false };
+    let protocol = TransferProtocol::Tcp;
+    let model = TransferModel { protocol, flows: 1, workload, congestion, ecn: false };
     network.traffic.push(cross(TrafficKind::Transfer(model)));
 }
 

@@ -9,7 +9,7 @@ use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
 use crate::topology::{Family, LinkId, NodeId, Topology, Traffic, TransferTraffic};
 use fastpath_link::PipeSpec;
-use fastpath_traffic::{ArrivalModel, SourceModel, VOICE};
+use fastpath_traffic::{ArrivalModel, QUIC_DATAGRAM_MIN, SourceModel, TransferProtocol, VOICE};
 use fastpath_units::{Probability, Rate, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -61,6 +61,7 @@ impl Resolver<'_> {
                 let (start, stop) = times(traffic);
                 let (place, dscp) = (index, traffic.dscp);
                 let transfer = TransferTraffic { place, name, from, to, model, start, stop, port, dscp };
+                self.refuse_small_mtu(&transfer, path("kind"));
                 self.topology.transfers.push(transfer);
                 continue;
             }
@@ -82,6 +83,20 @@ impl Resolver<'_> {
             }
         }
         self.overloads();
+    }
+
+    /// A path of QUIC carries datagrams of 1200 bytes (RFC 9000 §14).
+    fn refuse_small_mtu(&mut self, transfer: &TransferTraffic, path: SpecPath) {
+        if transfer.model.protocol != TransferProtocol::Quic {
+            return;
+        }
+        let least = QUIC_DATAGRAM_MIN + UDP + self.ip_header();
+        let nodes = [transfer.from, transfer.to].map(|id| self.topology.node(id));
+        let mtus = nodes.iter().flat_map(|node| node.interfaces.iter().map(|one| (one.mtu, &node.name)));
+        if let Some((mtu, host)) = mtus.min().filter(|(mtu, _)| *mtu < least) {
+            let what = format!("QUIC needs an MTU of {least}, and a link of {host} has {mtu}");
+            self.mistake(path, what, format!("write mtu = {least} or more at that link, or kind = \"tcp\""));
+        }
     }
 
     /// Warns of the directions of links to which traffic offers more than their rate, each once.

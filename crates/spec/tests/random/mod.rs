@@ -261,7 +261,7 @@ impl Random {
             let names: Vec<Value> = (0..2).map(|end| json!(format!("up{index}.{end}"))).collect();
             link.insert("interfaces".to_owned(), Value::Array(names));
         }
-        self.maybe(link, "mtu", |r| json!(1000 + r.below(8000)));
+        self.maybe(link, "mtu", |r| json!(1248 + r.below(8000)));
         self.maybe(link, "preset", |r| json!(r.pick(&["lte", "dsl"])));
         self.maybe(link, "group", |r| json!(r.pick(&["g0", "g-1"])));
         if self.one_in(2) {
@@ -308,13 +308,13 @@ impl Random {
 
     fn traffic(&mut self, index: u64) -> Value {
         let mut all = Table::from_iter([("from".to_owned(), json!("n0")), ("to".to_owned(), json!("n1"))]);
-        let kind = self.pick(&["constant", "poisson", "on-off", "voice", "tcp", "request"]);
+        let kind = self.pick(&["constant", "poisson", "on-off", "voice", "tcp", "quic", "request"]);
         all.insert("kind".to_owned(), json!(kind));
         if kind == "on-off" {
             all.insert("on".to_owned(), self.period());
             all.insert("off".to_owned(), self.period());
         }
-        if kind == "tcp" || kind == "request" {
+        if ["tcp", "quic", "request"].contains(&kind) {
             self.transfer(kind, &mut all);
         } else if kind != "voice" {
             match self.below(3) {

@@ -10,12 +10,14 @@
 //! second host knows its connections by the address from which they come, which a NAT may have
 //! changed.
 
+mod calls;
 mod flow;
 mod model;
 mod program;
 mod report;
 
-pub use model::{TransferModel, Workload};
+pub use calls::FlowCalls;
+pub use model::{QUIC_DATAGRAM_MIN, TransferModel, TransferProtocol, Workload};
 pub use program::{TransferProgram, TransferWrites};
 pub use report::{AnswerTime, TransferEnds, TransferReport, TransportCounts};
 
@@ -24,12 +26,11 @@ use fastpath_units::{Distribution, Rng, Time};
 use fastpath_wire::build::{Addresses, Ip, tcp_flags};
 use fastpath_wire::{Headers, protocol};
 use flow::TransferFlow;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The port of the first connection at the first host; the others follow.
-const FIRST_PORT: u16 = 49_152;
+/// The port of the first connection of a transfer at its first host; the others follow.
+pub const FIRST_PORT: u16 = 49_152;
 
 /// An end of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -61,10 +62,7 @@ pub struct TcpTransfer {
     port: u16,
     start: Time,
     stop: Time,
-    /// When each flow wants to be called, or earlier. What is not in `awaited` is passed over.
-    wishes: BinaryHeap<Reverse<(Time, usize)>>,
-    /// By flow: the earliest of its wishes.
-    awaited: Vec<Option<Time>>,
+    calls: FlowCalls,
     /// Who sent the last frame.
     last: (usize, TransferSide),
     /// Flows that may have something to send now.
@@ -91,15 +89,14 @@ impl TcpTransfer {
         };
         let TransferModel { congestion, ecn, .. } = *model;
         let options = TcpOptions { congestion, ecn, ..TcpOptions::for_mtu(mtu, ip_header) };
-        let (mut flows, mut forms, mut wishes) = (Vec::new(), Vec::new(), BinaryHeap::new());
+        let (mut flows, mut forms) = (Vec::new(), Vec::new());
         for flow in 0..model.flows {
             let client = FIRST_PORT + flow as u16;
             flows.push(TransferFlow::new(&model.workload, options, start, Rng::new(rng.next_u64())));
             let form = FrameForm::new(way.ip, [client, port], options.mss, [flow, 0]);
             forms.push([Some((way.door, form)), None]);
-            wishes.push(Reverse((start, flow as usize)));
         }
-        let awaited = vec![Some(start); flows.len()];
+        let calls = FlowCalls::at_start(model.flows, start);
         let (known, ready, answers) = (BTreeMap::new(), Vec::new(), Distribution::growing());
         TcpTransfer {
             flows,
@@ -109,8 +106,7 @@ impl TcpTransfer {
             port,
             start,
             stop,
-            wishes,
-            awaited,
+            calls,
             last: (0, TransferSide::From),
             ready,
             answers,
@@ -123,33 +119,20 @@ impl TcpTransfer {
         if !self.ready.is_empty() {
             return Some(Time::ZERO);
         }
-        let next = self.wishes.peek().map(|Reverse((at, _))| *at)?;
+        let next = self.calls.next_at()?;
         (next < self.stop).then_some(next)
     }
 
     /// Does what is due by `now`.
     pub fn advance(&mut self, now: Time) {
-        while let Some(Reverse((at, flow))) = self.wishes.peek().copied().filter(|wish| wish.0.0 <= now) {
-            self.wishes.pop();
-            if self.awaited[flow] != Some(at) {
-                continue;
-            }
-            self.awaited[flow] = None;
-            if self.flows[flow].next_at().is_some_and(|next| next > now) {
-                self.await_call(flow);
+        while let Some(flow) = self.calls.due(now) {
+            let next = self.flows[flow].next_at();
+            if next.is_some_and(|next| next > now) {
+                self.calls.call(flow, next);
             } else if now < self.stop {
                 self.flows[flow].advance(now, &mut self.answers);
                 self.ready.push(flow);
             }
-        }
-    }
-
-    /// Has a flow called when it wants to be, if it is not called earlier.
-    fn await_call(&mut self, flow: usize) {
-        let Some(next) = self.flows[flow].next_at() else { return };
-        if self.awaited[flow].is_none_or(|awaited| next < awaited) {
-            self.awaited[flow] = Some(next);
-            self.wishes.push(Reverse((next, flow)));
         }
     }
 
@@ -162,7 +145,7 @@ impl TcpTransfer {
         while let Some(&flow) = self.ready.last() {
             let Some((side, segment)) = self.flows[flow].transmit(now) else {
                 self.ready.pop();
-                self.await_call(flow);
+                self.calls.call(flow, self.flows[flow].next_at());
                 continue;
             };
             if let Some((door, form)) = &mut self.forms[flow][side as usize] {
@@ -255,7 +238,7 @@ impl TcpTransfer {
         let transport = TransportCounts {
             segments: counts.iter().map(|counts| counts.segments).sum(),
             retransmitted: counts.iter().map(|counts| counts.retransmitted).sum(),
-            timeouts: counts.iter().map(|counts| counts.timeouts).sum(),
+            timeouts: Some(counts.iter().map(|counts| counts.timeouts).sum()),
             marked: Some(counts.iter().map(|counts| counts.marked).sum()),
             rtt_min: self.flows.iter().filter_map(TransferFlow::rtt_min).min(),
         };

@@ -11,7 +11,7 @@ use std::fmt;
 pub struct TransferReport {
     /// The name of the traffic.
     pub name: String,
-    /// `tcp` or `request`.
+    /// `tcp`, `quic` or `request`.
     pub kind: String,
     /// The host that opens the connections.
     pub from: String,
@@ -30,12 +30,12 @@ pub struct TransferReport {
     pub complete: bool,
     /// Bytes that arrived of each connection.
     pub flow_bytes: Vec<u64>,
-    /// Segments with data that both ends sent, copies among them.
+    /// Segments with data that both ends sent, copies among them. Of QUIC: packets.
     pub segments: u64,
-    /// Segments that were sent again.
+    /// Segments that were sent again. Of QUIC: packets of the sender that it declared lost.
     pub retransmitted: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
+    /// Retransmission timeouts; `None` of QUIC, whose probe timeouts are not counted.
+    pub timeouts: Option<u64>,
     /// Reductions of a window by a mark (ECN); `None` in a lab, whose kernel does not count them.
     pub marked: Option<u64>,
     /// The shortest round trip of any connection, ms; `None` before one is known.
@@ -66,8 +66,8 @@ pub struct TransportCounts {
     pub segments: u64,
     /// Segments that were sent again.
     pub retransmitted: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
+    /// Retransmission timeouts, if they are counted.
+    pub timeouts: Option<u64>,
     /// Reductions of a window by a mark, if they are counted.
     pub marked: Option<u64>,
     /// The shortest round trip.
@@ -92,7 +92,7 @@ impl TransferReport {
         let received_s = until.since(start).as_secs_f64();
         TransferReport {
             name: ends.name.to_owned(),
-            kind: model.workload.kind().to_owned(),
+            kind: model.kind().to_owned(),
             from: ends.from.to_owned(),
             to: ends.to.to_owned(),
             congestion: model.congestion.name().to_owned(),
@@ -151,8 +151,8 @@ impl fmt::Display for TransferReport {
             self.received_s
         )?;
         write!(f, "; {} segments, {} sent again", self.segments, self.retransmitted)?;
-        if self.timeouts > 0 {
-            write!(f, ", {} timeouts", self.timeouts)?;
+        if let Some(timeouts) = self.timeouts.filter(|timeouts| *timeouts > 0) {
+            write!(f, ", {timeouts} timeouts")?;
         }
         if let Some(marked) = self.marked.filter(|marked| *marked > 0) {
             write!(f, ", {marked} reductions by marks")?;
