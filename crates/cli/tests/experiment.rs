@@ -417,6 +417,31 @@ fn the_traffic_of_the_description_is_sent_and_its_results_are_metrics() {
 }
 
 #[test]
+fn the_test_cases_of_rfc_8867_are_an_experiment() {
+    let bench = Bench::new("rfc8867");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for case in 1..=8 {
+        let name = format!("5.{case}.toml");
+        bench.write(&name, fs::read_to_string(examples.join("rfc8867").join(&name)).unwrap());
+    }
+    let file = fs::read_to_string(examples.join("experiments/rfc8867.toml")).unwrap();
+    bench.write("rfc8867.toml", file.replace("../rfc8867/", ""));
+    let (output, text) = bench.run(&["rfc8867.toml", "--json"]);
+    assert!(output.status.success(), "{text}");
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |metric: &str| -> Vec<f64> {
+        let runs = found["runs"].as_array().unwrap().iter();
+        runs.map(|run| run["values"][metric].as_f64().unwrap()).collect()
+    };
+    // 1 Mbit/s fills the first case, and three times as much fit into the fourth.
+    let (carried, dropped) = (of("carried"), of("dropped"));
+    assert!(carried.len() == 8 && (90.0..100.0).contains(&carried[0]), "{carried:?}");
+    assert!(dropped[0] > 500.0 && dropped[3] == 0.0, "{dropped:?}");
+    // The TCP of the sixth takes the rest of 2 Mbit/s, 115 s long.
+    assert!(carried[5] > 0.95 * 240.0, "{carried:?}");
+}
+
+#[test]
 fn a_broken_expectation_is_exit_code_1_and_a_failure_of_junit() {
     let bench = virtual_bench("expect");
     bench.write("rates.toml", VIRTUAL.replace("0.0016s", "1.4ms"));
