@@ -31,11 +31,11 @@ impl VirtualClock {
 }
 
 #[cfg(test)]
-#[allow(clippy::disallowed_methods)]
 mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "instants have no other beginning")]
     fn times_are_rounded_up_and_whole_nanoseconds_return() {
         let clock = VirtualClock::new(Instant::now());
         for (ps, rounded) in

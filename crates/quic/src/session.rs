@@ -56,7 +56,7 @@ struct ClearSession {
     /// Its transport parameters, encoded.
     parameters: Vec<u8>,
     peer: Option<TransportParameters>,
-    step: Step,
+    step: HandshakeStep,
     /// Bytes of a message that has not arrived whole.
     partial: Vec<u8>,
     /// Of all messages so far but the client's last.
@@ -67,7 +67,7 @@ struct ClearSession {
 
 /// What happens next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Step {
+enum HandshakeStep {
     SendClientHello,
     ReceiveClientHello,
     SendServerHello,
@@ -85,7 +85,8 @@ impl ClearSession {
     fn boxed(side: Side, params: &TransportParameters) -> Box<dyn Session> {
         let mut parameters = Vec::new();
         params.write(&mut parameters);
-        let step = if side.is_client() { Step::SendClientHello } else { Step::ReceiveClientHello };
+        let step =
+            if side.is_client() { HandshakeStep::SendClientHello } else { HandshakeStep::ReceiveClientHello };
         let transcript = Secret::of(b"transcript");
         let (peer, partial, data) = (None, Vec::new(), transcript);
         Box::new(ClearSession { side, parameters, peer, step, partial, transcript, data })
@@ -111,18 +112,20 @@ impl ClearSession {
 
     fn receive(&mut self, kind: u8, message: &[u8]) -> Result<(), TransportError> {
         self.step = match (self.step, kind) {
-            (Step::ReceiveClientHello, CLIENT_HELLO) => {
+            (HandshakeStep::ReceiveClientHello, CLIENT_HELLO) => {
                 self.peer = Some(self.parameters_of(message)?);
-                Step::SendServerHello
+                HandshakeStep::SendServerHello
             }
-            (Step::ReceiveServerHello, SERVER_HELLO) => Step::TakeHandshakeKeys,
-            (Step::ReceiveServerFlight, ENCRYPTED_EXTENSIONS) => {
+            (HandshakeStep::ReceiveServerHello, SERVER_HELLO) => HandshakeStep::TakeHandshakeKeys,
+            (HandshakeStep::ReceiveServerFlight, ENCRYPTED_EXTENSIONS) => {
                 self.peer = Some(self.parameters_of(message)?);
-                Step::ReceiveServerFlight
+                HandshakeStep::ReceiveServerFlight
             }
-            (Step::ReceiveServerFlight, CERTIFICATE | CERTIFICATE_VERIFY) => Step::ReceiveServerFlight,
-            (Step::ReceiveServerFlight, FINISHED) => Step::SendClientFinished,
-            (Step::ReceiveClientFinished, FINISHED) => Step::Done,
+            (HandshakeStep::ReceiveServerFlight, CERTIFICATE | CERTIFICATE_VERIFY) => {
+                HandshakeStep::ReceiveServerFlight
+            }
+            (HandshakeStep::ReceiveServerFlight, FINISHED) => HandshakeStep::SendClientFinished,
+            (HandshakeStep::ReceiveClientFinished, FINISHED) => HandshakeStep::Done,
             (step, kind) => return Err(unexpected(format!("message {kind} in {step:?}"))),
         };
         self.transcript = self.transcript.with(message);
@@ -164,7 +167,7 @@ impl Session for ClearSession {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.step != Step::Done
+        self.step != HandshakeStep::Done
     }
 
     fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
@@ -190,42 +193,42 @@ impl Session for ClearSession {
 
     fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
         match self.step {
-            Step::SendClientHello => {
+            HandshakeStep::SendClientHello => {
                 let content = self.content();
                 self.send(buf, CLIENT_HELLO, CLIENT_HELLO_LEN, &content);
-                self.step = Step::ReceiveServerHello;
+                self.step = HandshakeStep::ReceiveServerHello;
                 None
             }
-            Step::SendServerHello => {
+            HandshakeStep::SendServerHello => {
                 self.send(buf, SERVER_HELLO, SERVER_HELLO_LEN, &[]);
-                self.step = Step::SendServerFlight;
+                self.step = HandshakeStep::SendServerFlight;
                 Some(self.transcript.keys(self.side))
             }
-            Step::TakeHandshakeKeys => {
-                self.step = Step::ReceiveServerFlight;
+            HandshakeStep::TakeHandshakeKeys => {
+                self.step = HandshakeStep::ReceiveServerFlight;
                 Some(self.transcript.keys(self.side))
             }
-            Step::SendServerFlight => {
+            HandshakeStep::SendServerFlight => {
                 let content = self.content();
                 self.send(buf, ENCRYPTED_EXTENSIONS, EXTENSIONS_LEN + self.parameters.len(), &content);
                 self.send(buf, CERTIFICATE, CERTIFICATE_LEN, &[]);
                 self.send(buf, CERTIFICATE_VERIFY, CERTIFICATE_VERIFY_LEN, &[]);
                 self.send(buf, FINISHED, FINISHED_LEN, &[]);
                 self.data = self.transcript;
-                self.step = Step::ReceiveClientFinished;
+                self.step = HandshakeStep::ReceiveClientFinished;
                 Some(self.data.keys(self.side))
             }
-            Step::SendClientFinished => {
+            HandshakeStep::SendClientFinished => {
                 self.data = self.transcript;
                 self.send(buf, FINISHED, FINISHED_LEN, &[]);
-                self.step = Step::Done;
+                self.step = HandshakeStep::Done;
                 Some(self.data.keys(self.side))
             }
-            Step::ReceiveClientHello
-            | Step::ReceiveServerHello
-            | Step::ReceiveServerFlight
-            | Step::ReceiveClientFinished
-            | Step::Done => None,
+            HandshakeStep::ReceiveClientHello
+            | HandshakeStep::ReceiveServerHello
+            | HandshakeStep::ReceiveServerFlight
+            | HandshakeStep::ReceiveClientFinished
+            | HandshakeStep::Done => None,
         }
     }
 
