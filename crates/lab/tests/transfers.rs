@@ -1,4 +1,4 @@
-//! Connections of TCP of a description, on the hosts of a lab and at ports.
+//! Connections of TCP and QUIC of a description, on the hosts of a lab and at ports.
 #![cfg(target_os = "linux")]
 
 mod common;
@@ -49,6 +49,17 @@ fn all_bytes_of_all_connections_arrive() {
     for family in ["v4", "v6"] {
         let Some(report) = run("bulk transfers", &format!("family = '{family}'\n{text}")) else { return };
         check_bulk(&report.transfers[0]);
+    }
+}
+
+#[test]
+fn connections_of_quic_run_between_ports() {
+    for family in ["v4", "v6"] {
+        let text = pair("kind = 'quic'\nsize = '1MB'\nflows = 4\ncongestion = 'reno'\ndscp = 10\n");
+        let report = run_at_ports("quic", &format!("family = '{family}'\n{text}"));
+        let transfer = &report.transfers[0];
+        check_bulk(transfer);
+        assert_eq!((transfer.kind.as_str(), transfer.timeouts), ("quic", None));
     }
 }
 

@@ -5,7 +5,7 @@ use fastpath_units::{Duration, Time};
 use quinn_proto::{Connection, ConnectionEvent, ConnectionHandle, ConnectionStats, Endpoint, Transmit};
 
 /// See the head of this file.
-pub(crate) struct ConnectionEnd {
+pub(crate) struct QuicEnd {
     pub(crate) handle: ConnectionHandle,
     pub(crate) connection: Connection,
 }
@@ -22,7 +22,7 @@ pub(crate) struct EndCounts {
     pub(crate) rtt_min: Option<Duration>,
 }
 
-impl ConnectionEnd {
+impl QuicEnd {
     /// Takes what the endpoint has for this connection.
     pub(crate) fn handle(&mut self, event: ConnectionEvent, counts: &mut EndCounts) {
         let before = self.connection.stats();

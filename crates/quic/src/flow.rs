@@ -1,7 +1,7 @@
 //! One connection of QUIC with its programs: a stream from the client to the server.
 
 use crate::clock::VirtualClock;
-use crate::end::{ConnectionEnd, EndCounts};
+use crate::end::{EndCounts, QuicEnd};
 use bytes::Bytes;
 use fastpath_traffic::{TransferProgram, TransferSide, Workload};
 use fastpath_units::{Distribution, Rng, Time};
@@ -18,7 +18,7 @@ pub(crate) struct QuicFlow {
     program: TransferProgram,
     start: Time,
     /// The ends: of the first host, of the second. `None` before and after the connection.
-    ends: [Option<ConnectionEnd>; 2],
+    ends: [Option<QuicEnd>; 2],
     counts: [EndCounts; 2],
     stream: Option<StreamId>,
     /// Bytes that the program has written and the stream has not taken.
@@ -64,7 +64,7 @@ impl QuicFlow {
     pub(crate) fn open(&mut self, side: TransferSide, handle: ConnectionHandle, connection: Connection) {
         self.has_begun = true;
         self.is_accepted |= side == TransferSide::To;
-        self.ends[side as usize] = Some(ConnectionEnd { handle, connection });
+        self.ends[side as usize] = Some(QuicEnd { handle, connection });
     }
 
     pub(crate) fn next_at(&mut self, clock: VirtualClock) -> Option<Time> {
@@ -128,7 +128,7 @@ impl QuicFlow {
 
     /// Reads what has arrived at the server.
     fn read(&mut self) {
-        let Some(ConnectionEnd { connection, .. }) = &mut self.ends[1] else { return };
+        let Some(QuicEnd { connection, .. }) = &mut self.ends[1] else { return };
         while let Some(event) = connection.poll() {
             let id = match event {
                 Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) => connection.streams().accept(Dir::Uni),
@@ -149,7 +149,7 @@ impl QuicFlow {
     /// Opens the stream of the client once it can, writes what the stream takes, and closes the
     /// connection when all is acknowledged.
     fn write(&mut self, clock: VirtualClock, now: Time) {
-        let Some(ConnectionEnd { connection, .. }) = &mut self.ends[0] else { return };
+        let Some(QuicEnd { connection, .. }) = &mut self.ends[0] else { return };
         while let Some(event) = connection.poll() {
             match event {
                 Event::Connected => self.stream = connection.streams().open(Dir::Uni),

@@ -42,8 +42,7 @@ fn bulk(size: u64) -> TransferModel {
     }
 }
 
-/// Instants have no other beginning; no result depends on it.
-#[allow(clippy::disallowed_methods)]
+#[expect(clippy::disallowed_methods, reason = "instants have no other beginning")]
 fn anchor() -> Instant {
     Instant::now()
 }
