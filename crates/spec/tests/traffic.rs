@@ -81,7 +81,7 @@ fn a_transfer_over_quic_has_the_keys_of_tcp() {
             "{family}[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\nmtu = {mtu}\n[[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'quic'\n"
         )
     };
-    for (family, least) in [("", 1228), ("family = 'ipv6'\n", 1248)] {
+    for (family, least) in [("", 1228), ("family = 'v4'\n", 1228)] {
         assert!(parse(&small(family, least)).is_ok());
         let mistakes = parse(&small(family, least - 1)).expect_err("it is refused");
         let mistakes: Vec<String> =
