@@ -172,6 +172,12 @@ fn frame_accounting_balances_and_drops_have_a_reason() {
     let mut report: serde_json::Value = serde_json::from_str(&printed).unwrap();
     let pairs = report.as_object_mut().unwrap().remove("pairs").unwrap();
     assert_eq!(pairs[0]["frames"], 2);
+    let links = report.as_object_mut().unwrap().remove("links").unwrap();
+    assert_eq!(links.as_array().unwrap().len(), 2, "both directions");
+    let there = &links[0];
+    assert_eq!((&there["link"], &there["from"]), (&"a-b".into(), &"a".into()));
+    assert_eq!((&there["bytes_in"], &there["frames_out"]), (&500.into(), &2.into()));
+    assert_eq!(there["dropped"]["queue-full"], 3);
     assert_eq!(
         report.to_string(),
         "{\"conservation\":{\"delivered\":2,\"dropped\":{\"queue-full\":3},\"held\":0,\"in\":5},\"seed\":3}"

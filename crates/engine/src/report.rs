@@ -43,11 +43,11 @@ pub struct Report {
     /// The per-packet log, if one is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet_log: Option<PacketLogReport>,
-    /// What was sent and received of the traffic of the spec, in its order. Only a lab has any.
+    /// What was sent and received of the traffic of the spec, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub traffic: Vec<FlowReport>,
-    /// What its connections of TCP carried, in its order. Only a lab has any.
+    /// What its connections carried, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     pub transfers: Vec<TransferReport>,

@@ -27,7 +27,7 @@ pub(super) struct Evidence {
     pub(super) delays_ps: Option<Vec<u64>>,
     /// What was sent and received of the traffic of the description.
     pub(super) flows: Vec<FlowReport>,
-    /// What came of its connections of TCP.
+    /// What came of its connections.
     #[serde(default)]
     pub(super) transfers: Vec<TransferReport>,
     /// Why the run is not to be used: the machine did not carry it.

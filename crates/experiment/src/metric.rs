@@ -41,7 +41,7 @@ enum Source {
     Link { link: Name, from: Option<Name>, name: String },
     /// A value of the results of a flow of the description's traffic.
     Flow { flow: Name, path: Vec<String> },
-    /// A value of the results of its connections of TCP.
+    /// A value of the results of its connections.
     Transfer { transfer: Name, path: Vec<String> },
     /// Frames in virtual time that ended so.
     Frames(String),

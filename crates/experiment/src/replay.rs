@@ -35,7 +35,8 @@ pub(super) fn run(
     if let Some(end) = inputs.until {
         replay = replay.until(end);
     }
-    if plan.metrics.iter().any(Metric::is_sampled) {
+    let is_sampled = plan.metrics.iter().any(Metric::is_sampled);
+    if is_sampled {
         replay = replay.sample_queues(SAMPLE.into());
     }
     let (summary, columns) = replay.run_columns(&[], &mut |_| ControlFlow::Continue(()))?;
@@ -58,7 +59,7 @@ pub(super) fn run(
         frames,
         delays_ps,
         counters: summary.links.iter().flat_map(counters).collect(),
-        samples: Some(summary.links.iter().flat_map(samples).collect()),
+        samples: is_sampled.then(|| summary.links.iter().flat_map(samples).collect()),
         flows: summary.traffic,
         transfers: summary.transfers,
         ..Evidence::default()

@@ -24,7 +24,7 @@
 //! | `state/` | the files of a running lab, and its name |
 //! | `limits/` | what the machine has for a lab |
 //! | `kernel/` | namespaces, and netlink(7) |
-//! | `traffic.rs`, `traffic_port.rs` | traffic of the spec, by sockets or by ports |
+//! | `traffic/` | traffic of the spec, by sockets or by ports |
 //! | `interpose.rs`, `shell.rs` | impairments without a lab |
 //! | `machine_interface.rs`, `no_forwarding.rs` | interfaces, and no forwarding between them |
 //!

@@ -33,9 +33,9 @@ pub(crate) struct QuicFlow {
 }
 
 impl QuicFlow {
-    pub(crate) fn new(workload: &Workload, start: Time, rng: Rng) -> QuicFlow {
+    pub(crate) fn new(workload: &Workload, (start, stop): (Time, Time), rng: Rng) -> QuicFlow {
         QuicFlow {
-            program: TransferProgram::new(workload, start, rng),
+            program: TransferProgram::new(workload, (start, stop), rng),
             start,
             ends: [None, None],
             counts: [EndCounts::default(); 2],

@@ -82,7 +82,7 @@ impl QuicTransfer {
         let endpoints = [Settings::client(rng), settings.server(rng)];
         let (mut flows, mut first_ids) = (Vec::new(), Vec::new());
         for flow in 0..model.flows {
-            flows.push(QuicFlow::new(&model.workload, start, Rng::new(rng.next_u64())));
+            flows.push(QuicFlow::new(&model.workload, (start, stop), Rng::new(rng.next_u64())));
             let mut id = [0; FIRST_ID];
             id[..4].copy_from_slice(&flow.to_be_bytes());
             id[4..].chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&rng.next_u64().to_be_bytes()));

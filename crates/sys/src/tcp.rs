@@ -9,15 +9,15 @@ use std::time::Duration;
 /// The part of `struct tcp_info` (linux/tcp.h) that is read, bytes: up to `tcpi_total_rto`.
 const INFO_LEN: usize = 242;
 
-/// Counts of one end of a connection. Numbers that the kernel is too old to count are 0.
+/// Counts of one end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct TcpCounts {
     /// Segments with data that were sent, copies among them (Linux 4.6).
     pub segments: u32,
     /// Segments that were sent again.
     pub retransmitted: u32,
-    /// Retransmission timeouts (Linux 6.7).
-    pub timeouts: u32,
+    /// Retransmission timeouts; `None` before Linux 6.7, which does not count them.
+    pub timeouts: Option<u32>,
     /// The shortest round trip, in whole microseconds (Linux 4.6); `None` before one is known.
     pub rtt_min: Option<Duration>,
 }
@@ -40,7 +40,7 @@ pub fn counts(socket: BorrowedFd<'_>) -> io::Result<TcpCounts> {
     Ok(TcpCounts {
         segments: word(156),
         retransmitted: word(100),
-        timeouts: u16::from_ne_bytes([info[240], info[241]]).into(),
+        timeouts: (len as usize >= INFO_LEN).then(|| u16::from_ne_bytes([info[240], info[241]]).into()),
         // All ones: none yet.
         rtt_min: (rtt != 0 && rtt != u32::MAX).then(|| Duration::from_micros(rtt.into())),
     })

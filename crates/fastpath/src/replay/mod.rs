@@ -91,7 +91,7 @@ pub struct ReplaySummary {
     pub pairs: Vec<PairDelays>,
     /// What was sent and received of the traffic of the description, in its order.
     pub traffic: Vec<FlowReport>,
-    /// What came of the connections of TCP of the description, in its order.
+    /// What came of the connections of the description, in its order.
     pub transfers: Vec<TransferReport>,
     /// What went over each direction of the links, in the order of the description.
     pub links: Vec<DirectionResults>,
@@ -209,7 +209,7 @@ impl Replay {
 
     /// Sets how many workers run the network side by side. The results are the same for every
     /// number. There are fewer workers if the network cannot be cut into that number of parts, and
-    /// one if hosts answer each other over connections of TCP.
+    /// one if hosts answer each other over connections, or queues are sampled.
     pub fn workers(mut self, workers: WorkerCount) -> Replay {
         self.workers = workers;
         self

@@ -33,7 +33,7 @@ pub(super) struct LiveConnection {
     /// Whether the programs write no more.
     closes: bool,
     /// The counts of ends that were closed.
-    closed: [TcpCounts; 2],
+    closed: [Option<TcpCounts>; 2],
     /// Why it broke, if programs still had something to write.
     broken: Option<io::Error>,
     has_failed: bool,
@@ -76,7 +76,7 @@ impl LiveConnection {
             written: [0; 2],
             received: [0; 2],
             closes: false,
-            closed: [TcpCounts::default(); 2],
+            closed: [None; 2],
             broken: None,
             has_failed: false,
         }
@@ -186,35 +186,42 @@ impl LiveConnection {
         Ok(())
     }
 
-    /// Reads what has arrived at a side. Returns whether there was something.
-    pub(super) fn receive(&mut self, side: usize) -> bool {
-        let Some(end) = &mut self.ends[side] else { return false };
+    /// Reads what has arrived at a side.
+    pub(super) fn receive(&mut self, side: usize) {
+        let Some(end) = &mut self.ends[side] else { return };
         let mut buffer = [0; CHUNK];
-        let before = self.received[side];
         let mut ended = None;
         for _ in 0..CALLS {
             match end.stream.read(&mut buffer) {
                 Ok(0) => {
-                    ended = Some(io::Error::from(io::ErrorKind::ConnectionReset));
+                    ended = Some((io::Error::from(io::ErrorKind::ConnectionReset), false));
                     break;
                 }
                 Ok(count) => self.received[side] += count as u64,
                 Err(error) if is_later(&error) => break,
                 Err(error) => {
-                    ended = Some(error);
+                    ended = Some((error, true));
                     break;
                 }
             }
         }
-        if ended.is_some() {
-            self.broken = ended.filter(|_| self.waiting[side] > 0 || !self.closes);
+        if let Some((error, is_error)) = ended {
+            // An end of data is orderly once the programs write no more; an error is not.
+            let breaks = is_error || self.waiting[side] > 0 || !self.closes;
+            self.broken = breaks.then_some(error).filter(|_| !self.program.is_complete());
             self.close(side);
         }
-        self.received[side] > before
+    }
+
+    /// Has nothing more sent. `writer`: the side of the data, which ends; the other takes what is on
+    /// its way.
+    pub(super) fn stop(&mut self, writer: usize) {
+        self.abort(writer);
+        self.waiting = [0; 2];
     }
 
     /// Ends the connection at a side, and drops what it has not sent.
-    pub(super) fn abort(&mut self, side: usize) {
+    fn abort(&mut self, side: usize) {
         if let Some(end) = &self.ends[side] {
             // Else what waits is sent, late.
             _ = abort_on_close(end.stream.as_fd());
@@ -239,16 +246,17 @@ impl LiveConnection {
 
     fn close(&mut self, side: usize) {
         if let Some(end) = self.ends[side].take() {
-            self.closed[side] = counts(end.stream.as_fd()).unwrap_or_default();
+            self.closed[side] = counts(end.stream.as_fd()).ok();
         }
     }
 
-    /// What both ends have counted.
-    pub(super) fn counts(&self) -> [TcpCounts; 2] {
-        [0, 1].map(|side| match &self.ends[side] {
-            Some(end) => counts(end.stream.as_fd()).unwrap_or_default(),
+    /// What the ends have counted that were ever open.
+    pub(super) fn counts(&self) -> impl Iterator<Item = TcpCounts> {
+        let of_side = |side: usize| match &self.ends[side] {
+            Some(end) => counts(end.stream.as_fd()).ok(),
             None => self.closed[side],
-        })
+        };
+        [0, 1].map(of_side).into_iter().flatten()
     }
 }
 

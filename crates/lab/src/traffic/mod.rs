@@ -1,4 +1,5 @@
-//! The traffic of a description on the hosts of a lab: datagrams over sockets of their kernels.
+//! The traffic of a description on the hosts of a lab, over sockets of their kernels: datagrams
+//! (`datagrams.rs`) and connections of TCP (`transfers.rs`).
 //!
 //! ```text
 //!  Pacer of each flow   ─▶ one thread ─ sendmmsg ─▶ sockets in senders ─▶ the network
@@ -13,7 +14,7 @@
 //! own, so that a packet that was not sent is missed.
 //!
 //! Between interfaces of the machine there are no hosts: there ports of the engine send and receive
-//! (`traffic_port.rs`), and the results are the same. Connections of TCP: `transfers.rs`.
+//! (`port.rs`), and the results are the same.
 
 mod connection;
 mod datagrams;

@@ -213,7 +213,8 @@ impl SocketTransfer {
         seed: u64,
     ) -> SocketTransfer {
         let mut rng = traffic.rng(seed);
-        let mut program = || TransferProgram::new(&traffic.model.workload, start, Rng::new(rng.next_u64()));
+        let mut program =
+            || TransferProgram::new(&traffic.model.workload, (start, stop), Rng::new(rng.next_u64()));
         let number = |flow: usize| (traffic.model.flows > 1).then_some(flow as u16);
         let connections = sockets.into_iter().enumerate();
         SocketTransfer {
@@ -246,7 +247,10 @@ impl SocketTransfer {
         if now >= self.stop && !self.is_stopped {
             self.is_stopped = true;
             let writer = 1 - self.traffic.model.workload.sink();
-            self.connections.iter_mut().for_each(|connection| connection.abort(writer));
+            for flow in 0..self.connections.len() {
+                self.connections[flow].stop(writer);
+                self.work(flow, now, epoll, notice);
+            }
         }
         let is_drained = self.is_stopped && now >= self.stop.saturating_add(DRAIN);
         self.is_over = is_drained || self.connections.iter().all(is_idle);
@@ -262,7 +266,8 @@ impl SocketTransfer {
                 Wish::Write(writable) => epoll.change(stream, number, writable),
             }
         });
-        if let Err(error) = done {
+        // What breaks after the stop is the stop.
+        if let Err(error) = done.or_else(|error| if self.is_stopped { Ok(()) } else { Err(error) }) {
             let name = &self.traffic.name;
             self.connections[flow].fail();
             notice.send(&format!("traffic {name}: connection {}: {error}", flow + 1));
@@ -276,16 +281,27 @@ impl SocketTransfer {
             STRANGERS.. => self.introduce(number, now, epoll, notice),
             _ => {
                 let (flow, side) = ((number / 2) as usize, (number % 2) as usize);
-                if self.connections[flow].receive(side) || !self.is_stopped {
-                    self.work(flow, now, epoll, notice);
-                }
+                self.connections[flow].receive(side);
+                self.work(flow, now, epoll, notice);
             }
         }
     }
 
     /// Accepts the connections that wait.
     fn accept(&mut self, now: Time, epoll: &Epoll, notice: &Notice) {
-        while let Ok((stream, _)) = self.listener.accept() {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The client has given up, or a signal came.
+                Err(error) if is_passing(&error) => continue,
+                Err(error) => {
+                    epoll.remove(self.listener.as_fd());
+                    let name = &self.traffic.name;
+                    notice.send(&format!("traffic {name}: accepting connections: {error}"));
+                    return;
+                }
+            };
             let number = STRANGERS + self.accepted;
             self.accepted += 1;
             // A socket that fails so early is reported by its other end.
@@ -342,19 +358,24 @@ impl SocketTransfer {
         let [from, to] = self.ends.each_ref().map(String::as_str);
         let ends = TransferEnds { name: &self.traffic.name, from, to };
         let mut transport = TransportCounts::default();
-        let mut timeouts = 0;
+        transport.timeouts = Some(0);
         for counts in self.connections.iter().flat_map(LiveConnection::counts) {
             transport.segments += u64::from(counts.segments);
             transport.retransmitted += u64::from(counts.retransmitted);
-            timeouts += u64::from(counts.timeouts);
+            let more = counts.timeouts.map(u64::from);
+            transport.timeouts = transport.timeouts.zip(more).map(|(sum, more)| sum + more);
             let rtt = counts.rtt_min.map(fastpath_units::Duration::from);
             transport.rtt_min = transport.rtt_min.into_iter().chain(rtt).min();
         }
-        transport.timeouts = Some(timeouts);
         let programs = self.connections.iter().map(LiveConnection::program);
         let times = (self.start, self.stop.min(now));
         TransferReport::new((&self.traffic.model, ends), times, programs, transport, &self.answers)
     }
+}
+
+/// Whether the next call may succeed after this error of accept(2).
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }
 
 /// Runs a transfer until it is over or `stop` is set.

@@ -94,7 +94,7 @@ class Replayed:
     traffic
         A record for each traffic of the topology: packets sent and received, rates, delays.
     transfers
-        A record for each traffic over TCP: bytes, goodput, segments sent again, answer times.
+        A record for each traffic over TCP or QUIC: bytes, goodput, segments sent again, answer times.
     links
         A record for each direction of a link: frames and bytes in and out, marked, dropped by
         reason.

@@ -17,9 +17,14 @@ pub(super) struct TransferFlow {
 }
 
 impl TransferFlow {
-    pub(super) fn new(workload: &Workload, options: TcpOptions, start: Time, rng: Rng) -> TransferFlow {
+    pub(super) fn new(
+        workload: &Workload,
+        options: TcpOptions,
+        (start, stop): (Time, Time),
+        rng: Rng,
+    ) -> TransferFlow {
         TransferFlow {
-            program: TransferProgram::new(workload, start, rng),
+            program: TransferProgram::new(workload, (start, stop), rng),
             start,
             ends: [Connection::client(options), Connection::server(options)],
             has_begun: false,

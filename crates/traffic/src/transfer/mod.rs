@@ -92,7 +92,7 @@ impl TcpTransfer {
         let (mut flows, mut forms) = (Vec::new(), Vec::new());
         for flow in 0..model.flows {
             let client = FIRST_PORT + flow as u16;
-            flows.push(TransferFlow::new(&model.workload, options, start, Rng::new(rng.next_u64())));
+            flows.push(TransferFlow::new(&model.workload, options, (start, stop), Rng::new(rng.next_u64())));
             let form = FrameForm::new(way.ip, [client, port], options.mss, [flow, 0]);
             forms.push([Some((way.door, form)), None]);
         }

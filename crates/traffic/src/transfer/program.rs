@@ -17,6 +17,8 @@ pub struct TransferProgram {
     workload: Workload,
     /// When the next request goes out, or all data; `None` while a request is open.
     asks_at: Option<Time>,
+    /// From then on nothing is asked.
+    stop: Time,
     asked_at: Time,
     requests: u64,
     answered: u64,
@@ -39,11 +41,12 @@ pub struct TransferWrites {
 }
 
 impl TransferProgram {
-    /// Programs that begin at `start`.
-    pub fn new(workload: &Workload, start: Time, rng: Rng) -> TransferProgram {
+    /// Programs that begin at `start`, and ask for nothing from `stop` on.
+    pub fn new(workload: &Workload, (start, stop): (Time, Time), rng: Rng) -> TransferProgram {
         TransferProgram {
             workload: workload.clone(),
             asks_at: Some(start),
+            stop,
             asked_at: start,
             requests: 0,
             answered: 0,
@@ -57,7 +60,7 @@ impl TransferProgram {
 
     /// Returns when the programs do something next, if nothing arrives.
     pub fn next_at(&self) -> Option<Time> {
-        self.asks_at
+        self.asks_at.filter(|at| *at < self.stop)
     }
 
     /// Lets the programs do what they can. `received`: bytes that have arrived in order at the
@@ -107,7 +110,7 @@ impl TransferProgram {
             let pause = Duration::from_ps(think.draw(&mut self.rng));
             self.asks_at = Some(now.saturating_add(pause));
         }
-        if self.asks_at.is_some_and(|at| at <= now) {
+        if self.asks_at.is_some_and(|at| at <= now && now < self.stop) {
             self.asks_at = None;
             self.asked_at = now;
             self.requests += 1;
