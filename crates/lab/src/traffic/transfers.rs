@@ -357,8 +357,7 @@ impl SocketTransfer {
     fn report(&self, now: Time) -> TransferReport {
         let [from, to] = self.ends.each_ref().map(String::as_str);
         let ends = TransferEnds { name: &self.traffic.name, from, to };
-        let mut transport = TransportCounts::default();
-        transport.timeouts = Some(0);
+        let mut transport = TransportCounts { timeouts: Some(0), ..TransportCounts::default() };
         for counts in self.connections.iter().flat_map(LiveConnection::counts) {
             transport.segments += u64::from(counts.segments);
             transport.retransmitted += u64::from(counts.retransmitted);
