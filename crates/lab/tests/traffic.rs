@@ -28,7 +28,8 @@ fn hosts_send_at_the_rate_of_the_description() {
         );
         let Some(report) = run("rates of traffic", &text) else { return };
         let [there, back] = &report.traffic[..] else { panic!("two flows") };
-        // Once for each 500 µs from when the lab is up. What is due does not depend on the machine; on a busy one the last of it is missed.
+        // Once for each 500 µs from when the lab is up. What is due does not depend on the
+        // machine; on a busy one the last of it is missed.
         assert!((there.asked_bps / 8e6 - 1.0).abs() < 0.01 && there.sent_bps <= there.asked_bps, "{there}");
         assert!(there.sent > 100 && back.sent > 20, "{there}; {back}");
         for flow in [there, back] {

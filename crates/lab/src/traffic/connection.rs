@@ -213,8 +213,8 @@ impl LiveConnection {
         }
     }
 
-    /// Has nothing more sent. `writer`: the side of the data, which ends; the other takes what is on
-    /// its way.
+    /// Has nothing more sent. `writer`: the side of the data, which ends; the other takes what is
+    /// on its way.
     pub(super) fn stop(&mut self, writer: usize) {
         self.abort(writer);
         self.waiting = [0; 2];
