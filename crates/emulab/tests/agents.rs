@@ -1,32 +1,11 @@
 //! Agents and sources of traffic of ns-2 and Emulab: what they send, and when.
 
-use fastpath_emulab::parse;
+mod common;
+
+use common::{at, mistakes, read};
 use fastpath_spec::{Topology, Traffic};
 use fastpath_traffic::{ArrivalModel, PeriodLaw};
-use fastpath_units::{Duration, Rate, Time};
-
-/// Two hosts and a router between them, with `body` before the run.
-fn script(body: &str) -> String {
-    format!(
-        "set ns [new Simulator]\nset n0 [$ns node]\nset n1 [$ns node]\nset r [$ns node]\n\
-         $ns duplex-link $n0 $r 2Mb 10ms DropTail\n$ns duplex-link $r $n1 1.7Mb 20ms DropTail\n{body}\n$ns run\n"
-    )
-}
-
-fn read(body: &str) -> (Topology, Vec<String>) {
-    let text = script(body);
-    let (topology, warnings) = parse(&text).unwrap_or_else(|mistakes| panic!("{text}{mistakes:?}"));
-    let warnings = warnings.iter().map(ToString::to_string).filter(|text| !text.contains("routers, because"));
-    (topology, warnings.collect())
-}
-
-fn mistakes(body: &str) -> Vec<String> {
-    parse(&script(body)).expect_err("a mistake").iter().map(ToString::to_string).collect()
-}
-
-fn at(seconds: f64) -> Time {
-    Time::ZERO + Duration::from_secs_f64(seconds)
-}
+use fastpath_units::{Duration, Rate};
 
 fn ends<'t>(topology: &'t Topology, traffic: &Traffic) -> [&'t str; 2] {
     [traffic.from, traffic.to].map(|node| topology.node(node).name.as_str())

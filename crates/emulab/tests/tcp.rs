@@ -1,38 +1,17 @@
 //! Agents of TCP and what sends over them: connections, their sizes and times, and what is said of
 //! the differences from ns-2.
 
-use fastpath_emulab::parse;
+mod common;
+
+use common::{at, mistakes};
 use fastpath_spec::{Topology, TransferTraffic};
 use fastpath_traffic::{CongestionControl, Workload};
-use fastpath_units::{Bytes, Duration, Time};
-
-/// Two hosts and a router between them, with `body` before the run.
-fn script(body: &str) -> String {
-    format!(
-        "set ns [new Simulator]\nset n0 [$ns node]\nset n1 [$ns node]\nset r [$ns node]\n\
-         $ns duplex-link $n0 $r 2Mb 10ms DropTail\n$ns duplex-link $r $n1 1.7Mb 20ms DropTail\n{body}\n$ns run\n"
-    )
-}
+use fastpath_units::{Bytes, Time};
 
 /// What the script describes, and the warnings but for those of every network and every agent.
 fn read(body: &str) -> (Topology, Vec<String>) {
-    let (topology, warnings) = read_all(body);
+    let (topology, warnings) = common::read(body);
     (topology, warnings.into_iter().filter(|said| !said.contains("of Linux here")).collect())
-}
-
-fn read_all(body: &str) -> (Topology, Vec<String>) {
-    let text = script(body);
-    let (topology, warnings) = parse(&text).unwrap_or_else(|mistakes| panic!("{text}{mistakes:?}"));
-    let warnings = warnings.iter().map(ToString::to_string).filter(|text| !text.contains("routers, because"));
-    (topology, warnings.collect())
-}
-
-fn mistakes(body: &str) -> Vec<String> {
-    parse(&script(body)).expect_err("a mistake").iter().map(ToString::to_string).collect()
-}
-
-fn at(seconds: f64) -> Time {
-    Time::ZERO + Duration::from_secs_f64(seconds)
 }
 
 /// Name, start, stop and size of each transfer.
@@ -139,7 +118,7 @@ fn connections_are_made_in_every_way_of_ns_2() {
 fn a_congestion_control_that_is_not_there_is_the_nearest_by_name() {
     let control = |class: &str, more: &str| {
         let body = TCP.replace("Agent/TCP/Reno", class);
-        let (topology, warnings) = read_all(&format!("{body}{FTP}{more}$ns at 1 \"$ftp start\""));
+        let (topology, warnings) = common::read(&format!("{body}{FTP}{more}$ns at 1 \"$ftp start\""));
         (topology.transfers[0].model.congestion, warnings)
     };
     let what = "selective and delayed acknowledgements, segments of the MTU and not of packetSize_";

@@ -480,7 +480,6 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         LinkState::Up => "up",
     };
     let counters = &pipe.counters;
-    let drops = DropReason::ALL.map(|reason| (reason.name().to_owned(), counters.dropped_for(reason)));
     PipeReport {
         from,
         to,
@@ -500,7 +499,7 @@ fn pipe_report(from: String, to: String, pipe: &PipeState) -> PipeReport {
         marked: counters.marked,
         duplicated: counters.duplicated,
         corrupted: counters.corrupted,
-        dropped: drops.into_iter().filter(|(_, count)| *count > 0).collect(),
+        dropped: counters.dropped_by_reason(),
         cross: CrossReport::of(&counters.cross),
         held: pipe.held.packets,
         queued_frames: pipe.queue.volume.packets,

@@ -1,19 +1,10 @@
 //! Traffic over QUIC in virtual time: links that are filled, NATs, losses, marks, MTUs, and times
 //! that a formula gives.
 
-use fastpath::spec::{Topology, parse};
-use fastpath::units::Duration;
-use fastpath::{Replay, ReplaySummary};
-use fastpath_traffic::TransferReport;
+mod common;
 
-fn topology(text: &str) -> Topology {
-    parse(text).unwrap_or_else(|mistakes| panic!("{text}\n{}", mistakes[0])).0
-}
-
-fn run(text: &str, until: u64) -> ReplaySummary {
-    let replay = Replay::through(topology(text)).until(Duration::from_secs(until));
-    replay.run().unwrap_or_else(|error| panic!("{text}\n{error}"))
-}
+use common::{only, run, topology};
+use fastpath::Replay;
 
 /// Hosts `a` and `b`, joined by one link, and traffic over QUIC from `a` to `b`.
 fn pair(link: &str, traffic: &str) -> String {
@@ -21,11 +12,6 @@ fn pair(link: &str, traffic: &str) -> String {
         "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{link}\n\
          [[traffic]]\nfrom = 'a'\nto = 'b'\nkind = 'quic'\n{traffic}\n"
     )
-}
-
-fn only(summary: &ReplaySummary) -> &TransferReport {
-    let [report] = &summary.transfers[..] else { panic!("one transfer") };
-    report
 }
 
 #[test]

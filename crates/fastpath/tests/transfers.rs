@@ -1,30 +1,18 @@
 //! Traffic over TCP in virtual time: links that are filled, NATs, several links, losses, queues,
 //! and times that a formula gives.
 
-use fastpath::spec::{Topology, parse};
+mod common;
+
+use common::{only, run, topology};
+use fastpath::Replay;
+use fastpath::spec::parse;
 use fastpath::units::Duration;
-use fastpath::{Replay, ReplaySummary};
-use fastpath_traffic::TransferReport;
-
-fn topology(text: &str) -> Topology {
-    parse(text).unwrap_or_else(|mistakes| panic!("{text}\n{}", mistakes[0])).0
-}
-
-fn run(text: &str, until: u64) -> ReplaySummary {
-    let replay = Replay::through(topology(text)).until(Duration::from_secs(until));
-    replay.run().unwrap_or_else(|error| panic!("{text}\n{error}"))
-}
 
 /// Hosts `a` and `b`, joined by one link, and traffic from `a` to `b`.
 fn pair(link: &str, traffic: &str) -> String {
     format!(
         "[host.a]\n[host.b]\n[[link]]\nbetween = ['a', 'b']\n{link}\n[[traffic]]\nfrom = 'a'\nto = 'b'\n{traffic}\n"
     )
-}
-
-fn only(summary: &ReplaySummary) -> &TransferReport {
-    let [report] = &summary.transfers[..] else { panic!("one transfer") };
-    report
 }
 
 #[test]

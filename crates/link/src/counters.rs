@@ -2,6 +2,7 @@
 
 use crate::packet::DropReason;
 use fastpath_units::Duration;
+use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
@@ -119,6 +120,16 @@ impl Counters {
     #[inline]
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
+    }
+
+    /// Returns the numbers of packets dropped by the names of the reasons, those without packets
+    /// not among them.
+    pub fn dropped_by_reason(&self) -> BTreeMap<String, u64> {
+        let counts = DropReason::ALL.into_iter().map(|reason| (reason, self.dropped_for(reason)));
+        counts
+            .filter(|(_, count)| *count > 0)
+            .map(|(reason, count)| (reason.name().to_owned(), count))
+            .collect()
     }
 
     /// Returns what was dropped for any reason.

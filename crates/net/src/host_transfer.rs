@@ -7,9 +7,7 @@ use fastpath_quic::QuicTransfer;
 use fastpath_spec::{NodeId, Topology, TransferTraffic};
 use fastpath_traffic::{FrameWay, TcpTransfer, TransferEnds, TransferProtocol, TransferReport, TransferSide};
 use fastpath_units::Time;
-use fastpath_wire::Headers;
 use fastpath_wire::build::Ip;
-use fastpath_wire::checksum::{ChecksumStatus, check_transport};
 use std::net::IpAddr;
 use std::time::Instant;
 
@@ -20,7 +18,6 @@ pub struct HostTransfer {
     connections: Connections,
     /// The routes of the second host.
     fib: Fib,
-    verifies: bool,
 }
 
 /// What carries its bytes.
@@ -38,9 +35,6 @@ pub struct TransferTerms {
     pub seed: u64,
     /// From when on nothing is sent, if it has not ended before.
     pub stop: Option<Time>,
-    /// Whether frames may have corrupted on the way: they are discarded by their checksum, as a
-    /// kernel does.
-    pub verifies: bool,
     /// Stands for time 0: QUIC counts in instants. No result depends on it.
     pub anchor: Instant,
 }
@@ -54,7 +48,7 @@ impl HostTransfer {
         (topology, routes): (&Topology, &Routes),
         traffic: &TransferTraffic,
         path: &HostPath,
-        TransferTerms { seed, stop, verifies, anchor }: TransferTerms,
+        TransferTerms { seed, stop, anchor }: TransferTerms,
         door: DoorOf,
     ) -> HostTransfer {
         let nodes = [traffic.from, traffic.to].map(|id| topology.node(id));
@@ -69,7 +63,7 @@ impl HostTransfer {
                 Connections::Quic(QuicTransfer::new(model, ways, times, &mut rng, anchor))
             }
         };
-        HostTransfer { traffic: traffic.clone(), connections, fib: Fib::new(routes.of(traffic.to)), verifies }
+        HostTransfer { traffic: traffic.clone(), connections, fib: Fib::new(routes.of(traffic.to)) }
     }
 
     /// The host that opens the connections, and the other one.
@@ -121,7 +115,8 @@ impl HostTransfer {
         }
     }
 
-    /// Takes a frame that has arrived at one of the hosts. `false`: it is not of this transfer.
+    /// Takes a frame that has arrived at one of the hosts intact: a host discards others by their
+    /// checksum. `false`: it is not of this transfer.
     pub fn deliver(
         &mut self,
         topology: &Topology,
@@ -129,10 +124,6 @@ impl HostTransfer {
         frame: &[u8],
         door: DoorOf,
     ) -> bool {
-        let is_intact = || check_transport(frame, &Headers::parse(frame)) == ChecksumStatus::Good;
-        if self.verifies && !is_intact() {
-            return false;
-        }
         let HostTransfer { traffic, connections, fib, .. } = self;
         let mut answering = |own: IpAddr, to: IpAddr| {
             let mut path = HostPath::to_address(topology, fib, traffic.to, to).ok()?;

@@ -2,7 +2,7 @@
 
 use fastpath_wire::build::Ip;
 use fastpath_wire::{Headers, protocol};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 const UDP: usize = 8;
 
@@ -42,14 +42,6 @@ pub(crate) fn datagram(ip: Ip, ports: [u16; 2], ecn: u8, payload: &[u8]) -> Vec<
     ip.udp(ports[0], ports[1], payload)
 }
 
-/// The address that frames with these fields go to.
-pub(crate) fn destination(ip: &Ip) -> IpAddr {
-    match ip.addresses {
-        fastpath_wire::build::Addresses::V4 { dst, .. } => IpAddr::V4(dst),
-        fastpath_wire::build::Addresses::V6 { dst, .. } => IpAddr::V6(dst),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,7 +61,7 @@ mod tests {
             let read = ArrivedDatagram::parse(&frame).unwrap();
             assert_eq!((read.payload, read.ecn), (&b"hello"[..], 2));
             assert_eq!((read.from.ip(), read.from.port()), (from.1, 49_152));
-            assert_eq!((read.to, destination(&ip)), (SocketAddr::new(to.1, 5001), to.1));
+            assert_eq!((read.to, ip.destination()), (SocketAddr::new(to.1, 5001), to.1));
             assert!(ArrivedDatagram::parse(&frame[..frame.len() - 10]).is_none());
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::clock::VirtualClock;
 use crate::flow::QuicFlow;
-use crate::frame::{ArrivedDatagram, datagram, destination};
+use crate::frame::{ArrivedDatagram, datagram};
 use crate::settings::Settings;
 use bytes::BytesMut;
 use fastpath_traffic::{
@@ -10,7 +10,6 @@ use fastpath_traffic::{
     TransferSide, TransportCounts,
 };
 use fastpath_units::{Distribution, Rng, Time};
-use fastpath_wire::build::Addresses;
 use quinn_proto::{
     ConnectionHandle, ConnectionId, DatagramEvent, EcnCodepoint, Endpoint, Incoming, Transmit,
 };
@@ -61,8 +60,8 @@ pub struct QuicTransfer {
 
 impl QuicTransfer {
     /// A transfer from `start` on; from `stop` on nothing is sent. `way`: from the first host to
-    /// the second. `mtu`: of their interfaces, bytes. `anchor`: stands for
-    /// time 0; no result depends on it.
+    /// the second. `mtu`: of their interfaces, bytes. `anchor`: stands for time 0; no result
+    /// depends on it.
     ///
     /// # Panics
     /// There are more flows than ports.
@@ -74,10 +73,7 @@ impl QuicTransfer {
         anchor: Instant,
     ) -> QuicTransfer {
         assert!(model.flows <= u32::from(u16::MAX - FIRST_PORT), "a port for each flow");
-        let ip_header = match way.ip.addresses {
-            Addresses::V4 { .. } => 20,
-            Addresses::V6 { .. } => 40,
-        };
+        let ip_header = way.ip.header_len() as u32;
         let settings = Settings::new(model.congestion, mtu.saturating_sub(ip_header + UDP));
         let endpoints = [Settings::client(rng), settings.server(rng)];
         let (mut flows, mut first_ids) = (Vec::new(), Vec::new());
@@ -138,7 +134,7 @@ impl QuicTransfer {
 
     fn connect(&mut self, now: Time, flow: usize) {
         let config = self.settings.connection(ConnectionId::new(&self.first_ids[flow]));
-        let remote = SocketAddr::new(destination(&self.way.ip), self.port);
+        let remote = SocketAddr::new(self.way.ip.destination(), self.port);
         let now = self.clock.instant(now);
         // It fails for ports and addresses of zero, and when connection ids run out: of 2⁶⁴.
         let (handle, connection) = self.endpoints[0]
@@ -220,7 +216,7 @@ impl QuicTransfer {
         let is_ours = match side {
             TransferSide::From => {
                 let ports = FIRST_PORT..FIRST_PORT + self.flows.len() as u16;
-                from == SocketAddr::new(destination(&self.way.ip), self.port) && ports.contains(&to.port())
+                from == SocketAddr::new(self.way.ip.destination(), self.port) && ports.contains(&to.port())
             }
             TransferSide::To => to.port() == self.port,
         };

@@ -43,10 +43,7 @@ impl FrameForm {
     /// # Panics
     /// The segments are longer than an IP packet.
     pub fn new(ip: Ip, ports: [u16; 2], mss: u32, initial: [u32; 2]) -> FrameForm {
-        let ip_len = match ip.addresses {
-            Addresses::V4 { .. } => 20,
-            Addresses::V6 { .. } => 40,
-        };
+        let ip_len = ip.header_len();
         let mut frame = ip.packet(protocol::TCP, &vec![0; TCP + OPTIONS_MAX + mss as usize]);
         frame.resize(ETHERNET + ip_len + TCP + OPTIONS_MAX + mss as usize, 0);
         FrameForm { ip, ports, mss, initial, frame, ip_len }
@@ -54,10 +51,7 @@ impl FrameForm {
 
     /// Returns the address they are sent to.
     pub fn destination(&self) -> IpAddr {
-        match self.ip.addresses {
-            Addresses::V4 { dst, .. } => IpAddr::V4(dst),
-            Addresses::V6 { dst, .. } => IpAddr::V6(dst),
-        }
+        self.ip.destination()
     }
 
     /// Returns the frame of a segment.

@@ -119,6 +119,22 @@ impl Ip {
         }
     }
 
+    /// Returns the length of the IP header, bytes.
+    pub fn header_len(&self) -> usize {
+        match self.addresses {
+            Addresses::V4 { .. } => 20,
+            Addresses::V6 { .. } => 40,
+        }
+    }
+
+    /// Returns the address they are sent to.
+    pub fn destination(&self) -> IpAddr {
+        match self.addresses {
+            Addresses::V4 { dst, .. } => dst.into(),
+            Addresses::V6 { dst, .. } => dst.into(),
+        }
+    }
+
     /// Builds a frame with `payload` after the IP header. Like the other builders, it panics if the
     /// packet would exceed 65 535 bytes.
     pub fn packet(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {

@@ -120,6 +120,11 @@ impl Headers {
     }
 }
 
+/// Returns whether the checksum of a frame's transport header is right.
+pub fn is_intact(frame: &[u8]) -> bool {
+    check_transport(frame, &Headers::parse(frame)) == ChecksumStatus::Good
+}
+
 /// Verifies the TCP, UDP, ICMP or ICMPv6 checksum of a packet as its receiver does. If the packet
 /// has an IPv6 routing header, its destination address must already be the final one.
 pub fn check_transport(frame: &[u8], headers: &Headers) -> ChecksumStatus {

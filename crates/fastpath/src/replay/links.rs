@@ -1,6 +1,6 @@
 //! What went over links, and their queues over time.
 
-use fastpath_link::{Counters, DropReason, QueueState};
+use fastpath_link::{Counters, QueueState};
 use fastpath_net::{Network, Observer};
 use fastpath_spec::{LinkId, NodeId, Topology};
 use fastpath_units::{Duration, Time};
@@ -96,8 +96,6 @@ pub(super) fn results(
     let direction = |(number, (counters, queue)): (usize, (&Counters, Vec<QueueState>))| {
         let link = &topology.links[number / 2];
         let [from, to] = [number % 2, 1 - number % 2].map(|end| topology.node(link.ends[end].0).name.clone());
-        let reasons =
-            DropReason::ALL.into_iter().map(|why| (why.name().to_owned(), counters.dropped_for(why)));
         DirectionResults {
             link: link.name.clone(),
             from,
@@ -109,7 +107,7 @@ pub(super) fn results(
             marked: counters.marked,
             duplicated: counters.duplicated,
             corrupted: counters.corrupted,
-            dropped: reasons.filter(|(_, count)| *count > 0).collect(),
+            dropped: counters.dropped_by_reason(),
             queue,
         }
     };

@@ -16,8 +16,7 @@ use fastpath_net::{Edge, EdgeId, FlowFrame, HostPath, Routes};
 use fastpath_spec::{NodeId, Topology, Traffic};
 use fastpath_traffic::{FlowEnds, FlowHeader, FlowReport, Packets, Received, Sent};
 use fastpath_units::Time;
-use fastpath_wire::Headers;
-use fastpath_wire::checksum::{ChecksumStatus, check_transport};
+use fastpath_wire::checksum::is_intact;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -108,8 +107,7 @@ impl TrafficRun {
         for &index in &self.received_at[edge.0 as usize] {
             let ReplayFlow { frame: own, received, .. } = &mut self.flows[index];
             let Some(payload) = own.payload_of(frame) else { continue };
-            let is_intact = || check_transport(frame, &Headers::parse(frame)) == ChecksumStatus::Good;
-            if let Some(header) = FlowHeader::parse(payload).filter(|_| !self.verifies || is_intact()) {
+            if let Some(header) = FlowHeader::parse(payload).filter(|_| !self.verifies || is_intact(frame)) {
                 received.count(at, header, payload.len());
             }
             return;

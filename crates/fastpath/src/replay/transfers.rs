@@ -11,6 +11,7 @@ use fastpath_net::{Edge, EdgeId, HostTransfer, Routes, TransferTerms};
 use fastpath_spec::{NodeId, Topology, TransferTraffic};
 use fastpath_traffic::{TransferReport, TransferSide, Workload};
 use fastpath_units::Time;
+use fastpath_wire::checksum::is_intact;
 use std::time::Instant;
 
 /// All transfers of a topology.
@@ -21,6 +22,8 @@ pub(super) struct TransferRun {
     edges: Vec<Edge>,
     /// By edge: the transfers whose frames arrive there.
     at: Vec<Vec<(usize, TransferSide)>>,
+    /// Whether links corrupt frames, so that checksums must be verified.
+    verifies: bool,
 }
 
 impl TransferRun {
@@ -38,7 +41,7 @@ impl TransferRun {
         for (traffic, routes) in topology.transfers.iter().zip(routes.iter().cycle()) {
             let stop = stop_of(traffic, until)?;
             let path = path_of_traffic(topology, routes, &traffic.name, (traffic.from, traffic.to))?;
-            let terms = TransferTerms { seed, stop, verifies, anchor };
+            let terms = TransferTerms { seed, stop, anchor };
             let one = HostTransfer::new((topology, routes), traffic, &path, terms, &door(edges));
             for (side, node) in [(TransferSide::From, traffic.from), (TransferSide::To, traffic.to)] {
                 let own = edges.iter().enumerate().filter(|(_, edge)| edge.node == node);
@@ -46,7 +49,7 @@ impl TransferRun {
             }
             transfers.push(one);
         }
-        let mut run = TransferRun { next: Vec::new(), transfers, edges: edges.to_vec(), at };
+        let mut run = TransferRun { next: Vec::new(), transfers, edges: edges.to_vec(), at, verifies };
         run.next = (0..run.transfers.len()).map(|index| run.wish(index)).collect();
         Ok(run)
     }
@@ -92,6 +95,9 @@ impl TransferRun {
     /// Gives a frame that reaches an edge to the transfer it is of.
     pub(super) fn deliver(&mut self, topology: &Topology, now: Time, edge: EdgeId, frame: &[u8]) {
         let at = &self.at[edge.0 as usize];
+        if at.is_empty() || (self.verifies && !is_intact(frame)) {
+            return;
+        }
         let (edges, transfers) = (&self.edges, &mut self.transfers);
         let taken = at
             .iter()

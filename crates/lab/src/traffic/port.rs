@@ -16,8 +16,7 @@ use fastpath_net::{FlowFrame, Frame, FramePool, HostPath};
 use fastpath_spec::{NodeId, NodeKind, Topology};
 use fastpath_traffic::{FlowHeader, Pacer};
 use fastpath_units::Time;
-use fastpath_wire::Headers;
-use fastpath_wire::checksum::{ChecksumStatus, check_transport};
+use fastpath_wire::checksum::is_intact;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -64,7 +63,7 @@ impl TrafficPorts {
             }
         }
         let flow = |traffic: &fastpath_spec::Traffic| {
-            let stop = traffic.stop.unwrap_or(Time::from_ps(u64::MAX));
+            let stop = traffic.stop.unwrap_or(Time::MAX);
             LabFlow::new(topology, traffic, traffic.start, traffic.packets(traffic.start, stop, seed))
         };
         let flows = Arc::new(topology.traffic.iter().map(flow).collect());
@@ -91,7 +90,7 @@ impl TrafficPorts {
                 incoming.push((index, frame.clone()));
             }
             if traffic.from == host && path.interface == interface {
-                let stop = traffic.stop.unwrap_or(Time::from_ps(u64::MAX));
+                let stop = traffic.stop.unwrap_or(Time::MAX);
                 let packets = Pacer::new(traffic.packets(traffic.start, stop, self.seed));
                 outgoing.push(PortFlow { index, frame, packets, sequence: 0 });
             }
@@ -165,13 +164,12 @@ impl Port for TrafficPort {
         for frame in frames.drain(..) {
             let bytes = pool.bytes(&frame);
             let found = self.incoming.iter().find_map(|(index, own)| Some((*index, own.payload_of(bytes)?)));
-            let is_intact = || check_transport(bytes, &Headers::parse(bytes)) == ChecksumStatus::Good;
-            if let Some((index, payload)) = found.filter(|_| is_intact())
+            if let Some((index, payload)) = found.filter(|_| is_intact(bytes))
                 && let Some(header) = FlowHeader::parse(payload)
             {
                 locked(&self.flows[index].received).count(now, header, payload.len());
             }
-            if found.is_none() {
+            if found.is_none() && !self.transfers.is_empty() && is_intact(bytes) {
                 _ = self.transfers.iter().any(|transfer| transfer.deliver(now, bytes));
             }
             self.counters.tx_frames += 1;

@@ -43,9 +43,8 @@ impl PortTransfers {
         let routes = (!topology.transfers.is_empty()).then(|| Routes::compute(topology));
         for (traffic, routes) in topology.transfers.iter().zip(routes.iter().cycle()) {
             let path = path_of(topology, routes, (&traffic.name, traffic.from, traffic.to))?;
-            // A link can be told to corrupt frames at any time.
             let anchor = Instant::now();
-            let terms = TransferTerms { seed, stop: traffic.stop, verifies: true, anchor };
+            let terms = TransferTerms { seed, stop: traffic.stop, anchor };
             let transfer = HostTransfer::new((topology, routes), traffic, &path, terms, &door(traffic.from));
             transfers.push(Arc::new(Mutex::new(SharedTransfer { transfer, waiting: BTreeMap::new() })));
         }

@@ -23,7 +23,7 @@ pub use report::{AnswerTime, TransferEnds, TransferReport, TransportCounts};
 
 use fastpath_tcp::{FrameForm, TcpOptions, parse_segment};
 use fastpath_units::{Distribution, Rng, Time};
-use fastpath_wire::build::{Addresses, Ip, tcp_flags};
+use fastpath_wire::build::{Ip, tcp_flags};
 use fastpath_wire::{Headers, protocol};
 use flow::TransferFlow;
 use std::collections::BTreeMap;
@@ -83,12 +83,8 @@ impl TcpTransfer {
         rng: &mut Rng,
     ) -> TcpTransfer {
         assert!(model.flows <= u32::from(u16::MAX - FIRST_PORT), "a port for each flow");
-        let ip_header = match way.ip.addresses {
-            Addresses::V4 { .. } => 20,
-            Addresses::V6 { .. } => 40,
-        };
         let TransferModel { congestion, ecn, .. } = *model;
-        let options = TcpOptions { congestion, ecn, ..TcpOptions::for_mtu(mtu, ip_header) };
+        let options = TcpOptions { congestion, ecn, ..TcpOptions::for_mtu(mtu, way.ip.header_len() as u32) };
         let (mut flows, mut forms) = (Vec::new(), Vec::new());
         for flow in 0..model.flows {
             let client = FIRST_PORT + flow as u16;
