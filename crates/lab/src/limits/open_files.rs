@@ -11,8 +11,9 @@ const OTHER: u64 = 128;
 /// A topology needs more open files than this process may have.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{hosts} hosts with {interfaces} interfaces and {connections} connections need {needed} open files, but this process may have \
-     {limit}: raise the limit (`ulimit -n {needed}`, or LimitNOFILE={needed} of a service)"
+    "{hosts} hosts with {interfaces} interfaces{} need {needed} open files, but this process may have {limit}: \
+     raise the limit (`ulimit -n {needed}`, or LimitNOFILE={needed} of a service)",
+    connections_of(*connections)
 )]
 pub struct TooManyFiles {
     hosts: u64,
@@ -20,6 +21,10 @@ pub struct TooManyFiles {
     connections: u64,
     needed: u64,
     limit: u64,
+}
+
+fn connections_of(connections: u64) -> String {
+    if connections == 0 { String::new() } else { format!(" and {connections} connections") }
 }
 
 /// Raises the soft limit as far as the hosts of the topology need; if this process may, the hard
