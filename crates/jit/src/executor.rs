@@ -56,7 +56,7 @@ impl Executor for Compiled {
 
     fn execute(
         &mut self,
-        _: &mut Switch,
+        switch: &mut Switch,
         now: Time,
         in_port: u32,
         frame: &mut [u8],
@@ -66,7 +66,16 @@ impl Executor for Compiled {
         if one.now != Some(now) {
             one.begin(now);
         }
-        one.execute(in_port, frame, out)
+        let verdict = one.run(in_port, frame, out);
+        let learned = one.worker.take_learned();
+        if !learned.is_empty() {
+            for flow in &learned {
+                switch.learn(now, flow);
+            }
+            self.update(switch);
+            learned.into_iter().for_each(|flow| out.push(OutboxEntry::Learn(Box::new(flow)), &[]));
+        }
+        verdict
     }
 
     fn forwarder(&mut self) -> Option<Box<dyn Forwarder>> {
@@ -122,6 +131,16 @@ impl Forwarder for OneWorker {
     }
 
     fn execute(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
+        let verdict = self.run(in_port, frame, out);
+        let learned = self.worker.take_learned();
+        learned.into_iter().for_each(|flow| out.push(OutboxEntry::Learn(Box::new(flow)), &[]));
+        verdict
+    }
+}
+
+impl OneWorker {
+    /// Executes a frame; what it learned is still with the worker.
+    fn run(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
         let fate = self.worker.run(in_port, frame);
         self.worker.outcomes().iter().for_each(|outcome| out.push_outcome(outcome));
         match fate {

@@ -109,7 +109,8 @@ impl TableData {
 
 impl GroupView {
     pub(crate) fn new(group: &Group) -> GroupView {
-        let actions = group.buckets.iter().map(|bucket| ActionSet::of(&bucket.actions).in_order().collect());
+        let actions =
+            group.buckets.iter().map(|bucket| ActionSet::of(&bucket.actions).in_order().cloned().collect());
         GroupView {
             buckets: Arc::clone(&group.buckets),
             actions: actions.collect(),

@@ -100,11 +100,11 @@ pub(crate) struct Templates {
 impl Arena {
     /// Returns the action of a number.
     pub(crate) fn get(&self, number: u64) -> Option<Action> {
-        self.actions.get(number as usize).copied()
+        self.actions.get(number as usize).cloned()
     }
 
     fn number(&mut self, action: Action) -> u64 {
-        *self.numbers.entry(action).or_insert_with(|| {
+        *self.numbers.entry(action.clone()).or_insert_with(|| {
             self.actions.push(action);
             self.actions.len() as u64 - 1
         })
@@ -131,21 +131,28 @@ impl Template {
     /// Returns the template of instructions and their operands; `None` if there are too many for a
     /// template.
     pub(crate) fn of(instructions: &Instructions, arena: &mut Arena) -> Option<(Template, Vec<u64>)> {
+        // Generated code has no registers and no stack.
+        if !instructions.actions().all(Action::is_standard) {
+            return None;
+        }
         let mut operands = Vec::new();
         let mut ops = Vec::new();
         if instructions.meter.is_some() {
             ops.push(Op::Meter);
         }
         let is_last = instructions.goto.is_none();
-        let written: Vec<Action> =
-            if is_last { ActionSet::of(&instructions.write).in_order().collect() } else { Vec::new() };
+        let written: Vec<Action> = if is_last {
+            ActionSet::of(&instructions.write).in_order().cloned().collect()
+        } else {
+            Vec::new()
+        };
         let (apply, mut end) = match instructions.apply.split_last() {
             Some((last, rest)) if is_last && written.is_empty() && ordinary_port(last).is_some() => {
                 (rest, ordinary_port(last))
             }
             _ => (&instructions.apply[..], None),
         };
-        apply.iter().for_each(|action| ops.push(op(*action, arena, &mut operands)));
+        apply.iter().for_each(|action| ops.push(op(action, arena, &mut operands)));
         if !is_last && (instructions.clear == ClearActions::Clear || !instructions.write.is_empty()) {
             ops.push(Op::Write);
         }
@@ -161,7 +168,7 @@ impl Template {
             }
             _ => &written[..],
         };
-        let tail: Vec<Op> = written.iter().map(|action| op(*action, arena, &mut operands)).collect();
+        let tail: Vec<Op> = written.iter().map(|action| op(action, arena, &mut operands)).collect();
         operands.extend(end.map(u64::from));
         let end = match (instructions.goto, end) {
             (Some(table), _) => TemplateEnd::Goto(table),
@@ -204,14 +211,14 @@ fn ordinary_port(action: &Action) -> Option<u32> {
     }
 }
 
-fn op(action: Action, arena: &mut Arena, operands: &mut Vec<u64>) -> Op {
-    let (op, operand) = match action {
+fn op(action: &Action, arena: &mut Arena, operands: &mut Vec<u64>) -> Op {
+    let (op, operand) = match *action {
         Action::DecNwTtl => return Op::DecNwTtl,
         Action::SetField(Field::TunnelId, value) => (Op::Tunnel, value as u64),
         Action::SetField(field, value) if is_inline(field) => (Op::Set(field), value as u64),
         Action::SetQueue(queue) => (Op::Queue, queue.into()),
-        Action::Output { .. } | Action::Group(_) => (Op::Emit, arena.number(action)),
-        _ => (Op::Act, arena.number(action)),
+        Action::Output { .. } | Action::Group(_) => (Op::Emit, arena.number(action.clone())),
+        _ => (Op::Act, arena.number(action.clone())),
     };
     operands.push(operand);
     op

@@ -10,16 +10,18 @@ use crate::cells::{PortCell, TableCell, add};
 use crate::port_table::flags;
 use crate::program::{Choice, GroupView, Program};
 use fastpath_switch::edit;
-use fastpath_switch::execute::{Effects, FloodScope, Packet, perform};
+use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, perform};
+use fastpath_switch::extension::{DEPTH_MAX, RESUBMITS_MAX};
 use fastpath_switch::flow::ClearActions;
 use fastpath_switch::group;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
 use fastpath_switch::plan::{Rule, RuleNumber};
-use fastpath_switch::{ActionSet, Instructions, Key, PacketOutcome, port};
+use fastpath_switch::{Action, ActionSet, FlowMod, Instructions, Key, PacketOutcome, port};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
+use std::mem;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
 use std::sync::PoisonError;
@@ -41,16 +43,19 @@ pub(crate) struct Walk<'a> {
     /// The table and rule that the packet is at, which a packet-in reports.
     pub(crate) table_id: u8,
     pub(crate) found: RuleNumber,
+    /// The action set.
+    pub(crate) set: ActionSet,
+    /// The flows that the packet adds.
+    pub(crate) learned: &'a mut Vec<FlowMod>,
+    /// Resubmits, clones and groups inside each other, and all resubmits so far.
+    pub(crate) depth: usize,
+    pub(crate) resubmits: usize,
 }
 
 impl Walk<'_> {
     /// Returns the rule that the packet is at.
     pub(crate) fn rule(&self) -> Option<&Rule> {
         self.program.tables.get(usize::from(self.table_id))?.plan.rule(self.found)
-    }
-
-    fn may_send(&self, number: u32) -> bool {
-        self.program.ports.get(number).1 & flags::SENDS != 0
     }
 
     /// Returns whether the packet may have a further outcome.
@@ -62,41 +67,55 @@ impl Walk<'_> {
     }
 
     /// Executes the pipeline from the rule that the packet is at to the end.
-    pub(crate) fn rest(&mut self, packet: &mut Packet, set: &mut ActionSet) {
+    pub(crate) fn rest(&mut self, packet: &mut Packet) {
+        let end = self.tables(packet);
+        if end.is_continue() || packet.ending == Ending::Exit {
+            self.finish(packet);
+        }
+    }
+
+    /// Executes rules from the one that the packet is at until one has no goto-table instruction.
+    fn tables(&mut self, packet: &mut Packet) -> ControlFlow<()> {
         loop {
-            let Some(rule) = self.rule() else { return self.drop(DropReason::TableMiss) };
+            let Some(rule) = self.rule() else {
+                self.drop(DropReason::TableMiss);
+                return Break(());
+            };
             let instructions = rule.instructions.clone();
-            if self.execute(packet, set, &instructions).is_break() {
-                return;
-            }
-            let Some(next) = instructions.goto else { return self.finish(packet, set) };
-            if self.enter(next, packet).is_break() {
-                return;
-            }
+            self.execute(packet, &instructions)?;
+            let Some(next) = instructions.goto else { return Continue(()) };
+            self.enter(next, packet)?;
         }
     }
 
     /// Executes the action set.
-    pub(crate) fn finish(&mut self, packet: &mut Packet, set: &ActionSet) {
-        for action in set.in_order() {
-            if perform(action, packet, self).is_break() {
-                return;
-            }
+    pub(crate) fn finish(&mut self, packet: &mut Packet) {
+        let set = mem::take(&mut self.set);
+        let end = set.in_order().try_for_each(|action| perform(action, packet, self));
+        self.set = set;
+        if end.is_break() {
+            return;
         }
         if self.outcomes.is_empty() {
             self.drop(DropReason::NoOutput);
         }
     }
 
-    /// §5.3: finds the rule in a table and counts the packet.
+    /// §5.3: finds the rule in a table and counts the packet; without one it is dropped.
     pub(crate) fn enter(&mut self, table_id: u8, packet: &Packet) -> ControlFlow<()> {
-        let program = self.program;
-        let (Some(table), Some(cell)) =
-            (program.tables.get(usize::from(table_id)), self.cells.tables.get(usize::from(table_id)))
-        else {
+        if self.find(table_id, packet).is_none() {
             self.drop(DropReason::TableMiss);
             return Break(());
-        };
+        }
+        Continue(())
+    }
+
+    /// Goes to the rule for the packet in a table, if there is one.
+    #[inline(never)]
+    fn find(&mut self, table_id: u8, packet: &Packet) -> Option<()> {
+        let program = self.program;
+        let table = program.tables.get(usize::from(table_id))?;
+        let cell = self.cells.tables.get(usize::from(table_id))?;
         add(&cell.lookups, 1);
         let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
         let found = table.plan.find(&key);
@@ -104,24 +123,18 @@ impl Walk<'_> {
             Some(flow) => flow.count(self.now, packet.frame.len()),
             None => {
                 add(&cell.misses, 1);
-                self.drop(DropReason::TableMiss);
-                return Break(());
+                return None;
             }
         }
         (self.table_id, self.found) = (table_id, found);
-        Continue(())
+        Some(())
     }
 
     /// §5.9: executes the instructions of a rule except goto.
-    fn execute(
-        &mut self,
-        packet: &mut Packet,
-        set: &mut ActionSet,
-        instructions: &Instructions,
-    ) -> ControlFlow<()> {
+    fn execute(&mut self, packet: &mut Packet, instructions: &Instructions) -> ControlFlow<()> {
         self.meter(packet, instructions.meter)?;
-        instructions.apply.iter().try_for_each(|action| perform(*action, packet, self))?;
-        write(set, instructions);
+        instructions.apply.iter().try_for_each(|action| perform(action, packet, self))?;
+        write(&mut self.set, instructions);
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
@@ -167,6 +180,44 @@ impl Effects for Walk<'_> {
         }
     }
 
+    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()> {
+        if self.depth >= DEPTH_MAX || self.resubmits >= RESUBMITS_MAX {
+            self.drop(DropReason::TooManyResubmits);
+            packet.ending = Ending::Bound;
+            return Break(());
+        }
+        self.resubmits += 1;
+        let here = (self.table_id, self.found);
+        let port = packet.context.in_port;
+        packet.context.in_port = in_port.unwrap_or(port);
+        let found = self.find(table.unwrap_or(self.table_id), packet);
+        packet.context.in_port = port;
+        if found.is_some() {
+            self.depth += 1;
+            let _ = self.tables(packet);
+            self.depth -= 1;
+        }
+        (self.table_id, self.found) = here;
+        if packet.ending == Ending::None { Continue(()) } else { Break(()) }
+    }
+
+    fn may_send(&self, number: u32) -> bool {
+        self.program.ports.get(number).1 & flags::SENDS != 0
+    }
+
+    fn clone_of(&mut self, packet: &Packet, actions: &[Action]) {
+        self.depth += 1;
+        let mut copy = packet.clone();
+        let _ = actions.iter().try_for_each(|action| perform(action, &mut copy, self));
+        self.depth -= 1;
+    }
+
+    fn learn(&mut self, flow: FlowMod) {
+        if self.learned.len() < OUTCOMES_MAX {
+            self.learned.push(flow);
+        }
+    }
+
     fn flood(&mut self, packet: &Packet, scope: FloodScope) {
         let (program, in_port) = (self.program, packet.context.in_port);
         let local = (scope == FloodScope::WithLocal && self.may_send(port::LOCAL)).then_some(port::LOCAL);
@@ -206,7 +257,7 @@ impl Effects for Walk<'_> {
     }
 
     /// Not reached: packet-outs are interpreted, and flows and buckets may not output to TABLE.
-    fn resubmit(&mut self, _: &Packet) {
+    fn enter_tables(&mut self, _: &Packet) {
         self.drop(DropReason::Egress);
     }
 
@@ -225,8 +276,7 @@ impl Effects for Walk<'_> {
             }
             group.bucket_cells[index].count(packet.frame.len());
             let before = self.outcomes.len();
-            let mut copy = packet.clone();
-            let _ = group.actions[index].iter().try_for_each(|action| perform(*action, &mut copy, self));
+            self.clone_of(packet, &group.actions[index]);
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);
             }

@@ -53,7 +53,7 @@ fn outcomes_beyond_the_limit_end_alike() {
         for (table, goto) in [(0, Some(1)), (1, Some(2)), (2, None)] {
             // Up to 24 actions of a table become code; longer lists are executed in Rust.
             let mut apply = vec![Action::output(port::FLOOD); 10 + rng.below(20) as usize];
-            apply.extend(&ends);
+            apply.extend(ends.clone());
             let what = Instructions { goto, ..Instructions::apply(apply) };
             switch.flow_mod(Time::ZERO, &FlowMod::add(table, 1, Match::any(), what)).unwrap();
         }

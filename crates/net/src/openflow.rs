@@ -129,12 +129,12 @@ fn send_outputs(
 ) {
     let mut outputs = out.entries().filter_map(|(entry, bytes)| match entry {
         OutboxEntry::Output { port, .. } => Some((*port as usize - 1, bytes)),
-        OutboxEntry::Controller(_) | OutboxEntry::Drop(_) => None,
+        OutboxEntry::Controller(_) | OutboxEntry::Learn(_) | OutboxEntry::Drop(_) => None,
     });
     let Some((first, bytes)) = outputs.next() else {
         let reason = out.entries().find_map(|(entry, _)| match entry {
             OutboxEntry::Drop(reason) => Some(Reason::Switch(*reason)),
-            OutboxEntry::Output { .. } | OutboxEntry::Controller(_) => None,
+            _ => None,
         });
         return actions.push(match reason {
             Some(reason) => NodeAction::Drop(frame, reason),

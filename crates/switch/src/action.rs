@@ -7,15 +7,17 @@
 //!
 //! Read first: OpenFlow 1.3.5 §5.10 (action set), §5.12 (actions).
 
+use crate::extension::Extension;
 use crate::field::Field;
 use crate::port;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The highest number of a group (OFPG_MAX), which `group.rs` gives its public name.
 pub(crate) const GROUP_MAX: u32 = 0xffff_ff00;
 
 /// An action on a packet.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Action {
     /// Send a copy out of a port, ordinary or reserved (see [`port`]).
     Output {
@@ -54,6 +56,8 @@ pub enum Action {
     SetNwTtl(u8),
     /// Decrement the TTL of the IP header.
     DecNwTtl,
+    /// An action of Open vSwitch.
+    Extension(Arc<Extension>),
 }
 
 /// The action set of a packet: at most one action of each type (of set-field, one for each field).
@@ -71,7 +75,7 @@ struct Slot {
 }
 
 /// The names and the argument of an action type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ActionInfo {
     /// The number of the type in messages (OFPAT_).
     pub number: u16,
@@ -82,7 +86,7 @@ pub struct ActionInfo {
 }
 
 /// The argument of an action, with the function that makes the action from it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Argument {
     /// No argument.
     None(Action),
@@ -97,7 +101,7 @@ pub enum Argument {
         /// Makes the action.
         make: fn(u32) -> Action,
     },
-    /// Output and set-field: syntax and message body of their own.
+    /// Output, set-field and extensions: syntax and message body of their own.
     Own,
 }
 
@@ -123,9 +127,12 @@ pub const ACTIONS: &[ActionInfo] = &[
     row(23, "mod_nw_ttl", Argument::Ttl(Action::SetNwTtl)),
     row(21, "set_queue", Argument::Number { max: u32::MAX, make: Action::SetQueue }),
     row(22, "group", Argument::Number { max: GROUP_MAX, make: Action::Group }),
+    row(EXTENSION, "extension", Argument::Own),
     row(0, "output", Argument::Own),
 ];
 
+/// The number that stands for all actions of Open vSwitch; no message has it.
+pub const EXTENSION: u16 = 63;
 /// In [`ROWS`]: no action has this number.
 const NO_ROW: u8 = u8::MAX;
 /// The row in [`ACTIONS`] of each number.
@@ -141,7 +148,7 @@ const ROWS: [u8; 64] = {
 
 /// Returns the action type of a number (OFPAT_).
 pub fn by_number(number: u16) -> Option<&'static ActionInfo> {
-    ACTIONS.get(usize::from(*ROWS.get(usize::from(number))?))
+    ACTIONS.get(usize::from(*ROWS.get(usize::from(number))?)).filter(|_| number != EXTENSION)
 }
 
 impl Action {
@@ -170,6 +177,35 @@ impl Action {
             Action::SetField(..) => (25, 0),
             Action::PushPbb(ethertype) => (26, ethertype.into()),
             Action::PopPbb => (27, 0),
+            Action::Extension(_) => (EXTENSION, 0),
+        }
+    }
+
+    /// Returns whether generated code can leave the packet's registers and stack alone: all actions
+    /// but those of Open vSwitch and those that set what is in no header.
+    pub fn is_standard(&self) -> bool {
+        match self {
+            Action::Extension(_) => false,
+            Action::SetField(field, _) => field.is_standard() && *field != Field::InPort,
+            _ => true,
+        }
+    }
+
+    /// Returns the groups that it names.
+    pub fn groups(&self) -> Vec<u32> {
+        match self {
+            Action::Group(id) => vec![*id],
+            Action::Extension(extension) => extension.inner().iter().flat_map(Action::groups).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the ports, ordinary and reserved, that it may send copies to and that it names.
+    pub fn ports(&self) -> Vec<u32> {
+        match self {
+            Action::Output { port, .. } => vec![*port],
+            Action::Extension(extension) => extension.ports(),
+            _ => Vec::new(),
         }
     }
 
@@ -184,7 +220,15 @@ impl Action {
     }
 
     fn slot(&self) -> Slot {
-        let field = if let Action::SetField(field, _) = self { Some(*field) } else { None };
+        let field = match self {
+            Action::SetField(field, _) => Some(*field),
+            Action::Extension(extension) => match &**extension {
+                Extension::Set { field, .. } => Some(*field),
+                Extension::Move { to, .. } => Some(to.field),
+                _ => None,
+            },
+            _ => None,
+        };
         Slot { row: self.row(), field }
     }
 }
@@ -199,7 +243,7 @@ impl ActionSet {
 
     /// Adds actions; each replaces the one of its type.
     pub fn write(&mut self, actions: &[Action]) {
-        self.actions.extend(actions.iter().map(|action| (action.slot(), *action)));
+        self.actions.extend(actions.iter().map(|action| (action.slot(), action.clone())));
     }
 
     /// Removes all actions.
@@ -208,10 +252,10 @@ impl ActionSet {
     }
 
     /// Returns the actions in the order of execution. With a group there is no output (§5.10).
-    pub fn in_order(&self) -> impl Iterator<Item = Action> + '_ {
+    pub fn in_order(&self) -> impl Iterator<Item = &Action> {
         let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));
-        let is_kept = move |action: &Action| !(has_group && matches!(action, Action::Output { .. }));
-        self.actions.values().copied().filter(is_kept)
+        let is_kept = move |action: &&Action| !(has_group && matches!(action, Action::Output { .. }));
+        self.actions.values().filter(is_kept)
     }
 }
 
@@ -221,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_row_makes_the_action_of_its_number_with_its_argument() {
-        for ActionInfo { number, name, argument } in ACTIONS.iter().copied() {
+        for ActionInfo { number, name, argument } in ACTIONS.iter().cloned() {
             let (made, wanted) = match argument {
                 Argument::None(action) => (action, 0),
                 Argument::Ttl(make) => (make(7), 7),
@@ -248,8 +292,8 @@ mod tests {
             Action::PopMpls(0x0800),
             Action::CopyTtlIn,
         ];
-        let executed: Vec<_> = ActionSet::of(&written).in_order().collect();
-        assert_eq!(executed, written.iter().rev().copied().collect::<Vec<_>>());
+        let executed: Vec<_> = ActionSet::of(&written).in_order().cloned().collect();
+        assert_eq!(executed, written.iter().rev().cloned().collect::<Vec<_>>());
     }
 
     #[test]
@@ -260,11 +304,11 @@ mod tests {
             Action::SetField(Field::EthDst, 2),
             Action::SetField(Field::EthSrc, 3),
         ]);
-        let executed: Vec<_> = set.in_order().collect();
-        let fields = [Action::SetField(Field::EthDst, 2), Action::SetField(Field::EthSrc, 3)];
-        assert_eq!(executed, [fields[0], fields[1], Action::output(2)]);
+        let executed: Vec<_> = set.in_order().cloned().collect();
+        let [dst, src] = [Action::SetField(Field::EthDst, 2), Action::SetField(Field::EthSrc, 3)];
+        assert_eq!(executed, [dst, src, Action::output(2)]);
         set.write(&[Action::Group(5)]);
-        assert_eq!(set.in_order().last(), Some(Action::Group(5)));
+        assert_eq!(set.in_order().last(), Some(&Action::Group(5)));
         set.clear();
         assert_eq!(set.in_order().count(), 0);
     }

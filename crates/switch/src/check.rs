@@ -1,7 +1,10 @@
 //! Checks actions and instructions before a switch accepts them (OpenFlow 1.3.5 §6.4, §7.2.5).
 
+mod extension;
+
 use crate::Refusal;
 use crate::action::Action;
+use crate::extension::Extension;
 use crate::field::{ETHERTYPE_PBB, Field, Needs, VLAN_PRESENT};
 use crate::flow::Instructions;
 use crate::group::Group;
@@ -11,6 +14,9 @@ use crate::meter::Meter;
 use crate::port;
 use fastpath_wire::ethertype;
 use std::collections::BTreeMap;
+
+/// The most clones inside each other.
+const CLONES_MAX: usize = 16;
 
 /// The header fields that every packet of an action list is known to have: from the match of the
 /// flow, then from the actions before.
@@ -62,6 +68,7 @@ pub(crate) fn instructions(
 ) -> Result<(), Refusal> {
     actions(targets, ActionsOf::Flow(matching), &instructions.apply)?;
     actions(targets, ActionsOf::Flow(matching), &instructions.write)?;
+    extension::clauses(instructions)?;
     if let Some(table) = instructions.goto
         && (table <= table_id || table >= targets.limits.tables)
     {
@@ -79,7 +86,17 @@ pub(crate) fn actions(targets: &Targets<'_>, owner: ActionsOf<'_>, list: &[Actio
     if list.len() > limit {
         return Err(Refusal::ActionTooMany(limit));
     }
-    let mut known = KnownFields::new(owner);
+    list_of(targets, owner, list, &mut KnownFields::new(owner), 0)
+}
+
+/// Checks a list of actions in `clones` clones, given what is known of its packets.
+fn list_of(
+    targets: &Targets<'_>,
+    owner: ActionsOf<'_>,
+    list: &[Action],
+    known: &mut KnownFields,
+    clones: usize,
+) -> Result<(), Refusal> {
     for action in list {
         match *action {
             Action::Output { port, .. } => check_output(owner, port)?,
@@ -87,6 +104,9 @@ pub(crate) fn actions(targets: &Targets<'_>, owner: ActionsOf<'_>, list: &[Actio
                 return Err(Refusal::ActionBadOutGroup(id));
             }
             Action::SetField(field, value) => known.check_set(field, value)?,
+            Action::Extension(ref extension) => {
+                extension::check(targets, owner, extension, known, clones)?;
+            }
             Action::PushVlan(kind) if !matches!(kind, ethertype::VLAN | ethertype::SERVICE_VLAN) => {
                 return Err(Refusal::ActionBadTag(kind));
             }
@@ -96,7 +116,7 @@ pub(crate) fn actions(targets: &Targets<'_>, owner: ActionsOf<'_>, list: &[Actio
             Action::PushPbb(kind) if kind != ETHERTYPE_PBB => return Err(Refusal::ActionBadTag(kind)),
             _ => {}
         }
-        known.follow(*action);
+        known.follow(action);
     }
     Ok(())
 }
@@ -144,6 +164,11 @@ impl KnownFields {
         if value & !field.ones() != 0 || is_untagged {
             return Err(Refusal::ActionBadSetArgument(field.name()));
         }
+        self.check_present(field)
+    }
+
+    /// Checks that packets have a field.
+    fn check_present(&self, field: Field) -> Result<(), Refusal> {
         let is_type = |types: &[u16]| self.eth_type.is_some_and(|kind| types.contains(&kind));
         let is_known = match field.info().needs {
             Needs::Nothing => field != Field::VlanVid || self.is_tagged,
@@ -162,8 +187,8 @@ impl KnownFields {
     }
 
     /// Updates the knowledge for the actions after this one.
-    fn follow(&mut self, action: Action) {
-        match action {
+    fn follow(&mut self, action: &Action) {
+        match *action {
             Action::PushVlan(_) => self.is_tagged = true,
             Action::PopVlan => self.is_tagged = false,
             Action::PushMpls(kind) | Action::PushPbb(kind) => {
@@ -186,6 +211,10 @@ impl KnownFields {
                     is_tagged: false,
                     ..*self
                 };
+            }
+            Action::Extension(ref extension) => {
+                let sets_tag = matches!(**extension, Extension::SetVlanVid(_) | Extension::SetVlanPcp(_));
+                self.is_tagged |= sets_tag;
             }
             Action::SetField(Field::EthType, value) => self.eth_type = Some(value as u16),
             Action::SetField(Field::IpProto, value) => self.ip_proto = Some(value as u8),

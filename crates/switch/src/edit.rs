@@ -8,7 +8,7 @@
 //!
 //! Read first: OpenFlow 1.3.5 §5.12 and §7.2.5.
 
-use crate::field::{ETHERTYPE_PBB, Field};
+use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT};
 use crate::key::{be, neighbor_option};
 use fastpath_wire::{Headers, Ipv6, Malformed, NetworkLayer, checksum, ethertype, protocol, sctp};
 use std::ops::Range;
@@ -29,6 +29,22 @@ pub fn push_vlan(frame: &mut Vec<u8>, ethertype: u16) {
     let [high, low] = if is_tagged(&headers) { [frame[14] & 0xef, frame[15]] } else { [0, 0] };
     let [first, second] = ethertype.to_be_bytes();
     frame.splice(12..12, [first, second, high, low]);
+}
+
+/// Sets bits of the outermost tag, which is inserted if there is none; those of `keep` stay.
+pub(crate) fn set_vlan(frame: &mut Vec<u8>, keep: u16, value: u16) {
+    if !is_tagged(&Headers::parse(frame)) {
+        push_vlan(frame, ethertype::VLAN);
+    }
+    merge(frame, 14, keep, value);
+}
+
+/// Sets the outermost tag as Open vSwitch shows it: without the present bit there is none.
+pub(crate) fn set_vlan_tci(frame: &mut Vec<u8>, tci: u16) {
+    match tci & VLAN_PRESENT {
+        0 => pop_vlan(frame),
+        _ => set_vlan(frame, VLAN_PRESENT, tci & !VLAN_PRESENT),
+    }
 }
 
 /// Removes the outermost VLAN tag.
@@ -191,6 +207,8 @@ pub fn set_field(frame: &mut [u8], field: Field, value: u128) {
         Field::EthType => frame[headers.l2_len - 2..headers.l2_len].copy_from_slice(low(2)),
         Field::VlanVid if is_tagged(&headers) => merge(frame, 14, 0xf000, value as u16 & 0x0fff),
         Field::VlanPcp if is_tagged(&headers) => merge(frame, 14, 0x1fff, (value as u16) << 13),
+        Field::NwTtl => set_nw_ttl(frame, value as u8),
+        Field::MplsTtl => set_mpls_ttl(frame, value as u8),
         Field::MplsLabel | Field::MplsTc | Field::MplsBos => set_mpls(frame, &headers, field, value as u32),
         Field::PbbIsid => {
             if let Some(at) = service_tag(frame, &headers) {

@@ -19,6 +19,8 @@ pub enum Refusal {
     ActionBadArgument(u32),
     #[error("an action list may hold at most {0} actions")]
     ActionTooMany(usize),
+    #[error("a flow with conjunction may have no other action; put actions into the flow of its conj_id")]
+    ClauseNotAlone,
     #[error("queue {0} does not exist")]
     ActionBadQueue(u32),
     #[error("group {0} does not exist; add it first")]
@@ -123,6 +125,7 @@ impl Refusal {
             Refusal::ActionBadLen(_) => (2, 1),
             Refusal::ActionBadOutPort(_) => (2, 4),
             Refusal::ActionBadArgument(_) => (2, 5),
+            Refusal::ClauseNotAlone => (2, 5),
             Refusal::ActionTooMany(_) => (2, 7),
             Refusal::ActionBadQueue(_) => (2, 8),
             Refusal::ActionBadOutGroup(_) => (2, 9),

@@ -1,12 +1,14 @@
-//! The match fields of OpenFlow 1.3 (OXM): widths, prerequisites, and positions in a
-//! [`Key`](crate::Key).
+//! The match fields of OpenFlow 1.3 (OXM) and of Open vSwitch beyond it: widths, prerequisites, and
+//! positions in a [`Key`](crate::Key).
 //!
-//! A key has sixteen 64-bit words. Word 0 has one bit for each field that the frame has; the other
+//! A key has 64-bit words. Word 0 has one bit for each field that the frame has; the other
 //! words hold the values. Fields that no packet has together share bits (TCP and UDP ports; IPv4
 //! addresses, ARP addresses and MPLS labels). The presence bit, which every match requires,
 //! distinguishes them. So matching is a masked comparison of a few words.
 //!
-//! Read first: OpenFlow 1.3.5 §7.2.3.7.
+//! The first [`HEADER_WORDS`] hold port, metadata and headers; registers and marks are behind them.
+//!
+//! Read first: OpenFlow 1.3.5 §7.2.3.7; ovs-fields(7) for the fields of Open vSwitch.
 
 use crate::field::Needs::{EthType, Icmpv6, IpProto, Nothing, VlanTag};
 use fastpath_wire::{ethertype, protocol};
@@ -16,10 +18,14 @@ pub(crate) const ETHERTYPE_PBB: u16 = 0x88e7;
 /// The bit of VLAN_VID that is set when there is a tag (OFPVID_PRESENT).
 pub(crate) const VLAN_PRESENT: u16 = 0x1000;
 /// Words of a key.
-pub const WORDS: usize = 16;
+pub const WORDS: usize = 26;
+/// Words of a key before those of registers and marks.
+pub const HEADER_WORDS: usize = 16;
+/// The fields of OpenFlow 1.3: the first of [`FIELDS`].
+pub const STANDARD: usize = 40;
 
-/// A match field. Its number is that of the OXM field (§7.2.3.7, Table 11), and that of its
-/// presence bit.
+/// A match field. Its number is that of its presence bit, and for the first [`STANDARD`] that of the
+/// OXM field (§7.2.3.7, Table 11). The others are those of Open vSwitch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Field {
@@ -104,6 +110,32 @@ pub enum Field {
     TunnelId = 38,
     /// The IPv6 extension headers that are present (OFPIEH_ bits).
     Ipv6Exthdr = 39,
+    /// TCP flags (RFC 9293 §3.1): FIN is bit 0.
+    TcpFlags = 40,
+    /// Fragments: bit 0 for any, bit 1 for a later one.
+    NwFrag = 41,
+    /// TTL of the IPv4, hop limit of the IPv6 header.
+    NwTtl = 42,
+    /// TTL of the outermost MPLS entry.
+    MplsTtl = 43,
+    /// Registers 0 to 3; the first in the highest bits.
+    Registers0 = 44,
+    /// Registers 4 to 7.
+    Registers4 = 45,
+    /// Registers 8 to 11.
+    Registers8 = 46,
+    /// Registers 12 to 15.
+    Registers12 = 47,
+    /// The conjunction that the packet satisfies, in the lookup for it; else 0.
+    ConjId = 48,
+    /// The mark that goes with a packet through the host (skb mark).
+    PktMark = 49,
+    /// Outer source of the tunnel, or what an action set.
+    TunSrc = 50,
+    /// Outer destination of the tunnel, or what an action set.
+    TunDst = 51,
+    /// The outermost tag: priority, present bit, id; 0 without a tag.
+    VlanTci = 52,
 }
 
 /// The prerequisite of a field: what a match must also contain to match it (§7.2.3.6).
@@ -171,10 +203,10 @@ const fn info(field: Field, name: &'static str, bits: u8, at: (u8, u8), usage: U
 
 /// All fields, in the order of their numbers. Transport ports may be masked, which §7.2.3.7 does
 /// not require, because rule sets express port ranges by masks.
-pub const FIELDS: [Info; 40] = [
+pub const FIELDS: [Info; 53] = [
     info(Field::InPort, "in_port", 32, (1, 32), Use::Exact, Nothing),
     info(Field::InPhyPort, "in_phy_port", 32, (1, 32), Use::Exact, Nothing),
-    info(Field::Metadata, "metadata", 64, (2, 0), Use::Masked, Nothing),
+    info(Field::Metadata, "metadata", 64, (2, 0), Use::MaskedSet, Nothing),
     info(Field::EthDst, "eth_dst", 48, (4, 0), Use::MaskedSet, Nothing),
     info(Field::EthSrc, "eth_src", 48, (5, 0), Use::MaskedSet, Nothing),
     info(Field::EthType, "eth_type", 16, (1, 16), Use::ExactSet, Nothing),
@@ -212,7 +244,40 @@ pub const FIELDS: [Info; 40] = [
     info(Field::PbbIsid, "pbb_isid", 24, (6, 0), Use::MaskedSet, EthType(&[ETHERTYPE_PBB])),
     info(Field::TunnelId, "tunnel_id", 64, (3, 0), Use::MaskedSet, Nothing),
     info(Field::Ipv6Exthdr, "ipv6_exthdr", 9, (7, 32), Use::Masked, EthType(V6)),
+    info(Field::TcpFlags, "tcp_flags", 12, (5, 48), Use::Masked, TCP),
+    info(Field::NwFrag, "nw_frag", 2, (7, 41), Use::Masked, EthType(IP)),
+    info(Field::NwTtl, "nw_ttl", 8, (7, 43), Use::ExactSet, EthType(IP)),
+    info(Field::MplsTtl, "mpls_ttl", 8, (6, 36), Use::ExactSet, MPLS),
+    info(Field::Registers0, "xxreg0", 128, (17, 0), Use::MaskedSet, Nothing),
+    info(Field::Registers4, "xxreg1", 128, (19, 0), Use::MaskedSet, Nothing),
+    info(Field::Registers8, "xxreg2", 128, (21, 0), Use::MaskedSet, Nothing),
+    info(Field::Registers12, "xxreg3", 128, (23, 0), Use::MaskedSet, Nothing),
+    info(Field::ConjId, "conj_id", 32, (24, 0), Use::Exact, Nothing),
+    info(Field::PktMark, "pkt_mark", 32, (24, 32), Use::MaskedSet, Nothing),
+    info(Field::TunSrc, "tun_src", 32, (25, 32), Use::MaskedSet, Nothing),
+    info(Field::TunDst, "tun_dst", 32, (25, 0), Use::MaskedSet, Nothing),
+    info(Field::VlanTci, "vlan_tci", 16, (1, 0), Use::Masked, Nothing),
 ];
+
+/// The registers, in order.
+pub const REGISTERS: [Field; 4] =
+    [Field::Registers0, Field::Registers4, Field::Registers8, Field::Registers12];
+
+/// Returns the presence bits of fields that every packet has, whatever its headers.
+pub const fn always_present() -> u64 {
+    let mut bits = 0;
+    let mut at = 0;
+    while at < FIELDS.len() {
+        let info = &FIELDS[at];
+        if matches!(info.field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId)
+            || info.word as usize >= HEADER_WORDS
+        {
+            bits |= info.field.presence();
+        }
+        at += 1;
+    }
+    bits
+}
 
 /// Bits of [`Field::Ipv6Exthdr`] (OFPIEH_, §7.2.3.7).
 pub(crate) mod exthdr {
@@ -246,7 +311,12 @@ impl Field {
     /// Returns the field of an OXM number of class OFPXMC_OPENFLOW_BASIC.
     #[inline]
     pub fn from_number(number: u8) -> Option<Field> {
-        FIELDS.get(usize::from(number)).map(|info| info.field)
+        FIELDS[..STANDARD].get(usize::from(number)).map(|info| info.field)
+    }
+
+    /// Returns whether OpenFlow 1.3 has it.
+    pub const fn is_standard(self) -> bool {
+        (self as usize) < STANDARD
     }
 
     /// Returns the name in rule files.
@@ -311,7 +381,7 @@ mod tests {
     /// Source: OpenFlow 1.3.5, openflow.h, the third argument of OXM_HEADER.
     #[test]
     fn values_take_as_many_bytes_as_in_the_header_file_of_the_specification() {
-        let lens = FIELDS.map(|info| info.field.oxm_len());
+        let lens: Vec<usize> = FIELDS[..STANDARD].iter().map(|info| info.field.oxm_len()).collect();
         let wanted = [
             4, 4, 8, 6, 6, 2, 2, 1, 1, 1, 1, 4, 4, 2, 2, 2, 2, 2, 2, 1, 1, 2, 4, 4, 6, 6, 16, 16, 4, 1, 1,
             16, 6, 6, 4, 1, 1, 3, 8, 2,
@@ -339,7 +409,11 @@ mod tests {
                     || proto(a.needs) != proto(b.needs)
                         && proto(a.needs).is_some()
                         && proto(b.needs).is_some();
-                let same = (a.field, b.field) == (Field::InPort, Field::InPhyPort);
+                let same =
+                    (a.field, b.field) == (Field::InPort, Field::InPhyPort) || b.field == Field::VlanTci;
+                // A field of 128 bits has the word before too.
+                let apart =
+                    apart && (a.bits < 128 || b.word + 1 != a.word) && (b.bits < 128 || a.word + 1 != b.word);
                 assert!(apart || exclusive || same, "{} and {}", a.name, b.name);
             }
         }

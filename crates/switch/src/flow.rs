@@ -3,6 +3,7 @@
 //! Read first: OpenFlow 1.3.5 §6.4, §7.3.4.2.
 
 use crate::action::Action;
+use crate::extension::{Clause, Extension};
 use crate::matching::Match;
 use crate::port;
 use fastpath_units::{Duration, Time};
@@ -104,7 +105,9 @@ pub struct Flow {
     pub counters: Counters,
     /// The time at which it was added.
     pub added: Time,
-    /// The time at which it last matched, or was added.
+    /// The time at which it was added, or last learned again: its hard timeout starts there.
+    pub renewed: Time,
+    /// The time at which it last matched, or was added or learned.
     pub last_used: Time,
 }
 
@@ -259,6 +262,22 @@ impl Instructions {
         Instructions { apply: actions.into(), ..Instructions::default() }
     }
 
+    /// Returns the clauses of conjunctions that a flow with them is.
+    pub(crate) fn clauses(&self) -> impl Iterator<Item = Clause> {
+        self.apply.iter().filter_map(|action| match action {
+            Action::Extension(extension) => match **extension {
+                Extension::Conjunction { id, clause, clauses } => Some(Clause { id, clause, clauses }),
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// Returns whether packets find a flow with them only by a conjunction.
+    pub fn is_clause(&self) -> bool {
+        self.clauses().next().is_some()
+    }
+
     /// Returns all actions, applied and written.
     pub fn actions(&self) -> impl Iterator<Item = &Action> {
         self.apply.iter().chain(&self.write)
@@ -309,7 +328,7 @@ impl Flow {
             (seconds != 0).then(|| (from.saturating_add(Duration::from_secs(seconds.into())), reason))
         };
         let idle = after(self.last_used, self.idle_timeout, RemovedReason::IdleTimeout);
-        let hard = after(self.added, self.hard_timeout, RemovedReason::HardTimeout);
+        let hard = after(self.renewed, self.hard_timeout, RemovedReason::HardTimeout);
         [idle, hard].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
@@ -330,12 +349,12 @@ impl Flow {
     }
 
     fn outputs_to(&self, wanted: u32) -> bool {
-        self.instructions.actions().any(|a| matches!(a, Action::Output { port, .. } if *port == wanted))
+        self.instructions.actions().any(|action| action.ports().contains(&wanted))
     }
 
     /// Returns whether one of its actions is this group.
     pub(crate) fn uses_group(&self, wanted: u32) -> bool {
-        self.instructions.actions().any(|a| *a == Action::Group(wanted))
+        self.instructions.actions().any(|action| action.groups().contains(&wanted))
     }
 }
 

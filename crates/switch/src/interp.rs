@@ -9,8 +9,9 @@
 use crate::Refusal;
 use crate::action::{Action, ActionSet};
 use crate::edit;
-use crate::execute::perform::{Effects, FloodScope, Packet, perform};
-use crate::flow::{ClearActions, Instructions, Rank};
+use crate::execute::perform::{Effects, Ending, FloodScope, Packet, perform};
+use crate::extension::{DEPTH_MAX, RESUBMITS_MAX};
+use crate::flow::{ClearActions, FlowMod, Instructions, Rank};
 use crate::group::{self, GroupKind};
 use crate::key::{Key, PipelineFields};
 use crate::meter::MeterResult;
@@ -21,6 +22,7 @@ use crate::port::{self, Port};
 use crate::switch::{self, Switch};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
+use std::mem;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
@@ -115,6 +117,12 @@ struct Walk<'a> {
     lookups: Option<&'a mut Vec<Lookup>>,
     now: Time,
     packet: Packet,
+    set: ActionSet,
+    /// Resubmits and clones inside each other, and all resubmits so far.
+    depth: usize,
+    resubmits: usize,
+    /// The flows that the packet adds.
+    learned: Vec<FlowMod>,
     /// The contents of a packet-in that is sent now.
     table_id: u8,
     cookie: u64,
@@ -124,8 +132,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn new(switch: &'a mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Walk<'a> {
-        let context = PipelineFields { in_port, ..PipelineFields::default() };
-        let packet = Packet { frame: frame.to_vec(), context, queue: 0 };
+        let packet = Packet::new(frame.to_vec(), in_port);
         let reason = PacketInReason::Action;
         Walk {
             switch,
@@ -133,6 +140,10 @@ impl<'a> Walk<'a> {
             lookups: None,
             now,
             packet,
+            set: ActionSet::default(),
+            depth: 0,
+            resubmits: 0,
+            learned: Vec::new(),
             table_id: 0,
             cookie: u64::MAX,
             reason,
@@ -140,10 +151,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Ends the packet: it has at least one outcome.
+    /// Ends the packet: it has at least one outcome. What it learned is in force for the next one.
     fn finish(mut self) -> Vec<PacketOutcome> {
         if self.outcomes.is_empty() {
             self.drop(DropReason::NoOutput);
+        }
+        for flow in mem::take(&mut self.learned) {
+            self.switch.learn(self.now, &flow);
+            self.outcomes.push(PacketOutcome::Learn(Box::new(flow)));
         }
         self.outcomes
     }
@@ -162,29 +177,42 @@ impl<'a> Walk<'a> {
         if packet.frame.len() < 14 {
             return self.drop(DropReason::Runt);
         }
-        let mut set = ActionSet::default();
-        let mut next = Some(0);
+        let outer = mem::take(&mut self.set);
+        let end = self.enter(0, &mut packet);
+        if end.is_continue() || packet.ending == Ending::Exit {
+            let actions: Vec<Action> = self.set.in_order().cloned().collect();
+            let _ = self.apply(&mut packet, &actions);
+        }
+        self.set = outer;
+    }
+
+    /// Executes tables from this one until a flow has no goto-table instruction.
+    fn enter(&mut self, first: u8, packet: &mut Packet) -> ControlFlow<()> {
+        let mut next = Some(first);
         // A goto-table instruction leads to a later table only, so this ends.
         while let Some(table_id) = next {
-            let found = self.lookup(table_id, &packet);
-            if let Some(lookups) = &mut self.lookups {
-                let (rank, instructions) = found.clone().unzip();
-                lookups.push(Lookup { table_id, rank, instructions: instructions.unwrap_or_default() });
-            }
-            let Some((_, instructions)) = found else {
-                return self.drop(DropReason::TableMiss);
+            let Some((_, instructions)) = self.lookup(table_id, packet) else {
+                self.drop(DropReason::TableMiss);
+                return Break(());
             };
-            if self.execute(&mut packet, &mut set, &instructions).is_break() {
-                return;
-            }
+            self.execute(packet, &instructions)?;
             next = instructions.goto;
         }
-        let actions: Vec<Action> = set.in_order().collect();
-        let _ = self.apply(&mut packet, &actions);
+        Continue(())
     }
 
     /// §5.3: finds the matching flow of the highest priority and counts it.
+    #[inline(never)]
     fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
+        let found = self.find(table_id, packet);
+        if let Some(lookups) = &mut self.lookups {
+            let (rank, instructions) = found.clone().unzip();
+            lookups.push(Lookup { table_id, rank, instructions: instructions.unwrap_or_default() });
+        }
+        found
+    }
+
+    fn find(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
         let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
         let now = self.now;
         let table = self.switch.table_mut(table_id);
@@ -205,12 +233,7 @@ impl<'a> Walk<'a> {
     }
 
     /// §5.9: executes the instructions of a flow except goto.
-    fn execute(
-        &mut self,
-        packet: &mut Packet,
-        set: &mut ActionSet,
-        instructions: &Instructions,
-    ) -> ControlFlow<()> {
+    fn execute(&mut self, packet: &mut Packet, instructions: &Instructions) -> ControlFlow<()> {
         if let Some(id) = instructions.meter
             && let Some(meter) = self.switch.meter_mut(id)
         {
@@ -225,9 +248,9 @@ impl<'a> Walk<'a> {
         }
         self.apply(packet, &instructions.apply)?;
         if instructions.clear == ClearActions::Clear {
-            set.clear();
+            self.set.clear();
         }
-        set.write(&instructions.write);
+        self.set.write(&instructions.write);
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
@@ -236,7 +259,7 @@ impl<'a> Walk<'a> {
 
     /// Executes a list of actions in order.
     fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> ControlFlow<()> {
-        actions.iter().try_for_each(|action| perform(*action, packet, self))
+        actions.iter().try_for_each(|action| perform(action, packet, self))
     }
 
     fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
@@ -322,13 +345,54 @@ impl Effects for Walk<'_> {
     }
 
     /// Sends the packet, as changed so far, into table 0 without metadata and tunnel id.
-    fn resubmit(&mut self, packet: &Packet) {
-        let context = PipelineFields { in_port: packet.context.in_port, ..PipelineFields::default() };
+    fn enter_tables(&mut self, packet: &Packet) {
+        let context = PipelineFields::of_port(packet.context.in_port);
         self.packet = Packet { context, ..packet.clone() };
         let before = self.outcomes.len();
         self.pipeline();
         if self.outcomes.len() == before {
             self.drop(DropReason::NoOutput);
+        }
+    }
+
+    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()> {
+        if self.depth >= DEPTH_MAX || self.resubmits >= RESUBMITS_MAX {
+            self.drop(DropReason::TooManyResubmits);
+            packet.ending = Ending::Bound;
+            return Break(());
+        }
+        self.resubmits += 1;
+        let here = (self.table_id, self.cookie, self.reason);
+        // The port counts for this lookup only.
+        let port = packet.context.in_port;
+        packet.context.in_port = in_port.unwrap_or(port);
+        let found = self.lookup(table.unwrap_or(self.table_id), packet);
+        packet.context.in_port = port;
+        if let Some((_, instructions)) = found {
+            self.depth += 1;
+            let step = self.execute(packet, &instructions);
+            if let (Continue(()), Some(next)) = (step, instructions.goto) {
+                let _ = self.enter(next, packet);
+            }
+            self.depth -= 1;
+        }
+        (self.table_id, self.cookie, self.reason) = here;
+        if packet.ending == Ending::None { Continue(()) } else { Break(()) }
+    }
+
+    fn may_send(&self, number: u32) -> bool {
+        self.switch.port(number).is_some_and(Port::may_send)
+    }
+
+    fn clone_of(&mut self, packet: &Packet, actions: &[Action]) {
+        self.depth += 1;
+        let _ = self.apply(&mut packet.clone(), actions);
+        self.depth -= 1;
+    }
+
+    fn learn(&mut self, flow: FlowMod) {
+        if self.learned.len() < OUTCOMES_MAX {
+            self.learned.push(flow);
         }
     }
 
@@ -348,9 +412,9 @@ impl Effects for Walk<'_> {
             if let Some(group) = self.switch.group_mut(id) {
                 group.bucket_counters[index].count(packet.frame.len());
             }
-            let actions: Vec<Action> = ActionSet::of(&buckets[index].actions).in_order().collect();
+            let actions: Vec<Action> = ActionSet::of(&buckets[index].actions).in_order().cloned().collect();
             let before = self.outcomes.len();
-            let _ = self.apply(&mut packet.clone(), &actions);
+            self.clone_of(packet, &actions);
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);
             }

@@ -52,7 +52,7 @@ fn ports(outcomes: &[PacketOutcome]) -> Vec<u32> {
     let port = |outcome: &PacketOutcome| match outcome {
         PacketOutcome::Output { port, .. } => *port,
         PacketOutcome::Controller(_) => port::CONTROLLER,
-        PacketOutcome::Drop(_) => 0,
+        PacketOutcome::Drop(_) | PacketOutcome::Learn(_) => 0,
     };
     outcomes.iter().map(port).collect()
 }
@@ -538,7 +538,7 @@ fn actions_that_the_match_does_not_allow_are_refused() {
     assert_eq!(code(Match::any(), &[Action::PushVlan(0x0800)]), Err((2, 12)));
     assert_eq!(code(Match::any(), &[set(Field::InPort, 1)]), Err((2, 13)));
     assert_eq!(code(Match::any(), &[Action::Group(1)]), Err((2, 9)));
-    assert_eq!(code(Match::any(), &[Action::output(2); 300]), Err((2, 7)));
+    assert_eq!(code(Match::any(), &vec![Action::output(2); 300]), Err((2, 7)));
     let goto = |table_id, goto| {
         let instructions = Instructions { goto: Some(goto), ..Instructions::default() };
         switch

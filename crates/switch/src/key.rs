@@ -6,7 +6,9 @@
 //!
 //! Read first: `field.rs`, which defines the position of each field.
 
-use crate::field::{ETHERTYPE_PBB, FIELDS, Field, Needs, VLAN_PRESENT, WORDS, exthdr};
+use crate::field::{
+    ETHERTYPE_PBB, FIELDS, Field, Needs, REGISTERS, VLAN_PRESENT, WORDS, always_present, exthdr,
+};
 use fastpath_wire::{Headers, NetworkLayer, ethertype, protocol};
 
 /// The least EtherType; smaller values are lengths of IEEE 802.3 frames.
@@ -30,6 +32,37 @@ pub struct PipelineFields {
     pub metadata: u64,
     /// The tunnel id; 0 unless a port or an action set it.
     pub tunnel_id: u64,
+    /// The registers of Open vSwitch, four in each; 0 until an action sets them.
+    pub registers: [u128; 4],
+    /// The mark of the packet.
+    pub mark: u32,
+    /// Outer source and destination of a tunnel, as IPv4 addresses.
+    pub tunnel: (u32, u32),
+}
+
+impl PipelineFields {
+    /// Returns the fields of a packet that has just arrived by a port.
+    pub fn of_port(in_port: u32) -> PipelineFields {
+        PipelineFields { in_port, ..PipelineFields::default() }
+    }
+
+    /// Changes a field that is not in the frame; returns false if it is in the frame, or none that
+    /// can be changed.
+    pub fn set(&mut self, field: Field, value: u128) -> bool {
+        match field {
+            Field::InPort => self.in_port = value as u32,
+            Field::Metadata => self.metadata = value as u64,
+            Field::TunnelId => self.tunnel_id = value as u64,
+            Field::PktMark => self.mark = value as u32,
+            Field::TunSrc => self.tunnel.0 = value as u32,
+            Field::TunDst => self.tunnel.1 = value as u32,
+            _ => match REGISTERS.iter().position(|other| *other == field) {
+                Some(place) => self.registers[place] = value,
+                None => return false,
+            },
+        }
+        true
+    }
 }
 
 /// How deep into a packet fields are.
@@ -43,13 +76,16 @@ pub enum Depth {
     Network,
     /// Ports, ICMP, neighbour discovery.
     Transport,
+    /// What only the whole parser reads: TCP flags, fragments, TTLs.
+    Everything,
 }
 
 impl Depth {
     /// Returns the depth of the deepest of some fields, given by their presence bits.
     pub fn of(presence: u64) -> Depth {
         let depth = |field: Field| match field {
-            Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId => Depth::Nothing,
+            _ if always_present() & field.presence() != 0 => Depth::Nothing,
+            _ if !field.is_standard() => Depth::Everything,
             Field::EthDst | Field::EthSrc | Field::EthType | Field::VlanVid | Field::VlanPcp => Depth::Link,
             _ => match field.info().needs {
                 Needs::IpProto(..) | Needs::Icmpv6(_) => Depth::Transport,
@@ -73,6 +109,7 @@ impl Key {
         key.put(Field::InPhyPort, context.in_port.into());
         key.put(Field::Metadata, context.metadata.into());
         key.put(Field::TunnelId, context.tunnel_id.into());
+        key.put_registers(&context);
         if frame.len() >= 14 {
             key.extract_link(frame, headers);
         }
@@ -139,6 +176,18 @@ impl Key {
         self.words[word] = self.words[word] & !(clear << info.shift) | (value as u64) << info.shift;
     }
 
+    /// Sets what only actions of Open vSwitch set. Most packets have nothing there.
+    #[inline]
+    fn put_registers(&mut self, context: &PipelineFields) {
+        self.words[0] |= always_present();
+        if context.registers != [0; 4] {
+            REGISTERS.into_iter().zip(context.registers).for_each(|(field, four)| self.put(field, four));
+        }
+        self.put(Field::PktMark, context.mark.into());
+        self.put(Field::TunSrc, context.tunnel.0.into());
+        self.put(Field::TunDst, context.tunnel.1.into());
+    }
+
     fn extract_link(&mut self, frame: &[u8], headers: &Headers) {
         self.put(Field::EthDst, big_endian(&headers.dst.0));
         self.put(Field::EthSrc, big_endian(&headers.src.0));
@@ -151,11 +200,14 @@ impl Key {
         } else {
             self.put(Field::VlanVid, 0);
         }
+        self.words[0] |= Field::VlanTci.presence();
         match headers.network {
             NetworkLayer::Ipv4(ip) => {
                 self.put(Field::Ipv4Src, ip.src.to_bits().into());
                 self.put(Field::Ipv4Dst, ip.dst.to_bits().into());
                 self.put_ip(ip.tos, ip.protocol);
+                self.put_fragment(ip.fragment_offset, ip.more_fragments);
+                self.put(Field::NwTtl, ip.ttl.into());
                 if ip.protocol == protocol::ICMP && ip.fragment_offset == 0 {
                     let message = frame.get(ip.payload_offset()..ip.end()).unwrap_or_default();
                     self.put_icmp(message, Field::Icmpv4Type, Field::Icmpv4Code);
@@ -167,6 +219,8 @@ impl Key {
                 self.put(Field::Ipv6Flabel, ip.flow_label.into());
                 self.put(Field::Ipv6Exthdr, extension_headers(frame, ip.offset, ip.end()).into());
                 self.put_ip(ip.traffic_class, ip.protocol);
+                self.put_fragment(ip.fragment_offset, ip.more_fragments);
+                self.put(Field::NwTtl, ip.hop_limit.into());
                 if ip.protocol == protocol::ICMPV6 && ip.fragment_offset == 0 {
                     let message = frame.get(ip.payload_offset..ip.end()).unwrap_or_default();
                     self.put_icmp(message, Field::Icmpv6Type, Field::Icmpv6Code);
@@ -187,6 +241,12 @@ impl Key {
             };
             self.put(src, transport.src_port.into());
             self.put(dst, transport.dst_port.into());
+            // RFC 9293 §3.1: the data offset has the upper four bits.
+            if let Some(flags) = be(frame, transport.offset + 12, 2)
+                && transport.protocol == protocol::TCP
+            {
+                self.put(Field::TcpFlags, flags);
+            }
         }
     }
 
@@ -194,6 +254,11 @@ impl Key {
         self.put(Field::IpDscp, (traffic_class >> 2).into());
         self.put(Field::IpEcn, traffic_class.into());
         self.put(Field::IpProto, protocol.into());
+    }
+
+    fn put_fragment(&mut self, offset: u16, more: bool) {
+        let later = u128::from(offset != 0);
+        self.put(Field::NwFrag, later << 1 | u128::from(more) | later);
     }
 
     fn put_icmp(&mut self, message: &[u8], kind: Field, code: Field) {
@@ -233,6 +298,7 @@ impl Key {
                 self.put(Field::MplsLabel, word >> 12);
                 self.put(Field::MplsTc, word >> 9);
                 self.put(Field::MplsBos, word >> 8);
+                self.put(Field::MplsTtl, word);
             }
             ETHERTYPE_PBB => self.put(Field::PbbIsid, word),
             _ => {}
@@ -386,6 +452,17 @@ mod tests {
             (Field::UdpSrc, 1000),
             (Field::UdpDst, 53),
             (Field::TunnelId, 0),
+            (Field::NwFrag, 0),
+            (Field::NwTtl, 64),
+            (Field::Registers0, 0),
+            (Field::Registers4, 0),
+            (Field::Registers8, 0),
+            (Field::Registers12, 0),
+            (Field::ConjId, 0),
+            (Field::PktMark, 0),
+            (Field::TunSrc, 0),
+            (Field::TunDst, 0),
+            (Field::VlanTci, 0),
         ];
         let fields = crate::field::FIELDS.map(|info| info.field);
         let found: Vec<_> = fields.iter().filter_map(|f| Some((*f, key.get(*f)?))).collect();
@@ -466,7 +543,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_got_and_nothing_else_moves(values: [u128; 40], which in 0usize..40) {
+        fn what_is_put_is_got_and_nothing_else_moves(values: [u128; 53], which in 0usize..53) {
             let field = crate::field::FIELDS[which].field;
             let mut key = Key::EMPTY;
             key.put(field, values[which]);

@@ -60,6 +60,7 @@ pub mod controller;
 pub mod edit;
 mod error;
 pub mod execute;
+pub mod extension;
 pub mod field;
 pub mod flow;
 pub mod group;
@@ -70,6 +71,7 @@ mod matching;
 pub mod meter;
 pub mod mix;
 pub mod normal;
+pub mod nxm;
 pub mod ofctl;
 pub mod outcome;
 pub mod plan;
@@ -81,6 +83,7 @@ pub mod workload;
 pub use action::{Action, ActionSet};
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Planned, Verdict};
+pub use extension::Extension;
 pub use field::Field;
 pub use flow::{
     Counters, Flow, FlowCommand, FlowFilter, FlowMod, Instructions, Rank, Removed, RemovedReason,

@@ -8,7 +8,7 @@
 //! Read first: OpenFlow 1.3.5 §7.2.3 (structure, masks, prerequisites).
 
 use crate::Refusal;
-use crate::field::{FIELDS, Field, Needs, VLAN_PRESENT, WORDS};
+use crate::field::{FIELDS, Field, Needs, REGISTERS, VLAN_PRESENT, WORDS};
 use crate::key::Key;
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -104,7 +104,9 @@ impl Match {
         for field_match in fields {
             let FieldMatch { field, value, mask } = *field_match;
             let name = field.name();
-            if seen & field.presence() != 0 {
+            // Registers are parts of one field.
+            let is_other_part = REGISTERS.contains(&field) && masks.bits(field) & mask == 0;
+            if seen & field.presence() != 0 && !is_other_part {
                 return Err(Refusal::MatchDuplicate(name));
             }
             seen |= field.presence();
@@ -114,11 +116,16 @@ impl Match {
                 continue;
             }
             // In-port and physical in-port share bits; different numbers for both can never match.
-            if (values.bits(field) ^ value) & masks.bits(field) != 0 {
+            if (values.bits(field) ^ value) & masks.bits(field) & mask != 0 {
                 return Err(Refusal::MatchBadValue(name));
             }
-            values.put(field, value);
-            masks.put(field, mask);
+            if is_other_part {
+                values.put(field, values.bits(field) | value);
+                masks.put(field, masks.bits(field) | mask);
+            } else {
+                values.put(field, value);
+                masks.put(field, mask);
+            }
         }
         Ok(Match::from_words(values.words(), masks.words()))
     }

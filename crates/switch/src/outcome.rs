@@ -1,5 +1,6 @@
 //! The outcomes of packets: what a switch sends, gives to its controllers, or drops.
 
+use crate::flow::FlowMod;
 use crate::key::PipelineFields;
 
 /// The most outcomes of one packet: bounds the product of output lists, floods and groups of
@@ -20,6 +21,8 @@ pub enum PacketOutcome {
     },
     /// It is sent to the controllers.
     Controller(PacketIn),
+    /// It adds or renews a flow, before the next packet ([`Switch::learn`](crate::Switch::learn)).
+    Learn(Box<FlowMod>),
     /// It ends here.
     Drop(DropReason),
 }
@@ -42,7 +45,7 @@ pub struct PacketIn {
 }
 
 /// Why a packet is sent to the controllers (OFPR_; the numbers are the protocol's).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum PacketInReason {
     /// A table-miss flow sent it.
@@ -79,11 +82,13 @@ pub enum DropReason {
     TooManyCopies,
     /// A table miss at a port that is configured without packet-ins (OFPPC_NO_PACKET_IN).
     NoPacketIn,
+    /// More resubmits, or deeper ones, than a packet may have.
+    TooManyResubmits,
 }
 
 impl DropReason {
     /// All reasons.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 12] = [
         DropReason::Runt,
         DropReason::Ingress,
         DropReason::TableMiss,
@@ -95,6 +100,7 @@ impl DropReason {
         DropReason::NoBucket,
         DropReason::TooManyCopies,
         DropReason::NoPacketIn,
+        DropReason::TooManyResubmits,
     ];
 
     /// Returns the name in reports.
@@ -111,6 +117,7 @@ impl DropReason {
             DropReason::NoBucket => "no-bucket",
             DropReason::TooManyCopies => "too-many-copies",
             DropReason::NoPacketIn => "no-packet-in",
+            DropReason::TooManyResubmits => "too-many-resubmits",
         }
     }
 }

@@ -104,3 +104,9 @@ impl Port {
         self.config & (config::PORT_DOWN | config::NO_RECV) == 0
     }
 }
+
+/// Returns the port of a number of 16 bits, as registers and OpenFlow 1.0 have them: the highest are
+/// the reserved ones.
+pub fn of_16_bits(number: u32) -> u32 {
+    if (0xff00..=0xffff).contains(&number) { number | 0xffff_0000 } else { number }
+}

@@ -208,10 +208,7 @@ impl Switch {
         let flows = self.tables.iter().flat_map(Table::flows);
         for (_, flow) in flows {
             // As in `group_references`, a flow that names a group twice counts once.
-            let used = flow.instructions.actions().filter_map(|action| match action {
-                Action::Group(id) => Some(*id),
-                _ => None,
-            });
+            let used = flow.instructions.actions().flat_map(Action::groups);
             used.collect::<BTreeSet<_>>().into_iter().for_each(|id| *counts.entry(id).or_default() += 1);
         }
         for bucket in self.groups.values().flat_map(|group| group.buckets.iter()) {
@@ -347,6 +344,18 @@ impl Switch {
         removed
     }
 
+    /// Adds the flow that a packet learned. An equal flow is renewed: its timeouts start again and
+    /// nothing else changes. Returns whether the tables have changed; a full table does not.
+    pub fn learn(&mut self, now: Time, request: &FlowMod) -> bool {
+        let Some(table) = self.tables.get_mut(usize::from(request.table_id)) else { return false };
+        let rank = Rank::new(request.priority, request.matching.clone());
+        if table.renew(&rank, now, request) {
+            return false;
+        }
+        self.generation += 1;
+        self.add_flow(now, request).is_ok()
+    }
+
     fn add_flow(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
         let rank = Rank::new(request.priority, request.matching.clone());
         let more = request.instructions.room();
@@ -381,6 +390,7 @@ impl Switch {
                 instructions: Arc::new(request.instructions.clone()),
                 counters,
                 added: now,
+                renewed: now,
                 last_used: now,
             })
         })
@@ -584,7 +594,7 @@ impl Switch {
             self.group_room = 0;
             self.generation += 1;
             let uses_a_group =
-                |flow: &Flow| flow.instructions.actions().any(|a| matches!(a, Action::Group(_)));
+                |flow: &Flow| flow.instructions.actions().any(|action| !action.groups().is_empty());
             return Ok(self.remove_flows(now, RemovedReason::GroupDelete, uses_a_group));
         }
         if id > group::MAX {

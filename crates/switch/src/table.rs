@@ -1,7 +1,9 @@
 //! One table: its flows in the order of lookup, their deadlines, and the changes since they were
 //! last taken.
 
-use crate::flow::{Counters, Flow, Rank, Removed, RemovedReason, Rule};
+use crate::extension;
+use crate::field::Field;
+use crate::flow::{Counters, Flow, FlowMod, Rank, Removed, RemovedReason, Rule};
 use crate::key::Key;
 use fastpath_units::Time;
 use std::collections::btree_map::Entry as MapEntry;
@@ -23,6 +25,8 @@ pub struct Table {
     room: usize,
     /// The flows whose removal is reported.
     reported: usize,
+    /// The flows that are clauses of conjunctions.
+    clauses: usize,
     changes: Changes,
     /// Packets that were looked up here.
     pub(crate) lookups: u64,
@@ -120,8 +124,30 @@ impl Table {
 
     /// Returns the flow for a packet, and its rank.
     pub(crate) fn find(&mut self, key: &Key) -> Option<(&Rank, &mut Flow)> {
-        let (rank, entry) = self.flows.iter_mut().find(|(rank, _)| rank.matching().matches(key))?;
-        Some((rank, &mut entry.flow))
+        let rank = self.search(key).cloned()?;
+        self.entry(&rank)
+    }
+
+    /// Returns the rank of the flow for a packet: the first that matches, unless clauses of higher
+    /// priority match that together stand for another.
+    fn search(&self, key: &Key) -> Option<&Rank> {
+        let first = |key: &Key| {
+            let mut flows = self.flows();
+            flows.find(|(rank, flow)| rank.matching().matches(key) && !flow.instructions.is_clause())
+        };
+        let plain = first(key).map(|(rank, _)| rank);
+        if self.clauses == 0 {
+            return plain;
+        }
+        let matching = self.flows().filter(|(rank, _)| rank.matching().matches(key));
+        let clauses = matching
+            .flat_map(|(rank, flow)| flow.instructions.clauses().map(|clause| (rank.priority(), clause)));
+        let mut satisfied = *key;
+        let of_conjunction = |id: u32| {
+            satisfied.put(Field::ConjId, id.into());
+            first(&satisfied).map(|(rank, _)| rank)
+        };
+        extension::decide(clauses, plain.map(Rank::priority), of_conjunction).or(plain)
     }
 
     /// Returns the flow of a rank, with the table's own copy of the rank.
@@ -168,6 +194,7 @@ impl Table {
         self.changes.note(rank, Some(&flow));
         self.room += flow.room();
         self.reported += usize::from(flow.is_reported());
+        self.clauses += usize::from(flow.instructions.is_clause());
         Entry { flow, listed }
     }
 
@@ -178,16 +205,34 @@ impl Table {
         }
         self.room -= flow.room();
         self.reported -= usize::from(flow.is_reported());
+        self.clauses -= usize::from(flow.instructions.is_clause());
     }
 
     /// Changes one flow in place. Its match, priority and timeouts stay.
     pub(crate) fn update(&mut self, rank: &Rank, change: impl FnOnce(&mut Flow)) {
         if let Some(Entry { flow, .. }) = self.flows.get_mut(rank) {
             self.room -= flow.room();
+            self.clauses -= usize::from(flow.instructions.is_clause());
             change(flow);
             self.room += flow.room();
+            self.clauses += usize::from(flow.instructions.is_clause());
             self.changes.note(rank, Some(flow));
         }
+    }
+
+    /// Starts the timeouts of a flow again. Returns false, and changes nothing, if there is no flow of
+    /// this rank that is as requested.
+    pub(crate) fn renew(&mut self, rank: &Rank, now: Time, request: &FlowMod) -> bool {
+        let Some(Entry { flow, .. }) = self.flows.get_mut(rank) else { return false };
+        let timeouts = (flow.idle_timeout, flow.hard_timeout);
+        let is_equal = timeouts == (request.idle_timeout, request.hard_timeout)
+            && (flow.cookie, flow.flags) == (request.cookie, request.flags)
+            && *flow.instructions == request.instructions;
+        if is_equal {
+            flow.renewed = flow.renewed.max(now);
+            flow.last_used = flow.last_used.max(now);
+        }
+        is_equal
     }
 
     pub(crate) fn remove(&mut self, rank: &Rank) -> Option<Flow> {
@@ -204,8 +249,8 @@ impl Table {
 
     /// Removes all flows without a report.
     pub(crate) fn clear(&mut self) -> ClearedFlows {
-        let Table { flows, deadlines, room, reported, changes, .. } = self;
-        (*room, *reported, *changes) = (0, 0, Changes::Many);
+        let Table { flows, deadlines, room, reported, clauses, changes, .. } = self;
+        (*room, *reported, *clauses, *changes) = (0, 0, 0, Changes::Many);
         ClearedFlows { _flows: mem::take(flows), _deadlines: mem::take(deadlines) }
     }
 
@@ -261,7 +306,7 @@ impl Table {
         (table_id, reason, at): (u8, RemovedReason, Time),
         is_selected: impl Fn(&Rank, &Flow) -> bool,
     ) -> Vec<Removed> {
-        let Table { flows, deadlines, room, reported, changes, .. } = self;
+        let Table { flows, deadlines, room, reported, clauses, changes, .. } = self;
         let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
         let tell = |(rank, Entry { flow, listed }): (Rank, Entry)| {
             if let Some(at) = listed {
@@ -269,6 +314,7 @@ impl Table {
             }
             *room -= flow.room();
             *reported -= usize::from(flow.is_reported());
+            *clauses -= usize::from(flow.instructions.is_clause());
             changes.note(&rank, None);
             Removed { table_id, rank, flow, reason, at }
         };

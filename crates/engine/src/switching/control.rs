@@ -179,6 +179,28 @@ impl Control {
         result
     }
 
+    /// Adds the flows that a packet of a forwarder has learned. They are in force when this returns.
+    pub(super) fn learn(&self, now: Time, out: &Outbox) {
+        if out.learned().next().is_none() {
+            return;
+        }
+        let mut core = self.lock_for_burst();
+        let due = core.switch.next_at();
+        let mut has_changed = false;
+        for flow in out.learned() {
+            has_changed |= core.switch.learn(now, flow);
+        }
+        if has_changed {
+            self.bring_up_to_date(&mut core);
+        }
+        let is_earlier = core.switch.next_at().is_some_and(|at| due.is_none_or(|due| at < due));
+        drop(core);
+        // Whoever removes flows that have timed out sleeps until then.
+        if is_earlier {
+            self.notify();
+        }
+    }
+
     /// Reads the switch after its counters were brought up to date.
     pub fn read<R>(&self, look: impl FnOnce(&Switch, Time) -> R) -> R {
         self.credit();
@@ -278,9 +300,9 @@ impl Control {
         };
         let mut exchange = self.exchange();
         exchange.counts.injected += 1;
-        exchange.counts.outcomes += outcomes.len() as u64;
         let mut is_first = false;
         for outcome in outcomes {
+            exchange.counts.outcomes += u64::from(!matches!(outcome, PacketOutcome::Learn(_)));
             match outcome {
                 PacketOutcome::Output { port, frame, .. } if exchange.injected.len() < INJECTED_MAX => {
                     exchange.injected.push_back((port, frame));
@@ -291,6 +313,8 @@ impl Control {
                     out.push_outcome(&PacketOutcome::Controller(packet));
                     is_first |= exchange.deliver(now, &out, |_, _| ());
                 }
+                // The interpreter has added it.
+                PacketOutcome::Learn(_) => {}
                 PacketOutcome::Drop(reason) => exchange.counts.drop(reason),
             }
         }
@@ -548,6 +572,8 @@ impl Exchange {
                 OutboxEntry::Controller(head) => {
                     is_first |= self.packet_ins.push(now, *head, frame, &mut self.counts);
                 }
+                // Before the next packet, without this lock.
+                OutboxEntry::Learn(_) => {}
                 OutboxEntry::Drop(reason) => self.counts.drop(*reason),
             }
         }
@@ -555,9 +581,9 @@ impl Exchange {
     }
 }
 
-/// Returns whether an action of a packet-out sends the packet through the tables.
+/// Returns whether an action of a packet-out may send the packet through tables, or change them.
 fn enters_tables(action: &Action) -> bool {
-    matches!(action, Action::Output { port: port::TABLE, .. })
+    matches!(action, Action::Output { port: port::TABLE, .. } | Action::Extension(_))
 }
 
 /// Takes the lock. A panic of another thread ends the switch in any case, and the switch is

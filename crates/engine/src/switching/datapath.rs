@@ -194,7 +194,7 @@ impl Datapath {
                 (None, None) => unreachable!("the lock was taken"),
             };
             received += 1;
-            outcomes += u64::from(verdict != Verdict::Done) + out.entries().len() as u64;
+            outcomes += u64::from(verdict != Verdict::Done) + out.fates() as u64;
             match verdict {
                 Verdict::Forward { port, .. } => ports.put(pool, port, frame),
                 Verdict::Done => pool.free(frame),
@@ -206,6 +206,11 @@ impl Datapath {
                     None => full += 1,
                 });
                 exchange.counts.pool_full += full;
+                drop(exchange);
+                if let Some(forwarder) = forwarder {
+                    control.learn(now, out);
+                    forwarder.begin(now);
+                }
                 out.clear();
             }
         }

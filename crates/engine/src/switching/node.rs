@@ -54,10 +54,13 @@ impl Executor for NodeExecutor {
         };
         let mut exchange = control.exchange();
         exchange.counts.received += 1;
-        exchange.counts.outcomes += u64::from(verdict != Verdict::Done) + out.entries().len() as u64;
+        exchange.counts.outcomes += u64::from(verdict != Verdict::Done) + out.fates() as u64;
         // The network sends the frames.
         let is_first = exchange.deliver(now, out, |_, _| ());
         drop(exchange);
+        if self.forwarder.is_some() {
+            control.learn(now, out);
+        }
         control.end_turn();
         if is_first {
             control.notify();

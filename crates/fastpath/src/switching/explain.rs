@@ -6,7 +6,7 @@ use fastpath_switch::interp::{Lookup, trace};
 use fastpath_switch::ofctl::{self, Described, PortNames};
 use fastpath_switch::outcome::{DropReason, PacketOutcome};
 use fastpath_switch::plan::Subtable;
-use fastpath_switch::{Action, Plan, Port, Switch, TablePlan, port};
+use fastpath_switch::{Action, FlowMod, Plan, Port, Switch, TablePlan, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -102,14 +102,11 @@ fn parse_packet(text: &str, in_port: u32, names: &PortNames) -> Result<Described
 /// Returns the ports that rules and groups send to, the reserved ones too.
 fn mentioned(switch: &Switch) -> BTreeSet<u32> {
     let flows = switch.tables().iter().flat_map(|table| table.flows());
-    let flows = flows.flat_map(|(_, flow)| flow.instructions.actions().copied().collect::<Vec<_>>());
+    let flows = flows.flat_map(|(_, flow)| flow.instructions.actions());
     let buckets: Vec<_> = switch.groups().flat_map(|(_, group)| group.buckets.iter()).collect();
     let watched = buckets.iter().map(|bucket| bucket.watch_port);
-    let actions = flows.chain(buckets.iter().flat_map(|bucket| bucket.actions.iter().copied()));
-    let outputs = actions.filter_map(|action| match action {
-        Action::Output { port, .. } => Some(port),
-        _ => None,
-    });
+    let actions = flows.chain(buckets.iter().flat_map(|bucket| &bucket.actions));
+    let outputs = actions.flat_map(Action::ports);
     outputs.chain(watched).collect()
 }
 
@@ -218,6 +215,7 @@ impl PacketPath {
             PacketOutcome::Controller(packet) => {
                 json!({ "controller": format!("{:?}", packet.reason), "frame": hex(&packet.frame) })
             }
+            PacketOutcome::Learn(flow) => json!({ "learned": print_learned(flow), "table": flow.table_id }),
             PacketOutcome::Drop(reason) => match self.flooded_nowhere(outcome) {
                 Some(word) => json!({ "flooded": word, "ports": [] }),
                 None => json!({ "dropped": reason.name() }),
@@ -229,6 +227,14 @@ impl PacketPath {
             "outcomes": self.outcomes.iter().map(outcome).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Prints a learned flow as a rule.
+fn print_learned(flow: &FlowMod) -> String {
+    let matching = ofctl::print_match(&flow.matching);
+    let comma = if matching.is_empty() { "" } else { "," };
+    let actions = ofctl::print_instructions(&flow.instructions);
+    format!("priority={}{comma}{matching},actions={actions}", flow.priority)
 }
 
 impl fmt::Display for PacketPath {
@@ -256,6 +262,9 @@ impl fmt::Display for PacketPath {
                 }
                 PacketOutcome::Controller(packet) => {
                     writeln!(f, "sent to the controllers ({:?}): {}", packet.reason, hex(&packet.frame))?;
+                }
+                PacketOutcome::Learn(flow) => {
+                    writeln!(f, "learned in table {}: {}", flow.table_id, print_learned(flow))?;
                 }
                 PacketOutcome::Drop(reason) => match self.flooded_nowhere(outcome) {
                     Some(word) => writeln!(

@@ -143,6 +143,7 @@ impl FrameSwitch {
             match entry {
                 OutboxEntry::Output { port, .. } => fate(FrameFate::Sent(*port), bytes),
                 OutboxEntry::Controller(_) => fate(FrameFate::ToControllers, bytes),
+                OutboxEntry::Learn(_) => {}
                 OutboxEntry::Drop(reason) => fate(FrameFate::Dropped(reason.name()), &[]),
             }
         }

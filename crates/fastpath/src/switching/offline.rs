@@ -225,7 +225,7 @@ impl OfflineRun {
         }
         packets.received += 1;
         let verdict = executor.execute(switch, now, in_port, frame, outbox);
-        self.outcomes += outbox.entries().len() as u64;
+        self.outcomes += outbox.fates() as u64;
         if let Verdict::Forward { port, .. } = verdict {
             self.outcomes += 1;
             send(outputs, packets, port, ns, frame)?;
@@ -234,6 +234,7 @@ impl OfflineRun {
             match entry {
                 OutboxEntry::Output { port, .. } => send(outputs, packets, *port, ns, bytes)?,
                 OutboxEntry::Controller(_) => packets.to_controllers += 1,
+                OutboxEntry::Learn(_) => {}
                 OutboxEntry::Drop(reason) => *packets.dropped.entry(reason.name()).or_default() += 1,
             }
         }

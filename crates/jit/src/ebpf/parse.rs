@@ -14,7 +14,7 @@ use fastpath_bpf::asm::Size::{Byte, Double, Half, Word};
 use fastpath_bpf::asm::{Alu, Cond, Label};
 use fastpath_bpf::helpers::{helper, skb};
 use fastpath_switch::Field;
-use fastpath_switch::field::WORDS;
+use fastpath_switch::field::{HEADER_WORDS, always_present};
 use fastpath_switch::key::ETH_TYPE_MIN;
 use fastpath_wire::{ethertype, protocol};
 
@@ -62,7 +62,7 @@ impl Code<'_> {
     }
 
     fn clear(&mut self) {
-        for number in 2..WORDS as i16 {
+        for number in 2..HEADER_WORDS as i16 {
             self.put_number(word(number), 0);
         }
         let zero = [
@@ -127,17 +127,8 @@ impl Code<'_> {
         self.put(word(4), R1);
         self.address(R1, R2, 6);
         self.put(word(5), R1);
-        let always = [
-            Field::InPort,
-            Field::InPhyPort,
-            Field::Metadata,
-            Field::TunnelId,
-            Field::EthDst,
-            Field::EthSrc,
-            Field::EthType,
-            Field::VlanVid,
-        ];
-        self.a.mov_wide(R7, presence(&always));
+        let always = [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid];
+        self.a.mov_wide(R7, always_present() | presence(&always));
         let (plain, tagged, known) = (self.a.label(), self.a.label(), self.a.label());
         self.a.mov(R8, R2);
         self.a.alu(Alu::Add, R8, 14);

@@ -125,13 +125,13 @@ pub(super) fn operations(instructions: &Instructions, places: &Places<'_>) -> Re
     let ends = instructions.goto.is_none() && !places.has_sets;
     for (place, action) in (1..).zip(&instructions.apply) {
         let is_last = ends && place == instructions.apply.len();
-        apply(*action, places, if is_last { Behind::Nothing } else { Behind::Something }, &mut ops)?;
+        apply(action, places, if is_last { Behind::Nothing } else { Behind::Something }, &mut ops)?;
     }
     if instructions.clear == ClearActions::Clear {
         ops.push(Op::new(kind::CLEAR));
     }
     for action in &instructions.write {
-        ops.push(written(*action, places)?);
+        ops.push(written(action, places)?);
     }
     if let Some(write) = instructions.metadata {
         let (keep, put) = (!write.mask, write.value & write.mask);
@@ -144,21 +144,21 @@ pub(super) fn operations(instructions: &Instructions, places: &Places<'_>) -> Re
 }
 
 /// Adds the operations of an action.
-fn apply(action: Action, places: &Places<'_>, behind: Behind, ops: &mut Vec<Op>) -> Result<(), Reason> {
-    match action {
+fn apply(action: &Action, places: &Places<'_>, behind: Behind, ops: &mut Vec<Op>) -> Result<(), Reason> {
+    match *action {
         Action::Output { port, .. } => output(port, places, ops)?,
         Action::Group(id) => group(id, places, behind, ops)?,
-        action => ops.push(edit(action)?),
+        _ => ops.push(edit(action)?),
     }
     Ok(())
 }
 
 /// Returns the operation of an action of the set.
-fn written(action: Action, places: &Places<'_>) -> Result<Op, Reason> {
+fn written(action: &Action, places: &Places<'_>) -> Result<Op, Reason> {
     let (mut ops, last) = (Vec::new(), 3 + SETTABLE.len() as u8);
     apply(action, places, Behind::Something, &mut ops)?;
     // The order of OpenFlow 1.3.5 §5.10.
-    let slot = match action {
+    let slot = match *action {
         Action::PopVlan => 0,
         Action::PushVlan(_) => 1,
         Action::DecNwTtl => 2,
@@ -168,7 +168,7 @@ fn written(action: Action, places: &Places<'_>) -> Result<Op, Reason> {
         },
         Action::SetNwTtl(_) => last,
         Action::Output { .. } => last + 1,
-        other => return Err(format!("{} in the action set", other.info().name)),
+        _ => return Err(format!("{} in the action set", action.info().name)),
     };
     match ops[..] {
         [op] => Ok(Op { slot, ..op }),
@@ -278,7 +278,7 @@ fn bucket(
     let mut ops = vec![Op::count(place + 1 + index as u32)];
     for action in ActionSet::of(&group.buckets[index].actions).in_order() {
         match (action, behind) {
-            (Action::Output { port, .. }, _) => output(port, places, &mut ops)?,
+            (Action::Output { port, .. }, _) => output(*port, places, &mut ops)?,
             (Action::Group(_), _) => return Err("a group of groups".to_owned()),
             (action, Behind::Nothing) => ops.push(edit(action)?),
             (other, Behind::Something) => {
@@ -293,14 +293,15 @@ fn bucket(
 }
 
 /// Returns the operation of an action that changes the packet.
-fn edit(action: Action) -> Result<Op, Reason> {
-    let op = match action {
+fn edit(action: &Action) -> Result<Op, Reason> {
+    let op = match *action {
         Action::PushVlan(ethertype) => Op::with(kind::PUSH, ethertype.to_be().into(), 0),
         Action::PopVlan => Op::new(kind::POP),
         Action::DecNwTtl => Op::new(kind::DEC_TTL).if_has(Field::IpProto),
         Action::SetNwTtl(ttl) => Op::with(kind::SET_TTL, ttl.into(), 0).if_has(Field::IpProto),
         Action::SetField(field, value) => set_field(field, value)?,
-        other => return Err(other.info().name.to_owned()),
+        Action::Extension(_) => return Err("an action of Open vSwitch".to_owned()),
+        _ => return Err(action.info().name.to_owned()),
     };
     Ok(op)
 }

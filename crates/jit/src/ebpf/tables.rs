@@ -13,6 +13,7 @@ use fastpath_bpf::asm::Reg::{R0, R1, R3, R5, R6, R9};
 use fastpath_bpf::asm::Size::Word;
 use fastpath_bpf::asm::{Assembler, Cond};
 use fastpath_bpf::helpers::skb;
+use fastpath_switch::field::STANDARD;
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::port::PortCounters;
@@ -344,6 +345,9 @@ impl Rules {
         for id in ids {
             let table = &switch.tables()[usize::from(id)];
             let plan = TablePlan::new(table);
+            if let Some(why) = in_user_because(&plan) {
+                return Err(KernelError::InUser(format!("table {id} {why}")));
+            }
             let first_row = flows.len() as u32;
             flows.extend(plan.rules().iter().map(|rule| CountedFlow {
                 table_id: id,
@@ -381,6 +385,16 @@ impl Rules {
                 because: because.clone(),
             })
             .collect()
+    }
+}
+
+/// Returns what a table needs that the program does not have.
+fn in_user_because(plan: &TablePlan) -> Option<&'static str> {
+    let beyond = plan.wanted()[0] >> STANDARD != 0;
+    match (plan.has_clauses(), beyond) {
+        (true, _) => Some("has conjunctions"),
+        (_, true) => Some("matches fields of Open vSwitch that OpenFlow 1.3 does not have"),
+        (false, false) => None,
     }
 }
 

@@ -81,10 +81,9 @@ unsafe extern "C" fn find(context: *mut Context, table: u64, _: u64, _: u64) -> 
 unsafe extern "C" fn execute(context: *mut Context, table: u64, rule: u64, _: u64) -> u64 {
     // SAFETY: the caller's contract.
     let worker = unsafe { worker(context) };
-    let (mut packet, mut set) = (worker.take_packet(), worker.take_set());
-    worker.walk(table as u8, rule_number(rule)).rest(&mut packet, &mut set);
+    let mut packet = worker.take_packet();
+    worker.with_set(table as u8, rule_number(rule), |walk| walk.rest(&mut packet));
     worker.put_packet(packet);
-    worker.put_set(set);
     DONE
 }
 
@@ -127,7 +126,7 @@ unsafe extern "C" fn act(context: *mut Context, table: u64, rule: u64, action: u
     let worker = unsafe { worker(context) };
     let Some(action) = worker.action(table, action) else { return GO };
     let mut packet = worker.take_packet();
-    let step = perform(action, &mut packet, &mut worker.walk(table as u8, rule_number(rule)));
+    let step = perform(&action, &mut packet, &mut worker.walk(table as u8, rule_number(rule)));
     worker.put_packet(packet);
     go_or_stop(step)
 }
@@ -199,10 +198,9 @@ unsafe extern "C" fn finish(context: *mut Context, table: u64, rule: u64, _: u64
     let worker = unsafe { worker(context) };
     let rule = rule_number(rule);
     worker.write_set(table as u8, rule);
-    let (mut packet, set) = (worker.take_packet(), worker.take_set());
-    worker.walk(table as u8, rule).finish(&mut packet, &set);
+    let mut packet = worker.take_packet();
+    worker.with_set(table as u8, rule, |walk| walk.finish(&mut packet));
     worker.put_packet(packet);
-    worker.put_set(set);
     DONE
 }
 
@@ -210,7 +208,8 @@ impl Worker {
     /// Reads the whole key of the packet as it is now into the context.
     fn parse(&mut self) {
         let Context { in_port, metadata, tunnel, .. } = self.context;
-        let fields = PipelineFields { in_port: in_port as u32, metadata, tunnel_id: tunnel };
+        let fields =
+            PipelineFields { metadata, tunnel_id: tunnel, ..PipelineFields::of_port(in_port as u32) };
         let frame = self.frame();
         let key = Key::extract(frame, &Headers::parse(frame), fields);
         self.context.words = *key.words();
@@ -218,13 +217,13 @@ impl Worker {
 
     /// Executes the rest of the pipeline, from a table that has no generated code.
     fn resume(&mut self, table: u8) -> u64 {
-        let (mut packet, mut set) = (self.take_packet(), self.take_set());
-        let mut walk = self.walk(table, RuleNumber::NONE);
-        if walk.enter(table, &packet).is_continue() {
-            walk.rest(&mut packet, &mut set);
-        }
+        let mut packet = self.take_packet();
+        self.with_set(table, RuleNumber::NONE, |walk| {
+            if walk.enter(table, &packet).is_continue() {
+                walk.rest(&mut packet);
+            }
+        });
         self.put_packet(packet);
-        self.put_set(set);
         DONE
     }
 

@@ -44,6 +44,7 @@ pub(super) fn base(asm: &mut Asm<'_>, context: Value, words: &KeyWords, base: &B
             Body::Four(packed) => find.packed(asm, packed),
             Body::Eight(packed) => find.packed(asm, packed),
             Body::Sixteen(packed) => find.packed(asm, packed),
+            Body::More(packed) => find.packed(asm, packed),
         }
         asm.at(next);
     }

@@ -12,7 +12,7 @@ use crate::template::{Op, is_inline};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Value, types};
 use cranelift_frontend::Variable;
-use fastpath_switch::field::WORDS;
+use fastpath_switch::field::{WORDS, always_present};
 use fastpath_switch::key::ETH_TYPE_MIN;
 use fastpath_switch::{Depth, Field};
 use fastpath_wire::{ethertype, protocol};
@@ -61,8 +61,12 @@ impl Registers {
 
     /// Emits the parsing of a new packet's key; continues at `next`.
     pub(super) fn parse(&self, asm: &mut Asm<'_>, next: Block) {
-        let presence = [Field::InPort, Field::InPhyPort, Field::Metadata, Field::TunnelId];
-        let presence = presence.iter().fold(0, |bits, field| bits | field.presence());
+        let presence = always_present();
+        if self.depth == Depth::Everything {
+            self.parse_in_rust(asm);
+            asm.jump(next);
+            return;
+        }
         if self.depth == Depth::Nothing {
             self.define(asm, 0, |asm| asm.number(presence));
             let in_port = asm.load(self.context, at::IN_PORT);
@@ -133,7 +137,7 @@ impl Registers {
     /// Emits the parsing of EtherType and tag. Frames with two tags are left to Rust.
     fn parse_link(&self, asm: &mut Asm<'_>, frame: Value, len: Value, cold: Block) -> LinkLayer {
         let [ethertype, tag, presence, length] = std::array::from_fn(|_| asm.variable(0));
-        let fields = [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid];
+        let fields = [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid, Field::VlanTci];
         let bits = fields.iter().fold(0, |bits, field| bits | field.presence());
         let plain = asm.load_be(types::I16, frame, 12);
         asm.set(ethertype, plain);

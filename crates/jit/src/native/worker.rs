@@ -8,9 +8,10 @@ use crate::program::Program;
 use crate::shared::{Shared, WorkerCells};
 use crate::walk::{OwnCells, Walk};
 use fastpath_switch::execute::{self, Effects, Packet, perform};
+use fastpath_switch::field::WORDS;
 use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX};
 use fastpath_switch::plan::RuleNumber;
-use fastpath_switch::{Action, ActionSet, PacketOutcome, PipelineFields};
+use fastpath_switch::{Action, ActionSet, FlowMod, PacketOutcome, PipelineFields};
 use fastpath_units::Time;
 use std::mem;
 use std::ptr;
@@ -44,6 +45,8 @@ pub struct Worker {
     entry: EntryPoint,
     views: Vec<TableView>,
     outcomes: Vec<PacketOutcome>,
+    /// The flows that packets have added and that nobody has taken.
+    learned: Vec<FlowMod>,
     set: ActionSet,
     /// The copy of the frame that the context points to, once an action needs one.
     copy: Vec<u8>,
@@ -82,7 +85,7 @@ impl Worker {
             emitted: 0,
             row: ptr::null(),
             cell: ptr::null(),
-            words: [0; 16],
+            words: [0; WORDS],
             tables: ptr::null(),
             table_cells: cells.tables.as_ptr(),
             port_cells: cells.ports.as_ptr(),
@@ -97,6 +100,7 @@ impl Worker {
             entry,
             views: Vec::new(),
             outcomes: Vec::new(),
+            learned: Vec::new(),
             set: ActionSet::default(),
             copy: Vec::new(),
             location: FrameLocation::Buffer,
@@ -161,6 +165,11 @@ impl Worker {
         &mut self.outcomes
     }
 
+    /// Takes the flows that packets have added.
+    pub fn take_learned(&mut self) -> Vec<FlowMod> {
+        mem::take(&mut self.learned)
+    }
+
     /// Ends a packet that does not simply leave as it is.
     fn conclude(&mut self, answer: u64, frame: &mut [u8]) -> Fate {
         if self.context.dirty != 0 {
@@ -201,7 +210,7 @@ impl Worker {
         self.views.extend(self.program.tables.iter().take(count).map(|table| TableView {
             rows: table.base.rows.as_ptr(),
             cells: table.base.cells[id].as_ptr(),
-            changed: u64::from(!table.plan.is_settled()),
+            changed: u64::from(!table.plan.is_settled() || table.plan.has_clauses()),
         }));
         self.context.tables = self.views.as_ptr();
         self.context.port_flags = self.program.ports.flags.as_ptr();
@@ -245,8 +254,9 @@ impl Worker {
             frame.extend_from_slice(self.frame());
         }
         let Context { in_port, metadata, tunnel, queue, .. } = self.context;
-        let context = PipelineFields { in_port: in_port as u32, metadata, tunnel_id: tunnel };
-        Packet { frame, context, queue: queue as u32 }
+        let context =
+            PipelineFields { metadata, tunnel_id: tunnel, ..PipelineFields::of_port(in_port as u32) };
+        Packet { frame, context, queue: queue as u32, ..Packet::default() }
     }
 
     pub(super) fn put_packet(&mut self, packet: Packet) {
@@ -290,14 +300,27 @@ impl Worker {
             outcomes: &mut self.outcomes,
             table_id,
             found,
+            set: ActionSet::default(),
+            learned: &mut self.learned,
+            depth: 0,
+            resubmits: 0,
         }
+    }
+
+    /// Executes in Rust, at a rule, with the action set.
+    pub(super) fn with_set(&mut self, table_id: u8, found: RuleNumber, run: impl FnOnce(&mut Walk<'_>)) {
+        let set = self.take_set();
+        let mut walk = Walk { set, ..self.walk(table_id, found) };
+        run(&mut walk);
+        let set = walk.set;
+        self.put_set(set);
     }
 
     /// Executes an output or a group action: the packet itself stays as it is.
     pub(super) fn emit(&mut self, table: u8, found: RuleNumber, action: Action) {
         let mut packet = self.take_packet();
         // Sending a copy never ends the packet.
-        let _ = perform(action, &mut packet, &mut self.walk(table, found));
+        let _ = perform(&action, &mut packet, &mut self.walk(table, found));
         self.give_back(packet);
     }
 

@@ -2,11 +2,13 @@
 //! instruction, action, type of group and band; frames of every type that the key knows, whole, cut
 //! and damaged.
 
+mod extension;
+
 use fastpath_jit::ebpf::{KernelError, KernelTables, Trial};
 use fastpath_jit::{Fate, Live, Worker};
 use fastpath_switch::action::{ACTIONS, Action, Argument};
 use fastpath_switch::edit;
-use fastpath_switch::field::{FIELDS, Field, Needs};
+use fastpath_switch::field::{FIELDS, Field, Needs, STANDARD};
 use fastpath_switch::flow::{ClearActions, FlowCommand, FlowMod, Instructions, WriteMetadata, flags};
 use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
 use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
@@ -21,8 +23,8 @@ use std::net::IpAddr;
 
 const TABLES: u8 = 5;
 
-fn pick<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
-    of[rng.below(of.len() as u64) as usize]
+fn pick<T: Clone>(rng: &mut Rng, of: &[T]) -> T {
+    of[rng.below(of.len() as u64) as usize].clone()
 }
 
 /// Returns a value of a field that random packets may have.
@@ -72,7 +74,7 @@ fn push(rng: &mut Rng, fields: &mut Vec<FieldMatch>, field: Field) {
 fn any_match(rng: &mut Rng) -> Match {
     for _ in 0..20 {
         let mut fields = Vec::new();
-        let first = FIELDS[rng.below(40) as usize];
+        let first = FIELDS[rng.below(FIELDS.len() as u64) as usize];
         let (ethertype, protocol) = match first.needs {
             Needs::Nothing | Needs::VlanTag => (None, None),
             Needs::EthType(types) => (Some(pick(rng, types)), None),
@@ -89,7 +91,7 @@ fn any_match(rng: &mut Rng) -> Match {
         }
         push(rng, &mut fields, first.field);
         for _ in 0..rng.below(3) {
-            let more = FIELDS[rng.below(40) as usize].field;
+            let more = FIELDS[rng.below(FIELDS.len() as u64) as usize].field;
             push(rng, &mut fields, more);
         }
         // Fields that exclude each other are drawn again.
@@ -114,7 +116,8 @@ fn routed_match(rng: &mut Rng) -> Match {
 }
 
 fn any_action(rng: &mut Rng) -> Action {
-    match rng.below(40) {
+    match rng.below(46) {
+        40.. => extension::any_extension(rng),
         0..10 => Action::output(pick(rng, &[1, 2, 3, 4, 5, 9, 2000, 4_000_000])),
         10..12 => {
             let to = pick(
@@ -141,7 +144,7 @@ fn any_action(rng: &mut Rng) -> Action {
             Action::SetField(field, value(rng, field))
         }
         _ => loop {
-            let field = FIELDS[rng.below(40) as usize].field;
+            let field = FIELDS[rng.below(FIELDS.len() as u64) as usize].field;
             if field.is_settable() {
                 break Action::SetField(field, value(rng, field));
             }
@@ -250,9 +253,21 @@ pub(crate) fn kernel_switch(rng: &mut Rng) -> Switch {
     switch
 }
 
+/// Returns a request to add a flow, of OpenFlow 1.3 only in styles below 3.
+fn any_add(rng: &mut Rng, style: u64) -> FlowMod {
+    loop {
+        let request = any_extended_add(rng, style % 3);
+        let is_standard = request.instructions.actions().all(Action::is_standard)
+            && request.matching.presence() >> STANDARD == 0;
+        if style >= 3 || is_standard {
+            return request;
+        }
+    }
+}
+
 /// Returns a request to add a flow. Many are refused, because their actions need more than their
 /// match requires.
-fn any_add(rng: &mut Rng, style: u64) -> FlowMod {
+fn any_extended_add(rng: &mut Rng, style: u64) -> FlowMod {
     let table_id = rng.below(TABLES.into()) as u8;
     let goto = (table_id + 1 < TABLES && rng.below(2) == 0)
         .then(|| table_id + 1 + rng.below(u64::from(TABLES - table_id - 1)) as u8);
@@ -265,6 +280,10 @@ fn any_add(rng: &mut Rng, style: u64) -> FlowMod {
         metadata: (rng.below(4) == 0)
             .then(|| WriteMetadata { value: rng.below(4), mask: pick(rng, &[3, 1, u64::MAX]) }),
         goto,
+    };
+    let instructions = match rng.below(12) {
+        0 => Instructions::apply([extension::clause(rng)]),
+        _ => instructions,
     };
     let matching = match (style, rng.below(8)) {
         (_, 0) => Match::any(),
@@ -331,7 +350,7 @@ pub(crate) fn any_switch(rng: &mut Rng) -> Switch {
     for id in 1..=4 {
         let _ = switch.group_mod(Time::ZERO, &any_group(rng, GroupCommand::Add, id));
     }
-    let style = rng.below(3);
+    let style = rng.below(6);
     for _ in 0..5 + rng.below(60) {
         let _ = switch.flow_mod(Time::ZERO, &any_add(rng, style));
     }
@@ -483,6 +502,18 @@ pub(crate) fn run(worker: &mut Worker, in_port: u32, frame: &[u8]) -> Vec<Packet
     outcomes
 }
 
+/// Adds the flows that a worker's last packet has learned, which are its last outcomes.
+fn learn(live: &mut Live, worker: &mut Worker, switch: &mut Switch, now: Time) -> Vec<PacketOutcome> {
+    let learned = worker.take_learned();
+    for flow in &learned {
+        switch.learn(now, flow);
+    }
+    if !learned.is_empty() {
+        live.update(switch);
+    }
+    learned.into_iter().map(|flow| PacketOutcome::Learn(Box::new(flow))).collect()
+}
+
 /// Returns all counters as text.
 pub(crate) fn counters(switch: &Switch) -> String {
     let flows: Vec<_> = switch.tables().iter().flat_map(Table::flows).map(|(_, flow)| flow).collect();
@@ -548,7 +579,8 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
         let frame = any_frame(&mut rng);
         let expected = interp(&mut switch, now, in_port, &frame);
         worker.begin(now);
-        let found = run(&mut worker, in_port, &frame);
+        let mut found = run(&mut worker, in_port, &frame);
+        found.extend(learn(&mut live, &mut worker, &mut compiled, now));
         assert!(
             found == expected,
             "seed {seed}, packet {i}, port {in_port}, frame {frame:02x?}\ncompiled {found:02x?}\ninterpreted {expected:02x?}\n{}",
@@ -606,7 +638,11 @@ impl InKernel {
             },
         };
         *seen.in_user.entry(because).or_default() += 1;
-        interp(&mut self.switch, now, in_port, frame)
+        let outcomes = interp(&mut self.switch, now, in_port, frame);
+        if outcomes.iter().any(|outcome| matches!(outcome, PacketOutcome::Learn(_))) {
+            self.update();
+        }
+        outcomes
     }
 }
 
@@ -645,7 +681,9 @@ pub(crate) fn compare_kernel(seed: u64, packets: u64, make: fn(&mut Rng) -> Swit
             "seed {seed}, packet {i}, port {in_port}, frame {frame:02x?}\nin the kernel {found:02x?}\ninterpreted   {expected:02x?}"
         );
         worker.begin(now);
-        assert!(run(&mut worker, in_port, &frame) == expected, "seed {seed}, packet {i}: compiled");
+        let mut found = run(&mut worker, in_port, &frame);
+        found.extend(learn(&mut live, &mut worker, &mut compiled, now));
+        assert!(found == expected, "seed {seed}, packet {i}: compiled");
         seen.pairs += 1;
     }
     live.settle(&mut compiled);

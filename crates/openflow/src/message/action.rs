@@ -43,8 +43,8 @@ fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action
     if len != wanted {
         return Err(Refusal::ActionBadLen(kind).into());
     }
-    let action = match info.argument {
-        Argument::None(action) => action,
+    let action = match &info.argument {
+        Argument::None(action) => action.clone(),
         Argument::Ttl(make) => make(body.u8()?),
         Argument::EtherType(make) => make(body.u16()?),
         Argument::Number { make, .. } => make(body.u32()?),
@@ -66,14 +66,14 @@ pub(crate) fn write_actions(out: &mut Vec<u8>, actions: &[Action]) {
         let (kind, argument) = action.parts();
         out.u16(kind);
         out.u16(0);
-        match (*action, action.info().argument) {
+        match (action, &action.info().argument) {
             (Action::Output { port, max_len }, _) => {
-                out.u32(port);
-                out.u16(max_len);
+                out.u32(*port);
+                out.u16(*max_len);
             }
             (Action::SetField(field, value), _) => {
-                oxm::write_header(out, field, false);
-                out.number(value, field.oxm_len());
+                oxm::write_header(out, *field, false);
+                out.number(*value, field.oxm_len());
             }
             (_, Argument::Ttl(_)) => out.u8(argument as u8),
             (_, Argument::EtherType(_)) => out.u16(argument as u16),

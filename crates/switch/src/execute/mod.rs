@@ -16,9 +16,10 @@
 
 pub(crate) mod perform;
 
-pub use perform::{Effects, FloodScope, Packet, invalid_ttl, output, perform};
+pub(crate) use perform::set_field;
+pub use perform::{Effects, Ending, FloodScope, Packet, invalid_ttl, output, perform};
 
-use crate::flow::Rank;
+use crate::flow::{FlowMod, Rank};
 use crate::interp::interp_by;
 use crate::key::PipelineFields;
 use crate::outcome::{DropReason, PacketInReason, PacketOutcome};
@@ -155,7 +156,7 @@ pub struct Outbox {
 }
 
 /// One outcome. The outbox holds its frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OutboxEntry {
     /// A copy leaves by a port; it is already counted as sent.
     Output {
@@ -166,6 +167,9 @@ pub enum OutboxEntry {
     },
     /// A copy is sent to the controllers.
     Controller(PacketInHead),
+    /// The packet adds or renews a flow ([`Switch::learn`]). An [`Executor`] has done it; what a
+    /// [`Forwarder`] leaves here is in force once it is done and the executor updated.
+    Learn(Box<FlowMod>),
     /// The packet or copy is dropped.
     Drop(DropReason),
 }
@@ -209,6 +213,7 @@ impl Outbox {
                 };
                 self.push(OutboxEntry::Controller(head), &packet.frame);
             }
+            PacketOutcome::Learn(flow) => self.push(OutboxEntry::Learn(flow.clone()), &[]),
             PacketOutcome::Drop(reason) => self.push(OutboxEntry::Drop(*reason), &[]),
         }
     }
@@ -216,6 +221,19 @@ impl Outbox {
     /// Returns the outcomes and their frames, in order.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = (&OutboxEntry, &[u8])> {
         self.entries.iter().map(|(entry, frame)| (entry, &self.bytes[frame.clone()]))
+    }
+
+    /// Returns the number of packets and copies whose fate it holds: all entries but flows to learn.
+    pub fn fates(&self) -> usize {
+        self.entries.iter().filter(|(entry, _)| !matches!(entry, OutboxEntry::Learn(_))).count()
+    }
+
+    /// Returns the flows that packets add.
+    pub fn learned(&self) -> impl Iterator<Item = &FlowMod> {
+        self.entries.iter().filter_map(|(entry, _)| match entry {
+            OutboxEntry::Learn(flow) => Some(&**flow),
+            _ => None,
+        })
     }
 
     /// Returns whether there is no outcome.
@@ -269,9 +287,11 @@ impl Executor for Planned {
         frame: &mut [u8],
         out: &mut Outbox,
     ) -> Verdict {
-        interp_by(&self.plan, switch, now, in_port, frame)
-            .iter()
-            .for_each(|outcome| out.push_outcome(outcome));
+        let outcomes = interp_by(&self.plan, switch, now, in_port, frame);
+        outcomes.iter().for_each(|outcome| out.push_outcome(outcome));
+        if outcomes.iter().any(|outcome| matches!(outcome, PacketOutcome::Learn(_))) {
+            self.update(switch);
+        }
         Verdict::Done
     }
 }
@@ -294,7 +314,7 @@ mod tests {
         switch.flow_mod(Time::ZERO, &rule).unwrap();
         executor.update(&mut switch);
         executor.execute(&mut switch, Time::ZERO, 1, &mut frame, &mut out);
-        let entries: Vec<_> = out.entries().map(|(entry, frame)| (*entry, frame.len())).collect();
+        let entries: Vec<_> = out.entries().map(|(entry, frame)| (entry.clone(), frame.len())).collect();
         assert_eq!(
             entries[..2],
             [(OutboxEntry::Drop(DropReason::TableMiss), 0), (OutboxEntry::Output { port: 2, queue: 0 }, 60)]

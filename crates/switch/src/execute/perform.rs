@@ -13,7 +13,9 @@
 
 use crate::action::Action;
 use crate::edit::{self, Ttl};
+use crate::extension;
 use crate::field::Field;
+use crate::flow::FlowMod;
 use crate::key::PipelineFields;
 use crate::normal::ForwardingDecision;
 use crate::outcome::{DropReason, PacketInReason};
@@ -29,6 +31,29 @@ pub struct Packet {
     pub context: PipelineFields,
     /// The queue of the port that it leaves by; 0 is the default queue.
     pub queue: u32,
+    /// What `push` put there.
+    pub stack: Vec<u128>,
+    /// Whether its actions have ended at every depth.
+    pub ending: Ending,
+}
+
+/// Whether the actions of a packet have ended at every depth, not only those of one list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ending {
+    /// They go on.
+    #[default]
+    None,
+    /// By `exit`: the action set is executed.
+    Exit,
+    /// By a bound on resubmits.
+    Bound,
+}
+
+impl Packet {
+    /// Returns a packet that has just arrived by a port.
+    pub fn new(frame: Vec<u8>, in_port: u32) -> Packet {
+        Packet { frame, context: PipelineFields::of_port(in_port), ..Packet::default() }
+    }
 }
 
 /// The ports that a flooded packet is sent to. The port of entry is never one of them.
@@ -57,7 +82,21 @@ pub trait Effects {
     fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16);
 
     /// Sends the packet through the tables (OFPP_TABLE, in packet-outs only).
-    fn resubmit(&mut self, packet: &Packet);
+    fn enter_tables(&mut self, packet: &Packet);
+
+    /// Looks the packet up in a table, the present one if none is given, as if it had come from a
+    /// port, executes the rule, and returns. Without a rule nothing happens. `Break`: the packet
+    /// has ended.
+    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()>;
+
+    /// Returns whether a port exists and may send.
+    fn may_send(&self, port: u32) -> bool;
+
+    /// Executes actions on a copy of the packet.
+    fn clone_of(&mut self, packet: &Packet, actions: &[Action]);
+
+    /// Adds a flow, or renews it, before the next packet.
+    fn learn(&mut self, flow: FlowMod);
 
     /// Processes a copy of the packet by each bucket that the group selects.
     fn group(&mut self, packet: &Packet, id: u32);
@@ -68,14 +107,27 @@ pub trait Effects {
 
 /// Executes one action. `Break` means that the packet ended here.
 #[inline]
-pub fn perform<E: Effects>(action: Action, packet: &mut Packet, effects: &mut E) -> ControlFlow<()> {
-    let frame = &mut packet.frame;
+pub fn perform<E: Effects>(action: &Action, packet: &mut Packet, effects: &mut E) -> ControlFlow<()> {
     match action {
+        Action::Extension(extension) => extension::perform(extension, packet, effects),
+        Action::Group(id) => {
+            effects.group(packet, *id);
+            Continue(())
+        }
+        // Apart, because actions inside each other take stack.
+        other => perform_alone(other, packet, effects),
+    }
+}
+
+/// Executes an action that has no others in it.
+#[inline(never)]
+fn perform_alone<E: Effects>(action: &Action, packet: &mut Packet, effects: &mut E) -> ControlFlow<()> {
+    let frame = &mut packet.frame;
+    match *action {
         Action::Output { port, max_len } => output(packet, port, max_len, effects),
-        Action::Group(id) => effects.group(packet, id),
+        Action::Group(_) | Action::Extension(_) => {}
         Action::SetQueue(queue) => packet.queue = queue,
-        Action::SetField(Field::TunnelId, value) => packet.context.tunnel_id = value as u64,
-        Action::SetField(field, value) => edit::set_field(frame, field, value),
+        Action::SetField(field, value) => set_field(packet, field, value),
         Action::PushVlan(ethertype) => edit::push_vlan(frame, ethertype),
         Action::PopVlan => edit::pop_vlan(frame),
         Action::PushMpls(ethertype) => edit::push_mpls(frame, ethertype),
@@ -96,6 +148,17 @@ pub fn perform<E: Effects>(action: Action, packet: &mut Packet, effects: &mut E)
         }
     }
     Continue(())
+}
+
+/// Sets a field, in the frame or beside it.
+pub(crate) fn set_field(packet: &mut Packet, field: Field, value: u128) {
+    if packet.context.set(field, value) {
+        return;
+    }
+    match field {
+        Field::VlanTci => edit::set_vlan_tci(&mut packet.frame, value as u16),
+        _ => edit::set_field(&mut packet.frame, field, value),
+    }
 }
 
 fn check_ttl<E: Effects>(ttl: Ttl, packet: &Packet, effects: &mut E) -> ControlFlow<()> {
@@ -122,7 +185,7 @@ pub fn output<E: Effects>(packet: &Packet, port: u32, max_len: u16, effects: &mu
     match port {
         port::CONTROLLER => effects.packet_in(packet, None, max_len),
         port::IN_PORT => effects.send(packet, in_port),
-        port::TABLE => effects.resubmit(packet),
+        port::TABLE => effects.enter_tables(packet),
         port::NORMAL => match effects.forward_normally(packet) {
             ForwardingDecision::Port(number) => effects.send(packet, number),
             ForwardingDecision::Flood => effects.flood(packet, FloodScope::WithLocal),

@@ -1,12 +1,15 @@
 //! Actions of flows and buckets, parsed and printed. In ovs-ofctl's syntax the list of a flow also
 //! holds its instructions.
 
+use super::extension::{self, name_and_rest};
 use super::fields::{Meaning, RESERVED, port_number};
 use super::{PortNames, Wrong, value, wrong};
 use crate::action::{ACTIONS, Action, ActionInfo, Argument};
+use crate::extension::Extension;
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{ClearActions, Instructions, WriteMetadata};
 use crate::port;
+use std::sync::Arc;
 
 /// The EtherType of the tag that mod_vlan_vid pushes.
 const ETHERTYPE_VLAN: u16 = 0x8100;
@@ -28,7 +31,7 @@ pub(crate) fn parse_instructions(
     let mut apply = ActionList { ports, meaning, actions: Vec::new() };
     let mut last = (0, "");
     for item in items(text)? {
-        let (name, argument) = name_and_argument(item)?;
+        let (name, argument) = name_and_rest(item)?;
         let place = INSTRUCTIONS.iter().position(|known| *known == name).unwrap_or(APPLY);
         check_order(last, (place, name))?;
         last = (place, name);
@@ -82,7 +85,7 @@ struct ActionList<'a> {
 
 impl ActionList<'_> {
     fn parse(&mut self, item: &str) -> Result<(), Wrong> {
-        let (name, argument) = name_and_argument(item)?;
+        let (name, argument) = name_and_rest(item)?;
         let (field, present, max) = match name.to_ascii_lowercase().as_str() {
             "mod_vlan_vid" => (Field::VlanVid, u128::from(VLAN_PRESENT), 4095),
             "mod_vlan_pcp" => (Field::VlanPcp, 0, 7),
@@ -104,11 +107,13 @@ impl ActionList<'_> {
             Some(true) => {}
             Some(false) => self.actions.push(Action::PushVlan(ETHERTYPE_VLAN)),
             None => {
-                let name = name.to_ascii_lowercase();
-                return wrong(
-                    format!("{name} is ambiguous: it may push a tag or change one"),
-                    format!("write push_vlan:0x8100,set_field:{value}->{}", field.name()),
-                );
+                self.meaning.is_tagged = Some(true);
+                let extension = match field {
+                    Field::VlanVid => Extension::SetVlanVid(value as u16 & 0x0fff),
+                    _ => Extension::SetVlanPcp(value as u8),
+                };
+                self.actions.push(Action::Extension(Arc::new(extension)));
+                return Ok(());
             }
         }
         self.meaning.is_tagged = Some(true);
@@ -147,7 +152,7 @@ pub fn print_instructions(instructions: &Instructions) -> String {
         words.push("clear_actions".to_owned());
     }
     if !instructions.write.is_empty() {
-        words.push(format!("write_actions({})", print_actions(&instructions.write)));
+        words.push(format!("write_actions({})", print_action_list(&instructions.write)));
     }
     if let Some(write) = instructions.metadata {
         let mask = value::show_mask(Field::Metadata, write.mask.into());
@@ -158,14 +163,14 @@ pub fn print_instructions(instructions: &Instructions) -> String {
 }
 
 /// Prints actions; `drop` if there are none.
-fn print_actions(actions: &[Action]) -> String {
+pub(crate) fn print_action_list(actions: &[Action]) -> String {
     let words: Vec<String> = actions.iter().map(print_action).collect();
     if words.is_empty() { "drop".to_owned() } else { words.join(",") }
 }
 
 /// Parses one action; returns `None` for `drop`.
 fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Option<Action>, Wrong> {
-    let (name, argument) = name_and_argument(item)?;
+    let (name, argument) = name_and_rest(item)?;
     let number = |max: u64| value::number(name, argument, max);
     let set = |field: Field| Ok(Action::SetField(field, value::bits(name, field, argument)?));
     let lower = name.to_ascii_lowercase();
@@ -176,12 +181,15 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
         "dec_nw_ttl" => "dec_ttl",
         other => other,
     };
+    if let Some(action) = extension::parse(usual, argument, ports, meaning)? {
+        return Ok(Some(action));
+    }
     if let Some(info) = ACTIONS.iter().find(|info| info.name == usual) {
-        match info.argument {
-            Argument::None(action) => return no_argument(name, argument).map(|()| Some(action)),
+        match &info.argument {
+            Argument::None(action) => return no_argument(name, argument).map(|()| Some(action.clone())),
             Argument::Ttl(make) => return Ok(Some(make(number(255)? as u8))),
             Argument::EtherType(make) => return Ok(Some(make(number(0xffff)? as u16))),
-            Argument::Number { max, make } => return Ok(Some(make(number(max.into())? as u32))),
+            Argument::Number { max, make } => return Ok(Some(make(number((*max).into())? as u32))),
             Argument::Own => {}
         }
     }
@@ -189,19 +197,21 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
         "drop" => return no_argument(name, argument).map(|()| None),
         "output" => Action::output(port_number(argument, ports)?),
         "controller" => Action::Output { port: port::CONTROLLER, max_len: controller_len(argument)? },
-        "set_field" => set_field(argument, meaning)?,
         "mod_dl_src" => set(Field::EthSrc)?,
         "mod_dl_dst" => set(Field::EthDst)?,
         "mod_nw_src" => set(Field::Ipv4Src)?,
         "mod_nw_dst" => set(Field::Ipv4Dst)?,
+        "set_vlan_vid" => {
+            Action::SetField(Field::VlanVid, u128::from(number(4095)?) | u128::from(VLAN_PRESENT))
+        }
+        "set_vlan_pcp" => Action::SetField(Field::VlanPcp, number(7)?.into()),
+        "set_tunnel" | "set_tunnel64" => Action::SetField(Field::TunnelId, number(u64::MAX)?.into()),
+        "set_mpls_label" => Action::SetField(Field::MplsLabel, number(0xf_ffff)?.into()),
+        "set_mpls_tc" => Action::SetField(Field::MplsTc, number(7)?.into()),
+        "mod_nw_ecn" => Action::SetField(Field::IpEcn, number(3)?.into()),
         "mod_nw_tos" => Action::SetField(Field::IpDscp, value::dscp_of_tos(name, argument)?),
         "mod_tp_src" => set(meaning.field("tp_src")?)?,
         "mod_tp_dst" => set(meaning.field("tp_dst")?)?,
-        "resubmit" => {
-            let table = argument.rsplit(',').next().filter(|text| text.parse::<u8>().is_ok()).unwrap_or("N");
-            let what = "resubmit is an extension of Open vSwitch";
-            return wrong(what, format!("write goto_table:{table}, as the last of the actions"));
-        }
         // A port alone is an output.
         _ if argument.is_empty() => match port_number(name, ports) {
             Ok(to) => Action::output(to),
@@ -225,31 +235,20 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
 fn print_action(action: &Action) -> String {
     let ActionInfo { name, argument, .. } = action.info();
     let (_, number) = action.parts();
-    match (*action, argument) {
+    match (action, argument) {
         (Action::Output { port: port::CONTROLLER, max_len }, _) => format!("CONTROLLER:{max_len}"),
-        (Action::Output { port, .. }, _) => match RESERVED.iter().find(|(_, number)| *number == port) {
+        (Action::Output { port, .. }, _) => match RESERVED.iter().find(|(_, number)| number == port) {
             Some((name, _)) => name.to_ascii_uppercase(),
             None => format!("output:{port}"),
         },
         (Action::SetField(field, value), _) => {
-            format!("set_field:{}->{}", value::show(field, value), field.name())
+            format!("set_field:{}->{}", value::show(*field, *value), field.name())
         }
+        (Action::Extension(extension), _) => extension::print(extension),
         (_, Argument::EtherType(_)) => format!("{name}:{number:#06x}"),
         (_, Argument::Ttl(_) | Argument::Number { .. }) => format!("{name}:{number}"),
         (_, Argument::None(_) | Argument::Own) => (*name).to_owned(),
     }
-}
-
-/// Parses `VALUE->FIELD`.
-fn set_field(argument: &str, meaning: Meaning) -> Result<Action, Wrong> {
-    let Some((text, name)) = argument.split_once("->") else {
-        return wrong(format!("set_field has no field in '{argument}'"), "write set_field:VALUE->FIELD");
-    };
-    let field = meaning.field(name)?;
-    let bits = value::bits(name, field, text)?;
-    // The field includes the present bit; ovs-ofctl accepts the id alone.
-    let present = if field == Field::VlanVid { u128::from(VLAN_PRESENT) } else { 0 };
-    Ok(Action::SetField(field, bits | present))
 }
 
 /// Parses `N`, `max_len=N`, or nothing.
@@ -261,7 +260,7 @@ fn controller_len(argument: &str) -> Result<u16, Wrong> {
 }
 
 /// Splits `NAME:ARGUMENT`, `NAME(ARGUMENT)` or `NAME`.
-fn name_and_argument(item: &str) -> Result<(&str, &str), Wrong> {
+pub(crate) fn name_and_argument(item: &str) -> Result<(&str, &str), Wrong> {
     let at = item.find([':', '(']).unwrap_or(item.len());
     let (name, rest) = item.split_at(at);
     if let Some(argument) = rest.strip_prefix(':') {
@@ -275,7 +274,7 @@ fn name_and_argument(item: &str) -> Result<(&str, &str), Wrong> {
 }
 
 /// Splits at commas and spaces that are not inside parentheses.
-fn split(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0usize;
     let separates = move |c: char| {
         match c {

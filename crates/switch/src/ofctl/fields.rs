@@ -1,10 +1,11 @@
 //! The match part of a flow: protocol keywords such as `tcp`, and fields by the names of OpenFlow
 //! and of ovs-ofctl.
 
-use super::{PortNames, Wrong, value, wrong};
+use super::{PortNames, Wrong, subfield, value, wrong};
 use crate::error::Refusal;
-use crate::field::{FIELDS, Field, VLAN_PRESENT};
+use crate::field::{FIELDS, Field, REGISTERS, VLAN_PRESENT};
 use crate::matching::{FieldMatch, Match};
+use crate::nxm::{self, NamedBits};
 use crate::port;
 
 /// The keywords for EtherType and protocol: name, EtherType, protocol.
@@ -34,6 +35,14 @@ pub(crate) const RESERVED: &[(&str, u32)] = &[
     ("controller", port::CONTROLLER),
     ("local", port::LOCAL),
 ];
+
+/// The words for fragments: value and mask of `nw_frag`.
+pub(crate) const FRAGMENTS: &[(&str, u128, u128)] =
+    &[("no", 0, 3), ("yes", 1, 1), ("first", 1, 3), ("later", 3, 3), ("not_later", 0, 2)];
+
+/// The flags of TCP, from bit 0 (RFC 9293 §3.1, RFC 3168, RFC 7560 for the ninth).
+const TCP_FLAGS: [&str; 12] =
+    ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr", "ns", "[200]", "[400]", "[800]"];
 
 /// What a match says of its packets: names like `tp_dst` and actions like `mod_vlan_vid` depend on
 /// it.
@@ -129,6 +138,14 @@ impl<'a> Fields<'a> {
             "nw_tos" => return Ok(FieldMatch::exact(Field::IpDscp, value::dscp_of_tos(key, text)?)),
             _ => {}
         }
+        match key {
+            "tcp_flags" if text.starts_with(['+', '-']) => return tcp_flags(text),
+            "nw_frag" | "ip_frag" => return fragments(text),
+            _ => {}
+        }
+        if let Some(named) = nxm::by_name(key).filter(|named| REGISTERS.contains(&named.bits.field)) {
+            return register(named, key, text);
+        }
         let field = self.meaning.field(key)?;
         let (value, mask) = value::masked(key, field, text)?;
         Ok(FieldMatch::masked(field, value, mask))
@@ -153,14 +170,60 @@ fn vlan_tci(text: &str) -> Result<Vec<FieldMatch>, Wrong> {
         // Without a tag there is no priority to compare.
         (_, 0) if is_untagged => {}
         (7, priority) if value & present != 0 => fields.push(FieldMatch::exact(Field::VlanPcp, priority)),
-        _ => {
-            return wrong(
-                format!("vlan_tci={text} matches part of the priority, or a priority without a tag"),
-                "write vlan_tci=VALUE/MASK where MASK has 0x1000 and all or none of 0xe000",
-            );
-        }
+        _ => return Ok(vec![FieldMatch::masked(Field::VlanTci, value, mask)]),
     }
     Ok(fields)
+}
+
+/// Parses `+FLAG-FLAG…`: flags that are set, and flags that are not.
+fn tcp_flags(text: &str) -> Result<FieldMatch, Wrong> {
+    let (mut value, mut mask) = (0, 0);
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (sign, more) = rest.split_at(1);
+        let end = more.find(['+', '-']).unwrap_or(more.len());
+        let (name, more) = more.split_at(end);
+        let Some(bit) = TCP_FLAGS.iter().position(|flag| *flag == name).filter(|_| "+-".contains(sign))
+        else {
+            return wrong(
+                format!("tcp_flags cannot be '{text}'"),
+                format!("write for example +syn-ack, of {}", TCP_FLAGS[..9].join(", ")),
+            );
+        };
+        if mask & 1 << bit != 0 {
+            return wrong(format!("{name} is given twice"), "write it once");
+        }
+        mask |= 1 << bit;
+        value |= u128::from(sign == "+") << bit;
+        rest = more;
+    }
+    Ok(FieldMatch::masked(Field::TcpFlags, value, mask))
+}
+
+/// Prints flags as [`tcp_flags`] reads them.
+pub(crate) fn print_flags(value: u128, mask: u128) -> String {
+    let bits = TCP_FLAGS.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 != 0);
+    bits.map(|(bit, name)| format!("{}{name}", if value >> bit & 1 != 0 { '+' } else { '-' })).collect()
+}
+
+fn fragments(text: &str) -> Result<FieldMatch, Wrong> {
+    if let Some((_, value, mask)) = FRAGMENTS.iter().find(|(word, ..)| *word == text) {
+        return Ok(FieldMatch::masked(Field::NwFrag, *value, *mask));
+    }
+    match value::masked("nw_frag", Field::NwFrag, text) {
+        Ok((value, mask)) => Ok(FieldMatch::masked(Field::NwFrag, value, mask)),
+        Err(_) => wrong(format!("nw_frag cannot be '{text}'"), "write no, yes, first, later or not_later"),
+    }
+}
+
+/// Parses `VALUE` or `VALUE/MASK` of a register.
+fn register(named: &NamedBits, key: &str, text: &str) -> Result<FieldMatch, Wrong> {
+    let (value, mask) = text.split_once('/').map_or((text, None), |(value, mask)| (value, Some(mask)));
+    let ones = named.bits.ones();
+    let mask = mask.map_or(Ok(ones), |mask| subfield::number(key, mask, ones))?;
+    let value = subfield::number(key, value, ones)? & mask;
+    let from = named.bits.from;
+    Ok(FieldMatch::masked(named.bits.field, value << from, mask << from))
 }
 
 impl Meaning {

@@ -14,11 +14,14 @@
 
 mod actions;
 mod doubts;
+mod extension;
 mod fields;
 mod group;
+mod learn;
 mod packet;
 mod print;
 mod request;
+mod subfield;
 mod value;
 
 pub use actions::print_instructions;

@@ -1,9 +1,10 @@
 //! Prints matches as ovs-ofctl does; the output can be parsed again.
 
-use super::fields::PROTOCOLS;
+use super::fields::{FRAGMENTS, PROTOCOLS, print_flags};
 use super::value::{show, show_mask};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::matching::{FieldMatch, Match};
+use crate::nxm::{self, NamedBits};
 
 /// Prints the fields of a match, separated by commas; nothing for the match of all packets.
 pub fn print_match(matching: &Match) -> String {
@@ -21,11 +22,36 @@ pub fn print_match(matching: &Match) -> String {
             Field::IpProto => word.is_some_and(|(_, _, protocol)| protocol.is_some()),
             _ => false,
         };
-        if !is_printed {
+        if is_printed {
+            continue;
+        }
+        if field.is_standard() {
             words.push(print_field(field, value, mask));
+            continue;
+        }
+        for (named, value, mask) in nxm::parts(FieldMatch { field, value, mask }) {
+            words.push(print_other(named, value, mask));
         }
     }
     words.join(",")
+}
+
+/// Prints a field of Open vSwitch.
+fn print_other(named: &NamedBits, value: u128, mask: u128) -> String {
+    let (name, field) = (&named.short, named.bits.field);
+    let is_exact = mask == named.bits.ones();
+    match field {
+        Field::NwFrag => {
+            let word = FRAGMENTS.iter().find(|(_, v, m)| (*v, *m) == (value, mask)).map(|(word, ..)| *word);
+            let bits = if is_exact { value.to_string() } else { format!("{value}/{mask}") };
+            format!("{name}={}", word.map_or(bits, str::to_owned))
+        }
+        Field::TcpFlags if !is_exact => format!("{name}={}", print_flags(value, mask)),
+        Field::TunSrc | Field::TunDst => format!("{name}={}{}", show(field, value), show_mask(field, mask)),
+        Field::NwTtl | Field::MplsTtl | Field::ConjId => format!("{name}={value}"),
+        _ if is_exact => format!("{name}={value:#x}"),
+        _ => format!("{name}={value:#x}/{mask:#x}"),
+    }
 }
 
 pub(super) fn print_field(field: Field, value: u128, mask: u128) -> String {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::action::Action;
+use crate::extension::Extension;
 use crate::field::Field;
 use crate::flow::{Flow, FlowFilter, Rank};
 use crate::group::{Bucket, GroupKind};
@@ -103,10 +104,10 @@ fn what_ovs_ofctl_dumps_loads_again() {
         [exact(Field::VlanVid, 0x1064), exact(Field::VlanPcp, 3)]
     );
     let refused = mistakes(
-        "vlan_tci=0x2000/0x2000,actions=drop
-vlan_tci=0xe000,actions=drop",
+        "vlan_tci=0x2000/0x20000,actions=drop
+vlan_tci=0x1e000,actions=drop",
     );
-    assert!(refused.len() == 2 && refused[0].starts_with("1: vlan_tci=0x2000/0x2000 matches"), "{refused:?}");
+    assert!(refused.len() == 2 && refused[0].starts_with("1: a mask of vlan_tci cannot be"), "{refused:?}");
 }
 
 #[test]
@@ -130,7 +131,7 @@ fn instructions_are_among_the_actions() {
 #[test]
 fn every_mistake_is_reported_with_its_line_and_a_remedy() {
     let text = "in_port=p1,actions=output:nowhere\n\n# fine\ntp_dst=80,actions=drop\nip,nw_dst=10.0.0.300,actions=drop\n\
-        in_port=1\nfoo=1,actions=drop\nnw_dst=10.0.0.0/8,actions=drop\npriority=70000,actions=drop\nactions=mod_vlan_vid:100\n\
+        in_port=1\nfoo=1,actions=drop\nnw_dst=10.0.0.0/8,actions=drop\npriority=70000,actions=drop\nactions=mod_vlan_vid:4096\n\
         group_id=1,type=any,bucket=output:1\nmeter=1,kbps,bands=type=drp,rate=1\nactions=frobnicate:1\n\
         ip,nw_dst=10.0.0.0/33,actions=drop";
     assert_eq!(
@@ -143,7 +144,7 @@ fn every_mistake_is_reported_with_its_line_and_a_remedy() {
             "7: unknown field 'foo'; write an OpenFlow field such as in_port, eth_dst, vlan_vid, nw_src or tp_dst",
             "8: field ipv4_dst is matched without its prerequisite; match the prerequisite too, for example tcp before tp_dst",
             "9: priority cannot be '70000'; write priority=N with N from 0 to 65535",
-            "10: mod_vlan_vid is ambiguous: it may push a tag or change one; write push_vlan:0x8100,set_field:4196->vlan_vid",
+            "10: mod_vlan_vid cannot be '4096'; write mod_vlan_vid=N with N from 0 to 4095",
             "11: unknown group type 'any'; write type=all, select, indirect or ff",
             "12: unknown band type 'drp'; write type=drop or type=dscp_remark",
             "13: unknown action 'frobnicate'; write output:PORT, group:N, set_field:VALUE->FIELD, …",
@@ -170,8 +171,6 @@ fn every_word_of_a_rule_has_an_effect_or_is_a_mistake() {
         ("ip,nw_tos=1,actions=drop", "write nw_tos=0; nw_ecn is a field of its own"),
         ("priority=1,priority=2,actions=drop", "priority is given twice"),
         ("send_flow_rem=1,actions=drop", "send_flow_rem has no value"),
-        ("actions=resubmit(,2)", "write goto_table:2, as the last of the actions"),
-        ("actions=resubmit:5", "write goto_table:5"),
         ("meter=1,kbps=1,bands=type=drop,rate=1", "kbps has no value"),
         ("meter=1,kbps,bands=type=drop,rate=1,burst_size=3", "burst_size has no effect without burst"),
         ("meter=1,kbps,bands=type=drop,rate=1,rate=2", "rate is given twice"),
@@ -192,16 +191,20 @@ fn a_match_decides_whether_an_action_pushes_a_tag_or_changes_it() {
     let set = |field: Field, value| Action::SetField(field, value);
     let (push, vid) = (Action::PushVlan(0x8100), set(Field::VlanVid, 0x1064));
     for (line, actions) in [
-        ("dl_vlan=5,actions=mod_vlan_vid:100", vec![vid]),
-        ("vlan_vid=0x1000/0x1000,actions=mod_vlan_vid:100", vec![vid]),
-        ("dl_vlan=0xffff,actions=mod_vlan_vid:100,mod_vlan_pcp:3", vec![push, vid, set(Field::VlanPcp, 3)]),
-        ("actions=push_vlan:0x8100,mod_vlan_vid:100", vec![push, vid]),
+        ("dl_vlan=5,actions=mod_vlan_vid:100", vec![vid.clone()]),
+        ("vlan_vid=0x1000/0x1000,actions=mod_vlan_vid:100", vec![vid.clone()]),
+        (
+            "dl_vlan=0xffff,actions=mod_vlan_vid:100,mod_vlan_pcp:3",
+            vec![push.clone(), vid.clone(), set(Field::VlanPcp, 3)],
+        ),
+        ("actions=push_vlan:0x8100,mod_vlan_vid:100", vec![push.clone(), vid.clone()]),
     ] {
         assert_eq!(flow(line).instructions.apply, actions, "{line}");
     }
-    for line in ["ip,actions=mod_vlan_pcp:3", "dl_vlan=5,actions=pop_vlan,mod_vlan_vid:100"] {
-        assert!(mistakes(line)[0].contains("is ambiguous"), "{line}");
-    }
+    // Where the match does not know, the packet decides.
+    let line = "dl_vlan=5,actions=pop_vlan,mod_vlan_vid:100";
+    let either = Action::Extension(Extension::SetVlanVid(100).into());
+    assert_eq!(flow(line).instructions.apply, [Action::PopVlan, either]);
 }
 
 const FILE: &str = "\
@@ -276,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn a_printed_match_reads_back_the_same(which in prop::collection::vec(0usize..40, 0..8), values: [u128; 40], masks: [u128; 40]) {
+    fn a_printed_match_reads_back_the_same(which in prop::collection::vec(0usize..52, 0..8), values: [u128; 52], masks: [u128; 52]) {
         let mut fields: Vec<FieldMatch> = Vec::new();
         for index in which {
             let field = crate::field::FIELDS[index].field;
@@ -296,5 +299,101 @@ proptest! {
             prop_assert!(read.is_ok(), "{line}: {read:?}");
             prop_assert_eq!(&flow(&line).matching, &matching, "{}", line);
         }
+    }
+}
+
+/// Actions of Open vSwitch and what it prints for them (ovs-actions(7), tests/ofp-actions.at).
+#[test]
+fn actions_of_open_vswitch_are_printed_as_they_are_written() {
+    for text in [
+        "load:0x1234->NXM_NX_REG0[0..15]",
+        "load:0x1->OXM_OF_PKT_REG3[31..32]",
+        "set_field:0x5/0xf->reg3",
+        "set_field:0x5->reg3",
+        "set_field:0x1/0x3->metadata",
+        "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[]",
+        "move:NXM_OF_VLAN_TCI[0..11]->NXM_NX_REG1[20..31]",
+        "push:NXM_NX_REG0[],pop:NXM_NX_XXREG1[0..64]",
+        "output:NXM_NX_REG0[16..31]",
+        "output(port=2,max_len=100)",
+        "resubmit:3,resubmit(,4),resubmit(3,4),resubmit:IN_PORT",
+        "learn(table=1,hard_timeout=60,NXM_OF_VLAN_TCI[0..11],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[],\
+         output:NXM_OF_IN_PORT[])",
+        "learn(table=10,idle_timeout=5,priority=10,send_flow_rem,cookie=0x1f,NXM_OF_ETH_TYPE[]=0x800,\
+         NXM_OF_IP_SRC[]=NXM_OF_IP_DST[],load:0x7->NXM_NX_REG0[0..15],\
+         load:NXM_OF_IN_PORT[]->NXM_NX_REG0[16..31])",
+        "multipath(symmetric_l4,1024,hrw,16,0,NXM_NX_REG0[0..15])",
+        "bundle(eth_src,50,active_backup,ofport,members:1,2)",
+        "bundle_load(symmetric_l4,60,hrw,ofport,NXM_NX_REG0[0..15],members:1,2)",
+        "note:01.02.ff,exit",
+        "clone(push_vlan:0x8100,output:2),output:1",
+        "conjunction(5,1/2),conjunction(6,2/3)",
+        "sample(probability=9,collector_set_id=1,obs_domain_id=2,obs_point_id=3,sampling_port=4,egress)",
+        "controller(reason=no_match,max_len=123)",
+        "enqueue:3:7,pop_queue",
+        "check_pkt_larger(1500)->NXM_NX_REG0[5]",
+        "mod_vlan_vid:5,mod_vlan_pcp:3",
+    ] {
+        let read = flow(&format!("actions={text}")).instructions;
+        assert_eq!(print_instructions(&read), text);
+    }
+}
+
+#[test]
+fn other_spellings_of_open_vswitch_mean_the_same() {
+    for (text, printed) in [
+        ("load:5->reg2[]", "load:0x5->NXM_NX_REG2[]"),
+        ("move:reg0[0..3]->eth_src[4..7]", "move:NXM_NX_REG0[0..3]->NXM_OF_ETH_SRC[4..7]"),
+        ("load:192.0.2.1->NXM_OF_IP_SRC[]", "load:0xc0000201->NXM_OF_IP_SRC[]"),
+        ("load:0x10->NXM_OF_IP_TOS[2..7]", "load:0x10->NXM_OF_IP_TOS[2..7]"),
+        ("bundle(eth_src,0,hrw,ofport,slaves:1)", "bundle(eth_src,0,hrw,ofport,members:1)"),
+        ("resubmit(2)", "resubmit:2"),
+        ("output:reg3", "output:NXM_NX_REG3[]"),
+        ("note:0102", "note:01.02"),
+        ("set_tunnel:5", "set_field:0x5->tunnel_id"),
+        ("set_field:7->tun_id", "set_field:0x7->tunnel_id"),
+    ] {
+        let line = format!("ip,actions={text}");
+        assert_eq!(print_instructions(&flow(&line).instructions), printed, "{text}");
+    }
+}
+
+#[test]
+fn fields_of_open_vswitch_are_printed_as_they_are_written() {
+    for text in [
+        "reg0=0x5,reg1=0x1/0xff,reg15=0xffffffff",
+        "tcp,tcp_flags=+syn-ack",
+        "ip,nw_frag=later",
+        "ip,nw_frag=not_later,nw_ttl=64",
+        "mpls,mpls_ttl=7",
+        "conj_id=3,pkt_mark=0x1/0x3",
+        "tun_src=192.0.2.0/24",
+        "vlan_tci=0x2000/0x2000",
+    ] {
+        assert_eq!(print_match(&flow(&format!("{text},actions=drop")).matching), text);
+    }
+    let xreg = flow("xreg1=0x0000000500000006,actions=drop").matching;
+    assert_eq!(print_match(&xreg), "reg2=0x5,reg3=0x6");
+}
+
+#[test]
+fn mistakes_in_actions_of_open_vswitch_have_a_remedy() {
+    for (text, what) in [
+        ("load:5->reg99", "unknown field 'reg99'"),
+        ("load:5->NXM_NX_REG0[30..33]", "has no bits 30 to 33"),
+        ("load:0x10000->NXM_NX_REG0[0..15]", "load cannot be '0x10000'"),
+        ("resubmit(1,2,3)", "resubmit has no '3'"),
+        ("conjunction(1,0/2)", "conjunction cannot be"),
+        ("conjunction(1,1/1)", "conjunction cannot be"),
+        ("ct(commit)", "ct is not supported"),
+        ("learn(table=1,limit=5)", "learn has no limit here"),
+        ("multipath(eth_src,0,modulo,2,0,reg0)", "unknown algorithm 'modulo'"),
+        ("bundle(eth_src,0,hrw,ofport)", "bundle has no members"),
+        ("note:0", "note cannot be '0'"),
+        ("learn(NXM_OF_ETH_DST[]=NXM_OF_IN_PORT[])", "do not fit"),
+        ("controller(id=7,reason=action)", "packets go to all controllers"),
+    ] {
+        let found = mistakes(&format!("actions={text}"));
+        assert!(found[0].contains(what), "{text}: {found:?}");
     }
 }

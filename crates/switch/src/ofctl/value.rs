@@ -65,7 +65,7 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
             let mac = text.parse::<MacAddr>().ok();
             (mac.map(|mac| crate::key::big_endian(&mac.0)), "02:00:00:00:00:01")
         }
-        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa => (
+        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa | Field::TunSrc | Field::TunDst => (
             text.parse::<Ipv4Addr>().ok().map(|address| address.to_bits().into()),
             "192.0.2.1 or 192.0.2.0/24",
         ),
@@ -82,8 +82,8 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
 
 /// Returns whether masks of the field may be prefix lengths.
 pub(crate) fn is_ip(field: Field) -> bool {
-    use Field::{ArpSpa, ArpTpa, Ipv4Dst, Ipv4Src, Ipv6Dst, Ipv6NdTarget, Ipv6Src};
-    matches!(field, Ipv4Src | Ipv4Dst | ArpSpa | ArpTpa | Ipv6Src | Ipv6Dst | Ipv6NdTarget)
+    use Field::{ArpSpa, ArpTpa, Ipv4Dst, Ipv4Src, Ipv6Dst, Ipv6NdTarget, Ipv6Src, TunDst, TunSrc};
+    matches!(field, Ipv4Src | Ipv4Dst | ArpSpa | ArpTpa | Ipv6Src | Ipv6Dst | Ipv6NdTarget | TunSrc | TunDst)
 }
 
 /// Prints a value in the field's notation.
@@ -98,7 +98,7 @@ pub(crate) fn show(field: Field, value: u128) -> String {
             let [.., a, b, c, d, e, f] = value.to_be_bytes();
             MacAddr([a, b, c, d, e, f]).to_string()
         }
-        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa => {
+        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa | Field::TunSrc | Field::TunDst => {
             Ipv4Addr::from_bits(value as u32).to_string()
         }
         Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget => Ipv6Addr::from_bits(value).to_string(),

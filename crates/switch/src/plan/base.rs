@@ -74,8 +74,10 @@ pub enum Body {
     Four(Packed<4>),
     /// A shape over five to eight lanes.
     Eight(Packed<8>),
-    /// A shape over more lanes.
+    /// A shape over nine to sixteen lanes.
     Sixteen(Packed<16>),
+    /// A shape over more lanes: registers too.
+    More(Packed<32>),
 }
 
 /// A shape over packed lanes.
@@ -230,7 +232,8 @@ impl Subtable {
             (_, 2) => Body::Two(Packed::new(wish, lanes, rules, &wanted)),
             (_, 3..=4) => Body::Four(Packed::new(wish, lanes, rules, &wanted)),
             (_, 5..=8) => Body::Eight(Packed::new(wish, lanes, rules, &wanted)),
-            _ => Body::Sixteen(Packed::new(wish, lanes, rules, &wanted)),
+            (_, 9..=16) => Body::Sixteen(Packed::new(wish, lanes, rules, &wanted)),
+            _ => Body::More(Packed::new(wish, lanes, rules, &wanted)),
         };
         Subtable { best: rules[0].index, rules: rules.iter().map(|rule| rule.index).collect(), guard, body }
     }
@@ -244,6 +247,7 @@ impl Subtable {
             Body::Four(packed) => packed.hides_none(),
             Body::Eight(packed) => packed.hides_none(),
             Body::Sixteen(packed) => packed.hides_none(),
+            Body::More(packed) => packed.hides_none(),
         };
         Some(known.unwrap_or_else(|| self.rules[place + 1..].to_vec()))
     }
@@ -262,6 +266,7 @@ impl Subtable {
             Body::Four(packed) => packed.find(words, bound),
             Body::Eight(packed) => packed.find(words, bound),
             Body::Sixteen(packed) => packed.find(words, bound),
+            Body::More(packed) => packed.find(words, bound),
         }
     }
 
@@ -294,6 +299,7 @@ impl Subtable {
             Body::Four(packed) => packed.name(),
             Body::Eight(packed) => packed.name(),
             Body::Sixteen(packed) => packed.name(),
+            Body::More(packed) => packed.name(),
         }
     }
 
@@ -312,6 +318,7 @@ impl Subtable {
                 Body::Four(packed) => packed.bytes(),
                 Body::Eight(packed) => packed.bytes(),
                 Body::Sixteen(packed) => packed.bytes(),
+                Body::More(packed) => packed.bytes(),
             }
     }
 }

@@ -53,7 +53,7 @@ struct Slot<const N: usize> {
 impl Cache {
     /// Returns an empty cache of `capacity` keys, rounded up to a power of two.
     pub fn new(capacity: usize) -> Cache {
-        let store = Store::Two(Slots { lanes: Lanes::of(&[0; 16]), slots: Vec::new() });
+        let store = Store::Two(Slots { lanes: Lanes::of(&[0; crate::field::WORDS]), slots: Vec::new() });
         let capacity = capacity.next_power_of_two();
         Cache { version: None, capacity, store, lookups: 0, hits: 0, pause: 0 }
     }

@@ -62,6 +62,7 @@ impl fmt::Display for Subtable {
             Body::Four(packed) => packed.explain(f),
             Body::Eight(packed) => packed.explain(f),
             Body::Sixteen(packed) => packed.explain(f),
+            Body::More(packed) => packed.explain(f),
         }
     }
 }

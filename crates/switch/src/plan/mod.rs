@@ -35,13 +35,15 @@ pub use shelf::Shelf;
 pub use tree::{Tree, TreeNode};
 pub use trie::{KeyBits, Trie};
 
-use crate::field::WORDS;
+use crate::extension;
+use crate::field::{Field, WORDS};
 use crate::flow::Rank;
 use crate::key::{Depth, Key};
 use crate::matching::Match;
 use crate::switch::Switch;
 use crate::table::{Changes, Table};
 use delta::Change;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The number that stands for "no rule" inside the structures.
@@ -90,6 +92,8 @@ pub struct TablePlan {
     base: Arc<Base>,
     /// The changes since the base was built. It hides the rules of the base of the same ranks.
     delta: Delta,
+    /// The clauses of conjunctions, which are in neither; `None` if there are none.
+    clauses: Option<Arc<BTreeMap<Rank, Rule>>>,
 }
 
 /// The plan of a whole switch.
@@ -117,9 +121,16 @@ impl TablePlan {
 
     /// Returns the plan of rules that are in the order of lookup.
     fn of(rules: Arc<[Rule]>) -> TablePlan {
-        let base = Base::new(rules.iter().map(|rule| rule.rank.matching()));
-        let wanted = wanted(&rules);
-        TablePlan { version: 0, wanted, rules, base: Arc::new(base), delta: Delta::default() }
+        let is_clause = |rule: &&Rule| rule.instructions.is_clause();
+        let mut wanted = wanted(&rules);
+        if !rules.iter().any(|rule| is_clause(&rule)) {
+            let base = Arc::new(Base::new(rules.iter().map(|rule| rule.rank.matching())));
+            return TablePlan { version: 0, wanted, rules, base, delta: Delta::default(), clauses: None };
+        }
+        let clauses = rules.iter().filter(is_clause).map(|rule| (rule.rank.clone(), rule.clone())).collect();
+        let others: Arc<[Rule]> = rules.iter().filter(|rule| !is_clause(rule)).cloned().collect();
+        wanted[usize::from(Field::ConjId.info().word)] |= Field::ConjId.ones() as u64;
+        TablePlan { wanted, clauses: Some(Arc::new(clauses)), ..TablePlan::of(others) }
     }
 
     /// Returns the rule for a packet: the flow that [`interp`](crate::interp()) would find.
@@ -131,6 +142,31 @@ impl TablePlan {
     /// Returns the number of the rule for a packet, for [`TablePlan::rule`].
     #[inline]
     pub fn find(&self, key: &Key) -> RuleNumber {
+        let found = self.find_plain(key);
+        match &self.clauses {
+            None => found,
+            Some(clauses) => self.find_conjunction(key, clauses, found),
+        }
+    }
+
+    /// Corrects the rule that was found by the clauses of higher priority that match.
+    #[cold]
+    fn find_conjunction(&self, key: &Key, clauses: &BTreeMap<Rank, Rule>, found: RuleNumber) -> RuleNumber {
+        let matching = clauses.iter().filter(|(rank, _)| rank.matching().matches(key));
+        let matching = matching
+            .flat_map(|(rank, rule)| rule.instructions.clauses().map(|clause| (rank.priority(), clause)));
+        let mut satisfied = *key;
+        let of_conjunction = |id: u32| {
+            satisfied.put(Field::ConjId, id.into());
+            Some(self.find_plain(&satisfied)).filter(|rule| *rule != RuleNumber::NONE)
+        };
+        let priority = self.rule(found).map(|rule| rule.rank.priority());
+        extension::decide(matching, priority, of_conjunction).unwrap_or(found)
+    }
+
+    /// Returns the rule for a packet that satisfies no conjunction.
+    #[inline]
+    fn find_plain(&self, key: &Key) -> RuleNumber {
         let found = self.base.lookup(key);
         if self.delta.is_empty() {
             return RuleNumber(found.unwrap_or(NONE));
@@ -190,7 +226,28 @@ impl TablePlan {
     fn note(&mut self, rank: Rank, rule: Option<Rule>) {
         self.version += 1;
         add_wanted(&mut self.wanted, rank.matching());
-        self.delta.note(rank, rule);
+        let clause = rule.as_ref().filter(|rule| rule.instructions.is_clause());
+        let was_clause = self.clauses.as_ref().is_some_and(|clauses| clauses.contains_key(&rank));
+        if clause.is_some() || was_clause {
+            let clauses = Arc::make_mut(self.clauses.get_or_insert_default());
+            match clause {
+                Some(clause) => drop(clauses.insert(rank.clone(), clause.clone())),
+                None => drop(clauses.remove(&rank)),
+            }
+            if clauses.is_empty() {
+                self.clauses = None;
+            }
+            self.wanted[usize::from(Field::ConjId.info().word)] |= Field::ConjId.ones() as u64;
+        }
+        match clause {
+            Some(_) => self.delta.note(rank, None),
+            None => self.delta.note(rank, rule),
+        }
+    }
+
+    /// Returns whether some rules are clauses of conjunctions, which the base does not have.
+    pub fn has_clauses(&self) -> bool {
+        self.clauses.is_some()
     }
 
     /// Returns the same base with other changes on top of it, in which nothing was looked up yet.
@@ -264,7 +321,11 @@ impl TablePlan {
             }
         }
         changes.for_each(|change| rules.extend(change.rule.clone()));
-        TablePlan { version: self.version, ..TablePlan::of(rules.into()) }
+        let clauses = self.clauses.clone();
+        let fresh = TablePlan { version: self.version, ..TablePlan::of(rules.into()) };
+        // Clauses compare bits that no other rule may compare.
+        let wanted = if clauses.is_some() { self.wanted } else { fresh.wanted };
+        TablePlan { clauses, wanted, ..fresh }
     }
 
     /// Returns the structures of the base.
@@ -282,7 +343,8 @@ impl TablePlan {
 
     /// Returns how deep into a packet its rules look.
     pub fn depth(&self) -> Depth {
-        let matches = self.rules.iter().chain(self.added()).map(|rule| rule.rank.matching());
+        let clauses = self.clauses.iter().flat_map(|clauses| clauses.values());
+        let matches = self.rules.iter().chain(self.added()).chain(clauses).map(|rule| rule.rank.matching());
         matches.map(|matching| Depth::of(matching.presence())).max().unwrap_or(Depth::Nothing)
     }
 }

@@ -198,7 +198,7 @@ mod tests {
                 let near = prefixes.get(near).map_or(0, |p| p.value);
                 let value = if value & 1 == 0 { value } else { near | value >> 20 };
                 let value = value >> (128 - bits) << (128 - bits);
-                let mut words = [0; 16];
+                let mut words = [0; crate::field::WORDS];
                 words[3] = (value >> 64) as u64;
                 words[4] = value as u64;
                 prop_assert_eq!(trie.find(&words), naive(&prefixes, value));

@@ -1,0 +1,137 @@
+//! Checks actions of Open vSwitch (ovs-actions(7)).
+
+use super::{ActionsOf, CLONES_MAX, KnownFields, Targets, check_output, list_of};
+use crate::Refusal;
+use crate::action::Action;
+use crate::extension::{Bits, Extension, Learn, Source, Spec, Target};
+use crate::field::Field;
+use crate::flow::{ClearActions, Instructions};
+
+/// Checks that clauses of conjunctions stand alone: a packet that matches one does nothing else.
+pub(super) fn clauses(instructions: &Instructions) -> Result<(), Refusal> {
+    let is_alone = |action: &Action| match action {
+        Action::Extension(extension) => {
+            matches!(**extension, Extension::Conjunction { .. } | Extension::Note(_))
+        }
+        _ => false,
+    };
+    let Instructions { meter, apply, clear, write, metadata, goto } = instructions;
+    let is_plain = meter.is_none()
+        && write.is_empty()
+        && metadata.is_none()
+        && goto.is_none()
+        && *clear == ClearActions::Keep;
+    match instructions.is_clause() && !(is_plain && apply.iter().all(is_alone)) {
+        true => Err(Refusal::ClauseNotAlone),
+        false => Ok(()),
+    }
+}
+
+/// Checks one action.
+pub(super) fn check(
+    targets: &Targets<'_>,
+    owner: ActionsOf<'_>,
+    extension: &Extension,
+    known: &KnownFields,
+    clones: usize,
+) -> Result<(), Refusal> {
+    match extension {
+        Extension::Set { field, value, mask, .. } => {
+            if value & !mask != 0 || mask & !field.ones() != 0 {
+                return Err(Refusal::ActionBadSetArgument(field.name()));
+            }
+            known.check_written(Bits::all(*field))
+        }
+        Extension::Move { from, to } => {
+            if from.width != to.width {
+                return Err(Refusal::ActionBadArgument(to.width.into()));
+            }
+            known.check_read(*from)?;
+            known.check_written(*to)
+        }
+        Extension::Push(bits) | Extension::OutputTo { port: bits, .. } => known.check_read(*bits),
+        Extension::Pop(bits) => known.check_written(*bits),
+        Extension::Truncated { port, max_len } => match max_len {
+            ..14 => Err(Refusal::ActionBadArgument(*max_len)),
+            _ => check_output(owner, *port),
+        },
+        Extension::Enqueue { port, .. } => check_output(owner, *port),
+        Extension::Resubmit { table: Some(table), .. } if *table >= targets.limits.tables => {
+            Err(Refusal::RequestBadTable(*table))
+        }
+        Extension::Learn(learn) => check_learn(targets, learn, known),
+        Extension::Multipath(multipath) => {
+            let room = 1u64 << multipath.to.width.min(63);
+            if multipath.links == 0 || multipath.links > 65_536 || u64::from(multipath.links) > room {
+                return Err(Refusal::ActionBadArgument(multipath.links));
+            }
+            known.check_written(multipath.to)
+        }
+        Extension::Bundle(bundle) => {
+            bundle.members.iter().try_for_each(|port| check_output(owner, *port))?;
+            bundle.to.map_or(Ok(()), |to| match to.width {
+                16.. => known.check_written(to),
+                width => Err(Refusal::ActionBadArgument(width.into())),
+            })
+        }
+        Extension::Clone(_) if clones == CLONES_MAX => Err(Refusal::ActionTooMany(CLONES_MAX)),
+        Extension::Clone(actions) => list_of(targets, owner, actions, &mut known.clone(), clones + 1),
+        Extension::Conjunction { clause, clauses, .. } => {
+            let is_valid = (2..=64).contains(clauses) && clause < clauses;
+            match (is_valid, owner) {
+                (true, ActionsOf::Flow(_)) => Ok(()),
+                _ => Err(Refusal::ActionBadArgument((*clauses).into())),
+            }
+        }
+        Extension::CheckLen { to, .. } if to.width != 1 => Err(Refusal::ActionBadArgument(to.width.into())),
+        Extension::CheckLen { to, .. } => known.check_written(*to),
+        Extension::Resubmit { .. }
+        | Extension::Note(_)
+        | Extension::Sample { .. }
+        | Extension::Exit
+        | Extension::Controller { .. }
+        | Extension::PopQueue
+        | Extension::SetVlanVid(_)
+        | Extension::SetVlanPcp(_) => Ok(()),
+    }
+}
+
+fn check_learn(targets: &Targets<'_>, learn: &Learn, known: &KnownFields) -> Result<(), Refusal> {
+    if learn.table >= targets.limits.tables {
+        return Err(Refusal::RequestBadTable(learn.table));
+    }
+    for Spec { source, target } in &learn.specs {
+        if let Source::Packet(bits) = source {
+            known.check_read(*bits)?;
+        }
+        if let Target::Match(bits) | Target::Load(bits) = target
+            && !bits.is_within_field()
+        {
+            return Err(Refusal::ActionBadArgument(bits.width.into()));
+        }
+    }
+    learn.check_match()
+}
+
+impl KnownFields {
+    /// Checks that bits can be read from every packet.
+    fn check_read(&self, bits: Bits) -> Result<(), Refusal> {
+        if !bits.is_within_field() {
+            return Err(Refusal::ActionBadArgument(bits.width.into()));
+        }
+        self.check_present(bits.field)
+    }
+
+    /// Checks that bits can be set in every packet.
+    fn check_written(&self, bits: Bits) -> Result<(), Refusal> {
+        let field = bits.field;
+        if !(field.is_settable() || matches!(field, Field::VlanTci | Field::InPort)) {
+            return Err(Refusal::ActionBadSetType(field.name()));
+        }
+        if matches!(field, Field::VlanVid) {
+            // As Open vSwitch has it, bits of a tag are set where there is one.
+            return if bits.is_within_field() { Ok(()) } else { Err(Refusal::ActionBadArgument(0)) };
+        }
+        self.check_read(bits)
+    }
+}

@@ -1,0 +1,138 @@
+//! Flows that packets add (`learn`).
+//!
+//! ```text
+//!   packet ─▶ specs: bits of it, or values ─┬─▶ match of the new flow
+//!                                           └─▶ its actions: load, output
+//! ```
+//!
+//! The new flow is in force for the next packet, as in Open vSwitch.
+
+use super::{Bits, Extension};
+use crate::action::Action;
+use crate::field::{Field, VLAN_PRESENT};
+use crate::flow::{FlowMod, Instructions};
+use crate::key::Key;
+use crate::matching::{FieldMatch, Match};
+use crate::{Refusal, port};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The template of a flow.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Learn {
+    /// The table of the new flow.
+    pub table: u8,
+    /// Its priority.
+    pub priority: u16,
+    /// Its cookie.
+    pub cookie: u64,
+    /// Its idle timeout in seconds; 0 for none.
+    pub idle_timeout: u16,
+    /// Its hard timeout in seconds, counted from the last packet that learned it; 0 for none.
+    pub hard_timeout: u16,
+    /// Whether its removal is reported to controllers.
+    pub send_flow_rem: bool,
+    /// Its match and actions.
+    pub specs: Vec<Spec>,
+}
+
+/// One part of the template.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Spec {
+    /// Where the value comes from.
+    pub source: Source,
+    /// What it becomes.
+    pub target: Target,
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Source {
+    /// This value.
+    Value(u128),
+    /// Bits of the packet.
+    Packet(Bits),
+}
+
+/// What a value becomes in the new flow.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Target {
+    /// It must be in these bits of packets.
+    Match(Bits),
+    /// An action puts it into these bits.
+    Load(Bits),
+    /// An action outputs to the port of this number.
+    Output,
+}
+
+impl Learn {
+    /// Checks that the match of a flow can be made of the template: it says what its fields need.
+    pub(crate) fn check_match(&self) -> Result<(), Refusal> {
+        // With any value of the packet the match must be possible.
+        let fields = self.fields(|source| match source {
+            Source::Value(value) => Some(value),
+            Source::Packet(_) => Some(0),
+        });
+        Match::new(&fields.unwrap_or_default()).map(drop)
+    }
+
+    /// Returns the flow that a packet adds; `None` if it lacks a field, or the flow cannot be.
+    pub fn flow(&self, key: &Key) -> Option<FlowMod> {
+        let value = |source| match source {
+            Source::Value(value) => Some(value),
+            Source::Packet(bits) => bits.of(key),
+        };
+        let matching = Match::new(&self.fields(value)?).ok()?;
+        let mut actions = Vec::new();
+        for Spec { source, target } in &self.specs {
+            let value = value(*source)?;
+            match *target {
+                Target::Match(_) => {}
+                Target::Load(to) => actions.push(load(to, value)),
+                Target::Output => actions.push(Action::output(port::of_16_bits(value as u32))),
+            }
+        }
+        let (idle_timeout, hard_timeout) = (self.idle_timeout, self.hard_timeout);
+        let flags = if self.send_flow_rem { crate::flow::flags::SEND_FLOW_REM } else { 0 };
+        let instructions = Instructions::apply(actions);
+        let add = FlowMod::add(self.table, self.priority, matching, instructions);
+        Some(FlowMod { cookie: self.cookie, idle_timeout, hard_timeout, flags, ..add })
+    }
+
+    /// Returns the fields of the match.
+    fn fields(&self, value: impl Fn(Source) -> Option<u128>) -> Option<Vec<FieldMatch>> {
+        let mut fields: BTreeMap<Field, (u128, u128)> = BTreeMap::new();
+        for Spec { source, target } in &self.specs {
+            let Target::Match(bits) = *target else { continue };
+            let value = (value(*source)? & bits.ones()) << bits.from;
+            for (field, value, mask) in plain(bits.field, value, bits.mask()) {
+                let entry = fields.entry(field).or_default();
+                *entry = (entry.0 & !mask | value, entry.1 | mask);
+            }
+        }
+        Some(fields.into_iter().map(|(field, (value, mask))| FieldMatch { field, value, mask }).collect())
+    }
+}
+
+/// A load of bits, as an action.
+pub(crate) fn load(to: Bits, value: u128) -> Action {
+    let (value, mask) = ((value & to.ones()) << to.from, to.mask());
+    Action::Extension(Arc::new(Extension::Set { field: to.field, value, mask, is_load: true }))
+}
+
+/// The tag as a whole is matched by id and priority.
+fn plain(field: Field, value: u128, mask: u128) -> Vec<(Field, u128, u128)> {
+    if field != Field::VlanTci {
+        return vec![(field, value, mask)];
+    }
+    let (vid, pcp) = (mask & Field::VlanVid.ones(), mask >> 13);
+    let mut parts = Vec::new();
+    if vid != 0 {
+        parts.push((Field::VlanVid, value & vid, vid));
+    }
+    // An untagged packet has no priority.
+    if pcp != 0 && value & u128::from(VLAN_PRESENT) != 0 {
+        parts.push((Field::VlanPcp, value >> 13, pcp));
+    }
+    parts
+}
