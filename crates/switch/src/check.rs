@@ -47,6 +47,9 @@ pub(crate) struct Targets<'s> {
 pub(crate) enum ActionsOf<'a> {
     /// A flow with this match.
     Flow(&'a Match),
+    /// A flow of OpenFlow 1.0. An action on a header that a packet does not have does nothing, so
+    /// every action is consistent.
+    FlowOf10,
     /// A bucket of a group.
     Bucket,
     /// A packet-out.
@@ -57,11 +60,11 @@ pub(crate) enum ActionsOf<'a> {
 pub(crate) fn instructions(
     targets: &Targets<'_>,
     table_id: u8,
-    matching: &Match,
+    owner: ActionsOf<'_>,
     instructions: &Instructions,
 ) -> Result<(), Refusal> {
-    actions(targets, ActionsOf::Flow(matching), &instructions.apply)?;
-    actions(targets, ActionsOf::Flow(matching), &instructions.write)?;
+    actions(targets, owner, &instructions.apply)?;
+    actions(targets, owner, &instructions.write)?;
     if let Some(table) = instructions.goto
         && (table <= table_id || table >= targets.limits.tables)
     {
@@ -93,6 +96,8 @@ pub(crate) fn actions(targets: &Targets<'_>, owner: ActionsOf<'_>, list: &[Actio
             Action::PushMpls(kind) if !matches!(kind, ethertype::MPLS | ethertype::MPLS_UPSTREAM) => {
                 return Err(Refusal::ActionBadTag(kind));
             }
+            Action::ModVlanVid(id) if id > 0xfff => return Err(Refusal::ActionBadArgument(id.into())),
+            Action::ModVlanPcp(level) if level > 7 => return Err(Refusal::ActionBadArgument(level.into())),
             Action::PushPbb(kind) if kind != ETHERTYPE_PBB => return Err(Refusal::ActionBadTag(kind)),
             _ => {}
         }
@@ -164,7 +169,7 @@ impl KnownFields {
     /// Updates the knowledge for the actions after this one.
     fn follow(&mut self, action: Action) {
         match action {
-            Action::PushVlan(_) => self.is_tagged = true,
+            Action::PushVlan(_) | Action::ModVlanVid(_) | Action::ModVlanPcp(_) => self.is_tagged = true,
             Action::PopVlan => self.is_tagged = false,
             Action::PushMpls(kind) | Action::PushPbb(kind) => {
                 *self = KnownFields {

@@ -31,6 +31,14 @@ pub fn push_vlan(frame: &mut Vec<u8>, ethertype: u16) {
     frame.splice(12..12, [first, second, high, low]);
 }
 
+/// Sets the id or priority of the outermost VLAN tag. A frame without a tag gets one first.
+pub(crate) fn mod_vlan(frame: &mut Vec<u8>, field: Field, value: u128) {
+    if !is_tagged(&Headers::parse(frame)) {
+        push_vlan(frame, ethertype::VLAN);
+    }
+    set_field(frame, field, value);
+}
+
 /// Removes the outermost VLAN tag.
 pub(crate) fn pop_vlan(frame: &mut Vec<u8>) {
     if is_tagged(&Headers::parse(frame)) {

@@ -76,6 +76,7 @@ pub mod plan;
 pub mod port;
 mod switch;
 mod table;
+mod version;
 pub mod workload;
 
 pub use action::{Action, ActionSet};
@@ -96,3 +97,4 @@ pub use plan::{Plan, TablePlan};
 pub use port::{Port, PortCounters};
 pub use switch::Switch;
 pub use table::{Changes, ClearedFlows, FlowChange, Table};
+pub use version::Version;

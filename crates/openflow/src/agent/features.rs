@@ -12,12 +12,13 @@ pub(super) const TABLE_CONFIG: u32 = 3;
 
 /// Returns the actions as bits (OFPAT_).
 pub(super) fn action_bits() -> u32 {
-    ACTIONS.iter().fold(0, |bits, info| bits | 1 << info.number)
+    action_types().iter().fold(0, |bits, number| bits | 1 << number)
 }
 
 /// The types of actions, in the order of their numbers (OFPAT_).
 fn action_types() -> Vec<u16> {
-    let mut types: Vec<u16> = ACTIONS.iter().map(|info| info.number).collect();
+    let of_13 = ACTIONS.iter().filter(|info| info.is_of_13());
+    let mut types: Vec<u16> = of_13.map(|info| info.number).collect();
     types.sort_unstable();
     types
 }

@@ -5,7 +5,8 @@ use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::action::{self, Action, Argument};
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
-use fastpath_switch::{Bucket, Instructions, Refusal};
+use fastpath_switch::{Bucket, Field, Instructions, Refusal};
+use fastpath_wire::ethertype;
 
 /// OFPAT_OUTPUT.
 const OUTPUT: u16 = 0;
@@ -29,7 +30,7 @@ pub(crate) fn read_actions(mut reader: ByteReader<'_>) -> Result<Vec<Action>, Fa
 }
 
 fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action, Fault> {
-    let Some(info) = action::by_number(kind) else {
+    let Some(info) = action::by_number(kind).filter(|info| info.is_of_13()) else {
         return match kind {
             EXPERIMENTER => Err(Fault::ActionBadExperimenter(body.u32()?)),
             _ => Err(Refusal::ActionBadType(kind).into()),
@@ -62,26 +63,40 @@ fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action
 
 pub(crate) fn write_actions(out: &mut Vec<u8>, actions: &[Action]) {
     for action in actions {
-        let start = out.len();
-        let (kind, argument) = action.parts();
-        out.u16(kind);
-        out.u16(0);
-        match (*action, action.info().argument) {
-            (Action::Output { port, max_len }, _) => {
-                out.u32(port);
-                out.u16(max_len);
+        // As Open vSwitch shows flows that a controller of OpenFlow 1.0 added.
+        let (field, value) = match *action {
+            Action::ModVlanVid(id) => (Field::VlanVid, id | 0x1000),
+            Action::ModVlanPcp(level) => (Field::VlanPcp, level.into()),
+            action => {
+                write_action(out, action);
+                continue;
             }
-            (Action::SetField(field, value), _) => {
-                oxm::write_header(out, field, false);
-                out.number(value, field.oxm_len());
-            }
-            (_, Argument::Ttl(_)) => out.u8(argument as u8),
-            (_, Argument::EtherType(_)) => out.u16(argument as u16),
-            (_, Argument::Number { .. } | Argument::None(_) | Argument::Own) => out.u32(argument),
-        }
-        out.pad(start);
-        out.length(start, start + 2);
+        };
+        write_action(out, Action::PushVlan(ethertype::VLAN));
+        write_action(out, Action::SetField(field, value.into()));
     }
+}
+
+fn write_action(out: &mut Vec<u8>, action: Action) {
+    let start = out.len();
+    let (kind, argument) = action.parts();
+    out.u16(kind);
+    out.u16(0);
+    match (action, action.info().argument) {
+        (Action::Output { port, max_len }, _) => {
+            out.u32(port);
+            out.u16(max_len);
+        }
+        (Action::SetField(field, value), _) => {
+            oxm::write_header(out, field, false);
+            out.number(value, field.oxm_len());
+        }
+        (_, Argument::Ttl(_)) => out.u8(argument as u8),
+        (_, Argument::EtherType(_)) => out.u16(argument as u16),
+        (_, Argument::Number { .. } | Argument::None(_) | Argument::Own) => out.u32(argument),
+    }
+    out.pad(start);
+    out.length(start, start + 2);
 }
 
 /// Reads instructions until the end.

@@ -5,7 +5,7 @@ use super::*;
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
 use fastpath_switch::{
     Action, Band, BandKind, Bucket, Counters, Field, FieldMatch, FlowCommand, FlowFilter, GroupCommand,
-    GroupKind, Instructions, Match, MeterCommand, PortCounters,
+    GroupKind, Instructions, Match, MeterCommand, PortCounters, Version,
 };
 use fastpath_units::{Duration, Rng};
 use fastpath_wire::MacAddr;
@@ -177,6 +177,7 @@ impl Draw {
             flags: self.u16(),
             matching: self.matching(),
             instructions: self.instructions(),
+            version: Version::V13,
         }
     }
 

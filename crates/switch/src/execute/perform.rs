@@ -84,6 +84,8 @@ pub fn perform<E: Effects>(action: Action, packet: &mut Packet, effects: &mut E)
         Action::PopPbb => edit::pop_pbb(frame),
         Action::CopyTtlOut => edit::copy_ttl_out(frame),
         Action::CopyTtlIn => edit::copy_ttl_in(frame),
+        Action::ModVlanVid(id) => edit::mod_vlan(frame, Field::VlanVid, id.into()),
+        Action::ModVlanPcp(level) => edit::mod_vlan(frame, Field::VlanPcp, level.into()),
         Action::SetMplsTtl(ttl) => edit::set_mpls_ttl(frame, ttl),
         Action::SetNwTtl(ttl) => edit::set_nw_ttl(frame, ttl),
         Action::DecMplsTtl => {

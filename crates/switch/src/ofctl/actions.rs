@@ -104,11 +104,12 @@ impl ActionList<'_> {
             Some(true) => {}
             Some(false) => self.actions.push(Action::PushVlan(ETHERTYPE_VLAN)),
             None => {
-                let name = name.to_ascii_lowercase();
-                return wrong(
-                    format!("{name} is ambiguous: it may push a tag or change one"),
-                    format!("write push_vlan:0x8100,set_field:{value}->{}", field.name()),
-                );
+                self.meaning.is_tagged = Some(true);
+                self.actions.push(match field {
+                    Field::VlanVid => Action::ModVlanVid(value as u16 & 0xfff),
+                    _ => Action::ModVlanPcp(value as u8),
+                });
+                return Ok(());
             }
         }
         self.meaning.is_tagged = Some(true);

@@ -130,7 +130,7 @@ fn instructions_are_among_the_actions() {
 #[test]
 fn every_mistake_is_reported_with_its_line_and_a_remedy() {
     let text = "in_port=p1,actions=output:nowhere\n\n# fine\ntp_dst=80,actions=drop\nip,nw_dst=10.0.0.300,actions=drop\n\
-        in_port=1\nfoo=1,actions=drop\nnw_dst=10.0.0.0/8,actions=drop\npriority=70000,actions=drop\nactions=mod_vlan_vid:100\n\
+        in_port=1\nfoo=1,actions=drop\nnw_dst=10.0.0.0/8,actions=drop\npriority=70000,actions=drop\nactions=mod_vlan_vid:4096\n\
         group_id=1,type=any,bucket=output:1\nmeter=1,kbps,bands=type=drp,rate=1\nactions=frobnicate:1\n\
         ip,nw_dst=10.0.0.0/33,actions=drop";
     assert_eq!(
@@ -143,7 +143,7 @@ fn every_mistake_is_reported_with_its_line_and_a_remedy() {
             "7: unknown field 'foo'; write an OpenFlow field such as in_port, eth_dst, vlan_vid, nw_src or tp_dst",
             "8: field ipv4_dst is matched without its prerequisite; match the prerequisite too, for example tcp before tp_dst",
             "9: priority cannot be '70000'; write priority=N with N from 0 to 65535",
-            "10: mod_vlan_vid is ambiguous: it may push a tag or change one; write push_vlan:0x8100,set_field:4196->vlan_vid",
+            "10: mod_vlan_vid cannot be '4096'; write mod_vlan_vid=N with N from 0 to 4095",
             "11: unknown group type 'any'; write type=all, select, indirect or ff",
             "12: unknown band type 'drp'; write type=drop or type=dscp_remark",
             "13: unknown action 'frobnicate'; write output:PORT, group:N, set_field:VALUE->FIELD, …",
@@ -199,8 +199,13 @@ fn a_match_decides_whether_an_action_pushes_a_tag_or_changes_it() {
     ] {
         assert_eq!(flow(line).instructions.apply, actions, "{line}");
     }
-    for line in ["ip,actions=mod_vlan_pcp:3", "dl_vlan=5,actions=pop_vlan,mod_vlan_vid:100"] {
-        assert!(mistakes(line)[0].contains("is ambiguous"), "{line}");
+    // Where the match does not say it, the packet decides.
+    for (line, actions) in [
+        ("ip,actions=mod_vlan_pcp:3", vec![Action::ModVlanPcp(3)]),
+        ("dl_vlan=5,actions=pop_vlan,mod_vlan_vid:100", vec![Action::PopVlan, Action::ModVlanVid(100)]),
+        ("actions=mod_vlan_vid:100,mod_vlan_pcp:3", vec![Action::ModVlanVid(100), set(Field::VlanPcp, 3)]),
+    ] {
+        assert_eq!(flow(line).instructions.apply, actions, "{line}");
     }
 }
 
