@@ -137,9 +137,9 @@ pub struct FlowMod {
     /// The instructions for the packets.
     pub instructions: Instructions,
     /// The version whose rules the request follows. In OpenFlow 1.0, actions may need headers that
-    /// the match does not require, an addition resets the counters, and a modification may name all
-    /// tables. A modification without a restriction to cookies also changes the cookies of its flows
-    /// (not to all ones), and adds a flow if there are none.
+    /// the match does not require, an addition resets the counters, and a modification may name
+    /// all tables. A modification without a restriction to cookies also changes the cookies of its
+    /// flows (not to all ones), and adds a flow if there are none.
     pub version: Version,
 }
 

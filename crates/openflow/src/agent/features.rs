@@ -23,6 +23,11 @@ fn action_types() -> Vec<u16> {
     types
 }
 
+/// Returns the name of a table that no controller has named.
+pub(super) fn table_name(table_id: u8) -> String {
+    format!("table{table_id}")
+}
+
 /// Returns the features of a table.
 pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     let is_last = table_id + 1 == limits.tables;
@@ -47,7 +52,7 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     properties.extend(for_both(&|whom| Property::ApplySetField(whom, set())));
     TableFeatures {
         table_id,
-        name: format!("table{table_id}"),
+        name: table_name(table_id),
         metadata_match: u64::MAX,
         metadata_write: u64::MAX,
         config: 0,
