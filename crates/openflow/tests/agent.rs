@@ -537,14 +537,18 @@ fn a_hostile_peer_gets_the_right_error_and_disturbs_no_other() {
     assert_eq!(bad.refusal(), (1, 6), "a flow-mod of twelve bytes");
     bad.write(&[4, 18, 0, 16, 0, 0, 0, 1, 0, 77, 0, 0, 0, 0, 0, 0]);
     assert_eq!(bad.refusal(), (1, 2), "an unknown statistic");
-    bad.write(&[4, 4, 0, 16, 0, 0, 0, 1, 0, 0, 0x23, 0x20, 0, 0, 0, 0]);
+    bad.write(&[4, 4, 0, 16, 0, 0, 0, 1, 0, 0, 0x23, 0x21, 0, 0, 0, 0]);
     assert_eq!(bad.refusal(), (1, 3), "an unknown experimenter");
+    bad.write(&[4, 4, 0, 16, 0, 0, 0, 1, 0, 0, 0x23, 0x20, 0, 0, 0, 0]);
+    assert_eq!(bad.refusal(), (1, 4), "an unknown message of Nicira");
     bad.say(&Message::FeaturesReply(fastpath_openflow::message::Features {
         datapath_id: 1,
         buffers: 0,
         tables: 1,
         auxiliary_id: 0,
         capabilities: 0,
+        actions: 0,
+        ports: Vec::new(),
     }));
     assert_eq!(bad.refusal(), (1, 1), "a message that only switches send");
     bad.say(&flow(FlowMod::add(254, 1, Match::any(), Instructions::default())));
@@ -559,7 +563,7 @@ fn a_hostile_peer_gets_the_right_error_and_disturbs_no_other() {
     assert_eq!(rude.refusal(), (0, 1));
     assert!(rude.is_closed());
     let mut old = harness.stranger();
-    old.say(&Message::Hello(Hello { version: 1, bitmap: None }));
+    old.say(&Message::Hello(Hello { version: 5, bitmap: Some(1 << 5) }));
     assert_eq!(old.refusal(), (0, 0));
     // Half a message and then nothing; and a peer that never reads.
     let mut half = harness.controller();

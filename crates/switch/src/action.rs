@@ -58,6 +58,12 @@ pub enum Action {
     DecNwTtl,
     /// An action of Open vSwitch.
     Extension(Arc<Extension>),
+    /// Set the id of the outermost VLAN tag. A packet without a tag gets one of EtherType 0x8100
+    /// (OpenFlow 1.0 OFPAT_SET_VLAN_VID).
+    ModVlanVid(u16),
+    /// Set the priority of the outermost VLAN tag. A packet without a tag gets one of EtherType
+    /// 0x8100 (OpenFlow 1.0 OFPAT_SET_VLAN_PCP).
+    ModVlanPcp(u8),
 }
 
 /// The action set of a packet: at most one action of each type (of set-field, one for each field).
@@ -77,7 +83,8 @@ struct Slot {
 /// The names and the argument of an action type.
 #[derive(Clone, Debug)]
 pub struct ActionInfo {
-    /// The number of the type in messages (OFPAT_).
+    /// The number of the type in messages (OFPAT_). The numbers 1 to 10 are those of OpenFlow 1.0
+    /// only; see [`ActionInfo::is_of_13`].
     pub number: u16,
     /// The name in rule files, as ovs-ofctl prints it.
     pub name: &'static str,
@@ -105,6 +112,13 @@ pub enum Argument {
     Own,
 }
 
+impl ActionInfo {
+    /// Returns whether messages of OpenFlow 1.3 have this type.
+    pub const fn is_of_13(&self) -> bool {
+        self.number == 0 || self.number > 10 && self.number != EXTENSION
+    }
+}
+
 const fn row(number: u16, name: &'static str, argument: Argument) -> ActionInfo {
     ActionInfo { number, name, argument }
 }
@@ -122,6 +136,8 @@ pub const ACTIONS: &[ActionInfo] = &[
     row(11, "copy_ttl_out", Argument::None(Action::CopyTtlOut)),
     row(16, "dec_mpls_ttl", Argument::None(Action::DecMplsTtl)),
     row(24, "dec_ttl", Argument::None(Action::DecNwTtl)),
+    row(1, "mod_vlan_vid", Argument::Number { max: 0xfff, make: |id| Action::ModVlanVid(id as u16) }),
+    row(2, "mod_vlan_pcp", Argument::Number { max: 7, make: |level| Action::ModVlanPcp(level as u8) }),
     row(25, "set_field", Argument::Own),
     row(15, "set_mpls_ttl", Argument::Ttl(Action::SetMplsTtl)),
     row(23, "mod_nw_ttl", Argument::Ttl(Action::SetNwTtl)),
@@ -162,6 +178,8 @@ impl Action {
     pub fn parts(&self) -> (u16, u32) {
         match *self {
             Action::Output { .. } => (0, 0),
+            Action::ModVlanVid(id) => (1, id.into()),
+            Action::ModVlanPcp(level) => (2, level.into()),
             Action::CopyTtlOut => (11, 0),
             Action::CopyTtlIn => (12, 0),
             Action::SetMplsTtl(ttl) => (15, ttl.into()),

@@ -4,7 +4,6 @@ mod extension;
 
 use crate::Refusal;
 use crate::action::Action;
-use crate::extension::Extension;
 use crate::field::{ETHERTYPE_PBB, Field, Needs, VLAN_PRESENT};
 use crate::flow::Instructions;
 use crate::group::Group;
@@ -53,6 +52,9 @@ pub(crate) struct Targets<'s> {
 pub(crate) enum ActionsOf<'a> {
     /// A flow with this match.
     Flow(&'a Match),
+    /// A flow of OpenFlow 1.0. An action on a header that a packet does not have does nothing, so
+    /// every action is consistent.
+    FlowOf10,
     /// A bucket of a group.
     Bucket,
     /// A packet-out.
@@ -63,11 +65,11 @@ pub(crate) enum ActionsOf<'a> {
 pub(crate) fn instructions(
     targets: &Targets<'_>,
     table_id: u8,
-    matching: &Match,
+    owner: ActionsOf<'_>,
     instructions: &Instructions,
 ) -> Result<(), Refusal> {
-    actions(targets, ActionsOf::Flow(matching), &instructions.apply)?;
-    actions(targets, ActionsOf::Flow(matching), &instructions.write)?;
+    actions(targets, owner, &instructions.apply)?;
+    actions(targets, owner, &instructions.write)?;
     extension::clauses(instructions)?;
     if let Some(table) = instructions.goto
         && (table <= table_id || table >= targets.limits.tables)
@@ -113,6 +115,8 @@ fn list_of(
             Action::PushMpls(kind) if !matches!(kind, ethertype::MPLS | ethertype::MPLS_UPSTREAM) => {
                 return Err(Refusal::ActionBadTag(kind));
             }
+            Action::ModVlanVid(id) if id > 0xfff => return Err(Refusal::ActionBadArgument(id.into())),
+            Action::ModVlanPcp(level) if level > 7 => return Err(Refusal::ActionBadArgument(level.into())),
             Action::PushPbb(kind) if kind != ETHERTYPE_PBB => return Err(Refusal::ActionBadTag(kind)),
             _ => {}
         }
@@ -189,7 +193,7 @@ impl KnownFields {
     /// Updates the knowledge for the actions after this one.
     fn follow(&mut self, action: &Action) {
         match *action {
-            Action::PushVlan(_) => self.is_tagged = true,
+            Action::PushVlan(_) | Action::ModVlanVid(_) | Action::ModVlanPcp(_) => self.is_tagged = true,
             Action::PopVlan => self.is_tagged = false,
             Action::PushMpls(kind) | Action::PushPbb(kind) => {
                 *self = KnownFields {
@@ -211,10 +215,6 @@ impl KnownFields {
                     is_tagged: false,
                     ..*self
                 };
-            }
-            Action::Extension(ref extension) => {
-                let sets_tag = matches!(**extension, Extension::SetVlanVid(_) | Extension::SetVlanPcp(_));
-                self.is_tagged |= sets_tag;
             }
             Action::SetField(Field::EthType, value) => self.eth_type = Some(value as u16),
             Action::SetField(Field::IpProto, value) => self.ip_proto = Some(value as u8),

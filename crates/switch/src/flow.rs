@@ -6,6 +6,7 @@ use crate::action::Action;
 use crate::extension::{Clause, Extension};
 use crate::matching::Match;
 use crate::port;
+use crate::version::Version;
 use fastpath_units::{Duration, Time};
 use std::cmp::Reverse;
 use std::ops::AddAssign;
@@ -138,6 +139,11 @@ pub struct FlowMod {
     pub matching: Match,
     /// The instructions for the packets.
     pub instructions: Instructions,
+    /// The version whose rules the request follows. In OpenFlow 1.0, actions may need headers that
+    /// the match does not require, an addition resets the counters, and a modification may name
+    /// all tables. A modification without a restriction to cookies also changes the cookies of its
+    /// flows (not to all ones), and adds a flow if there are none.
+    pub version: Version,
 }
 
 /// The command of a flow request (OFPFC_).
@@ -300,7 +306,14 @@ impl FlowMod {
             flags: 0,
             matching,
             instructions,
+            version: Version::V13,
         }
+    }
+
+    /// Returns whether it is a modification that also sets cookies, and adds a flow if there is
+    /// none to modify.
+    pub(crate) fn may_add(&self) -> bool {
+        self.version == Version::V10 && self.cookie_mask == 0 && self.cookie != u64::MAX
     }
 
     /// Returns a request to delete every flow of every table.

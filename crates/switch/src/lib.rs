@@ -78,6 +78,7 @@ pub mod plan;
 pub mod port;
 mod switch;
 mod table;
+mod version;
 pub mod workload;
 
 pub use action::{Action, ActionSet};
@@ -99,3 +100,4 @@ pub use plan::{Plan, TablePlan};
 pub use port::{Port, PortCounters};
 pub use switch::Switch;
 pub use table::{Changes, ClearedFlows, FlowChange, Table};
+pub use version::Version;

@@ -55,6 +55,28 @@ impl FieldMatch {
         FieldMatch { field, value, mask }
     }
 
+    /// Returns the match of the outermost tag as Open vSwitch has it: priority in the upper three bits,
+    /// then the present bit, then the id; 0 without a tag (ovs-fields(7), `vlan_tci`).
+    pub fn of_tag(value: u128, mask: u128) -> Vec<FieldMatch> {
+        let (value, present) = (value & mask, u128::from(VLAN_PRESENT));
+        let id = Field::VlanVid.ones();
+        let mut fields = Vec::new();
+        if mask & id != 0 {
+            fields.push(FieldMatch::masked(Field::VlanVid, value & id, mask & id));
+        }
+        let is_untagged = mask & present != 0 && value & present == 0;
+        match (mask >> 13, value >> 13) {
+            (0, _) => fields,
+            // Without a tag there is no priority to compare.
+            (_, 0) if is_untagged => fields,
+            (7, priority) if value & present != 0 => {
+                fields.push(FieldMatch::exact(Field::VlanPcp, priority));
+                fields
+            }
+            _ => vec![FieldMatch::masked(Field::VlanTci, value, mask)],
+        }
+    }
+
     /// Returns whether every bit of the field is compared.
     pub(crate) fn is_exact(&self) -> bool {
         self.mask == self.field.ones()

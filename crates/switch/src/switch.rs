@@ -15,6 +15,7 @@ use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
 use crate::port::{self, Port, PortCounters};
 use crate::table::{ClearedFlows, Table};
+use crate::version::Version;
 use crate::{Action, Refusal};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,14 +235,19 @@ impl Switch {
     pub fn check_flow_mod(&self, request: &FlowMod) -> Result<(), Refusal> {
         let FlowMod { command, table_id, matching, instructions, .. } = request;
         let is_delete = matches!(command, FlowCommand::Delete | FlowCommand::DeleteStrict);
-        if *table_id >= self.limits.tables && !(is_delete && *table_id == ALL_TABLES) {
+        let may_name_all = is_delete || request.version == Version::V10 && *command != FlowCommand::Add;
+        if *table_id >= self.limits.tables && !(may_name_all && *table_id == ALL_TABLES) {
             return Err(Refusal::FlowBadTable(*table_id));
         }
         if request.flags & !flags::ALL != 0 {
             return Err(Refusal::FlowBadFlags(request.flags));
         }
         if !is_delete {
-            check::instructions(&self.targets(), *table_id, matching, instructions)?;
+            let owner = match request.version {
+                Version::V10 => ActionsOf::FlowOf10,
+                Version::V13 => ActionsOf::Flow(matching),
+            };
+            check::instructions(&self.targets(), *table_id, owner, instructions)?;
         }
         Ok(())
     }
@@ -256,7 +262,7 @@ impl Switch {
         match request.command {
             FlowCommand::Add => self.add_flow(now, request).map(|()| Vec::new()),
             FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                self.modify_flows(request).map(|()| Vec::new())
+                self.modify_flows(now, request).map(|()| Vec::new())
             }
             FlowCommand::Delete | FlowCommand::DeleteStrict => Ok(self.delete_flows(now, request)),
         }
@@ -376,7 +382,8 @@ impl Switch {
             // §6.4: the identical flow is replaced without a flow-removed. Its counters are kept
             // unless they are to be reset. It keeps its serial number with them, so that counts of
             // an executor still find it.
-            let kept = old.filter(|_| request.flags & flags::RESET_COUNTS == 0);
+            let keeps = request.flags & flags::RESET_COUNTS == 0 && request.version != Version::V10;
+            let kept = old.filter(|_| keeps);
             let kept = kept.map(|flow| (flow.serial, flow.counters));
             *serial += 1;
             *room_bound += more;
@@ -396,10 +403,14 @@ impl Switch {
         })
     }
 
-    fn modify_flows(&mut self, request: &FlowMod) -> Result<(), Refusal> {
+    fn modify_flows(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
         let instructions = Arc::new(request.instructions.clone());
         let reset = request.flags & flags::RESET_COUNTS != 0;
         let selected = self.selected_by(request);
+        if selected.is_empty() && request.may_add() {
+            let table_id = if request.table_id == ALL_TABLES { 0 } else { request.table_id };
+            return self.add_flow(now, &FlowMod { table_id, ..request.clone() });
+        }
         let flows = selected.iter().filter_map(|(table, rank)| self.tables[usize::from(*table)].flow(rank));
         let gone: usize = flows.map(Flow::room).sum();
         if self.room() - gone + selected.len() * instructions.room() > self.limits.room {
@@ -411,6 +422,9 @@ impl Switch {
             let serial = self.serial;
             self.tables[usize::from(table)].update(&rank, |flow| {
                 flow.instructions = Arc::clone(&instructions);
+                if request.may_add() {
+                    flow.cookie = request.cookie;
+                }
                 if reset {
                     // Counts under the old serial number do not belong to it any more.
                     (flow.serial, flow.counters) = (serial, Counters::default());

@@ -27,6 +27,6 @@ pub use offline::{
 pub use ports::{load_rules, number_ports};
 #[cfg(target_os = "linux")]
 pub use server::{
-    FailMode, Listen, NamedPort, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles,
+    FailMode, Listen, NamedPort, ServedSummary, ServerOptions, SwitchServer, Target, TlsFiles, Versions,
     parse_datapath_id,
 };

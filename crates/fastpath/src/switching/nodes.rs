@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use fastpath_engine::switching::{Control, PacketInLimit, serve_node};
 use fastpath_engine::{NodeSwitch, Notice};
 use fastpath_net::Executors;
-use fastpath_openflow::agent::{self, Agent, Doorbell, FailMode, Listen, PortInfo, TlsFiles};
+use fastpath_openflow::agent::{self, Agent, Doorbell, FailMode, Listen, PortInfo, TlsFiles, Versions};
 use fastpath_spec::{Controllers, Node, NodeId, NodeKind, Topology, rules};
 use fastpath_switch::ofctl;
 use fastpath_units::Time;
@@ -105,6 +105,7 @@ fn agent_options(
 ) -> agent::Options {
     let file = |name: &str| directory.join(name);
     agent::Options {
+        versions: Versions::default(),
         datapath_id: topology.datapath_id(id).unwrap_or_default(),
         ports: ports(topology, topology.node(id)),
         listen: controllers.listen.clone(),

@@ -16,7 +16,7 @@ use fastpath_engine::switching::{
 };
 use fastpath_jit::ebpf::KernelCounts;
 use fastpath_openflow::agent::{self, Agent, Doorbell, PortInfo};
-pub use fastpath_openflow::agent::{FailMode, Listen, Target, TlsFiles};
+pub use fastpath_openflow::agent::{FailMode, Listen, Target, TlsFiles, Versions};
 use fastpath_spec::{DataPathChoice, ParsePortNameError, PortName};
 use fastpath_switch::{Executor, PortCounters, Switch};
 use fastpath_wire::MacAddr;
@@ -40,6 +40,8 @@ pub struct ServerOptions {
     pub rules: Option<PathBuf>,
     /// The datapath id.
     pub datapath_id: u64,
+    /// The versions of OpenFlow that controllers may use.
+    pub versions: Versions,
     /// Addresses on which controllers may connect.
     pub listen: Vec<Listen>,
     /// Addresses on which a copy of all messages is served (`ovs-ofctl snoop`).
@@ -131,6 +133,7 @@ impl Default for ServerOptions {
             ports: Vec::new(),
             rules: None,
             datapath_id: 1,
+            versions: Versions::default(),
             listen: Vec::new(),
             snoop: Vec::new(),
             connect: Vec::new(),
@@ -197,6 +200,7 @@ impl SwitchServer {
         });
         let page = page.transpose()?;
         let agent_options = agent::Options {
+            versions: options.versions,
             datapath_id: options.datapath_id,
             ports: port_infos(&numbers, &links),
             listen: options.listen.clone(),

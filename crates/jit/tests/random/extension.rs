@@ -145,10 +145,6 @@ fn any(rng: &mut Rng) -> Extension {
             Extension::Controller { max_len: port::NO_BUFFER, reason }
         }
         22 => Extension::Enqueue { port, queue: rng.below(3) as u32 },
-        _ => match rng.below(3) {
-            0 => Extension::SetVlanVid(rng.below(4) as u16),
-            1 => Extension::SetVlanPcp(rng.below(8) as u8),
-            _ => Extension::CheckLen { longer_than: 60, to: as_wide(rng, 1) },
-        },
+        _ => Extension::CheckLen { longer_than: 60, to: as_wide(rng, 1) },
     }
 }

@@ -4,11 +4,14 @@
 //! messages to be handled. A connection with a slow controller is not served further while
 //! [`REPLIES_MAX`] bytes wait, and receives no packet-ins while [`EVENTS_MAX`] do.
 
-use super::event;
+use super::event::{self, EventForm};
+use super::misses;
 use super::stream::{Moved, READ_MAX, Stream};
-use crate::message::{Async, Fault, HEADER_LEN, Hello, MORE, Message, Role, decode, frame_len};
-use crate::message::{ErrorMessage, TableFeatures};
-use fastpath_switch::{FlowFilter, Rank};
+use crate::message::{
+    Async, Codec, Fault, HEADER_LEN, Hello, MORE, Message, Role, TableFeatures, Versions, frame_len,
+};
+use fastpath_switch::outcome::PacketInReason;
+use fastpath_switch::{FlowFilter, Rank, Version};
 use mio::event::Event;
 use std::collections::VecDeque;
 use std::io;
@@ -41,8 +44,16 @@ pub(super) struct Connection {
     pub(super) peer: String,
     pub(super) kind: Kind,
     pub(super) state: State,
+    /// The versions that may be used.
+    versions: Versions,
+    /// The codec of the version in use, which is chosen when the hello arrives.
+    pub(super) codec: Codec,
     pub(super) role: Role,
     pub(super) masks: Async,
+    /// OpenFlow 1.0: the controller has asked for packets that match no flow (OFPT_SET_CONFIG).
+    pub(super) has_asked_for_misses: bool,
+    /// The number by which actions name the controller. Outputs are for number 0 (Nicira).
+    pub(super) controller_id: u16,
     input: Vec<u8>,
     /// Messages decoded and not yet handled.
     pub(super) waiting: VecDeque<Incoming>,
@@ -128,15 +139,25 @@ pub(super) struct Incoming {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, peer: String, kind: Kind, state: State) -> Connection {
+    pub(super) fn new(
+        stream: Stream,
+        peer: String,
+        kind: Kind,
+        state: State,
+        versions: Versions,
+    ) -> Connection {
         let now = Instant::now();
         let mut connection = Connection {
             stream,
             peer,
             kind,
             state,
+            versions,
+            codec: Codec::new(versions.highest()),
             role: Role::Equal,
             masks: Async::DEFAULT,
+            has_asked_for_misses: false,
+            controller_id: 0,
             input: Vec::new(),
             waiting: VecDeque::new(),
             output: Vec::new(),
@@ -163,7 +184,34 @@ impl Connection {
     /// Sends the hello after TCP has connected.
     pub(super) fn greet(&mut self) {
         self.state = State::Greeting;
-        self.say(0, &Message::Hello(Hello::ours()));
+        self.say(0, &Message::Hello(Hello::of(self.versions)));
+    }
+
+    /// Takes the first message of the peer, which must be a hello with a common version.
+    ///
+    /// # Errors
+    /// It has been answered with an error, and the connection has ended.
+    pub(super) fn take_hello(&mut self, first: &Incoming) -> Result<(), Fault> {
+        let ours = self.versions;
+        let version = match &first.content {
+            Ok(Message::Hello(hello)) => hello.negotiate(ours).ok_or(Fault::Incompatible(ours)),
+            Err(fault @ Fault::BadLen) => Err(*fault),
+            // A peer without a common version may send an error first. All other messages come
+            // after a hello.
+            _ => Err(Fault::NoHello),
+        };
+        match version {
+            Ok(version) => self.codec = Codec::new(version),
+            Err(fault) => {
+                // In a version that the peer reads.
+                let is_old = first.head.first().is_some_and(|version| *version < Version::V13.number());
+                self.codec = Codec::new(if is_old { Version::V10 } else { Version::V13 });
+                self.refuse(first.xid, &fault, fault.to_string().as_bytes());
+                return Err(fault);
+            }
+        }
+        self.state = State::Up;
+        Ok(())
     }
 
     /// Takes an event of its socket.
@@ -175,7 +223,7 @@ impl Connection {
 
     /// Adds a message to the output.
     pub(super) fn say(&mut self, xid: u32, message: &Message) {
-        message.encode(xid, &mut self.output);
+        self.codec.encode(xid, message, &mut self.output);
     }
 
     /// Returns the output, for encoded replies.
@@ -186,8 +234,8 @@ impl Connection {
     /// Adds an error message about a request. It refuses all parts of the request.
     pub(super) fn refuse(&mut self, xid: u32, fault: &Fault, request: &[u8]) {
         self.parts.take_if(|parts| parts.xid == xid);
-        let (kind, code) = fault.numbers();
-        self.say(xid, &Message::Error(ErrorMessage { kind, code, data: request.to_vec() }));
+        let error = self.codec.error(fault, request);
+        self.say(xid, &Message::Error(error));
     }
 
     /// Collects the part of a request, given its transaction id and length in bytes. Returns the
@@ -222,7 +270,27 @@ impl Connection {
 
     /// Returns whether an event is to be sent to it.
     pub(super) fn wants(&self, event: &event::Event) -> bool {
-        self.receives_async() && event.passes(&self.masks, self.is_slave())
+        let is_for_it = match event {
+            event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
+            event::Event::PacketIn(_) => self.controller_id == 0,
+            event::Event::FlowRemoved(_) | event::Event::PortStatus(_) => true,
+        };
+        is_for_it && self.receives_async() && event.passes(&self.masks, self.is_slave())
+    }
+
+    /// Returns whether it receives the packets that match no flow. In OpenFlow 1.0 they go to the
+    /// controllers: to those that the switch dialled, and to those that have asked for it.
+    pub(super) fn wants_misses(&self) -> bool {
+        self.codec.version() == Version::V10
+            && self.receives_async()
+            && self.controller_id == 0
+            && (matches!(self.kind, Kind::Dialled(_)) || self.has_asked_for_misses)
+            && self.masks.packet_in[usize::from(self.is_slave())] & 1 << PacketInReason::NoMatch as u32 != 0
+    }
+
+    /// Returns the form of the events that it receives.
+    pub(super) fn event_form(&self) -> EventForm {
+        EventForm { version: self.codec.version() }
     }
 
     /// Returns whether it receives asynchronous messages at all.
@@ -302,13 +370,15 @@ impl Connection {
             return Ok(());
         }
         let mut used = 0;
-        while self.waiting.len() < BATCH_MAX {
+        // The hello alone: it decides the version of the messages behind it.
+        let most = if self.state == State::Up { BATCH_MAX } else { 1 };
+        while self.waiting.len() < most {
             let rest = &self.input[used..];
             match frame_len(rest) {
                 Ok(Some(len)) if len <= rest.len() => {
                     let bytes = &rest[..len];
                     show(bytes);
-                    self.waiting.push_back(Incoming::read(bytes));
+                    self.waiting.push_back(Incoming::read(&mut self.codec, bytes));
                     used += len;
                 }
                 Ok(_) => break,
@@ -370,9 +440,9 @@ impl Connection {
 }
 
 impl Incoming {
-    fn read(bytes: &[u8]) -> Incoming {
+    fn read(codec: &mut Codec, bytes: &[u8]) -> Incoming {
         let xid = bytes.get(4..8).and_then(|xid| xid.try_into().ok()).map_or(0, u32::from_be_bytes);
-        let content = decode(bytes).map(|(_, message)| message);
+        let content = codec.decode(bytes).map(|(_, message)| message);
         let head = bytes[..bytes.len().min(ERROR_DATA)].to_vec();
         Incoming { xid, len: bytes.len(), head, content }
     }

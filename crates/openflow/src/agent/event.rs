@@ -3,7 +3,7 @@
 
 use crate::message::Async;
 use fastpath_engine::switching::QueuedPacketIn;
-use fastpath_switch::Removed;
+use fastpath_switch::{Removed, Version};
 
 /// Something that controllers learn by an asynchronous message.
 #[derive(Debug)]
@@ -11,6 +11,12 @@ pub(super) enum Event {
     PacketIn(QueuedPacketIn),
     FlowRemoved(Box<Removed>),
     PortStatus(u32),
+}
+
+/// The form of an event in the messages of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct EventForm {
+    pub(super) version: Version,
 }
 
 impl Event {

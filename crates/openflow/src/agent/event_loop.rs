@@ -1,17 +1,16 @@
 //! The agent's thread: waits, serves each connection in turn, sends asynchronous messages, and runs
 //! timers.
 
-use super::async_messages::AsyncMessages;
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
 use super::requests;
 use super::standalone;
 use super::statistics;
 use super::stream::Stream;
-use super::switch_state::SwitchState;
+use super::switch_state::{EncodedEvent, SwitchState};
 use super::tls::Tls;
 use super::{FailMode, Listen, Options, Security, StartError, Target};
-use crate::message::{Config, Fault, Message, Role};
+use crate::message::Role;
 use fastpath_engine::switching::Control;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -91,16 +90,7 @@ impl EventLoop {
         }
         let now = Instant::now();
         let mut event_loop = EventLoop {
-            switch: SwitchState {
-                datapath_id: options.datapath_id,
-                ports: options.ports.clone(),
-                config: Config { flags: 0, miss_send_len: 128 },
-                table_names: BTreeMap::new(),
-                generation_id: None,
-                async_messages: AsyncMessages::default(),
-                started: control.now(),
-                control,
-            },
+            switch: SwitchState::new(control, options.datapath_id, options.ports.clone()),
             poll,
             tls,
             listeners: Vec::new(),
@@ -171,6 +161,8 @@ impl EventLoop {
                 self.serve(token);
             }
             self.housekeep();
+            let are_wanted = self.connections.values().any(Connection::wants_misses);
+            self.switch.want_misses(are_wanted);
             self.send_events();
         }
         // The last replies, if the sockets accept them at once.
@@ -228,8 +220,9 @@ impl EventLoop {
                 },
                 _ => None,
             };
+            let versions = self.options.versions;
             let connection =
-                Connection::new(Stream::new(socket, tls), peer.to_string(), kind, State::Greeting);
+                Connection::new(Stream::new(socket, tls), peer.to_string(), kind, State::Greeting, versions);
             self.add(connection);
         }
     }
@@ -326,19 +319,12 @@ impl EventLoop {
     fn handle_messages(&mut self, connection: &mut Connection) -> bool {
         if connection.state == State::Greeting {
             let Some(first) = connection.waiting.pop_front() else { return true };
-            let fault = match &first.content {
-                Ok(Message::Hello(hello)) if hello.is_compatible() => None,
-                Ok(Message::Hello(_)) => Some(Fault::Incompatible),
-                Err(fault @ Fault::BadLen) => Some(*fault),
-                // A peer without a common version may send an error first. All other messages come
-                // after a hello.
-                _ => Some(Fault::NoHello),
-            };
-            if let Some(fault) = fault {
-                connection.refuse(first.xid, &fault, fault.to_string().as_bytes());
+            if connection.take_hello(&first).is_err() {
                 return false;
             }
-            connection.state = State::Up;
+            if connection.wants_misses() {
+                self.switch.want_misses(true);
+            }
             if let Kind::Dialled(index) = connection.kind {
                 self.targets[index].backoff = BACKOFF_FIRST;
                 self.options.notice.send(&format!("{}: connected", connection.peer));
@@ -395,6 +381,7 @@ impl EventLoop {
         if control.next_at().is_some_and(|at| at <= control.now()) {
             let removed = control.expire();
             self.switch.note_removed(removed);
+            self.switch.keep_misses();
         }
         if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
             links.states().for_each(|(number, link)| control.set_link(number, link));
@@ -474,7 +461,8 @@ impl EventLoop {
         };
         let stream = Stream::new(socket, tls);
         let kind = Kind::Dialled(index);
-        Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting)))
+        let versions = self.options.versions;
+        Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting, versions)))
     }
 
     /// Resolves a name; `None` while a thread of its own does so. A name is resolved again each
@@ -511,14 +499,15 @@ impl EventLoop {
     fn send_events(&mut self) {
         for packet in self.switch.control.take_packet_ins() {
             let event = Event::PacketIn(packet);
-            if !self.connections.values().any(|one| one.wants(&event)) {
-                continue;
-            }
-            let Some(bytes) = self.switch.encode(&event) else { continue };
+            let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                connection.send_event(&bytes);
+                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form()) {
+                    connection.send_event(bytes);
+                }
             }
-            self.send_to_snoops(&bytes);
+            if let Some(bytes) = encoded.first() {
+                self.send_to_snoops(&bytes);
+            }
         }
         self.send_async_messages();
         for token in self.connections.keys().copied().collect::<Vec<_>>() {
@@ -537,8 +526,9 @@ impl EventLoop {
         let now = Instant::now();
         let mut shown = Vec::new();
         for connection in self.connections.values_mut() {
+            let form = connection.event_form();
             self.switch.async_messages.deliver(connection, now, |number, event| {
-                let bytes = self.switch.encode(event)?;
+                let bytes = self.switch.encode(form, event)?;
                 if number >= self.shown {
                     shown.extend_from_slice(&bytes);
                     self.shown = number + 1;

@@ -3,7 +3,7 @@
 use crate::message::{Fault, For, Property, TableFeatures};
 use fastpath_switch::Limits;
 use fastpath_switch::action::ACTIONS;
-use fastpath_switch::field::FIELDS;
+use fastpath_switch::field::{FIELDS, Info, STANDARD};
 
 /// Types of instructions: goto, metadata, write, apply, clear, meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
@@ -12,14 +12,25 @@ pub(super) const TABLE_CONFIG: u32 = 3;
 
 /// Returns the actions as bits (OFPAT_).
 pub(super) fn action_bits() -> u32 {
-    ACTIONS.iter().fold(0, |bits, info| bits | 1 << info.number)
+    action_types().iter().fold(0, |bits, number| bits | 1 << number)
 }
 
 /// The types of actions, in the order of their numbers (OFPAT_).
 fn action_types() -> Vec<u16> {
-    let mut types: Vec<u16> = ACTIONS.iter().map(|info| info.number).collect();
+    let of_13 = ACTIONS.iter().filter(|info| info.is_of_13());
+    let mut types: Vec<u16> = of_13.map(|info| info.number).collect();
     types.sort_unstable();
     types
+}
+
+/// Returns the name of a table that no controller has named.
+pub(super) fn table_name(table_id: u8) -> String {
+    format!("table{table_id}")
+}
+
+/// The fields of OpenFlow 1.3.
+fn standard() -> impl Iterator<Item = &'static Info> + Clone {
+    FIELDS[..STANDARD].iter()
 }
 
 /// Returns the features of a table.
@@ -28,8 +39,8 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     // Goto leads to later tables only.
     let instructions =
         || INSTRUCTIONS.into_iter().filter(|kind| !(is_last && *kind == 1)).collect::<Vec<_>>();
-    let matched = || FIELDS.iter().map(|info| (info.field, info.field.is_maskable())).collect::<Vec<_>>();
-    let settable = FIELDS.iter().filter(|info| info.field.is_settable());
+    let matched = || standard().map(|info| (info.field, info.field.is_maskable())).collect::<Vec<_>>();
+    let settable = standard().filter(|info| info.field.is_settable());
     let set = || settable.clone().map(|info| (info.field, false)).collect::<Vec<_>>();
     let next = || (table_id + 1..limits.tables).collect::<Vec<_>>();
     let for_both = |property: &dyn Fn(For) -> Property| [For::Flows, For::Miss].map(property);
@@ -40,13 +51,13 @@ pub(super) fn of_table(limits: &Limits, table_id: u8) -> TableFeatures {
     properties.extend(for_both(&|whom| Property::ApplyActions(whom, action_types())));
     properties.push(Property::Match(matched()));
     // Without the bit for "with a mask", which Open vSwitch rejects here.
-    let wildcards = FIELDS.iter().map(|info| (info.field, false)).collect();
+    let wildcards = standard().map(|info| (info.field, false)).collect();
     properties.push(Property::Wildcards(wildcards));
     properties.extend(for_both(&|whom| Property::WriteSetField(whom, set())));
     properties.extend(for_both(&|whom| Property::ApplySetField(whom, set())));
     TableFeatures {
         table_id,
-        name: format!("table{table_id}"),
+        name: table_name(table_id),
         metadata_match: u64::MAX,
         metadata_write: u64::MAX,
         config: 0,

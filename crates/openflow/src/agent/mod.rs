@@ -17,6 +17,8 @@ mod connection;
 mod event;
 mod event_loop;
 mod features;
+mod misses;
+mod nicira;
 mod requests;
 mod standalone;
 mod statistics;
@@ -26,6 +28,7 @@ mod switch_state;
 mod tls;
 mod tls_files;
 
+pub use crate::message::{ParseVersionsError, Versions};
 pub use fastpath_switch::controller::{Listen, ParseAddressError, Security, Target};
 pub use switch_state::PortInfo;
 pub use tls::TlsError;
@@ -57,6 +60,8 @@ pub enum FailMode {
 
 /// The settings of an agent.
 pub struct Options {
+    /// The versions of OpenFlow that controllers may use.
+    pub versions: Versions,
     /// The datapath id of the switch.
     pub datapath_id: u64,
     /// The ports of the switch, by number.

@@ -3,27 +3,30 @@
 use super::connection::{Connection, Incoming};
 use super::event::Event;
 use super::features::TABLE_CONFIG;
+use super::misses;
+use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
 use crate::message::{
-    Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
+    ACTIONS_10, Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
 };
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::port::config;
 use fastpath_switch::{
-    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Removed, Switch,
+    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Removed, Switch, Version,
 };
 use fastpath_units::Time;
 
 /// OFPC_: statistics of flows, tables, ports and groups. There are no queues, so OFPC_QUEUE_STATS
 /// is not set.
 const CAPABILITIES: u32 = 0b1111;
+/// OFPC_ of OpenFlow 1.0: statistics of flows, tables and ports; addresses in ARP packets are
+/// matched.
+const CAPABILITIES_10: u32 = 0b1000_0111;
 /// The OFPPC_ bits that a port-mod can set.
 const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | config::NO_PACKET_IN;
 /// Flows that are deleted while the data path waits.
 const DELETED_AT_ONCE: usize = 128;
-/// Any port.
-const ANY: u32 = u32::MAX;
 
 /// Handles the requests that wait, in order, until one has a reply of several pages, which is sent
 /// before any other reply. Consecutive changes are applied under one lock.
@@ -64,12 +67,23 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
     connection.has_changed = true;
     let mut removed = Vec::new();
     let flows_removed: Option<Vec<_>> = run.iter().map(|one| flows_removed(&one.content)).collect();
+    let are_misses_wanted = state.are_misses_wanted;
     let change = |switch: &mut Switch, now| {
+        let sees_misses = |one: &Incoming| match &one.content {
+            Ok(Message::FlowMod { request, .. }) => misses::is_seen_by(request),
+            _ => false,
+        };
+        if are_misses_wanted && run.iter().any(sees_misses) {
+            misses::remove(switch, now);
+        }
         for one in &run {
             match change_one(switch, now, &one.content) {
                 Ok(gone) => removed.extend(gone),
                 Err(fault) => connection.refuse(one.xid, &fault, &one.head),
             }
+        }
+        if are_misses_wanted {
+            misses::add(switch, now);
         }
     };
     match flows_removed {
@@ -100,7 +114,14 @@ fn flows_removed(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
 fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
     state.control.peek(|switch| switch.check_flow_mod(request))?;
     // Freeing the flows takes long, and needs no lock.
-    drop(state.control.change_flows(&[], |switch, _| switch.clear(request)));
+    let are_misses_wanted = state.are_misses_wanted;
+    drop(state.control.change_flows(&[], |switch, now| {
+        let cleared = switch.clear(request);
+        if are_misses_wanted {
+            misses::add(switch, now);
+        }
+        cleared
+    }));
     let filter = FlowFilter::of(request);
     let mut next = None;
     loop {
@@ -115,6 +136,7 @@ fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
         state.note_removed(removed);
         next = last;
         if next.is_none() {
+            state.keep_misses();
             return Ok(());
         }
     }
@@ -153,6 +175,10 @@ fn handle_one(state: &mut SwitchState, connection: &mut Connection, incoming: In
     };
     let answered = match message {
         Message::RoleRequest(request) => return elect(state, connection, xid, request, &head),
+        Message::Nicira(message) => match nicira::answer(connection, xid, message) {
+            Ok(election) => return election,
+            Err(fault) => Err(fault),
+        },
         Message::MultipartRequest { flags, request } => {
             statistics::answer(state, connection, (xid, len), flags, request)
         }
@@ -177,12 +203,13 @@ fn answer(
         Message::Hello(_) | Message::EchoReply(_) | Message::Error(_) => {}
         Message::EchoRequest(data) => connection.say(xid, &Message::EchoReply(data)),
         Message::FeaturesRequest => {
-            connection.say(xid, &Message::FeaturesReply(features(state)));
+            let features = features(state, connection.codec.version());
+            connection.say(xid, &Message::FeaturesReply(features));
         }
         Message::GetConfigRequest => connection.say(xid, &Message::GetConfigReply(state.config)),
         Message::SetConfig(config) => {
             only_masters()?;
-            set_config(state, config)?;
+            set_config(state, connection, config)?;
         }
         Message::PacketOut(packet) => {
             only_masters()?;
@@ -209,10 +236,7 @@ fn answer(
             connection.say(xid, &Message::BarrierReply);
         }
         Message::QueueGetConfigRequest { port } => {
-            let is_there = state.control.peek(|switch| switch.port(port).is_some());
-            if port != ANY && !is_there {
-                return Err(Fault::QueueBadPort(port));
-            }
+            statistics::check_queue_port(state, port)?;
             connection.say(xid, &Message::QueueGetConfigReply { port });
         }
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
@@ -223,10 +247,14 @@ fn answer(
     Ok(())
 }
 
-fn features(state: &SwitchState) -> Features {
+fn features(state: &SwitchState, version: Version) -> Features {
     let tables = state.control.peek(|switch| switch.limits().tables);
+    let (capabilities, actions, ports) = match version {
+        Version::V10 => (CAPABILITIES_10, ACTIONS_10, statistics::ports_of(state, version)),
+        Version::V13 => (CAPABILITIES, 0, Vec::new()),
+    };
     let datapath_id = state.datapath_id;
-    Features { datapath_id, buffers: 0, tables, auxiliary_id: 0, capabilities: CAPABILITIES }
+    Features { datapath_id, buffers: 0, tables, auxiliary_id: 0, capabilities, actions, ports }
 }
 
 fn check_table_mod(state: &SwitchState, table_id: u8, config: u32) -> Result<(), Fault> {
@@ -241,7 +269,7 @@ fn check_table_mod(state: &SwitchState, table_id: u8, config: u32) -> Result<(),
 }
 
 /// Removes the bits of reasons that do not exist.
-fn known(masks: Async) -> Async {
+pub(super) fn known(masks: Async) -> Async {
     let keep = |words: [u32; 2], bits: u32| words.map(|word| word & bits);
     Async {
         packet_in: keep(masks.packet_in, 0x7),
@@ -251,11 +279,16 @@ fn known(masks: Async) -> Async {
 }
 
 /// Fragments are handled as ordinary packets; no other mode is supported.
-fn set_config(state: &mut SwitchState, config: Config) -> Result<(), Fault> {
+fn set_config(state: &mut SwitchState, connection: &mut Connection, config: Config) -> Result<(), Fault> {
     if config.flags != 0 {
         return Err(Fault::ConfigBadFlags(config.flags));
     }
     state.config = config;
+    connection.has_asked_for_misses = config.miss_send_len != 0;
+    // Before the answer to a barrier.
+    if connection.wants_misses() {
+        state.want_misses(true);
+    }
     Ok(())
 }
 

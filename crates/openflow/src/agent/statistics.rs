@@ -3,13 +3,15 @@
 
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
+use super::misses;
 use super::switch_state::SwitchState;
 use crate::message::{
     Description, Fault, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
-    MeterDescription, MeterFeatures, MeterStats, Pages, PortStats, Reply, Request, TableFeatures, TableStats,
+    MeterDescription, MeterFeatures, MeterStats, Pages, PortDescription, PortStats, Reply, Request,
+    TableFeatures, TableStats, has_port, write_items,
 };
 use fastpath_switch::flow::ALL_TABLES;
-use fastpath_switch::{Counters, Flow, FlowFilter, Rank, Refusal, Switch, group, meter, port};
+use fastpath_switch::{Counters, Flow, FlowFilter, Port, Rank, Refusal, Switch, Version, group, meter, port};
 use fastpath_units::Time;
 
 /// Flows examined for one page.
@@ -42,7 +44,7 @@ pub(super) fn answer(
             check_table(state, filter.table_id)?;
             aggregate(state, &filter)
         }
-        Request::Table => Reply::Table(state.control.read(|switch, _| tables(switch))),
+        Request::Table => Reply::Table(state.control.read(|switch, _| tables(state, switch))),
         Request::PortStats(number) => {
             return port_statistics(state, connection, xid, number);
         }
@@ -88,30 +90,44 @@ fn port_statistics(
     number: u32,
 ) -> Result<(), Fault> {
     let stats = port_stats(state, number)?;
-    let mut pages = Pages::begin(connection.output(), 4, xid);
-    stats.iter().for_each(|port| pages.item(connection.output(), |out| port.write(out)));
+    let version = connection.codec.version();
+    let mut pages = Pages::begin(version, connection.output(), 4, xid);
+    for port in stats.into_iter().filter(|stats| has_port(version, stats.port)) {
+        let item = Reply::PortStats(vec![port]);
+        pages.item(connection.output(), |out| write_items(version, out, &item));
+    }
     pages.end(connection.output(), 0);
     Ok(())
 }
 
 fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: u32) -> Result<(), Fault> {
-    let ports: Vec<_> =
-        state.control.peek(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
-    let mut pages = Pages::begin(connection.output(), 13, xid);
-    for (number, port) in ports {
-        let port = state.describe(number, &port);
-        pages.item(connection.output(), |out| Reply::PortDesc(vec![port]).write(out));
+    let version = connection.codec.version();
+    let mut pages = Pages::begin(version, connection.output(), 13, xid);
+    for port in ports_of(state, version) {
+        let item = Reply::PortDesc(vec![port]);
+        pages.item(connection.output(), |out| write_items(version, out, &item));
     }
     pages.end(connection.output(), 0);
     Ok(())
 }
 
+/// Returns the ports that have a number in this version.
+pub(super) fn ports_of(state: &SwitchState, version: Version) -> Vec<PortDescription> {
+    let ports: Vec<(u32, Port)> =
+        state.control.peek(|switch| switch.ports().map(|(number, port)| (number, *port)).collect());
+    let ports = ports.into_iter().filter(|(number, _)| has_port(version, *number));
+    ports.map(|(number, port)| state.describe(number, &port)).collect()
+}
+
+/// Refuses ports that do not exist.
+pub(super) fn check_queue_port(state: &SwitchState, port: u32) -> Result<(), Fault> {
+    let is_there = state.control.peek(|switch| switch.port(port).is_some());
+    if port == port::ANY || is_there { Ok(()) } else { Err(Fault::QueueBadPort(port)) }
+}
+
 /// Refuses ports that do not exist, and every queue: ports have none.
 fn check_queue(state: &SwitchState, port: u32, queue: u32) -> Result<(), Fault> {
-    let is_there = state.control.peek(|switch| switch.port(port).is_some());
-    if port != port::ANY && !is_there {
-        return Err(Fault::QueueBadPort(port));
-    }
+    check_queue_port(state, port)?;
     if queue != ALL_QUEUES {
         return Err(Fault::QueueBadQueue(queue));
     }
@@ -182,7 +198,9 @@ pub(super) fn scan(
     let (mut seen, mut last) = (0, None);
     for (table, rank, flow) in switch.flows_after(table, rank).take_while(|(table, ..)| in_tables(*table)) {
         seen += 1;
-        let is_shown = filter.selects(flow) && rank.matching().is_within(&filter.matching);
+        let is_shown = filter.selects(flow)
+            && rank.matching().is_within(&filter.matching)
+            && !misses::is_hidden(table, rank, flow);
         let goes_on = !is_shown || show(table, rank, flow);
         if seen == FLOWS_PER_PAGE || !goes_on {
             last = Some((table, rank.clone()));
@@ -192,14 +210,29 @@ pub(super) fn scan(
     (seen, last)
 }
 
-fn tables(switch: &Switch) -> Vec<TableStats> {
+fn tables(state: &SwitchState, switch: &Switch) -> Vec<TableStats> {
     let tables = (0..).zip(switch.tables());
-    tables
+    let entries = switch.limits().flows as u32;
+    let mut stats: Vec<TableStats> = tables
         .map(|(table_id, table)| {
+            let name = state.table_names.get(&table_id).cloned();
             let (lookups, matched) = table.hits();
-            TableStats { table_id, active: table.len() as u32, lookups, matched }
+            TableStats {
+                table_id,
+                name: name.unwrap_or_else(|| features::table_name(table_id)),
+                entries,
+                active: table.len() as u32,
+                lookups,
+                matched,
+            }
         })
-        .collect()
+        .collect();
+    // A packet that matches the hidden flow matches none.
+    if let (Some(hidden), Some(first)) = (misses::hidden(switch), stats.first_mut()) {
+        first.active -= 1;
+        first.matched = first.matched.saturating_sub(hidden.counters.packets);
+    }
+    stats
 }
 
 fn port_stats(state: &SwitchState, wanted: u32) -> Result<Vec<PortStats>, Fault> {
@@ -269,8 +302,9 @@ pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
         DumpOf::MeterDescriptions { .. } => 10,
         DumpOf::Tables { .. } => 12,
     };
-    let mut page =
-        Page { pages: Pages::begin(connection.output(), kind, xid), out: connection.output(), items: 0 };
+    let version = connection.codec.version();
+    let pages = Pages::begin(version, connection.output(), kind, xid);
+    let mut page = Page { version, pages, out: connection.output(), items: 0 };
     // The counters are those at the start of the dump.
     let now = state.control.now();
     let rest = state.control.peek(|switch| fill(state, switch, now, of, &mut page));
@@ -280,6 +314,7 @@ pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
 
 /// A page in progress.
 struct Page<'a> {
+    version: Version,
     pages: Pages,
     out: &'a mut Vec<u8>,
     items: usize,
@@ -298,8 +333,9 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
         DumpOf::Flows { filter, next } => {
             let start = page.out.len();
             let (_, last) = scan(switch, &filter, next.as_ref(), |table_id, rank, flow| {
-                let stats = flow_stats(now, table_id, rank, flow);
-                page.item(|out| stats.write(out));
+                let stats = Reply::Flow(vec![flow_stats(now, table_id, rank, flow)]);
+                let version = page.version;
+                page.item(|out| write_items(version, out, &stats));
                 page.out.len() - start < PAGE
             });
             last.map(|next| DumpOf::Flows { filter, next: Some(next) })

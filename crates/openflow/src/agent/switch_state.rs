@@ -2,8 +2,11 @@
 //! messages not yet delivered.
 
 use super::async_messages::AsyncMessages;
-use super::event::Event;
-use crate::message::{Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus};
+use super::event::{Event, EventForm};
+use super::misses;
+use crate::message::{
+    Codec, Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
+};
 use fastpath_engine::switching::{Control, QueuedPacketIn};
 use fastpath_switch::port::LinkState;
 use fastpath_switch::{Field, FieldMatch, Match, Port, Removed, RemovedReason, flow};
@@ -40,10 +43,33 @@ pub(super) struct SwitchState {
     /// The generation id of the last election (§6.3.6).
     pub(super) generation_id: Option<u64>,
     pub(super) async_messages: AsyncMessages,
+    /// Whether a controller wants the packets that match no flow.
+    pub(super) are_misses_wanted: bool,
     pub(super) started: Time,
 }
 
+/// An event in the forms that were asked for.
+pub(super) struct EncodedEvent<'a> {
+    event: &'a Event,
+    /// `None`: there is nothing to send in this form.
+    forms: Vec<(EventForm, Option<Vec<u8>>)>,
+}
+
 impl SwitchState {
+    pub(super) fn new(control: Control, datapath_id: u64, ports: BTreeMap<u32, PortInfo>) -> SwitchState {
+        SwitchState {
+            datapath_id,
+            ports,
+            config: Config { flags: 0, miss_send_len: 128 },
+            table_names: BTreeMap::new(),
+            generation_id: None,
+            async_messages: AsyncMessages::default(),
+            are_misses_wanted: false,
+            started: control.now(),
+            control,
+        }
+    }
+
     /// Records removed flows. Those with the flag OFPFF_SEND_FLOW_REM will be sent to controllers.
     pub(super) fn note_removed(&mut self, removed: Vec<Removed>) {
         let reported = removed.into_iter().filter(|one| one.flow.flags & flow::flags::SEND_FLOW_REM != 0);
@@ -66,10 +92,35 @@ impl SwitchState {
         }
     }
 
-    /// Encodes an event; `None` when its subject is gone.
-    pub(super) fn encode(&self, event: &Event) -> Option<Vec<u8>> {
+    /// Wants packets that match no flow, or does not.
+    pub(super) fn want_misses(&mut self, are_wanted: bool) {
+        if self.are_misses_wanted != are_wanted {
+            self.are_misses_wanted = are_wanted;
+            let change = if are_wanted { misses::add } else { misses::remove };
+            self.control.change_flows(&[], change);
+        }
+    }
+
+    /// Sees to packets that match no flow after flows were removed.
+    pub(super) fn keep_misses(&self) {
+        if self.are_misses_wanted && self.control.peek(|switch| misses::hidden(switch).is_none()) {
+            self.control.change_flows(&[], misses::add);
+        }
+    }
+
+    /// Encodes an event; `None` when its subject is gone, or cannot be named in this form.
+    pub(super) fn encode(&self, form: EventForm, event: &Event) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        self.message(event)?.encode(0, &mut bytes);
+        let message = self.message(event)?;
+        let port = match &message {
+            Message::PacketIn(packet) => packet.matching.field(Field::InPort).map(|field| field.value as u32),
+            Message::PortStatus(status) => Some(status.port.number),
+            _ => None,
+        };
+        if port.is_some_and(|port| !has_port(form.version, port)) {
+            return None;
+        }
+        Codec::new(form.version).encode(0, &message, &mut bytes);
         Some(bytes)
     }
 
@@ -82,6 +133,27 @@ impl SwitchState {
                 Message::PortStatus(PortStatus { reason: 2, port: self.describe(*number, &port) })
             }
         })
+    }
+}
+
+impl<'a> EncodedEvent<'a> {
+    pub(super) fn new(event: &'a Event) -> EncodedEvent<'a> {
+        EncodedEvent { event, forms: Vec::new() }
+    }
+
+    /// Returns the bytes in a form.
+    pub(super) fn bytes(&mut self, state: &SwitchState, form: EventForm) -> Option<&[u8]> {
+        let place = self.forms.iter().position(|(known, _)| *known == form);
+        let place = place.unwrap_or_else(|| {
+            self.forms.push((form, state.encode(form, self.event)));
+            self.forms.len() - 1
+        });
+        self.forms[place].1.as_deref()
+    }
+
+    /// Returns the bytes in the first form that there are any in.
+    pub(super) fn first(self) -> Option<Vec<u8>> {
+        self.forms.into_iter().find_map(|(_, bytes)| bytes)
     }
 }
 

@@ -2,10 +2,13 @@
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
-use super::oxm;
+use super::{nx_action, oxm};
 use fastpath_switch::action::{self, Action, Argument};
+use fastpath_switch::extension::{Bits, Extension};
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
-use fastpath_switch::{Bucket, Instructions, Refusal};
+use fastpath_switch::nxm::{self, NamedBits};
+use fastpath_switch::{Bucket, Field, Instructions, Refusal};
+use fastpath_wire::ethertype;
 
 /// OFPAT_OUTPUT.
 const OUTPUT: u16 = 0;
@@ -29,9 +32,9 @@ pub(crate) fn read_actions(mut reader: ByteReader<'_>) -> Result<Vec<Action>, Fa
 }
 
 fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action, Fault> {
-    let Some(info) = action::by_number(kind) else {
+    let Some(info) = action::by_number(kind).filter(|info| info.is_of_13()) else {
         return match kind {
-            EXPERIMENTER => Err(Fault::ActionBadExperimenter(body.u32()?)),
+            EXPERIMENTER => nx_action::read(body, read_actions),
             _ => Err(Refusal::ActionBadType(kind).into()),
         };
     };
@@ -50,11 +53,12 @@ fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action
         Argument::Number { make, .. } => make(body.u32()?),
         Argument::Own if kind == OUTPUT => Action::Output { port: body.u32()?, max_len: body.u16()? },
         Argument::Own => {
-            let (field, value) = oxm::read_set_field(&mut body)?;
-            if len != (8 + field.oxm_len()).next_multiple_of(8) {
+            let before = body.len();
+            let action = oxm::read_set_field(&mut body)?;
+            if len != (4 + before - body.len()).next_multiple_of(8) {
                 return Err(Fault::ActionBadSetLen);
             }
-            Action::SetField(field, value)
+            action
         }
     };
     Ok(action)
@@ -62,26 +66,70 @@ fn read_action(kind: u16, len: usize, mut body: ByteReader<'_>) -> Result<Action
 
 pub(crate) fn write_actions(out: &mut Vec<u8>, actions: &[Action]) {
     for action in actions {
-        let start = out.len();
-        let (kind, argument) = action.parts();
-        out.u16(kind);
-        out.u16(0);
-        match (action, &action.info().argument) {
-            (Action::Output { port, max_len }, _) => {
-                out.u32(*port);
-                out.u16(*max_len);
+        // As Open vSwitch shows flows that a controller of OpenFlow 1.0 added.
+        let (field, value) = match *action {
+            Action::ModVlanVid(id) => (Field::VlanVid, id | 0x1000),
+            Action::ModVlanPcp(level) => (Field::VlanPcp, level.into()),
+            _ => {
+                write_action(out, action);
+                continue;
             }
-            (Action::SetField(field, value), _) => {
-                oxm::write_header(out, *field, false);
-                out.number(*value, field.oxm_len());
-            }
-            (_, Argument::Ttl(_)) => out.u8(argument as u8),
-            (_, Argument::EtherType(_)) => out.u16(argument as u16),
-            (_, Argument::Number { .. } | Argument::None(_) | Argument::Own) => out.u32(argument),
-        }
-        out.pad(start);
-        out.length(start, start + 2);
+        };
+        write_action(out, &Action::PushVlan(ethertype::VLAN));
+        write_action(out, &Action::SetField(field, value.into()));
     }
+}
+
+fn write_action(out: &mut Vec<u8>, action: &Action) {
+    if let Action::Extension(extension) = action {
+        return match set_part(extension) {
+            Some((named, value)) => write_set(out, named, value),
+            None => nx_action::write(out, extension, write_actions),
+        };
+    }
+    if let Action::SetField(field, value) = action
+        && !field.is_standard()
+    {
+        return write_set(out, nxm::of_bits(Bits::all(*field)), *value);
+    }
+    let start = out.len();
+    let (kind, argument) = action.parts();
+    out.u16(kind);
+    out.u16(0);
+    match (action, &action.info().argument) {
+        (Action::Output { port, max_len }, _) => {
+            out.u32(*port);
+            out.u16(*max_len);
+        }
+        (Action::SetField(field, value), _) => {
+            oxm::write_header(out, *field, false);
+            out.number(*value, field.oxm_len());
+        }
+        (_, Argument::Ttl(_)) => out.u8(argument as u8),
+        (_, Argument::EtherType(_)) => out.u16(argument as u16),
+        (_, Argument::Number { .. } | Argument::None(_) | Argument::Own) => out.u32(argument),
+    }
+    out.pad(start);
+    out.length(start, start + 2);
+}
+
+/// Returns the named part that an action sets as a whole, and its value.
+fn set_part(extension: &Extension) -> Option<(&'static NamedBits, u128)> {
+    let Extension::Set { field, value, mask, is_load: false } = extension else { return None };
+    let from = mask.trailing_zeros();
+    let width = mask.count_ones();
+    let named = nxm::of_bits(Bits { field: *field, from: from as u8, width: width.max(1) as u8 });
+    (named.bits.mask() == *mask && named.below == 0).then_some((named, value >> from))
+}
+
+/// Writes a set-field action of a named part.
+fn write_set(out: &mut Vec<u8>, named: &NamedBits, value: u128) {
+    let start = out.len();
+    out.u16(SET_FIELD);
+    out.u16(0);
+    oxm::write_named(out, named, value, named.bits.ones());
+    out.pad(start);
+    out.length(start, start + 2);
 }
 
 /// Reads instructions until the end.

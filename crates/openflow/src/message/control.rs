@@ -3,6 +3,9 @@
 use super::VERSION;
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
+use super::packet::PortDescription;
+use super::versions::Versions;
+use fastpath_switch::Version;
 
 /// OFPT_HELLO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +28,7 @@ pub struct ErrorMessage {
 }
 
 /// OFPT_FEATURES_REPLY.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub struct Features {
     pub datapath_id: u64,
@@ -33,6 +36,10 @@ pub struct Features {
     pub tables: u8,
     pub auxiliary_id: u8,
     pub capabilities: u32,
+    /// A bit for each type of action. OpenFlow 1.0 only.
+    pub actions: u32,
+    /// The ports. OpenFlow 1.0 only.
+    pub ports: Vec<PortDescription>,
 }
 
 /// OFPT_SET_CONFIG and OFPT_GET_CONFIG_REPLY.
@@ -79,15 +86,27 @@ pub struct Async {
 }
 
 impl Hello {
-    /// The hello of this switch.
+    /// The hello of a switch or controller of OpenFlow 1.3 only.
     pub fn ours() -> Hello {
-        Hello { version: VERSION, bitmap: Some(1 << VERSION) }
+        Hello::of(Versions::only(Version::V13))
     }
 
-    /// Returns whether version 1.3 can be used (§6.3.1: by the bitmaps if both sides sent one,
-    /// otherwise by the smaller of the versions).
-    pub fn is_compatible(&self) -> bool {
-        self.bitmap.map_or(self.version >= VERSION, |bitmap| bitmap & 1 << VERSION != 0)
+    /// The hello that offers these versions. OpenFlow 1.0 alone has no bitmap.
+    pub fn of(versions: Versions) -> Hello {
+        let version = versions.highest().number();
+        Hello { version, bitmap: (version >= VERSION).then(|| versions.bitmap()) }
+    }
+
+    /// Returns the version that is used with a peer of this hello, if these are ours (§6.3.1: by
+    /// the bitmaps if both sides sent one, otherwise the smaller of the versions).
+    pub fn negotiate(&self, ours: Versions) -> Option<Version> {
+        match self.bitmap {
+            Some(theirs) => ours.iter().rev().find(|version| theirs & 1 << version.number() != 0),
+            None => {
+                let version = Version::from_number(self.version.min(ours.highest().number()))?;
+                ours.contains(version).then_some(version)
+            }
+        }
     }
 
     /// Unknown elements are skipped, as are bytes that form none.
@@ -127,7 +146,8 @@ impl Features {
         r.skip(2)?;
         let capabilities = r.u32()?;
         r.skip(4)?;
-        Ok(Features { datapath_id, buffers, tables, auxiliary_id, capabilities })
+        let (actions, ports) = (0, Vec::new());
+        Ok(Features { datapath_id, buffers, tables, auxiliary_id, capabilities, actions, ports })
     }
 
     pub(super) fn write(&self, out: &mut Vec<u8>) {

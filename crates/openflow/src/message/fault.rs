@@ -1,5 +1,7 @@
-//! What is wrong with a message, with the numbers that OpenFlow 1.3.5 §7.4.4 gives it.
+//! What is wrong with a message, with the numbers that OpenFlow 1.3.5 §7.4.4 gives it. Those of
+//! OpenFlow 1.0 are in `v10/errors.rs`.
 
+use super::versions::Versions;
 use fastpath_switch::Refusal;
 
 /// Why a message cannot be processed. [`Fault::Refused`] has the reasons of the switch itself.
@@ -8,8 +10,8 @@ use fastpath_switch::Refusal;
 pub enum Fault {
     #[error(transparent)]
     Refused(#[from] Refusal),
-    #[error("no common protocol version; this switch supports OpenFlow 1.3")]
-    Incompatible,
+    #[error("no common protocol version; this switch supports OpenFlow {0}")]
+    Incompatible(Versions),
     #[error("version {0:#04x} is not the negotiated one")]
     BadVersion(u8),
     #[error("message type {0} is unknown, or not valid for a switch")]
@@ -18,6 +20,10 @@ pub enum Fault {
     BadMultipart(u16),
     #[error("experimenter {0:#010x} is unknown")]
     BadExperimenter(u32),
+    #[error("message type {0} of a known experimenter is unknown")]
+    BadSubtype(u32),
+    #[error("format {0} of messages is not supported")]
+    FormatUnsupported(u32),
     #[error("the message has the wrong length")]
     BadLen,
     #[error("buffer {0:#x} is unknown; this switch buffers no packets")]
@@ -32,6 +38,10 @@ pub enum Fault {
     ActionBadLen,
     #[error("an action of experimenter {0:#010x} is unknown")]
     ActionBadExperimenter(u32),
+    #[error("an action of Open vSwitch has type {0}, which is not supported")]
+    ActionBadSubtype(u16),
+    #[error("an action of Open vSwitch has an argument that is not supported")]
+    ActionBadArgument,
     #[error("a set-field action has the wrong length")]
     ActionBadSetLen,
     #[error("a set-field action sets an unknown field")]
@@ -78,6 +88,10 @@ pub enum Fault {
     TableFeaturesBadLen,
     #[error("table features exceed those of the table")]
     TableFeaturesBadArgument,
+    #[error("an emergency flow has timeouts")]
+    EmergencyTimeout,
+    #[error("this switch has no emergency flows")]
+    EmergencyFlow,
     #[error("the first message must be a hello")]
     NoHello,
 }
@@ -87,11 +101,13 @@ impl Fault {
     pub const fn numbers(&self) -> (u16, u16) {
         match self {
             Fault::Refused(refusal) => refusal.numbers(),
-            Fault::Incompatible => (0, 0),
+            Fault::Incompatible(_) => (0, 0),
             Fault::BadVersion(_) => (1, 0),
             Fault::BadType(_) => (1, 1),
             Fault::BadMultipart(_) => (1, 2),
             Fault::BadExperimenter(_) => (1, 3),
+            Fault::BadSubtype(_) => (1, 4),
+            Fault::FormatUnsupported(_) => (1, 5),
             Fault::BadLen => (1, 6),
             Fault::BufferUnknown(_) => (1, 8),
             Fault::IsSlave => (1, 10),
@@ -99,6 +115,9 @@ impl Fault {
             Fault::MultipartOverflow => (1, 13),
             Fault::ActionBadLen => (2, 1),
             Fault::ActionBadExperimenter(_) => (2, 2),
+            // OFPBAC_BAD_EXPERIMENTER_TYPE and OFPBAC_BAD_ARGUMENT.
+            Fault::ActionBadSubtype(_) => (2, 3),
+            Fault::ActionBadArgument => (2, 5),
             Fault::ActionBadSetType => (2, 13),
             Fault::ActionBadSetLen => (2, 14),
             Fault::InstructionBadExperimenter(_) => (3, 5),
@@ -122,6 +141,8 @@ impl Fault {
             Fault::TableFeaturesBadType => (13, 2),
             Fault::TableFeaturesBadLen => (13, 3),
             Fault::TableFeaturesBadArgument => (13, 4),
+            // OpenFlow 1.3 has no emergency flows (OFPFMFC_UNKNOWN).
+            Fault::EmergencyTimeout | Fault::EmergencyFlow => (5, 0),
             Fault::NoHello => (0, 1),
         }
     }

@@ -1,25 +1,36 @@
-//! The messages of OpenFlow 1.3.5, as values and as bytes. Pure: no I/O.
+//! The messages of OpenFlow 1.3.5 and 1.0, as values and as bytes. Pure: no I/O.
 //!
 //! ```text
 //!  bytes ── frame_len ──▶ one message ── decode ──▶ (xid, Message) or Fault        Message ── encode ──▶ bytes
 //! ```
 //!
+//! The values are those of 1.3. [`decode`] and [`Message::encode`] are of 1.3; [`Codec`] is of the
+//! version of a connection.
+//!
 //! Messages of both directions can be read and written, so the controller's side can be tested too.
 //! No input makes a decoder panic or use more memory than a small multiple of the message, which
 //! has at most 64 KiB.
 //!
-//! Read first: OpenFlow 1.3.5 §7.
+//! Read first: OpenFlow 1.3.5 §7, then `v10/mod.rs`.
 
 mod action;
 mod bytes;
+mod codec;
 mod control;
 mod fault;
 mod modify;
 mod multipart;
+mod nicira;
+mod nx_action;
+mod nx_learn;
 mod oxm;
 mod packet;
 mod table;
+mod v10;
+mod versions;
 
+pub use codec::Codec;
+pub(crate) use codec::{has_port, write_items};
 pub use control::{Async, Config, ErrorMessage, Features, Hello, Role, RoleMessage};
 pub use fault::Fault;
 pub use modify::{NO_BUFFER, PortMod};
@@ -27,11 +38,15 @@ pub use multipart::{
     Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, MeterDescription,
     MeterFeatures, MeterStats, Pages, PortStats, QueueStats, Reply, Request, TableStats,
 };
+pub use nicira::{FlowFormat, Nicira, PacketInFormat};
 pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
 pub use table::{For, Property, TableFeatures};
+pub(crate) use v10::ACTIONS as ACTIONS_10;
+pub use versions::{ParseVersionsError, Versions};
 
 use bytes::{ByteReader, Write};
 use fastpath_switch::{FlowMod, GroupMod, MeterMod};
+use nicira::NICIRA;
 
 /// The protocol version: OpenFlow 1.3.
 pub const VERSION: u8 = 4;
@@ -51,6 +66,7 @@ pub enum Message {
         kind: u32,
         data: Vec<u8>,
     },
+    Nicira(Nicira),
     FeaturesRequest,
     FeaturesReply(Features),
     GetConfigRequest,
@@ -130,7 +146,7 @@ pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     }
 }
 
-/// Decodes one message: `bytes` holds exactly this message.
+/// Decodes one message of OpenFlow 1.3: `bytes` holds exactly this message.
 ///
 /// What is wrong with it, for the error message.
 pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
@@ -149,11 +165,7 @@ pub fn decode(bytes: &[u8]) -> Result<(u32, Message), Fault> {
 /// Reads what follows the header.
 fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
     let message = match header.kind {
-        0 => Message::Hello(Hello::read(header.version, &mut r)),
-        1 => Message::Error(ErrorMessage { kind: r.u16()?, code: r.u16()?, data: r.rest().to_vec() }),
-        2 => Message::EchoRequest(r.rest().to_vec()),
-        3 => Message::EchoReply(r.rest().to_vec()),
-        4 => Message::Experimenter { experimenter: r.u32()?, kind: r.u32()?, data: r.rest().to_vec() },
+        0..=4 => return read_common(header, r),
         5 => Message::FeaturesRequest,
         6 => Message::FeaturesReply(Features::read(&mut r)?),
         7 => Message::GetConfigRequest,
@@ -207,15 +219,35 @@ fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
     Ok(message)
 }
 
+/// Reads what follows the header of a message that is the same in all versions.
+fn read_common(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
+    Ok(match header.kind {
+        0 => Message::Hello(Hello::read(header.version, &mut r)),
+        1 => Message::Error(ErrorMessage { kind: r.u16()?, code: r.u16()?, data: r.rest().to_vec() }),
+        2 => Message::EchoRequest(r.rest().to_vec()),
+        3 => Message::EchoReply(r.rest().to_vec()),
+        4 => {
+            let experimenter = r.u32()?;
+            if experimenter == NICIRA {
+                return Ok(Message::Nicira(Nicira::read(r.u32()?, r)?));
+            }
+            // In OpenFlow 1.0 the type is a custom of experimenters.
+            let kind = r.u32().map_err(|_| Fault::BadExperimenter(experimenter))?;
+            Message::Experimenter { experimenter, kind, data: r.rest().to_vec() }
+        }
+        kind => return Err(Fault::BadType(kind)),
+    })
+}
+
 impl Message {
-    /// Returns the type (OFPT_).
+    /// Returns the type in OpenFlow 1.3 (OFPT_).
     pub fn kind(&self) -> u8 {
         match self {
             Message::Hello(_) => 0,
             Message::Error(_) => 1,
             Message::EchoRequest(_) => 2,
             Message::EchoReply(_) => 3,
-            Message::Experimenter { .. } => 4,
+            Message::Experimenter { .. } | Message::Nicira(_) => 4,
             Message::FeaturesRequest => 5,
             Message::FeaturesReply(_) => 6,
             Message::GetConfigRequest => 7,
@@ -244,36 +276,18 @@ impl Message {
         }
     }
 
-    /// Appends the message to `out`. Panics if it exceeds 64 KiB; the caller splits longer replies
-    /// (see [`Pages`]).
+    /// Appends the message of OpenFlow 1.3 to `out`. Panics if it exceeds 64 KiB; the caller splits
+    /// longer replies (see [`Pages`]).
     pub fn encode(&self, xid: u32, out: &mut Vec<u8>) {
         let start = out.len();
         write_header(out, self.kind(), xid);
         self.write_body(out);
-        let len = out.len() - start;
-        assert!(len <= usize::from(u16::MAX), "{len} bytes in one message of type {}", self.kind());
-        out.length(start, start + 2);
+        end_message(out, start);
     }
 
     fn write_body(&self, out: &mut Vec<u8>) {
         match self {
-            Message::Hello(hello) => hello.write(out),
-            Message::Error(error) => {
-                out.u16(error.kind);
-                out.u16(error.code);
-                out.extend_from_slice(&error.data);
-            }
-            Message::EchoRequest(data) | Message::EchoReply(data) => out.extend_from_slice(data),
-            Message::Experimenter { experimenter, kind, data } => {
-                out.u32(*experimenter);
-                out.u32(*kind);
-                out.extend_from_slice(data);
-            }
             Message::FeaturesReply(features) => features.write(out),
-            Message::GetConfigReply(config) | Message::SetConfig(config) => {
-                out.u16(config.flags);
-                out.u16(config.miss_send_len);
-            }
             Message::PacketIn(packet) => packet::write_packet_in(out, packet),
             Message::FlowRemoved(flow) => packet::write_flow_removed(out, flow),
             Message::PortStatus(status) => packet::write_port_status(out, status),
@@ -305,16 +319,55 @@ impl Message {
             Message::RoleRequest(role) | Message::RoleReply(role) => role.write(out),
             Message::GetAsyncReply(masks) | Message::SetAsync(masks) => masks.write(out),
             Message::MeterMod(request) => modify::write_meter_mod(out, request),
-            Message::FeaturesRequest
-            | Message::GetConfigRequest
-            | Message::BarrierRequest
-            | Message::BarrierReply
-            | Message::GetAsyncRequest => {}
+            other => write_common(other, out),
         }
     }
 }
 
-/// Writes a header without its length, which is written later.
+/// Writes what follows the header of a message that is the same in all versions.
+///
+/// # Panics
+/// If it is another message.
+fn write_common(message: &Message, out: &mut Vec<u8>) {
+    match message {
+        Message::Hello(hello) => hello.write(out),
+        Message::Error(error) => {
+            out.u16(error.kind);
+            out.u16(error.code);
+            out.extend_from_slice(&error.data);
+        }
+        Message::EchoRequest(data) | Message::EchoReply(data) => out.extend_from_slice(data),
+        Message::Experimenter { experimenter, kind, data } => {
+            out.u32(*experimenter);
+            out.u32(*kind);
+            out.extend_from_slice(data);
+        }
+        Message::Nicira(message) => {
+            out.u32(NICIRA);
+            out.u32(message.kind());
+            message.write(out);
+        }
+        Message::GetConfigReply(config) | Message::SetConfig(config) => {
+            out.u16(config.flags);
+            out.u16(config.miss_send_len);
+        }
+        Message::FeaturesRequest
+        | Message::GetConfigRequest
+        | Message::BarrierRequest
+        | Message::BarrierReply
+        | Message::GetAsyncRequest => {}
+        other => panic!("a message of type {} is not the same in all versions", other.kind()),
+    }
+}
+
+/// Writes the length of the message that begins at `start` and has its end now.
+fn end_message(out: &mut [u8], start: usize) {
+    let len = out.len() - start;
+    assert!(len <= usize::from(u16::MAX), "{len} bytes in one message of type {}", out[start + 1]);
+    out[start + 2..start + 4].copy_from_slice(&(len as u16).to_be_bytes());
+}
+
+/// Writes a header of OpenFlow 1.3 without its length, which is written later.
 fn write_header(out: &mut Vec<u8>, kind: u8, xid: u32) {
     out.u8(VERSION);
     out.u8(kind);
@@ -322,5 +375,7 @@ fn write_header(out: &mut Vec<u8>, kind: u8, xid: u32) {
     out.u32(xid);
 }
 
+#[cfg(test)]
+mod nx_tests;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::{
     Band, BandKind, FlowCommand, FlowMod, GroupCommand, GroupKind, GroupMod, MeterCommand, MeterMod, Refusal,
+    Version,
 };
 use fastpath_wire::MacAddr;
 
@@ -55,6 +56,7 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>) -> Result<(u32, FlowMod), Fau
         flags,
         matching,
         instructions,
+        version: Version::V13,
     };
     Ok((buffer_id, request))
 }

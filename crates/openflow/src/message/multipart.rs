@@ -9,9 +9,9 @@ use super::fault::Fault;
 use super::modify::{group_kind, read_bands, write_band};
 use super::packet::{PortDescription, read_age, read_port, write_age, write_port};
 use super::table::{self, TableFeatures};
-use super::{HEADER_LEN, oxm, write_header};
+use super::{HEADER_LEN, oxm, v10};
 use fastpath_switch::{
-    Band, Bucket, Counters, FlowFilter, GroupKind, Instructions, Match, PortCounters, Refusal,
+    Band, Bucket, Counters, FlowFilter, GroupKind, Instructions, Match, PortCounters, Refusal, Version,
 };
 use fastpath_units::Duration;
 
@@ -90,10 +90,14 @@ pub struct FlowStats {
 }
 
 /// A table's counters.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
 pub struct TableStats {
     pub table_id: u8,
+    /// OpenFlow 1.0 only.
+    pub name: String,
+    /// The most flows that it holds. OpenFlow 1.0 only.
+    pub entries: u32,
     pub active: u32,
     pub lookups: u64,
     pub matched: u64,
@@ -395,7 +399,7 @@ impl Reply {
 }
 
 /// Reads items until the end.
-fn items<T>(
+pub(crate) fn items<T>(
     r: &mut ByteReader<'_>,
     mut read: impl FnMut(&mut ByteReader<'_>) -> Result<T, Fault>,
 ) -> Result<Vec<T>, Fault> {
@@ -408,16 +412,16 @@ fn items<T>(
 
 /// Returns the part of `r` that its first 16 bits measure, including themselves. The returned
 /// reader stands after them.
-fn measured<'a>(r: &mut ByteReader<'a>) -> Result<ByteReader<'a>, Fault> {
+pub(crate) fn measured<'a>(r: &mut ByteReader<'a>) -> Result<ByteReader<'a>, Fault> {
     let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
     r.part(len, Fault::BadLen)
 }
 
-fn read_counters(r: &mut ByteReader<'_>) -> Result<Counters, Fault> {
+pub(crate) fn read_counters(r: &mut ByteReader<'_>) -> Result<Counters, Fault> {
     Ok(Counters { packets: r.u64()?, bytes: r.u64()? })
 }
 
-fn write_counters(out: &mut Vec<u8>, counters: &Counters) {
+pub(crate) fn write_counters(out: &mut Vec<u8>, counters: &Counters) {
     out.u64(counters.packets);
     out.u64(counters.bytes);
 }
@@ -474,7 +478,15 @@ impl TableStats {
     fn read(r: &mut ByteReader<'_>) -> Result<TableStats, Fault> {
         let table_id = r.u8()?;
         r.skip(3)?;
-        Ok(TableStats { table_id, active: r.u32()?, lookups: r.u64()?, matched: r.u64()? })
+        let active = r.u32()?;
+        Ok(TableStats {
+            table_id,
+            name: String::new(),
+            entries: 0,
+            active,
+            lookups: r.u64()?,
+            matched: r.u64()?,
+        })
     }
 
     /// Writes the item.
@@ -618,6 +630,7 @@ impl MeterDescription {
 /// The messages of one reply, split between items.
 #[derive(Debug)]
 pub struct Pages {
+    version: Version,
     kind: u16,
     xid: u32,
     /// Where the current message begins in the output.
@@ -629,13 +642,21 @@ impl Pages {
     const MAX: usize = u16::MAX as usize;
 
     /// Begins a reply of type `kind` at the end of `out`.
-    pub fn begin(out: &mut Vec<u8>, kind: u16, xid: u32) -> Pages {
+    pub fn begin(version: Version, out: &mut Vec<u8>, kind: u16, xid: u32) -> Pages {
         let start = out.len();
-        write_header(out, REPLY, xid);
+        out.u8(version.number());
+        out.u8(match version {
+            Version::V10 => v10::STATS_REPLY,
+            Version::V13 => REPLY,
+        });
+        out.u16(0);
+        out.u32(xid);
         out.u16(kind);
         out.u16(0);
-        out.u32(0);
-        Pages { kind, xid, start }
+        if version == Version::V13 {
+            out.u32(0);
+        }
+        Pages { version, kind, xid, start }
     }
 
     /// Adds an item, and begins a new message if it does not fit the current one. An item that fits
@@ -653,7 +674,7 @@ impl Pages {
         let flags = self.start + HEADER_LEN + 2;
         out[flags..flags + 2].copy_from_slice(&MORE.to_be_bytes());
         out.length(self.start, self.start + 2);
-        *self = Pages::begin(out, self.kind, self.xid);
+        *self = Pages::begin(self.version, out, self.kind, self.xid);
         out.extend_from_slice(&item);
     }
 

@@ -2,10 +2,17 @@
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
-use fastpath_switch::{Field, FieldMatch, Match, Refusal};
+use fastpath_switch::extension::{Bits, Extension};
+use fastpath_switch::nxm::{self, NamedBits};
+use fastpath_switch::{Action, Field, FieldMatch, Match, Refusal, port};
+use std::sync::Arc;
 
 /// OFPXMC_OPENFLOW_BASIC.
 const BASIC: u16 = 0x8000;
+/// OFPXMC_EXPERIMENTER.
+const EXPERIMENTER: u16 = 0xffff;
+/// The Open Networking Foundation, as an experimenter (ONF_EXPERIMENTER_ID).
+const ONF: u32 = 0x4f4e_4600;
 
 /// Reads an `ofp_match` with its padding.
 pub(crate) fn read_match(reader: &mut ByteReader<'_>) -> Result<Match, Fault> {
@@ -23,24 +30,68 @@ pub(crate) fn read_fields(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>
     let mut rest = reader.part(inside, Fault::MatchBadLen).map_err(|_| Fault::MatchBadLen)?;
     let mut fields = Vec::new();
     while !rest.is_empty() {
-        let (class, head, len) = (rest.u16()?, rest.u8()?, usize::from(rest.u8()?));
-        let (number, has_mask) = (head >> 1, head & 1 != 0);
-        let field = Field::from_number(number).filter(|_| class == BASIC);
-        let Some(field) = field else {
-            return Err(Refusal::MatchBadField { class, field: number }.into());
-        };
-        let width = field.oxm_len();
-        if len != if has_mask { 2 * width } else { width } {
-            return Err(Fault::MatchBadLen);
-        }
-        let value = rest.number(width)?;
-        let mask = if has_mask { rest.number(width)? } else { field.ones() };
-        // The unused bits above a field of 20, 13, … bits may have any value under a mask.
-        let mask = if has_mask && mask & field.ones() == field.ones() { field.ones() } else { mask };
-        fields.push(FieldMatch { field, value, mask });
+        fields.extend(read_field(&mut rest)?);
     }
     reader.skip(len.next_multiple_of(8) - len)?;
     Ok(fields)
+}
+
+/// Reads one field: header, value, and mask if there is one. The tag as a whole may be two.
+fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
+    let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
+    let (number, has_mask) = (head >> 1, head & 1 != 0);
+    if class == EXPERIMENTER {
+        return read_experimenter(number, has_mask, len, reader);
+    }
+    let Some(named) = nxm::by_number(class, number) else {
+        return Err(Refusal::MatchBadField { class, field: number }.into());
+    };
+    let width = usize::from(named.len);
+    if len != if has_mask { 2 * width } else { width } {
+        return Err(Fault::MatchBadLen);
+    }
+    let value = reader.number(width)?;
+    let mask = if has_mask { Some(reader.number(width)?) } else { None };
+    Ok(named_match(named, value, mask))
+}
+
+/// The TCP flags have a number of the Open Networking Foundation before OpenFlow 1.5.
+fn read_experimenter(
+    number: u8,
+    has_mask: bool,
+    len: usize,
+    reader: &mut ByteReader<'_>,
+) -> Result<Vec<FieldMatch>, Fault> {
+    let vendor = reader.u32()?;
+    if (vendor, number) != (ONF, 42) {
+        return Err(Refusal::MatchBadField { class: EXPERIMENTER, field: number }.into());
+    }
+    if len != if has_mask { 8 } else { 6 } {
+        return Err(Fault::MatchBadLen);
+    }
+    let value = reader.u16()?.into();
+    let mask = if has_mask { Some(reader.u16()?.into()) } else { None };
+    Ok(named_match(nxm::of_bits(Bits::all(Field::TcpFlags)), value, mask))
+}
+
+/// Returns the match of a named field with a value and a mask as messages have them.
+fn named_match(named: &NamedBits, value: u128, mask: Option<u128>) -> Vec<FieldMatch> {
+    let Bits { field, from, .. } = named.bits;
+    let mask = mask.unwrap_or(named.bits.ones() << named.below);
+    if field == Field::VlanTci {
+        return FieldMatch::of_tag(value, mask);
+    }
+    if field == Field::InPort {
+        return vec![FieldMatch::exact(field, port::of_16_bits(value as u32).into())];
+    }
+    let is_part = from > 0 || named.bits.width < field.bits() as u8 || named.below > 0;
+    let (value, mask) = match is_part {
+        true => (value >> named.below << from, (mask >> named.below & named.bits.ones()) << from),
+        false => (value, mask),
+    };
+    // The unused bits above a field of 20, 13, … bits may have any value under a mask.
+    let mask = if mask & field.ones() == field.ones() { field.ones() } else { mask };
+    vec![FieldMatch { field, value, mask }]
 }
 
 /// Writes an `ofp_match` with its padding.
@@ -52,7 +103,12 @@ pub(crate) fn write_fields(out: &mut Vec<u8>, fields: impl Iterator<Item = Field
     let start = out.len();
     out.u16(1);
     out.u16(0);
-    for FieldMatch { field, value, mask } in fields {
+    for one in fields {
+        let FieldMatch { field, value, mask } = one;
+        if !field.is_standard() {
+            nxm::parts(one).into_iter().for_each(|(named, value, mask)| write_named(out, named, value, mask));
+            continue;
+        }
         let has_mask = mask != field.ones();
         let width = field.oxm_len();
         write_header(out, field, has_mask);
@@ -72,14 +128,51 @@ pub(crate) fn write_header(out: &mut Vec<u8>, field: Field, has_mask: bool) {
     out.u8((field.oxm_len() << u8::from(has_mask)) as u8);
 }
 
-/// Reads the field of a set-field action, which begins after type and length. The whole action has
-/// `len` bytes.
-pub(crate) fn read_set_field(reader: &mut ByteReader<'_>) -> Result<(Field, u128), Fault> {
+/// Writes the header, the value and, unless every bit counts, the mask of a named field.
+pub(crate) fn write_named(out: &mut Vec<u8>, named: &NamedBits, value: u128, mask: u128) {
+    let has_mask = mask != named.bits.ones();
+    let (below, len) = (named.below, usize::from(named.len));
+    out.u16(named.class);
+    out.u8(named.number << 1 | u8::from(has_mask));
+    out.u8(named.len << u8::from(has_mask));
+    out.number(value << below, len);
+    if has_mask {
+        out.number(mask << below, len);
+    }
+}
+
+/// Reads a value for bits of a field: header, value, and mask if there is one. Returns value and mask
+/// in the place of the bits.
+pub(crate) fn read_value(reader: &mut ByteReader<'_>) -> Result<(Field, u128, u128), Fault> {
     let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
-    let field = Field::from_number(head >> 1).filter(|_| class == BASIC).ok_or(Fault::ActionBadSetType)?;
-    if head & 1 != 0 || len != field.oxm_len() {
+    let named = nxm::by_number(class, head >> 1).ok_or(Fault::ActionBadSetType)?;
+    let (has_mask, width) = (head & 1 != 0, usize::from(named.len));
+    if len != if has_mask { 2 * width } else { width } {
+        return Err(Fault::ActionBadSetLen);
+    }
+    let Bits { field, from, .. } = named.bits;
+    let value = reader.number(width)? >> named.below;
+    let ones = named.bits.ones();
+    let mask = if has_mask { reader.number(width)? >> named.below & ones } else { ones };
+    if value & !ones != 0 {
+        return Err(Refusal::ActionBadSetArgument(field.name()).into());
+    }
+    Ok((field, (value & mask) << from, mask << from))
+}
+
+/// Reads what a set-field action sets, which begins after type and length: a whole field, or a part
+/// that has a name of its own.
+pub(crate) fn read_set_field(reader: &mut ByteReader<'_>) -> Result<Action, Fault> {
+    let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
+    let named = nxm::by_number(class, head >> 1).ok_or(Fault::ActionBadSetType)?;
+    if head & 1 != 0 || len != usize::from(named.len) {
         return Err(Fault::ActionBadSetLen);
     }
     let value = reader.number(len)?;
-    Ok((field, value))
+    let Bits { field, from, width } = named.bits;
+    if u32::from(width) == field.bits() && named.below == 0 {
+        return Ok(Action::SetField(field, value));
+    }
+    let (value, mask) = (value >> named.below & named.bits.ones(), named.bits.mask());
+    Ok(Action::Extension(Arc::new(Extension::Set { field, value: value << from, mask, is_load: false })))
 }

@@ -5,44 +5,44 @@ use super::*;
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
 use fastpath_switch::{
     Action, Band, BandKind, Bucket, Counters, Field, FieldMatch, FlowCommand, FlowFilter, GroupCommand,
-    GroupKind, Instructions, Match, MeterCommand, PortCounters,
+    GroupKind, Instructions, Match, MeterCommand, PortCounters, Version,
 };
 use fastpath_units::{Duration, Rng};
 use fastpath_wire::MacAddr;
 use proptest::prelude::*;
 
 /// Generates well-formed messages with random content.
-struct Draw(Rng);
+pub(super) struct Draw(pub(super) Rng);
 
 impl Draw {
-    fn u64(&mut self) -> u64 {
+    pub(super) fn u64(&mut self) -> u64 {
         self.0.next_u64()
     }
-    fn u32(&mut self) -> u32 {
+    pub(super) fn u32(&mut self) -> u32 {
         self.u64() as u32
     }
-    fn u16(&mut self) -> u16 {
+    pub(super) fn u16(&mut self) -> u16 {
         self.u64() as u16
     }
-    fn u8(&mut self) -> u8 {
+    pub(super) fn u8(&mut self) -> u8 {
         self.u64() as u8
     }
-    fn below(&mut self, end: u64) -> u64 {
+    pub(super) fn below(&mut self, end: u64) -> u64 {
         self.0.below(end)
     }
-    fn list<T>(&mut self, most: u64, mut item: impl FnMut(&mut Draw) -> T) -> Vec<T> {
+    pub(super) fn list<T>(&mut self, most: u64, mut item: impl FnMut(&mut Draw) -> T) -> Vec<T> {
         (0..self.below(most + 1)).map(|_| item(self)).collect()
     }
-    fn bytes(&mut self) -> Vec<u8> {
+    pub(super) fn bytes(&mut self) -> Vec<u8> {
         self.list(40, Draw::u8)
     }
-    fn text(&mut self) -> String {
+    pub(super) fn text(&mut self) -> String {
         self.list(15, |d| char::from(b'a' + d.below(26) as u8)).into_iter().collect()
     }
-    fn age(&mut self) -> Duration {
+    pub(super) fn age(&mut self) -> Duration {
         Duration::from_ns(self.below(1 << 53))
     }
-    fn counters(&mut self) -> Counters {
+    pub(super) fn counters(&mut self) -> Counters {
         Counters { packets: self.u64(), bytes: self.u64() }
     }
 
@@ -177,6 +177,7 @@ impl Draw {
             flags: self.u16(),
             matching: self.matching(),
             instructions: self.instructions(),
+            version: Version::V13,
         }
     }
 
@@ -211,6 +212,8 @@ impl Draw {
             2 => Reply::Aggregate { counters: self.counters(), flows: self.u32() },
             3 => Reply::Table(self.list(3, |d| TableStats {
                 table_id: d.u8(),
+                name: String::new(),
+                entries: 0,
                 active: d.u32(),
                 lookups: d.u64(),
                 matched: d.u64(),
@@ -270,7 +273,7 @@ impl Draw {
         }
     }
 
-    fn flow_stats(&mut self) -> FlowStats {
+    pub(super) fn flow_stats(&mut self) -> FlowStats {
         FlowStats {
             table_id: self.u8(),
             age: self.age(),
@@ -285,12 +288,12 @@ impl Draw {
         }
     }
 
-    fn role(&mut self) -> RoleMessage {
+    pub(super) fn role(&mut self) -> RoleMessage {
         let roles = [Role::NoChange, Role::Equal, Role::Master, Role::Slave];
         RoleMessage { role: roles[self.below(4) as usize], generation_id: self.u64() }
     }
 
-    fn masks(&mut self) -> Async {
+    pub(super) fn masks(&mut self) -> Async {
         let mut two = || [self.u32(), self.u32()];
         Async { packet_in: two(), port_status: two(), flow_removed: two() }
     }
@@ -309,6 +312,8 @@ impl Draw {
                 tables: self.u8(),
                 auxiliary_id: self.u8(),
                 capabilities: self.u32(),
+                actions: 0,
+                ports: Vec::new(),
             }),
             7 => Message::GetConfigRequest,
             8 => Message::GetConfigReply(Config { flags: self.u16(), miss_send_len: self.u16() }),
@@ -462,7 +467,7 @@ fn a_reply_that_is_too_long_for_one_message_is_cut_between_items() {
     let mut draw = Draw(Rng::new(1));
     let flows: Vec<FlowStats> = (0..1000).map(|_| draw.flow_stats()).collect();
     let mut bytes = vec![1, 2, 3];
-    let mut pages = Pages::begin(&mut bytes, 1, 5);
+    let mut pages = Pages::begin(Version::V13, &mut bytes, 1, 5);
     flows.iter().for_each(|flow| pages.item(&mut bytes, |out| flow.write(out)));
     pages.end(&mut bytes, 0);
     let (mut rest, mut read, mut all_flags) = (&bytes[3..], Vec::new(), Vec::new());
@@ -483,7 +488,28 @@ fn a_reply_that_is_too_long_for_one_message_is_cut_between_items() {
 
 #[test]
 fn versions_are_agreed_on_by_bitmap_or_by_the_smaller_number() {
-    let spoken = |version, bitmap| Hello { version, bitmap }.is_compatible();
-    assert!(spoken(4, None) && spoken(6, None) && !spoken(1, None));
-    assert!(spoken(6, Some(0x72)) && !spoken(6, Some(0x62)) && !spoken(1, Some(0x02)));
+    use Version::{V10, V13};
+    let agreed = |ours: &str, version, bitmap| {
+        Hello { version, bitmap }.negotiate(ours.parse().expect("these versions"))
+    };
+    for (version, bitmap, both, of_10, of_13) in [
+        (1, None, Some(V10), Some(V10), None),
+        (2, None, None, Some(V10), None),
+        (4, None, Some(V13), Some(V10), Some(V13)),
+        (6, None, Some(V13), Some(V10), Some(V13)),
+        (6, Some(0x72), Some(V13), Some(V10), Some(V13)),
+        (6, Some(0x62), Some(V10), Some(V10), None),
+        (6, Some(0x60), None, None, None),
+        (4, Some(0x10), Some(V13), None, Some(V13)),
+        (1, Some(0x02), Some(V10), Some(V10), None),
+    ] {
+        let all = ["1.0,1.3", "1.0", "1.3"].map(|ours| agreed(ours, version, bitmap));
+        assert_eq!(all, [both, of_10, of_13], "version {version}, bitmap {bitmap:x?}");
+    }
+    assert_eq!(Hello::of(Versions::default()), Hello { version: 4, bitmap: Some(0x12) });
+    assert_eq!(Hello::of(Versions::only(V13)), Hello::ours());
+    assert_eq!(Hello::of(Versions::only(V10)), Hello { version: 1, bitmap: None });
+    let wrong = "1.0,1.4".parse::<Versions>().expect_err("no such version").to_string();
+    assert_eq!(wrong, "unknown OpenFlow version '1.4'; write 1.0, 1.3 or 1.0,1.3");
+    assert_eq!(Versions::default().to_string(), "1.0,1.3");
 }

@@ -4,7 +4,7 @@ use fastpath_engine::Notice;
 use fastpath_engine::port::{Memory, MemoryEnd, Port};
 use fastpath_engine::switching::{Control, Datapath, PacketInLimit, SwitchAccounting, SwitchRunning, serve};
 use fastpath_openflow::agent::{
-    Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles,
+    Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles, Versions,
 };
 use fastpath_openflow::message::{Hello, Message, decode, frame_len};
 use fastpath_switch::execute::{BackgroundJob, OutboxEntry};
@@ -65,7 +65,8 @@ impl Harness {
         rules.iter().for_each(|rule| drop(switch.flow_mod(Time::ZERO, rule).unwrap()));
         let executor = Box::new(Planned::new(&mut switch));
         let listen = vec![listen(Security::Plain)];
-        Harness::failing(FailMode::Standalone, executor, switch, listen, Vec::new(), None)
+        let versions = Versions::default();
+        Harness::failing(FailMode::Standalone, versions, executor, switch, listen, Vec::new(), None)
     }
 
     /// A switch that listens with TLS.
@@ -107,11 +108,12 @@ impl Harness {
         tls: Option<TlsFiles>,
     ) -> Harness {
         let fail_mode = if connect.is_empty() { FailMode::Secure } else { FailMode::Standalone };
-        Harness::failing(fail_mode, executor, switch, listen, connect, tls)
+        Harness::failing(fail_mode, Versions::default(), executor, switch, listen, connect, tls)
     }
 
     fn failing(
         fail_mode: FailMode,
+        versions: Versions,
         executor: Box<dyn Executor>,
         mut switch: Switch,
         listen: Vec<Listen>,
@@ -133,6 +135,7 @@ impl Harness {
         let memory = NonZeroUsize::new(16 << 20).unwrap();
         let running = serve(&control, Datapath::new(&control, ports, memory, Notice::none())).unwrap();
         let options = Options {
+            versions,
             datapath_id: 42,
             ports: info,
             listen,

@@ -90,9 +90,7 @@ pub(super) fn check(
         | Extension::Sample { .. }
         | Extension::Exit
         | Extension::Controller { .. }
-        | Extension::PopQueue
-        | Extension::SetVlanVid(_)
-        | Extension::SetVlanPcp(_) => Ok(()),
+        | Extension::PopQueue => Ok(()),
     }
 }
 

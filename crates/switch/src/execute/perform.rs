@@ -136,6 +136,8 @@ fn perform_alone<E: Effects>(action: &Action, packet: &mut Packet, effects: &mut
         Action::PopPbb => edit::pop_pbb(frame),
         Action::CopyTtlOut => edit::copy_ttl_out(frame),
         Action::CopyTtlIn => edit::copy_ttl_in(frame),
+        Action::ModVlanVid(id) => edit::set_vlan(frame, 0xf000, id & 0x0fff),
+        Action::ModVlanPcp(level) => edit::set_vlan(frame, 0x1fff, u16::from(level) << 13),
         Action::SetMplsTtl(ttl) => edit::set_mpls_ttl(frame, ttl),
         Action::SetNwTtl(ttl) => edit::set_nw_ttl(frame, ttl),
         Action::DecMplsTtl => {

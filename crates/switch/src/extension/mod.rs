@@ -131,10 +131,6 @@ pub enum Extension {
     },
     /// Goes back to the default queue.
     PopQueue,
-    /// Sets the VLAN id; inserts a tag if there is none.
-    SetVlanVid(u16),
-    /// Sets the VLAN priority; inserts a tag if there is none.
-    SetVlanPcp(u8),
     /// Sets one bit to whether the frame is longer than this.
     CheckLen {
         /// Bytes of the frame without FCS.

@@ -2,7 +2,6 @@
 //! this.
 
 use super::{Bits, Bundle, Extension, STACK_MAX};
-use crate::edit;
 use crate::execute::{Effects, Ending, Packet, output, set_field};
 use crate::field::Field;
 use crate::key::Key;
@@ -84,10 +83,6 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             packet.queue = before;
         }
         Extension::PopQueue => packet.queue = 0,
-        Extension::SetVlanVid(id) => edit::set_vlan(&mut packet.frame, 0xf000, id & 0x0fff),
-        Extension::SetVlanPcp(priority) => {
-            edit::set_vlan(&mut packet.frame, 0x1fff, u16::from(*priority) << 13);
-        }
         Extension::CheckLen { longer_than, to } => {
             let is_longer = packet.frame.len() > usize::from(*longer_than);
             put(packet, *to, is_longer.into());

@@ -5,11 +5,9 @@ use super::extension::{self, name_and_rest};
 use super::fields::{Meaning, RESERVED, port_number};
 use super::{PortNames, Wrong, value, wrong};
 use crate::action::{ACTIONS, Action, ActionInfo, Argument};
-use crate::extension::Extension;
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{ClearActions, Instructions, WriteMetadata};
 use crate::port;
-use std::sync::Arc;
 
 /// The EtherType of the tag that mod_vlan_vid pushes.
 const ETHERTYPE_VLAN: u16 = 0x8100;
@@ -108,11 +106,10 @@ impl ActionList<'_> {
             Some(false) => self.actions.push(Action::PushVlan(ETHERTYPE_VLAN)),
             None => {
                 self.meaning.is_tagged = Some(true);
-                let extension = match field {
-                    Field::VlanVid => Extension::SetVlanVid(value as u16 & 0x0fff),
-                    _ => Extension::SetVlanPcp(value as u8),
-                };
-                self.actions.push(Action::Extension(Arc::new(extension)));
+                self.actions.push(match field {
+                    Field::VlanVid => Action::ModVlanVid(value as u16 & 0xfff),
+                    _ => Action::ModVlanPcp(value as u8),
+                });
                 return Ok(());
             }
         }

@@ -373,8 +373,6 @@ pub(crate) fn print(extension: &Extension) -> String {
         }
         Extension::Enqueue { port, queue } => format!("enqueue:{}:{queue}", print_port(*port)),
         Extension::PopQueue => "pop_queue".to_owned(),
-        Extension::SetVlanVid(id) => format!("mod_vlan_vid:{id}"),
-        Extension::SetVlanPcp(priority) => format!("mod_vlan_pcp:{priority}"),
         Extension::CheckLen { longer_than, to } => {
             format!("check_pkt_larger({longer_than})->{}", print_bits(*to))
         }

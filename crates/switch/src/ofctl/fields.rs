@@ -157,22 +157,8 @@ impl<'a> Fields<'a> {
 fn vlan_tci(text: &str) -> Result<Vec<FieldMatch>, Wrong> {
     let (value, mask) = text.split_once('/').unwrap_or((text, "0xffff"));
     let mask = u128::from(value::number("a mask of vlan_tci", mask, 0xffff)?);
-    let value = u128::from(value::number("vlan_tci", value, 0xffff)?) & mask;
-    let present = u128::from(VLAN_PRESENT);
-    let mut fields = Vec::new();
-    if mask & Field::VlanVid.ones() != 0 {
-        let (value, mask) = (value & Field::VlanVid.ones(), mask & Field::VlanVid.ones());
-        fields.push(FieldMatch::masked(Field::VlanVid, value, mask));
-    }
-    let is_untagged = mask & present != 0 && value & present == 0;
-    match (mask >> 13, value >> 13) {
-        (0, _) => {}
-        // Without a tag there is no priority to compare.
-        (_, 0) if is_untagged => {}
-        (7, priority) if value & present != 0 => fields.push(FieldMatch::exact(Field::VlanPcp, priority)),
-        _ => return Ok(vec![FieldMatch::masked(Field::VlanTci, value, mask)]),
-    }
-    Ok(fields)
+    let value = u128::from(value::number("vlan_tci", value, 0xffff)?);
+    Ok(FieldMatch::of_tag(value, mask))
 }
 
 /// Parses `+FLAG-FLAG…`: flags that are set, and flags that are not.

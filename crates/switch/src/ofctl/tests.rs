@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::action::Action;
-use crate::extension::Extension;
 use crate::field::Field;
 use crate::flow::{Flow, FlowFilter, Rank};
 use crate::group::{Bucket, GroupKind};
@@ -201,10 +200,14 @@ fn a_match_decides_whether_an_action_pushes_a_tag_or_changes_it() {
     ] {
         assert_eq!(flow(line).instructions.apply, actions, "{line}");
     }
-    // Where the match does not know, the packet decides.
-    let line = "dl_vlan=5,actions=pop_vlan,mod_vlan_vid:100";
-    let either = Action::Extension(Extension::SetVlanVid(100).into());
-    assert_eq!(flow(line).instructions.apply, [Action::PopVlan, either]);
+    // Where the match does not say it, the packet decides.
+    for (line, actions) in [
+        ("ip,actions=mod_vlan_pcp:3", vec![Action::ModVlanPcp(3)]),
+        ("dl_vlan=5,actions=pop_vlan,mod_vlan_vid:100", vec![Action::PopVlan, Action::ModVlanVid(100)]),
+        ("actions=mod_vlan_vid:100,mod_vlan_pcp:3", vec![Action::ModVlanVid(100), set(Field::VlanPcp, 3)]),
+    ] {
+        assert_eq!(flow(line).instructions.apply, actions, "{line}");
+    }
 }
 
 const FILE: &str = "\

@@ -7,7 +7,7 @@ use crate::{Answer, view};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use fastpath::switching::{
-    FailMode, Listen, NamedPort, ServerOptions, SwitchServer, Target, TlsFiles, parse_datapath_id,
+    FailMode, Listen, NamedPort, ServerOptions, SwitchServer, Target, TlsFiles, Versions, parse_datapath_id,
 };
 use fastpath_engine::control::HttpAddress;
 use std::io::{self, Write};
@@ -31,6 +31,10 @@ pub(super) struct ServeArgs {
     /// Connect to a controller: tcp:ADDRESS:PORT or tls:ADDRESS:PORT. May be repeated.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) connect: Vec<Target>,
+    /// Versions of OpenFlow that controllers may use: 1.0, 1.3 or both. Each connection uses the
+    /// highest that its controller has too.
+    #[arg(long, value_name = "VERSIONS", default_value = "1.0,1.3")]
+    openflow: Versions,
     /// Serve a copy of all OpenFlow messages on this address, for `ovs-ofctl snoop`.
     #[arg(long, value_name = "ADDRESS")]
     snoop: Vec<Listen>,
@@ -89,6 +93,7 @@ pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> a
         ports: args.ports.into_iter().map(|NamedPort { name, port }| (name, port)).collect(),
         rules: switch_args.rules.clone(),
         datapath_id: args.datapath_id,
+        versions: args.openflow,
         listen: args.listen,
         snoop: args.snoop,
         connect: args.connect,

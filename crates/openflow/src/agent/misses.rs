@@ -1,0 +1,75 @@
+//! Packets that match no flow, in OpenFlow 1.0: they go to the controllers. In OpenFlow 1.3 they are
+//! dropped unless a flow says otherwise (§5.4), and the tables do only this.
+//!
+//! While a controller of OpenFlow 1.0 wants these packets, table 0 has a flow of the lowest priority
+//! that sends them, unless a controller has added one of its own. The flow is hidden: no controller
+//! sees, changes or deletes it, and its packet-ins go to controllers of OpenFlow 1.0 only.
+
+use fastpath_switch::execute::PacketInHead;
+use fastpath_switch::flow::{ALL_TABLES, flags};
+use fastpath_switch::outcome::PacketInReason;
+use fastpath_switch::{Action, Flow, FlowCommand, FlowMod, Instructions, Match, Rank, Switch, port};
+use fastpath_units::Time;
+
+/// The cookie of the flow. OpenFlow 1.3.5 §7.3.4.2 reserves it.
+const COOKIE: u64 = u64::MAX;
+
+/// The table of the flow.
+const TABLE: u8 = 0;
+
+fn flow() -> FlowMod {
+    let send = Instructions::apply([Action::output(port::CONTROLLER)]);
+    FlowMod { cookie: COOKIE, ..FlowMod::add(TABLE, 0, Match::any(), send) }
+}
+
+fn rank() -> Rank {
+    Rank::new(0, Match::any())
+}
+
+/// Returns whether a flow is the hidden one.
+pub(super) fn is_hidden(table_id: u8, rank: &Rank, flow: &Flow) -> bool {
+    table_id == TABLE
+        && flow.cookie == COOKIE
+        && rank.is_table_miss()
+        && flow.instructions.apply == [Action::output(port::CONTROLLER)]
+}
+
+/// Returns whether a packet-in is of the hidden flow.
+pub(super) fn is_miss(head: &PacketInHead) -> bool {
+    head.table_id == TABLE && head.cookie == COOKIE && head.reason == PacketInReason::NoMatch
+}
+
+/// Returns the hidden flow, if it is there.
+pub(super) fn hidden(switch: &Switch) -> Option<&Flow> {
+    let rank = rank();
+    let flow = switch.tables().get(usize::from(TABLE))?.flow(&rank)?;
+    is_hidden(TABLE, &rank, flow).then_some(flow)
+}
+
+/// Adds the hidden flow, unless there is a flow for the same packets. A full table has no room.
+pub(super) fn add(switch: &mut Switch, now: Time) {
+    if switch.tables().get(usize::from(TABLE)).is_some_and(|table| table.flow(&rank()).is_none()) {
+        let _ = switch.flow_mod(now, &flow());
+    }
+}
+
+/// Removes the hidden flow.
+pub(super) fn remove(switch: &mut Switch, now: Time) {
+    if hidden(switch).is_some() {
+        switch.delete(now, &[(TABLE, rank())]);
+    }
+}
+
+/// Returns whether a request would see the hidden flow.
+pub(super) fn is_seen_by(request: &FlowMod) -> bool {
+    let FlowMod { command, table_id, priority, matching, .. } = request;
+    let is_of_lowest = *priority == 0;
+    [TABLE, ALL_TABLES].contains(table_id)
+        && match command {
+            FlowCommand::Add if is_of_lowest && request.flags & flags::CHECK_OVERLAP != 0 => true,
+            FlowCommand::Modify | FlowCommand::Delete => matching.is_any(),
+            FlowCommand::Add | FlowCommand::ModifyStrict | FlowCommand::DeleteStrict => {
+                matching.is_any() && is_of_lowest
+            }
+        }
+}

@@ -1,0 +1,30 @@
+//! What the switch does with messages of Nicira.
+
+use super::connection::Connection;
+use super::requests::{self, Election};
+use crate::message::{Fault, FlowFormat, Message, Nicira, PacketInFormat, Role};
+
+/// Handles a message. Returns the election that follows from it.
+pub(super) fn answer(
+    connection: &mut Connection,
+    xid: u32,
+    message: Nicira,
+) -> Result<Option<Election>, Fault> {
+    match message {
+        Nicira::RoleRequest(role) => {
+            connection.take_role(role);
+            connection.say(xid, &Message::Nicira(Nicira::RoleReply(role)));
+            return Ok((role == Role::Master).then_some(Election));
+        }
+        Nicira::RoleReply(_) => return Err(Fault::BadSubtype(message.kind())),
+        Nicira::SetFlowFormat(FlowFormat::Standard) => {}
+        Nicira::SetFlowFormat(FlowFormat::Nxm) => return Err(Fault::FormatUnsupported(2)),
+        Nicira::SetPacketInFormat(PacketInFormat::Standard) => {}
+        Nicira::SetPacketInFormat(PacketInFormat::Nxt) => return Err(Fault::FormatUnsupported(1)),
+        // The codec has done it.
+        Nicira::FlowModTableId(_) => {}
+        Nicira::SetAsync(masks) => connection.masks = requests::known(masks),
+        Nicira::SetControllerId(id) => connection.controller_id = id,
+    }
+    Ok(None)
+}

@@ -1,0 +1,98 @@
+//! The messages of one connection in its version of OpenFlow.
+//!
+//! ```text
+//!  bytes ── Codec::decode ──▶ (xid, Message) or Fault        Message ── Codec::encode ──▶ bytes
+//! ```
+
+use super::bytes::{ByteReader, Write};
+use super::control::ErrorMessage;
+use super::fault::Fault;
+use super::multipart::Reply;
+use super::nicira::Nicira;
+use super::v10::{self, TableIds};
+use super::{HEADER_LEN, Header, Message, decode, end_message};
+use fastpath_switch::Version;
+
+/// Reads and writes the messages of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Codec {
+    version: Version,
+    /// OpenFlow 1.0: where flow mods name their table. The messages of the peer set it.
+    tables: TableIds,
+}
+
+impl Codec {
+    /// Returns the codec of a new connection.
+    pub fn new(version: Version) -> Codec {
+        Codec { version, tables: TableIds::None }
+    }
+
+    /// Returns the version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Decodes one message: `bytes` holds exactly this message.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the error message.
+    pub fn decode(&mut self, bytes: &[u8]) -> Result<(u32, Message), Fault> {
+        if self.version == Version::V13 {
+            return decode(bytes);
+        }
+        let header = Header::read(bytes).ok_or(Fault::BadLen)?;
+        if usize::from(header.len) != bytes.len() {
+            return Err(Fault::BadLen);
+        }
+        if header.version != self.version.number() && header.kind != 0 {
+            return Err(Fault::BadVersion(header.version));
+        }
+        let body = ByteReader::new(&bytes[HEADER_LEN..], Fault::BadLen);
+        let message = v10::read_body(&header, body, self.tables)?;
+        if let Message::Nicira(Nicira::FlowModTableId(is_on)) = message {
+            self.tables = if is_on { TableIds::InCommand } else { TableIds::None };
+        }
+        Ok((header.xid, message))
+    }
+
+    /// Appends a message to `out`.
+    ///
+    /// # Panics
+    /// If it exceeds 64 KiB, or this version has no such message.
+    pub fn encode(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
+        if self.version == Version::V13 {
+            return message.encode(xid, out);
+        }
+        let start = out.len();
+        out.u8(self.version.number());
+        out.u8(v10::kind(message));
+        out.u16(0);
+        out.u32(xid);
+        v10::write_body(message, out, self.tables);
+        end_message(out, start);
+    }
+
+    /// Returns the error message for a request that begins with `data`.
+    pub fn error(&self, fault: &Fault, data: &[u8]) -> ErrorMessage {
+        match self.version {
+            Version::V10 => v10::error_message(fault, data),
+            Version::V13 => {
+                let (kind, code) = fault.numbers();
+                ErrorMessage { kind, code, data: data.to_vec() }
+            }
+        }
+    }
+}
+
+/// Returns whether a port has a number in this version.
+pub(crate) fn has_port(version: Version, port: u32) -> bool {
+    version == Version::V13 || v10::narrow(port).is_some()
+}
+
+/// Writes the items of a reply.
+pub(crate) fn write_items(version: Version, out: &mut Vec<u8>, reply: &Reply) {
+    match version {
+        Version::V10 => v10::write_reply(out, reply),
+        Version::V13 => reply.write(out),
+    }
+}

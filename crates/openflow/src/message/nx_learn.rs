@@ -1,0 +1,104 @@
+//! The body of NXAST_LEARN: the settings of the new flow, and its specs.
+//!
+//! A spec begins with a header of 16 bits: 1 << 13 for a value instead of bits of the packet, what
+//! becomes of it (0 match, 1 load, 2 output) at bit 11, and the width in the lowest eleven.
+
+use super::bytes::{ByteReader, Write};
+use super::fault::Fault;
+use super::nx_action::{bits, name_and_bit, read_header, write_header};
+use fastpath_switch::extension::{Bits, Learn, Source, Spec, Target};
+
+/// The source is a value.
+const IS_VALUE: u16 = 1 << 13;
+/// The bits of a header that say what becomes of the value.
+const TARGET: u16 = 3 << 11;
+const MATCH: u16 = 0;
+const LOAD: u16 = 1 << 11;
+const OUTPUT: u16 = 2 << 11;
+/// The bits of a header with the width.
+const WIDTH: u16 = 0x7ff;
+/// NX_LEARN_F_SEND_FLOW_REM.
+const SEND_FLOW_REM: u16 = 1;
+
+/// Reads what follows the subtype.
+pub(super) fn read(mut r: ByteReader<'_>) -> Result<Learn, Fault> {
+    let (idle_timeout, hard_timeout, priority, cookie) = (r.u16()?, r.u16()?, r.u16()?, r.u64()?);
+    let (flags, table) = (r.u16()?, r.u8()?);
+    r.skip(1)?;
+    let fin = (r.u16()?, r.u16()?);
+    // Deletion with the flow, and other timeouts after FIN, are not there.
+    if flags & !SEND_FLOW_REM != 0 || fin != (0, 0) {
+        return Err(Fault::ActionBadArgument);
+    }
+    let mut specs = Vec::new();
+    while r.len() >= 2 {
+        let header = r.u16()?;
+        // The rest is padding.
+        if header == 0 {
+            break;
+        }
+        specs.push(read_spec(header, &mut r)?);
+    }
+    let send_flow_rem = flags != 0;
+    Ok(Learn { table, priority, cookie, idle_timeout, hard_timeout, send_flow_rem, specs })
+}
+
+fn read_bits(r: &mut ByteReader<'_>, width: u16) -> Result<Bits, Fault> {
+    let named = read_header(r)?;
+    bits(named, r.u16()?, width)
+}
+
+fn read_spec(header: u16, r: &mut ByteReader<'_>) -> Result<Spec, Fault> {
+    let width = header & WIDTH;
+    let source = match header & IS_VALUE {
+        0 => Source::Packet(read_bits(r, width)?),
+        _ if width > 128 => return Err(Fault::ActionBadArgument),
+        _ => Source::Value(r.number(value_len(width))?),
+    };
+    let target = match header & TARGET {
+        MATCH => Target::Match(read_bits(r, width)?),
+        LOAD => Target::Load(read_bits(r, width)?),
+        OUTPUT => Target::Output,
+        _ => return Err(Fault::ActionBadArgument),
+    };
+    Ok(Spec { source, target })
+}
+
+/// Returns the bytes of a value: whole words of 16 bits.
+fn value_len(width: u16) -> usize {
+    2 * usize::from(width.div_ceil(16))
+}
+
+/// Writes what follows the subtype.
+pub(super) fn write(out: &mut Vec<u8>, learn: &Learn) {
+    out.u16(learn.idle_timeout);
+    out.u16(learn.hard_timeout);
+    out.u16(learn.priority);
+    out.u64(learn.cookie);
+    out.u16(if learn.send_flow_rem { SEND_FLOW_REM } else { 0 });
+    out.u8(learn.table);
+    out.zeros(5);
+    for Spec { source, target } in &learn.specs {
+        let (kind, width) = match (source, target) {
+            (_, Target::Match(bits)) => (MATCH, bits.width),
+            (_, Target::Load(bits)) => (LOAD, bits.width),
+            (Source::Packet(bits), Target::Output) => (OUTPUT, bits.width),
+            (Source::Value(_), Target::Output) => (OUTPUT, 16),
+        };
+        let is_value = if matches!(source, Source::Value(_)) { IS_VALUE } else { 0 };
+        out.u16(is_value | kind | u16::from(width));
+        match source {
+            Source::Value(value) => out.number(*value, value_len(width.into())),
+            Source::Packet(bits) => write_bits(out, *bits),
+        }
+        if let Target::Match(bits) | Target::Load(bits) = target {
+            write_bits(out, *bits);
+        }
+    }
+}
+
+fn write_bits(out: &mut Vec<u8>, bits: Bits) {
+    let (named, from) = name_and_bit(bits);
+    write_header(out, named);
+    out.u16(from);
+}

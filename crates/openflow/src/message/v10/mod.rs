@@ -1,0 +1,130 @@
+//! The messages of OpenFlow 1.0, as the values that those of 1.3 have.
+//!
+//! ```text
+//!  bytes of 1.0 ── read_body ──▶ Message ◀── read_body of 1.3 ── bytes of 1.3
+//! ```
+//!
+//! A message that OpenFlow 1.0 can say survives writing and reading. Of flows, what it cannot say
+//! is left out: fields and masks of a match, instructions other than apply-actions, and actions.
+//!
+//! Read first: OpenFlow 1.0.0 §5.
+
+pub(crate) mod action;
+mod errors;
+mod features;
+mod flow;
+mod matching;
+mod packet;
+mod port;
+mod port_number;
+mod statistics;
+
+pub(crate) use action::SUPPORTED as ACTIONS;
+pub(crate) use errors::message as error_message;
+pub(crate) use flow::TableIds;
+pub(crate) use port_number::narrow;
+pub(crate) use statistics::write_reply;
+
+use super::bytes::{ByteReader, Write};
+use super::control::Config;
+use super::{Header, Message, fault::Fault, read_common, write_common};
+
+/// OFPT_STATS_REPLY.
+pub(crate) const STATS_REPLY: u8 = 17;
+
+/// Reads what follows the header.
+pub(crate) fn read_body(header: &Header, mut r: ByteReader<'_>, tables: TableIds) -> Result<Message, Fault> {
+    let message = match header.kind {
+        0..=4 => return read_common(header, r),
+        5 => Message::FeaturesRequest,
+        6 => Message::FeaturesReply(features::read(&mut r)?),
+        7 => Message::GetConfigRequest,
+        8 => Message::GetConfigReply(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
+        9 => Message::SetConfig(Config { flags: r.u16()?, miss_send_len: r.u16()? }),
+        10 => return Ok(Message::PacketIn(packet::read_packet_in(r)?)),
+        11 => return Ok(Message::FlowRemoved(flow::read_flow_removed(r)?)),
+        12 => return Ok(Message::PortStatus(port::read_status(r)?)),
+        13 => return Ok(Message::PacketOut(packet::read_packet_out(r)?)),
+        14 => {
+            let (buffer_id, request) = flow::read_flow_mod(r, tables)?;
+            return Ok(Message::FlowMod { buffer_id, request });
+        }
+        15 => return Ok(Message::PortMod(port::read_mod(r)?)),
+        16 => {
+            let (kind, flags) = (r.u16()?, r.u16()?);
+            return Ok(Message::MultipartRequest { flags, request: statistics::read_request(kind, r)? });
+        }
+        STATS_REPLY => {
+            let (kind, flags) = (r.u16()?, r.u16()?);
+            return Ok(Message::MultipartReply { flags, reply: statistics::read_reply(kind, r)? });
+        }
+        18 => Message::BarrierRequest,
+        19 => Message::BarrierReply,
+        20 => {
+            let port = port_number::read(&mut r)?;
+            r.skip(2)?;
+            Message::QueueGetConfigRequest { port }
+        }
+        21 => {
+            let port = port_number::read(&mut r)?;
+            r.skip(6)?;
+            Message::QueueGetConfigReply { port }
+        }
+        kind => return Err(Fault::BadType(kind)),
+    };
+    r.end()?;
+    Ok(message)
+}
+
+/// Returns the type (OFPT_) of a message.
+///
+/// # Panics
+/// If OpenFlow 1.0 has no such message.
+pub(crate) fn kind(message: &Message) -> u8 {
+    match message {
+        Message::MultipartRequest { .. } => 16,
+        Message::MultipartReply { .. } => STATS_REPLY,
+        Message::BarrierRequest => 18,
+        Message::BarrierReply => 19,
+        Message::QueueGetConfigRequest { .. } => 20,
+        Message::QueueGetConfigReply { .. } => 21,
+        Message::PortMod(_) => 15,
+        other if other.kind() <= 14 => other.kind(),
+        other => panic!("OpenFlow 1.0 has no message like type {} of 1.3", other.kind()),
+    }
+}
+
+/// Writes what follows the header.
+pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>, tables: TableIds) {
+    match message {
+        Message::FeaturesReply(reply) => features::write(out, reply),
+        Message::PacketIn(one) => packet::write_packet_in(out, one),
+        Message::FlowRemoved(one) => flow::write_flow_removed(out, one),
+        Message::PortStatus(status) => port::write_status(out, status),
+        Message::PacketOut(one) => packet::write_packet_out(out, one),
+        Message::FlowMod { buffer_id, request } => flow::write_flow_mod(out, *buffer_id, request, tables),
+        Message::PortMod(request) => port::write_mod(out, request),
+        Message::MultipartRequest { flags, request } => {
+            out.u16(request.number());
+            out.u16(*flags);
+            statistics::write_request(out, request);
+        }
+        Message::MultipartReply { flags, reply } => {
+            out.u16(reply.number());
+            out.u16(*flags);
+            statistics::write_reply(out, reply);
+        }
+        Message::QueueGetConfigRequest { port } => {
+            port_number::write(out, *port);
+            out.u16(0);
+        }
+        Message::QueueGetConfigReply { port } => {
+            port_number::write(out, *port);
+            out.zeros(6);
+        }
+        other => write_common(other, out),
+    }
+}
+
+#[cfg(test)]
+mod tests;
