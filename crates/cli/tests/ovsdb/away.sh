@@ -20,6 +20,8 @@ soon has 'no interface' vsctl get interface vb error
 is -1 vsctl get interface vb ofport
 host b vb 10.0.0.2
 soon is '[]' vsctl get interface vb error
+# The host has another address than before, which a remembers for up to 45 s.
+ip -n a neigh flush dev eth0
 soon reaches a 10.0.0.2
 
 # A second switch waits for the first.
