@@ -32,11 +32,41 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// Installs missing programs where that is possible, and prints what it does.
 pub(crate) fn install_missing() {
     install(PROGRAMS);
+    unpack("openvswitch", "usr/bin/ovs-vsctl", "openvswitch-switch");
     install_controller("osken", "apps/rest_router.py", "os-ken (160 MB)", install_os_ken);
     install_controller("faucet", "bin/faucet", "Faucet (160 MB)", |venv| pip(venv, &[FAUCET]));
     install_controller("playwright", "bin/playwright", "Playwright (200 MB)", |venv| {
         pip(venv, &[PLAYWRIGHT])
     });
+}
+
+/// Unpacks a Debian package below the target directory, unless `file` of it is there: its programs
+/// are wanted, and its services are not. Without apt-get or network access the tests of its
+/// programs are skipped.
+fn unpack(directory: &str, file: &str, package: &str) {
+    let to = target_directory().join(directory);
+    if to.join(file).exists() || !on_path("apt-get") || !on_path("dpkg") {
+        return;
+    }
+    println!("xtask: some tests run {file} of {package}: unpacking it into {}", to.display());
+    let is_deb = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "deb");
+    let unpacked = || {
+        fs::create_dir_all(&to).ok()?;
+        let mut download = Command::new("apt-get");
+        download.args(["download", "-qq", package]).current_dir(&to);
+        download.status().ok().filter(|status| status.success())?;
+        let deb = fs::read_dir(&to).ok()?.filter_map(|entry| Some(entry.ok()?.path())).find(is_deb)?;
+        let status = Command::new("dpkg").arg("-x").arg(&deb).arg(&to).status().ok()?;
+        fs::remove_file(deb).ok()?;
+        status.success().then_some(())
+    };
+    if unpacked().is_none() {
+        println!("xtask: {package} is not here; what needs it is skipped");
+    }
+}
+
+fn target_directory() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }
 
 /// The release that still contains os-ken's applications; newer releases omit them.
@@ -53,8 +83,7 @@ const PLAYWRIGHT: &str = "playwright==1.65.2";
 /// Installs a controller from PyPI into a virtual environment under the target directory, unless
 /// `file` exists. Without Python or network access the tests of the controller are skipped.
 fn install_controller(directory: &str, file: &str, name: &str, install: fn(&Path) -> bool) {
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let venv = target.join(directory);
+    let venv = target_directory().join(directory);
     if venv.join(file).exists() || !on_path("python3") {
         return;
     }

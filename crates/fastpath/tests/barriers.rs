@@ -43,6 +43,7 @@ fn barriers(count: u32) {
     let options = Options {
         datapath_id: 1,
         ports: BTreeMap::new(),
+        versions: fastpath_openflow::agent::Versions::default(),
         listen: vec![Listen { security: Security::Plain, at: (Ipv4Addr::LOCALHOST, 0).into() }],
         snoop: Vec::new(),
         connect: Vec::new(),

@@ -186,7 +186,7 @@ impl Live {
         let empty = Program {
             tables: Vec::new(),
             code: Arc::clone(&code),
-            ports: PortTable::new(switch),
+            ports: PortTable::new(switch, None),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             normal: switch.normal().share(),
@@ -437,10 +437,11 @@ impl Live {
         let groups = self.groups.iter().filter_map(|(id, view)| {
             Some((*id, (Arc::clone(view), Choice::new(switch.group(*id)?, switch))))
         });
+        let ports = PortTable::new(switch, Some(&self.shared.newest().ports));
         let old = self.shared.publish(Program {
             tables: self.tables.iter().map(|table| Arc::clone(&table.data)).collect(),
             code: Arc::clone(&self.code),
-            ports: PortTable::new(switch),
+            ports,
             groups: groups.collect(),
             meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
             normal: switch.normal().share(),

@@ -28,6 +28,7 @@ mod memory;
 mod merging;
 mod notice;
 mod offload;
+mod patch;
 mod pcap;
 
 /// Declares the file of every kind and collects its constant `KINDS`.
@@ -46,6 +47,7 @@ pub use injector::Injector;
 pub use memory::{Memory, MemoryEnd};
 pub use notice::Notice;
 pub use null::NullPort;
+pub use patch::PatchPort;
 pub use pcap::Pcap;
 pub use tap::{TapInterface, TapPort};
 

@@ -100,6 +100,13 @@ impl Switch {
         self.generation += 1;
     }
 
+    /// Removes a port, with its counters. Flows and groups that send to it drop.
+    pub fn remove_port(&mut self, number: u32) -> Option<Port> {
+        let removed = self.ports.remove(&number);
+        self.generation += u64::from(removed.is_some());
+        removed
+    }
+
     /// Changes the configuration bits of `mask` (OFPT_PORT_MOD).
     ///
     /// The port does not exist.

@@ -137,11 +137,20 @@ pub fn exists(socket: BorrowedFd<'_>, index: u32) -> bool {
 /// Returns whether the interface with this index is up and has a carrier. An error means that it
 /// does not exist in the socket's namespace.
 pub fn is_running(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
-    let both = libc::IFF_UP | libc::IFF_RUNNING;
+    has_flags(socket, index, libc::IFF_UP | libc::IFF_RUNNING)
+}
+
+/// Returns whether the interface with this index is up. An error means that it does not exist in
+/// the socket's namespace.
+pub fn is_up(socket: BorrowedFd<'_>, index: u32) -> io::Result<bool> {
+    has_flags(socket, index, libc::IFF_UP)
+}
+
+fn has_flags(socket: BorrowedFd<'_>, index: u32, flags: c_int) -> io::Result<bool> {
     let mut request = named(socket, index)?;
     ioctl(socket, libc::SIOCGIFFLAGS, &mut request)?;
     // SAFETY: the kernel answered SIOCGIFFLAGS by writing this member.
-    Ok(c_int::from(unsafe { request.ifr_ifru.ifru_flags }) & both == both)
+    Ok(c_int::from(unsafe { request.ifr_ifru.ifru_flags }) & flags == flags)
 }
 
 /// Returns whether the interface with this index has a carrier now. (Its flags follow up to a
@@ -184,6 +193,18 @@ pub fn hw_addr(socket: BorrowedFd<'_>, name: &str) -> io::Result<[u8; 6]> {
     // SAFETY: the kernel answered SIOCGIFHWADDR by writing this member.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };
     Ok(std::array::from_fn(|byte| address.sa_data[byte] as u8))
+}
+
+/// Sets the hardware address of an Ethernet interface.
+pub fn set_hw_addr(socket: BorrowedFd<'_>, name: &str, address: [u8; 6]) -> io::Result<()> {
+    let mut request = request(name)?;
+    let mut hw_addr = libc::sockaddr { sa_family: libc::ARPHRD_ETHER, sa_data: [0; 14] };
+    for (to, from) in hw_addr.sa_data.iter_mut().zip(address) {
+        // `c_char` is signed on some systems.
+        *to = c_char::from_ne_bytes([from]);
+    }
+    request.ifr_ifru.ifru_hwaddr = hw_addr;
+    ioctl(socket, libc::SIOCSIFHWADDR, &mut request)
 }
 
 /// Returns whether the interface merges received packets (generic receive offload).

@@ -41,6 +41,8 @@ pub(crate) use presets::Presets;
 pub(crate) use run_report::{LinkTable, accounting_lines, lateness_lines};
 pub(crate) use shipped::{Experiments, Shipped};
 pub(crate) use sweep::SweepTable;
+#[cfg(target_os = "linux")]
+pub(crate) use switch::BridgeSummaries;
 
 use serde::Serialize;
 use std::io::{self, Write};

@@ -72,15 +72,43 @@ impl Render for ServedSummary {
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let ServedSummary { packets, ports } = self;
-        let ports: Vec<Value> = ports.iter().map(|(number, name, c)| port_json(*number, name, c)).collect();
-        let accounting = json!({
-            "received": packets.received, "injected": packets.injected, "copied": packets.copied,
-            "sent": packets.sent, "to_controllers": packets.to_controllers, "dropped": packets.dropped,
-            "held": packets.held, "balance": packets.balances(),
-        });
-        json_line(out, &json!({ "books": accounting, "ports": ports }))
+        json_line(out, &served_json(self))
     }
+}
+
+/// The bridges of a database, by name. A bridge that was removed and added has two entries.
+#[cfg(target_os = "linux")]
+pub(crate) struct BridgeSummaries(pub(crate) Vec<(String, ServedSummary)>);
+
+#[cfg(target_os = "linux")]
+impl Render for BridgeSummaries {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        for (name, summary) in &self.0 {
+            writeln!(out, "bridge {name}")?;
+            summary.text(out)?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let bridge = |(name, summary): &(String, ServedSummary)| {
+            let mut bridge = served_json(summary);
+            bridge["name"] = json!(name);
+            bridge
+        };
+        json_line(out, &json!({ "bridges": self.0.iter().map(bridge).collect::<Vec<_>>() }))
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn served_json(ServedSummary { packets, ports }: &ServedSummary) -> Value {
+    let ports: Vec<Value> = ports.iter().map(|(number, name, c)| port_json(*number, name, c)).collect();
+    let accounting = json!({
+        "received": packets.received, "injected": packets.injected, "copied": packets.copied,
+        "sent": packets.sent, "to_controllers": packets.to_controllers, "dropped": packets.dropped,
+        "held": packets.held, "balance": packets.balances(),
+    });
+    json!({ "books": accounting, "ports": ports })
 }
 
 fn port_json(number: u32, name: &str, c: &PortCounters) -> Value {

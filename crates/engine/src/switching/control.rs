@@ -2,7 +2,9 @@
 
 use super::accounting::{Counts, SwitchAccounting};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
+use super::port_change::PortChange;
 use crate::clock::Clock;
+use crate::port::Port;
 use crate::priority::with_low_priority;
 use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry};
 use fastpath_switch::interp;
@@ -14,6 +16,7 @@ use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -28,6 +31,9 @@ const RELEASED_AFTER: usize = 10_000;
 
 /// Flows that may expire while the worker waits.
 const EXPIRED_AT_ONCE: usize = 128;
+
+/// Interval at which a thread that waits for the worker looks whether the worker has ended.
+const DETACH_CHECK: Duration = Duration::from_millis(50);
 
 /// Time without changes after which a job starts that is not urgent.
 const QUIET: Duration = Duration::from_millis(10);
@@ -84,6 +90,8 @@ pub(super) struct Exchange {
     packet_ins: PacketIns,
     /// Frames of packet-outs and the ports they leave by.
     pub(super) injected: VecDeque<(u32, Vec<u8>)>,
+    /// Ports to add and to remove.
+    pub(super) port_changes: Vec<PortChange>,
     pub(super) counts: Counts,
     /// Frames and bytes that ports refused, by port, to be subtracted from what the switch counts
     /// as sent. The executor may still hold those counts, so the subtraction waits for
@@ -118,6 +126,7 @@ impl Control {
         let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
+            port_changes: Vec::new(),
             counts: Counts::default(),
             refused: BTreeMap::new(),
             sent: 0,
@@ -379,6 +388,43 @@ impl Control {
             self.bring_up_to_date(core);
             self.notify();
         }
+    }
+
+    /// Returns whether a port has failed since it was added.
+    pub fn has_failed(&self, number: u32) -> bool {
+        self.lock().failed.contains(&number)
+    }
+
+    /// Adds a port while the switch runs. Frames pass it once the worker has taken it.
+    pub fn attach(&self, number: u32, port: Box<dyn Port>) {
+        self.exchange().port_changes.push(PortChange::Attach(number, port));
+        self.shared.bell.ring();
+        self.change(|switch, _| switch.set_port(number, fastpath_switch::Port::up()));
+    }
+
+    /// Removes a port while the switch runs, and returns it, so that the caller closes it. `None`
+    /// if it has failed, or the worker has ended.
+    pub fn detach(&self, number: u32) -> Option<Box<dyn Port>> {
+        // Nothing passes the port, so that all that it counted is credited before it goes.
+        self.change(|switch, _| {
+            let closed = port::config::PORT_DOWN;
+            let _ = switch.port_mod(number, closed, closed);
+        });
+        self.wait_for_burst();
+        let (sender, receiver) = mpsc::channel();
+        self.exchange().port_changes.push(PortChange::Detach(number, sender));
+        self.shared.bell.ring();
+        self.change(|switch, _| switch.remove_port(number));
+        let removed = loop {
+            match receiver.recv_timeout(DETACH_CHECK) {
+                Err(RecvTimeoutError::Timeout) if !self.shared.stop.load(Ordering::Acquire) => {}
+                removed => break removed.ok(),
+            }
+        };
+        let mut core = self.lock();
+        core.failed.remove(&number);
+        core.link_changes.remove(&number);
+        removed
     }
 
     /// Takes the ports with links that have changed since the last call.

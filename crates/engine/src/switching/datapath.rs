@@ -8,6 +8,7 @@
 //! does not accept wait, up to a bound; beyond it they are counted as dropped.
 
 use super::control::Control;
+use super::port_change::PortChange;
 use crate::Notice;
 use crate::port::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
@@ -37,6 +38,8 @@ pub struct Datapath {
     /// Executes packets without the lock; `None` if the executor needs it.
     forwarder: Option<Box<dyn Forwarder>>,
     ports: PortTable,
+    /// What removed ports sent and dropped: frames.
+    departed: (u64, u64),
     pool: FramePool,
     burst: Burst,
     out: Outbox,
@@ -46,11 +49,14 @@ pub struct Datapath {
 }
 
 /// The ports, and the place of each by its number.
+#[derive(Default)]
 struct PortTable {
     attached: Vec<AttachedPort>,
     places: Vec<Option<usize>>,
     /// The places of ports with numbers from [`LOW`] on.
     high: BTreeMap<u32, usize>,
+    /// Frames for ports that have been removed.
+    lost: u64,
 }
 
 /// A port and the frames that wait for it.
@@ -67,6 +73,25 @@ struct AttachedPort {
 }
 
 impl AttachedPort {
+    fn new(number: u32, port: Box<dyn Port>) -> AttachedPort {
+        AttachedPort {
+            number,
+            port: Some(port),
+            backlog: VecDeque::with_capacity(BACKLOG_MAX),
+            counters: PortCounters::default(),
+            refused: (0, 0),
+        }
+    }
+
+    /// The counters of the port, with those of frames dropped before it.
+    fn all_counters(&mut self) -> PortCounters {
+        let mut counters = self.counters;
+        if let Some(port) = &mut self.port {
+            counters += port.counters();
+        }
+        counters
+    }
+
     fn put(&mut self, pool: &mut FramePool, frame: Frame) {
         if self.port.is_some() && self.backlog.len() < BACKLOG_MAX {
             self.backlog.push_back(frame);
@@ -92,27 +117,11 @@ impl Datapath {
         memory: NonZeroUsize,
         notice: Notice,
     ) -> Datapath {
-        let (mut places, mut high) = (Vec::new(), BTreeMap::new());
-        for (place, (number, _)) in ports.iter().enumerate() {
-            let low = *number as usize;
-            if low >= LOW {
-                high.insert(*number, place);
-                continue;
-            }
-            places.resize(places.len().max(low + 1), None);
-            places[low] = Some(place);
-        }
-        let attached = |(number, port)| AttachedPort {
-            number,
-            port: Some(port),
-            backlog: VecDeque::with_capacity(BACKLOG_MAX),
-            counters: PortCounters::default(),
-            refused: (0, 0),
-        };
         let mut datapath = Datapath {
             control: control.clone(),
             forwarder: control.forwarder(),
-            ports: PortTable { attached: ports.into_iter().map(attached).collect(), places, high },
+            ports: PortTable::default(),
+            departed: (0, 0),
             pool: FramePool::new(memory),
             burst: Burst::new(),
             out: Outbox::default(),
@@ -120,6 +129,9 @@ impl Datapath {
             moved_at: control.now(),
             notice,
         };
+        datapath.ports.attached =
+            ports.into_iter().map(|(number, port)| AttachedPort::new(number, port)).collect();
+        datapath.ports.find_places();
         datapath.watch_ports();
         datapath
     }
@@ -224,12 +236,16 @@ impl Datapath {
         }
     }
 
-    /// Sends the frames of packet-outs.
+    /// Adds and removes ports, and sends the frames of packet-outs.
     fn inject(&mut self) -> bool {
         if !self.control.shared.bell.silence() {
             return false;
         }
-        let injected = std::mem::take(&mut self.control.exchange().injected);
+        let mut exchange = self.control.exchange();
+        let injected = std::mem::take(&mut exchange.injected);
+        let changes = std::mem::take(&mut exchange.port_changes);
+        drop(exchange);
+        changes.into_iter().for_each(|change| self.change_ports(change));
         for (number, bytes) in &injected {
             match self.pool.insert(bytes) {
                 Some(frame) => self.ports.put(&mut self.pool, *number, frame),
@@ -237,6 +253,28 @@ impl Datapath {
             }
         }
         !injected.is_empty()
+    }
+
+    fn change_ports(&mut self, change: PortChange) {
+        match change {
+            PortChange::Attach(number, port) => self.ports.attached.push(AttachedPort::new(number, port)),
+            PortChange::Detach(number, closer) => {
+                let place = self.ports.attached.iter().position(|attached| attached.number == number);
+                let Some(place) = place else { return };
+                let mut removed = self.ports.attached.remove(place);
+                let counters = removed.all_counters();
+                self.departed.0 += counters.tx_frames;
+                self.departed.1 += counters.tx_dropped();
+                self.ports.lost += removed.backlog.len() as u64;
+                removed.backlog.drain(..).for_each(|frame| self.pool.free(frame));
+                if let Some(port) = removed.port {
+                    // Without a receiver it is closed here.
+                    let _ = closer.send(port);
+                }
+            }
+        }
+        self.ports.find_places();
+        self.watch_ports();
     }
 
     /// Offers a backlog to its port.
@@ -269,13 +307,12 @@ impl Datapath {
 
     /// Adds the counters of the ports to the accounting.
     fn update_accounting(&mut self) {
-        let (mut sent, mut dropped, mut backlog) = (0, 0, 0);
+        let (mut sent, mut dropped) = self.departed;
+        dropped += self.ports.lost;
+        let mut backlog = 0;
         let mut exchange = self.control.exchange();
         for attached in &mut self.ports.attached {
-            let mut counters = attached.counters;
-            if let Some(port) = &mut attached.port {
-                counters += port.counters();
-            }
+            let counters = attached.all_counters();
             sent += counters.tx_frames;
             dropped += counters.tx_dropped();
             backlog += attached.backlog.len() as u64;
@@ -317,13 +354,31 @@ impl Datapath {
 }
 
 impl PortTable {
-    /// Queues a frame for the port with this number.
+    /// Finds the place of each port by its number again.
+    fn find_places(&mut self) {
+        self.places.clear();
+        self.high.clear();
+        for (place, attached) in self.attached.iter().enumerate() {
+            let low = attached.number as usize;
+            if low >= LOW {
+                self.high.insert(attached.number, place);
+                continue;
+            }
+            self.places.resize(self.places.len().max(low + 1), None);
+            self.places[low] = Some(place);
+        }
+    }
+
+    /// Queues a frame for the port with this number. A port may have been removed since the switch
+    /// decided.
     fn put(&mut self, pool: &mut FramePool, number: u32, frame: Frame) {
         let place = self.places.get(number as usize).copied().flatten();
         match place.or_else(|| self.high.get(&number).copied()) {
             Some(place) => self.attached[place].put(pool, frame),
-            // The switch sends only by ports that it has, and these are the given ones.
-            None => unreachable!("there is no port {number}"),
+            None => {
+                self.lost += 1;
+                pool.free(frame);
+            }
         }
     }
 }
@@ -376,5 +431,50 @@ mod tests {
         }
         assert_eq!((links(), changes()), ([LinkState::Down, LinkState::Up], vec![2]));
         assert!(changes().is_empty());
+    }
+
+    #[test]
+    fn ports_come_and_go_while_frames_move_and_the_accounting_balances() {
+        use crate::port::Memory;
+        use fastpath_switch::{Action, FlowMod, Instructions, Match, port};
+        let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
+        let flood = Instructions::apply([Action::output(port::FLOOD)]);
+        switch.flow_mod(Time::ZERO, &FlowMod::add(0, 1, Match::any(), flood)).unwrap();
+        let executor = Box::new(Planned::new(&mut switch));
+        let control = Control::new(switch, executor, PacketInLimit::default(), || ()).unwrap();
+        let mut datapath =
+            Datapath::new(&control, Vec::new(), NonZeroUsize::new(1 << 16).unwrap(), Notice::none());
+        let mut ends = Vec::new();
+        for number in [1, 2, port::LOCAL] {
+            let (port, end) = Memory::new("p", 1 << 16);
+            ends.push(end);
+            control.attach(number, Box::new(port));
+        }
+        datapath.iterate();
+        ends[0].send([&[0; 60][..]]);
+        datapath.iterate();
+        assert_eq!([1, 2].map(|end: usize| ends[end].recv(9, |_| ())), [1, 0], "LOCAL is not flooded to");
+        let leaves = std::thread::spawn({
+            let control = control.clone();
+            move || control.detach(2)
+        });
+        while !leaves.is_finished() {
+            datapath.iterate();
+        }
+        assert!(leaves.join().unwrap().is_some());
+        assert!(control.read(|switch, _| switch.port(2).is_none()));
+        ends[0].send([&[0; 60][..]]);
+        datapath.iterate();
+        assert_eq!(ends[1].recv(9, |_| ()), 0);
+        let (port, end) = Memory::new("p", 1 << 16);
+        control.attach(2, Box::new(port));
+        datapath.iterate();
+        ends[0].send([&[0; 60][..]]);
+        datapath.iterate();
+        assert_eq!(end.recv(9, |_| ()), 1);
+        let accounting = control.accounting();
+        assert!(accounting.balances() && accounting.sent == 2, "{accounting:?}");
+        control.stop();
+        assert!(control.detach(1).is_none(), "the worker has ended");
     }
 }

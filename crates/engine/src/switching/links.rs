@@ -4,7 +4,7 @@ use crate::port::Port;
 use fastpath_switch::port::LinkState;
 use fastpath_sys::{interface, poll};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 
 /// Reads the link state of the interfaces behind ports.
@@ -34,25 +34,53 @@ impl LinkWatch {
     /// # Errors
     /// The operating system refuses a descriptor, or an interface does not exist.
     pub fn new<'a>(ports: impl IntoIterator<Item = (u32, &'a dyn Port, &'a str)>) -> io::Result<LinkWatch> {
-        let socket = interface::any_socket()?;
-        let watch = |(port, open, name): (u32, &dyn Port, &str)| {
-            let link = open.link_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
-            let hw_addr = interface::hw_addr(socket.as_fd(), name).ok();
-            Ok(WatchedLink { port, index: interface::index_of(name)?, hw_addr, link })
-        };
-        let interfaces = ports.into_iter().map(watch).collect::<io::Result<_>>()?;
-        Ok(LinkWatch { socket, interfaces })
+        let mut watch = LinkWatch { socket: interface::any_socket()?, interfaces: Vec::new() };
+        ports.into_iter().try_for_each(|(port, open, name)| watch.add(port, open, name))?;
+        Ok(watch)
+    }
+
+    /// Watches the interface of a further port.
+    ///
+    /// # Errors
+    /// The operating system refuses a descriptor, or the interface does not exist.
+    pub fn add(&mut self, port: u32, open: &dyn Port, name: &str) -> io::Result<()> {
+        let link = open.link_fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
+        let hw_addr = interface::hw_addr(self.socket.as_fd(), name).ok();
+        self.interfaces.push(WatchedLink { port, index: interface::index_of(name)?, hw_addr, link });
+        Ok(())
+    }
+
+    /// Watches the interface of a port no longer.
+    pub fn remove(&mut self, port: u32) {
+        self.interfaces.retain(|interface| interface.port != port);
     }
 
     /// Returns the current state of every link.
     pub fn states(&self) -> impl Iterator<Item = (u32, LinkState)> {
-        self.interfaces.iter().map(|WatchedLink { port, index, link, .. }| {
-            let is_up = match interface::is_running(self.socket.as_fd(), *index) {
-                Ok(is_running) => is_running,
-                Err(_) => link.as_ref().is_some_and(|fd| poll::is_writable(fd.as_fd())),
-            };
-            (*port, if is_up { LinkState::Up } else { LinkState::Down })
+        self.interfaces.iter().map(|watched| {
+            let is_up = self.asks(watched, interface::is_running);
+            (watched.port, if is_up { LinkState::Up } else { LinkState::Down })
         })
+    }
+
+    /// Returns the index of a port's interface.
+    pub fn index(&self, number: u32) -> Option<u32> {
+        Some(self.interfaces.iter().find(|interface| interface.port == number)?.index)
+    }
+
+    /// Returns whether a port's interface is up, with a carrier or without.
+    pub fn is_up(&self, number: u32) -> Option<bool> {
+        let watched = self.interfaces.iter().find(|interface| interface.port == number)?;
+        Some(self.asks(watched, interface::is_up))
+    }
+
+    /// Asks for the state of an interface; through the descriptor of its port if it is in another
+    /// network namespace.
+    fn asks(&self, watched: &WatchedLink, question: fn(BorrowedFd<'_>, u32) -> io::Result<bool>) -> bool {
+        match question(self.socket.as_fd(), watched.index) {
+            Ok(answer) => answer,
+            Err(_) => watched.link.as_ref().is_some_and(|fd| poll::is_writable(fd.as_fd())),
+        }
     }
 
     /// Returns the hardware address that a port's interface had at first.

@@ -19,9 +19,11 @@
 mod accounting;
 mod control;
 mod datapath;
+pub mod interface;
 mod links;
 mod node;
 mod packet_ins;
+mod port_change;
 mod running;
 
 pub use accounting::SwitchAccounting;

@@ -11,6 +11,8 @@ mod nodes;
 #[cfg(target_os = "linux")]
 pub mod ofctl;
 mod offline;
+#[cfg(target_os = "linux")]
+mod ovsdb;
 mod ports;
 #[cfg(target_os = "linux")]
 mod server;
@@ -24,6 +26,8 @@ pub use offline::{
     CaptureAtPort, NamedCapture, OfflineAccounting, OfflineCaptures, OfflineSummary, TableCounters,
     switch_captures,
 };
+#[cfg(target_os = "linux")]
+pub use ovsdb::{OvsdbOptions, OvsdbSwitches, ParseRemoteError, Remote};
 pub use ports::{load_rules, number_ports};
 #[cfg(target_os = "linux")]
 pub use server::{

@@ -273,7 +273,10 @@ impl Connection {
         let is_for_it = match event {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
             event::Event::PacketIn(_) => self.controller_id == 0,
-            event::Event::FlowRemoved(_) | event::Event::PortStatus(_) => true,
+            event::Event::FlowRemoved(_)
+            | event::Event::PortStatus(_)
+            | event::Event::PortAdded(_)
+            | event::Event::PortRemoved(_) => true,
         };
         is_for_it && self.receives_async() && event.passes(&self.masks, self.is_slave())
     }

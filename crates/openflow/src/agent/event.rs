@@ -1,7 +1,7 @@
 //! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
 //! §6.1.2).
 
-use crate::message::Async;
+use crate::message::{Async, PortDescription};
 use fastpath_engine::switching::QueuedPacketIn;
 use fastpath_switch::{Removed, Version};
 
@@ -11,6 +11,8 @@ pub(super) enum Event {
     PacketIn(QueuedPacketIn),
     FlowRemoved(Box<Removed>),
     PortStatus(u32),
+    PortAdded(u32),
+    PortRemoved(Box<PortDescription>),
 }
 
 /// The form of an event in the messages of a connection.
@@ -27,6 +29,8 @@ impl Event {
         let (word, bit) = match self {
             Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
             Event::FlowRemoved(removed) => (masks.flow_removed[side], removed.reason as u8),
+            Event::PortAdded(_) => (masks.port_status[side], 0),
+            Event::PortRemoved(_) => (masks.port_status[side], 1),
             Event::PortStatus(_) => (masks.port_status[side], 2),
         };
         word & 1 << bit != 0

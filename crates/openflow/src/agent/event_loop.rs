@@ -3,6 +3,7 @@
 
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
+use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
 use super::standalone;
 use super::statistics;
@@ -17,9 +18,9 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The token of the doorbell.
@@ -35,39 +36,45 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
 /// See the head of this file.
 pub(super) struct EventLoop {
-    poll: Poll,
-    switch: SwitchState,
-    options: Options,
-    tls: Option<Tls>,
-    listeners: Vec<Listener>,
-    targets: Vec<Dialled>,
-    connections: BTreeMap<usize, Connection>,
+    pub(super) poll: Poll,
+    pub(super) switch: SwitchState,
+    pub(super) options: Options,
+    pub(super) tls: Option<Tls>,
+    /// By token.
+    pub(super) listeners: BTreeMap<usize, Listener>,
+    pub(super) targets: Vec<Dialled>,
+    pub(super) connections: BTreeMap<usize, Connection>,
     next_token: usize,
     /// The number of the first asynchronous message that snoop connections have not received.
     shown: u64,
-    is_standalone: bool,
+    pub(super) is_standalone: bool,
+    pub(super) orders: Receiver<Order>,
+    pub(super) state: Arc<Mutex<AgentState>>,
     stop: Arc<AtomicBool>,
     waker: Arc<Waker>,
     links_at: Instant,
     check_at: Instant,
 }
 
-struct Listener {
-    socket: TcpListener,
-    security: Security,
+/// A socket that accepts connections.
+pub(super) struct Listener {
+    pub(super) socket: TcpListener,
+    pub(super) listen: Listen,
     /// The kind of connections that are accepted here.
-    kind: Kind,
+    pub(super) kind: Kind,
 }
 
 /// A controller to dial.
-struct Dialled {
-    target: Target,
+pub(super) struct Dialled {
+    pub(super) dial: Dial,
     /// Its connection, or when to dial next.
-    state: Result<usize, Instant>,
+    pub(super) state: Result<usize, Instant>,
     /// Delivers its addresses once its name is resolved, which may take long.
     lookup: Option<Receiver<io::Result<Vec<SocketAddr>>>>,
     backoff: Duration,
     has_failed: bool,
+    /// Why the last connection ended, or could not be made.
+    pub(super) failure: Option<String>,
 }
 
 impl EventLoop {
@@ -75,9 +82,9 @@ impl EventLoop {
         control: Control,
         poll: Poll,
         options: Options,
-        stop: Arc<AtomicBool>,
-        waker: Arc<Waker>,
+        shared: SharedWithAgent,
     ) -> Result<EventLoop, StartError> {
+        let SharedWithAgent { orders, state, stop, waker } = shared;
         let tls = options.tls.as_ref().map(Tls::load).transpose()?;
         let listen = options.listen.iter().map(|listen| (*listen, Kind::Answered));
         let listen: Vec<(Listen, Kind)> =
@@ -93,12 +100,14 @@ impl EventLoop {
             switch: SwitchState::new(control, options.datapath_id, options.ports.clone()),
             poll,
             tls,
-            listeners: Vec::new(),
+            listeners: BTreeMap::new(),
             targets: Vec::new(),
             connections: BTreeMap::new(),
             next_token: 1,
             shown: 0,
             is_standalone: false,
+            orders,
+            state,
             stop,
             waker,
             links_at: now,
@@ -108,31 +117,26 @@ impl EventLoop {
         for (listen, kind) in listen {
             event_loop.listen(listen, kind).map_err(|source| StartError::Listen { listen, source })?;
         }
-        event_loop.next_token = 1 + event_loop.listeners.len();
-        let dialled = |target: &Target| Dialled {
-            target: target.clone(),
-            state: Err(now),
-            lookup: None,
-            backoff: BACKOFF_FIRST,
-            has_failed: false,
-        };
-        event_loop.targets = event_loop.options.connect.iter().map(dialled).collect();
+        let Options { connect, probe_every, backoff_max, .. } = &event_loop.options;
+        let dial =
+            |target: &Target| Dial::new(target.clone()).probe_every(*probe_every).backoff_max(*backoff_max);
+        event_loop.targets = connect.iter().map(|target| Dialled::new(dial(target), now)).collect();
         if event_loop.targets.is_empty() && event_loop.options.fail_mode == FailMode::Standalone {
             standalone::by_default(&event_loop.switch.control);
         }
         Ok(event_loop)
     }
 
-    fn listen(&mut self, listen: Listen, kind: Kind) -> io::Result<()> {
+    pub(super) fn listen(&mut self, listen: Listen, kind: Kind) -> io::Result<()> {
         let mut socket = TcpListener::bind(listen.at)?;
-        let token = Token(1 + self.listeners.len());
-        self.poll.registry().register(&mut socket, token, Interest::READABLE)?;
-        self.listeners.push(Listener { socket, security: listen.security, kind });
+        self.poll.registry().register(&mut socket, Token(self.next_token), Interest::READABLE)?;
+        self.listeners.insert(self.next_token, Listener { socket, listen, kind });
+        self.next_token += 1;
         Ok(())
     }
 
     pub(super) fn listening(&self) -> io::Result<Vec<SocketAddr>> {
-        self.listeners.iter().map(|listener| listener.socket.local_addr()).collect()
+        self.listeners.values().map(|listener| listener.socket.local_addr()).collect()
     }
 
     /// Runs until it is stopped.
@@ -149,7 +153,7 @@ impl EventLoop {
             for event in &events {
                 match event.token() {
                     WAKE => {}
-                    Token(token) if token <= self.listeners.len() => self.accept(token - 1),
+                    Token(token) if self.listeners.contains_key(&token) => self.accept(token),
                     Token(token) => {
                         if let Some(connection) = self.connections.get_mut(&token) {
                             connection.ready(event);
@@ -196,10 +200,9 @@ impl EventLoop {
         }
     }
 
-    fn accept(&mut self, index: usize) {
-        loop {
-            let listener = &self.listeners[index];
-            let (kind, security) = (listener.kind, listener.security);
+    fn accept(&mut self, token: usize) {
+        while let Some(listener) = self.listeners.get(&token) {
+            let (kind, security) = (listener.kind, listener.listen.security);
             let (socket, peer) = match listener.socket.accept() {
                 Ok(accepted) => accepted,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -362,7 +365,7 @@ impl EventLoop {
             if !dialled.has_failed || connection.state == State::Up {
                 self.options.notice.send(&format!("{}: {why}; dialling again", connection.peer));
             }
-            dialled.fail(self.options.backoff_max);
+            dialled.fail(why);
         } else if connection.state == State::Greeting && connection.stream.is_tls() && why != "closed" {
             self.options.notice.send(&format!("{}: {why}", connection.peer));
         }
@@ -376,6 +379,7 @@ impl EventLoop {
 
     /// Does what a switch does without a request: expiry, link changes, dialling, checks.
     fn housekeep(&mut self) {
+        self.carry_out_orders();
         let now = Instant::now();
         let control = self.switch.control.clone();
         if control.next_at().is_some_and(|at| at <= control.now()) {
@@ -398,14 +402,19 @@ impl EventLoop {
         if now >= self.check_at {
             self.check_at = now + CHECK_EVERY;
             for token in self.connections.keys().copied().collect::<Vec<_>>() {
-                let connection = self.connections.get_mut(&token);
-                let checked = connection.map_or(Ok(()), |one| one.check(now, self.options.probe_every));
+                let Some(connection) = self.connections.get_mut(&token) else { continue };
+                let probe_every = match connection.kind {
+                    Kind::Dialled(index) => self.targets[index].dial.probe_every,
+                    Kind::Answered | Kind::Snoop => self.options.probe_every,
+                };
+                let checked = connection.check(now, probe_every);
                 if let Err(why) = checked {
                     self.close_at(token, why);
                 }
             }
         }
         self.choose_mode();
+        self.publish_state();
     }
 
     /// Fail-standalone begins when every controller has failed to connect, and ends when one is
@@ -431,22 +440,25 @@ impl EventLoop {
     }
 
     fn dial(&mut self, index: usize) {
-        let target = self.targets[index].target.clone();
+        let target = self.targets[index].dial.target.clone();
         let dialled = self.try_dial(index, &target);
         match dialled {
             Ok(Some(token)) => self.targets[index].state = Ok(token),
             Ok(None) if self.targets[index].lookup.is_some() => {}
-            Ok(None) => self.targets[index].fail(self.options.backoff_max),
+            Ok(None) => self.targets[index].fail("the system refuses to watch the connection"),
             Err(why) => {
                 if !self.targets[index].has_failed {
                     self.options.notice.send(&format!("{target}: {why}; dialling again"));
                 }
-                self.targets[index].fail(self.options.backoff_max);
+                self.targets[index].fail(&why);
             }
         }
     }
 
     fn try_dial(&mut self, index: usize, target: &Target) -> Result<Option<usize>, String> {
+        if target.security == Security::Tls && self.tls.is_none() {
+            return Err("TLS needs a private key, a certificate and a CA certificate".to_owned());
+        }
         let address = match target.host.parse::<IpAddr>() {
             Ok(address) => (address, target.port).into(),
             Err(_) => match self.look_up(index, target).map_err(|error| error.to_string())? {
@@ -542,9 +554,16 @@ impl EventLoop {
 }
 
 impl Dialled {
-    fn fail(&mut self, backoff_max: Duration) {
+    /// A controller that is dialled from `at` on.
+    pub(super) fn new(dial: Dial, at: Instant) -> Dialled {
+        let backoff = BACKOFF_FIRST;
+        Dialled { dial, state: Err(at), lookup: None, backoff, has_failed: false, failure: None }
+    }
+
+    fn fail(&mut self, why: &str) {
         self.has_failed = true;
+        self.failure = Some(why.to_owned());
         self.state = Err(Instant::now() + self.backoff);
-        self.backoff = (self.backoff * 2).min(backoff_max);
+        self.backoff = (self.backoff * 2).min(self.dial.backoff_max);
     }
 }

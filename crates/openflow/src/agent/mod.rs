@@ -19,6 +19,8 @@ mod event_loop;
 mod features;
 mod misses;
 mod nicira;
+mod order;
+mod remotes;
 mod requests;
 mod standalone;
 mod statistics;
@@ -30,6 +32,7 @@ mod tls_files;
 
 pub use crate::message::{ParseVersionsError, Versions};
 pub use fastpath_switch::controller::{Listen, ParseAddressError, Security, Target};
+pub use order::{AgentState, Dial, DialledState, Remotes};
 pub use switch_state::PortInfo;
 pub use tls::TlsError;
 pub use tls_files::TlsFiles;
@@ -38,11 +41,13 @@ use event_loop::{EventLoop, WAKE};
 use fastpath_engine::Notice;
 use fastpath_engine::switching::{Control, LinkWatch};
 use mio::{Poll, Waker};
+use order::{Order, SharedWithAgent};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -142,6 +147,8 @@ impl Doorbell {
 #[derive(Debug)]
 pub struct Agent {
     thread: Option<JoinHandle<()>>,
+    orders: Sender<Order>,
+    state: Arc<Mutex<AgentState>>,
     stop: Arc<AtomicBool>,
     waker: Arc<Waker>,
     listening: Vec<SocketAddr>,
@@ -155,12 +162,45 @@ impl Agent {
     pub fn start(control: &Control, doorbell: Doorbell, options: Options) -> Result<Agent, StartError> {
         let stop = Arc::new(AtomicBool::new(false));
         let waker = Arc::clone(&doorbell.waker);
-        let mut event_loop =
-            EventLoop::new(control.clone(), doorbell.poll, options, Arc::clone(&stop), Arc::clone(&waker))?;
+        let (sender, orders) = mpsc::channel();
+        let state = Arc::new(Mutex::new(AgentState::default()));
+        let shared = SharedWithAgent {
+            orders,
+            state: Arc::clone(&state),
+            stop: Arc::clone(&stop),
+            waker: Arc::clone(&waker),
+        };
+        let mut event_loop = EventLoop::new(control.clone(), doorbell.poll, options, shared)?;
         let listening = event_loop.listening()?;
         let thread =
             std::thread::Builder::new().name("fastpath-agent".to_owned()).spawn(move || event_loop.run())?;
-        Ok(Agent { thread: Some(thread), stop, waker, listening })
+        Ok(Agent { thread: Some(thread), orders: sender, state, stop, waker, listening })
+    }
+
+    /// Tells controllers of a port that the switch has got.
+    pub fn add_port(&self, number: u32, info: PortInfo) {
+        self.order(Order::AddPort(number, info));
+    }
+
+    /// Tells controllers of a port that the switch loses.
+    pub fn remove_port(&self, number: u32) {
+        self.order(Order::RemovePort(number));
+    }
+
+    /// Serves these controllers from now on. Those that it has already keep their connections.
+    pub fn follow(&self, remotes: Remotes) {
+        self.order(Order::Follow(Box::new(remotes)));
+    }
+
+    /// Returns how its controllers are.
+    pub fn state(&self) -> AgentState {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn order(&self, order: Order) {
+        // It fails when the agent has ended.
+        let _ = self.orders.send(order);
+        let _ = self.waker.wake();
     }
 
     /// Returns the addresses on which it listens: those of [`Options::listen`], then those of

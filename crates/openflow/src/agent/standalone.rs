@@ -6,8 +6,9 @@
 //! the lowest priority and is there from the start, so that other flows have precedence over it.
 
 use fastpath_engine::switching::Control;
+use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::port;
-use fastpath_switch::{Action, FlowCommand, FlowMod, Instructions, Match, Rank};
+use fastpath_switch::{Action, FlowCommand, FlowMod, Instructions, Match, Rank, Removed};
 
 /// The cookie of this flow.
 const COOKIE: u64 = 0xfa57_0000_5741_4e44;
@@ -32,6 +33,15 @@ pub(super) fn begin(control: &Control) {
 pub(super) fn end(control: &Control) {
     let gone = FlowMod { command: FlowCommand::DeleteStrict, cookie_mask: u64::MAX, ..everything() };
     let _ = control.change_flows(&[], |switch, now| switch.flow_mod(now, &gone));
+}
+
+/// Removes all flows. Returns them.
+pub(super) fn restart(control: &Control) -> Vec<Removed> {
+    let all = FlowMod {
+        command: FlowCommand::Delete,
+        ..FlowMod::add(ALL_TABLES, 0, Match::any(), Instructions::default())
+    };
+    control.change(|switch, now| switch.flow_mod(now, &all)).unwrap_or_default()
 }
 
 fn everything() -> FlowMod {

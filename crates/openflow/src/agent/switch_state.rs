@@ -128,11 +128,16 @@ impl SwitchState {
         Some(match event {
             Event::PacketIn(packet) => Message::PacketIn(packet_in(packet)),
             Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(removed)),
-            Event::PortStatus(number) => {
-                let port = self.control.peek(|switch| switch.port(*number).copied())?;
-                Message::PortStatus(PortStatus { reason: 2, port: self.describe(*number, &port) })
-            }
+            Event::PortAdded(number) => self.port_status(0, *number)?,
+            Event::PortStatus(number) => self.port_status(2, *number)?,
+            Event::PortRemoved(port) => Message::PortStatus(PortStatus { reason: 1, port: (**port).clone() }),
         })
+    }
+
+    /// Returns the message on a port that is there (reasons OFPPR_ADD and OFPPR_MODIFY).
+    fn port_status(&self, reason: u8, number: u32) -> Option<Message> {
+        let port = self.control.peek(|switch| switch.port(number).copied())?;
+        Some(Message::PortStatus(PortStatus { reason, port: self.describe(number, &port) }))
     }
 }
 

@@ -170,8 +170,8 @@ pub(crate) fn read_set_field(reader: &mut ByteReader<'_>) -> Result<Action, Faul
     }
     let value = reader.number(len)?;
     let Bits { field, from, width } = named.bits;
-    if u32::from(width) == field.bits() && named.below == 0 {
-        return Ok(Action::SetField(field, value));
+    if u32::from(width) == field.bits() {
+        return Ok(Action::SetField(field, value >> named.below));
     }
     let (value, mask) = (value >> named.below & named.bits.ones(), named.bits.mask());
     Ok(Action::Extension(Arc::new(Extension::Set { field, value: value << from, mask, is_load: false })))

@@ -183,6 +183,14 @@ impl Harness {
         Some(Peer::new(Box::new(rustls::StreamOwned::new(session, socket))))
     }
 
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    pub(crate) fn control(&self) -> &Control {
+        &self.control
+    }
+
     pub(crate) fn hw_addr(&self, number: u32) -> MacAddr {
         MacAddr::from_index(number)
     }
@@ -302,6 +310,11 @@ pub(crate) struct Peer {
 impl Peer {
     fn new(stream: Box<dyn ByteStream>) -> Peer {
         Peer { stream, input: Vec::new(), xid: 100 }
+    }
+
+    /// Connects to a switch that listens.
+    pub(crate) fn connect(at: SocketAddr) -> Peer {
+        Peer::new(Box::new(connect(at)))
     }
 
     /// Accepts the next connection of the switch.

@@ -2,12 +2,15 @@
 //!
 //! ```text
 //!  serve.rs    ports ─▶ Datapath ─▶ ports, Agent ═ controllers        (Linux)
+//!  ovsdb.rs    ovs-vsctl ═ ovsdb-server ─▶ bridges, each with ports and controllers     (Linux)
 //!  offline.rs  captures ─▶ executor at their times ─▶ captures        (anywhere)
 //!  explain.rs  what the tables became, and one packet's way through
 //! ```
 
 mod explain;
 mod offline;
+#[cfg(target_os = "linux")]
+mod ovsdb;
 mod rules;
 #[cfg(target_os = "linux")]
 mod serve;
@@ -56,6 +59,10 @@ impl SwitchCommand {
         let is_offline = self.offline.is_given();
         #[cfg(target_os = "linux")]
         {
+            if let Some(remote) = &self.serve.ovsdb {
+                let rate = self.serve.packet_in_rate;
+                return ovsdb::run(&self.switch, remote.clone(), rate, self.json);
+            }
             let serves = !(self.serve.ports.is_empty()
                 && self.serve.listen.is_empty()
                 && self.serve.connect.is_empty());
@@ -69,7 +76,8 @@ impl SwitchCommand {
         }
         if !is_offline {
             bail!(
-                "nothing to switch: give --in NAME=FILE for captures, or --port and --listen or --connect to serve"
+                "nothing to switch: give --in NAME=FILE for captures, --port and --listen or --connect to serve, \
+                 or --ovsdb for the bridges of a database"
             );
         }
         offline::run(&self.switch, &self.offline, self.json)

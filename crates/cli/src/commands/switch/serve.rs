@@ -7,7 +7,8 @@ use crate::{Answer, view};
 use anyhow::ensure;
 use clap::{Args, ValueEnum};
 use fastpath::switching::{
-    FailMode, Listen, NamedPort, ServerOptions, SwitchServer, Target, TlsFiles, Versions, parse_datapath_id,
+    FailMode, Listen, NamedPort, Remote, ServerOptions, SwitchServer, Target, TlsFiles, Versions,
+    parse_datapath_id,
 };
 use fastpath_engine::control::HttpAddress;
 use std::io::{self, Write};
@@ -16,7 +17,27 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Interval between two checks for signals and failures.
-const POLL: Duration = Duration::from_millis(50);
+pub(super) const POLL: Duration = Duration::from_millis(50);
+
+/// Arguments that describe one switch, where a database describes all.
+const OF_ONE_SWITCH: [&str; 16] = [
+    "ports",
+    "listen",
+    "connect",
+    "snoop",
+    "rules",
+    "data_path",
+    "dashboard",
+    "datapath_id",
+    "fail_mode",
+    "probe_interval",
+    "max_backoff",
+    "private_key",
+    "certificate",
+    "ca_cert",
+    "inputs",
+    "outputs",
+];
 
 /// Ports, and controllers and how to reach them.
 #[derive(Args)]
@@ -35,6 +56,10 @@ pub(super) struct ServeArgs {
     /// highest that its controller has too.
     #[arg(long, value_name = "VERSIONS", default_value = "1.0,1.3")]
     openflow: Versions,
+    /// Serve the bridges of an Open vSwitch database, as ovs-vswitchd does: unix:PATH or
+    /// tcp:HOST:PORT. `ovs-vsctl` adds and removes bridges, ports and controllers.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = OF_ONE_SWITCH)]
+    pub(super) ovsdb: Option<Remote>,
     /// Serve a copy of all OpenFlow messages on this address, for `ovs-ofctl snoop`.
     #[arg(long, value_name = "ADDRESS")]
     snoop: Vec<Listen>,
@@ -54,7 +79,7 @@ pub(super) struct ServeArgs {
     fail_mode: Mode,
     /// Maximum number of packet-ins per second. 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = ServerOptions::default().packet_in_rate)]
-    packet_in_rate: u32,
+    pub(super) packet_in_rate: u32,
     /// Seconds of silence after which a controller gets an echo request. 0 is never.
     #[arg(long, value_name = "SECONDS", default_value_t = 15)]
     probe_interval: u64,

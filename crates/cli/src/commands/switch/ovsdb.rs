@@ -1,0 +1,37 @@
+//! The bridges of an Open vSwitch database.
+
+use super::rules::SwitchArgs;
+use super::serve::POLL;
+use crate::signals::stop_on_signals;
+use crate::{Answer, view};
+use anyhow::ensure;
+use fastpath::switching::{OvsdbOptions, OvsdbSwitches, Remote};
+use fastpath_engine::Notice;
+use std::io::{self, Write};
+use std::sync::atomic::Ordering;
+
+/// Serves the bridges until a signal ends them.
+pub(super) fn run(
+    switch_args: &SwitchArgs,
+    remote: Remote,
+    packet_in_rate: u32,
+    as_json: bool,
+) -> anyhow::Result<Answer> {
+    let stop = stop_on_signals()?;
+    let options = OvsdbOptions { remote, packet_in_rate, notice: Notice::to_stderr() };
+    let mut switches = OvsdbSwitches::new(switch_args.switch(), options);
+    // At once: a script may read one line and close the pipe.
+    let mut out = io::stdout().lock();
+    out.write_all(format!("switching (process {})\n", std::process::id()).as_bytes())?;
+    out.flush()?;
+    drop(out);
+    while !stop.load(Ordering::Relaxed) {
+        ensure!(!switches.has_failed(), "internal error: a thread of a bridge has ended; please report this");
+        switches.turn(POLL);
+    }
+    let summaries = switches.stop();
+    let balances = summaries.iter().all(|(_, summary)| summary.packets.balances());
+    view::print(&view::BridgeSummaries(summaries), as_json)?;
+    ensure!(balances, "internal error: packet accounting does not balance; please report this");
+    Ok(Answer::Yes)
+}
