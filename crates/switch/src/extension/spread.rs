@@ -123,7 +123,7 @@ impl Multipath {
         let hash = hash_of(self.fields, self.basis, key);
         match self.algorithm {
             Algorithm::Modulo => hash % links,
-            Algorithm::HashThreshold => (u64::from(hash) * u64::from(links) >> 32) as u32,
+            Algorithm::HashThreshold => ((u64::from(hash) * u64::from(links)) >> 32) as u32,
             Algorithm::HighestRandomWeight => highest(hash, 0..links),
             Algorithm::Iterative => self.iterate(hash, links),
         }

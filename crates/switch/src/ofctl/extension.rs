@@ -121,7 +121,7 @@ fn load(argument: &str) -> Result<Action, Wrong> {
     let (text, name) = arrow("load", argument)?;
     let to = parse_bits(name)?;
     let below = u32::from(crate::nxm::of_bits(to).below);
-    let is_whole_tos = below > 0 && !name.contains('[') || below > 0 && name.ends_with("[]");
+    let is_whole_tos = below > 0 && (name.ends_with("[]") || !name.contains('['));
     let value = match is_whole_tos {
         true => value::dscp_of_tos("load", text)?,
         false => parse_value("load", to, text)?,
