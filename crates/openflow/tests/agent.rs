@@ -5,6 +5,7 @@
 
 mod common;
 mod defaults;
+mod v10;
 
 use common::{Harness, Peer, until};
 use fastpath_openflow::message::{
