@@ -135,7 +135,7 @@ fn packets_that_match_no_flow_go_to_controllers_of_openflow_10_that_want_them() 
     want_misses(&mut old);
     harness.send(2, &frame(1));
     assert_eq!(packet_in(&mut old), (0, 2, frame(1)));
-    // Nobody sees the flow that does it.
+    // No controller sees the flow that does it.
     for peer in [&mut old, &mut new] {
         assert_eq!(flows(peer), []);
         let Reply::Aggregate { flows, .. } = ask(peer, Request::Aggregate(FlowFilter::all())) else {
@@ -145,7 +145,7 @@ fn packets_that_match_no_flow_go_to_controllers_of_openflow_10_that_want_them() 
         let Reply::Table(tables) = ask(peer, Request::Table) else { panic!("no tables") };
         assert_eq!((tables[0].active, tables[0].lookups, tables[0].matched), (0, 1, 0));
     }
-    // Nobody deletes it.
+    // No controller deletes it.
     for delete in
         [FlowMod::delete_all(), FlowMod { command: FlowCommand::DeleteStrict, ..FlowMod::delete_all() }]
     {
@@ -158,7 +158,7 @@ fn packets_that_match_no_flow_go_to_controllers_of_openflow_10_that_want_them() 
         harness.send(2, &frame(3));
         assert_eq!(packet_in(&mut old), (0, 2, frame(3)));
     }
-    // Nobody changes it: a change of all flows adds one where there is none.
+    // No controller changes it: a change of all flows adds one where there is none.
     let all =
         FlowMod { command: FlowCommand::Modify, ..FlowMod::add(0, 0, Match::any(), Instructions::default()) };
     new.say(&flow(FlowMod { instructions: Instructions::apply([Action::output(3)]), ..all.clone() }));
