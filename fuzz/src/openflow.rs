@@ -1,20 +1,23 @@
 //! OpenFlow: bytes that claim to be messages.
 
-use fastpath_openflow::message::{decode, frame_len};
+use fastpath_openflow::message::{Codec, frame_len};
+use fastpath_switch::Version;
 
 /// Whatever comes is a message or a refusal with its numbers; what is read can be written and read
 /// again.
 pub fn openflow(bytes: &[u8]) {
+    let is_old = bytes.first() == Some(&Version::V10.number());
+    let mut codec = Codec::new(if is_old { Version::V10 } else { Version::V13 });
     let mut rest = bytes;
     while let Ok(Some(len)) = frame_len(rest) {
         let Some((message, after)) = rest.split_at_checked(len) else { break };
-        match decode(message) {
+        match codec.decode(message) {
             Ok((xid, read)) => {
                 let mut written = Vec::new();
-                read.encode(xid, &mut written);
-                assert_eq!(decode(&written), Ok((xid, read)));
+                codec.encode(xid, &read, &mut written);
+                assert_eq!(codec.decode(&written), Ok((xid, read)));
             }
-            Err(fault) => assert!(fault.numbers().0 <= 13),
+            Err(fault) => assert!(fault.numbers().0 <= 13 && codec.error(&fault, message).data.len() >= len),
         }
         rest = after;
     }

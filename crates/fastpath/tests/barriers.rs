@@ -6,7 +6,7 @@ use fastpath::switching::executor;
 use fastpath_engine::Notice;
 use fastpath_engine::port::{Memory, Port};
 use fastpath_engine::switching::{Control, Datapath, PacketInLimit, serve};
-use fastpath_openflow::agent::{Agent, Doorbell, FailMode, Listen, Options, Security};
+use fastpath_openflow::agent::{Agent, Doorbell, FailMode, Listen, Options, Security, Versions};
 use fastpath_openflow::message::{Hello, Message, NO_BUFFER, decode, frame_len};
 use fastpath_switch::{Action, Field, FieldMatch, FlowMod, Instructions, Limits, Match, Switch};
 use std::collections::BTreeMap;
@@ -41,9 +41,9 @@ fn barriers(count: u32) {
     let memory = NonZeroUsize::new(16 << 20).unwrap();
     let _running = serve(&control, Datapath::new(&control, ports, memory, Notice::none())).unwrap();
     let options = Options {
+        versions: Versions::default(),
         datapath_id: 1,
         ports: BTreeMap::new(),
-        versions: fastpath_openflow::agent::Versions::default(),
         listen: vec![Listen { security: Security::Plain, at: (Ipv4Addr::LOCALHOST, 0).into() }],
         snoop: Vec::new(),
         connect: Vec::new(),

@@ -6,6 +6,7 @@
 mod common;
 mod defaults;
 mod orders;
+mod v10;
 
 use common::{Harness, Peer, until};
 use fastpath_openflow::message::{

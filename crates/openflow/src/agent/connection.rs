@@ -138,6 +138,9 @@ pub(super) struct Incoming {
     pub(super) content: Result<Message, Fault>,
 }
 
+/// A controller has become master, and other masters become slaves.
+pub(super) struct Election;
+
 impl Connection {
     pub(super) fn new(
         stream: Stream,

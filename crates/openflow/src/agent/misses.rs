@@ -1,9 +1,10 @@
-//! Packets that match no flow, in OpenFlow 1.0: they go to the controllers. In OpenFlow 1.3 they are
-//! dropped unless a flow says otherwise (§5.4), and the tables do only this.
+//! Packets that match no flow, in OpenFlow 1.0: they go to the controllers. In OpenFlow 1.3 they
+//! are dropped unless a flow says otherwise (§5.4), and the tables do only this.
 //!
-//! While a controller of OpenFlow 1.0 wants these packets, table 0 has a flow of the lowest priority
-//! that sends them, unless a controller has added one of its own. The flow is hidden: no controller
-//! sees, changes or deletes it, and its packet-ins go to controllers of OpenFlow 1.0 only.
+//! While a controller of OpenFlow 1.0 wants these packets, table 0 has a flow of the lowest
+//! priority that sends them, unless a controller has added one of its own. The flow is hidden: no
+//! controller sees, changes or deletes it, and its packet-ins go to controllers of OpenFlow 1.0
+//! only.
 
 use fastpath_switch::execute::PacketInHead;
 use fastpath_switch::flow::{ALL_TABLES, flags};

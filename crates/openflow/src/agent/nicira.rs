@@ -1,7 +1,6 @@
 //! What the switch does with messages of Nicira.
 
-use super::connection::Connection;
-use super::requests::{self, Election};
+use super::connection::{Connection, Election};
 use crate::message::{Fault, FlowFormat, Message, Nicira, PacketInFormat, Role};
 
 /// Handles a message. Returns the election that follows from it.
@@ -23,7 +22,7 @@ pub(super) fn answer(
         Nicira::SetPacketInFormat(PacketInFormat::Nxt) => return Err(Fault::FormatUnsupported(1)),
         // The codec has done it.
         Nicira::FlowModTableId(_) => {}
-        Nicira::SetAsync(masks) => connection.masks = requests::known(masks),
+        Nicira::SetAsync(masks) => connection.masks = masks.known(),
         Nicira::SetControllerId(id) => connection.controller_id = id,
     }
     Ok(None)

@@ -1,6 +1,6 @@
 //! Handles all requests except statistics.
 
-use super::connection::{Connection, Incoming};
+use super::connection::{Connection, Election, Incoming};
 use super::event::Event;
 use super::features::TABLE_CONFIG;
 use super::misses;
@@ -8,7 +8,7 @@ use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
 use crate::message::{
-    ACTIONS_10, Async, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
+    ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
 };
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::port::config;
@@ -45,9 +45,6 @@ pub(super) fn handle(state: &mut SwitchState, connection: &mut Connection) -> Ve
     }
     elections
 }
-
-/// A controller has become master, and other masters become slaves.
-pub(super) struct Election;
 
 /// Returns whether it changes a bounded number of flows, or groups or meters.
 fn is_change(content: &Result<Message, Fault>) -> bool {
@@ -240,7 +237,7 @@ fn answer(
             connection.say(xid, &Message::QueueGetConfigReply { port });
         }
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
-        Message::SetAsync(masks) => connection.masks = known(masks),
+        Message::SetAsync(masks) => connection.masks = masks.known(),
         Message::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
         other => return Err(Fault::BadType(other.kind())),
     }
@@ -266,16 +263,6 @@ fn check_table_mod(state: &SwitchState, table_id: u8, config: u32) -> Result<(),
         return Err(Fault::TableModBadConfig(config));
     }
     Ok(())
-}
-
-/// Removes the bits of reasons that do not exist.
-pub(super) fn known(masks: Async) -> Async {
-    let keep = |words: [u32; 2], bits: u32| words.map(|word| word & bits);
-    Async {
-        packet_in: keep(masks.packet_in, 0x7),
-        port_status: keep(masks.port_status, 0x7),
-        flow_removed: keep(masks.flow_removed, 0xf),
-    }
 }
 
 /// Fragments are handled as ordinary packets; no other mode is supported.

@@ -193,6 +193,16 @@ impl Async {
     /// TTL for masters and equals, port changes for slaves.
     pub const DEFAULT: Async = Async { packet_in: [0x3, 0], port_status: [0x7, 0x7], flow_removed: [0xf, 0] };
 
+    /// Returns the masks without the bits of reasons that do not exist.
+    pub(crate) fn known(self) -> Async {
+        let keep = |words: [u32; 2], bits: u32| words.map(|word| word & bits);
+        Async {
+            packet_in: keep(self.packet_in, 0x7),
+            port_status: keep(self.port_status, 0x7),
+            flow_removed: keep(self.flow_removed, 0xf),
+        }
+    }
+
     pub(super) fn read(r: &mut ByteReader<'_>) -> Result<Async, Fault> {
         let mut two = || -> Result<[u32; 2], Fault> { Ok([r.u32()?, r.u32()?]) };
         Ok(Async { packet_in: two()?, port_status: two()?, flow_removed: two()? })

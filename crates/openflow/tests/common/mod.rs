@@ -6,10 +6,10 @@ use fastpath_engine::switching::{Control, Datapath, PacketInLimit, SwitchAccount
 use fastpath_openflow::agent::{
     Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles, Versions,
 };
-use fastpath_openflow::message::{Hello, Message, decode, frame_len};
+use fastpath_openflow::message::{Codec, Hello, Message, frame_len};
 use fastpath_switch::execute::{BackgroundJob, OutboxEntry};
 use fastpath_switch::outcome::DropReason;
-use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Planned, Switch, Verdict, port};
+use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Planned, Switch, Verdict, Version, port};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use rustls::pki_types::pem::PemObject;
@@ -42,6 +42,14 @@ impl Harness {
         Harness::holding(Limits::default())
     }
 
+    /// A switch that listens and has these versions only.
+    pub(crate) fn of_versions(versions: Versions) -> Harness {
+        let mut switch = Switch::new(Limits::default());
+        let executor = Box::new(Planned::new(&mut switch));
+        let listen = vec![listen(Security::Plain)];
+        Harness::failing(FailMode::Secure, versions, executor, switch, listen, Vec::new(), None)
+    }
+
     /// A switch that listens, with these limits.
     pub(crate) fn holding(limits: Limits) -> Harness {
         Harness::with(limits, vec![listen(Security::Plain)], Vec::new(), None)
@@ -57,6 +65,15 @@ impl Harness {
         let port = listener.local_addr().unwrap().port();
         let target = Target { security: Security::Plain, host: host.to_owned(), port };
         (Harness::with(Limits::default(), Vec::new(), vec![target], None), listener)
+    }
+
+    /// A switch that dials a controller on this port of this machine, and has no flows without it.
+    pub(crate) fn dialling_to(port: u16) -> Harness {
+        let target = Target { security: Security::Plain, host: "127.0.0.1".to_owned(), port };
+        let mut switch = Switch::new(Limits::default());
+        let executor = Box::new(Planned::new(&mut switch));
+        let versions = Versions::default();
+        Harness::failing(FailMode::Secure, versions, executor, switch, Vec::new(), vec![target], None)
     }
 
     /// A switch that dials no controller, in standalone mode, with these rules from the start.
@@ -158,9 +175,21 @@ impl Harness {
         peer
     }
 
+    /// A controller of OpenFlow 1.0 after the exchange of hellos.
+    pub(crate) fn controller_10(&self) -> Peer {
+        let mut peer = self.stranger();
+        peer.greet_in(Version::V10);
+        peer
+    }
+
+    /// Returns the address on which the switch listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.agent.listening()[0]
+    }
+
     /// A connection before the exchange of hellos.
     pub(crate) fn stranger(&self) -> Peer {
-        Peer::new(Box::new(connect(self.agent.listening()[0])))
+        Peer::new(Box::new(connect(self.address())))
     }
 
     /// A connection through TLS with the certificate of this name; `None` when the handshake fails.
@@ -178,7 +207,7 @@ impl Harness {
             .unwrap();
         let server = "127.0.0.1".to_owned().try_into().unwrap();
         let mut session = rustls::ClientConnection::new(Arc::new(config), server).unwrap();
-        let mut socket = connect(self.agent.listening()[0]);
+        let mut socket = connect(self.address());
         session.complete_io(&mut socket).ok()?;
         Some(Peer::new(Box::new(rustls::StreamOwned::new(session, socket))))
     }
@@ -193,6 +222,11 @@ impl Harness {
 
     pub(crate) fn hw_addr(&self, number: u32) -> MacAddr {
         MacAddr::from_index(number)
+    }
+
+    /// Returns how many flows table 0 has, those of the agent included.
+    pub(crate) fn flow_count(&self) -> usize {
+        self.control.peek(|switch| switch.tables()[0].len())
     }
 
     /// The data path finds the link of a port down, or up.
@@ -303,13 +337,14 @@ impl<T: Read + Write> ByteStream for T {}
 /// A controller's end of a connection.
 pub(crate) struct Peer {
     stream: Box<dyn ByteStream>,
+    codec: Codec,
     input: Vec<u8>,
     xid: u32,
 }
 
 impl Peer {
     fn new(stream: Box<dyn ByteStream>) -> Peer {
-        Peer { stream, input: Vec::new(), xid: 100 }
+        Peer { stream, codec: Codec::new(Version::V13), input: Vec::new(), xid: 100 }
     }
 
     /// Connects to a switch that listens.
@@ -332,7 +367,7 @@ impl Peer {
     pub(crate) fn say(&mut self, message: &Message) {
         self.xid += 1;
         let mut bytes = Vec::new();
-        message.encode(self.xid, &mut bytes);
+        self.codec.encode(self.xid, message, &mut bytes);
         self.write(&bytes);
     }
 
@@ -347,7 +382,13 @@ impl Peer {
     }
 
     pub(crate) fn greet(&mut self) {
-        self.say(&Message::Hello(Hello::ours()));
+        self.greet_in(Version::V13);
+    }
+
+    /// Says hello in a version, and that it has no other.
+    pub(crate) fn greet_in(&mut self, version: Version) {
+        self.codec = Codec::new(version);
+        self.say(&Message::Hello(Hello::of(Versions::only(version))));
     }
 
     /// Waits until everything sent is in force.
@@ -380,7 +421,7 @@ impl Peer {
             if let Ok(Some(len)) = frame_len(&self.input)
                 && len <= self.input.len()
             {
-                let message = decode(&self.input[..len]).expect("the switch speaks well").1;
+                let message = self.codec.decode(&self.input[..len]).expect("the switch speaks well").1;
                 self.input.drain(..len);
                 return Some(message);
             }

@@ -39,7 +39,7 @@ pub(crate) const SUPPORTED: u32 = (1 << (ENQUEUE + 1)) - 1;
 const PRESENT: u16 = 0x1000;
 
 /// What is known of the packets of an action list.
-struct Known {
+struct PacketFacts {
     /// Whether they have a tag, where that is known.
     is_tagged: Option<bool>,
     ip_proto: Option<u8>,
@@ -48,7 +48,7 @@ struct Known {
 /// Reads actions until the end. `matching` is that of their flow; the packets of a packet-out may
 /// be any.
 pub(crate) fn read(mut r: ByteReader<'_>, matching: &Match) -> Result<Vec<Action>, Fault> {
-    let mut known = Known::of(matching);
+    let mut known = PacketFacts::of(matching);
     let mut actions = Vec::new();
     while !r.is_empty() {
         let (kind, len) = (r.u16()?, usize::from(r.u16()?));
@@ -64,7 +64,7 @@ pub(crate) fn read(mut r: ByteReader<'_>, matching: &Match) -> Result<Vec<Action
 fn read_one(
     kind: u16,
     mut r: ByteReader<'_>,
-    known: &mut Known,
+    known: &mut PacketFacts,
     actions: &mut Vec<Action>,
 ) -> Result<(), Fault> {
     let wanted = match kind {
@@ -132,15 +132,15 @@ fn has_queues(to: u32) -> bool {
 const SRC_PORTS: [Field; 3] = [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc];
 const DST_PORTS: [Field; 3] = [Field::TcpDst, Field::UdpDst, Field::SctpDst];
 
-impl Known {
-    fn of(matching: &Match) -> Known {
+impl PacketFacts {
+    fn of(matching: &Match) -> PacketFacts {
         let tag = matching.field(Field::VlanVid);
         let is_tagged = tag.and_then(|tag| match tag.value & u128::from(PRESENT) {
             0 => (tag.mask & u128::from(PRESENT) != 0).then_some(false),
             _ => Some(true),
         });
         let ip_proto = matching.field(Field::IpProto).map(|proto| proto.value as u8);
-        Known { is_tagged, ip_proto }
+        PacketFacts { is_tagged, ip_proto }
     }
 
     /// Adds what sets a field of the tag, or pushes a tag with it. `either` does what the packet

@@ -136,8 +136,8 @@ pub(crate) fn write_flow_removed(out: &mut Vec<u8>, flow: &FlowRemoved) {
     out.u64(flow.bytes);
 }
 
-/// Returns the reason of a removal (OFPRR_). There are no groups: a flow that goes with its group was
-/// deleted.
+/// Returns the reason of a removal (OFPRR_). There are no groups: a flow that goes with its group
+/// was deleted.
 fn known_reason(reason: u8) -> u8 {
     if reason == 3 { 2 } else { reason }
 }

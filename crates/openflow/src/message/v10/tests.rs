@@ -20,7 +20,7 @@ use proptest::prelude::*;
 
 /// The tags of the packets of a match.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tag {
+enum TagOfMatch {
     Unknown,
     None,
     Some,
@@ -29,7 +29,7 @@ enum Tag {
 /// A match of OpenFlow 1.0, and what it says of its packets.
 struct Matched {
     matching: Match,
-    tag: Tag,
+    tag: TagOfMatch,
     protocol: Option<u8>,
 }
 
@@ -58,7 +58,7 @@ impl Draw {
     fn matched(&mut self) -> Matched {
         let all = self.below(4) == 0;
         let mut fields = Vec::new();
-        let (mut tag, mut protocol) = (Tag::Unknown, None);
+        let (mut tag, mut protocol) = (TagOfMatch::Unknown, None);
         let is_there = |d: &mut Draw| all || d.coin();
         if is_there(self) {
             fields.push(FieldMatch::exact(Field::InPort, self.port_10().into()));
@@ -71,7 +71,7 @@ impl Draw {
         match self.below(if all { 3 } else { 5 }) {
             0 => {
                 fields.push(FieldMatch::exact(Field::VlanVid, 0));
-                tag = Tag::None;
+                tag = TagOfMatch::None;
             }
             kind @ (1..4) => {
                 let vid = FieldMatch::exact(Field::VlanVid, 0x1000 | u128::from(self.below(4096)));
@@ -80,7 +80,7 @@ impl Draw {
                 if kind != 2 || all {
                     fields.push(FieldMatch::exact(Field::VlanPcp, self.below(8).into()));
                 }
-                tag = Tag::Some;
+                tag = TagOfMatch::Some;
             }
             _ => {}
         }
@@ -138,7 +138,7 @@ impl Draw {
     }
 
     /// Returns what a list of actions of OpenFlow 1.0 is here.
-    fn actions_10(&mut self, mut tag: Tag, protocol: Option<u8>) -> Vec<Action> {
+    fn actions_10(&mut self, mut tag: TagOfMatch, protocol: Option<u8>) -> Vec<Action> {
         let mut actions = Vec::new();
         for _ in 0..self.below(6) {
             match self.below(10) {
@@ -156,15 +156,15 @@ impl Draw {
                     let present = if kind == 2 { 0x1000 } else { 0 };
                     let set = Action::SetField(field, u128::from(number | present));
                     match tag {
-                        Tag::Unknown => actions.push(either),
-                        Tag::None => actions.extend([Action::PushVlan(0x8100), set]),
-                        Tag::Some => actions.push(set),
+                        TagOfMatch::Unknown => actions.push(either),
+                        TagOfMatch::None => actions.extend([Action::PushVlan(0x8100), set]),
+                        TagOfMatch::Some => actions.push(set),
                     }
-                    tag = Tag::Some;
+                    tag = TagOfMatch::Some;
                 }
                 4 => {
                     actions.push(Action::PopVlan);
-                    tag = if tag == Tag::None { Tag::None } else { Tag::Unknown };
+                    tag = if tag == TagOfMatch::None { TagOfMatch::None } else { TagOfMatch::Unknown };
                 }
                 5 => {
                     let field = if self.coin() { Field::EthSrc } else { Field::EthDst };
@@ -369,7 +369,7 @@ impl Draw {
             13 => Message::PacketOut(PacketOut {
                 buffer_id: self.u32(),
                 in_port: [7, ports::LOCAL, ports::CONTROLLER][self.below(3) as usize],
-                actions: self.actions_10(Tag::Unknown, None),
+                actions: self.actions_10(TagOfMatch::Unknown, None),
                 data: self.bytes(),
             }),
             14 | 22 => Message::FlowMod { buffer_id: self.u32(), request: self.flow_mod_10(tables) },
