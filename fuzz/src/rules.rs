@@ -1,6 +1,6 @@
 //! Rules of a switch, and a frame for it.
 
-use fastpath_switch::ofctl::{self, PortNames};
+use fastpath_ofctl::{self as ofctl, PortNames};
 use fastpath_switch::{Limits, Plan, Port, Switch, interp};
 use fastpath_units::Time;
 

@@ -2,7 +2,7 @@
 //! put into words by the thread that was asked ([`SwitchReport`]), so that no frame waits for the
 //! words.
 
-use fastpath_switch::ofctl::{print_instructions, print_match};
+use fastpath_ofctl::{print_instructions, print_match};
 use fastpath_switch::port::{LinkState, PortCounters};
 use fastpath_switch::{Flow, Group, Rank, Switch};
 use fastpath_units::Time;

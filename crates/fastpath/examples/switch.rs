@@ -1,6 +1,6 @@
 //! Loads OpenFlow rules and shows the path of one packet through them.
 
-use fastpath::switch::ofctl::{self, PortNames};
+use fastpath::ofctl::{self, PortNames};
 use fastpath::switch::{Limits, Switch};
 use fastpath::switching::{explain, number_ports};
 use fastpath::units::Time;

@@ -58,6 +58,7 @@ pub use replay::{Replay, ReplaySummary};
 pub use fastpath_link as link;
 pub use fastpath_model as model;
 pub use fastpath_net as net;
+pub use fastpath_ofctl as ofctl;
 pub use fastpath_record as record;
 pub use fastpath_report as report;
 pub use fastpath_sim as sim;

@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use fastpath_jit::ebpf::{KernelError, KernelPort, KernelSwitch};
-use fastpath_switch::ofctl::{self, PortNames};
+use fastpath_ofctl::{self as ofctl, PortNames};
 use fastpath_switch::{Action, Limits, Port, Switch};
 use fastpath_sys::packet::PacketSocket;
 use fastpath_units::Time;

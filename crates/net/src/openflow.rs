@@ -7,9 +7,9 @@
 
 use crate::fate::{NodeAction, Reason};
 use crate::pool::{Frame, FramePool};
+use fastpath_ofctl::{self as ofctl, RuleLine};
 use fastpath_spec::{Node, rules};
 use fastpath_switch::execute::OutboxEntry;
-use fastpath_switch::ofctl::{self, RuleLine};
 use fastpath_switch::{Executor, Outbox, Planned, Switch, Verdict};
 use fastpath_units::Time;
 use std::fmt;

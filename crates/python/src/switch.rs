@@ -1,7 +1,7 @@
 //! OpenFlow tables: rules in, frames through as arrays, counters out.
 
 use crate::failure::{argument, raise, without_lock};
-use fastpath::switch::ofctl::{Mistake, Mistakes, print_instructions, print_match};
+use fastpath::ofctl::{Mistake, Mistakes, print_instructions, print_match};
 use fastpath::switch::port::LinkState;
 use fastpath::switch::{FlowCommand, Limits};
 use fastpath::switching::{FrameFate, FrameSwitch};

@@ -10,7 +10,7 @@ use crate::kernel_router::{KernelRouter, RoutingDaemon};
 use crate::nat::Nat;
 use crate::port_name::PortName;
 use crate::uplink::Uplink;
-use fastpath_switch::ofctl::RuleLine;
+use fastpath_ofctl::RuleLine;
 use ipnet::IpNet;
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -5,7 +5,7 @@
 
 use crate::node_kind::NodeKind;
 use crate::topology::{NodeId, Topology};
-use fastpath_switch::ofctl::{self, Mistakes, PortNames};
+use fastpath_ofctl::{self as ofctl, Mistakes, PortNames};
 use fastpath_switch::{Limits, Port, Switch};
 use fastpath_units::Time;
 

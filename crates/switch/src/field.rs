@@ -14,9 +14,9 @@ use crate::field::Needs::{EthType, Icmpv6, IpProto, Nothing, VlanTag};
 use fastpath_wire::{ethertype, protocol};
 
 /// EtherType of a provider backbone (802.1ah) I-TAG.
-pub(crate) const ETHERTYPE_PBB: u16 = 0x88e7;
+pub const ETHERTYPE_PBB: u16 = 0x88e7;
 /// The bit of VLAN_VID that is set when there is a tag (OFPVID_PRESENT).
-pub(crate) const VLAN_PRESENT: u16 = 0x1000;
+pub const VLAN_PRESENT: u16 = 0x1000;
 /// Words of a key.
 pub const WORDS: usize = 26;
 /// Words of a key before those of registers and marks.
@@ -24,7 +24,8 @@ pub const HEADER_WORDS: usize = 16;
 /// The fields of OpenFlow 1.3: the first of [`FIELDS`].
 pub const STANDARD: usize = 40;
 
-/// A match field. Its number is that of its presence bit, and for the first [`STANDARD`] that of the
+/// A match field. Its number is that of its presence bit, and for the first [`STANDARD`] that of
+/// the
 /// OXM field (§7.2.3.7, Table 11). The others are those of Open vSwitch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]

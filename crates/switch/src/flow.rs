@@ -2,8 +2,8 @@
 //!
 //! Read first: OpenFlow 1.3.5 §6.4, §7.3.4.2.
 
-use crate::action::Action;
-use crate::extension::{Clause, Extension};
+use crate::action::{Action, Extension};
+use crate::extension::conjunction::Clause;
 use crate::matching::Match;
 use crate::port;
 use crate::version::Version;

@@ -9,7 +9,8 @@
 use crate::Refusal;
 use crate::action::{Action, ActionSet};
 use crate::edit;
-use crate::execute::perform::{Effects, Ending, FloodScope, Packet, perform};
+use crate::execute::effects::{Effects, Ending, FloodScope, Packet};
+use crate::execute::perform::perform;
 use crate::extension::{DEPTH_MAX, RESUBMITS_MAX};
 use crate::flow::{ClearActions, FlowMod, Instructions, Rank};
 use crate::group::{self, GroupKind};

@@ -233,6 +233,10 @@ impl Key {
             }
             NetworkLayer::Malformed(_) => {}
         }
+        self.extract_ports(frame, headers);
+    }
+
+    fn extract_ports(&mut self, frame: &[u8], headers: &Headers) {
         if let Some(transport) = headers.transport {
             let (src, dst) = match transport.protocol {
                 protocol::TCP => (Field::TcpSrc, Field::TcpDst),
@@ -388,7 +392,7 @@ fn extension_headers(frame: &[u8], offset: usize, end: usize) -> u16 {
 }
 
 /// Returns the big-endian number in `bytes`, at most 16 of them.
-pub(crate) fn big_endian(bytes: &[u8]) -> u128 {
+pub fn big_endian(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 

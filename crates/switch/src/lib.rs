@@ -12,38 +12,9 @@
 //!
 //! There are no messages, sockets, threads or clocks here: time is an argument.
 //!
-//! # Example
-//! A switch with two ports and two rules, one packet, and its counters:
-//!
-//! ```
-//! use fastpath_switch::ofctl::{self, PortNames};
-//! use fastpath_switch::{Limits, PacketOutcome, Port, Switch, interp};
-//! use fastpath_units::Time;
-//!
-//! let mut switch = Switch::new(Limits::default());
-//! (1..=2).for_each(|number| switch.set_port(number, Port::up()));
-//! // Rules in the syntax of ovs-ofctl.
-//! let rules = "
-//!     priority=10,ip,nw_dst=192.0.2.0/24,actions=dec_ttl,output:2
-//!     priority=0,actions=drop
-//! ";
-//! let names = PortNames::new();
-//! let lines = ofctl::parse(rules, &names).expect("the rules have no mistake");
-//! ofctl::load(&mut switch, Time::ZERO, &lines).expect("the switch accepts the rules");
-//!
-//! let packet = ofctl::parse_packet("in_port=1,udp,nw_dst=192.0.2.7", &names)?;
-//! let outcomes = interp(&mut switch, Time::ZERO, packet.in_port, &packet.frame);
-//! assert!(matches!(&outcomes[..], [PacketOutcome::Output { port: 2, .. }]));
-//!
-//! assert_eq!(switch.tables()[0].hits(), (1, 1)); // looked up, matched
-//! assert_eq!(switch.port(2).expect("port 2").counters.tx_packets, 1);
-//! # Ok::<(), String>(())
-//! ```
-//!
 //! # Modules
 //! | for | use |
 //! |---|---|
-//! | rule files and packets as text | [`ofctl`] |
 //! | requests, and what they change | [`flow`], [`group`], [`meter`], [`port`] |
 //! | actions and match fields, with their names and numbers | [`action`], [`field`] |
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
@@ -72,10 +43,10 @@ pub mod meter;
 pub mod mix;
 pub mod normal;
 pub mod nxm;
-pub mod ofctl;
 pub mod outcome;
 pub mod plan;
 pub mod port;
+pub mod reason;
 mod switch;
 mod table;
 mod version;

@@ -55,7 +55,8 @@ impl FieldMatch {
         FieldMatch { field, value, mask }
     }
 
-    /// Returns the match of the outermost tag as Open vSwitch has it: priority in the upper three bits,
+    /// Returns the match of the outermost tag as Open vSwitch has it: priority in the upper three
+    /// bits,
     /// then the present bit, then the id; 0 without a tag (ovs-fields(7), `vlan_tci`).
     pub fn of_tag(value: u128, mask: u128) -> Vec<FieldMatch> {
         let (value, present) = (value & mask, u128::from(VLAN_PRESENT));
@@ -78,7 +79,7 @@ impl FieldMatch {
     }
 
     /// Returns whether every bit of the field is compared.
-    pub(crate) fn is_exact(&self) -> bool {
+    pub fn is_exact(&self) -> bool {
         self.mask == self.field.ones()
     }
 

@@ -34,7 +34,8 @@ pub struct NamedBits {
     pub len: u8,
 }
 
-/// The fields whose name in Open vSwitch is not that of OpenFlow: class, number, names, field, width
+/// The fields whose name in Open vSwitch is not that of OpenFlow: class, number, names, field,
+/// width
 /// and bytes.
 const OTHERS: &[(u16, u8, &str, &str, Field, u8)] = &[
     (NXM_OF, 0, "NXM_OF_IN_PORT", "in_port", Field::InPort, 2),
@@ -146,7 +147,8 @@ pub fn of_bits(bits: Bits) -> &'static NamedBits {
     }
 }
 
-/// Returns a match of a field as matches of named parts: each register by itself, any other field as
+/// Returns a match of a field as matches of named parts: each register by itself, any other field
+/// as
 /// it is.
 pub fn parts(whole: FieldMatch) -> Vec<(&'static NamedBits, u128, u128)> {
     let FieldMatch { field, value, mask } = whole;

@@ -2,6 +2,7 @@
 
 use crate::flow::FlowMod;
 use crate::key::PipelineFields;
+pub use crate::reason::PacketInReason;
 
 /// The most outcomes of one packet: bounds the product of output lists, floods and groups of
 /// groups. The outcome after these is [`DropReason::TooManyCopies`], and it is the last.
@@ -42,18 +43,6 @@ pub struct PacketIn {
     pub context: PipelineFields,
     /// The frame as it is now.
     pub frame: Vec<u8>,
-}
-
-/// Why a packet is sent to the controllers (OFPR_; the numbers are the protocol's).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum PacketInReason {
-    /// A table-miss flow sent it.
-    NoMatch = 0,
-    /// An action of another flow, a group or a packet-out sent it.
-    Action = 1,
-    /// Its TTL was invalid (0 or 1).
-    InvalidTtl = 2,
 }
 
 /// Why a packet, or a copy of it, is dropped.

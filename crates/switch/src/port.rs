@@ -105,7 +105,8 @@ impl Port {
     }
 }
 
-/// Returns the port of a number of 16 bits, as registers and OpenFlow 1.0 have them: the highest are
+/// Returns the port of a number of 16 bits, as registers and OpenFlow 1.0 have them: the highest
+/// are
 /// the reserved ones.
 pub fn of_16_bits(number: u32) -> u32 {
     if (0xff00..=0xffff).contains(&number) { number | 0xffff_0000 } else { number }

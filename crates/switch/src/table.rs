@@ -220,7 +220,8 @@ impl Table {
         }
     }
 
-    /// Starts the timeouts of a flow again. Returns false, and changes nothing, if there is no flow of
+    /// Starts the timeouts of a flow again. Returns false, and changes nothing, if there is no flow
+    /// of
     /// this rank that is as requested.
     pub(crate) fn renew(&mut self, rank: &Rank, now: Time, request: &FlowMod) -> bool {
         let Some(Entry { flow, .. }) = self.flows.get_mut(rank) else { return false };

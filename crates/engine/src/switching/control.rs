@@ -188,7 +188,8 @@ impl Control {
         result
     }
 
-    /// Adds the flows that a packet of a forwarder has learned. They are in force when this returns.
+    /// Adds the flows that a packet of a forwarder has learned. They are in force when this
+    /// returns.
     pub(super) fn learn(&self, now: Time, out: &Outbox) {
         if out.learned().next().is_none() {
             return;

@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
+use fastpath_ofctl::{self as ofctl, Described, PortNames};
 use fastpath_switch::interp::{Lookup, trace};
-use fastpath_switch::ofctl::{self, Described, PortNames};
 use fastpath_switch::outcome::{DropReason, PacketOutcome};
 use fastpath_switch::plan::Subtable;
 use fastpath_switch::{Action, FlowMod, Plan, Port, Switch, TablePlan, port};

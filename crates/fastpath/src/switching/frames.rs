@@ -4,9 +4,9 @@ use super::executor::executor;
 use super::explain::{Explanation, explain};
 use super::ports::number_ports;
 use crate::error::{Error, Result};
+use fastpath_ofctl::{self as ofctl, FileRule, Mistake, Mistakes, PortNames};
 use fastpath_switch::execute::OutboxEntry;
 use fastpath_switch::flow::ALL_TABLES;
-use fastpath_switch::ofctl::{self, Mistake, Mistakes, PortNames, Rule};
 use fastpath_switch::port::LinkState;
 use fastpath_switch::{Executor, FlowCommand, Limits, Outbox, Port, Switch, Verdict};
 use fastpath_units::Time;
@@ -89,7 +89,7 @@ impl FrameSwitch {
         let names_table = matching.split([',', ' ']).any(|word| word.trim().starts_with("table="));
         let mut deleted = 0;
         for line in lines {
-            let Rule::Flow(mut request) = line.rule else { continue };
+            let FileRule::Flow(mut request) = line.rule else { continue };
             request.command = command;
             if !names_table {
                 request.table_id = ALL_TABLES;

@@ -9,12 +9,12 @@
 //! place.
 
 use crate::error::{Error, Result};
+use fastpath_ofctl::{self as ofctl, FileRule, PortNames, parse_request, print_instructions, print_match};
 use fastpath_openflow::message::{
     self, FlowStats, GroupDescription, HEADER_LEN, Hello, Message, MeterDescription, NO_BUFFER, PortStats,
     Reply, Request,
 };
 use fastpath_switch::flow::{ALL_TABLES, ANY_GROUP};
-use fastpath_switch::ofctl::{self, PortNames, Rule, parse_request, print_instructions, print_match};
 use fastpath_switch::{
     Action, Band, BandKind, FlowCommand, FlowFilter, FlowMod, GroupCommand, GroupKind, GroupMod,
     Instructions, MeterCommand, MeterMod, port,
@@ -56,17 +56,17 @@ pub fn requests(command: &str, selection: Selection, lines: &str, ports: &PortNa
     let mut messages = vec![(0, Message::Hello(Hello::ours()))];
     match command {
         "add-flow" | "add-flows" => {
-            added(lines, ports, &mut messages, |rule| matches!(rule, Rule::Flow(_)))?;
+            added(lines, ports, &mut messages, |rule| matches!(rule, FileRule::Flow(_)))?;
         }
         "replace-flows" => {
             messages.push((0, flow(FlowMod { command: FlowCommand::Delete, ..everything() })));
-            added(lines, ports, &mut messages, |rule| matches!(rule, Rule::Flow(_)))?;
+            added(lines, ports, &mut messages, |rule| matches!(rule, FileRule::Flow(_)))?;
         }
         "add-group" | "add-groups" | "mod-group" => {
-            added(lines, ports, &mut messages, |rule| matches!(rule, Rule::Group(_)))?;
+            added(lines, ports, &mut messages, |rule| matches!(rule, FileRule::Group(_)))?;
         }
         "add-meter" | "add-meters" | "mod-meter" => {
-            added(lines, ports, &mut messages, |rule| matches!(rule, Rule::Meter(_)))?;
+            added(lines, ports, &mut messages, |rule| matches!(rule, FileRule::Meter(_)))?;
         }
         "mod-flows" | "del-flows" => selected(command, selection, lines, ports, &mut messages)?,
         "del-groups" => messages.push((1, Message::GroupMod(deleted_groups(lines)?))),
@@ -99,7 +99,7 @@ fn added(
     lines: &str,
     ports: &PortNames,
     messages: &mut Vec<(u32, Message)>,
-    is_asked: impl Fn(&Rule) -> bool,
+    is_asked: impl Fn(&FileRule) -> bool,
 ) -> Result<()> {
     let found = ofctl::parse(lines, ports).map_err(|mistakes| mistaken(&mistakes))?;
     for line in found {
@@ -109,9 +109,9 @@ fn added(
             return Err(Error::Mistakes(vec![what]));
         }
         let message = match line.rule {
-            Rule::Flow(request) => flow(request),
-            Rule::Group(request) => Message::GroupMod(request),
-            Rule::Meter(request) => Message::MeterMod(request),
+            FileRule::Flow(request) => flow(request),
+            FileRule::Group(request) => Message::GroupMod(request),
+            FileRule::Meter(request) => Message::MeterMod(request),
         };
         messages.push((line.number as u32, message));
     }
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn answers_are_printed_as_by_ovs_ofctl_once_the_barrier_is_answered() {
-        let Rule::Flow(request) =
+        let FileRule::Flow(request) =
             &ofctl::parse("priority=7,tcp,tp_dst=80,actions=2", &PortNames::new()).unwrap()[0].rule
         else {
             panic!()

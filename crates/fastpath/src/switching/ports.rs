@@ -1,7 +1,7 @@
 //! Port numbers by name, and rule files.
 
 use crate::error::{Error, Result};
-use fastpath_switch::ofctl::{self, PortNames};
+use fastpath_ofctl::{self as ofctl, PortNames};
 use fastpath_switch::{Switch, port};
 use fastpath_units::Time;
 use std::collections::BTreeSet;

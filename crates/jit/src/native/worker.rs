@@ -45,7 +45,7 @@ pub struct Worker {
     entry: EntryPoint,
     views: Vec<TableView>,
     outcomes: Vec<PacketOutcome>,
-    /// The flows that packets have added and that nobody has taken.
+    /// The flows that packets have added and that were not taken yet.
     learned: Vec<FlowMod>,
     set: ActionSet,
     /// The copy of the frame that the context points to, once an action needs one.

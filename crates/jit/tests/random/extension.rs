@@ -82,7 +82,8 @@ fn conjunction(rng: &mut Rng) -> Extension {
     Extension::Conjunction { id: 1 + rng.below(3) as u32, clause: rng.below(2) as u8, clauses: 2 }
 }
 
-/// Returns an action of Open vSwitch. Many are refused, because their flow's match does not say what
+/// Returns an action of Open vSwitch. Many are refused, because their flow's match does not say
+/// what
 /// they need.
 pub(super) fn any_extension(rng: &mut Rng) -> Action {
     Action::Extension(Arc::new(any(rng)))

@@ -22,6 +22,7 @@ mod modify;
 mod multipart;
 mod nicira;
 mod nx_action;
+mod nx_bits;
 mod nx_learn;
 mod oxm;
 mod packet;
@@ -46,7 +47,7 @@ pub use versions::{ParseVersionsError, Versions};
 
 use bytes::{ByteReader, Write};
 use fastpath_switch::{FlowMod, GroupMod, MeterMod};
-use nicira::NICIRA;
+use nx_bits::NICIRA;
 
 /// The protocol version: OpenFlow 1.3.
 pub const VERSION: u8 = 4;

@@ -10,9 +10,6 @@ use super::bytes::{ByteReader, Write};
 use super::control::{Async, Role};
 use super::fault::Fault;
 
-/// The number of the experimenter (NX_VENDOR_ID).
-pub(crate) const NICIRA: u32 = 0x2320;
-
 /// A message of Nicira.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Nicira {

@@ -1,4 +1,5 @@
-//! Actions of the experimenter Nicira (NXAST_), which Open vSwitch has in every version of OpenFlow.
+//! Actions of the experimenter Nicira (NXAST_), which Open vSwitch has in every version of
+//! OpenFlow.
 //!
 //! To add one: its arm in [`read`] and in [`write`].
 //!
@@ -6,7 +7,7 @@
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
-use super::nicira::NICIRA;
+use super::nx_bits::{NICIRA, bits, name_and_bit, read_header, write_header};
 use super::nx_learn;
 use super::oxm;
 use fastpath_switch::extension::{Algorithm, Bits, Bundle, Extension, HashFields, Multipath};
@@ -89,6 +90,15 @@ pub(crate) fn read(mut r: ByteReader<'_>, inner: ReadActions) -> Result<Action, 
             }
             Extension::Controller { max_len, reason }
         }
+        27.. => return read_later(subtype, r, inner),
+        other => return Err(Fault::ActionBadSubtype(other)),
+    };
+    Ok(Action::Extension(Arc::new(extension)))
+}
+
+/// Reads the actions of later versions of Open vSwitch.
+fn read_later(subtype: u16, mut r: ByteReader<'_>, inner: ReadActions) -> Result<Action, Fault> {
+    let extension = match subtype {
         27 | 28 => {
             let (from, header, width) = (r.u16()?, read_header(&mut r)?, r.u16()?);
             let bits = bits(header, from, width)?;
@@ -161,25 +171,6 @@ fn read_standard(subtype: u16, mut r: ByteReader<'_>) -> Result<Option<Action>, 
 fn read_in_port(r: &mut ByteReader<'_>) -> Result<Option<u32>, Fault> {
     let number = port::of_16_bits(r.u16()?.into());
     Ok(Some(number).filter(|number| *number != port::IN_PORT))
-}
-
-/// Reads the four bytes that name a field.
-pub(super) fn read_header(r: &mut ByteReader<'_>) -> Result<&'static NamedBits, Fault> {
-    let (class, head, _len) = (r.u16()?, r.u8()?, r.u8()?);
-    nxm::by_number(class, head >> 1).ok_or(Fault::ActionBadSetType)
-}
-
-/// Returns `width` bits of a named field from bit `from`.
-pub(super) fn bits(named: &NamedBits, from: u16, width: u16) -> Result<Bits, Fault> {
-    let most = u16::from(named.bits.width) + u16::from(named.below);
-    let below = u16::from(named.below);
-    // All bits of a name include those that the field does not have.
-    let (from, width) =
-        if below > 0 && (from, width) == (0, 8) { (below, width - below) } else { (from, width) };
-    if width == 0 || from < below || from.checked_add(width).is_none_or(|end| end > most) {
-        return Err(Fault::ActionBadArgument);
-    }
-    Ok(Bits { from: named.bits.from + (from - below) as u8, width: width as u8, ..named.bits })
 }
 
 /// Returns the bits of a range in 16 bits: the first, and the width less one in six bits.
@@ -266,6 +257,13 @@ pub(crate) fn write(out: &mut Vec<u8>, extension: &Extension, inner: WriteAction
             out.zeros(3);
         }),
         Extension::Learn(learn) => action(out, 16, |out| nx_learn::write(out, learn)),
+        // Apart, because there are many.
+        other => write_other(out, other, inner),
+    }
+}
+
+fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
+    match extension {
         Extension::Multipath(multipath) => action(out, 10, |out| {
             out.u16(multipath.fields as u16);
             out.u16(multipath.basis);
@@ -287,20 +285,7 @@ pub(crate) fn write(out: &mut Vec<u8>, extension: &Extension, inner: WriteAction
             out.u8(*clauses);
             out.u32(*id);
         }),
-        Extension::Sample { probability, collector_set, domain, point, sampling_port, direction } => {
-            let kind = if *direction > 0 { 41 } else { 38 };
-            let kind = if (*sampling_port, *direction) == (0, 0) { 29 } else { kind };
-            action(out, kind, |out| {
-                out.u16(*probability);
-                out.u32(*collector_set);
-                out.u32(*domain);
-                out.u32(*point);
-                if kind != 29 {
-                    write_port(out, *sampling_port);
-                    out.u8(*direction);
-                }
-            });
-        }
+        Extension::Sample { .. } => write_sample(out, extension),
         Extension::Exit => action(out, 17, |out| out.zeros(6)),
         Extension::Controller { max_len, reason } => action(out, 20, |out| {
             out.u16(*max_len);
@@ -310,7 +295,7 @@ pub(crate) fn write(out: &mut Vec<u8>, extension: &Extension, inner: WriteAction
         // A queue of its own, and back: other versions than 1.0 have no enqueue.
         Extension::Enqueue { port, queue } => {
             inner(out, &[Action::SetQueue(*queue), Action::output(*port)]);
-            write(out, &Extension::PopQueue, inner);
+            action(out, 5, |out| out.zeros(6));
         }
         Extension::PopQueue => action(out, 5, |out| out.zeros(6)),
         Extension::CheckLen { longer_than, to } => action(out, 49, |out| {
@@ -320,10 +305,20 @@ pub(crate) fn write(out: &mut Vec<u8>, extension: &Extension, inner: WriteAction
             write_header(out, named);
             out.zeros(6);
         }),
+        // The caller has them.
+        Extension::Set { .. }
+        | Extension::Move { .. }
+        | Extension::Push(_)
+        | Extension::Pop(_)
+        | Extension::OutputTo { .. }
+        | Extension::Truncated { .. }
+        | Extension::Resubmit { .. }
+        | Extension::Learn(_) => {}
     }
 }
 
-/// Writes, as actions of Nicira, those of later versions that OpenFlow 1.0 does not have; nothing for
+/// Writes, as actions of Nicira, those of later versions that OpenFlow 1.0 does not have; nothing
+/// for
 /// others.
 pub(crate) fn write_for_10(out: &mut Vec<u8>, one: &Action) {
     match one {
@@ -395,6 +390,25 @@ fn write_stack(out: &mut Vec<u8>, subtype: u16, bits: Bits) {
     });
 }
 
+fn write_sample(out: &mut Vec<u8>, sample: &Extension) {
+    let Extension::Sample { probability, collector_set, domain, point, sampling_port, direction } = sample
+    else {
+        return;
+    };
+    let kind = if *direction > 0 { 41 } else { 38 };
+    let kind = if (*sampling_port, *direction) == (0, 0) { 29 } else { kind };
+    action(out, kind, |out| {
+        out.u16(*probability);
+        out.u32(*collector_set);
+        out.u32(*domain);
+        out.u32(*point);
+        if kind != 29 {
+            write_port(out, *sampling_port);
+            out.u8(*direction);
+        }
+    });
+}
+
 fn write_bundle(out: &mut Vec<u8>, bundle: &Bundle) {
     action(out, if bundle.to.is_some() { 13 } else { 12 }, |out| {
         out.u16(u16::from(!bundle.is_backup));
@@ -409,18 +423,6 @@ fn write_bundle(out: &mut Vec<u8>, bundle: &Bundle) {
         out.zeros(4);
         bundle.members.iter().for_each(|port| write_port(out, *port));
     });
-}
-
-/// Returns the name of the smallest part that has some bits, and the first of them in it.
-pub(super) fn name_and_bit(bits: Bits) -> (&'static NamedBits, u16) {
-    let named = nxm::of_bits(bits);
-    (named, u16::from(bits.from - named.bits.from + named.below))
-}
-
-pub(super) fn write_header(out: &mut Vec<u8>, named: &NamedBits) {
-    out.u16(named.class);
-    out.u8(named.number << 1);
-    out.u8(named.len);
 }
 
 /// Writes a range in 16 bits, and the field.

@@ -5,7 +5,7 @@
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
-use super::nx_action::{bits, name_and_bit, read_header, write_header};
+use super::nx_bits::{bits, name_and_bit, read_header, write_header};
 use fastpath_switch::extension::{Bits, Learn, Source, Spec, Target};
 
 /// The source is a value.

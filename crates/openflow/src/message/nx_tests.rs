@@ -3,7 +3,7 @@
 
 use super::bytes::ByteReader;
 use super::{Fault, action, oxm, v10};
-use fastpath_switch::ofctl::{self, PortNames, Rule};
+use fastpath_ofctl::{self as ofctl, FileRule, PortNames};
 use fastpath_switch::{Action, FlowMod, Match};
 use fastpath_units::Rng;
 
@@ -53,7 +53,7 @@ const ACTIONS: [(&str, &str); 22] = [
 fn flow(text: &str) -> FlowMod {
     let lines = ofctl::parse(text, &PortNames::new()).unwrap_or_else(|mistakes| panic!("{text}: {mistakes}"));
     match &lines[0].rule {
-        Rule::Flow(flow) => flow.clone(),
+        FileRule::Flow(flow) => flow.clone(),
         other => panic!("{other:?}"),
     }
 }

@@ -141,7 +141,8 @@ pub(crate) fn write_named(out: &mut Vec<u8>, named: &NamedBits, value: u128, mas
     }
 }
 
-/// Reads a value for bits of a field: header, value, and mask if there is one. Returns value and mask
+/// Reads a value for bits of a field: header, value, and mask if there is one. Returns value and
+/// mask
 /// in the place of the bits.
 pub(crate) fn read_value(reader: &mut ByteReader<'_>) -> Result<(Field, u128, u128), Fault> {
     let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));

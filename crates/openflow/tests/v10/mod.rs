@@ -312,7 +312,7 @@ fn a_flow_of_openflow_10_pushes_a_tag_where_there_is_none_and_restores_the_queue
     let mut controller = harness.controller_10();
     let from_1 = wire(1, 2).matching;
     let actions = [Action::ModVlanVid(5), Action::SetQueue(3), Action::output(2), Action::SetQueue(0)];
-    controller.say(&of_10(FlowMod::add(0, 1, from_1, Instructions::apply(actions))));
+    controller.say(&of_10(FlowMod::add(0, 1, from_1, Instructions::apply(actions.clone()))));
     controller.barrier();
     let tagged = |id: u8| [&frame(1)[..12], &[0x81, 0, 0, id], &frame(1)[12..]].concat();
     harness.send(1, &frame(1));

@@ -8,7 +8,7 @@ use crate::mistake::{Code, several};
 use crate::node_kind::NodeKind;
 use crate::path::SpecPath;
 use crate::topology::{NodeId, Topology};
-use fastpath_switch::ofctl::{SwitchShape, doubts};
+use fastpath_ofctl::{SwitchShape, doubts};
 
 impl Resolver<'_> {
     /// Makes the checks. The topology is complete.

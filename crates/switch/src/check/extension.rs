@@ -3,7 +3,7 @@
 use super::{ActionsOf, CLONES_MAX, KnownFields, Targets, check_output, list_of};
 use crate::Refusal;
 use crate::action::Action;
-use crate::extension::{Bits, Extension, Learn, Source, Spec, Target};
+use crate::extension::{Bits, Bundle, Extension, Learn, Multipath, Source, Spec, Target};
 use crate::field::Field;
 use crate::flow::{ClearActions, Instructions};
 
@@ -60,20 +60,8 @@ pub(super) fn check(
             Err(Refusal::RequestBadTable(*table))
         }
         Extension::Learn(learn) => check_learn(targets, learn, known),
-        Extension::Multipath(multipath) => {
-            let room = 1u64 << multipath.to.width.min(63);
-            if multipath.links == 0 || multipath.links > 65_536 || u64::from(multipath.links) > room {
-                return Err(Refusal::ActionBadArgument(multipath.links));
-            }
-            known.check_written(multipath.to)
-        }
-        Extension::Bundle(bundle) => {
-            bundle.members.iter().try_for_each(|port| check_output(owner, *port))?;
-            bundle.to.map_or(Ok(()), |to| match to.width {
-                16.. => known.check_written(to),
-                width => Err(Refusal::ActionBadArgument(width.into())),
-            })
-        }
+        Extension::Multipath(multipath) => check_multipath(multipath, known),
+        Extension::Bundle(bundle) => check_bundle(bundle, owner, known),
         Extension::Clone(_) if clones == CLONES_MAX => Err(Refusal::ActionTooMany(CLONES_MAX)),
         Extension::Clone(actions) => list_of(targets, owner, actions, &mut known.clone(), clones + 1),
         Extension::Conjunction { clause, clauses, .. } => {
@@ -92,6 +80,22 @@ pub(super) fn check(
         | Extension::Controller { .. }
         | Extension::PopQueue => Ok(()),
     }
+}
+
+fn check_multipath(multipath: &Multipath, known: &KnownFields) -> Result<(), Refusal> {
+    let room = 1u64 << multipath.to.width.min(63);
+    if multipath.links == 0 || multipath.links > 65_536 || u64::from(multipath.links) > room {
+        return Err(Refusal::ActionBadArgument(multipath.links));
+    }
+    known.check_written(multipath.to)
+}
+
+fn check_bundle(bundle: &Bundle, owner: ActionsOf<'_>, known: &KnownFields) -> Result<(), Refusal> {
+    bundle.members.iter().try_for_each(|port| check_output(owner, *port))?;
+    bundle.to.map_or(Ok(()), |to| match to.width {
+        16.. => known.check_written(to),
+        width => Err(Refusal::ActionBadArgument(width.into())),
+    })
 }
 
 fn check_learn(targets: &Targets<'_>, learn: &Learn, known: &KnownFields) -> Result<(), Refusal> {

@@ -14,10 +14,11 @@
 //! [`Planned`] interprets, with flows found by a plan. A faster executor must give the same answers
 //! and, after [`Executor::credit`], the same counters.
 
+pub(crate) mod effects;
 pub(crate) mod perform;
 
-pub(crate) use perform::set_field;
-pub use perform::{Effects, Ending, FloodScope, Packet, invalid_ttl, output, perform};
+pub use effects::{Effects, Ending, FloodScope, Packet, output};
+pub use perform::{invalid_ttl, perform};
 
 use crate::flow::{FlowMod, Rank};
 use crate::interp::interp_by;
@@ -223,7 +224,8 @@ impl Outbox {
         self.entries.iter().map(|(entry, frame)| (entry, &self.bytes[frame.clone()]))
     }
 
-    /// Returns the number of packets and copies whose fate it holds: all entries but flows to learn.
+    /// Returns the number of packets and copies whose fate it holds: all entries but flows to
+    /// learn.
     pub fn fates(&self) -> usize {
         self.entries.iter().filter(|(entry, _)| !matches!(entry, OutboxEntry::Learn(_))).count()
     }

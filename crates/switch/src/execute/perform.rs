@@ -11,99 +11,14 @@
 //!
 //! Read first: OpenFlow 1.3.5 §5.12 (actions) and §7.2.5 (reserved ports).
 
+use super::effects::{Effects, Packet, output, set_field};
 use crate::action::Action;
 use crate::edit::{self, Ttl};
 use crate::extension;
-use crate::field::Field;
-use crate::flow::FlowMod;
-use crate::key::PipelineFields;
-use crate::normal::ForwardingDecision;
-use crate::outcome::{DropReason, PacketInReason};
+use crate::outcome::DropReason;
 use crate::port;
+use crate::reason::PacketInReason;
 use std::ops::ControlFlow::{self, Break, Continue};
-
-/// A packet while it is executed.
-#[derive(Clone, Debug, Default)]
-pub struct Packet {
-    /// The frame as it is now.
-    pub frame: Vec<u8>,
-    /// Port of entry, metadata and tunnel id.
-    pub context: PipelineFields,
-    /// The queue of the port that it leaves by; 0 is the default queue.
-    pub queue: u32,
-    /// What `push` put there.
-    pub stack: Vec<u128>,
-    /// Whether its actions have ended at every depth.
-    pub ending: Ending,
-}
-
-/// Whether the actions of a packet have ended at every depth, not only those of one list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Ending {
-    /// They go on.
-    #[default]
-    None,
-    /// By `exit`: the action set is executed.
-    Exit,
-    /// By a bound on resubmits.
-    Bound,
-}
-
-impl Packet {
-    /// Returns a packet that has just arrived by a port.
-    pub fn new(frame: Vec<u8>, in_port: u32) -> Packet {
-        Packet { frame, context: PipelineFields::of_port(in_port), ..Packet::default() }
-    }
-}
-
-/// The ports that a flooded packet is sent to. The port of entry is never one of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FloodScope {
-    /// The ordinary ports (OFPP_ALL and OFPP_FLOOD).
-    Ordinary,
-    /// The ordinary ports and OFPP_LOCAL, as a learning switch floods (OFPP_NORMAL).
-    WithLocal,
-}
-
-/// The effects of actions other than edits of the packet. Every method counts what it sends, and
-/// bounds it.
-pub trait Effects {
-    /// Sends a copy of the packet out of a port that is not reserved, or out of OFPP_LOCAL.
-    fn send(&mut self, packet: &Packet, port: u32);
-
-    /// Sends a copy out of every port of the scope that may send, except the port of entry.
-    fn flood(&mut self, packet: &Packet, scope: FloodScope);
-
-    /// Decides where OFPP_NORMAL forwards the packet, and learns its source address.
-    fn forward_normally(&mut self, packet: &Packet) -> ForwardingDecision;
-
-    /// Sends a packet-in. Without a reason it is that of the flow: OFPR_NO_MATCH for a table-miss
-    /// flow, else OFPR_ACTION.
-    fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16);
-
-    /// Sends the packet through the tables (OFPP_TABLE, in packet-outs only).
-    fn enter_tables(&mut self, packet: &Packet);
-
-    /// Looks the packet up in a table, the present one if none is given, as if it had come from a
-    /// port, executes the rule, and returns. Without a rule nothing happens. `Break`: the packet
-    /// has ended.
-    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()>;
-
-    /// Returns whether a port exists and may send.
-    fn may_send(&self, port: u32) -> bool;
-
-    /// Executes actions on a copy of the packet.
-    fn clone_of(&mut self, packet: &Packet, actions: &[Action]);
-
-    /// Adds a flow, or renews it, before the next packet.
-    fn learn(&mut self, flow: FlowMod);
-
-    /// Processes a copy of the packet by each bucket that the group selects.
-    fn group(&mut self, packet: &Packet, id: u32);
-
-    /// Ends this copy of the packet and notes the reason.
-    fn drop(&mut self, reason: DropReason);
-}
 
 /// Executes one action. `Break` means that the packet ended here.
 #[inline]
@@ -152,17 +67,6 @@ fn perform_alone<E: Effects>(action: &Action, packet: &mut Packet, effects: &mut
     Continue(())
 }
 
-/// Sets a field, in the frame or beside it.
-pub(crate) fn set_field(packet: &mut Packet, field: Field, value: u128) {
-    if packet.context.set(field, value) {
-        return;
-    }
-    match field {
-        Field::VlanTci => edit::set_vlan_tci(&mut packet.frame, value as u16),
-        _ => edit::set_field(&mut packet.frame, field, value),
-    }
-}
-
 fn check_ttl<E: Effects>(ttl: Ttl, packet: &Packet, effects: &mut E) -> ControlFlow<()> {
     match ttl {
         Ttl::Alive => Continue(()),
@@ -178,23 +82,4 @@ fn check_ttl<E: Effects>(ttl: Ttl, packet: &Packet, effects: &mut E) -> ControlF
 pub fn invalid_ttl<E: Effects>(packet: &Packet, effects: &mut E) {
     effects.packet_in(packet, Some(PacketInReason::InvalidTtl), port::NO_BUFFER);
     effects.drop(DropReason::InvalidTtl);
-}
-
-/// Sends a copy of the packet to a port, ordinary or reserved (§7.2.5). The packet itself goes on
-/// unchanged.
-pub fn output<E: Effects>(packet: &Packet, port: u32, max_len: u16, effects: &mut E) {
-    let in_port = packet.context.in_port;
-    match port {
-        port::CONTROLLER => effects.packet_in(packet, None, max_len),
-        port::IN_PORT => effects.send(packet, in_port),
-        port::TABLE => effects.enter_tables(packet),
-        port::NORMAL => match effects.forward_normally(packet) {
-            ForwardingDecision::Port(number) => effects.send(packet, number),
-            ForwardingDecision::Flood => effects.flood(packet, FloodScope::WithLocal),
-            ForwardingDecision::Filter => effects.drop(DropReason::NoOtherPort),
-        },
-        port::ALL | port::FLOOD => effects.flood(packet, FloodScope::Ordinary),
-        _ if port == in_port => effects.drop(DropReason::NoOtherPort),
-        _ => effects.send(packet, port),
-    }
 }

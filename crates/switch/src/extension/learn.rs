@@ -7,15 +7,11 @@
 //!
 //! The new flow is in force for the next packet, as in Open vSwitch.
 
-use super::{Bits, Extension};
-use crate::action::Action;
+use super::bits::Bits;
+use crate::Refusal;
 use crate::field::{Field, VLAN_PRESENT};
-use crate::flow::{FlowMod, Instructions};
-use crate::key::Key;
 use crate::matching::{FieldMatch, Match};
-use crate::{Refusal, port};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The template of a flow.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -76,31 +72,8 @@ impl Learn {
         Match::new(&fields.unwrap_or_default()).map(drop)
     }
 
-    /// Returns the flow that a packet adds; `None` if it lacks a field, or the flow cannot be.
-    pub fn flow(&self, key: &Key) -> Option<FlowMod> {
-        let value = |source| match source {
-            Source::Value(value) => Some(value),
-            Source::Packet(bits) => bits.of(key),
-        };
-        let matching = Match::new(&self.fields(value)?).ok()?;
-        let mut actions = Vec::new();
-        for Spec { source, target } in &self.specs {
-            let value = value(*source)?;
-            match *target {
-                Target::Match(_) => {}
-                Target::Load(to) => actions.push(load(to, value)),
-                Target::Output => actions.push(Action::output(port::of_16_bits(value as u32))),
-            }
-        }
-        let (idle_timeout, hard_timeout) = (self.idle_timeout, self.hard_timeout);
-        let flags = if self.send_flow_rem { crate::flow::flags::SEND_FLOW_REM } else { 0 };
-        let instructions = Instructions::apply(actions);
-        let add = FlowMod::add(self.table, self.priority, matching, instructions);
-        Some(FlowMod { cookie: self.cookie, idle_timeout, hard_timeout, flags, ..add })
-    }
-
     /// Returns the fields of the match.
-    fn fields(&self, value: impl Fn(Source) -> Option<u128>) -> Option<Vec<FieldMatch>> {
+    pub(super) fn fields(&self, value: impl Fn(Source) -> Option<u128>) -> Option<Vec<FieldMatch>> {
         let mut fields: BTreeMap<Field, (u128, u128)> = BTreeMap::new();
         for Spec { source, target } in &self.specs {
             let Target::Match(bits) = *target else { continue };
@@ -112,12 +85,6 @@ impl Learn {
         }
         Some(fields.into_iter().map(|(field, (value, mask))| FieldMatch { field, value, mask }).collect())
     }
-}
-
-/// A load of bits, as an action.
-pub(crate) fn load(to: Bits, value: u128) -> Action {
-    let (value, mask) = ((value & to.ones()) << to.from, to.mask());
-    Action::Extension(Arc::new(Extension::Set { field: to.field, value, mask, is_load: true }))
 }
 
 /// The tag as a whole is matched by id and priority.

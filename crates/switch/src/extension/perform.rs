@@ -1,13 +1,18 @@
 //! What the actions of Open vSwitch do with a packet. The interpreter and compiled tables both call
 //! this.
 
-use super::{Bits, Bundle, Extension, STACK_MAX};
-use crate::execute::{Effects, Ending, Packet, output, set_field};
+use super::bits::Bits;
+use super::spread::Bundle;
+use crate::action::Extension;
+use crate::execute::effects::{Effects, Ending, Packet, output, set_field};
 use crate::field::Field;
 use crate::key::Key;
 use crate::port;
 use fastpath_wire::Headers;
 use std::ops::ControlFlow::{self, Break, Continue};
+
+/// The most values on the stack of a packet.
+const STACK_MAX: usize = 1024;
 
 /// Executes one action. `Break` means that the packet ended here.
 pub(crate) fn perform<E: Effects>(
@@ -36,17 +41,8 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
                 put(packet, *to, value);
             }
         }
-        Extension::Push(bits) => {
-            if packet.stack.len() < STACK_MAX {
-                let value = read(packet, *bits).unwrap_or(0);
-                packet.stack.push(value);
-            }
-        }
-        Extension::Pop(bits) => {
-            if let Some(value) = packet.stack.pop() {
-                put(packet, *bits, value);
-            }
-        }
+        Extension::Push(bits) => push(packet, *bits),
+        Extension::Pop(bits) => pop(packet, *bits),
         Extension::OutputTo { port, max_len } => {
             if let Some(number) = read(packet, *port) {
                 output(packet, port::of_16_bits(number as u32), *max_len, effects);
@@ -89,6 +85,19 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
         }
     }
     Continue(())
+}
+
+fn push(packet: &mut Packet, bits: Bits) {
+    if packet.stack.len() < STACK_MAX {
+        let value = read(packet, bits).unwrap_or(0);
+        packet.stack.push(value);
+    }
+}
+
+fn pop(packet: &mut Packet, bits: Bits) {
+    if let Some(value) = packet.stack.pop() {
+        put(packet, bits, value);
+    }
 }
 
 fn forward_by<E: Effects>(bundle: &Bundle, packet: &mut Packet, effects: &mut E) {

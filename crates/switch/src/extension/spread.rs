@@ -1,9 +1,10 @@
 //! Choosing one of several links or ports by a hash of the packet (`multipath`, `bundle`).
 //!
-//! The hash is ours, not that of Open vSwitch: which link a flow takes differs, how flows are spread
+//! The hash is ours, not that of Open vSwitch: which link a flow takes differs, how flows are
+//! spread
 //! does not. RFC 2992 compares the algorithms.
 
-use super::Bits;
+use super::bits::Bits;
 use crate::field::Field;
 use crate::key::Key;
 use crate::mix::mix;

@@ -4,7 +4,7 @@ use super::rules::SwitchArgs;
 use crate::{Answer, view};
 use anyhow::ensure;
 use clap::Args;
-use fastpath::switch::ofctl::PortNames;
+use fastpath::ofctl::PortNames;
 use fastpath::switching::{explain, number_ports};
 
 /// Show the machine code of tables, and the path of a packet.

@@ -1,7 +1,7 @@
 //! The arguments that describe the switch, however it runs.
 
 use clap::Args;
-use fastpath::switch::ofctl::PortNames;
+use fastpath::ofctl::PortNames;
 use fastpath::switch::{Limits, Switch};
 use std::path::PathBuf;
 

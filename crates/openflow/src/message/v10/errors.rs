@@ -4,7 +4,7 @@
 use crate::message::bytes::Write;
 use crate::message::control::ErrorMessage;
 use crate::message::fault::Fault;
-use crate::message::nicira::NICIRA;
+use crate::message::nx_bits::NICIRA;
 
 /// NXET_VENDOR, the type of errors of an experimenter. Their code is 0 (NXVC_VENDOR_ERROR).
 const NXET_VENDOR: u16 = 0xb0c2;

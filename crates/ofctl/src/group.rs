@@ -1,10 +1,10 @@
 //! Groups and meters: the lines of `add-groups` and `add-meters`.
 
-use super::actions::parse_actions;
-use super::fields::{Meaning, port_number};
-use super::{PortNames, SeenSettings, Wrong, value, words, wrong};
-use crate::group::{Bucket, GroupCommand, GroupKind, GroupMod};
-use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
+use crate::actions::parse_actions;
+use crate::fields::{Meaning, port_number};
+use crate::{PortNames, SeenSettings, Wrong, value, words, wrong};
+use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
+use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
 
 /// The settings of a bucket before its actions.
 const BUCKET_SETTINGS: [&str; 4] = ["weight", "watch_port", "watch_group", "bucket_id"];

@@ -1,13 +1,14 @@
 //! Actions of flows and buckets, parsed and printed. In ovs-ofctl's syntax the list of a flow also
 //! holds its instructions.
 
-use super::extension::{self, name_and_rest};
-use super::fields::{Meaning, RESERVED, port_number};
-use super::{PortNames, Wrong, value, wrong};
-use crate::action::{ACTIONS, Action, ActionInfo, Argument};
-use crate::field::{Field, VLAN_PRESENT};
-use crate::flow::{ClearActions, Instructions, WriteMetadata};
-use crate::port;
+use crate::extension;
+use crate::fields::{Meaning, RESERVED, port_number};
+use crate::syntax::{name_and_rest, no_argument, split};
+use crate::{PortNames, Wrong, value, wrong};
+use fastpath_switch::action::{ACTIONS, Action, ActionInfo, Argument};
+use fastpath_switch::field::{Field, VLAN_PRESENT};
+use fastpath_switch::flow::{ClearActions, Instructions, WriteMetadata};
+use fastpath_switch::port;
 
 /// The EtherType of the tag that mod_vlan_vid pushes.
 const ETHERTYPE_VLAN: u16 = 0x8100;
@@ -132,14 +133,6 @@ fn items(text: &str) -> Result<Vec<&str>, Wrong> {
     Ok(items)
 }
 
-/// Refuses the argument of an action that has none.
-fn no_argument(name: &str, argument: &str) -> Result<(), Wrong> {
-    match argument {
-        "" => Ok(()),
-        _ => wrong(format!("{name} has no argument, and '{argument}' is one"), format!("write {name}")),
-    }
-}
-
 /// Prints instructions; `drop` if there are none.
 pub fn print_instructions(instructions: &Instructions) -> String {
     let mut words = Vec::new();
@@ -178,7 +171,7 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
         "dec_nw_ttl" => "dec_ttl",
         other => other,
     };
-    if let Some(action) = extension::parse(usual, argument, ports, meaning)? {
+    if let Some(action) = extension::parse(usual, argument, (ports, meaning), parse_actions)? {
         return Ok(Some(action));
     }
     if let Some(info) = ACTIONS.iter().find(|info| info.name == usual) {
@@ -198,9 +191,7 @@ fn parse_action(item: &str, ports: &PortNames, meaning: Meaning) -> Result<Optio
         "mod_dl_dst" => set(Field::EthDst)?,
         "mod_nw_src" => set(Field::Ipv4Src)?,
         "mod_nw_dst" => set(Field::Ipv4Dst)?,
-        "set_vlan_vid" => {
-            Action::SetField(Field::VlanVid, u128::from(number(4095)?) | u128::from(VLAN_PRESENT))
-        }
+        "set_vlan_vid" => Action::SetField(Field::VlanVid, (number(4095)? | 0x1000).into()),
         "set_vlan_pcp" => Action::SetField(Field::VlanPcp, number(7)?.into()),
         "set_tunnel" | "set_tunnel64" => Action::SetField(Field::TunnelId, number(u64::MAX)?.into()),
         "set_mpls_label" => Action::SetField(Field::MplsLabel, number(0xf_ffff)?.into()),
@@ -241,7 +232,7 @@ fn print_action(action: &Action) -> String {
         (Action::SetField(field, value), _) => {
             format!("set_field:{}->{}", value::show(*field, *value), field.name())
         }
-        (Action::Extension(extension), _) => extension::print(extension),
+        (Action::Extension(extension), _) => extension::print(extension, print_action_list),
         (_, Argument::EtherType(_)) => format!("{name}:{number:#06x}"),
         (_, Argument::Ttl(_) | Argument::Number { .. }) => format!("{name}:{number}"),
         (_, Argument::None(_) | Argument::Own) => (*name).to_owned(),
@@ -254,32 +245,4 @@ fn controller_len(argument: &str) -> Result<u16, Wrong> {
         "" => Ok(port::NO_BUFFER),
         text => value::number("max_len", text, 0xffff).map(|len| len as u16),
     }
-}
-
-/// Splits `NAME:ARGUMENT`, `NAME(ARGUMENT)` or `NAME`.
-pub(crate) fn name_and_argument(item: &str) -> Result<(&str, &str), Wrong> {
-    let at = item.find([':', '(']).unwrap_or(item.len());
-    let (name, rest) = item.split_at(at);
-    if let Some(argument) = rest.strip_prefix(':') {
-        return Ok((name, argument));
-    }
-    let Some(inner) = rest.strip_prefix('(') else { return Ok((name, rest)) };
-    match inner.strip_suffix(')') {
-        Some(argument) => Ok((name, argument)),
-        None => wrong(format!("'{item}' has no closing parenthesis at its end"), format!("write {item})")),
-    }
-}
-
-/// Splits at commas and spaces that are not inside parentheses.
-pub(crate) fn split(text: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0usize;
-    let separates = move |c: char| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth == 0 && matches!(c, ',' | ' ' | '\t')
-    };
-    text.split(separates).filter(|item| !item.is_empty())
 }

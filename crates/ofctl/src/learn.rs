@@ -1,9 +1,9 @@
 //! The arguments of `learn`, parsed and printed.
 
-use super::actions::split;
-use super::subfield::{names_bits, parse_bits, parse_value, print_bits};
-use super::{PRIORITY, Wrong, value, wrong};
-use crate::extension::{Bits, Learn, Source, Spec, Target};
+use crate::subfield::{names_bits, parse_bits, parse_value, print_bits};
+use crate::syntax::split;
+use crate::{PRIORITY, Wrong, value, wrong};
+use fastpath_switch::extension::{Bits, Learn, Source, Spec, Target};
 
 /// The table of a learned flow without one.
 const TABLE: u8 = 1;

@@ -1,12 +1,12 @@
 //! The match part of a flow: protocol keywords such as `tcp`, and fields by the names of OpenFlow
 //! and of ovs-ofctl.
 
-use super::{PortNames, Wrong, subfield, value, wrong};
-use crate::error::Refusal;
-use crate::field::{FIELDS, Field, REGISTERS, VLAN_PRESENT};
-use crate::matching::{FieldMatch, Match};
-use crate::nxm::{self, NamedBits};
-use crate::port;
+use crate::{PortNames, Wrong, subfield, value, wrong};
+use fastpath_switch::Refusal;
+use fastpath_switch::field::{FIELDS, Field, REGISTERS, VLAN_PRESENT};
+use fastpath_switch::nxm::{self, NamedBits};
+use fastpath_switch::port;
+use fastpath_switch::{FieldMatch, Match};
 
 /// The keywords for EtherType and protocol: name, EtherType, protocol.
 pub(crate) const PROTOCOLS: &[(&str, u16, Option<u8>)] = &[

@@ -1,12 +1,12 @@
 //! Builds a packet from the fields of a match: for tracing and tests.
 
-use super::fields::Fields;
-use super::print::print_field;
-use super::{PortNames, words};
-use crate::edit;
-use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT};
-use crate::key::{Key, PipelineFields};
-use crate::matching::Match;
+use crate::fields::Fields;
+use crate::print::print_field;
+use crate::{PortNames, words};
+use fastpath_switch::Match;
+use fastpath_switch::edit;
+use fastpath_switch::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT};
+use fastpath_switch::key::{Key, PipelineFields};
 use fastpath_wire::{Headers, MacAddr, build, ethertype, protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,10 +1,10 @@
 //! Prints matches as ovs-ofctl does; the output can be parsed again.
 
-use super::fields::{FRAGMENTS, PROTOCOLS, print_flags};
-use super::value::{show, show_mask};
-use crate::field::{Field, VLAN_PRESENT};
-use crate::matching::{FieldMatch, Match};
-use crate::nxm::{self, NamedBits};
+use crate::fields::{FRAGMENTS, PROTOCOLS, print_flags};
+use crate::value::{show, show_mask};
+use fastpath_switch::field::{Field, VLAN_PRESENT};
+use fastpath_switch::nxm::{self, NamedBits};
+use fastpath_switch::{FieldMatch, Match};
 
 /// Prints the fields of a match, separated by commas; nothing for the match of all packets.
 pub fn print_match(matching: &Match) -> String {

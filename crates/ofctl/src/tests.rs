@@ -1,19 +1,19 @@
 //! Rule files parsed, printed, and parsed again.
 
 use super::*;
-use crate::action::Action;
-use crate::field::Field;
-use crate::flow::{Flow, FlowFilter, Rank};
-use crate::group::{Bucket, GroupKind};
-use crate::limits::Limits;
-use crate::matching::FieldMatch;
-use crate::meter::{self, Band, BandKind, Meter};
-use crate::port::{self, Port};
+use fastpath_switch::FieldMatch;
+use fastpath_switch::Limits;
+use fastpath_switch::action::Action;
+use fastpath_switch::field::Field;
+use fastpath_switch::flow::{Flow, FlowFilter, Rank};
+use fastpath_switch::group::{Bucket, GroupKind};
+use fastpath_switch::meter::{self, Band, BandKind, Meter};
+use fastpath_switch::port::{self, Port};
 use proptest::prelude::*;
 
 fn flow(line: &str) -> FlowMod {
     match &parse(line, &PortNames::new()).unwrap_or_else(|m| panic!("{m:?}"))[..] {
-        [RuleLine { rule: Rule::Flow(flow), .. }] => flow.clone(),
+        [RuleLine { rule: FileRule::Flow(flow), .. }] => flow.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -90,7 +90,7 @@ fn what_ovs_ofctl_dumps_loads_again() {
     let printed: Vec<String> = lines
         .iter()
         .map(|line| match &line.rule {
-            Rule::Flow(request) => print_match(&request.matching),
+            FileRule::Flow(request) => print_match(&request.matching),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -285,7 +285,7 @@ proptest! {
     fn a_printed_match_reads_back_the_same(which in prop::collection::vec(0usize..52, 0..8), values: [u128; 52], masks: [u128; 52]) {
         let mut fields: Vec<FieldMatch> = Vec::new();
         for index in which {
-            let field = crate::field::FIELDS[index].field;
+            let field = fastpath_switch::field::FIELDS[index].field;
             let mask = if field.is_maskable() && masks[index] & 1 == 0 { masks[index] & field.ones() } else { field.ones() };
             let candidate = FieldMatch::masked(field, values[index] & mask, mask);
             let more: Vec<FieldMatch> = fields.iter().copied().chain([candidate]).collect();

@@ -1,7 +1,7 @@
 //! Numbers, addresses and masks, as rule files write them.
 
-use super::{Wrong, wrong};
-use crate::field::Field;
+use crate::{Wrong, wrong};
+use fastpath_switch::field::Field;
 use fastpath_wire::MacAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -63,7 +63,7 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
         | Field::Ipv6NdSll
         | Field::Ipv6NdTll => {
             let mac = text.parse::<MacAddr>().ok();
-            (mac.map(|mac| crate::key::big_endian(&mac.0)), "02:00:00:00:00:01")
+            (mac.map(|mac| fastpath_switch::key::big_endian(&mac.0)), "02:00:00:00:00:01")
         }
         Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa | Field::TunSrc | Field::TunDst => (
             text.parse::<Ipv4Addr>().ok().map(|address| address.to_bits().into()),

@@ -3,12 +3,12 @@
 //!
 //! A controller may add what is missing later, so fewer of them are named beside one.
 
-use super::{MISTAKES_MAX, Rule, RuleLine};
-use crate::action::Action;
-use crate::field::Field;
-use crate::flow::{FlowMod, Rank};
-use crate::group::GroupMod;
-use crate::port;
+use crate::{FileRule, MISTAKES_MAX, RuleLine};
+use fastpath_switch::action::Action;
+use fastpath_switch::field::Field;
+use fastpath_switch::flow::{FlowMod, Rank};
+use fastpath_switch::group::GroupMod;
+use fastpath_switch::port;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A table with more flows is not searched for flows that hide others: that takes time by the
@@ -43,7 +43,7 @@ pub fn doubts(lines: &[RuleLine], shape: SwitchShape) -> Vec<Doubt> {
         said.of_flow(line, flow, &tables);
     }
     for line in lines {
-        if let Rule::Group(group) = &line.rule {
+        if let FileRule::Group(group) = &line.rule {
             said.of_group(line.number, group);
         }
     }
@@ -60,7 +60,7 @@ pub fn doubts(lines: &[RuleLine], shape: SwitchShape) -> Vec<Doubt> {
 }
 
 fn flow(line: &RuleLine) -> Option<&FlowMod> {
-    if let Rule::Flow(flow) = &line.rule { Some(flow) } else { None }
+    if let FileRule::Flow(flow) = &line.rule { Some(flow) } else { None }
 }
 
 /// The port that every packet of the flow has entered by.
@@ -216,16 +216,16 @@ impl Said {
             meters.extend(flow.instructions.meter);
         }
         for line in lines {
-            if let Rule::Group(group) = &line.rule {
+            if let FileRule::Group(group) = &line.rule {
                 groups.extend(group.buckets.iter().flat_map(|bucket| groups_of(&bucket.actions)));
             }
         }
         for line in lines {
             match &line.rule {
-                Rule::Group(group) if !groups.contains(&group.id) => {
+                FileRule::Group(group) if !groups.contains(&group.id) => {
                     self.say(line.number, format!("no rule sends packets to group {}", group.id));
                 }
-                Rule::Meter(meter) if !meters.contains(&meter.id) => {
+                FileRule::Meter(meter) if !meters.contains(&meter.id) => {
                     self.say(line.number, format!("no rule uses meter {}", meter.id));
                 }
                 _ => {}
@@ -236,8 +236,8 @@ impl Said {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PortNames, parse};
     use super::*;
+    use crate::{PortNames, parse};
 
     fn said(rules: &str, has_controller: bool) -> Vec<String> {
         let lines = parse(rules, &PortNames::new()).expect("valid rules");

@@ -11,6 +11,35 @@
 //! Lines of the three commands (`add-flows`, `add-groups`, `add-meters`) may be mixed in one file,
 //! in any order. Every mistake is reported with its line and a remedy. Read first: ovs-ofctl(8),
 //! ovs-fields(7).
+//!
+//! # Example
+//! A switch with two ports and two rules, one packet, and its counters:
+//!
+//! ```
+//! use fastpath_ofctl::{self as ofctl, PortNames};
+//! use fastpath_switch::{Limits, PacketOutcome, Port, Switch, interp};
+//! use fastpath_units::Time;
+//!
+//! let mut switch = Switch::new(Limits::default());
+//! (1..=2).for_each(|number| switch.set_port(number, Port::up()));
+//! // Rules in the syntax of ovs-ofctl.
+//! let rules = "
+//!     priority=10,ip,nw_dst=192.0.2.0/24,actions=dec_ttl,output:2
+//!     priority=0,actions=drop
+//! ";
+//! let names = PortNames::new();
+//! let lines = ofctl::parse(rules, &names).expect("the rules have no mistake");
+//! ofctl::load(&mut switch, Time::ZERO, &lines).expect("the switch accepts the rules");
+//!
+//! let packet = ofctl::parse_packet("in_port=1,udp,nw_dst=192.0.2.7", &names)?;
+//! let outcomes = interp(&mut switch, Time::ZERO, packet.in_port, &packet.frame);
+//! assert!(matches!(&outcomes[..], [PacketOutcome::Output { port: 2, .. }]));
+//!
+//! assert_eq!(switch.tables()[0].hits(), (1, 1)); // looked up, matched
+//! assert_eq!(switch.port(2).expect("port 2").counters.tx_packets, 1);
+//! # Ok::<(), String>(())
+//! ```
+#![forbid(unsafe_code)]
 
 mod actions;
 mod doubts;
@@ -22,6 +51,7 @@ mod packet;
 mod print;
 mod request;
 mod subfield;
+mod syntax;
 mod value;
 
 pub use actions::print_instructions;
@@ -30,10 +60,8 @@ pub use packet::{Described, parse_packet};
 pub use print::print_match;
 pub use request::parse_request;
 
-use crate::flow::{self, FlowMod, Instructions, Removed};
-use crate::matching::Match;
-use crate::switch::Switch;
-use crate::{GroupMod, MeterMod, Refusal};
+use fastpath_switch::flow::{self, FlowMod, Instructions, Removed};
+use fastpath_switch::{GroupMod, Match, MeterMod, Refusal, Switch};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -49,7 +77,7 @@ pub type PortNames = BTreeMap<String, u32>;
 
 /// One rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Rule {
+pub enum FileRule {
     /// A flow to add.
     Flow(FlowMod),
     /// A group to add.
@@ -64,7 +92,7 @@ pub struct RuleLine {
     /// The line, counted from 1.
     pub number: usize,
     /// The rule.
-    pub rule: Rule,
+    pub rule: FileRule,
 }
 
 /// A mistake in a rule file. Prints as `LINE: what; remedy`; the caller adds `FILE:` before it.
@@ -185,17 +213,17 @@ pub fn load(switch: &mut Switch, now: Time, lines: &[RuleLine]) -> Result<(), Mi
         }
     };
     for line in lines {
-        if let Rule::Meter(request) = &line.rule {
+        if let FileRule::Meter(request) = &line.rule {
             put(line, switch.meter_mod(now, request));
         }
     }
     for line in lines {
-        if let Rule::Group(request) = &line.rule {
+        if let FileRule::Group(request) = &line.rule {
             put(line, switch.group_mod(now, request));
         }
     }
     for line in lines {
-        if let Rule::Flow(request) = &line.rule {
+        if let FileRule::Flow(request) = &line.rule {
             put(line, switch.flow_mod(now, request));
         }
     }
@@ -204,14 +232,14 @@ pub fn load(switch: &mut Switch, now: Time, lines: &[RuleLine]) -> Result<(), Mi
     if mistakes.is_empty() { Ok(()) } else { Err(Mistakes(mistakes)) }
 }
 
-fn parse_rule(line: &str, ports: &PortNames) -> Result<Rule, Wrong> {
+fn parse_rule(line: &str, ports: &PortNames) -> Result<FileRule, Wrong> {
     if line.starts_with("group_id=") {
-        return group::parse_group(line, ports).map(Rule::Group);
+        return group::parse_group(line, ports).map(FileRule::Group);
     }
     if line.starts_with("meter=") {
-        return group::parse_meter(line).map(Rule::Meter);
+        return group::parse_meter(line).map(FileRule::Meter);
     }
-    parse_flow(line, ports).map(Rule::Flow)
+    parse_flow(line, ports).map(FileRule::Flow)
 }
 
 /// Parses a flow: `KEY=VALUE,…,actions=ACTION,…`.

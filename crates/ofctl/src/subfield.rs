@@ -1,9 +1,9 @@
 //! Parts of fields, as actions of Open vSwitch name them: `NXM_NX_REG0[0..15]`.
 
-use super::{Wrong, value, wrong};
-use crate::extension::Bits;
-use crate::field::Field;
-use crate::nxm;
+use crate::{Wrong, value, wrong};
+use fastpath_switch::extension::Bits;
+use fastpath_switch::field::Field;
+use fastpath_switch::nxm;
 
 /// Parses `NAME[FIRST..LAST]`, `NAME[BIT]`, `NAME[]` or `NAME`.
 pub(crate) fn parse_bits(text: &str) -> Result<Bits, Wrong> {

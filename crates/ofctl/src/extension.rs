@@ -1,15 +1,15 @@
 //! Actions of Open vSwitch, parsed and printed (ovs-actions(7)).
 
-use super::actions::{name_and_argument, parse_actions, print_action_list, split};
-use super::fields::{Meaning, RESERVED, port_number};
-use super::learn::{parse_learn, print_learn};
-use super::subfield::{names_bits, parse_bits, parse_value, print_bits};
-use super::{PortNames, Wrong, value, wrong};
-use crate::action::Action;
-use crate::extension::{Algorithm, Bits, Bundle, Extension, HashFields, Multipath};
-use crate::field::VLAN_PRESENT;
-use crate::outcome::PacketInReason;
-use crate::{Field, port};
+use crate::fields::{Meaning, RESERVED, port_number};
+use crate::learn::{parse_learn, print_learn};
+use crate::subfield::{names_bits, parse_bits, parse_value, print_bits};
+use crate::syntax::split;
+use crate::{PortNames, Wrong, value, wrong};
+use fastpath_switch::action::Action;
+use fastpath_switch::extension::{Algorithm, Bits, Bundle, Extension, HashFields, Multipath};
+use fastpath_switch::field::VLAN_PRESENT;
+use fastpath_switch::outcome::PacketInReason;
+use fastpath_switch::{Field, port};
 use std::sync::Arc;
 
 /// The fields that are hashed, by name.
@@ -53,12 +53,15 @@ const MISSING: [(&str, &str); 14] = [
     ("stack_pop", "write pop:FIELD"),
 ];
 
+/// Parses a list of actions, as the actions inside others are.
+type ParseActions = fn(&str, &PortNames, Meaning) -> Result<Vec<Action>, Wrong>;
+
 /// Parses an action of Open vSwitch; `None` if the name is not that of one.
 pub(crate) fn parse(
     name: &str,
     argument: &str,
-    ports: &PortNames,
-    meaning: Meaning,
+    (ports, meaning): (&PortNames, Meaning),
+    parse_actions: ParseActions,
 ) -> Result<Option<Action>, Wrong> {
     let extension = match name {
         "load" => return load(argument).map(Some),
@@ -120,7 +123,7 @@ fn arrow<'a>(name: &str, argument: &'a str) -> Result<(&'a str, &'a str), Wrong>
 fn load(argument: &str) -> Result<Action, Wrong> {
     let (text, name) = arrow("load", argument)?;
     let to = parse_bits(name)?;
-    let below = u32::from(crate::nxm::of_bits(to).below);
+    let below = u32::from(fastpath_switch::nxm::of_bits(to).below);
     let is_whole_tos = below > 0 && (name.ends_with("[]") || !name.contains('['));
     let value = match is_whole_tos {
         true => value::dscp_of_tos("load", text)?,
@@ -325,7 +328,7 @@ fn controller(argument: &str) -> Result<Extension, Wrong> {
 }
 
 /// Prints an action of Open vSwitch.
-pub(crate) fn print(extension: &Extension) -> String {
+pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> String) -> String {
     match extension {
         Extension::Set { field, value, mask, is_load } => print_set(*field, *value, *mask, *is_load),
         Extension::Move { from, to } => format!("move:{}->{}", print_bits(*from), print_bits(*to)),
@@ -352,7 +355,7 @@ pub(crate) fn print(extension: &Extension) -> String {
             let bytes: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("note:{}", bytes.join("."))
         }
-        Extension::Clone(actions) => format!("clone({})", print_action_list(actions)),
+        Extension::Clone(actions) => format!("clone({})", print_actions(actions)),
         Extension::Conjunction { id, clause, clauses } => {
             format!("conjunction({id},{}/{clauses})", clause + 1)
         }
@@ -390,7 +393,7 @@ fn print_set(field: Field, value: u128, mask: u128, is_load: bool) -> String {
         return format!("load:{:#x}->{}", value >> from, print_bits(span));
     }
     // The smallest named part that holds the mask.
-    let named = crate::nxm::of_bits(span);
+    let named = fastpath_switch::nxm::of_bits(span);
     let part = named.bits;
     let (low, bits) = (part.from, mask >> part.from);
     let mask = if bits == part.ones() { String::new() } else { format!("/{bits:#x}") };
@@ -414,14 +417,5 @@ pub(crate) fn print_port(port: u32) -> String {
     match RESERVED.iter().find(|(_, number)| *number == port) {
         Some((name, _)) => name.to_ascii_uppercase(),
         None => port.to_string(),
-    }
-}
-
-/// Splits `NAME:ARGUMENT` as [`name_and_argument`], and keeps what is behind the parentheses of
-/// `check_pkt_larger(BYTES)->FIELD`.
-pub(crate) fn name_and_rest(item: &str) -> Result<(&str, &str), Wrong> {
-    match item.strip_prefix("check_pkt_larger(") {
-        Some(rest) => Ok(("check_pkt_larger", rest)),
-        None => name_and_argument(item),
     }
 }

@@ -1,9 +1,9 @@
 //! Actions of Open vSwitch, executed on switches made of rule files.
 
-use crate::ofctl::{PortNames, load, parse, parse_packet};
-use crate::outcome::DropReason;
-use crate::port::Port;
-use crate::{Limits, PacketOutcome, Planned, Switch, execute, interp};
+use fastpath_ofctl::{PortNames, load, parse, parse_packet};
+use fastpath_switch::outcome::DropReason;
+use fastpath_switch::port::Port;
+use fastpath_switch::{Limits, PacketOutcome, Planned, Switch, execute, interp};
 use fastpath_units::{Duration, Time};
 
 fn switch(rules: &str) -> Switch {
@@ -79,7 +79,7 @@ fn a_resubmit_comes_back_and_its_port_counts_for_one_lookup() {
     ";
     assert_eq!(run(&mut switch(rules), "in_port=1"), ["out 3", "out 4", "out 2"]);
     let nothing = "table=0,actions=resubmit(,7),output:2";
-    assert_eq!(run(&mut switch(nothing), "in_port=1"), ["out 2"], "no rule is no end");
+    assert_eq!(run(&mut switch(nothing), "in_port=1"), ["out 2"], "without a rule it goes on");
 }
 
 #[test]
@@ -173,7 +173,11 @@ fn the_planned_executor_finds_conjunctions_also_after_changes() {
     };
     let output = |port| Some(execute::OutboxEntry::Output { port, queue: 0 });
     assert_eq!(port(&mut switch, &mut executor), output(7));
-    let gone = crate::ofctl::parse_request("tcp,tp_dst=80", crate::FlowCommand::Delete, &PortNames::new());
+    let gone = fastpath_ofctl::parse_request(
+        "tcp,tp_dst=80",
+        fastpath_switch::FlowCommand::Delete,
+        &PortNames::new(),
+    );
     let Ok(request) = gone else { panic!("{gone:?}") };
     switch.flow_mod(Time::ZERO, &request).unwrap();
     assert_eq!(port(&mut switch, &mut executor), output(5));
@@ -194,7 +198,7 @@ fn a_bundle_takes_a_port_that_is_up_and_a_multipath_spreads() {
     ";
     let mut switch = switch(rules);
     assert_eq!(run(&mut switch, "in_port=1,arp"), ["out 4"]);
-    switch.set_port(4, Port { config: crate::port::config::PORT_DOWN, ..Port::up() });
+    switch.set_port(4, Port { config: fastpath_switch::port::config::PORT_DOWN, ..Port::up() });
     assert_eq!(run(&mut switch, "in_port=1,arp"), ["out 5"]);
     switch.set_port(4, Port::up());
     let mut counts = [0f64; 4];

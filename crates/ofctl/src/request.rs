@@ -1,9 +1,9 @@
 //! The arguments of `ovs-ofctl mod-flows`, `del-flows` and `dump-flows`: flows that exist are
 //! selected by match, table, cookie and output.
 
-use super::{Mistake, PortNames, Wrong, actions, fields, flow_setting, split_actions, value, words, wrong};
-use crate::flow::{ALL_TABLES, FlowCommand, FlowMod, Instructions};
-use crate::matching::Match;
+use crate::{Mistake, PortNames, Wrong, actions, fields, flow_setting, split_actions, value, words, wrong};
+use fastpath_switch::Match;
+use fastpath_switch::flow::{ALL_TABLES, FlowCommand, FlowMod, Instructions};
 
 /// Parses the flows that `command` applies to, and for modifications their new actions. Without
 /// `table`, the request names [`ALL_TABLES`].
@@ -26,7 +26,7 @@ fn parse(line: &str, command: FlowCommand, ports: &PortNames) -> Result<FlowMod,
             return wrong("actions do not select flows", "leave actions=… out, or write out_port=PORT");
         }
     };
-    let priority = super::PRIORITY;
+    let priority = crate::PRIORITY;
     let request = FlowMod::add(ALL_TABLES, priority, Match::any(), Instructions::default());
     let mut request = FlowMod { command, ..request };
     let mut fields = fields::Fields::new(ports);
@@ -82,7 +82,7 @@ fn selection(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port;
+    use fastpath_switch::port;
 
     fn parsed(line: &str, command: FlowCommand) -> Result<FlowMod, String> {
         parse_request(line, command, &PortNames::new()).map_err(|mistake| mistake.to_string())

@@ -1,0 +1,40 @@
+//! Fields and bits of them, as messages of the experimenter Nicira name them.
+
+use super::bytes::{ByteReader, Write};
+use super::fault::Fault;
+use fastpath_switch::extension::Bits;
+use fastpath_switch::nxm::{self, NamedBits};
+
+/// The number of the experimenter (NX_VENDOR_ID).
+pub(crate) const NICIRA: u32 = 0x2320;
+
+/// Reads the four bytes that name a field.
+pub(super) fn read_header(r: &mut ByteReader<'_>) -> Result<&'static NamedBits, Fault> {
+    let (class, head, _len) = (r.u16()?, r.u8()?, r.u8()?);
+    nxm::by_number(class, head >> 1).ok_or(Fault::ActionBadSetType)
+}
+
+/// Returns `width` bits of a named field from bit `from`.
+pub(super) fn bits(named: &NamedBits, from: u16, width: u16) -> Result<Bits, Fault> {
+    let most = u16::from(named.bits.width) + u16::from(named.below);
+    let below = u16::from(named.below);
+    // All bits of a name include those that the field does not have.
+    let (from, width) =
+        if below > 0 && (from, width) == (0, 8) { (below, width - below) } else { (from, width) };
+    if width == 0 || from < below || from.checked_add(width).is_none_or(|end| end > most) {
+        return Err(Fault::ActionBadArgument);
+    }
+    Ok(Bits { from: named.bits.from + (from - below) as u8, width: width as u8, ..named.bits })
+}
+
+/// Returns the name of the smallest part that has some bits, and the first of them in it.
+pub(super) fn name_and_bit(bits: Bits) -> (&'static NamedBits, u16) {
+    let named = nxm::of_bits(bits);
+    (named, u16::from(bits.from - named.bits.from + named.below))
+}
+
+pub(super) fn write_header(out: &mut Vec<u8>, named: &NamedBits) {
+    out.u16(named.class);
+    out.u8(named.number << 1);
+    out.u8(named.len);
+}
