@@ -4,6 +4,7 @@
 //! A controller may add what is missing later, so fewer of them are named beside one.
 
 use crate::{FileRule, MISTAKES_MAX, RuleLine};
+use fastpath_switch::Extension;
 use fastpath_switch::action::Action;
 use fastpath_switch::field::Field;
 use fastpath_switch::flow::{FlowMod, Rank};
@@ -35,10 +36,16 @@ pub struct SwitchShape {
 
 /// Returns the rules without effect, in the order of lines; at most 1000.
 pub fn doubts(lines: &[RuleLine], shape: SwitchShape) -> Vec<Doubt> {
-    let mut said = Said { shape, found: Vec::new() };
     let flows: Vec<(usize, &FlowMod)> =
         lines.iter().filter_map(|line| Some((line.number, flow(line)?))).collect();
-    let tables: BTreeSet<u8> = flows.iter().map(|(_, flow)| flow.table_id).collect();
+    let extensions: Vec<&Extension> = lines.iter().flat_map(extensions).collect();
+    let sets_port = extensions.iter().any(|extension| sets_port_of_entry(extension));
+    let mut said = Said { shape, sets_port, found: Vec::new() };
+    let learned = extensions.iter().filter_map(|extension| match extension {
+        Extension::Learn(learn) => Some(learn.table),
+        _ => None,
+    });
+    let tables: BTreeSet<u8> = flows.iter().map(|(_, flow)| flow.table_id).chain(learned).collect();
     for &(line, flow) in &flows {
         said.of_flow(line, flow, &tables);
     }
@@ -50,7 +57,7 @@ pub fn doubts(lines: &[RuleLine], shape: SwitchShape) -> Vec<Doubt> {
     said.replaced(&flows);
     said.hidden(&flows);
     if !shape.has_controller {
-        said.unreached(&flows);
+        said.unreached(lines, &flows);
         said.unused(lines, &flows);
     }
     said.found.sort();
@@ -63,6 +70,36 @@ fn flow(line: &RuleLine) -> Option<&FlowMod> {
     if let FileRule::Flow(flow) = &line.rule { Some(flow) } else { None }
 }
 
+/// Returns all actions of a rule, those inside others too.
+fn actions(line: &RuleLine) -> Vec<&Action> {
+    match &line.rule {
+        FileRule::Flow(flow) => flow.instructions.actions().flat_map(Action::all).collect(),
+        FileRule::Group(group) => {
+            group.buckets.iter().flat_map(|bucket| &bucket.actions).flat_map(Action::all).collect()
+        }
+        FileRule::Meter(_) => Vec::new(),
+    }
+}
+
+/// Returns the actions of Open vSwitch of a rule.
+fn extensions(line: &RuleLine) -> Vec<&Extension> {
+    let extension = |action| match action {
+        &Action::Extension(ref extension) => Some(&**extension),
+        _ => None,
+    };
+    actions(line).into_iter().filter_map(extension).collect()
+}
+
+/// Returns whether the port of entry in a lookup may be another than the one a packet came by.
+fn sets_port_of_entry(extension: &Extension) -> bool {
+    match extension {
+        Extension::Resubmit { in_port, .. } => in_port.is_some(),
+        Extension::Set { field, .. } => *field == Field::InPort,
+        Extension::Move { to, .. } | Extension::Pop(to) => to.field == Field::InPort,
+        _ => false,
+    }
+}
+
 /// The port that every packet of the flow has entered by.
 fn in_port(flow: &FlowMod) -> Option<u32> {
     let entered = flow.matching.field(Field::InPort)?;
@@ -72,6 +109,8 @@ fn in_port(flow: &FlowMod) -> Option<u32> {
 /// What was said so far.
 struct Said {
     shape: SwitchShape,
+    /// Whether some action makes another port that of entry.
+    sets_port: bool,
     found: Vec<Doubt>,
 }
 
@@ -94,7 +133,7 @@ impl Said {
     }
 
     fn of_flow(&mut self, line: usize, flow: &FlowMod, tables: &BTreeSet<u8>) {
-        let entered = in_port(flow);
+        let entered = in_port(flow).filter(|_| !self.sets_port);
         if let Some(port) = entered.filter(|port| self.is_absent(*port)) {
             return self.say(line, format!("in_port={port} matches no frame: {}", self.ports()));
         }
@@ -109,7 +148,10 @@ impl Said {
         // Written actions of an earlier table may send the packet later.
         let is_sent_later =
             instructions.goto.is_some() || !instructions.write.is_empty() || flow.table_id > 0;
-        let is_output = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
+        // What Open vSwitch has beyond the specification may send, or go on elsewhere.
+        let is_output = |action: &Action| {
+            matches!(action, Action::Output { .. } | Action::Group(_) | Action::Extension(_))
+        };
         if let Some(last) = instructions.apply.iter().rposition(is_output)
             && let Some(action) = instructions.apply.get(last + 1)
             && !is_sent_later
@@ -126,7 +168,16 @@ impl Said {
         entered: Option<u32>,
     ) {
         for action in actions {
-            let Action::Output { port, .. } = *action else { continue };
+            let port = match action {
+                Action::Output { port, .. } => *port,
+                Action::Extension(extension) => {
+                    if let Extension::Sample { .. } = **extension {
+                        self.say(line, "sample reports nothing: there is no collector here");
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
             if self.is_absent(port) {
                 self.say(line, format!("output:{port} sends nothing: {}", self.ports()));
             } else if entered == Some(port) {
@@ -178,7 +229,10 @@ impl Said {
             for (place, (rank, line, flow)) in table.iter().enumerate() {
                 let stays = |other: &FlowMod| other.idle_timeout == 0 && other.hard_timeout == 0;
                 let hides = |(other, _, by): &&(Rank, usize, &FlowMod)| {
-                    other != rank && stays(by) && flow.matching.is_within(&by.matching)
+                    other != rank
+                        && stays(by)
+                        && !by.instructions.is_clause()
+                        && flow.matching.is_within(&by.matching)
                 };
                 if let Some((_, by, _)) = table[..place].iter().find(hides) {
                     self.say(*line, format!("it matches no packet: the rule of line {by} takes them first"));
@@ -188,27 +242,31 @@ impl Said {
     }
 
     /// Names the flows of tables that no packet gets to.
-    fn unreached(&mut self, flows: &[(usize, &FlowMod)]) {
+    fn unreached(&mut self, lines: &[RuleLine], flows: &[(usize, &FlowMod)]) {
         let mut reached = BTreeSet::from([0]);
-        // A goto leads to a later table.
-        let mut sorted = flows.to_vec();
-        sorted.sort_by_key(|(_, flow)| flow.table_id);
-        for (line, flow) in sorted {
-            if reached.contains(&flow.table_id) {
-                reached.extend(flow.instructions.goto);
-            } else {
-                let table = flow.table_id;
-                self.say(line, format!("it matches no packet: no rule leads to table {table}"));
+        loop {
+            let before = reached.len();
+            for line in lines {
+                let table = flow(line).map(|flow| flow.table_id);
+                // Packets of every table may get to a group.
+                if table.is_none_or(|table| reached.contains(&table)) {
+                    reached.extend(flow(line).and_then(|flow| flow.instructions.goto));
+                    reached.extend(extensions(line).into_iter().filter_map(resubmitted));
+                }
             }
+            if reached.len() == before {
+                break;
+            }
+        }
+        for (line, flow) in flows.iter().filter(|(_, flow)| !reached.contains(&flow.table_id)) {
+            let table = flow.table_id;
+            self.say(*line, format!("it matches no packet: no rule leads to table {table}"));
         }
     }
 
     /// Names the groups and meters that nothing uses.
     fn unused(&mut self, lines: &[RuleLine], flows: &[(usize, &FlowMod)]) {
-        let groups_of = |actions: &[Action]| {
-            let group = |action: &Action| if let Action::Group(id) = action { Some(*id) } else { None };
-            actions.iter().filter_map(group).collect::<Vec<u32>>()
-        };
+        let groups_of = |actions: &[Action]| actions.iter().flat_map(Action::groups).collect::<Vec<u32>>();
         let (mut groups, mut meters) = (BTreeSet::new(), BTreeSet::new());
         for (_, flow) in flows {
             groups.extend(groups_of(&flow.instructions.apply));
@@ -231,6 +289,14 @@ impl Said {
                 _ => {}
             }
         }
+    }
+}
+
+/// The table that an action sends packets to.
+fn resubmitted(extension: &Extension) -> Option<u8> {
+    match extension {
+        Extension::Resubmit { table, .. } => *table,
+        _ => None,
     }
 }
 
@@ -270,6 +336,11 @@ mod tests {
                 "2: it matches no packet: the rule of line 1",
             ),
             ("actions=output:1,dec_ttl", "1: dec_ttl stands after the last output"),
+            (
+                "actions=resubmit(,1)\ntable=1,actions=output:1\ntable=2,actions=output:1",
+                "3: it matches no packet: no rule leads to table 2",
+            ),
+            ("actions=sample(probability=9),output:1", "1: sample reports nothing"),
         ] {
             let said = said(rules, false);
             assert!(said.len() == 1 && said[0].starts_with(expected), "{rules}: {said:#?}");
@@ -287,6 +358,11 @@ mod tests {
             "priority=1,ip,actions=drop\npriority=5,tcp,actions=output:1",
             "actions=output:1,dec_ttl,goto_table:1\ntable=1,actions=output:2",
             "actions=LOCAL",
+            "actions=resubmit(9,5)\ntable=5,in_port=9,actions=clone(resubmit(,2))\ntable=2,actions=output:1",
+            "actions=output:1,load:1->NXM_NX_REG0[],resubmit(,2)\ntable=2,reg0=1,actions=output:2",
+            "actions=goto_table:1\npriority=40000,arp,actions=learn(table=1,NXM_OF_ETH_DST[])",
+            "priority=9,ip,actions=conjunction(1,1/2)\npriority=9,in_port=1,actions=conjunction(1,2/2)\n\
+             ip,conj_id=1,actions=output:2\npriority=1,tcp,actions=output:1",
         ] {
             assert_eq!(said(rules, false), [""; 0], "{rules}");
         }

@@ -335,7 +335,8 @@ fn actions_of_open_vswitch_are_printed_as_they_are_written() {
         "controller(reason=no_match,max_len=123)",
         "enqueue:3:7,pop_queue",
         "check_pkt_larger(1500)->NXM_NX_REG0[5]",
-        "mod_vlan_vid:5,mod_vlan_pcp:3",
+        "mod_vlan_vid:5",
+        "mod_vlan_pcp:3",
     ] {
         let read = flow(&format!("actions={text}")).instructions;
         assert_eq!(print_instructions(&read), text);

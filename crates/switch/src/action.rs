@@ -319,6 +319,15 @@ impl Action {
         }
     }
 
+    /// Returns itself and all actions inside it.
+    pub fn all(&self) -> Vec<&Action> {
+        let inner = match self {
+            Action::Extension(extension) => extension.inner(),
+            _ => &[],
+        };
+        std::iter::once(self).chain(inner.iter().flat_map(Action::all)).collect()
+    }
+
     /// Returns the groups that it names.
     pub fn groups(&self) -> Vec<u32> {
         match self {

@@ -67,7 +67,7 @@ pub(super) fn check(
         Extension::Conjunction { clause, clauses, .. } => {
             let is_valid = (2..=64).contains(clauses) && clause < clauses;
             match (is_valid, owner) {
-                (true, ActionsOf::Flow(_)) => Ok(()),
+                (true, ActionsOf::Flow(_) | ActionsOf::FlowOf10) => Ok(()),
                 _ => Err(Refusal::ActionBadArgument((*clauses).into())),
             }
         }

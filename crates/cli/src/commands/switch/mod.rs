@@ -20,7 +20,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use rules::SwitchArgs;
 
-/// Switch packets by OpenFlow 1.3 tables, between ports or on captures.
+/// Switch packets by OpenFlow tables, between ports or on captures.
 ///
 /// Rules come from a file, from controllers, or both. With --in and --out, captures go through the
 /// tables offline, in virtual time. Otherwise the switch serves its ports until Ctrl-C. It listens
