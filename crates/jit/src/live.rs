@@ -305,7 +305,8 @@ impl Live {
         };
         for (id, table) in made.tables {
             let since = since.remove(&id).unwrap_or_default();
-            self.replace(id, table.with(since));
+            let newest = self.tables[usize::from(id)].data.plan.clone();
+            self.replace(id, table.with(since, &newest));
         }
         (self.code, self.is_code_due) = (Arc::new(code), false);
         self.update(switch);
@@ -577,10 +578,10 @@ impl LiveTable {
         LiveTable { data, base_read, added: AddedFlows::default() }
     }
 
-    /// Returns the table with changes on top of its base.
-    fn with(self, since: Since) -> LiveTable {
+    /// Returns the table with changes on top of its base, among them those of the clauses of `newest`.
+    fn with(self, since: Since, newest: &TablePlan) -> LiveTable {
         let Since { delta, added } = since;
-        let plan = self.data.plan.clone().with_delta(delta);
+        let plan = self.data.plan.clone().with_delta(delta).with_clauses_of(newest);
         let (base, cells) = (Arc::clone(&self.data.base), added.cells.clone());
         LiveTable { data: Arc::new(TableData { plan, base, cells }), added, ..self }
     }

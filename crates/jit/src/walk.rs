@@ -49,7 +49,7 @@ pub(crate) struct Walk<'a> {
     pub(crate) learned: &'a mut Vec<FlowMod>,
     /// Resubmits, clones and groups inside each other, and all resubmits so far.
     pub(crate) depth: usize,
-    pub(crate) resubmits: usize,
+    pub(crate) resubmits: &'a mut usize,
 }
 
 impl Walk<'_> {
@@ -91,11 +91,8 @@ impl Walk<'_> {
     /// Executes the action set.
     pub(crate) fn finish(&mut self, packet: &mut Packet) {
         let set = mem::take(&mut self.set);
-        let end = set.in_order().try_for_each(|action| perform(action, packet, self));
+        let _ = set.in_order().try_for_each(|action| perform(action, packet, self));
         self.set = set;
-        if end.is_break() {
-            return;
-        }
         if self.outcomes.is_empty() {
             self.drop(DropReason::NoOutput);
         }
@@ -181,12 +178,12 @@ impl Effects for Walk<'_> {
     }
 
     fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()> {
-        if self.depth >= DEPTH_MAX || self.resubmits >= RESUBMITS_MAX {
+        if self.depth >= DEPTH_MAX || *self.resubmits >= RESUBMITS_MAX {
             self.drop(DropReason::TooManyResubmits);
             packet.ending = Ending::Bound;
             return Break(());
         }
-        self.resubmits += 1;
+        *self.resubmits += 1;
         let here = (self.table_id, self.found);
         let port = packet.context.in_port;
         packet.context.in_port = in_port.unwrap_or(port);

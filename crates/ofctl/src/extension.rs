@@ -53,6 +53,9 @@ const MISSING: [(&str, &str); 14] = [
     ("stack_pop", "write pop:FIELD"),
 ];
 
+/// The most parentheses inside each other in the argument of `clone`.
+const NESTING_MAX: usize = 18;
+
 /// Parses a list of actions, as the actions inside others are.
 type ParseActions = fn(&str, &PortNames, Meaning) -> Result<Vec<Action>, Wrong>;
 
@@ -81,6 +84,9 @@ pub(crate) fn parse(
         "multipath" => Extension::Multipath(multipath(argument)?),
         "bundle" | "bundle_load" => Extension::Bundle(bundle(name, argument, ports)?),
         "note" => Extension::Note(note(argument)?),
+        "clone" if nesting(argument) > NESTING_MAX => {
+            return wrong("actions are nested too deep", "write at most 16 clones inside each other");
+        }
         "clone" => Extension::Clone(parse_actions(argument, ports, meaning)?),
         "conjunction" => conjunction(argument)?,
         "sample" => sample(argument, ports)?,
@@ -110,6 +116,20 @@ pub(crate) fn parse(
         }
     };
     Ok(Some(Action::Extension(Arc::new(extension))))
+}
+
+/// Returns the most parentheses that are open at once.
+fn nesting(text: &str) -> usize {
+    let (mut open, mut most) = (0usize, 0);
+    for c in text.chars() {
+        match c {
+            '(' => open += 1,
+            ')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 fn arrow<'a>(name: &str, argument: &'a str) -> Result<(&'a str, &'a str), Wrong> {

@@ -39,7 +39,11 @@ pub(crate) fn parse_learn(argument: &str) -> Result<Learn, Wrong> {
 
 fn spec(word: &str) -> Result<Spec, Wrong> {
     if let Some(rest) = word.strip_prefix("output:") {
-        return Ok(Spec { source: Source::Packet(parse_bits(rest)?), target: Target::Output });
+        let source = match names_bits(rest) {
+            true => Source::Packet(parse_bits(rest)?),
+            false => Source::Value(value::number("a port", rest, 0xffff)?.into()),
+        };
+        return Ok(Spec { source, target: Target::Output });
     }
     if let Some(rest) = word.strip_prefix("load:") {
         let Some((from, to)) = rest.split_once("->") else {

@@ -267,3 +267,47 @@ fn a_packet_that_only_learns_is_dropped_for_want_of_an_output() {
     let mut switch = switch("actions=learn(table=1,NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[])");
     assert_eq!(run(&mut switch, "in_port=1"), [DropReason::NoOutput.name(), "learn 1"]);
 }
+
+#[test]
+fn an_output_to_the_tables_by_a_register_has_the_bounds_of_resubmits() {
+    let rules = "actions=load:0xfff9->NXM_NX_REG0[0..15],output:NXM_NX_REG0[0..15]";
+    assert_eq!(run(&mut switch(rules), "in_port=1"), ["too-many-resubmits"]);
+    let learned = "
+        table=0,in_port=1,actions=learn(table=1,NXM_OF_IN_PORT[],output:0xfff9),resubmit(,1)
+        table=0,in_port=2,actions=resubmit(,1)
+    ";
+    let mut switch = switch(learned);
+    assert_eq!(run(&mut switch, "in_port=1"), ["no-output", "learn 1"]);
+    let again = run(&mut switch, "in_port=1");
+    assert_eq!((again[0].as_str(), again[1].as_str()), ("too-many-resubmits", "learn 1"));
+}
+
+#[test]
+fn a_set_has_a_place_for_few_actions_and_the_others_are_refused() {
+    for rules in [
+        "actions=write_actions(learn(table=1),resubmit(,1))",
+        "group_id=1,type=all,bucket=push:NXM_NX_REG0[],pop:NXM_NX_REG1[],output:1",
+        "actions=write_actions(exit)",
+    ] {
+        assert!(refused(rules).contains("has no place for this action"), "{rules}");
+    }
+    let rules = "actions=write_actions(load:1->NXM_NX_REG0[],resubmit(,1))\ntable=1,reg0=1,actions=output:2";
+    assert_eq!(run(&mut switch(rules), "in_port=1"), ["out 2"]);
+}
+
+#[test]
+fn a_match_keeps_all_that_is_said_of_a_tag() {
+    let rules = "dl_vlan=5,vlan_tci=0x2000/0x6000,actions=output:2";
+    let mut switch = switch(rules);
+    assert_eq!(run(&mut switch, "in_port=1,dl_vlan=5,dl_vlan_pcp=1"), ["out 2"]);
+    assert_eq!(run(&mut switch, "in_port=1,dl_vlan=6,dl_vlan_pcp=1"), ["table-miss"]);
+    assert_eq!(run(&mut switch, "in_port=1,dl_vlan=5,dl_vlan_pcp=2"), ["table-miss"]);
+}
+
+#[test]
+fn nested_clones_and_empty_masks_are_refused() {
+    let deep = format!("{}output:1{}", "clone(".repeat(5000), ")".repeat(5000));
+    assert!(parse(&format!("actions={deep}"), &PortNames::new()).is_err());
+    assert!(refused("actions=set_field:0/0->reg1").contains("xxreg0"));
+    assert!(refused("actions=learn(table=1,load:1->NXM_NX_CONJ_ID[])").contains("conj_id"));
+}

@@ -183,11 +183,11 @@ pub struct ActionSet {
     actions: BTreeMap<Slot, Action>,
 }
 
-/// The place of an action in the set: its row in [`ACTIONS`], and the field of a set-field.
+/// The place of an action in the set: its row in [`ACTIONS`], and the bits of a field that it sets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Slot {
     row: u8,
-    field: Option<Field>,
+    bits: Option<(Field, u128)>,
 }
 
 /// The names and the argument of an action type.
@@ -357,16 +357,17 @@ impl Action {
     }
 
     fn slot(&self) -> Slot {
-        let field = match self {
-            Action::SetField(field, _) => Some(*field),
+        let bits = match self {
+            Action::SetField(field, _) => Some((*field, field.ones())),
             Action::Extension(extension) => match &**extension {
-                Extension::Set { field, .. } => Some(*field),
-                Extension::Move { to, .. } => Some(to.field),
-                _ => None,
+                Extension::Set { field, mask, .. } => Some((*field, *mask)),
+                Extension::Move { to, .. } => Some((to.field, to.mask())),
+                // The last, and only where nothing else sends the packet.
+                _ => return Slot { row: ACTIONS.len() as u8, bits: None },
             },
             _ => None,
         };
-        Slot { row: self.row(), field }
+        Slot { row: self.row(), bits }
     }
 }
 
@@ -405,10 +406,16 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// Returns the actions in the order of execution. With a group there is no output (§5.10).
+    /// Returns the actions in the order of execution. With a group there is no output (§5.10), and with
+    /// either no resubmit (ovs-actions(7)).
     pub fn in_order(&self) -> impl Iterator<Item = &Action> {
         let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));
-        let is_kept = move |action: &&Action| !(has_group && matches!(action, Action::Output { .. }));
+        let sends = has_group || self.actions.values().any(|one| matches!(one, Action::Output { .. }));
+        let last = Slot { row: ACTIONS.len() as u8, bits: None };
+        let resubmit = self.actions.get(&last).filter(|_| sends).cloned();
+        let is_kept = move |action: &&Action| {
+            !(has_group && matches!(action, Action::Output { .. })) && resubmit.as_ref() != Some(*action)
+        };
         self.actions.values().filter(is_kept)
     }
 }

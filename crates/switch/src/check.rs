@@ -70,6 +70,7 @@ pub(crate) fn instructions(
 ) -> Result<(), Refusal> {
     actions(targets, owner, &instructions.apply)?;
     actions(targets, owner, &instructions.write)?;
+    extension::in_set(&instructions.write)?;
     extension::clauses(instructions)?;
     if let Some(table) = instructions.goto
         && (table <= table_id || table >= targets.limits.tables)
@@ -87,6 +88,9 @@ pub(crate) fn actions(targets: &Targets<'_>, owner: ActionsOf<'_>, list: &[Actio
     let limit = targets.limits.actions;
     if list.len() > limit {
         return Err(Refusal::ActionTooMany(limit));
+    }
+    if matches!(owner, ActionsOf::Bucket) {
+        extension::in_set(list)?;
     }
     list_of(targets, owner, list, &mut KnownFields::new(owner), 0)
 }

@@ -21,6 +21,10 @@ pub enum Refusal {
     ActionTooMany(usize),
     #[error("a flow with conjunction may have no other action; put actions into the flow of its conj_id")]
     ClauseNotAlone,
+    #[error(
+        "an action set, as of a bucket, has no place for this action; put it into a table, and resubmit to it"
+    )]
+    NotInSet,
     #[error("queue {0} does not exist")]
     ActionBadQueue(u32),
     #[error("group {0} does not exist; add it first")]
@@ -125,7 +129,7 @@ impl Refusal {
             Refusal::ActionBadLen(_) => (2, 1),
             Refusal::ActionBadOutPort(_) => (2, 4),
             Refusal::ActionBadArgument(_) => (2, 5),
-            Refusal::ClauseNotAlone => (2, 5),
+            Refusal::ClauseNotAlone | Refusal::NotInSet => (2, 5),
             Refusal::ActionTooMany(_) => (2, 7),
             Refusal::ActionBadQueue(_) => (2, 8),
             Refusal::ActionBadOutGroup(_) => (2, 9),

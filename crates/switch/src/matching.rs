@@ -142,13 +142,9 @@ impl Match {
             if (values.bits(field) ^ value) & masks.bits(field) & mask != 0 {
                 return Err(Refusal::MatchBadValue(name));
             }
-            if is_other_part {
-                values.put(field, values.bits(field) | value);
-                masks.put(field, masks.bits(field) | mask);
-            } else {
-                values.put(field, value);
-                masks.put(field, mask);
-            }
+            // What other fields at the same place say stays: parts of a register, of a tag.
+            values.put(field, values.bits(field) | value);
+            masks.put(field, masks.bits(field) | mask);
         }
         Ok(Match::from_words(values.words(), masks.words()))
     }

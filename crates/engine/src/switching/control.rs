@@ -630,7 +630,7 @@ impl Exchange {
 
 /// Returns whether an action of a packet-out may send the packet through tables, or change them.
 fn enters_tables(action: &Action) -> bool {
-    matches!(action, Action::Output { port: port::TABLE, .. } | Action::Extension(_))
+    matches!(action, Action::Output { port: port::TABLE, .. } | Action::Group(_) | Action::Extension(_))
 }
 
 /// Takes the lock. A panic of another thread ends the switch in any case, and the switch is

@@ -47,6 +47,8 @@ pub struct Worker {
     outcomes: Vec<PacketOutcome>,
     /// The flows that packets have added and that were not taken yet.
     learned: Vec<FlowMod>,
+    /// The resubmits of the packet so far.
+    resubmits: usize,
     set: ActionSet,
     /// The copy of the frame that the context points to, once an action needs one.
     copy: Vec<u8>,
@@ -101,6 +103,7 @@ impl Worker {
             views: Vec::new(),
             outcomes: Vec::new(),
             learned: Vec::new(),
+            resubmits: 0,
             set: ActionSet::default(),
             copy: Vec::new(),
             location: FrameLocation::Buffer,
@@ -144,6 +147,7 @@ impl Worker {
         context.len = frame.len() as u64;
         (context.metadata, context.tunnel, context.queue) = (0, 0, 0);
         (context.dirty, context.emitted) = (0, 0);
+        self.resubmits = 0;
         let entry = self.entry;
         // SAFETY: the entry point belongs to the code of `self.program`, which lives during this
         // call. The context points to a frame that this function borrows exclusively, and holds its
@@ -303,7 +307,7 @@ impl Worker {
             set: ActionSet::default(),
             learned: &mut self.learned,
             depth: 0,
-            resubmits: 0,
+            resubmits: &mut self.resubmits,
         }
     }
 

@@ -2,16 +2,21 @@
 
 use super::fault::Fault;
 
+/// The most lists of actions inside each other.
+const DEPTH_MAX: u8 = 16;
+
 /// Bytes not yet read, and the fault to report when they do not suffice.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ByteReader<'a> {
     bytes: &'a [u8],
     short: Fault,
+    /// In how many lists of actions it is.
+    depth: u8,
 }
 
 impl<'a> ByteReader<'a> {
     pub(crate) fn new(bytes: &'a [u8], short: Fault) -> ByteReader<'a> {
-        ByteReader { bytes, short }
+        ByteReader { bytes, short, depth: 0 }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -30,7 +35,13 @@ impl<'a> ByteReader<'a> {
 
     /// Returns a reader of the next `len` bytes with its own fault.
     pub(crate) fn part(&mut self, len: usize, short: Fault) -> Result<ByteReader<'a>, Fault> {
-        self.take(len).map(|bytes| ByteReader::new(bytes, short))
+        let depth = self.depth;
+        self.take(len).map(|bytes| ByteReader { bytes, short, depth })
+    }
+
+    /// Returns a reader of the rest, one list of actions deeper; `None` if that is too deep.
+    pub(crate) fn deeper(self) -> Option<ByteReader<'a>> {
+        (self.depth < DEPTH_MAX).then(|| ByteReader { depth: self.depth + 1, ..self })
     }
 
     /// Takes all remaining bytes.

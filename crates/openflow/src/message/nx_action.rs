@@ -121,7 +121,7 @@ fn read_later(subtype: u16, mut r: ByteReader<'_>, inner: ReadActions) -> Result
         39 => Extension::Truncated { port: port::of_16_bits(r.u16()?.into()), max_len: r.u32()? },
         42 => {
             r.skip(6)?;
-            Extension::Clone(inner(r)?)
+            Extension::Clone(inner(r.deeper().ok_or(Fault::ActionBadArgument)?)?)
         }
         49 => {
             let (longer_than, from) = (r.u16()?, r.u16()?);

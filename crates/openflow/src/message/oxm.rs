@@ -155,7 +155,7 @@ pub(crate) fn read_value(reader: &mut ByteReader<'_>) -> Result<(Field, u128, u1
     let value = reader.number(width)? >> named.below;
     let ones = named.bits.ones();
     let mask = if has_mask { reader.number(width)? >> named.below & ones } else { ones };
-    if value & !ones != 0 {
+    if value & !ones != 0 || mask == 0 {
         return Err(Refusal::ActionBadSetArgument(field.name()).into());
     }
     Ok((field, (value & mask) << from, mask << from))

@@ -27,6 +27,18 @@ pub(super) fn clauses(instructions: &Instructions) -> Result<(), Refusal> {
     }
 }
 
+/// Checks actions of a set: of Open vSwitch's only those that have a place in it. Of others only the
+/// last would be executed.
+pub(super) fn in_set(actions: &[Action]) -> Result<(), Refusal> {
+    let has_place = |action: &Action| match action {
+        Action::Extension(extension) => {
+            matches!(**extension, Extension::Set { .. } | Extension::Move { .. } | Extension::Resubmit { .. })
+        }
+        _ => true,
+    };
+    if actions.iter().all(has_place) { Ok(()) } else { Err(Refusal::NotInSet) }
+}
+
 /// Checks one action.
 pub(super) fn check(
     targets: &Targets<'_>,
@@ -37,7 +49,7 @@ pub(super) fn check(
 ) -> Result<(), Refusal> {
     match extension {
         Extension::Set { field, value, mask, .. } => {
-            if value & !mask != 0 || mask & !field.ones() != 0 {
+            if value & !mask != 0 || mask & !field.ones() != 0 || *mask == 0 {
                 return Err(Refusal::ActionBadSetArgument(field.name()));
             }
             known.check_written(Bits::all(*field))
@@ -98,6 +110,15 @@ fn check_bundle(bundle: &Bundle, owner: ActionsOf<'_>, known: &KnownFields) -> R
     })
 }
 
+/// Checks that bits can be set, of some packets.
+fn check_writable(bits: Bits) -> Result<(), Refusal> {
+    let field = bits.field;
+    if !(field.is_settable() || matches!(field, Field::VlanTci | Field::InPort)) {
+        return Err(Refusal::ActionBadSetType(field.name()));
+    }
+    if bits.is_within_field() { Ok(()) } else { Err(Refusal::ActionBadArgument(bits.width.into())) }
+}
+
 fn check_learn(targets: &Targets<'_>, learn: &Learn, known: &KnownFields) -> Result<(), Refusal> {
     if learn.table >= targets.limits.tables {
         return Err(Refusal::RequestBadTable(learn.table));
@@ -106,10 +127,13 @@ fn check_learn(targets: &Targets<'_>, learn: &Learn, known: &KnownFields) -> Res
         if let Source::Packet(bits) = source {
             known.check_read(*bits)?;
         }
-        if let Target::Match(bits) | Target::Load(bits) = target
-            && !bits.is_within_field()
-        {
-            return Err(Refusal::ActionBadArgument(bits.width.into()));
+        match target {
+            Target::Match(bits) if !bits.is_within_field() => {
+                return Err(Refusal::ActionBadArgument(bits.width.into()));
+            }
+            // The packets of the new flow have what its match says.
+            Target::Load(bits) => check_writable(*bits)?,
+            Target::Match(_) | Target::Output => {}
         }
     }
     learn.check_match()
@@ -126,14 +150,8 @@ impl KnownFields {
 
     /// Checks that bits can be set in every packet.
     fn check_written(&self, bits: Bits) -> Result<(), Refusal> {
-        let field = bits.field;
-        if !(field.is_settable() || matches!(field, Field::VlanTci | Field::InPort)) {
-            return Err(Refusal::ActionBadSetType(field.name()));
-        }
-        if matches!(field, Field::VlanVid) {
-            // As Open vSwitch has it, bits of a tag are set where there is one.
-            return if bits.is_within_field() { Ok(()) } else { Err(Refusal::ActionBadArgument(0)) };
-        }
-        self.check_read(bits)
+        check_writable(bits)?;
+        // As Open vSwitch has it, bits of a tag are set where there is one.
+        if bits.field == Field::VlanVid { Ok(()) } else { self.check_read(bits) }
     }
 }

@@ -8,9 +8,9 @@
 //! The new flow is in force for the next packet, as in Open vSwitch.
 
 use super::bits::Bits;
-use crate::Refusal;
-use crate::field::{Field, VLAN_PRESENT};
+use crate::field::Field;
 use crate::matching::{FieldMatch, Match};
+use crate::{Refusal, port};
 use std::collections::BTreeMap;
 
 /// The template of a flow.
@@ -75,31 +75,21 @@ impl Learn {
     /// Returns the fields of the match.
     pub(super) fn fields(&self, value: impl Fn(Source) -> Option<u128>) -> Option<Vec<FieldMatch>> {
         let mut fields: BTreeMap<Field, (u128, u128)> = BTreeMap::new();
+        // By field: bits of a tag, or of a register, may be in several specs.
         for Spec { source, target } in &self.specs {
             let Target::Match(bits) = *target else { continue };
-            let value = (value(*source)? & bits.ones()) << bits.from;
-            for (field, value, mask) in plain(bits.field, value, bits.mask()) {
-                let entry = fields.entry(field).or_default();
-                *entry = (entry.0 & !mask | value, entry.1 | mask);
-            }
+            let (value, mask) = ((value(*source)? & bits.ones()) << bits.from, bits.mask());
+            let entry = fields.entry(bits.field).or_default();
+            *entry = (entry.0 & !mask | value, entry.1 | mask);
         }
-        Some(fields.into_iter().map(|(field, (value, mask))| FieldMatch { field, value, mask }).collect())
+        let matched = |(field, (value, mask)): (Field, (u128, u128))| match field {
+            Field::VlanTci => FieldMatch::of_tag(value, mask),
+            // The port of entry in 16 bits.
+            Field::InPort if mask == 0xffff => {
+                vec![FieldMatch::exact(field, port::of_16_bits(value as u32).into())]
+            }
+            _ => vec![FieldMatch { field, value, mask }],
+        };
+        Some(fields.into_iter().flat_map(matched).collect())
     }
-}
-
-/// The tag as a whole is matched by id and priority.
-fn plain(field: Field, value: u128, mask: u128) -> Vec<(Field, u128, u128)> {
-    if field != Field::VlanTci {
-        return vec![(field, value, mask)];
-    }
-    let (vid, pcp) = (mask & Field::VlanVid.ones(), mask >> 13);
-    let mut parts = Vec::new();
-    if vid != 0 {
-        parts.push((Field::VlanVid, value & vid, vid));
-    }
-    // An untagged packet has no priority.
-    if pcp != 0 && value & u128::from(VLAN_PRESENT) != 0 {
-        parts.push((Field::VlanPcp, value >> 13, pcp));
-    }
-    parts
 }

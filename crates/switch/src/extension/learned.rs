@@ -23,7 +23,13 @@ impl Learn {
             match *target {
                 Target::Match(_) => {}
                 Target::Load(to) => actions.push(load(to, value)),
-                Target::Output => actions.push(Action::output(port::of_16_bits(value as u32))),
+                Target::Output => actions.push(match port::of_16_bits(value as u32) {
+                    port::TABLE => {
+                        let resubmit = Extension::Resubmit { in_port: None, table: Some(0) };
+                        Action::Extension(Arc::new(resubmit))
+                    }
+                    number => Action::output(number),
+                }),
             }
         }
         let (idle_timeout, hard_timeout) = (self.idle_timeout, self.hard_timeout);

@@ -44,9 +44,8 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
         Extension::Push(bits) => push(packet, *bits),
         Extension::Pop(bits) => pop(packet, *bits),
         Extension::OutputTo { port, max_len } => {
-            if let Some(number) = read(packet, *port) {
-                output(packet, port::of_16_bits(number as u32), *max_len, effects);
-            }
+            let number = read(packet, *port).map(|number| port::of_16_bits(number as u32));
+            return output_to(number, *max_len, packet, effects);
         }
         Extension::Truncated { port, max_len } => {
             let mut short = packet.clone();
@@ -87,6 +86,22 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
     Continue(())
 }
 
+/// Sends a copy to a port whose number was in a field. Reserved numbers are those of 16 bits.
+fn output_to<E: Effects>(
+    number: Option<u32>,
+    max_len: u16,
+    packet: &mut Packet,
+    effects: &mut E,
+) -> ControlFlow<()> {
+    match number {
+        // As Open vSwitch does: with the bounds of resubmits.
+        Some(port::TABLE) => return effects.resubmit(packet, None, Some(0)),
+        Some(number) => output(packet, number, max_len, effects),
+        None => {}
+    }
+    Continue(())
+}
+
 fn push(packet: &mut Packet, bits: Bits) {
     if packet.stack.len() < STACK_MAX {
         let value = read(packet, bits).unwrap_or(0);
@@ -103,7 +118,11 @@ fn pop(packet: &mut Packet, bits: Bits) {
 fn forward_by<E: Effects>(bundle: &Bundle, packet: &mut Packet, effects: &mut E) {
     let port = bundle.port(&key_of(packet), |port| effects.may_send(port));
     match (bundle.to, port) {
-        (Some(to), port) => put(packet, to, port.unwrap_or(port::ANY).into()),
+        // Reserved ports have numbers of 16 bits there.
+        (Some(to), port) => {
+            let number = port.unwrap_or(port::ANY);
+            put(packet, to, if number > port::MAX { number & 0xffff } else { number }.into());
+        }
         (None, Some(port)) => output(packet, port, port::NO_BUFFER, effects),
         (None, None) => {}
     }
@@ -126,5 +145,8 @@ fn put(packet: &mut Packet, to: Bits, value: u128) {
 /// Sets the bits of `mask`.
 fn set(packet: &mut Packet, field: Field, value: u128, mask: u128) {
     let Some(old) = read(packet, Bits::all(field)) else { return };
-    set_field(packet, field, old & !mask | value & mask);
+    let new = old & !mask | value & mask;
+    // The port of entry is written in 16 bits, where the highest are the reserved ones.
+    let is_short = field == Field::InPort && mask <= 0xffff;
+    set_field(packet, field, if is_short { port::of_16_bits(new as u32 & 0xffff).into() } else { new });
 }

@@ -257,6 +257,15 @@ impl TablePlan {
         TablePlan { version: self.version + 1, wanted, delta, ..self }
     }
 
+    /// Returns the same rules with the clauses of conjunctions of a newer plan of this table.
+    pub fn with_clauses_of(self, newer: &TablePlan) -> TablePlan {
+        let mut wanted = self.wanted;
+        if newer.clauses.is_some() {
+            wanted.iter_mut().zip(newer.wanted).for_each(|(word, more)| *word |= more);
+        }
+        TablePlan { clauses: newer.clauses.clone(), wanted, ..self }
+    }
+
     /// Returns the later rules of a rule's subtable that may match the same packets.
     fn behind(&self, rule: u32) -> Arc<[u32]> {
         let matching = self.rules[rule as usize].rank.matching();
