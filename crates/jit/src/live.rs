@@ -578,7 +578,8 @@ impl LiveTable {
         LiveTable { data, base_read, added: AddedFlows::default() }
     }
 
-    /// Returns the table with changes on top of its base, among them those of the clauses of `newest`.
+    /// Returns the table with changes on top of its base, among them those of the clauses of
+    /// `newest`.
     fn with(self, since: Since, newest: &TablePlan) -> LiveTable {
         let Since { delta, added } = since;
         let plan = self.data.plan.clone().with_delta(delta).with_clauses_of(newest);

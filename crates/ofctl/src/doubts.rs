@@ -83,11 +83,13 @@ fn actions(line: &RuleLine) -> Vec<&Action> {
 
 /// Returns the actions of Open vSwitch of a rule.
 fn extensions(line: &RuleLine) -> Vec<&Extension> {
-    let extension = |action| match action {
-        &Action::Extension(ref extension) => Some(&**extension),
-        _ => None,
-    };
-    actions(line).into_iter().filter_map(extension).collect()
+    let mut found = Vec::new();
+    for action in actions(line) {
+        if let Action::Extension(extension) = action {
+            found.push(&**extension);
+        }
+    }
+    found
 }
 
 /// Returns whether the port of entry in a lookup may be another than the one a packet came by.

@@ -406,7 +406,8 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// Returns the actions in the order of execution. With a group there is no output (§5.10), and with
+    /// Returns the actions in the order of execution. With a group there is no output (§5.10), and
+    /// with
     /// either no resubmit (ovs-actions(7)).
     pub fn in_order(&self) -> impl Iterator<Item = &Action> {
         let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));

@@ -332,7 +332,7 @@ fn a_flow_of_openflow_13_that_10_cannot_say_is_shown_without_the_rest() {
     let (mut old, mut new) = (harness.controller_10(), harness.controller());
     let matching = [FieldMatch::exact(Field::InPort, 1), FieldMatch::exact(Field::Metadata, 5)];
     let instructions =
-        Instructions { goto: Some(4), ..Instructions::apply([Action::output(2), Action::DecMplsTtl]) };
+        Instructions { goto: Some(4), ..Instructions::apply([Action::output(2), Action::CopyTtlIn]) };
     new.say(&flow(FlowMod::add(3, 9, Match::new(&matching).unwrap(), instructions)));
     new.barrier();
     let seen = flows(&mut old);

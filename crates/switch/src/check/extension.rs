@@ -27,7 +27,8 @@ pub(super) fn clauses(instructions: &Instructions) -> Result<(), Refusal> {
     }
 }
 
-/// Checks actions of a set: of Open vSwitch's only those that have a place in it. Of others only the
+/// Checks actions of a set: of Open vSwitch's only those that have a place in it. Of others only
+/// the
 /// last would be executed.
 pub(super) fn in_set(actions: &[Action]) -> Result<(), Refusal> {
     let has_place = |action: &Action| match action {
