@@ -70,7 +70,7 @@ impl Lanes {
     pub fn pack<const N: usize>(&self, words: &[u64; WORDS]) -> [u64; N] {
         let mut lanes = [0; N];
         for piece in &self.pieces {
-            let bits = (words[usize::from(piece.word) % WORDS] >> piece.shift) & piece.mask;
+            let bits = (words[usize::from(piece.word)] >> piece.shift) & piece.mask;
             lanes[usize::from(piece.lane) % N] |= bits << piece.at;
         }
         lanes
