@@ -406,16 +406,15 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// Returns the actions in the order of execution. With a group there is no output (§5.10), and
-    /// with
+    /// Returns the actions in the order of execution. With a group there is no output (§5.10), with
     /// either no resubmit (ovs-actions(7)).
     pub fn in_order(&self) -> impl Iterator<Item = &Action> {
         let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));
         let sends = has_group || self.actions.values().any(|one| matches!(one, Action::Output { .. }));
-        let last = Slot { row: ACTIONS.len() as u8, bits: None };
-        let resubmit = self.actions.get(&last).filter(|_| sends).cloned();
-        let is_kept = move |action: &&Action| {
-            !(has_group && matches!(action, Action::Output { .. })) && resubmit.as_ref() != Some(*action)
+        let is_kept = move |action: &&Action| match action {
+            Action::Output { .. } => !has_group,
+            Action::Extension(extension) => !(sends && matches!(**extension, Extension::Resubmit { .. })),
+            _ => true,
         };
         self.actions.values().filter(is_kept)
     }

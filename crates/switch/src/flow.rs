@@ -146,19 +146,20 @@ pub struct FlowMod {
     pub version: Version,
 }
 
-/// The command of a flow request (OFPFC_).
+/// The command of a flow request (OFPFC_; the numbers are the protocol's).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum FlowCommand {
     /// Adds a flow; replaces the flow of the same match and priority.
-    Add,
+    Add = 0,
     /// Changes the instructions of all flows within the match.
-    Modify,
+    Modify = 1,
     /// Changes the instructions of the flow of this match and priority.
-    ModifyStrict,
+    ModifyStrict = 2,
     /// Deletes all flows within the match.
-    Delete,
+    Delete = 3,
     /// Deletes the flow of this match and priority.
-    DeleteStrict,
+    DeleteStrict = 4,
 }
 
 /// Selects flows for a statistics request.

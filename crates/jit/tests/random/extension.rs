@@ -10,16 +10,6 @@ use fastpath_switch::{Action, port};
 use fastpath_units::Rng;
 use std::sync::Arc;
 
-const HASHED: [HashFields; 7] = [
-    HashFields::EthSrc,
-    HashFields::SymmetricL4,
-    HashFields::SymmetricL3L4,
-    HashFields::SymmetricL3L4Udp,
-    HashFields::NwSrc,
-    HashFields::NwDst,
-    HashFields::SymmetricL3,
-];
-
 /// Returns bits of a field that every packet has, mostly registers.
 fn bits(rng: &mut Rng) -> Bits {
     let register = Bits::register(rng.below(16) as u8);
@@ -116,23 +106,15 @@ fn any(rng: &mut Rng) -> Extension {
         }
         14 | 15 => Extension::Learn(learn(rng)),
         16 => Extension::Multipath(Multipath {
-            fields: pick(rng, &HASHED),
+            fields: pick(rng, &HashFields::ALL),
             basis: rng.below(3) as u16,
-            algorithm: pick(
-                rng,
-                &[
-                    Algorithm::Modulo,
-                    Algorithm::HashThreshold,
-                    Algorithm::HighestRandomWeight,
-                    Algorithm::Iterative,
-                ],
-            ),
+            algorithm: pick(rng, &Algorithm::ALL),
             links: 1 + rng.below(4) as u32,
             argument: rng.below(9) as u32,
             to: as_wide(rng, 8),
         }),
         17 => Extension::Bundle(Bundle {
-            fields: pick(rng, &HASHED),
+            fields: pick(rng, &HashFields::ALL),
             basis: rng.below(3) as u16,
             is_backup: rng.below(2) == 0,
             members: vec![port, 1 + rng.below(6) as u32],

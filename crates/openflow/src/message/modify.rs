@@ -65,13 +65,7 @@ pub(crate) fn write_flow_mod(out: &mut Vec<u8>, buffer_id: u32, request: &FlowMo
     out.u64(request.cookie);
     out.u64(request.cookie_mask);
     out.u8(request.table_id);
-    out.u8(match request.command {
-        FlowCommand::Add => 0,
-        FlowCommand::Modify => 1,
-        FlowCommand::ModifyStrict => 2,
-        FlowCommand::Delete => 3,
-        FlowCommand::DeleteStrict => 4,
-    });
+    out.u8(request.command as u8);
     [request.idle_timeout, request.hard_timeout, request.priority]
         .into_iter()
         .for_each(|number| out.u16(number));

@@ -23,17 +23,6 @@ const RESERVED: u32 = 0xffff_ff00;
 /// The NXM header of the port of entry: members of bundles are ports.
 const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
 
-const HASHED: [HashFields; 7] = [
-    HashFields::EthSrc,
-    HashFields::SymmetricL4,
-    HashFields::SymmetricL3L4,
-    HashFields::SymmetricL3L4Udp,
-    HashFields::NwSrc,
-    HashFields::NwDst,
-    HashFields::SymmetricL3,
-];
-const ALGORITHMS: [Algorithm; 4] =
-    [Algorithm::Modulo, Algorithm::HashThreshold, Algorithm::HighestRandomWeight, Algorithm::Iterative];
 const REASONS: [PacketInReason; 3] =
     [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl];
 
@@ -185,9 +174,9 @@ fn read_multipath(r: &mut ByteReader<'_>) -> Result<Extension, Fault> {
     r.skip(2)?;
     let range = r.u16()?;
     Ok(Extension::Multipath(Multipath {
-        fields: *HASHED.get(usize::from(fields)).ok_or(Fault::ActionBadArgument)?,
+        fields: *HashFields::ALL.get(usize::from(fields)).ok_or(Fault::ActionBadArgument)?,
         basis,
-        algorithm: *ALGORITHMS.get(usize::from(algorithm)).ok_or(Fault::ActionBadArgument)?,
+        algorithm: *Algorithm::ALL.get(usize::from(algorithm)).ok_or(Fault::ActionBadArgument)?,
         links: u32::from(last) + 1,
         argument,
         to: packed(range, read_header(r)?)?,
@@ -206,7 +195,7 @@ fn read_bundle(r: &mut ByteReader<'_>, loads: bool) -> Result<Extension, Fault> 
         false => None,
     };
     let members = (0..count).map(|_| Ok(port::of_16_bits(r.u16()?.into()))).collect::<Result<_, Fault>>()?;
-    let fields = *HASHED.get(usize::from(fields)).ok_or(Fault::ActionBadArgument)?;
+    let fields = *HashFields::ALL.get(usize::from(fields)).ok_or(Fault::ActionBadArgument)?;
     Ok(Extension::Bundle(Bundle { fields, basis, is_backup: algorithm == 0, members, to }))
 }
 

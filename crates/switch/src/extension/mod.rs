@@ -7,8 +7,7 @@
 //! ```
 //!
 //! To add one: its variant in `action.rs`, its arm in [`perform`], its words in
-//! `ofctl/extension.rs`, its bytes in
-//! the crate of messages.
+//! `ofctl/extension.rs`, its bytes in the crate of messages.
 
 pub(crate) mod bits;
 pub(crate) mod conjunction;
@@ -22,7 +21,7 @@ pub use bits::Bits;
 pub(crate) use conjunction::decide;
 pub use learn::{Learn, Source, Spec, Target};
 pub(crate) use perform::perform;
-pub use spread::{Algorithm, Bundle, HashFields, Multipath, hash_of};
+pub use spread::{Algorithm, Bundle, HashFields, Multipath};
 
 /// The most resubmits of a packet inside each other (Open vSwitch: 64).
 pub const DEPTH_MAX: usize = 64;

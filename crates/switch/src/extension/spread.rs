@@ -77,7 +77,7 @@ pub struct Bundle {
 }
 
 /// Returns the hash of a packet.
-pub fn hash_of(fields: HashFields, basis: u16, key: &Key) -> u32 {
+fn hash_of(fields: HashFields, basis: u16, key: &Key) -> u32 {
     let mut hash = mix(&[u64::from(basis)]);
     let get = |field| key.get(field).unwrap_or(0);
     let mut add = |value: u128| hash = mix(&[hash, value as u64, (value >> 64) as u64]);
@@ -115,6 +115,25 @@ pub fn hash_of(fields: HashFields, basis: u16, key: &Key) -> u32 {
         }
     }
     (hash >> 32) as u32
+}
+
+impl HashFields {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [HashFields; 7] = [
+        HashFields::EthSrc,
+        HashFields::SymmetricL4,
+        HashFields::SymmetricL3L4,
+        HashFields::SymmetricL3L4Udp,
+        HashFields::NwSrc,
+        HashFields::NwDst,
+        HashFields::SymmetricL3,
+    ];
+}
+
+impl Algorithm {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Algorithm; 4] =
+        [Algorithm::Modulo, Algorithm::HashThreshold, Algorithm::HighestRandomWeight, Algorithm::Iterative];
 }
 
 impl Multipath {

@@ -84,13 +84,7 @@ pub(crate) fn write_flow_mod(out: &mut Vec<u8>, buffer_id: u32, request: &FlowMo
     matching::write(out, &request.matching);
     out.u64(request.cookie);
     out.u8(if tables == TableIds::InCommand { request.table_id } else { 0 });
-    out.u8(match request.command {
-        FlowCommand::Add => 0,
-        FlowCommand::Modify => 1,
-        FlowCommand::ModifyStrict => 2,
-        FlowCommand::Delete => 3,
-        FlowCommand::DeleteStrict => 4,
-    });
+    out.u8(request.command as u8);
     [request.idle_timeout, request.hard_timeout, request.priority]
         .into_iter()
         .for_each(|number| out.u16(number));
