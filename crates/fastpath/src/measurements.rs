@@ -4,8 +4,8 @@
 
 use crate::error::{Error, Result};
 use fastpath_measure::{
-    Between, EXTRAS, Effort, ExecutorCost, Host, LATENCY_SIZES, OperationCost, Progress, Rules, Slowdown,
-    SwitchCost, SwitchExecutor, SwitchQuestion, UnitLatency, Watch, undisturbed,
+    Between, EXTRAS, Effort, ExecutorCost, FlowChanges, Host, LATENCY_SIZES, OperationCost, Progress, Rules,
+    Slowdown, SwitchCost, SwitchExecutor, SwitchQuestion, UnitLatency, Watch, undisturbed,
 };
 use fastpath_record::{Measurement, Tool, fields};
 use fastpath_sim::classic::{RunCounts, mm1, pipe32};
@@ -239,6 +239,34 @@ pub fn switch_executor(
         ("executor".to_owned(), json!(executor)),
     ]);
     let (kind, results) = ("switch-executor".to_owned(), fields(&found));
+    Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
+}
+
+/// Measures how fast a controller changes this many flows beside these tables.
+///
+/// # Errors
+/// Tables that cannot be made, or the operating system refuses a thread or a socket.
+pub fn flow_changes(
+    rules: Rules,
+    updates: usize,
+    flows: usize,
+    effort: Effort,
+    seed: u64,
+    tool: &Tool,
+    progress: Progress<'_>,
+) -> Result<Recorded<FlowChanges>> {
+    let question = SwitchQuestion { rules, flows, seed, effort };
+    let barriers = if effort == Effort::Quick { 1000 } else { 10_000 };
+    let measure = || fastpath_measure::flow_changes(&question, updates, barriers, progress).map_err(refuse);
+    let (found, watch) = undisturbed(measure)?;
+    let provenance = watch.provenance(tool, seed, found.flows as u64);
+    let parameters = Map::from_iter([
+        ("table".to_owned(), json!(question.rules.to_string())),
+        ("flows".to_owned(), json!(flows)),
+        ("updates".to_owned(), json!(updates)),
+        ("frame_bytes".to_owned(), json!(64)),
+    ]);
+    let (kind, results) = ("switch-changes".to_owned(), fields(&found));
     Ok(Recorded { record: Measurement { kind, provenance, parameters, results, platform: None }, found })
 }
 

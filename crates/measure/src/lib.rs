@@ -67,8 +67,9 @@ pub use search::{Found, Goal, SearchError, Trial, search};
 pub use slowdown::{NoSlowdown, Slowdown};
 pub use switched::{SwitchFrames, switched, switched_over, switched_throughput};
 pub use switching::{
-    ByTraffic, ChangeTimes, ExecutorCost, Lookups, Rates, Rules, RulesError, Spread, SwitchCost, SwitchError,
-    SwitchExecutor, SwitchQuestion, Updates, executor_cost, switch_cost,
+    Barriers, ByTraffic, ChangePhase, ChangeTimes, ExecutorCost, FlowChanges, Lookups, Rates, Rules,
+    RulesError, Spread, SwitchCost, SwitchError, SwitchExecutor, SwitchQuestion, Updates, executor_cost,
+    flow_changes, switch_cost,
 };
 pub use timing::{Jitter, Timing};
 

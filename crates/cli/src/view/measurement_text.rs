@@ -4,7 +4,8 @@ use fastpath::measurements::Recorded;
 use fastpath::record::Measurement;
 use fastpath_lab::KernelFacilities;
 use fastpath_measure::{
-    ByTraffic, ExecutorCost, Host, Jitter, Operation, OperationCost, Place, Stage, SwitchCost, UnitLatency,
+    Barriers, ByTraffic, ChangePhase, ExecutorCost, FlowChanges, Host, Jitter, Operation, OperationCost,
+    Place, Stage, SwitchCost, UnitLatency,
 };
 use fastpath_report::text as print;
 use serde_json::{Map, Value};
@@ -325,6 +326,37 @@ pub(super) fn executor(out: &mut impl Write, cost: &ExecutorCost) -> io::Result<
         writeln!(out, "{rules_in_user_space} rules in user space because of {because}")?;
     }
     Ok(())
+}
+
+/// Writes what changes of flows cost.
+///
+/// # Errors
+/// The error of `out`.
+pub(super) fn flow_changes(out: &mut impl Write, found: &FlowChanges) -> io::Result<()> {
+    let mut table =
+        print::table(["", "seconds", "flows/s", "longest stop, µs", "with the scheduler's pauses, µs"]);
+    let phases = [
+        ("add", found.add),
+        ("modify", found.modify),
+        ("aggregate", found.aggregate),
+        ("delete, strict", found.delete_strict),
+        ("delete all", found.delete_all),
+    ];
+    for (name, ChangePhase { seconds, per_second, stop_us, wall_us }) in phases {
+        let numbers = [seconds, per_second, stop_us, wall_us].map(print::number);
+        table.add_row(std::iter::once(name.to_owned()).chain(numbers));
+    }
+    writeln!(out, "{table}")?;
+    let Barriers { count, median_us, p99_us, stale } = found.barriers;
+    let (median_us, p99_us) = (print::number(median_us), print::number(p99_us));
+    writeln!(
+        out,
+        "{count} barriers: median {median_us} µs, 99 % within {p99_us} µs; {stale} frames by an earlier rule"
+    )?;
+    let [full, kept] = [found.bytes_per_flow, found.bytes_kept_per_flow].map(print::number);
+    writeln!(out, "memory: {full} bytes per flow, of which {kept} are kept after the deletion")?;
+    let rate = print::number(found.packets_per_second);
+    writeln!(out, "beside {rate} packets/s, of which {} were lost", found.lost)
 }
 
 /// Writes latencies of units and costs of operations.

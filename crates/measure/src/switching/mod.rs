@@ -7,9 +7,11 @@
 //! | `lookup.rs` | what does one lookup cost, compiled, interpreted, hashed per mask? |
 //! | `path.rs` | how many packets per second go from port to port? |
 //! | `executor.rs` | what does a packet cost by one executor, the kernel's program included? |
+//! | `flow_changes.rs` | how fast does a controller change flows, and what does it cost? |
 //! | `updates.rs` | how soon does a change take effect, and how does it affect packets? |
 
 mod executor;
+mod flow_changes;
 mod lookup;
 mod path;
 mod rules;
@@ -17,6 +19,7 @@ mod updates;
 
 pub use executor::{ExecutorCost, SwitchExecutor, executor_cost};
 use fastpath_units::stats::median;
+pub use flow_changes::{Barriers, ChangePhase, FlowChanges, flow_changes};
 pub use rules::{Rules, RulesError};
 
 use super::search::SearchError;
@@ -145,6 +148,12 @@ pub enum SwitchError {
     /// A test run failed.
     #[error("BPF_PROG_TEST_RUN: {0}")]
     TestRun(#[from] std::io::Error),
+    /// The operating system refused a thread, a descriptor or a socket, or a change was refused.
+    #[error("changing flows: {0}")]
+    Changes(std::io::Error),
+    /// The agent did not start.
+    #[error(transparent)]
+    Agent(#[from] fastpath_openflow::agent::StartError),
     /// The search for rates failed.
     #[error(transparent)]
     Search(#[from] SearchError),

@@ -10,6 +10,7 @@
 //! compared once.
 
 use super::NONE;
+use super::by_mask::ByMask;
 use super::entry::{Entry, first};
 use super::hash::Hash;
 use super::lanes::{KeyWords, Lanes, spread};
@@ -29,6 +30,8 @@ const PART_MIN: usize = 5;
 /// about as much as three probes.
 const HASHES_MAX: usize = 3;
 
+/// The number of rules of a subtable up to which those behind a removed one are listed.
+const LISTED_MAX: usize = 64;
 /// The number of rules from which a class of rules gets a tree of its own.
 const TREE_MIN: usize = 16;
 
@@ -38,6 +41,8 @@ pub struct Base {
     parts: Vec<Subtable>,
     /// The first rule that matches all packets.
     default: u32,
+    /// The rules that may be found instead of a removed one whose subtable does not tell which.
+    hidden: ByMask,
 }
 
 /// Some of the rules, in one lookup structure.
@@ -147,21 +152,20 @@ impl Base {
         matches: impl Iterator<Item = &'a Match>,
         partition: impl Fn(Vec<Rule<'a>>) -> Vec<(ChosenShape, Vec<Rule<'a>>)>,
     ) -> Base {
-        let mut rules = Vec::new();
-        let mut default = NONE;
-        for (index, matching) in matches.enumerate() {
-            let index = index as u32;
-            if matching.is_any() {
-                // No later rule can be found.
-                default = index;
-                break;
-            }
-            rules.push(Rule { index, matching });
-        }
-        let parts = partition(rules).into_iter().map(|(wish, rules)| Subtable::new(wish, &rules));
+        let all: Vec<&Match> = matches.collect();
+        let default = all.iter().position(|matching| matching.is_any());
+        // No rule after one that matches all packets can be found.
+        let count = default.unwrap_or(all.len());
+        let rules = (0..).zip(&all[..count]).map(|(index, matching)| Rule { index, matching });
+        let parts = partition(rules.collect()).into_iter().map(|(wish, rules)| Subtable::new(wish, &rules));
         let mut parts: Vec<Subtable> = parts.collect();
         parts.sort_by_key(|part| part.best);
-        Base { parts, default }
+        let unknown = parts.iter().filter(|part| !part.knows_behind());
+        let mut hidden: Vec<u32> = unknown.flat_map(|part| part.rules.iter().copied()).collect();
+        hidden.extend((count..all.len()).skip(1).map(|index| index as u32));
+        hidden.sort_unstable();
+        let hidden = ByMask::new(hidden.into_iter().map(|index| (index, all[index as usize])));
+        Base { parts, default: default.map_or(NONE, |index| index as u32), hidden }
     }
 
     /// Returns the first rule that matches.
@@ -195,9 +199,15 @@ impl Base {
     }
 
     /// Returns the rules that may be found instead of a removed one, in order: later rules of the
-    /// same subtable, which may overlap with it or not. `None` if it may be any later rule.
+    /// same subtable, which may overlap with it or not. `None` if [`Base::first_behind`] finds them.
     pub(crate) fn behind(&self, rule: u32) -> Option<Vec<u32>> {
-        self.parts.iter().find_map(|part| part.behind(rule))
+        self.parts.iter().filter(|part| part.knows_behind()).find_map(|part| part.behind(rule))
+    }
+
+    /// Returns the first rule for a packet that passes the test, of those that [`Base::behind`] does
+    /// not list, or [`NONE`].
+    pub(crate) fn first_behind(&self, key: &Key, passes: impl FnMut(u32) -> bool) -> u32 {
+        self.hidden.first(key.words(), NONE, passes)
     }
 
     /// Returns the subtables, the one with the first rule first.
@@ -212,7 +222,7 @@ impl Base {
 
     /// Returns the memory it uses, in bytes.
     pub fn bytes(&self) -> usize {
-        self.parts.iter().map(Subtable::bytes).sum()
+        self.parts.iter().map(Subtable::bytes).sum::<usize>() + self.hidden.bytes()
     }
 }
 
@@ -238,16 +248,31 @@ impl Subtable {
         Subtable { best: rules[0].index, rules: rules.iter().map(|rule| rule.index).collect(), guard, body }
     }
 
-    fn behind(&self, rule: u32) -> Option<Vec<u32>> {
-        let place = self.rules.binary_search(&rule).ok()?;
-        let known = match &self.body {
-            Body::Trie(trie) => trie.beneath(place, &self.rules),
+    /// Returns whether [`Subtable::behind`] takes a short time for every rule.
+    fn knows_behind(&self) -> bool {
+        let hides_none = match &self.body {
+            Body::Trie(trie) => trie.knows_beneath(),
             Body::One(packed) => packed.hides_none(),
             Body::Two(packed) => packed.hides_none(),
             Body::Four(packed) => packed.hides_none(),
             Body::Eight(packed) => packed.hides_none(),
             Body::Sixteen(packed) => packed.hides_none(),
             Body::More(packed) => packed.hides_none(),
+        };
+        hides_none || self.rules.len() <= LISTED_MAX
+    }
+
+    /// Returns the later rules that may match the packets of one of its rules, in order.
+    fn behind(&self, rule: u32) -> Option<Vec<u32>> {
+        let place = self.rules.binary_search(&rule).ok()?;
+        let known = match &self.body {
+            Body::Trie(trie) => trie.beneath(place, &self.rules),
+            Body::One(packed) => packed.hides_none().then(Vec::new),
+            Body::Two(packed) => packed.hides_none().then(Vec::new),
+            Body::Four(packed) => packed.hides_none().then(Vec::new),
+            Body::Eight(packed) => packed.hides_none().then(Vec::new),
+            Body::Sixteen(packed) => packed.hides_none().then(Vec::new),
+            Body::More(packed) => packed.hides_none().then(Vec::new),
         };
         Some(known.unwrap_or_else(|| self.rules[place + 1..].to_vec()))
     }
@@ -367,9 +392,9 @@ impl<const N: usize> Packed<N> {
         }
     }
 
-    /// Returns an empty list if the shape never hides a rule behind another.
-    fn hides_none(&self) -> Option<Vec<u32>> {
-        matches!(&self.shape, Shape::Hash(hash) if !hash.hides()).then(Vec::new)
+    /// Returns whether the shape never hides a rule behind another.
+    fn hides_none(&self) -> bool {
+        matches!(&self.shape, Shape::Hash(hash) if !hash.hides())
     }
 
     fn bytes(&self) -> usize {

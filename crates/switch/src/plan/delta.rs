@@ -43,8 +43,9 @@ pub(super) struct Change {
     pub(super) rank: Rank,
     /// The rule; `None` if it was removed.
     pub(super) rule: Option<Rule>,
-    /// For a rule of the base that is replaced: the rules of the base that may be found instead.
-    pub(super) behind: OnceLock<Arc<[u32]>>,
+    /// For a rule of the base that is replaced: the rules of the base that may be found instead, if
+    /// they are few.
+    pub(super) behind: OnceLock<Option<Arc<[u32]>>>,
     /// The slot of the change of this rank before, or [`NONE`].
     earlier: u32,
 }

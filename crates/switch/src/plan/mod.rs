@@ -14,6 +14,7 @@
 //! first: `base.rs`, then the shapes.
 
 mod base;
+mod by_mask;
 mod cache;
 mod delta;
 mod entry;
@@ -189,11 +190,13 @@ impl TablePlan {
         let change = |rule: u32| self.delta.change(&self.rules[rule as usize].rank);
         // A hidden rule hides the next rule of its subtable that matches the packet.
         let instead = |rule| match change(rule) {
-            Some(hiding) => {
-                let later = hiding.behind.get_or_init(|| self.behind(rule));
-                let mut living = later.iter().filter(matches);
-                living.find(|rule| change(**rule).is_none()).copied().unwrap_or(NONE)
-            }
+            Some(hiding) => match hiding.behind.get_or_init(|| self.behind(rule)) {
+                Some(later) => {
+                    let mut living = later.iter().filter(matches);
+                    living.find(|rule| change(**rule).is_none()).copied().unwrap_or(NONE)
+                }
+                None => self.base.first_behind(key, |rule| matches(&&rule) && change(rule).is_none()),
+            },
             None => rule,
         };
         let living = match found {
@@ -266,15 +269,12 @@ impl TablePlan {
         TablePlan { clauses: newer.clauses.clone(), wanted, ..self }
     }
 
-    /// Returns the later rules of a rule's subtable that may match the same packets.
-    fn behind(&self, rule: u32) -> Arc<[u32]> {
+    /// Returns the later rules of a rule's subtable that may match the same packets, if they are
+    /// few.
+    fn behind(&self, rule: u32) -> Option<Arc<[u32]>> {
         let matching = self.rules[rule as usize].rank.matching();
         let overlaps = |other: &u32| self.rules[*other as usize].rank.matching().overlaps(matching);
-        match self.base.behind(rule) {
-            Some(behind) => behind.into_iter().filter(overlaps).collect(),
-            // It is the rule that matches all packets; the base has no rule behind it.
-            None => (rule + 1..self.rules.len() as u32).filter(overlaps).collect(),
-        }
+        Some(self.base.behind(rule)?.into_iter().filter(overlaps).collect())
     }
 
     /// Returns the rules of the base, in the order of lookup.

@@ -84,6 +84,11 @@ impl Trie {
         Some(rules)
     }
 
+    /// Returns whether [`Trie::beneath`] has an answer for every prefix.
+    pub(crate) fn knows_beneath(&self) -> bool {
+        !self.below.contains(&MIXED)
+    }
+
     /// Returns the bits of the key that it looks up.
     pub fn part(&self) -> KeyBits {
         self.part

@@ -3,7 +3,7 @@
 use super::{Output, effort};
 use crate::Answer;
 use clap::Args;
-use fastpath::measurements::{switch, switch_executor};
+use fastpath::measurements::{flow_changes, switch, switch_executor};
 use fastpath_measure::{Rules, SwitchExecutor};
 
 /// Measure lookups, forwarding rate and rule changes of a switch.
@@ -22,6 +22,12 @@ pub(super) struct SwitchCommand {
     /// (a program of the kernel, by BPF_PROG_TEST_RUN; needs root).
     #[arg(long, value_name = "EXECUTOR")]
     executor: Option<SwitchExecutor>,
+    /// Measure only what changes of this many flows cost: a controller adds, changes and deletes
+    /// them by OpenFlow, beside 1 Mpps through the tables. The record has seconds of each phase,
+    /// bytes per flow, and the longest stop of forwarding.
+    #[arg(long, value_name = "N", conflicts_with = "executor",
+        value_parser = clap::value_parser!(u32).range(1..=2_000_000))]
+    updates: Option<u32>,
     /// Number of active flows.
     #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
@@ -41,6 +47,12 @@ impl SwitchCommand {
         if let Some(executor) = self.executor {
             return self.output.record(|tool, progress| {
                 Ok(switch_executor(self.table, executor, flows, effort, self.seed, tool, progress)?)
+            });
+        }
+        if let Some(updates) = self.updates {
+            return self.output.record(|tool, progress| {
+                let updates = updates as usize;
+                Ok(flow_changes(self.table, updates, flows, effort, self.seed, tool, progress)?)
             });
         }
         self.output.record(|tool, progress| Ok(switch(self.table, flows, effort, self.seed, tool, progress)?))
