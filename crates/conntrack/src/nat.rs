@@ -19,6 +19,8 @@ pub struct NatSpec {
     pub side: NatSide,
     /// The first and the last address; `None` keeps it.
     pub addresses: Option<(u128, u128)>,
+    /// Whether the addresses are those of IPv6. They do not apply to packets of the other family.
+    pub is_v6: bool,
     /// The first and the last port. Without them the port stays, if the tuple is free.
     pub ports: Option<(u16, u16)>,
     /// How the port is chosen.
@@ -66,7 +68,8 @@ pub(crate) fn choose(
 ) -> Option<FlowTuple> {
     let by_all = hash(first);
     let by_host = hash(&FlowTuple { src: first.src, is_v6: first.is_v6, ..FlowTuple::default() });
-    let (low, high) = spec.addresses.unwrap_or(match spec.side {
+    let addresses = spec.addresses.filter(|_| spec.is_v6 == first.is_v6);
+    let (low, high) = addresses.unwrap_or(match spec.side {
         NatSide::Source => (first.src, first.src),
         NatSide::Destination => (first.dst, first.dst),
     });
