@@ -14,7 +14,7 @@ use crate::execute::perform::perform;
 use crate::extension::{DEPTH_MAX, RESUBMITS_MAX};
 use crate::flow::{ClearActions, FlowMod, Instructions, Rank};
 use crate::group::{self, GroupKind};
-use crate::key::{Key, PipelineFields};
+use crate::key::{ConnectionFields, Key, PipelineFields};
 use crate::meter::MeterResult;
 use crate::normal::ForwardingDecision;
 use crate::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome};
@@ -65,6 +65,8 @@ pub struct Lookup {
     pub rank: Option<Rank>,
     /// Its instructions.
     pub instructions: Arc<Instructions>,
+    /// What connection tracking has said of the packet.
+    pub connection: ConnectionFields,
 }
 
 fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
@@ -209,7 +211,8 @@ impl<'a> Walk<'a> {
         let found = self.find(table_id, packet);
         if let Some(lookups) = &mut self.lookups {
             let (rank, instructions) = found.clone().unzip();
-            lookups.push(Lookup { table_id, rank, instructions: instructions.unwrap_or_default() });
+            let instructions = instructions.unwrap_or_default();
+            lookups.push(Lookup { table_id, rank, instructions, connection: packet.context.connection });
         }
         found
     }
