@@ -9,6 +9,7 @@
 use crate::cells::{PortCell, TableCell, add};
 use crate::port_table::flags;
 use crate::program::{Choice, GroupView, Program};
+use fastpath_switch::connections::{PacketView, TrackRequest, Tracked};
 use fastpath_switch::edit;
 use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, perform};
 use fastpath_switch::extension::{DEPTH_MAX, RESUBMITS_MAX};
@@ -196,6 +197,34 @@ impl Effects for Walk<'_> {
         }
         (self.table_id, self.found) = here;
         if packet.ending == Ending::None { Continue(()) } else { Break(()) }
+    }
+
+    fn recirculate(&mut self, packet: &mut Packet, table: u8) -> ControlFlow<()> {
+        if self.depth >= DEPTH_MAX || *self.resubmits >= RESUBMITS_MAX {
+            self.drop(DropReason::TooManyResubmits);
+            packet.ending = Ending::Bound;
+            return Break(());
+        }
+        *self.resubmits += 1;
+        let here = (self.table_id, self.found);
+        let outer = self.set.clone();
+        self.depth += 1;
+        let end = match self.enter(table, packet) {
+            Continue(()) => self.tables(packet),
+            end => end,
+        };
+        if end.is_continue() || packet.ending == Ending::Exit {
+            let set = mem::take(&mut self.set);
+            let _ = set.in_order().try_for_each(|action| perform(action, packet, self));
+        }
+        self.depth -= 1;
+        self.set = outer;
+        (self.table_id, self.found) = here;
+        if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
+    }
+
+    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+        self.program.connections.track(self.now, packet, request)
     }
 
     fn may_send(&self, number: u32) -> bool {

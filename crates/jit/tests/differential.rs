@@ -14,7 +14,8 @@ fn compiled_and_interpreted_switches_execute_packets_alike() {
     for seed in 0..150 {
         random::compare(seed, 100, &mut seen);
     }
-    let random::Seen { pairs, outputs, packet_ins, .. } = seen;
+    let random::Seen { pairs, outputs, packet_ins, connections, .. } = seen;
+    assert!(connections > 20, "too few connections: {connections}");
     assert!(
         outputs > pairs / 5 && packet_ins > pairs / 100,
         "too few outcomes:  {outputs} and {packet_ins} of {pairs}"

@@ -298,6 +298,7 @@ impl Said {
 fn resubmitted(extension: &Extension) -> Option<u8> {
     match extension {
         Extension::Resubmit { table, .. } => *table,
+        Extension::Ct(ct) => ct.table,
         _ => None,
     }
 }

@@ -1,5 +1,6 @@
 //! Actions of Open vSwitch, parsed and printed (ovs-actions(7)).
 
+use crate::ct::{parse_ct, print_ct};
 use crate::fields::{Meaning, RESERVED, port_number};
 use crate::learn::{parse_learn, print_learn};
 use crate::subfield::{names_bits, parse_bits, parse_value, print_bits};
@@ -36,10 +37,8 @@ const REASONS: [(&str, PacketInReason); 3] = [
     ("invalid_ttl", PacketInReason::InvalidTtl),
 ];
 /// Actions of Open vSwitch that are refused by name, with what to write.
-const MISSING: [(&str, &str); 14] = [
-    ("ct", "match the fields of both directions instead; connections are not tracked"),
-    ("ct_clear", "remove it; connections are not tracked"),
-    ("nat", "set the addresses by set_field; connections are not tracked"),
+const MISSING: [(&str, &str); 12] = [
+    ("nat", "write it in ct: ct(commit,nat(src=ADDRESS))"),
     ("fin_timeout", "write idle_timeout or hard_timeout in the flow"),
     ("delete_field", "write set_field:0->FIELD"),
     ("encap", "write push_vlan, push_mpls or push_pbb"),
@@ -88,6 +87,8 @@ pub(crate) fn parse(
             return wrong("actions are nested too deep", "write at most 16 clones inside each other");
         }
         "clone" => Extension::Clone(parse_actions(argument, ports, meaning)?),
+        "ct" => Extension::Ct(parse_ct(argument, (ports, meaning), parse_actions)?),
+        "ct_clear" if argument.is_empty() => Extension::CtClear,
         "conjunction" => conjunction(argument)?,
         "sample" => sample(argument, ports)?,
         "exit" if argument.is_empty() => Extension::Exit,
@@ -215,7 +216,7 @@ fn resubmit(argument: &str, ports: &PortNames) -> Result<Extension, Wrong> {
     };
     match words.next() {
         None => Ok(Extension::Resubmit { in_port, table }),
-        Some("ct") => wrong("connections are not tracked", "write resubmit(PORT,TABLE)"),
+        Some("ct") => wrong("resubmit looks up by the present tuple only", "write resubmit(PORT,TABLE)"),
         Some(more) => wrong(format!("resubmit has no '{more}'"), "write resubmit(PORT,TABLE)"),
     }
 }
@@ -390,6 +391,8 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
                  obs_point_id={point}{via}{direction})"
             )
         }
+        Extension::Ct(ct) => print_ct(ct, print_actions),
+        Extension::CtClear => "ct_clear".to_owned(),
         Extension::Exit => "exit".to_owned(),
         Extension::Controller { max_len, reason } => {
             format!("controller(reason={},max_len={max_len})", name_of(reason, &REASONS))

@@ -1,6 +1,7 @@
 //! The match part of a flow: protocol keywords such as `tcp`, and fields by the names of OpenFlow
 //! and of ovs-ofctl.
 
+use crate::ct::parse_state;
 use crate::{PortNames, Wrong, subfield, value, wrong};
 use fastpath_switch::Refusal;
 use fastpath_switch::field::{FIELDS, Field, REGISTERS, VLAN_PRESENT};
@@ -141,9 +142,10 @@ impl<'a> Fields<'a> {
         match key {
             "tcp_flags" if text.starts_with(['+', '-']) => return tcp_flags(text),
             "nw_frag" | "ip_frag" => return fragments(text),
+            "ct_state" => return parse_state(text),
             _ => {}
         }
-        if let Some(named) = nxm::by_name(key).filter(|named| REGISTERS.contains(&named.bits.field)) {
+        if let Some(named) = nxm::by_name(key).filter(|named| is_number(named.bits.field)) {
             return register(named, key, text);
         }
         let field = self.meaning.field(key)?;
@@ -202,7 +204,12 @@ fn fragments(text: &str) -> Result<FieldMatch, Wrong> {
     }
 }
 
-/// Parses `VALUE` or `VALUE/MASK` of a register.
+/// Returns whether values are numbers of up to 128 bits, and not of a header.
+fn is_number(field: Field) -> bool {
+    REGISTERS.contains(&field) || matches!(field, Field::CtMark | Field::CtLabel)
+}
+
+/// Parses `VALUE` or `VALUE/MASK` of a register or a mark.
 fn register(named: &NamedBits, key: &str, text: &str) -> Result<FieldMatch, Wrong> {
     let (value, mask) = text.split_once('/').map_or((text, None), |(value, mask)| (value, Some(mask)));
     let ones = named.bits.ones();

@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+mod ct;
 mod doubts;
 mod extension;
 mod fields;

@@ -1,5 +1,6 @@
 //! Prints matches as ovs-ofctl does; the output can be parsed again.
 
+use crate::ct::print_state;
 use crate::fields::{FRAGMENTS, PROTOCOLS, print_flags};
 use crate::value::{show, show_mask};
 use fastpath_switch::field::{Field, VLAN_PRESENT};
@@ -47,8 +48,18 @@ fn print_other(named: &NamedBits, value: u128, mask: u128) -> String {
             format!("{name}={}", word.map_or(bits, str::to_owned))
         }
         Field::TcpFlags if !is_exact => format!("{name}={}", print_flags(value, mask)),
-        Field::TunSrc | Field::TunDst => format!("{name}={}{}", show(field, value), show_mask(field, mask)),
-        Field::NwTtl | Field::MplsTtl | Field::ConjId => format!("{name}={value}"),
+        Field::CtState => format!("{name}={}", print_state(value, mask)),
+        Field::TunSrc
+        | Field::TunDst
+        | Field::CtNwSrc
+        | Field::CtNwDst
+        | Field::CtIpv6Src
+        | Field::CtIpv6Dst
+        | Field::CtTpSrc
+        | Field::CtTpDst => format!("{name}={}{}", show(field, value), show_mask(field, mask)),
+        Field::NwTtl | Field::MplsTtl | Field::ConjId | Field::CtZone | Field::CtNwProto => {
+            format!("{name}={value}")
+        }
         _ if is_exact => format!("{name}={value:#x}"),
         _ => format!("{name}={value:#x}/{mask:#x}"),
     }

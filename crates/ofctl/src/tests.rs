@@ -282,10 +282,14 @@ proptest! {
     }
 
     #[test]
-    fn a_printed_match_reads_back_the_same(which in prop::collection::vec(0usize..52, 0..8), values: [u128; 52], masks: [u128; 52]) {
+    fn a_printed_match_reads_back_the_same(which in prop::collection::vec(0usize..64, 0..8), values: [u128; 64], masks: [u128; 64]) {
         let mut fields: Vec<FieldMatch> = Vec::new();
         for index in which {
             let field = fastpath_switch::field::FIELDS[index].field;
+            // The tag as a whole is read as its parts.
+            if field == fastpath_switch::Field::VlanTci {
+                continue;
+            }
             let mask = if field.is_maskable() && masks[index] & 1 == 0 { masks[index] & field.ones() } else { field.ones() };
             let candidate = FieldMatch::masked(field, values[index] & mask, mask);
             let more: Vec<FieldMatch> = fields.iter().copied().chain([candidate]).collect();
@@ -325,6 +329,13 @@ fn actions_of_open_vswitch_are_printed_as_they_are_written() {
         "learn(table=10,idle_timeout=5,priority=10,send_flow_rem,cookie=0x1f,NXM_OF_ETH_TYPE[]=0x800,\
          NXM_OF_IP_SRC[]=NXM_OF_IP_DST[],load:0x7->NXM_NX_REG0[0..15],\
          load:NXM_OF_IN_PORT[]->NXM_NX_REG0[16..31])",
+        "ct,ct(commit),ct(table=1),ct(commit,force,zone=5),ct_clear",
+        "ct(commit,table=3,zone=NXM_NX_REG0[0..15],exec(load:0x1->NXM_NX_CT_MARK[]))",
+        "ct(commit,exec(set_field:0x5->ct_mark,set_field:0x1/0x3->ct_label,\
+         move:NXM_NX_REG1[]->NXM_NX_CT_LABEL[32..63]))",
+        "ct(table=1,zone=1,nat),ct(commit,nat(src)),ct(commit,nat(dst,random))",
+        "ct(commit,nat(src=10.0.0.240)),ct(commit,nat(src=10.0.0.240-10.0.0.255:34567-65535,persistent,random))",
+        "ct(commit,nat(dst=10.1.1.1:80)),ct(commit,nat(dst=10.1.1.1-10.1.1.2,hash))",
         "multipath(symmetric_l4,1024,hrw,16,0,NXM_NX_REG0[0..15])",
         "bundle(eth_src,50,active_backup,ofport,members:1,2)",
         "bundle_load(symmetric_l4,60,hrw,ofport,NXM_NX_REG0[0..15],members:1,2)",
@@ -389,7 +400,10 @@ fn mistakes_in_actions_of_open_vswitch_have_a_remedy() {
         ("resubmit(1,2,3)", "resubmit has no '3'"),
         ("conjunction(1,0/2)", "conjunction cannot be"),
         ("conjunction(1,1/1)", "conjunction cannot be"),
-        ("ct(commit)", "ct is not supported"),
+        ("ct(commit,alg=ftp)", "ct has no helper 'ftp'"),
+        ("ct(force)", "force stands without commit"),
+        ("ct(nat(src=10.0.0.9-10.0.0.1))", "nat cannot be to '10.0.0.9-10.0.0.1'"),
+        ("nat(src=10.0.0.1)", "nat is not supported"),
         ("learn(table=1,limit=5)", "learn has no limit here"),
         ("multipath(eth_src,0,modulo,2,0,reg0)", "unknown algorithm 'modulo'"),
         ("bundle(eth_src,0,hrw,ofport)", "bundle has no members"),

@@ -65,11 +65,18 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
             let mac = text.parse::<MacAddr>().ok();
             (mac.map(|mac| fastpath_switch::key::big_endian(&mac.0)), "02:00:00:00:00:01")
         }
-        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa | Field::TunSrc | Field::TunDst => (
+        Field::Ipv4Src
+        | Field::Ipv4Dst
+        | Field::ArpSpa
+        | Field::ArpTpa
+        | Field::TunSrc
+        | Field::TunDst
+        | Field::CtNwSrc
+        | Field::CtNwDst => (
             text.parse::<Ipv4Addr>().ok().map(|address| address.to_bits().into()),
             "192.0.2.1 or 192.0.2.0/24",
         ),
-        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget => {
+        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget | Field::CtIpv6Src | Field::CtIpv6Dst => {
             (text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits), "2001:db8::1 or 2001:db8::/32")
         }
         _ => return number(key, text, u64::try_from(field.ones()).unwrap_or(u64::MAX)).map(u128::from),
@@ -83,7 +90,9 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
 /// Returns whether masks of the field may be prefix lengths.
 pub(crate) fn is_ip(field: Field) -> bool {
     use Field::{ArpSpa, ArpTpa, Ipv4Dst, Ipv4Src, Ipv6Dst, Ipv6NdTarget, Ipv6Src, TunDst, TunSrc};
+    use Field::{CtIpv6Dst, CtIpv6Src, CtNwDst, CtNwSrc};
     matches!(field, Ipv4Src | Ipv4Dst | ArpSpa | ArpTpa | Ipv6Src | Ipv6Dst | Ipv6NdTarget | TunSrc | TunDst)
+        || matches!(field, CtNwSrc | CtNwDst | CtIpv6Src | CtIpv6Dst)
 }
 
 /// Prints a value in the field's notation.
@@ -98,12 +107,25 @@ pub(crate) fn show(field: Field, value: u128) -> String {
             let [.., a, b, c, d, e, f] = value.to_be_bytes();
             MacAddr([a, b, c, d, e, f]).to_string()
         }
-        Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa | Field::TunSrc | Field::TunDst => {
-            Ipv4Addr::from_bits(value as u32).to_string()
+        Field::Ipv4Src
+        | Field::Ipv4Dst
+        | Field::ArpSpa
+        | Field::ArpTpa
+        | Field::TunSrc
+        | Field::TunDst
+        | Field::CtNwSrc
+        | Field::CtNwDst => Ipv4Addr::from_bits(value as u32).to_string(),
+        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget | Field::CtIpv6Src | Field::CtIpv6Dst => {
+            Ipv6Addr::from_bits(value).to_string()
         }
-        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget => Ipv6Addr::from_bits(value).to_string(),
         Field::EthType => format!("0x{value:04x}"),
-        Field::Metadata | Field::TunnelId | Field::VlanVid | Field::Ipv6Flabel | Field::PbbIsid => {
+        Field::Metadata
+        | Field::TunnelId
+        | Field::VlanVid
+        | Field::Ipv6Flabel
+        | Field::PbbIsid
+        | Field::CtMark
+        | Field::CtLabel => {
             format!("{value:#x}")
         }
         _ => value.to_string(),

@@ -8,6 +8,7 @@
 //! Read first: OpenFlow 1.3.5 §5.10 (action set), §5.12 (actions).
 
 use crate::extension::bits::Bits;
+use crate::extension::ct::Ct;
 use crate::extension::learn::Learn;
 use crate::extension::spread::{Bundle, Multipath};
 use crate::field::Field;
@@ -149,6 +150,10 @@ pub enum Extension {
         /// The direction that is reported: 0 default, 1 ingress, 2 egress.
         direction: u8,
     },
+    /// Tracks the connection of the packet.
+    Ct(Ct),
+    /// Forgets what tracking said of the packet.
+    CtClear,
     /// Ends the actions of this packet, at every depth.
     Exit,
     /// Sends a packet-in.
@@ -374,7 +379,11 @@ impl Action {
 impl Extension {
     /// Returns all actions inside this one.
     pub fn inner(&self) -> &[Action] {
-        if let Extension::Clone(actions) = self { actions } else { &[] }
+        match self {
+            Extension::Clone(actions) => actions,
+            Extension::Ct(ct) => &ct.exec,
+            _ => &[],
+        }
     }
 
     /// Returns the ports that it may send copies to and that it names.

@@ -396,6 +396,17 @@ fn patch_covered(frame: &mut [u8], headers: &Headers, at: usize, new: &[u8]) {
     frame[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
 }
 
+/// Writes bytes at an offset of the transport header, and updates its checksum.
+pub(crate) fn set_covered(frame: &mut [u8], offset: usize, new: &[u8]) {
+    let headers = Headers::parse(frame);
+    let Some((_, start, end)) = transport(frame, &headers) else { return };
+    let at = start + offset;
+    if at + new.len() <= end {
+        patch_covered(frame, &headers, at, new);
+        frame[at..at + new.len()].copy_from_slice(new);
+    }
+}
+
 /// Writes `new` at `at` and updates the checksums at `sums`, which cover 16-bit words counted from
 /// `base`.
 fn patch(frame: &mut [u8], base: usize, at: usize, new: &[u8], sums: &[usize]) {

@@ -25,6 +25,10 @@ pub enum Refusal {
         "an action set, as of a bucket, has no place for this action; put it into a table, and resubmit to it"
     )]
     NotInSet,
+    #[error("ct with exec or with addresses of nat has no commit; write ct(commit,…)")]
+    CtNeedsCommit,
+    #[error("exec of ct only sets ct_mark and ct_label, by set_field, load or move")]
+    NotInExec,
     #[error("queue {0} does not exist")]
     ActionBadQueue(u32),
     #[error("group {0} does not exist; add it first")]
@@ -130,6 +134,7 @@ impl Refusal {
             Refusal::ActionBadOutPort(_) => (2, 4),
             Refusal::ActionBadArgument(_) => (2, 5),
             Refusal::ClauseNotAlone | Refusal::NotInSet => (2, 5),
+            Refusal::CtNeedsCommit | Refusal::NotInExec => (2, 5),
             Refusal::ActionTooMany(_) => (2, 7),
             Refusal::ActionBadQueue(_) => (2, 8),
             Refusal::ActionBadOutGroup(_) => (2, 9),

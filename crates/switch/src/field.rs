@@ -6,7 +6,9 @@
 //! addresses, ARP addresses and MPLS labels). The presence bit, which every match requires,
 //! distinguishes them. So matching is a masked comparison of a few words.
 //!
-//! The first [`HEADER_WORDS`] hold port, metadata and headers; registers and marks are behind them.
+//! The first [`HEADER_WORDS`] hold port, metadata and headers; registers, marks and what
+//! connection tracking says are behind them. All presence bits are in use: a further field needs
+//! another word for them.
 //!
 //! Read first: OpenFlow 1.3.5 §7.2.3.7; ovs-fields(7) for the fields of Open vSwitch.
 
@@ -18,7 +20,7 @@ pub const ETHERTYPE_PBB: u16 = 0x88e7;
 /// The bit of VLAN_VID that is set when there is a tag (OFPVID_PRESENT).
 pub const VLAN_PRESENT: u16 = 0x1000;
 /// Words of a key.
-pub const WORDS: usize = 26;
+pub const WORDS: usize = 34;
 /// Words of a key before those of registers and marks.
 pub const HEADER_WORDS: usize = 16;
 /// The fields of OpenFlow 1.3: the first of [`FIELDS`].
@@ -137,6 +139,28 @@ pub enum Field {
     TunDst = 51,
     /// The outermost tag: priority, present bit, id; 0 without a tag.
     VlanTci = 52,
+    /// What connection tracking said of the packet (`ct_state`); 0 before `ct`.
+    CtState = 53,
+    /// The zone in which it was tracked.
+    CtZone = 54,
+    /// The mark of its connection. Only `exec` of `ct` sets it.
+    CtMark = 55,
+    /// The label of its connection. Only `exec` of `ct` sets it.
+    CtLabel = 56,
+    /// IPv4 source of the first packet of its connection.
+    CtNwSrc = 57,
+    /// IPv4 destination of that packet.
+    CtNwDst = 58,
+    /// IPv6 source of that packet.
+    CtIpv6Src = 59,
+    /// IPv6 destination of that packet.
+    CtIpv6Dst = 60,
+    /// IP protocol of that packet.
+    CtNwProto = 61,
+    /// Source port of that packet, or the type of ICMP.
+    CtTpSrc = 62,
+    /// Destination port of that packet, or the code of ICMP.
+    CtTpDst = 63,
 }
 
 /// The prerequisite of a field: what a match must also contain to match it (§7.2.3.6).
@@ -204,7 +228,7 @@ const fn info(field: Field, name: &'static str, bits: u8, at: (u8, u8), usage: U
 
 /// All fields, in the order of their numbers. Transport ports may be masked, which §7.2.3.7 does
 /// not require, because rule sets express port ranges by masks.
-pub const FIELDS: [Info; 53] = [
+pub const FIELDS: [Info; 64] = [
     info(Field::InPort, "in_port", 32, (1, 32), Use::Exact, Nothing),
     info(Field::InPhyPort, "in_phy_port", 32, (1, 32), Use::Exact, Nothing),
     info(Field::Metadata, "metadata", 64, (2, 0), Use::MaskedSet, Nothing),
@@ -258,6 +282,17 @@ pub const FIELDS: [Info; 53] = [
     info(Field::TunSrc, "tun_src", 32, (25, 32), Use::MaskedSet, Nothing),
     info(Field::TunDst, "tun_dst", 32, (25, 0), Use::MaskedSet, Nothing),
     info(Field::VlanTci, "vlan_tci", 16, (1, 0), Use::Masked, Nothing),
+    info(Field::CtState, "ct_state", 32, (26, 32), Use::Masked, Nothing),
+    info(Field::CtZone, "ct_zone", 16, (26, 16), Use::Exact, Nothing),
+    info(Field::CtMark, "ct_mark", 32, (27, 32), Use::Masked, Nothing),
+    info(Field::CtLabel, "ct_label", 128, (29, 0), Use::Masked, Nothing),
+    info(Field::CtNwSrc, "ct_nw_src", 32, (31, 0), Use::Masked, EthType(V4)),
+    info(Field::CtNwDst, "ct_nw_dst", 32, (33, 0), Use::Masked, EthType(V4)),
+    info(Field::CtIpv6Src, "ct_ipv6_src", 128, (31, 0), Use::Masked, EthType(V6)),
+    info(Field::CtIpv6Dst, "ct_ipv6_dst", 128, (33, 0), Use::Masked, EthType(V6)),
+    info(Field::CtNwProto, "ct_nw_proto", 8, (26, 0), Use::Exact, EthType(IP)),
+    info(Field::CtTpSrc, "ct_tp_src", 16, (27, 16), Use::Masked, EthType(IP)),
+    info(Field::CtTpDst, "ct_tp_dst", 16, (27, 0), Use::Masked, EthType(IP)),
 ];
 
 /// The registers, in order.

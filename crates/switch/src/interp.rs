@@ -14,13 +14,14 @@ use crate::execute::perform::perform;
 use crate::extension::{DEPTH_MAX, RESUBMITS_MAX};
 use crate::flow::{ClearActions, FlowMod, Instructions, Rank};
 use crate::group::{self, GroupKind};
-use crate::key::{Key, PipelineFields};
+use crate::key::{ConnectionFields, Key, PipelineFields};
 use crate::meter::MeterResult;
 use crate::normal::ForwardingDecision;
 use crate::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome};
 use crate::plan::Plan;
 use crate::port::{self, Port};
 use crate::switch::{self, Switch};
+use fastpath_conntrack::{PacketView, TrackRequest, Tracked};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
 use std::mem;
@@ -64,6 +65,8 @@ pub struct Lookup {
     pub rank: Option<Rank>,
     /// Its instructions.
     pub instructions: Arc<Instructions>,
+    /// What connection tracking has said of the packet.
+    pub connection: ConnectionFields,
 }
 
 fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
@@ -208,7 +211,8 @@ impl<'a> Walk<'a> {
         let found = self.find(table_id, packet);
         if let Some(lookups) = &mut self.lookups {
             let (rank, instructions) = found.clone().unzip();
-            lookups.push(Lookup { table_id, rank, instructions: instructions.unwrap_or_default() });
+            let instructions = instructions.unwrap_or_default();
+            lookups.push(Lookup { table_id, rank, instructions, connection: packet.context.connection });
         }
         found
     }
@@ -379,6 +383,32 @@ impl Effects for Walk<'_> {
         }
         (self.table_id, self.cookie, self.reason) = here;
         if packet.ending == Ending::None { Continue(()) } else { Break(()) }
+    }
+
+    fn recirculate(&mut self, packet: &mut Packet, table: u8) -> ControlFlow<()> {
+        if self.depth >= DEPTH_MAX || self.resubmits >= RESUBMITS_MAX {
+            self.drop(DropReason::TooManyResubmits);
+            packet.ending = Ending::Bound;
+            return Break(());
+        }
+        self.resubmits += 1;
+        let here = (self.table_id, self.cookie, self.reason);
+        // This pipeline executes the set at its end, and so does the other.
+        let outer = self.set.clone();
+        self.depth += 1;
+        let end = self.enter(table, packet);
+        if end.is_continue() || packet.ending == Ending::Exit {
+            let actions: Vec<Action> = self.set.in_order().cloned().collect();
+            let _ = self.apply(packet, &actions);
+        }
+        self.depth -= 1;
+        self.set = outer;
+        (self.table_id, self.cookie, self.reason) = here;
+        if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
+    }
+
+    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+        self.switch.connections().track(self.now, packet, request)
     }
 
     fn may_send(&self, number: u32) -> bool {

@@ -9,6 +9,7 @@
 use crate::field::{
     ETHERTYPE_PBB, FIELDS, Field, Needs, REGISTERS, VLAN_PRESENT, WORDS, always_present, exthdr,
 };
+use fastpath_conntrack::{CtState, FlowTuple};
 use fastpath_wire::{Headers, NetworkLayer, ethertype, protocol};
 
 /// The least EtherType; smaller values are lengths of IEEE 802.3 frames.
@@ -38,6 +39,23 @@ pub struct PipelineFields {
     pub mark: u32,
     /// Outer source and destination of a tunnel, as IPv4 addresses.
     pub tunnel: (u32, u32),
+    /// What connection tracking says.
+    pub connection: ConnectionFields,
+}
+
+/// What connection tracking says of a packet; all zero before `ct`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ConnectionFields {
+    /// The state.
+    pub state: CtState,
+    /// The zone.
+    pub zone: u16,
+    /// The mark of the connection.
+    pub mark: u32,
+    /// The label of the connection.
+    pub label: u128,
+    /// The tuple of the first packet of the connection.
+    pub original: FlowTuple,
 }
 
 impl PipelineFields {
@@ -186,6 +204,27 @@ impl Key {
         self.put(Field::PktMark, context.mark.into());
         self.put(Field::TunSrc, context.tunnel.0.into());
         self.put(Field::TunDst, context.tunnel.1.into());
+        if context.connection.state != CtState::default() {
+            self.put_connection(&context.connection);
+        }
+    }
+
+    fn put_connection(&mut self, connection: &ConnectionFields) {
+        let ConnectionFields { state, zone, mark, label, original } = *connection;
+        let (src, dst) = match original.is_v6 {
+            true => (Field::CtIpv6Src, Field::CtIpv6Dst),
+            false => (Field::CtNwSrc, Field::CtNwDst),
+        };
+        let (src_port, dst_port) = original.ports();
+        self.put(Field::CtState, state.bits().into());
+        self.put(Field::CtZone, zone.into());
+        self.put(Field::CtMark, mark.into());
+        self.put(Field::CtLabel, label);
+        self.put(src, original.src);
+        self.put(dst, original.dst);
+        self.put(Field::CtNwProto, original.protocol.into());
+        self.put(Field::CtTpSrc, src_port.into());
+        self.put(Field::CtTpDst, dst_port.into());
     }
 
     fn extract_link(&mut self, frame: &[u8], headers: &Headers) {
@@ -467,6 +506,17 @@ mod tests {
             (Field::TunSrc, 0),
             (Field::TunDst, 0),
             (Field::VlanTci, 0),
+            (Field::CtState, 0),
+            (Field::CtZone, 0),
+            (Field::CtMark, 0),
+            (Field::CtLabel, 0),
+            (Field::CtNwSrc, 0),
+            (Field::CtNwDst, 0),
+            (Field::CtIpv6Src, 0),
+            (Field::CtIpv6Dst, 0),
+            (Field::CtNwProto, 0),
+            (Field::CtTpSrc, 0),
+            (Field::CtTpDst, 0),
         ];
         let fields = crate::field::FIELDS.map(|info| info.field);
         let found: Vec<_> = fields.iter().filter_map(|f| Some((*f, key.get(*f)?))).collect();
@@ -547,7 +597,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_got_and_nothing_else_moves(values: [u128; 53], which in 0usize..53) {
+        fn what_is_put_is_got_and_nothing_else_moves(values: [u128; 64], which in 0usize..64) {
             let field = crate::field::FIELDS[which].field;
             let mut key = Key::EMPTY;
             key.put(field, values[which]);

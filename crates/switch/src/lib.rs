@@ -18,6 +18,7 @@
 //! | requests, and what they change | [`flow`], [`group`], [`meter`], [`port`] |
 //! | actions and match fields, with their names and numbers | [`action`], [`field`] |
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
+//! | connections that packets belong to | [`connections`] |
 //! | lookup structures, to generate code from | [`plan`], [`key`], [`edit`], [`normal`] |
 //! | generated rule sets and keys, to measure with | [`workload`] |
 //!
@@ -27,6 +28,7 @@
 
 pub mod action;
 mod check;
+pub mod connections;
 pub mod controller;
 pub mod edit;
 mod error;
@@ -53,6 +55,7 @@ mod version;
 pub mod workload;
 
 pub use action::{Action, ActionSet};
+pub use connections::Connections;
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Planned, Verdict};
 pub use extension::Extension;
@@ -62,7 +65,7 @@ pub use flow::{
 };
 pub use group::{Bucket, Group, GroupCommand, GroupKind, GroupMod};
 pub use interp::{interp, interp_by, packet_out};
-pub use key::{Depth, Key, PipelineFields};
+pub use key::{ConnectionFields, Depth, Key, PipelineFields};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, Term};
 pub use meter::{Band, BandKind, Meter, MeterCommand, MeterMod};

@@ -21,6 +21,8 @@ pub struct Limits {
     pub actions: usize,
     /// Flows and buckets of all tables and groups, plus the actions in them: bounds memory.
     pub room: usize,
+    /// Connections that are tracked.
+    pub connections: usize,
 }
 
 impl Default for Limits {
@@ -35,6 +37,7 @@ impl Default for Limits {
             bands: 16,
             actions: 256,
             room: 1 << 22,
+            connections: 1 << 20,
         }
     }
 }

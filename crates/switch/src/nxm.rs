@@ -76,6 +76,17 @@ const OTHERS: &[(u16, u8, &str, &str, Field, u8)] = &[
     (NXM_NX, 33, "NXM_NX_PKT_MARK", "pkt_mark", Field::PktMark, 4),
     (NXM_NX, 34, "NXM_NX_TCP_FLAGS", "tcp_flags", Field::TcpFlags, 2),
     (NXM_NX, 37, "NXM_NX_CONJ_ID", "conj_id", Field::ConjId, 4),
+    (NXM_NX, 105, "NXM_NX_CT_STATE", "ct_state", Field::CtState, 4),
+    (NXM_NX, 106, "NXM_NX_CT_ZONE", "ct_zone", Field::CtZone, 2),
+    (NXM_NX, 107, "NXM_NX_CT_MARK", "ct_mark", Field::CtMark, 4),
+    (NXM_NX, 108, "NXM_NX_CT_LABEL", "ct_label", Field::CtLabel, 16),
+    (NXM_NX, 119, "NXM_NX_CT_NW_PROTO", "ct_nw_proto", Field::CtNwProto, 1),
+    (NXM_NX, 120, "NXM_NX_CT_NW_SRC", "ct_nw_src", Field::CtNwSrc, 4),
+    (NXM_NX, 121, "NXM_NX_CT_NW_DST", "ct_nw_dst", Field::CtNwDst, 4),
+    (NXM_NX, 122, "NXM_NX_CT_IPV6_SRC", "ct_ipv6_src", Field::CtIpv6Src, 16),
+    (NXM_NX, 123, "NXM_NX_CT_IPV6_DST", "ct_ipv6_dst", Field::CtIpv6Dst, 16),
+    (NXM_NX, 124, "NXM_NX_CT_TP_SRC", "ct_tp_src", Field::CtTpSrc, 2),
+    (NXM_NX, 125, "NXM_NX_CT_TP_DST", "ct_tp_dst", Field::CtTpDst, 2),
     (OXM_OF, 42, "OXM_OF_TCP_FLAGS", "tcp_flags", Field::TcpFlags, 2),
 ];
 

@@ -73,11 +73,15 @@ pub enum DropReason {
     NoPacketIn,
     /// More resubmits, or deeper ones, than a packet may have.
     TooManyResubmits,
+    /// Its connection could not be committed: there are as many as there may be.
+    ConnectionsFull,
+    /// Its connection could not be committed: no address and port is free (`nat`).
+    NoFreeTuple,
 }
 
 impl DropReason {
     /// All reasons.
-    pub const ALL: [DropReason; 12] = [
+    pub const ALL: [DropReason; 14] = [
         DropReason::Runt,
         DropReason::Ingress,
         DropReason::TableMiss,
@@ -90,6 +94,8 @@ impl DropReason {
         DropReason::TooManyCopies,
         DropReason::NoPacketIn,
         DropReason::TooManyResubmits,
+        DropReason::ConnectionsFull,
+        DropReason::NoFreeTuple,
     ];
 
     /// Returns the name in reports.
@@ -107,6 +113,8 @@ impl DropReason {
             DropReason::TooManyCopies => "too-many-copies",
             DropReason::NoPacketIn => "no-packet-in",
             DropReason::TooManyResubmits => "too-many-resubmits",
+            DropReason::ConnectionsFull => "connections-full",
+            DropReason::NoFreeTuple => "no-free-tuple",
         }
     }
 }

@@ -5,6 +5,7 @@
 //! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
 
 use crate::check::{self, ActionsOf, Targets};
+use crate::connections::Connections;
 use crate::flow::{
     ALL_TABLES, ANY_GROUP, Counters, Flow, FlowCommand, FlowFilter, FlowMod, Rank, Removed, RemovedReason,
     flags,
@@ -30,6 +31,7 @@ pub struct Switch {
     meters: BTreeMap<u32, Meter>,
     ports: BTreeMap<u32, Port>,
     normal: Normal,
+    connections: Connections,
     serial: u64,
     generation: u64,
     /// What groups use of the room.
@@ -53,6 +55,7 @@ impl Switch {
             meters: BTreeMap::new(),
             ports: BTreeMap::new(),
             normal: Normal::default(),
+            connections: Connections::new(limits.connections),
             serial: 0,
             generation: 0,
             group_room: 0,
@@ -125,6 +128,11 @@ impl Switch {
     /// Returns the addresses learned for outputs to NORMAL.
     pub fn normal(&self) -> &Normal {
         &self.normal
+    }
+
+    /// Returns the connections that actions track.
+    pub fn connections(&self) -> &Connections {
+        &self.connections
     }
 
     /// Returns a group.

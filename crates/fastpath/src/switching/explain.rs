@@ -3,10 +3,11 @@
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
 use fastpath_ofctl::{self as ofctl, Described, PortNames};
+use fastpath_switch::connections::CtState;
 use fastpath_switch::interp::{Lookup, trace};
 use fastpath_switch::outcome::{DropReason, PacketOutcome};
 use fastpath_switch::plan::Subtable;
-use fastpath_switch::{Action, FlowMod, Plan, Port, Switch, TablePlan, port};
+use fastpath_switch::{Action, ConnectionFields, FlowMod, Plan, Port, Switch, TablePlan, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,12 +198,20 @@ impl PacketPath {
     }
 
     fn json(&self) -> Value {
-        let lookup = |Lookup { table_id, rank, instructions }: &Lookup| match rank {
-            None => json!({ "table": table_id, "matched": false }),
-            Some(rank) => json!({
-                "table": table_id, "matched": true, "priority": rank.priority(),
-                "match": ofctl::print_match(rank.matching()), "actions": ofctl::print_instructions(instructions),
-            }),
+        let lookup = |Lookup { table_id, rank, instructions, connection }: &Lookup| {
+            let mut line = match rank {
+                None => json!({ "table": table_id, "matched": false }),
+                Some(rank) => json!({
+                    "table": table_id, "matched": true, "priority": rank.priority(),
+                    "match": ofctl::print_match(rank.matching()), "actions": ofctl::print_instructions(instructions),
+                }),
+            };
+            if let Some(state) = state_of(connection) {
+                let ConnectionFields { zone, mark, label, .. } = connection;
+                line["ct"] =
+                    json!({ "state": state, "zone": zone, "mark": mark, "label": format!("{label:#x}") });
+            }
+            line
         };
         let outcome = |outcome: &PacketOutcome| match outcome {
             PacketOutcome::Output { port, queue, frame } => {
@@ -229,6 +238,13 @@ impl PacketPath {
     }
 }
 
+/// Returns the flags of a tracked packet, as `+trk+est`; `None` before `ct`.
+fn state_of(connection: &ConnectionFields) -> Option<String> {
+    let bits = connection.state.bits();
+    let names = CtState::NAMES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0);
+    (bits != 0).then(|| names.map(|(_, name)| format!("+{name}")).collect())
+}
+
 /// Prints a learned flow as a rule.
 fn print_learned(flow: &FlowMod) -> String {
     let matching = ofctl::print_match(&flow.matching);
@@ -242,7 +258,10 @@ impl fmt::Display for PacketPath {
         let Described { in_port, frame, assumed } = &self.packet;
         let assumed = if assumed.is_empty() { String::new() } else { format!("; assumed: {assumed}") };
         writeln!(f, "\npacket of {} bytes on port {in_port}{assumed}", frame.len())?;
-        for Lookup { table_id, rank, instructions } in &self.lookups {
+        for Lookup { table_id, rank, instructions, connection } in &self.lookups {
+            if let Some(state) = state_of(connection) {
+                writeln!(f, "tracked: ct_state={state},ct_zone={}", connection.zone)?;
+            }
             match rank {
                 None => writeln!(f, "table {table_id}: no flow matches")?,
                 Some(rank) => {

@@ -1,8 +1,9 @@
 //! Random actions of Open vSwitch.
 
 use super::{TABLES, pick, value};
+use fastpath_switch::connections::{Commit, NatRequest, NatSide, NatSpec, PortChoice};
 use fastpath_switch::extension::{
-    Algorithm, Bits, Bundle, Extension, HashFields, Learn, Multipath, Source, Spec, Target,
+    Algorithm, Bits, Bundle, Ct, Extension, HashFields, Learn, Multipath, Source, Spec, Target, Zone,
 };
 use fastpath_switch::field::{FIELDS, Field};
 use fastpath_switch::outcome::PacketInReason;
@@ -68,6 +69,39 @@ fn learn(rng: &mut Rng) -> Learn {
     }
 }
 
+/// Returns a `ct` over two zones and few addresses, so that connections meet again.
+fn ct(rng: &mut Rng) -> Ct {
+    let side = pick(rng, &[NatSide::Source, NatSide::Destination]);
+    let first = 0x0a00_0001 + u128::from(rng.below(4));
+    let spec = NatSpec {
+        side,
+        addresses: (rng.below(3) > 0).then_some((first, first + u128::from(rng.below(3)))),
+        is_v6: false,
+        ports: (rng.below(3) == 0).then(|| (5000, 5000 + rng.below(4) as u16)),
+        choice: pick(rng, &[PortChoice::Default, PortChoice::Hash, PortChoice::Random]),
+        is_persistent: rng.below(2) == 0,
+    };
+    let commit = pick(rng, &[Commit::No, Commit::Yes, Commit::Yes, Commit::Force]);
+    let nat = match rng.below(4) {
+        0 => Some(NatRequest::Existing),
+        1 if commit != Commit::No => Some(NatRequest::New(spec)),
+        _ => None,
+    };
+    let exec = match rng.below(3) {
+        0 if commit != Commit::No => {
+            let to = Bits { width: 32, ..Bits::all(Field::CtLabel) };
+            let load = Extension::Move { from: as_wide(rng, 32), to };
+            vec![Action::SetField(Field::CtMark, rng.below(4).into()), Action::Extension(Arc::new(load))]
+        }
+        _ => Vec::new(),
+    };
+    let zone = match rng.below(4) {
+        0 => Zone::Field(as_wide(rng, 16)),
+        _ => Zone::Number(rng.below(2) as u16),
+    };
+    Ct { commit, table: (rng.below(3) > 0).then(|| rng.below(TABLES.into()) as u8), zone, nat, exec }
+}
+
 fn conjunction(rng: &mut Rng) -> Extension {
     Extension::Conjunction { id: 1 + rng.below(3) as u32, clause: rng.below(2) as u8, clauses: 2 }
 }
@@ -86,7 +120,7 @@ pub(super) fn clause(rng: &mut Rng) -> Action {
 
 fn any(rng: &mut Rng) -> Extension {
     let port = 1 + rng.below(6) as u32;
-    match rng.below(24) {
+    match rng.below(30) {
         0..4 => {
             let to = bits(rng);
             let (value, mask) = (value(rng, to.field), to.mask());
@@ -127,6 +161,8 @@ fn any(rng: &mut Rng) -> Extension {
             let reason = pick(rng, &[PacketInReason::Action, PacketInReason::NoMatch]);
             Extension::Controller { max_len: port::NO_BUFFER, reason }
         }
+        24..28 => Extension::Ct(ct(rng)),
+        28 => Extension::CtClear,
         22 => Extension::Enqueue { port, queue: rng.below(3) as u32 },
         _ => Extension::CheckLen { longer_than: 60, to: as_wide(rng, 1) },
     }

@@ -49,6 +49,11 @@ fn value(rng: &mut Rng, field: Field) -> u128 {
         Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => 1000 + small,
         Field::Icmpv6Type => 135 + small % 2,
         Field::Ipv6Exthdr => small << 2,
+        // Tracked: new, established, a reply, invalid.
+        Field::CtState => pick(rng, &[0, 0x21, 0x22, 0x2a, 0x30]),
+        Field::CtNwSrc | Field::CtNwDst => 0xc000_0200 + small,
+        Field::CtIpv6Src | Field::CtIpv6Dst => 0xfe80 << 112 | small,
+        Field::CtNwProto => u128::from(pick(rng, &[6u8, 17])),
         _ => small,
     };
     // Sometimes any value, including those that carry through whole checksums.
@@ -70,11 +75,17 @@ fn push(rng: &mut Rng, fields: &mut Vec<FieldMatch>, field: Field) {
     fields.push(FieldMatch::masked(field, value & mask, mask));
 }
 
+/// Returns a field; those of connection tracking, which few packets have, less often.
+fn any_field(rng: &mut Rng) -> Field {
+    let count = if rng.below(3) == 0 { FIELDS.len() } else { Field::CtState as usize };
+    FIELDS[rng.below(count as u64) as usize].field
+}
+
 /// Returns a match of up to three fields, with their prerequisites.
 fn any_match(rng: &mut Rng) -> Match {
     for _ in 0..20 {
         let mut fields = Vec::new();
-        let first = FIELDS[rng.below(FIELDS.len() as u64) as usize];
+        let first = any_field(rng).info();
         let (ethertype, protocol) = match first.needs {
             Needs::Nothing | Needs::VlanTag => (None, None),
             Needs::EthType(types) => (Some(pick(rng, types)), None),
@@ -91,7 +102,7 @@ fn any_match(rng: &mut Rng) -> Match {
         }
         push(rng, &mut fields, first.field);
         for _ in 0..rng.below(3) {
-            let more = FIELDS[rng.below(FIELDS.len() as u64) as usize].field;
+            let more = any_field(rng);
             push(rng, &mut fields, more);
         }
         // Fields that exclude each other are drawn again.
@@ -440,7 +451,11 @@ pub(crate) fn any_frame(rng: &mut Rng) -> Vec<u8> {
     let (from, to) = (end(rng), end(rng));
     let ttl = pick(rng, &[0, 1, 2, 3, 64]);
     let ip = Ip { ttl, traffic_class: pick(rng, &[0, 0, 40, 0xff]), ..Ip::between(from, to) };
-    let (src_port, dst_port) = (1000 + rng.below(4) as u16, 50 + rng.below(4) as u16);
+    let (mut src_port, mut dst_port) = (1000 + rng.below(4) as u16, 50 + rng.below(4) as u16);
+    // A packet in the other direction.
+    if rng.below(4) == 0 {
+        (src_port, dst_port) = (dst_port, src_port);
+    }
     let mut frame = match rng.below(12) {
         0..4 => ip.tcp(&Tcp { src_port, dst_port, ..Tcp::default() }, b"payload"),
         4..8 => ip.udp(src_port, dst_port, b"payload"),
@@ -529,6 +544,8 @@ pub(crate) fn counters(switch: &Switch) -> String {
 pub(crate) struct Seen {
     /// Pairs of switch and packet.
     pub(crate) pairs: u64,
+    /// Connections that were committed.
+    pub(crate) connections: u64,
     /// Frames that left.
     pub(crate) outputs: u64,
     /// Packet-ins.
@@ -592,6 +609,9 @@ pub(crate) fn compare(seed: u64, packets: u64, seen: &mut Seen) {
         seen.packet_ins +=
             expected.iter().filter(|outcome| matches!(outcome, PacketOutcome::Controller(_))).count() as u64;
     }
+    seen.connections += switch.connections().counters().committed;
+    assert_eq!(compiled.connections().list(Time::ZERO), switch.connections().list(Time::ZERO), "seed {seed}");
+    assert_eq!(compiled.connections().counters(), switch.connections().counters(), "seed {seed}");
     live.settle(&mut compiled);
     let (found, expected) = (counters(&compiled), counters(&switch));
     if found != expected {

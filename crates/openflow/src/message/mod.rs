@@ -23,6 +23,7 @@ mod multipart;
 mod nicira;
 mod nx_action;
 mod nx_bits;
+mod nx_ct;
 mod nx_learn;
 mod oxm;
 mod packet;

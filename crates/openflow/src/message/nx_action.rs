@@ -8,6 +8,7 @@
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::nx_bits::{NICIRA, bits, name_and_bit, read_header, write_header};
+use super::nx_ct;
 use super::nx_learn;
 use super::oxm;
 use fastpath_switch::extension::{Algorithm, Bits, Bundle, Extension, HashFields, Multipath};
@@ -17,7 +18,7 @@ use fastpath_switch::{Action, Field, port};
 use std::sync::Arc;
 
 /// OFPAT_VENDOR, OFPAT_EXPERIMENTER.
-const EXPERIMENTER: u16 = 0xffff;
+pub(super) const EXPERIMENTER: u16 = 0xffff;
 /// The numbers of reserved ports in messages of 16 bits begin here.
 const RESERVED: u32 = 0xffff_ff00;
 /// The NXM header of the port of entry: members of bundles are ports.
@@ -103,6 +104,8 @@ fn read_later(subtype: u16, mut r: ByteReader<'_>, inner: ReadActions) -> Result
             let (field, value, mask) = oxm::read_value(&mut r)?;
             Extension::Set { field, value, mask, is_load: false }
         }
+        nx_ct::CT => Extension::Ct(nx_ct::read(&mut r, inner)?),
+        43 => Extension::CtClear,
         34 => {
             let (clause, clauses) = (r.u8()?, r.u8()?);
             Extension::Conjunction { id: r.u32()?, clause, clauses }
@@ -163,7 +166,7 @@ fn read_in_port(r: &mut ByteReader<'_>) -> Result<Option<u32>, Fault> {
 }
 
 /// Returns the bits of a range in 16 bits: the first, and the width less one in six bits.
-fn packed(range: u16, named: &NamedBits) -> Result<Bits, Fault> {
+pub(super) fn packed(range: u16, named: &NamedBits) -> Result<Bits, Fault> {
     bits(named, range >> 6, (range & 63) + 1)
 }
 
@@ -274,6 +277,8 @@ fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
             out.u8(*clauses);
             out.u32(*id);
         }),
+        Extension::Ct(ct) => nx_ct::write(out, ct, inner),
+        Extension::CtClear => action(out, 43, |out| out.zeros(6)),
         Extension::Sample { .. } => write_sample(out, extension),
         Extension::Exit => action(out, 17, |out| out.zeros(6)),
         Extension::Controller { max_len, reason } => action(out, 20, |out| {
@@ -339,7 +344,7 @@ pub(crate) fn write_for_10(out: &mut Vec<u8>, one: &Action) {
 }
 
 /// Writes one action of Nicira, padded.
-fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.u16(EXPERIMENTER);
     out.u16(0);
@@ -415,7 +420,7 @@ fn write_bundle(out: &mut Vec<u8>, bundle: &Bundle) {
 }
 
 /// Writes a range in 16 bits, and the field.
-fn write_packed(out: &mut Vec<u8>, bits: Bits) {
+pub(super) fn write_packed(out: &mut Vec<u8>, bits: Bits) {
     let (named, from) = name_and_bit(bits);
     out.u16(from << 6 | (u16::from(bits.width) - 1).min(63));
     write_header(out, named);

@@ -8,7 +8,7 @@ use fastpath_switch::{Action, FlowMod, Match};
 use fastpath_units::Rng;
 
 /// Actions and the bytes that Open vSwitch has for them in OpenFlow 1.3.
-const ACTIONS: [(&str, &str); 22] = [
+const ACTIONS: [(&str, &str); 31] = [
     ("resubmit:5", "ffff 0010 00002320 0001 0005 00000000"),
     ("resubmit(10,5)", "ffff 0010 00002320 000e 000a 05 000000"),
     ("pop_queue", "ffff 0010 00002320 0005 000000000000"),
@@ -46,6 +46,25 @@ const ACTIONS: [(&str, &str); 22] = [
     ("conjunction(3735928559,1/2)", "ffff 0010 00002320 0022 00 02 deadbeef"),
     ("output(port=1,max_len=100)", "ffff 0010 00002320 0027 0001 00000064"),
     ("clone(exit)", "ffff 0020 00002320 002a 000000000000 ffff 0010 00002320 0011 000000000000"),
+    ("ct", "ffff 0018 00002320 0023 0000 00000000 0000 ff 000000 0000"),
+    ("ct(commit)", "ffff 0018 00002320 0023 0001 00000000 0000 ff 000000 0000"),
+    ("ct(commit,force)", "ffff 0018 00002320 0023 0003 00000000 0000 ff 000000 0000"),
+    ("ct(table=10,zone=5)", "ffff 0018 00002320 0023 0000 00000000 0005 0a 000000 0000"),
+    ("ct(zone=NXM_NX_REG0[0..15])", "ffff 0018 00002320 0023 0000 00010004 000f ff 000000 0000"),
+    (
+        "ct(commit,exec(load:0xf009->NXM_NX_CT_MARK[]))",
+        "ffff 0030 00002320 0023 0001 00000000 0000 ff 000000 0000 ffff 0018 00002320 0007 001f 0001d604 000000000000f009",
+    ),
+    (
+        "ct(nat)",
+        "ffff 0028 00002320 0023 0000 00000000 0000 ff 000000 0000 ffff 0010 00002320 0024 00 00 0000 0000",
+    ),
+    (
+        "ct(commit,nat(src=10.0.0.240,random))",
+        "ffff 0030 00002320 0023 0001 00000000 0000 ff 000000 0000 \
+         ffff 0018 00002320 0024 00 00 0011 0001 0a0000f0 00000000",
+    ),
+    ("ct_clear", "ffff 0010 00002320 002b 000000000000"),
     ("set_field:0x5->reg1", "0019 0010 00010204 00000005 00000000"),
     ("set_field:0x5/0xff->reg1", "ffff 0020 00002320 0021 000000000000 00010308 00000005 000000ff 00000000"),
 ];
@@ -101,6 +120,9 @@ fn fields_survive_and_have_the_numbers_of_open_vswitch() {
         ("reg15=0x5/0xff", "0001 0010 00011f08 00000005 000000ff"),
         ("ip,nw_frag=yes", "0001 0010 80000a02 0800 00013502 01 01"),
         ("pkt_mark=0x7", "0001 000c 00014204 00000007 00000000"),
+        ("ct_state=+new-est", "0001 0010 0001d308 00000001 00000003"),
+        ("ct_zone=5", "0001 000a 0001d402 0005 000000000000"),
+        ("ct_mark=0x10/0xf0", "0001 0010 0001d708 00000010 000000f0"),
         ("conj_id=3", "0001 000c 00014a04 00000003 00000000"),
     ] {
         let matching = flow(&format!("{text},actions=drop")).matching;

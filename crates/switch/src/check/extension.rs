@@ -3,9 +3,10 @@
 use super::{ActionsOf, CLONES_MAX, KnownFields, Targets, check_output, list_of};
 use crate::Refusal;
 use crate::action::Action;
-use crate::extension::{Bits, Bundle, Extension, Learn, Multipath, Source, Spec, Target};
+use crate::extension::{Bits, Bundle, Ct, Extension, Learn, Multipath, Source, Spec, Target, Zone};
 use crate::field::Field;
 use crate::flow::{ClearActions, Instructions};
+use fastpath_conntrack::{Commit, NatRequest, NatSpec};
 
 /// Checks that clauses of conjunctions stand alone: a packet that matches one does nothing else.
 pub(super) fn clauses(instructions: &Instructions) -> Result<(), Refusal> {
@@ -86,12 +87,65 @@ pub(super) fn check(
         }
         Extension::CheckLen { to, .. } if to.width != 1 => Err(Refusal::ActionBadArgument(to.width.into())),
         Extension::CheckLen { to, .. } => known.check_written(*to),
+        Extension::Ct(ct) => check_ct(targets, ct, known),
         Extension::Resubmit { .. }
+        | Extension::CtClear
         | Extension::Note(_)
         | Extension::Sample { .. }
         | Extension::Exit
         | Extension::Controller { .. }
         | Extension::PopQueue => Ok(()),
+    }
+}
+
+/// Checks `ct`: it needs IP, and `exec` only changes mark and label of the connection.
+fn check_ct(targets: &Targets<'_>, ct: &Ct, known: &KnownFields) -> Result<(), Refusal> {
+    known.check_present(Field::IpProto)?;
+    if let Some(table) = ct.table.filter(|table| *table >= targets.limits.tables) {
+        return Err(Refusal::RequestBadTable(table));
+    }
+    if let Zone::Field(bits) = ct.zone {
+        known.check_read(bits)?;
+        if bits.width != 16 {
+            return Err(Refusal::ActionBadArgument(bits.width.into()));
+        }
+    }
+    let needs_commit = !ct.exec.is_empty() || matches!(ct.nat, Some(NatRequest::New(_)));
+    if needs_commit && ct.commit == Commit::No {
+        return Err(Refusal::CtNeedsCommit);
+    }
+    if let Some(NatRequest::New(NatSpec { addresses: Some(_), is_v6, .. })) = ct.nat {
+        known.check_present(if is_v6 { Field::Ipv6Src } else { Field::Ipv4Src })?;
+    }
+    if targets.limits.actions < ct.exec.len() {
+        return Err(Refusal::ActionTooMany(targets.limits.actions));
+    }
+    ct.exec.iter().try_for_each(|action| check_exec(action, known))
+}
+
+/// Checks an action of `exec`.
+fn check_exec(action: &Action, known: &KnownFields) -> Result<(), Refusal> {
+    let (field, value, mask) = match action {
+        Action::SetField(field, value) => (*field, *value, field.ones()),
+        Action::Extension(extension) => match &**extension {
+            Extension::Set { field, value, mask, .. } => (*field, *value, *mask),
+            Extension::Move { from, to } => {
+                if from.width != to.width || !to.is_within_field() {
+                    return Err(Refusal::ActionBadArgument(to.width.into()));
+                }
+                known.check_read(*from)?;
+                (to.field, 0, to.mask())
+            }
+            _ => return Err(Refusal::NotInExec),
+        },
+        _ => return Err(Refusal::NotInExec),
+    };
+    if !matches!(field, Field::CtMark | Field::CtLabel) {
+        return Err(Refusal::NotInExec);
+    }
+    match value & !mask != 0 || mask & !field.ones() != 0 || mask == 0 {
+        true => Err(Refusal::ActionBadSetArgument(field.name())),
+        false => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::normal::ForwardingDecision;
 use crate::outcome::DropReason;
 use crate::port;
 use crate::reason::PacketInReason;
+use fastpath_conntrack::{CtState, PacketView, TrackRequest, Tracked};
 use std::ops::ControlFlow;
 
 /// A packet while it is executed.
@@ -24,6 +25,9 @@ pub struct Packet {
     pub stack: Vec<u128>,
     /// Whether its actions have ended at every depth.
     pub ending: Ending,
+    /// How `ct` has translated it, and in which zone. That stays when an action clears what
+    /// tracking said.
+    pub translated: (u16, CtState),
 }
 
 /// Whether the actions of a packet have ended at every depth, not only those of one list.
@@ -77,6 +81,13 @@ pub trait Effects {
     /// port, executes the rule, and returns. Without a rule nothing happens. `Break`: the packet
     /// has ended.
     fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()>;
+
+    /// Executes tables from this one on, with an action set of its own that begins as the present
+    /// one. `Break`: the packet has reached the bound on resubmits.
+    fn recirculate(&mut self, packet: &mut Packet, table: u8) -> ControlFlow<()>;
+
+    /// Finds the connection of a packet; `None` as packet: one that cannot be tracked.
+    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked;
 
     /// Returns whether a port exists and may send.
     fn may_send(&self, port: u32) -> bool;

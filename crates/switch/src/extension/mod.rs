@@ -11,14 +11,17 @@
 
 pub(crate) mod bits;
 pub(crate) mod conjunction;
+pub(crate) mod ct;
 pub(crate) mod learn;
 mod learned;
 mod perform;
 pub(crate) mod spread;
+mod track;
 
 pub use crate::action::Extension;
 pub use bits::Bits;
 pub(crate) use conjunction::decide;
+pub use ct::{Ct, Zone};
 pub use learn::{Learn, Source, Spec, Target};
 pub(crate) use perform::perform;
 pub use spread::{Algorithm, Bundle, HashFields, Multipath};

@@ -2,11 +2,12 @@
 //! this.
 
 use super::bits::Bits;
+use super::ct;
 use super::spread::Bundle;
 use crate::action::Extension;
 use crate::execute::effects::{Effects, Ending, Packet, output, set_field};
 use crate::field::Field;
-use crate::key::Key;
+use crate::key::{ConnectionFields, Key};
 use crate::port;
 use fastpath_wire::Headers;
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -26,6 +27,7 @@ pub(crate) fn perform<E: Effects>(
             effects.clone_of(packet, actions);
             Continue(())
         }
+        Extension::Ct(ct) => ct::perform(ct, packet, effects),
         // Apart, because actions inside each other take stack.
         other => perform_alone(other, packet, effects),
     }
@@ -66,7 +68,9 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
         | Extension::Sample { .. }
         | Extension::Conjunction { .. }
         | Extension::Resubmit { .. }
+        | Extension::Ct(_)
         | Extension::Clone(_) => {}
+        Extension::CtClear => packet.context.connection = ConnectionFields::default(),
         Extension::Exit => {
             packet.ending = Ending::Exit;
             return Break(());
@@ -133,7 +137,7 @@ fn key_of(packet: &Packet) -> Key {
 }
 
 /// Returns the value of bits of a packet; `None` if it does not have the field.
-fn read(packet: &Packet, bits: Bits) -> Option<u128> {
+pub(super) fn read(packet: &Packet, bits: Bits) -> Option<u128> {
     bits.of(&key_of(packet))
 }
 

@@ -120,11 +120,11 @@ impl Trie {
     pub(crate) fn find(&self, words: &KeyWords) -> u32 {
         let KeyBits { word, shift, bits } = self.part;
         let word = usize::from(word);
-        let high = (words[word % 16] >> shift) << (64 - u32::from(bits.min(64)));
+        let high = (words[word] >> shift) << (64 - u32::from(bits.min(64)));
         let mut entry = self.first[(high >> (64 - self.first_bits)) as usize];
         let mut at = self.first_bits;
         while entry & NODE != 0 {
-            let byte = if at < 64 { (high << at) >> 56 } else { (words[(word + 1) % 16] << (at - 64)) >> 56 };
+            let byte = if at < 64 { (high << at) >> 56 } else { (words[word + 1] << (at - 64)) >> 56 };
             entry = self.nodes[((entry & !NODE) as usize) << 8 | byte as usize];
             at += 8;
         }

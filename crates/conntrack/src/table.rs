@@ -1,0 +1,420 @@
+//! The connections, and what a packet does to them.
+
+use crate::connection::{Connection, ConnectionInfo};
+use crate::expiry::Expiry;
+use crate::index::{ConnectionIndex, IndexEntry};
+use crate::nat::{self, NatRequest, NatSide, NatSpec};
+use crate::slab::Slab;
+use crate::state::CtState;
+use crate::tcp::{TcpVerdict, may_begin};
+use crate::timeouts::{TimeoutKind, Timeouts};
+use crate::tuple::FlowTuple;
+use crate::view::{PacketKind, PacketView};
+use fastpath_units::{Rng, Time};
+use std::collections::BTreeMap;
+
+/// Connections that one packet looks at because their time has come.
+const EXPIRED_PER_PACKET: usize = 16;
+
+/// The most connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ConntrackLimits {
+    /// In all zones.
+    pub connections: usize,
+    /// In one zone.
+    pub per_zone: usize,
+}
+
+impl Default for ConntrackLimits {
+    /// Returns 2^20 connections, of which one zone may have all.
+    fn default() -> ConntrackLimits {
+        ConntrackLimits { connections: 1 << 20, per_zone: 1 << 20 }
+    }
+}
+
+/// The connections of all zones.
+#[derive(Clone, Debug)]
+pub struct Conntrack {
+    limits: ConntrackLimits,
+    timeouts: Timeouts,
+    index: ConnectionIndex,
+    connections: Slab,
+    expiry: Expiry,
+    zones: BTreeMap<u16, usize>,
+    counters: ConntrackCounters,
+    rng: Rng,
+    /// The latest time that was given: time does not go back.
+    now: Time,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ConntrackCounters {
+    /// Connections that were committed.
+    pub committed: u64,
+    /// Connections that ended by their timeout.
+    pub expired: u64,
+    /// Connections that a packet could not commit, because there were as many as there may be.
+    pub full: u64,
+    /// Connections that a packet could not commit, because no tuple was free.
+    pub exhausted: u64,
+    /// Packets that were invalid.
+    pub invalid: u64,
+}
+
+/// Whether a packet commits its connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Commit {
+    /// It does not.
+    #[default]
+    No,
+    /// It does, if there is none yet.
+    Yes,
+    /// It does. A connection that began from the other side ends.
+    Force,
+}
+
+/// What a packet asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TrackRequest {
+    /// The zone.
+    pub zone: u16,
+    /// Whether it commits the connection.
+    pub commit: Commit,
+    /// NAT.
+    pub nat: Option<NatRequest>,
+    /// Bits of the mark to set: values and mask.
+    pub mark: Option<(u32, u32)>,
+    /// Bits of the label to set: values and mask.
+    pub label: Option<(u128, u128)>,
+    /// How the packet was translated in this zone before.
+    pub before: CtState,
+}
+
+/// What was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tracked {
+    /// The state of the packet.
+    pub state: CtState,
+    /// The mark of the connection; 0 without one.
+    pub mark: u32,
+    /// Its label.
+    pub label: u128,
+    /// The tuple of the first packet of the connection; without one, that of this packet.
+    pub original: FlowTuple,
+    /// How the packet is to be changed.
+    pub translation: Option<Translation>,
+    /// Why the connection was not committed.
+    pub not_committed: Option<NotCommitted>,
+}
+
+/// How a packet is changed. In an error of ICMP the packet inside, which travelled in the other
+/// direction, has the reverse tuples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Translation {
+    /// The tuple of packets in this direction before.
+    pub from: FlowTuple,
+    /// Their tuple afterwards.
+    pub to: FlowTuple,
+}
+
+/// Why a connection was not committed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum NotCommitted {
+    /// There are as many connections as there may be.
+    Full,
+    /// Every tuple that was tried belongs to another connection.
+    Exhausted,
+}
+
+impl Conntrack {
+    /// Returns a table without connections. The seed decides hashes and random ports.
+    pub fn new(limits: ConntrackLimits, seed: u64) -> Conntrack {
+        let mut rng = Rng::new(seed);
+        Conntrack {
+            limits,
+            timeouts: Timeouts::default(),
+            index: ConnectionIndex::new(rng.next_u64()),
+            connections: Slab::default(),
+            expiry: Expiry::default(),
+            zones: BTreeMap::new(),
+            counters: ConntrackCounters::default(),
+            rng,
+            now: Time::ZERO,
+        }
+    }
+
+    /// Returns the timeouts, to change them.
+    pub fn timeouts_mut(&mut self) -> &mut Timeouts {
+        &mut self.timeouts
+    }
+
+    /// Returns what happened so far.
+    pub fn counters(&self) -> ConntrackCounters {
+        self.counters
+    }
+
+    /// Returns the number of connections at a time.
+    pub fn len(&mut self, now: Time) -> usize {
+        self.expire(now, usize::MAX);
+        self.connections.len()
+    }
+
+    /// Returns whether there is no connection at a time.
+    pub fn is_empty(&mut self, now: Time) -> bool {
+        self.len(now) == 0
+    }
+
+    /// Returns when to look for ended connections again; `None`: there is no connection.
+    pub fn next_at(&self) -> Option<Time> {
+        self.expiry.next_at()
+    }
+
+    /// Returns the connections at a time, in the order of their zones and tuples.
+    pub fn list(&self, now: Time) -> Vec<ConnectionInfo> {
+        let is_alive = |one: &&Connection| one.deadline > now;
+        let all = self.connections.iter().map(|(_, one)| one).filter(is_alive);
+        let mut list: Vec<ConnectionInfo> = all.map(Connection::info).collect();
+        list.sort_by_key(|one| (one.zone, one.original));
+        list
+    }
+
+    /// Ends the connections of a zone, or all. Returns how many.
+    pub fn flush(&mut self, zone: Option<u16>) -> usize {
+        let before = self.connections.len();
+        match zone {
+            None => {
+                self.connections = Slab::default();
+                self.index.clear();
+                self.expiry.clear();
+                self.zones.clear();
+            }
+            Some(zone) => {
+                let of_zone = self.connections.iter().filter(|(_, one)| one.zone == zone);
+                let ids: Vec<u32> = of_zone.map(|(id, _)| id).collect();
+                ids.into_iter().for_each(|id| self.remove(id));
+            }
+        }
+        before - self.connections.len()
+    }
+
+    /// Finds the connection of a packet, takes the packet over, and commits a connection if that is
+    /// asked for and there is none.
+    pub fn track(&mut self, now: Time, packet: &PacketView, request: &TrackRequest) -> Tracked {
+        self.now = self.now.max(now);
+        self.expire(self.now, EXPIRED_PER_PACKET);
+        let mut found = self.find(packet, request);
+        if let Some(entry) = found
+            && entry.is_reply
+            && request.commit == Commit::Force
+        {
+            self.remove(entry.id);
+            found = None;
+        }
+        let Some(IndexEntry { id, is_reply }) = found else { return self.without(packet, request) };
+        let Some(state) = self.state_of(id, is_reply, packet) else {
+            // It was over, and the packet begins another.
+            self.remove(id);
+            return self.without(packet, request);
+        };
+        self.finish(id, is_reply, state, request)
+    }
+
+    /// Returns what is known of a packet that cannot be tracked.
+    pub fn untrackable(&mut self) -> Tracked {
+        self.counters.invalid += 1;
+        Tracked { state: CtState::TRACKED | CtState::INVALID, ..Tracked::default() }
+    }
+
+    /// Removes connections that have ended, after looking at `most` of them.
+    fn expire(&mut self, now: Time, most: usize) {
+        for _ in 0..most {
+            let Some((at, id)) = self.expiry.pop_due(now) else { return };
+            let Some(one) = self.connections.get_mut(id).filter(|one| one.looked_at == at) else { continue };
+            if one.deadline > now {
+                one.looked_at = one.deadline;
+                self.expiry.add(one.deadline, id);
+                continue;
+            }
+            self.counters.expired += 1;
+            self.remove(id);
+        }
+    }
+
+    /// Returns the connection of a packet, and the direction of the packet.
+    fn find(&mut self, packet: &PacketView, request: &TrackRequest) -> Option<IndexEntry> {
+        if !request.before.is_translated() {
+            return self.lookup(&packet.tuple, request.zone);
+        }
+        // A packet that was translated has the reverse of the tuple of the other direction.
+        let IndexEntry { id, is_reply } = self.lookup(&packet.tuple.reversed(), request.zone)?;
+        Some(IndexEntry { id, is_reply: !is_reply })
+    }
+
+    /// Returns the connection that has a tuple. One that is over is removed.
+    fn lookup(&mut self, tuple: &FlowTuple, zone: u16) -> Option<IndexEntry> {
+        let entry = self.entry(tuple, zone)?;
+        if self.connections.get(entry.id).is_some_and(|one| one.deadline > self.now) {
+            return Some(entry);
+        }
+        self.counters.expired += 1;
+        self.remove(entry.id);
+        None
+    }
+
+    fn entry(&self, tuple: &FlowTuple, zone: u16) -> Option<IndexEntry> {
+        let connections = &self.connections;
+        self.index.find(self.index.hash(tuple, zone), |entry| {
+            let one = connections.get(entry.id);
+            one.is_some_and(|one| one.tuples[usize::from(entry.is_reply)] == *tuple && one.zone == zone)
+        })
+    }
+
+    /// Takes a packet over. Returns its state; `None` if the connection is over.
+    fn state_of(&mut self, id: u32, is_reply: bool, packet: &PacketView) -> Option<CtState> {
+        let reply = if is_reply { CtState::REPLY } else { CtState::default() };
+        if packet.kind == PacketKind::IcmpError {
+            return Some(CtState::RELATED | reply);
+        }
+        let (verdict, timeout) = self.connections.get_mut(id)?.update(packet, is_reply);
+        if let Some(kind) = timeout {
+            self.set_deadline(id, kind);
+        }
+        match verdict {
+            TcpVerdict::Valid => Some(CtState::ESTABLISHED | reply),
+            TcpVerdict::StillNew => Some(CtState::NEW),
+            TcpVerdict::Invalid => Some(CtState::INVALID),
+            TcpVerdict::Restart => None,
+        }
+    }
+
+    fn set_deadline(&mut self, id: u32, kind: TimeoutKind) {
+        let deadline = self.now.saturating_add(self.timeouts.get(kind));
+        let Some(one) = self.connections.get_mut(id) else { return };
+        one.deadline = deadline;
+        if deadline < one.looked_at {
+            one.looked_at = deadline;
+            self.expiry.add(deadline, id);
+        }
+    }
+
+    /// Returns what is known of a packet of a connection, and sets mark and label.
+    fn finish(&mut self, id: u32, is_reply: bool, state: CtState, request: &TrackRequest) -> Tracked {
+        let mut state = state | CtState::TRACKED | request.before.translation();
+        let is_invalid = state.has(CtState::INVALID);
+        self.counters.invalid += u64::from(is_invalid);
+        let Some(one) = self.connections.get_mut(id) else { return Tracked::default() };
+        if let Some((value, mask)) = request.mark {
+            one.mark = one.mark & !mask | value & mask;
+        }
+        if let Some((value, mask)) = request.label {
+            one.label = one.label & !mask | value & mask;
+        }
+        let is_wanted = request.nat.is_some() && !is_invalid && !request.before.is_translated();
+        let translation = one.nat.filter(|_| is_wanted).map(|side| {
+            state |= match (side, is_reply) {
+                (NatSide::Source, false) | (NatSide::Destination, true) => CtState::SRC_NAT,
+                (NatSide::Destination, false) | (NatSide::Source, true) => CtState::DST_NAT,
+            };
+            let (own, other) = (usize::from(is_reply), usize::from(!is_reply));
+            Translation { from: one.tuples[own], to: one.tuples[other].reversed() }
+        });
+        let Connection { mark, label, tuples: [original, _], .. } = *one;
+        Tracked { state, mark, label, original, translation, not_committed: None }
+    }
+
+    /// Handles a packet that has no connection.
+    fn without(&mut self, packet: &PacketView, request: &TrackRequest) -> Tracked {
+        let begins = match packet.kind {
+            PacketKind::IcmpError => false,
+            PacketKind::Tcp(segment) => may_begin(&segment),
+            PacketKind::Other => !packet.tuple.is_icmp() || packet.tuple.is_request(),
+        };
+        if !begins {
+            return Tracked { original: packet.tuple, ..self.untrackable() };
+        }
+        let state = CtState::TRACKED | CtState::NEW;
+        let alone = Tracked { state, original: packet.tuple, ..Tracked::default() };
+        if request.commit == Commit::No {
+            return alone;
+        }
+        match self.commit(packet, request) {
+            Ok(id) => {
+                self.finish(id, false, CtState::NEW, &TrackRequest { before: CtState::default(), ..*request })
+            }
+            Err(why) => Tracked { not_committed: Some(why), ..alone },
+        }
+    }
+
+    /// Makes a connection of its first packet.
+    fn commit(&mut self, packet: &PacketView, request: &TrackRequest) -> Result<u32, NotCommitted> {
+        let zone = request.zone;
+        if self.is_full(zone) {
+            // Connections that have ended count until they are removed.
+            self.expire(self.now, usize::MAX);
+            if self.is_full(zone) {
+                self.counters.full += 1;
+                return Err(NotCommitted::Full);
+            }
+        }
+        let (mut one, timeout) = Connection::new(zone, packet);
+        let reply = match request.nat {
+            Some(NatRequest::New(spec)) => {
+                one.nat = Some(spec.side);
+                self.reply_of(&spec, &packet.tuple, zone)
+            }
+            _ => Some(packet.tuple.reversed()).filter(|reply| self.is_free(reply, zone, &packet.tuple)),
+        };
+        let Some(reply) = reply else {
+            self.counters.exhausted += 1;
+            return Err(NotCommitted::Exhausted);
+        };
+        one.tuples[1] = reply;
+        one.deadline = self.now.saturating_add(self.timeouts.get(timeout));
+        one.looked_at = one.deadline;
+        let deadline = one.deadline;
+        let id = self.connections.insert(one);
+        self.index.insert(self.index.hash(&packet.tuple, zone), IndexEntry { id, is_reply: false });
+        // Of a connection with itself both are the same.
+        if reply != packet.tuple {
+            self.index.insert(self.index.hash(&reply, zone), IndexEntry { id, is_reply: true });
+        }
+        self.expiry.add(deadline, id);
+        *self.zones.entry(zone).or_default() += 1;
+        self.counters.committed += 1;
+        Ok(id)
+    }
+
+    fn is_full(&self, zone: u16) -> bool {
+        self.connections.len() >= self.limits.connections
+            || self.zones.get(&zone).is_some_and(|count| *count >= self.limits.per_zone)
+    }
+
+    /// Returns whether a tuple can be that of replies to `first`.
+    fn is_free(&mut self, reply: &FlowTuple, zone: u16, first: &FlowTuple) -> bool {
+        (reply != first || first.reversed() == *first) && self.lookup(reply, zone).is_none()
+    }
+
+    /// Chooses the tuple of replies of a translated connection.
+    fn reply_of(&mut self, spec: &NatSpec, first: &FlowTuple, zone: u16) -> Option<FlowTuple> {
+        let mut rng = self.rng.clone();
+        let index = ConnectionIndex::new(self.index.seed());
+        let hash = |tuple: &FlowTuple| index.hash(tuple, zone);
+        let found = nat::choose(spec, first, hash, &mut rng, |reply| self.is_free(reply, zone, first));
+        self.rng = rng;
+        found
+    }
+
+    fn remove(&mut self, id: u32) {
+        let Some(one) = self.connections.remove(id) else { return };
+        for (tuple, is_reply) in one.tuples.iter().zip([false, true]) {
+            self.index.remove(self.index.hash(tuple, one.zone), IndexEntry { id, is_reply });
+        }
+        if let Some(count) = self.zones.get_mut(&one.zone) {
+            *count -= 1;
+            if *count == 0 {
+                self.zones.remove(&one.zone);
+            }
+        }
+    }
+}
