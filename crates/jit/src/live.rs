@@ -190,6 +190,7 @@ impl Live {
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             normal: switch.normal().share(),
+            bridging: Arc::clone(switch.bridging()),
         };
         let mut live = Live {
             shared: Arc::new(Shared::new(empty)),
@@ -446,6 +447,7 @@ impl Live {
             groups: groups.collect(),
             meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
             normal: switch.normal().share(),
+            bridging: Arc::clone(switch.bridging()),
         });
         if !Arc::ptr_eq(&old.code, &self.code) {
             self.garbage.code.push(Arc::clone(&old.code));

@@ -19,6 +19,7 @@
 //! | actions and match fields, with their names and numbers | [`action`], [`field`] |
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
 //! | lookup structures, to generate code from | [`plan`], [`key`], [`edit`], [`normal`] |
+//! | VLANs of ports, and mirrors | [`bridging`] |
 //! | generated rule sets and keys, to measure with | [`workload`] |
 //!
 //! Read first: `field.rs`, `key.rs`, `matching.rs`, then `switch.rs`, then `interp.rs`. "§" refers
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod bridging;
 mod check;
 pub mod controller;
 pub mod edit;
@@ -53,6 +55,7 @@ mod version;
 pub mod workload;
 
 pub use action::{Action, ActionSet};
+pub use bridging::Bridging;
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Planned, Verdict};
 pub use extension::Extension;

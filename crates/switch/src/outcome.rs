@@ -73,11 +73,15 @@ pub enum DropReason {
     NoPacketIn,
     /// More resubmits, or deeper ones, than a packet may have.
     TooManyResubmits,
+    /// Its port of entry does not carry its VLAN, or it ends in its VLAN tag (OFPP_NORMAL).
+    Vlan,
+    /// The port of entry is the output of a mirror, or the port behind which its destination is.
+    MirrorPort,
 }
 
 impl DropReason {
     /// All reasons.
-    pub const ALL: [DropReason; 12] = [
+    pub const ALL: [DropReason; 14] = [
         DropReason::Runt,
         DropReason::Ingress,
         DropReason::TableMiss,
@@ -90,6 +94,8 @@ impl DropReason {
         DropReason::TooManyCopies,
         DropReason::NoPacketIn,
         DropReason::TooManyResubmits,
+        DropReason::Vlan,
+        DropReason::MirrorPort,
     ];
 
     /// Returns the name in reports.
@@ -107,6 +113,8 @@ impl DropReason {
             DropReason::TooManyCopies => "too-many-copies",
             DropReason::NoPacketIn => "no-packet-in",
             DropReason::TooManyResubmits => "too-many-resubmits",
+            DropReason::Vlan => "vlan",
+            DropReason::MirrorPort => "mirror-port",
         }
     }
 }

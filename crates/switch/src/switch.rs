@@ -4,6 +4,7 @@
 //!
 //! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
 
+use crate::bridging::Bridging;
 use crate::check::{self, ActionsOf, Targets};
 use crate::flow::{
     ALL_TABLES, ANY_GROUP, Counters, Flow, FlowCommand, FlowFilter, FlowMod, Rank, Removed, RemovedReason,
@@ -30,6 +31,7 @@ pub struct Switch {
     meters: BTreeMap<u32, Meter>,
     ports: BTreeMap<u32, Port>,
     normal: Normal,
+    bridging: Arc<Bridging>,
     serial: u64,
     generation: u64,
     /// What groups use of the room.
@@ -53,6 +55,7 @@ impl Switch {
             meters: BTreeMap::new(),
             ports: BTreeMap::new(),
             normal: Normal::default(),
+            bridging: Arc::default(),
             serial: 0,
             generation: 0,
             group_room: 0,
@@ -125,6 +128,22 @@ impl Switch {
     /// Returns the addresses learned for outputs to NORMAL.
     pub fn normal(&self) -> &Normal {
         &self.normal
+    }
+
+    /// Returns the VLANs of ports, and the mirrors.
+    pub fn bridging(&self) -> &Arc<Bridging> {
+        &self.bridging
+    }
+
+    /// Sets the VLANs of ports, and the mirrors. If the VLANs change, all learned addresses are
+    /// forgotten: they may be behind ports that do not carry their VLAN any more.
+    pub fn set_bridging(&mut self, bridging: Bridging) {
+        let (old, new) = (&self.bridging, &bridging);
+        if (&old.vlans, &old.flood_vlans) != (&new.vlans, &new.flood_vlans) {
+            self.normal.forget();
+        }
+        self.bridging = Arc::new(bridging);
+        self.generation += 1;
     }
 
     /// Returns a group.
