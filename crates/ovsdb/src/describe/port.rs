@@ -3,7 +3,7 @@
 use super::qos::{self, QosSpec};
 use super::{parse_hw_addr, references, refused_columns, text, wrong_name};
 use crate::replica::{DbRow, Replica};
-use crate::value::{Atom, Uuid};
+use crate::value::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A port of a bridge.
@@ -160,12 +160,8 @@ fn vlans(row: &DbRow) -> PortVlans {
         None if tag.is_some() => VlanMode::Access,
         None => VlanMode::Trunk,
     };
-    let trunks = row.column("trunks").atoms().filter_map(|atom| match atom {
-        Atom::Integer(number) => vlan(*number),
-        _ => None,
-    });
     let tag = if mode == VlanMode::Trunk { 0 } else { tag.unwrap_or(0) };
-    PortVlans { mode, tag, trunks: trunks.collect() }
+    PortVlans { mode, tag, trunks: super::vlans(row, "trunks") }
 }
 
 fn interface(bridge: &str, uuid: Uuid, row: &DbRow) -> InterfaceSpec {

@@ -264,13 +264,30 @@ fn mirrors_name_ports_of_their_bridge() {
     let selected = ("select_src_port", ids(&[2, 77]));
     rows.add("Mirror", 30, [("name", Datum::one("m")), selected, output.clone()]);
     rows.add("Mirror", 31, [("name", Datum::one("n")), ("select_all", Datum::one(true))]);
-    rows.add("Mirror", 32, [("name", Datum::one("o")), output, ("select_vlan", Datum::one(4))]);
+    rows.add(
+        "Mirror",
+        32,
+        [("name", Datum::one("o")), output, ("select_vlan", Datum::one(4)), ("snaplen", Datum::one(100))],
+    );
     let bridge = rows.bridge();
     let [m, n, o] = &bridge.mirrors[..] else { unreachable!("three mirrors") };
-    assert_eq!((&m.error, m.select_all, &*m.output), (&None, false, "p"));
+    assert_eq!((&m.output, m.select_all), (&Ok(MirrorDestination::Port("p".to_owned())), false));
     assert!(m.from.iter().eq(["p"]) && m.to.is_empty());
-    assert!(n.select_all && n.error.as_ref().unwrap().contains("output_port"));
-    assert!(o.error.as_ref().unwrap().contains("select_vlan"));
+    assert!(n.select_all && n.output.as_ref().unwrap_err().contains("output_port"));
+    assert!(o.vlans.iter().eq(&[4]) && o.snap_len == Some(100));
+    assert_eq!(bridge.notes, ["mirror n: write output_port or output_vlan"]);
+    let output = |columns: Vec<(&'static str, Datum)>| {
+        let mut rows = HandMade::one_port([], []);
+        let bridge = [("name", Datum::one("br0")), ("ports", ids(&[2])), ("mirrors", ids(&[30]))];
+        rows.add("Bridge", 1, bridge);
+        rows.0.insert("Mirror", id(30), DbRow::new(columns));
+        rows.bridge().mirrors.remove(0).output
+    };
+    let (port, vlan) = (("output_port", ids(&[2])), ("output_vlan", Datum::one(9)));
+    assert_eq!(output(vec![vlan.clone()]), Ok(MirrorDestination::Vlan(9)));
+    assert!(output(vec![port.clone(), vlan]).unwrap_err().contains("one of them"));
+    assert!(output(vec![port, ("filter", Datum::one("icmp"))]).unwrap_err().contains("filter"));
+    assert!(output(vec![("output_port", ids(&[77]))]).unwrap_err().contains("of this bridge"));
 }
 
 #[test]

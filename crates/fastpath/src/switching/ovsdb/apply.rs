@@ -8,7 +8,7 @@ use super::bridge::{self, PortAttachment, RunningBridge, RunningPort};
 use super::numbers;
 use fastpath_engine::port::{OpenError, PatchPort, Port};
 use fastpath_engine::switching::interface;
-use fastpath_ovsdb::{BridgeSpec, Configuration, InterfaceKind, InterfaceSpec, Uuid, VlanMode};
+use fastpath_ovsdb::{BridgeSpec, Configuration, InterfaceKind, InterfaceSpec, Uuid};
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 
@@ -34,6 +34,12 @@ impl OvsdbSwitches {
         self.add_bridges(&wanted);
         let ports = self.wanted_ports(&wanted);
         self.detach_others(&ports);
+        // Before a port is attached, so that no frame of it is in another VLAN.
+        for spec in &wanted.bridges {
+            if let Some(bridge) = self.bridges.get_mut(&spec.name) {
+                bridge.follow_bridging(spec);
+            }
+        }
         self.attach_missing(&ports);
         self.attach_patches(&ports);
         for spec in &wanted.bridges {
@@ -51,9 +57,6 @@ impl OvsdbSwitches {
         for bridge in &wanted.bridges {
             let name = &bridge.name;
             notes.extend(bridge.notes.iter().map(|note| format!("bridge {name}: {note}")));
-            notes.extend(
-                bridge.mirrors.iter().map(|one| format!("bridge {name}: mirror {}: not supported", one.name)),
-            );
             for controller in &bridge.controllers {
                 let target = &controller.target;
                 notes.extend(
@@ -127,11 +130,6 @@ impl OvsdbSwitches {
             let numbers = bridge.numbers.clone();
             for interface in interfaces() {
                 match (&interface.kind, numbers.get(&interface.uuid)) {
-                    (Ok(_), Some(_)) if has_vlans(spec, interface) => self.refuse(
-                        interface.uuid,
-                        &format!("interface {}", interface.name),
-                        "tag, trunks and vlan_mode of its port are not supported".to_owned(),
-                    ),
                     (Ok(kind), Some(number)) => {
                         ports.push(Wanted { bridge: spec, interface, number: *number, kind });
                     }
@@ -247,13 +245,6 @@ impl OvsdbSwitches {
         }
         self.errors.insert(row, why);
     }
-}
-
-/// Whether the port of an interface carries some VLANs only.
-fn has_vlans(bridge: &BridgeSpec, interface: &InterfaceSpec) -> bool {
-    let mut ports =
-        bridge.ports.iter().filter(|port| port.interfaces.iter().any(|one| one.uuid == interface.uuid));
-    ports.any(|port| port.vlans.mode != VlanMode::Trunk || !port.vlans.trunks.is_empty())
 }
 
 fn is_same(attachment: &PortAttachment, kind: &InterfaceKind) -> bool {

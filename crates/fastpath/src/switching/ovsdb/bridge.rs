@@ -2,6 +2,7 @@
 
 use super::super::executor::executor;
 use super::super::server::ServedSummary;
+use super::bridging::BridgingState;
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
 use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchRunning, serve};
@@ -9,6 +10,7 @@ use fastpath_openflow::agent::{
     self, Agent, AgentState, Dial, Doorbell, FailMode, PortInfo, Remotes, TlsFiles, Versions,
 };
 use fastpath_ovsdb::{BridgeSpec, Configuration, FailureMode, Uuid};
+use fastpath_switch::bridging::MirrorCounters;
 use fastpath_switch::controller::Security;
 use fastpath_switch::port::LinkState;
 use fastpath_switch::{PortCounters, Switch, port};
@@ -36,6 +38,9 @@ pub(super) struct RunningBridge {
     pub(super) ports: BTreeMap<String, RunningPort>,
     /// The numbers that interfaces have or had.
     pub(super) numbers: BTreeMap<Uuid, u32>,
+    /// The VLANs of ports and the mirrors that were set last, and what the mirrors have copied.
+    pub(super) bridging: BridgingState,
+    pub(super) mirror_counters: BTreeMap<Uuid, MirrorCounters>,
 }
 
 /// A port of a running bridge.
@@ -115,7 +120,19 @@ impl RunningBridge {
         let agent = Agent::start(&control, doorbell, options).map_err(|error| error.to_string())?;
         let links = LinkWatch::new([]).map_err(text)?;
         let (refused, ports, numbers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(RunningBridge { agent, running, control, links, remotes, refused, ports, numbers })
+        let (bridging, mirror_counters) = (BridgingState::default(), BTreeMap::new());
+        Ok(RunningBridge {
+            agent,
+            running,
+            control,
+            links,
+            remotes,
+            refused,
+            ports,
+            numbers,
+            bridging,
+            mirror_counters,
+        })
     }
 
     /// Tells the agent of the controllers, the mode and the datapath id of the bridge, if they have

@@ -12,6 +12,7 @@
 
 mod apply;
 mod bridge;
+mod bridging;
 mod numbers;
 mod status;
 
