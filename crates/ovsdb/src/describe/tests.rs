@@ -210,12 +210,14 @@ fn numbers_addresses_and_what_is_not_done_of_an_interface_are_read() {
         ("mtu_request", Datum::one(1400)),
         ("ingress_policing_rate", Datum::one(1000)),
         ("ingress_policing_burst", Datum::one(0)),
+        ("ingress_policing_kpkts_rate", Datum::one(3)),
         ("bfd", Datum::map([("enable", "true")])),
     ];
     let interface = HandMade::one_port([], columns).interface();
     assert_eq!((interface.ofport_request, interface.ofport, interface.mtu), (Some(7), None, Some(1400)));
     assert_eq!(interface.hw_addr, Some([2, 0, 0, 0, 0, 7]));
-    assert_eq!(interface.notes, ["ingress_policing_rate is not supported", "bfd is not supported"]);
+    assert_eq!(interface.policing, Some((1000, 8000)));
+    assert_eq!(interface.notes, ["ingress_policing_kpkts_rate is not supported", "bfd is not supported"]);
     let mac = |mac: &str| HandMade::one_port([], [("mac", Datum::one(mac))]).interface().notes;
     assert!(mac("02:00:00:00:00:07")[0].starts_with("mac: only an internal"));
     assert!(mac("nonsense")[0].starts_with("mac nonsense"));
@@ -300,15 +302,23 @@ fn queues_have_the_rates_that_are_written() {
         [("type", Datum::one(kind)), ("queues", queues.clone()), ("other_config", config)]
     };
     rows.add("QoS", 5, qos("linux-htb"));
-    rows.add("Queue", 50, [("other_config", Datum::map([("min-rate", "1000"), ("max-rate", "x")]))]);
+    rows.add(
+        "Queue",
+        50,
+        [(
+            "other_config",
+            Datum::map([("min-rate", "1000"), ("max-rate", "x"), ("burst", "5"), ("priority", "1")]),
+        )],
+    );
     rows.add("Queue", 51, [("dscp", Datum::one(8))]);
     let found = rows.port().qos.unwrap();
     assert_eq!((&found.error, found.max_rate), (&None, Some(1_000_000)));
-    assert_eq!(found.queues[&0], QueueRate { min_rate: Some(1000), max_rate: None });
+    assert_eq!(found.queues[&0], QueueRate { min_rate: Some(1000), max_rate: None, burst: Some(5) });
     assert_eq!(found.queues[&3], QueueRate::default());
     let notes = [
         "other_config:burst is not supported",
-        "queue 0: other_config:max-rate x: write bits per second",
+        "queue 0: other_config:max-rate x: write a number above 0, of bits or bits per second",
+        "queue 0: other_config:priority is not supported",
         "queue 3: dscp is not supported",
         "queues: there is no queue 4",
     ];
@@ -316,7 +326,9 @@ fn queues_have_the_rates_that_are_written() {
     rows.add("QoS", 5, qos("linux-noop"));
     assert_eq!(rows.port().qos, None);
     rows.add("QoS", 5, qos("linux-hfsc"));
-    assert!(rows.port().qos.unwrap().error.unwrap().starts_with("type linux-hfsc"));
+    assert_eq!(rows.port().qos.unwrap().error, None);
+    rows.add("QoS", 5, qos("linux-sfq"));
+    assert!(rows.port().notes[0].starts_with("qos: type linux-sfq is not supported"));
 }
 
 #[test]

@@ -45,6 +45,7 @@ impl OvsdbSwitches {
         for spec in &wanted.bridges {
             if let Some(bridge) = self.bridges.get_mut(&spec.name) {
                 bridge.follow(spec, &wanted);
+                bridge.follow_queues(spec);
             }
         }
         self.refused.retain(|row, _| self.errors.contains_key(row));
@@ -226,11 +227,8 @@ impl OvsdbSwitches {
         for (end, open) in ends.into_iter().zip(pair) {
             let Some(bridge) = self.bridges.get_mut(&end.bridge.name) else { continue };
             bridge.detach(&end.interface.name);
-            let port = RunningPort {
-                number: end.number,
-                attachment: PortAttachment::Patch(number),
-                hw_addr: bridge::patch_hw_addr(end.number),
-            };
+            let hw_addr = bridge::patch_hw_addr(end.number);
+            let port = RunningPort::new(end.number, PortAttachment::Patch(number), hw_addr);
             bridge.attach(&end.interface.name, port, Box::new(open));
         }
         Ok(())
@@ -276,7 +274,7 @@ fn attach(bridge: &mut RunningBridge, one: &Wanted<'_>) -> Result<(), String> {
         InterfaceKind::Patch { .. } => return Ok(()),
     };
     let hw_addr = interface::properties(name).map_or(MacAddr::ZERO, |(address, _)| MacAddr(address));
-    bridge.attach(name, RunningPort { number: one.number, attachment, hw_addr }, open);
+    bridge.attach(name, RunningPort::new(one.number, attachment, hw_addr), open);
     Ok(())
 }
 

@@ -5,7 +5,9 @@ use super::super::server::ServedSummary;
 use super::bridging::BridgingState;
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
-use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchRunning, serve};
+use fastpath_engine::switching::{
+    Control, Datapath, LinkWatch, PacketInLimit, PolicingSpec, PortQueueSpec, SwitchRunning, serve,
+};
 use fastpath_openflow::agent::{
     self, Agent, AgentState, Dial, Doorbell, FailMode, PortInfo, Remotes, TlsFiles, Versions,
 };
@@ -50,6 +52,16 @@ pub(super) struct RunningPort {
     /// What its interface is.
     pub(super) attachment: PortAttachment,
     pub(super) hw_addr: MacAddr,
+    /// What it was given last.
+    pub(super) queues: Option<PortQueueSpec>,
+    pub(super) policing: Option<PolicingSpec>,
+}
+
+impl RunningPort {
+    /// Returns a port without queues.
+    pub(super) fn new(number: u32, attachment: PortAttachment, hw_addr: MacAddr) -> RunningPort {
+        RunningPort { number, attachment, hw_addr, queues: None, policing: None }
+    }
 }
 
 /// What a port is attached to. Two that are equal are the same.
@@ -169,7 +181,7 @@ impl RunningBridge {
 
     /// Attaches an open port.
     pub(super) fn attach(&mut self, name: &str, running: RunningPort, open: Box<dyn Port>) {
-        let RunningPort { number, hw_addr, ref attachment } = running;
+        let RunningPort { number, hw_addr, ref attachment, .. } = running;
         if !matches!(attachment, PortAttachment::Patch(_)) {
             // Of an interface that is gone already, the port fails with its first frame.
             let _ = self.links.add(number, open.as_ref(), name);

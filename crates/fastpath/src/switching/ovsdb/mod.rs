@@ -14,6 +14,7 @@ mod apply;
 mod bridge;
 mod bridging;
 mod numbers;
+mod queues;
 mod status;
 
 use super::server::ServedSummary;
