@@ -79,3 +79,8 @@ fn ports_carry_their_vlans() {
 fn mirrors_copy_packets() {
     in_namespaces("ovsdb-mirrors", include_str!("ovsdb/mirrors.sh"));
 }
+
+#[test]
+fn queues_have_their_rates_and_bridges_listen_for_ovs_ofctl() {
+    in_namespaces("ovsdb-queues", include_str!("ovsdb/queues.sh"));
+}

@@ -96,6 +96,7 @@ impl OvsdbSwitches {
     }
 
     fn add_bridges(&mut self, wanted: &Configuration) {
+        let run_dir = self.run_dir();
         for spec in &wanted.bridges {
             if let Some(error) = &spec.error {
                 self.refuse(spec.uuid, &format!("bridge {}", spec.name), error.clone());
@@ -107,6 +108,9 @@ impl OvsdbSwitches {
             let options = &self.options;
             match RunningBridge::start(spec, self.switch.clone(), options.packet_in_rate, &options.notice) {
                 Ok(bridge) => {
+                    if let Some(run_dir) = &run_dir {
+                        bridge.serve_in(run_dir, &spec.name);
+                    }
                     self.bridges.insert(spec.name.clone(), bridge);
                     self.say(format!("bridge {}: added", spec.name));
                 }

@@ -9,7 +9,7 @@ use fastpath_engine::switching::{
     Control, Datapath, LinkWatch, PacketInLimit, PolicingSpec, PortQueueSpec, SwitchRunning, serve,
 };
 use fastpath_openflow::agent::{
-    self, Agent, AgentState, Dial, Doorbell, FailMode, PortInfo, Remotes, TlsFiles, Versions,
+    self, Agent, AgentState, Dial, Doorbell, FailMode, LocalService, PortInfo, Remotes, TlsFiles, Versions,
 };
 use fastpath_ovsdb::{BridgeSpec, Configuration, FailureMode, Uuid};
 use fastpath_switch::bridging::MirrorCounters;
@@ -19,6 +19,7 @@ use fastpath_switch::{PortCounters, Switch, port};
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::Duration;
 
 /// Memory for frames that wait for the ports of a bridge.
@@ -145,6 +146,14 @@ impl RunningBridge {
             bridging,
             mirror_counters,
         })
+    }
+
+    /// Listens in a directory for `ovs-ofctl`, which connects to a bridge by its name.
+    pub(super) fn serve_in(&self, run_dir: &Path, name: &str) {
+        let services = [("mgmt", LocalService::Management), ("snoop", LocalService::Snoop)];
+        for (end, service) in services {
+            self.agent.serve_at(run_dir.join(format!("{name}.{end}")), service);
+        }
     }
 
     /// Tells the agent of the controllers, the mode and the datapath id of the bridge, if they have
