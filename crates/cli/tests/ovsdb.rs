@@ -69,3 +69,18 @@ fn the_data_path_goes_on_without_the_database() {
 fn nonsense_is_refused_where_the_database_has_a_place_for_it() {
     in_namespaces("ovsdb-nonsense", include_str!("ovsdb/nonsense.sh"));
 }
+
+#[test]
+fn ports_carry_their_vlans() {
+    in_namespaces("ovsdb-vlans", include_str!("ovsdb/vlans.sh"));
+}
+
+#[test]
+fn mirrors_copy_packets() {
+    in_namespaces("ovsdb-mirrors", include_str!("ovsdb/mirrors.sh"));
+}
+
+#[test]
+fn queues_have_their_rates_and_bridges_listen_for_ovs_ofctl() {
+    in_namespaces("ovsdb-queues", include_str!("ovsdb/queues.sh"));
+}

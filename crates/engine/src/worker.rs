@@ -351,6 +351,8 @@ impl<L: Observer> Worker<L> {
         let mut had_work = false;
         for (node, control) in &self.switches {
             if let Some(frames) = control.take_injected() {
+                // In a network queues are those of links.
+                let frames = frames.into_iter().map(|(port, _, frame)| (port, frame));
                 self.network.originate(self.clock.now(), *node, frames);
                 had_work = true;
             }

@@ -191,6 +191,7 @@ impl Live {
             meters: BTreeMap::new(),
             normal: switch.normal().share(),
             connections: switch.connections().share(),
+            bridging: Arc::clone(switch.bridging()),
         };
         let mut live = Live {
             shared: Arc::new(Shared::new(empty)),
@@ -448,6 +449,7 @@ impl Live {
             meters: self.meters.iter().map(|(id, live)| (*id, Arc::clone(&live.meter))).collect(),
             normal: switch.normal().share(),
             connections: switch.connections().share(),
+            bridging: Arc::clone(switch.bridging()),
         });
         if !Arc::ptr_eq(&old.code, &self.code) {
             self.garbage.code.push(Arc::clone(&old.code));

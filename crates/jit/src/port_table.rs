@@ -16,6 +16,8 @@ pub(crate) mod flags {
     pub(crate) const SENDS: u8 = 2;
     pub(crate) const RECEIVES: u8 = 4;
     pub(crate) const NO_PACKET_IN: u8 = 8;
+    /// Set on every port of a switch with mirrors.
+    pub(crate) const MIRRORED: u8 = 16;
 }
 
 /// Ports as the data path sees them.
@@ -45,7 +47,8 @@ impl PortTable {
                 ports.high.insert(number, cell);
             }
             if let Some(cell) = ports.cell(number) {
-                ports.flags[cell] = flags_of(port);
+                let mirrored = if switch.bridging().mirrors.is_empty() { 0 } else { flags::MIRRORED };
+                ports.flags[cell] = flags_of(port) | mirrored;
             }
             if number <= port::MAX && port.may_send() {
                 ports.flood.push(number);

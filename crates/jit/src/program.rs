@@ -17,7 +17,7 @@ use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::normal::Normal;
 use fastpath_switch::plan::{RuleNumber, Shelf};
-use fastpath_switch::{Action, ActionSet, Connections, Switch, TablePlan};
+use fastpath_switch::{Action, ActionSet, Bridging, Connections, Switch, TablePlan};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -36,6 +36,8 @@ pub(crate) struct Program {
     pub(crate) normal: Normal,
     /// The connections of the switch.
     pub(crate) connections: Connections,
+    /// The VLANs of ports, and the mirrors.
+    pub(crate) bridging: Arc<Bridging>,
 }
 
 /// One table: the plan that finds its rules, their operations, and their counters.

@@ -19,13 +19,13 @@ use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
 use fastpath_switch::plan::{Rule, RuleNumber};
-use fastpath_switch::{Action, ActionSet, FlowMod, Instructions, Key, PacketOutcome, port};
+use fastpath_switch::{Action, ActionSet, Bridging, FlowMod, Instructions, Key, PacketOutcome, port};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
 use std::mem;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 /// The counters of one worker.
 #[derive(Clone, Copy)]
@@ -137,6 +137,18 @@ impl Walk<'_> {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
         Continue(())
+    }
+
+    /// Sends the copies of mirrors of a packet that arrived as `frame` and has its outcomes.
+    pub(crate) fn mirror(&mut self, in_port: u32, frame: &[u8]) {
+        let program = self.program;
+        let all = program.ports.cells().map(|(number, _)| number);
+        let mut ports: Vec<u32> = all.filter(|number| self.may_send(*number)).collect();
+        ports.sort_unstable();
+        for copy in program.bridging.mirrored(in_port, frame, self.outcomes, &ports) {
+            let packet = Packet { queue: copy.queue, ..Packet::new(copy.frame, in_port) };
+            self.send(&packet, copy.port);
+        }
     }
 
     /// §5.7: applies a meter.
@@ -254,9 +266,19 @@ impl Effects for Walk<'_> {
         all().for_each(|number| self.send(packet, number));
     }
 
-    fn forward_normally(&mut self, packet: &Packet) -> ForwardingDecision {
+    fn flood_ports(&self, in_port: u32, scope: FloodScope) -> Vec<u32> {
+        let local = (scope == FloodScope::WithLocal && self.may_send(port::LOCAL)).then_some(port::LOCAL);
+        let all = self.program.ports.flood.iter().copied().chain(local);
+        all.filter(|number| *number != in_port).collect()
+    }
+
+    fn bridging(&self) -> &Arc<Bridging> {
+        &self.program.bridging
+    }
+
+    fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision {
         let (in_port, frame) = (packet.context.in_port, &packet.frame);
-        self.program.normal.forward(self.now, in_port, frame, |number| self.may_send(number))
+        self.program.normal.forward(self.now, in_port, vlan, frame, |number| self.may_send(number))
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {

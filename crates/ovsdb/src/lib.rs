@@ -29,8 +29,8 @@ mod value;
 
 pub use client::{Client, ClientEvent};
 pub use describe::{
-    BridgeSpec, Configuration, ControllerSpec, FailureMode, InterfaceKind, InterfaceSpec, MirrorSpec,
-    PortSpec, PortVlans, QosSpec, QueueRate, VlanMode, describe,
+    BridgeSpec, Configuration, ControllerSpec, FailureMode, InterfaceKind, InterfaceSpec, MirrorDestination,
+    MirrorSpec, PortSpec, PortVlans, QosSpec, QueueRate, VlanMode, describe,
 };
 pub use framing::FramingError;
 pub use remote::{ParseRemoteError, Remote};

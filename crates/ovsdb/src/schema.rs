@@ -124,6 +124,7 @@ const MONITORED: &[(&str, &[&str])] = &[
             "output_port",
             "output_vlan",
             "snaplen",
+            "filter",
         ],
     ),
 ];

@@ -8,6 +8,7 @@
 
 use crate::Refusal;
 use crate::action::{Action, ActionSet};
+use crate::bridging::Bridging;
 use crate::edit;
 use crate::execute::effects::{Effects, Ending, FloodScope, Packet};
 use crate::execute::perform::perform;
@@ -83,10 +84,13 @@ fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
         }
         None => false,
     };
-    if is_taken {
-        walk.pipeline();
-    } else {
+    if !is_taken {
+        walk.arrived = None;
         walk.drop(DropReason::Ingress);
+    } else if walk.is_of_mirror() {
+        walk.drop(DropReason::MirrorPort);
+    } else {
+        walk.pipeline();
     }
     walk.finish()
 }
@@ -105,6 +109,8 @@ pub fn packet_out(
     let mut walk = Walk::new(switch, now, in_port, frame);
     if frame.len() < 14 {
         walk.drop(DropReason::Runt);
+    } else if walk.is_of_mirror() {
+        walk.drop(DropReason::MirrorPort);
     } else {
         let mut packet = walk.packet.clone();
         let _ = walk.apply(&mut packet, actions);
@@ -132,13 +138,17 @@ struct Walk<'a> {
     cookie: u64,
     reason: PacketInReason,
     outcomes: Vec<PacketOutcome>,
+    /// The port and the frame that mirrors see, if there are any.
+    arrived: Option<(u32, Vec<u8>)>,
 }
 
 impl<'a> Walk<'a> {
     fn new(switch: &'a mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Walk<'a> {
         let packet = Packet::new(frame.to_vec(), in_port);
         let reason = PacketInReason::Action;
+        let has_mirrors = !switch.bridging().mirrors.is_empty();
         Walk {
+            arrived: has_mirrors.then(|| (in_port, frame.to_vec())),
             switch,
             plan: None,
             lookups: None,
@@ -160,11 +170,34 @@ impl<'a> Walk<'a> {
         if self.outcomes.is_empty() {
             self.drop(DropReason::NoOutput);
         }
+        self.mirror();
         for flow in mem::take(&mut self.learned) {
             self.switch.learn(self.now, &flow);
             self.outcomes.push(PacketOutcome::Learn(Box::new(flow)));
         }
         self.outcomes
+    }
+
+    /// Returns whether the packet came from the output of a mirror, and makes no copies of it then.
+    fn is_of_mirror(&mut self) -> bool {
+        let Some((in_port, _)) = &self.arrived else { return false };
+        let is_output = self.switch.bridging().is_mirror_output(*in_port);
+        if is_output {
+            self.arrived = None;
+        }
+        is_output
+    }
+
+    /// Sends the copies of mirrors.
+    fn mirror(&mut self) {
+        let Some((in_port, frame)) = self.arrived.take() else { return };
+        let bridging = Arc::clone(self.switch.bridging());
+        let ports = self.switch.ports().filter(|(_, port)| port.may_send());
+        let ports: Vec<u32> = ports.map(|(number, _)| number).collect();
+        for copy in bridging.mirrored(in_port, &frame, &self.outcomes, &ports) {
+            let packet = Packet { queue: copy.queue, ..Packet::new(copy.frame, in_port) };
+            self.send(&packet, copy.port);
+        }
     }
 
     /// Returns whether the packet may have a further outcome.
@@ -303,16 +336,7 @@ impl Effects for Walk<'_> {
     }
 
     fn flood(&mut self, packet: &Packet, scope: FloodScope) {
-        let in_port = packet.context.in_port;
-        let last = match scope {
-            FloodScope::Ordinary => port::MAX,
-            FloodScope::WithLocal => port::LOCAL,
-        };
-        let others = self
-            .switch
-            .ports()
-            .filter(|(number, port)| *number != in_port && *number <= last && port.may_send());
-        let others: Vec<u32> = others.map(|(number, _)| number).collect();
+        let others = self.flood_ports(packet.context.in_port, scope);
         if others.is_empty() {
             self.drop(DropReason::NoOtherPort);
         }
@@ -321,10 +345,26 @@ impl Effects for Walk<'_> {
         }
     }
 
-    fn forward_normally(&mut self, packet: &Packet) -> ForwardingDecision {
+    fn flood_ports(&self, in_port: u32, scope: FloodScope) -> Vec<u32> {
+        let last = match scope {
+            FloodScope::Ordinary => port::MAX,
+            FloodScope::WithLocal => port::LOCAL,
+        };
+        let others = self
+            .switch
+            .ports()
+            .filter(|(number, port)| *number != in_port && *number <= last && port.may_send());
+        others.map(|(number, _)| number).collect()
+    }
+
+    fn bridging(&self) -> &Arc<Bridging> {
+        self.switch.bridging()
+    }
+
+    fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision {
         let switch = &*self.switch;
         let may_send = |number| switch.port(number).is_some_and(Port::may_send);
-        switch.normal().forward(self.now, packet.context.in_port, &packet.frame, may_send)
+        switch.normal().forward(self.now, packet.context.in_port, vlan, &packet.frame, may_send)
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {

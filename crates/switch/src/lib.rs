@@ -20,6 +20,7 @@
 //! | executing packets | [`interp`](mod@interp), and for data paths [`execute`] |
 //! | connections that packets belong to | [`connections`] |
 //! | lookup structures, to generate code from | [`plan`], [`key`], [`edit`], [`normal`] |
+//! | VLANs of ports, and mirrors | [`bridging`] |
 //! | generated rule sets and keys, to measure with | [`workload`] |
 //!
 //! Read first: `field.rs`, `key.rs`, `matching.rs`, then `switch.rs`, then `interp.rs`. "§" refers
@@ -27,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod bridging;
 mod check;
 pub mod connections;
 pub mod controller;
@@ -55,6 +57,7 @@ mod version;
 pub mod workload;
 
 pub use action::{Action, ActionSet};
+pub use bridging::Bridging;
 pub use connections::Connections;
 pub use error::Refusal;
 pub use execute::{Executor, Outbox, Planned, Verdict};

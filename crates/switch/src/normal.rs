@@ -2,8 +2,8 @@
 //!
 //! The table has a fixed size, in sets of four addresses. In a full set the address that was heard
 //! least recently is replaced. So neither memory nor time grows with the addresses that hosts
-//! claim. Every port carries every VLAN. A switch has one table, whichever executor runs its
-//! packets: a clone of a [`Normal`] is a copy, and [`Normal::share`] is the same table.
+//! claim. `bridging/` has the VLANs that a port carries. A switch has one table, whichever executor
+//! runs its packets: a clone of a [`Normal`] is a copy, and [`Normal::share`] is the same table.
 //!
 //! Time is an argument. An address is valid for 300 s after its last frame, as IEEE 802.1Q
 //! recommends (table 8-6).
@@ -62,24 +62,24 @@ impl Normal {
         Normal(Arc::clone(&self.0))
     }
 
-    /// Learns the source address of a frame that arrived on `in_port`, and decides where the frame
-    /// is forwarded. A destination behind a port that cannot send (`may_send`) is flooded. The
-    /// frame must hold a whole Ethernet header.
+    /// Learns the source address of a frame of a VLAN that arrived on `in_port`, and decides where
+    /// the frame is forwarded. A destination behind a port that cannot send (`may_send`) is
+    /// flooded. The frame must hold a whole Ethernet header.
     pub fn forward(
         &self,
         now: Time,
         in_port: u32,
+        vlan: u16,
         frame: &[u8],
         may_send: impl Fn(u32) -> bool,
     ) -> ForwardingDecision {
-        let Some((to, from)) = keys(frame) else { return ForwardingDecision::Filter };
+        let Some((to, from)) = keys(vlan, frame) else { return ForwardingDecision::Filter };
         let mut addresses = self.lock();
         let is_port = in_port <= port::MAX || in_port == port::LOCAL;
         if is_port && from & MULTICAST == 0 {
             addresses.learn(LearnedAddress { key: from, port: in_port, heard: now });
         }
-        // IEEE 802.1Q table 8-1: the reserved group addresses of bridges.
-        if to & ADDRESS & !0xf == 0x0180_c200_0000 {
+        if is_reserved(frame) {
             return ForwardingDecision::Filter;
         }
         match addresses.find(to, now) {
@@ -89,23 +89,30 @@ impl Normal {
         }
     }
 
+    /// Forgets all addresses.
+    pub(crate) fn forget(&self) {
+        self.lock().slots.clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Addresses> {
         // The table is consistent between calls, also after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The bits of a key that hold the address, and the address's group bit.
-const ADDRESS: u64 = (1 << 48) - 1;
+/// Returns whether the destination of a frame is one of the reserved group addresses of bridges
+/// (IEEE 802.1Q table 8-1).
+pub fn is_reserved(frame: &[u8]) -> bool {
+    frame.starts_with(&[0x01, 0x80, 0xc2, 0, 0]) && frame.get(5).is_some_and(|last| *last < 0x10)
+}
+
+/// The group bit of the address in a key.
 const MULTICAST: u64 = 1 << 40;
 
 /// Returns the destination and source of a frame, each with the VLAN id above it.
-fn keys(frame: &[u8]) -> Option<(u64, u64)> {
-    let header = frame.first_chunk::<14>()?;
+fn keys(vlan: u16, frame: &[u8]) -> Option<(u64, u64)> {
+    let (header, vlan) = (frame.first_chunk::<14>()?, u64::from(vlan));
     let number = |bytes: &[u8]| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-    let is_tagged = matches!(header[12..14], [0x81, 0x00] | [0x88, 0xa8]);
-    // A tag with VLAN id 0 has only a priority: the frame counts as untagged.
-    let vlan = if is_tagged { frame.get(14..16).map_or(0, number) & 0xfff } else { 0 };
     Some((vlan << 48 | number(&header[..6]), vlan << 48 | number(&header[6..12])))
 }
 
@@ -138,12 +145,8 @@ fn index(key: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn frame(to: u64, from: u64, vlan: Option<u16>) -> Vec<u8> {
+    fn frame(to: u64, from: u64) -> Vec<u8> {
         let mut frame = [&to.to_be_bytes()[2..], &from.to_be_bytes()[2..]].concat();
-        if let Some(id) = vlan {
-            frame.extend([0x81, 0]);
-            frame.extend(id.to_be_bytes());
-        }
         frame.extend([8, 0]);
         frame.resize(60, 0);
         frame
@@ -157,7 +160,7 @@ mod tests {
     fn an_unknown_destination_is_flooded_and_so_is_one_that_has_aged_out() {
         let normal = Normal::default();
         let send =
-            |second, in_port, to, from| normal.forward(at(second), in_port, &frame(to, from, None), |_| true);
+            |second, in_port, to, from| normal.forward(at(second), in_port, 0, &frame(to, from), |_| true);
         assert_eq!(send(0, 1, 0xb, 0xa), ForwardingDecision::Flood);
         assert_eq!(send(1, 2, 0xa, 0xb), ForwardingDecision::Port(1));
         assert_eq!(send(2, 1, 0xb, 0xa), ForwardingDecision::Port(2));
@@ -172,24 +175,19 @@ mod tests {
     #[test]
     fn an_address_has_an_entry_in_each_vlan_and_none_behind_a_dead_port() {
         let normal = Normal::default();
-        normal.forward(at(0), 1, &frame(0xb, 0xa, Some(10)), |_| true);
-        let to_a = |vlan, is_up: bool| normal.forward(at(1), 2, &frame(0xa, 0xc, vlan), |_| is_up);
-        assert_eq!(to_a(Some(10), true), ForwardingDecision::Port(1));
-        assert_eq!(
-            to_a(Some(0x600a), true),
-            ForwardingDecision::Port(1),
-            "the priority is not a part of the VLAN"
-        );
-        assert_eq!(to_a(Some(11), true), ForwardingDecision::Flood);
-        assert_eq!(to_a(None, true), ForwardingDecision::Flood);
-        assert_eq!(to_a(Some(10), false), ForwardingDecision::Flood);
+        normal.forward(at(0), 1, 10, &frame(0xb, 0xa), |_| true);
+        let to_a = |vlan, is_up: bool| normal.forward(at(1), 2, vlan, &frame(0xa, 0xc), |_| is_up);
+        assert_eq!(to_a(10, true), ForwardingDecision::Port(1));
+        assert_eq!(to_a(11, true), ForwardingDecision::Flood);
+        assert_eq!(to_a(0, true), ForwardingDecision::Flood);
+        assert_eq!(to_a(10, false), ForwardingDecision::Flood);
     }
 
     #[test]
     fn sources_of_packet_outs_and_group_addresses_are_not_learned() {
         let normal = Normal::default();
-        normal.forward(at(0), port::CONTROLLER, &frame(0xb, 0xa, None), |_| true);
-        normal.forward(at(0), 1, &frame(0xb, 0x0100_0000_000a, None), |_| true);
+        normal.forward(at(0), port::CONTROLLER, 0, &frame(0xb, 0xa), |_| true);
+        normal.forward(at(0), 1, 0, &frame(0xb, 0x0100_0000_000a), |_| true);
         assert!(normal.lock().slots.is_empty());
     }
 
@@ -198,12 +196,12 @@ mod tests {
         let normal = Normal::default();
         let last = 1_000_000;
         for station in 0..last {
-            normal.forward(Time::from_ps(station), 1, &frame(0, 0x0200_0000_0000 + station, None), |_| true);
+            normal.forward(Time::from_ps(station), 1, 0, &frame(0, 0x0200_0000_0000 + station), |_| true);
         }
         assert_eq!(normal.lock().slots.len() * WAYS, 8192);
         let known = (0..last).filter(|station| {
-            let to = frame(0x0200_0000_0000 + station, 0xa, None);
-            normal.forward(Time::from_ps(last), 2, &to, |_| true) == ForwardingDecision::Port(1)
+            let to = frame(0x0200_0000_0000 + station, 0xa);
+            normal.forward(Time::from_ps(last), 2, 0, &to, |_| true) == ForwardingDecision::Port(1)
         });
         // The last frames' source address takes one entry.
         let known: Vec<u64> = known.collect();
@@ -215,8 +213,8 @@ mod tests {
     fn a_copy_learns_independently_and_a_share_does_not() {
         let normal = Normal::default();
         let (copy, share) = (normal.clone(), normal.share());
-        normal.forward(at(0), 1, &frame(0xb, 0xa, None), |_| true);
-        let to_a = |normal: &Normal| normal.forward(at(0), 2, &frame(0xa, 0xb, None), |_| true);
+        normal.forward(at(0), 1, 0, &frame(0xb, 0xa), |_| true);
+        let to_a = |normal: &Normal| normal.forward(at(0), 2, 0, &frame(0xa, 0xb), |_| true);
         assert_eq!((to_a(&copy), to_a(&share)), (ForwardingDecision::Flood, ForwardingDecision::Port(1)));
     }
 }

@@ -77,6 +77,10 @@ pub enum DropReason {
     ConnectionsFull,
     /// Its connection could not be committed: no address and port is free (`nat`).
     NoFreeTuple,
+    /// Its port of entry does not carry its VLAN, or it ends in its VLAN tag (OFPP_NORMAL).
+    Vlan,
+    /// The port of entry is the output of a mirror, or the port behind which its destination is.
+    MirrorPort,
 }
 
 impl DropReason {
@@ -96,6 +100,8 @@ impl DropReason {
         DropReason::TooManyResubmits,
         DropReason::ConnectionsFull,
         DropReason::NoFreeTuple,
+        DropReason::Vlan,
+        DropReason::MirrorPort,
     ];
 
     /// Returns the name in reports.
@@ -115,6 +121,8 @@ impl DropReason {
             DropReason::TooManyResubmits => "too-many-resubmits",
             DropReason::ConnectionsFull => "connections-full",
             DropReason::NoFreeTuple => "no-free-tuple",
+            DropReason::Vlan => "vlan",
+            DropReason::MirrorPort => "mirror-port",
         }
     }
 }

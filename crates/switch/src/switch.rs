@@ -4,6 +4,7 @@
 //!
 //! Read first: OpenFlow 1.3.5 §6.4 (flows), §6.5 (groups), §6.6 (meters).
 
+use crate::bridging::Bridging;
 use crate::check::{self, ActionsOf, Targets};
 use crate::connections::Connections;
 use crate::flow::{
@@ -32,6 +33,7 @@ pub struct Switch {
     ports: BTreeMap<u32, Port>,
     normal: Normal,
     connections: Connections,
+    bridging: Arc<Bridging>,
     serial: u64,
     generation: u64,
     /// What groups use of the room.
@@ -56,6 +58,7 @@ impl Switch {
             ports: BTreeMap::new(),
             normal: Normal::default(),
             connections: Connections::new(limits.connections),
+            bridging: Arc::default(),
             serial: 0,
             generation: 0,
             group_room: 0,
@@ -133,6 +136,22 @@ impl Switch {
     /// Returns the connections that actions track.
     pub fn connections(&self) -> &Connections {
         &self.connections
+    }
+
+    /// Returns the VLANs of ports, and the mirrors.
+    pub fn bridging(&self) -> &Arc<Bridging> {
+        &self.bridging
+    }
+
+    /// Sets the VLANs of ports, and the mirrors. If the VLANs change, all learned addresses are
+    /// forgotten: they may be behind ports that do not carry their VLAN any more.
+    pub fn set_bridging(&mut self, bridging: Bridging) {
+        let (old, new) = (&self.bridging, &bridging);
+        if (&old.vlans, &old.flood_vlans) != (&new.vlans, &new.flood_vlans) {
+            self.normal.forget();
+        }
+        self.bridging = Arc::new(bridging);
+        self.generation += 1;
     }
 
     /// Returns a group.

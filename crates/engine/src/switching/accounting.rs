@@ -48,6 +48,8 @@ pub(super) struct Counts {
     pub(super) packet_in_full: u64,
     pub(super) pool_full: u64,
     pub(super) injected_full: u64,
+    /// Frames above the rate of a policer.
+    pub(super) policed: u64,
 }
 
 impl Counts {
@@ -62,6 +64,7 @@ impl Counts {
             ("packet-in-full", self.packet_in_full),
             ("pool-full", self.pool_full),
             ("packet-out-full", self.injected_full),
+            ("ingress-policing", self.policed),
             ("port", port_dropped),
         ];
         let reasons = self.dropped.iter().map(|(reason, count)| (reason.name(), *count));

@@ -3,6 +3,7 @@
 use super::accounting::{Counts, SwitchAccounting};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use super::port_change::PortChange;
+use super::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
 use crate::clock::Clock;
 use crate::port::Port;
 use crate::priority::with_low_priority;
@@ -88,8 +89,12 @@ pub(super) struct Core {
 /// What the worker and controlling threads exchange beside the tables.
 pub(super) struct Exchange {
     packet_ins: PacketIns,
-    /// Frames of packet-outs and the ports they leave by.
-    pub(super) injected: VecDeque<(u32, Vec<u8>)>,
+    /// Frames of packet-outs, and the ports and queues that they leave by.
+    pub(super) injected: VecDeque<(u32, u32, Vec<u8>)>,
+    /// The queues of ports that have some, and since when they have them.
+    pub(super) queue_specs: BTreeMap<u32, (PortQueueSpec, Time)>,
+    /// The counters of queues, by port and queue, as the worker last reported them.
+    pub(super) queues: BTreeMap<(u32, u32), QueueCounters>,
     /// Ports to add and to remove.
     pub(super) port_changes: Vec<PortChange>,
     pub(super) counts: Counts,
@@ -126,6 +131,8 @@ impl Control {
         let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
+            queue_specs: BTreeMap::new(),
+            queues: BTreeMap::new(),
             port_changes: Vec::new(),
             counts: Counts::default(),
             refused: BTreeMap::new(),
@@ -314,8 +321,8 @@ impl Control {
         for outcome in outcomes {
             exchange.counts.outcomes += u64::from(!matches!(outcome, PacketOutcome::Learn(_)));
             match outcome {
-                PacketOutcome::Output { port, frame, .. } if exchange.injected.len() < INJECTED_MAX => {
-                    exchange.injected.push_back((port, frame));
+                PacketOutcome::Output { port, queue, frame } if exchange.injected.len() < INJECTED_MAX => {
+                    exchange.injected.push_back((port, queue, frame));
                 }
                 PacketOutcome::Output { .. } => exchange.counts.injected_full += 1,
                 PacketOutcome::Controller(packet) => {
@@ -413,7 +420,11 @@ impl Control {
         });
         self.wait_for_burst();
         let (sender, receiver) = mpsc::channel();
-        self.exchange().port_changes.push(PortChange::Detach(number, sender));
+        let mut exchange = self.exchange();
+        exchange.queue_specs.remove(&number);
+        exchange.queues.retain(|(port, _), _| *port != number);
+        exchange.port_changes.push(PortChange::Detach(number, sender));
+        drop(exchange);
         self.shared.bell.ring();
         self.change(|switch, _| switch.remove_port(number));
         let removed = loop {
@@ -426,6 +437,36 @@ impl Control {
         core.failed.remove(&number);
         core.link_changes.remove(&number);
         removed
+    }
+
+    /// Gives a port queues, or none: then frames leave as fast as the port takes them.
+    pub fn set_queues(&self, number: u32, spec: Option<PortQueueSpec>) {
+        let now = self.now();
+        let mut exchange = self.exchange();
+        exchange.queues.retain(|(port, _), _| *port != number);
+        match &spec {
+            Some(spec) => exchange.queue_specs.insert(number, (spec.clone(), now)),
+            None => exchange.queue_specs.remove(&number),
+        };
+        exchange.port_changes.push(PortChange::Queues(number, spec));
+        drop(exchange);
+        self.shared.bell.ring();
+    }
+
+    /// Bounds what a port receives, or not.
+    pub fn set_policing(&self, number: u32, spec: Option<PolicingSpec>) {
+        self.exchange().port_changes.push(PortChange::Policing(number, spec));
+        self.shared.bell.ring();
+    }
+
+    /// Returns the queues of ports that have some, and since when they have them.
+    pub fn queue_specs(&self) -> BTreeMap<u32, (PortQueueSpec, Time)> {
+        self.exchange().queue_specs.clone()
+    }
+
+    /// Returns the counters of queues, by port and queue, as the worker last reported them.
+    pub fn queue_counters(&self) -> BTreeMap<(u32, u32), QueueCounters> {
+        self.exchange().queues.clone()
     }
 
     /// Takes the ports with links that have changed since the last call.
@@ -479,7 +520,7 @@ impl Control {
     }
 
     /// Returns the frames of packet-outs, by port, if the worker has something to do.
-    pub(crate) fn take_injected(&self) -> Option<VecDeque<(u32, Vec<u8>)>> {
+    pub(crate) fn take_injected(&self) -> Option<VecDeque<(u32, u32, Vec<u8>)>> {
         let is_due =
             self.shared.is_due.load(Ordering::Relaxed) && self.shared.is_due.swap(false, Ordering::AcqRel);
         is_due.then(|| std::mem::take(&mut self.exchange().injected))
@@ -611,11 +652,16 @@ impl Core {
 impl Exchange {
     /// Processes an outbox; `send` receives the frames that leave. Returns true if a packet-in is
     /// the first that waits.
-    pub(super) fn deliver(&mut self, now: Time, out: &Outbox, mut send: impl FnMut(u32, &[u8])) -> bool {
+    pub(super) fn deliver(
+        &mut self,
+        now: Time,
+        out: &Outbox,
+        mut send: impl FnMut((u32, u32), &[u8]),
+    ) -> bool {
         let mut is_first = false;
         for (entry, frame) in out.entries() {
             match entry {
-                OutboxEntry::Output { port, .. } => send(*port, frame),
+                OutboxEntry::Output { port, queue } => send((*port, *queue), frame),
                 OutboxEntry::Controller(head) => {
                     is_first |= self.packet_ins.push(now, *head, frame, &mut self.counts);
                 }

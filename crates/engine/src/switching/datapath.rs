@@ -9,6 +9,7 @@
 
 use super::control::Control;
 use super::port_change::PortChange;
+use super::port_queues::{Policing, PortQueues};
 use crate::Notice;
 use crate::port::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
@@ -66,6 +67,9 @@ struct AttachedPort {
     /// `None` once it has failed.
     port: Option<Box<dyn Port>>,
     backlog: VecDeque<Frame>,
+    /// Its queues, before the backlog.
+    queues: Option<PortQueues<Frame>>,
+    policing: Option<Policing>,
     /// The counters of a port that has failed, and of frames dropped before the port.
     counters: PortCounters,
     /// Drops not yet added to the port counters of the switch: frames and bytes.
@@ -78,6 +82,8 @@ impl AttachedPort {
             number,
             port: Some(port),
             backlog: VecDeque::with_capacity(BACKLOG_MAX),
+            queues: None,
+            policing: None,
             counters: PortCounters::default(),
             refused: (0, 0),
         }
@@ -92,11 +98,51 @@ impl AttachedPort {
         counters
     }
 
-    fn put(&mut self, pool: &mut FramePool, frame: Frame) {
+    fn put(&mut self, pool: &mut FramePool, (now, queue): (Time, u32), frame: Frame) {
+        let len = frame.len();
+        match &mut self.queues {
+            Some(queues) if self.port.is_some() => {
+                if let Err(frame) = queues.push(now, queue, len, frame) {
+                    self.refuse(pool, frame);
+                }
+            }
+            _ => self.put_last(pool, frame),
+        }
+    }
+
+    /// Queues a frame that has left the queues.
+    fn put_last(&mut self, pool: &mut FramePool, frame: Frame) {
         if self.port.is_some() && self.backlog.len() < BACKLOG_MAX {
             self.backlog.push_back(frame);
-            return;
+        } else {
+            self.refuse(pool, frame);
         }
+    }
+
+    /// Moves what may leave the queues.
+    fn pop_queues(&mut self, pool: &mut FramePool, now: Time) {
+        let Some(mut queues) = self.queues.take() else { return };
+        queues.pop(now, |frame| match frame {
+            Ok(frame) => self.put_last(pool, frame),
+            Err(frame) => self.refuse(pool, frame),
+        });
+        self.queues = Some(queues);
+    }
+
+    /// Ends the queues, and drops what waits in them.
+    fn end_queues(&mut self, pool: &mut FramePool, now: Time) {
+        if let Some(mut queues) = self.queues.take() {
+            queues.drain(now, |frame| self.refuse(pool, frame));
+        }
+    }
+
+    /// The number of frames that wait.
+    fn waiting(&self) -> u64 {
+        self.backlog.len() as u64 + self.queues.as_ref().map_or(0, PortQueues::held)
+    }
+
+    /// Drops a frame that the port does not take.
+    fn refuse(&mut self, pool: &mut FramePool, frame: Frame) {
         if self.port.is_some() {
             self.counters.tx_full += 1;
         } else {
@@ -189,7 +235,7 @@ impl Datapath {
     /// Executes the burst that arrived on a port.
     fn execute(&mut self, number: u32) {
         let Datapath { control, forwarder, ports, pool, burst, out, .. } = self;
-        let (mut received, mut outcomes, mut is_first) = (0, 0, false);
+        let (mut received, mut outcomes, mut policed, mut is_first) = (0, 0, 0, false);
         let mut core = match forwarder {
             Some(_) => None,
             None => Some(control.lock_for_burst()),
@@ -198,23 +244,29 @@ impl Datapath {
         if let Some(forwarder) = forwarder {
             forwarder.begin(now);
         }
+        let mut policing = ports.policing_of(number);
         for mut frame in burst.drain() {
+            received += 1;
+            if policing.as_mut().is_some_and(|policing| !policing.admits(now, frame.len())) {
+                (policed, outcomes) = (policed + 1, outcomes + 1);
+                pool.free(frame);
+                continue;
+            }
             let bytes = pool.bytes_mut(&mut frame);
             let verdict = match (&mut *forwarder, &mut core) {
                 (Some(forwarder), _) => forwarder.execute(number, bytes, out),
                 (None, Some(core)) => core.execute(now, number, bytes, out),
                 (None, None) => unreachable!("the lock was taken"),
             };
-            received += 1;
             outcomes += u64::from(verdict != Verdict::Done) + out.fates() as u64;
             match verdict {
-                Verdict::Forward { port, .. } => ports.put(pool, port, frame),
+                Verdict::Forward { port, queue } => ports.put(pool, port, (now, queue), frame),
                 Verdict::Done => pool.free(frame),
             }
             if !out.is_empty() {
                 let (mut exchange, mut full) = (control.exchange(), 0);
-                is_first |= exchange.deliver(now, out, |number, bytes| match pool.insert(bytes) {
-                    Some(copy) => ports.put(pool, number, copy),
+                is_first |= exchange.deliver(now, out, |(number, queue), bytes| match pool.insert(bytes) {
+                    Some(copy) => ports.put(pool, number, (now, queue), copy),
                     None => full += 1,
                 });
                 exchange.counts.pool_full += full;
@@ -227,8 +279,10 @@ impl Datapath {
             }
         }
         drop(core);
+        ports.return_policing(number, policing);
         let mut exchange = control.exchange();
         exchange.counts.received += received;
+        exchange.counts.policed += policed;
         exchange.counts.outcomes += outcomes;
         drop(exchange);
         if is_first {
@@ -246,9 +300,10 @@ impl Datapath {
         let changes = std::mem::take(&mut exchange.port_changes);
         drop(exchange);
         changes.into_iter().for_each(|change| self.change_ports(change));
-        for (number, bytes) in &injected {
+        let now = self.control.now();
+        for (number, queue, bytes) in &injected {
             match self.pool.insert(bytes) {
-                Some(frame) => self.ports.put(&mut self.pool, *number, frame),
+                Some(frame) => self.ports.put(&mut self.pool, *number, (now, *queue), frame),
                 None => self.control.exchange().counts.pool_full += 1,
             }
         }
@@ -262,6 +317,7 @@ impl Datapath {
                 let place = self.ports.attached.iter().position(|attached| attached.number == number);
                 let Some(place) = place else { return };
                 let mut removed = self.ports.attached.remove(place);
+                removed.end_queues(&mut self.pool, self.control.now());
                 let counters = removed.all_counters();
                 self.departed.0 += counters.tx_frames;
                 self.departed.1 += counters.tx_dropped();
@@ -272,6 +328,20 @@ impl Datapath {
                     let _ = closer.send(port);
                 }
             }
+            PortChange::Queues(number, spec) => {
+                let now = self.control.now();
+                if let Some(attached) = self.ports.attached.iter_mut().find(|one| one.number == number) {
+                    attached.end_queues(&mut self.pool, now);
+                    attached.queues = spec.as_ref().map(PortQueues::new);
+                }
+                return;
+            }
+            PortChange::Policing(number, spec) => {
+                if let Some(attached) = self.ports.attached.iter_mut().find(|one| one.number == number) {
+                    attached.policing = spec.as_ref().map(Policing::new);
+                }
+                return;
+            }
         }
         self.ports.find_places();
         self.watch_ports();
@@ -280,6 +350,9 @@ impl Datapath {
     /// Offers a backlog to its port.
     fn send(&mut self, index: usize) -> bool {
         let attached = &mut self.ports.attached[index];
+        if attached.queues.is_some() {
+            attached.pop_queues(&mut self.pool, self.control.now());
+        }
         let before = attached.backlog.len();
         let (Some(port), true) = (&mut attached.port, before > 0) else { return false };
         let result = port.tx_burst(self.control.now(), &mut self.pool, &mut attached.backlog);
@@ -297,8 +370,9 @@ impl Datapath {
             attached.counters += port.counters();
             self.notice.send(&format!("{error}; continuing without this port"));
         }
+        attached.end_queues(&mut self.pool, self.control.now());
         for frame in std::mem::take(&mut attached.backlog) {
-            attached.put(&mut self.pool, frame);
+            attached.refuse(&mut self.pool, frame);
         }
         let number = attached.number;
         self.watch_ports();
@@ -315,7 +389,12 @@ impl Datapath {
             let counters = attached.all_counters();
             sent += counters.tx_frames;
             dropped += counters.tx_dropped();
-            backlog += attached.backlog.len() as u64;
+            backlog += attached.waiting();
+            if let Some(queues) = &attached.queues {
+                let counters =
+                    queues.counters().map(|(queue, counters)| ((attached.number, queue), counters));
+                exchange.queues.extend(counters);
+            }
             if attached.refused != (0, 0) {
                 let (frames, bytes) = std::mem::take(&mut attached.refused);
                 let refused = exchange.refused.entry(attached.number).or_default();
@@ -337,7 +416,10 @@ impl Datapath {
             !attached.backlog.is_empty() || attached.port.as_deref().is_some_and(has_no_signal)
         };
         let longest = if self.ports.attached.iter().any(must_poll) { POLL_INTERVAL } else { HEARTBEAT };
-        let due = self.ports.attached.iter().filter_map(|attached| attached.port.as_deref()?.next_at()).min();
+        let of_port = |attached: &AttachedPort| attached.port.as_deref()?.next_at();
+        let of_queues = |attached: &AttachedPort| attached.queues.as_ref()?.next_at();
+        let attached = self.ports.attached.iter();
+        let due = attached.flat_map(|attached| [of_port(attached), of_queues(attached)]).flatten().min();
         let sleep = due.map_or(longest, |at| at.since(now).min(longest));
         self.poll.wait(sleep.to_std());
     }
@@ -369,12 +451,28 @@ impl PortTable {
         }
     }
 
-    /// Queues a frame for the port with this number. A port may have been removed since the switch
-    /// decided.
-    fn put(&mut self, pool: &mut FramePool, number: u32, frame: Frame) {
+    fn place(&self, number: u32) -> Option<usize> {
         let place = self.places.get(number as usize).copied().flatten();
-        match place.or_else(|| self.high.get(&number).copied()) {
-            Some(place) => self.attached[place].put(pool, frame),
+        place.or_else(|| self.high.get(&number).copied())
+    }
+
+    /// Takes the policer of a port, until it is returned.
+    fn policing_of(&mut self, number: u32) -> Option<Policing> {
+        let place = self.place(number)?;
+        self.attached[place].policing.take()
+    }
+
+    fn return_policing(&mut self, number: u32, policing: Option<Policing>) {
+        if let (Some(policing), Some(place)) = (policing, self.place(number)) {
+            self.attached[place].policing = Some(policing);
+        }
+    }
+
+    /// Queues a frame for a queue of the port with this number, at a time. A port may have been removed since the switch
+    /// decided.
+    fn put(&mut self, pool: &mut FramePool, number: u32, when: (Time, u32), frame: Frame) {
+        match self.place(number) {
+            Some(place) => self.attached[place].put(pool, when, frame),
             None => {
                 self.lost += 1;
                 pool.free(frame);

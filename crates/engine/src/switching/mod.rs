@@ -24,6 +24,7 @@ mod links;
 mod node;
 mod packet_ins;
 mod port_change;
+mod port_queues;
 mod running;
 
 pub use accounting::SwitchAccounting;
@@ -32,4 +33,5 @@ pub use datapath::Datapath;
 pub use links::LinkWatch;
 pub use node::NodeExecutor;
 pub use packet_ins::{PacketInLimit, QueuedPacketIn};
+pub use port_queues::{PolicingSpec, PortQueueSpec, QUEUES_MAX, QueueCounters, QueueRates};
 pub use running::{SwitchRunning, serve, serve_node};

@@ -341,6 +341,9 @@ impl Rules {
         if ids.len() > TABLES_MAX {
             return Err(KernelError::InUser(format!("it has {} tables, more than {TABLES_MAX}", ids.len())));
         }
+        if !switch.bridging().mirrors.is_empty() {
+            return Err(KernelError::InUser("it has mirrors".to_owned()));
+        }
         let (mut tables, mut flows) = (Vec::new(), Vec::new());
         for id in ids {
             let table = &switch.tables()[usize::from(id)];

@@ -133,6 +133,15 @@ impl Worker {
         if in_port != self.in_port {
             self.enter_by(in_port);
         }
+        if self.in_flags & (flags::RECEIVES | flags::MIRRORED) != flags::RECEIVES {
+            return self.run_unusual(frame);
+        }
+        self.execute(frame)
+    }
+
+    /// Executes a frame of a port that receives none, or of a switch with mirrors.
+    #[cold]
+    fn run_unusual(&mut self, frame: &mut [u8]) -> Fate {
         let cell = &self.cells.ports[self.in_cell];
         if self.in_flags & flags::RECEIVES == 0 {
             if self.in_flags & flags::EXISTS != 0 {
@@ -140,6 +149,28 @@ impl Worker {
             }
             return Fate::Drop(DropReason::Ingress);
         }
+        if self.program.bridging.is_mirror_output(self.in_port) {
+            add(&cell.rx_packets, 1);
+            add(&cell.rx_bytes, frame.len() as u64);
+            return Fate::Drop(DropReason::MirrorPort);
+        }
+        let arrived = frame.to_vec();
+        match self.execute(frame) {
+            Fate::Forward { port, queue } => {
+                self.outcomes.push(PacketOutcome::Output { port, queue, frame: frame.to_vec() });
+            }
+            Fate::Drop(reason) => self.outcomes.push(PacketOutcome::Drop(reason)),
+            Fate::Done => {}
+        }
+        let in_port = self.in_port;
+        self.walk(0, RuleNumber::NONE).mirror(in_port, &arrived);
+        Fate::Done
+    }
+
+    /// Executes a frame of a port that receives.
+    #[inline]
+    fn execute(&mut self, frame: &mut [u8]) -> Fate {
+        let cell = &self.cells.ports[self.in_cell];
         add(&cell.rx_packets, 1);
         add(&cell.rx_bytes, frame.len() as u64);
         let context = &mut self.context;

@@ -2,6 +2,7 @@
 //! instruction, action, type of group and band; frames of every type that the key knows, whole, cut
 //! and damaged.
 
+mod bridging;
 mod extension;
 
 use fastpath_jit::ebpf::{KernelError, KernelTables, Trial};
@@ -365,13 +366,19 @@ pub(crate) fn any_switch(rng: &mut Rng) -> Switch {
     for _ in 0..5 + rng.below(60) {
         let _ = switch.flow_mod(Time::ZERO, &any_add(rng, style));
     }
+    if rng.below(2) == 0 {
+        switch.set_bridging(bridging::any_bridging(rng));
+        let normal = Instructions::apply([Action::output(port::NORMAL)]);
+        let _ = switch.flow_mod(Time::ZERO, &FlowMod::add(0, 1, Match::any(), normal));
+    }
     switch
 }
 
 /// Applies some requests that change a switch; refusals are part of it.
 pub(crate) fn change(rng: &mut Rng, now: Time, switch: &mut Switch) {
     for _ in 0..1 + rng.below(6) {
-        match rng.below(12) {
+        match rng.below(13) {
+            12 => switch.set_bridging(bridging::any_bridging(rng)),
             0 => {
                 let id = 1 + rng.below(4) as u32;
                 let _ = switch.group_mod(now, &any_group(rng, GroupCommand::Modify, id));

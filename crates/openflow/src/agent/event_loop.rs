@@ -3,6 +3,7 @@
 
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
+use super::local::{LocalListener, LocalService, Socket};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
 use super::standalone;
@@ -18,6 +19,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::sync::{Arc, Mutex};
@@ -42,6 +44,8 @@ pub(super) struct EventLoop {
     pub(super) tls: Option<Tls>,
     /// By token.
     pub(super) listeners: BTreeMap<usize, Listener>,
+    /// Those of the file system, by token.
+    local: BTreeMap<usize, LocalListener>,
     pub(super) targets: Vec<Dialled>,
     pub(super) connections: BTreeMap<usize, Connection>,
     next_token: usize,
@@ -101,6 +105,7 @@ impl EventLoop {
             poll,
             tls,
             listeners: BTreeMap::new(),
+            local: BTreeMap::new(),
             targets: Vec::new(),
             connections: BTreeMap::new(),
             next_token: 1,
@@ -135,6 +140,15 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Accepts connections at a socket of the file system.
+    pub(super) fn serve_at(&mut self, path: PathBuf, service: LocalService) -> io::Result<()> {
+        let mut listener = LocalListener::new(path, service)?;
+        self.poll.registry().register(&mut listener.socket, Token(self.next_token), Interest::READABLE)?;
+        self.local.insert(self.next_token, listener);
+        self.next_token += 1;
+        Ok(())
+    }
+
     pub(super) fn listening(&self) -> io::Result<Vec<SocketAddr>> {
         self.listeners.values().map(|listener| listener.socket.local_addr()).collect()
     }
@@ -154,6 +168,7 @@ impl EventLoop {
                 match event.token() {
                     WAKE => {}
                     Token(token) if self.listeners.contains_key(&token) => self.accept(token),
+                    Token(token) if self.local.contains_key(&token) => self.accept_local(token),
                     Token(token) => {
                         if let Some(connection) = self.connections.get_mut(&token) {
                             connection.ready(event);
@@ -209,8 +224,7 @@ impl EventLoop {
                 // No more connections, or none that could be served now.
                 Err(_) => return,
             };
-            if self.connections.len() >= CONNECTIONS_MAX && !self.close_silent() {
-                self.options.notice.send(&format!("{peer}: refused: {CONNECTIONS_MAX} connections are open"));
+            if !self.has_room_for(&peer.to_string()) {
                 continue;
             }
             let tls = match (&self.tls, security) {
@@ -224,10 +238,39 @@ impl EventLoop {
                 _ => None,
             };
             let versions = self.options.versions;
-            let connection =
-                Connection::new(Stream::new(socket, tls), peer.to_string(), kind, State::Greeting, versions);
+            let connection = Connection::new(
+                Stream::new(Socket::Tcp(socket), tls),
+                peer.to_string(),
+                kind,
+                State::Greeting,
+                versions,
+            );
             self.add(connection);
         }
+    }
+
+    fn accept_local(&mut self, token: usize) {
+        while let Some(listener) = self.local.get(&token) {
+            let (kind, peer) = (listener.kind, listener.name());
+            let socket = match listener.socket.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(_) => return,
+            };
+            if self.has_room_for(&peer) {
+                let (stream, versions) = (Stream::new(Socket::Unix(socket), None), self.options.versions);
+                self.add(Connection::new(stream, peer, kind, State::Greeting, versions));
+            }
+        }
+    }
+
+    /// Returns whether another connection may be open, and says so otherwise.
+    fn has_room_for(&mut self, peer: &str) -> bool {
+        let has_room = self.connections.len() < CONNECTIONS_MAX || self.close_silent();
+        if !has_room {
+            self.options.notice.send(&format!("{peer}: refused: {CONNECTIONS_MAX} connections are open"));
+        }
+        has_room
     }
 
     /// Makes room: closes the connection that has waited longest for its hello. Returns false if
@@ -471,7 +514,7 @@ impl EventLoop {
             (Some(tls), Security::Tls) => Some(tls.dialled(&target.host).map_err(|error| error.to_string())?),
             _ => None,
         };
-        let stream = Stream::new(socket, tls);
+        let stream = Stream::new(Socket::Tcp(socket), tls);
         let kind = Kind::Dialled(index);
         let versions = self.options.versions;
         Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting, versions)))

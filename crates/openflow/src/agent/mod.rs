@@ -17,6 +17,7 @@ mod connection;
 mod event;
 mod event_loop;
 mod features;
+mod local;
 mod misses;
 mod nicira;
 mod order;
@@ -32,6 +33,7 @@ mod tls_files;
 
 pub use crate::message::{ParseVersionsError, Versions};
 pub use fastpath_switch::controller::{Listen, ParseAddressError, Security, Target};
+pub use local::LocalService;
 pub use order::{AgentState, Dial, DialledState, Remotes};
 pub use switch_state::PortInfo;
 pub use tls::TlsError;
@@ -45,6 +47,7 @@ use order::{Order, SharedWithAgent};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -185,6 +188,12 @@ impl Agent {
     /// Tells controllers of a port that the switch loses.
     pub fn remove_port(&self, number: u32) {
         self.order(Order::RemovePort(number));
+    }
+
+    /// Serves programs of this machine at a socket of the file system, until the agent ends. The
+    /// socket is removed then.
+    pub fn serve_at(&self, path: PathBuf, service: LocalService) {
+        self.order(Order::ServeAt(path, service));
     }
 
     /// Serves these controllers from now on. Those that it has already keep their connections.

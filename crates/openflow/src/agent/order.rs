@@ -1,8 +1,9 @@
 //! What a running agent is told, and what it says of its controllers.
 
-use super::{FailMode, Listen, PortInfo, Target, TlsFiles};
+use super::{FailMode, Listen, LocalService, PortInfo, Target, TlsFiles};
 use crate::message::{Role, Versions};
 use mio::Waker;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
@@ -86,6 +87,8 @@ pub(super) enum Order {
     RemovePort(u32),
     /// The controllers are these from now on.
     Follow(Box<Remotes>),
+    /// Serve programs of this machine at a path.
+    ServeAt(PathBuf, LocalService),
 }
 
 /// What an agent and its thread share.

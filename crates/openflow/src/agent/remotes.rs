@@ -31,6 +31,11 @@ impl EventLoop {
                     self.switch.async_messages.push(Event::PortRemoved(Box::new(description)));
                 }
                 Order::Follow(remotes) => self.follow(*remotes),
+                Order::ServeAt(path, service) => {
+                    if let Err(error) = self.serve_at(path.clone(), service) {
+                        self.options.notice.send(&format!("punix:{}: {error}", path.display()));
+                    }
+                }
             }
         }
     }

@@ -17,12 +17,11 @@ use fastpath_switch::{
 };
 use fastpath_units::Time;
 
-/// OFPC_: statistics of flows, tables, ports and groups. There are no queues, so OFPC_QUEUE_STATS
-/// is not set.
-const CAPABILITIES: u32 = 0b1111;
-/// OFPC_ of OpenFlow 1.0: statistics of flows, tables and ports; addresses in ARP packets are
-/// matched.
-const CAPABILITIES_10: u32 = 0b1000_0111;
+/// OFPC_: statistics of flows, tables, ports, groups and queues.
+const CAPABILITIES: u32 = 0b100_1111;
+/// OFPC_ of OpenFlow 1.0: statistics of flows, tables, ports and queues; addresses in ARP packets
+/// are matched.
+const CAPABILITIES_10: u32 = 0b1100_0111;
 /// The OFPPC_ bits that a port-mod can set.
 const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | config::NO_PACKET_IN;
 /// Flows that are deleted while the data path waits.
@@ -234,7 +233,8 @@ fn answer(
         }
         Message::QueueGetConfigRequest { port } => {
             statistics::check_queue_port(state, port)?;
-            connection.say(xid, &Message::QueueGetConfigReply { port });
+            let queues = statistics::queues_of(state, port);
+            connection.say(xid, &Message::QueueGetConfigReply { port, queues });
         }
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
         Message::SetAsync(masks) => connection.masks = masks.known(),

@@ -7,12 +7,14 @@ use super::misses;
 use super::switch_state::SwitchState;
 use crate::message::{
     Description, Fault, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
-    MeterDescription, MeterFeatures, MeterStats, Pages, PortDescription, PortStats, Reply, Request,
-    TableFeatures, TableStats, has_port, write_items,
+    MeterDescription, MeterFeatures, MeterStats, PacketQueue, Pages, PortDescription, PortStats, QueueStats,
+    Reply, Request, TableFeatures, TableStats, has_port, write_items,
 };
+use fastpath_engine::switching::QUEUES_MAX;
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::{Counters, Flow, FlowFilter, Port, Rank, Refusal, Switch, Version, group, meter, port};
-use fastpath_units::Time;
+use fastpath_units::{Duration, Time};
+use std::collections::BTreeSet;
 
 /// Flows examined for one page.
 const FLOWS_PER_PAGE: usize = 2048;
@@ -50,7 +52,7 @@ pub(super) fn answer(
         }
         Request::Queue { port, queue } => {
             check_queue(state, port, queue)?;
-            Reply::Queue(Vec::new())
+            Reply::Queue(queue_statistics(state, port, queue))
         }
         Request::Group(id) => {
             let only = (id != group::ALL).then_some(id);
@@ -125,13 +127,39 @@ pub(super) fn check_queue_port(state: &SwitchState, port: u32) -> Result<(), Fau
     if port == port::ANY || is_there { Ok(()) } else { Err(Fault::QueueBadPort(port)) }
 }
 
-/// Refuses ports that do not exist, and every queue: ports have none.
+/// Refuses ports and queues that do not exist.
 fn check_queue(state: &SwitchState, port: u32, queue: u32) -> Result<(), Fault> {
     check_queue_port(state, port)?;
-    if queue != ALL_QUEUES {
+    if queue != ALL_QUEUES && !queues_of(state, port).iter().any(|one| one.number == queue) {
         return Err(Fault::QueueBadQueue(queue));
     }
     Ok(())
+}
+
+/// Returns the queues of a port, or of all.
+pub(super) fn queues_of(state: &SwitchState, port: u32) -> Vec<PacketQueue> {
+    let specs = state.control.queue_specs();
+    let specs = specs.iter().filter(|(number, _)| port == port::ANY || **number == port);
+    let queues = specs.flat_map(|(port, (spec, _))| {
+        // Queue 0 is there in any case.
+        let numbers: BTreeSet<u32> = spec.queues.keys().copied().chain([0]).take(QUEUES_MAX).collect();
+        numbers.into_iter().map(|number| PacketQueue { port: *port, number })
+    });
+    queues.collect()
+}
+
+fn queue_statistics(state: &SwitchState, port: u32, queue: u32) -> Vec<QueueStats> {
+    let (specs, counters, now) =
+        (state.control.queue_specs(), state.control.queue_counters(), state.control.now());
+    let chosen = queues_of(state, port).into_iter();
+    let chosen = chosen.filter(|one| queue == ALL_QUEUES || one.number == queue);
+    let statistics = |one: PacketQueue| {
+        let counted = counters.get(&(one.port, one.number)).copied().unwrap_or_default();
+        let age = specs.get(&one.port).map_or(Duration::ZERO, |(_, since)| now.since(*since));
+        let sent = Counters { packets: counted.tx_packets, bytes: counted.tx_bytes };
+        QueueStats { port: one.port, queue: one.number, sent, errors: counted.tx_dropped, age }
+    };
+    chosen.map(statistics).collect()
 }
 
 /// Returns the only meter that a request names; `None` if it names all.

@@ -1,8 +1,8 @@
 //! The byte stream of a connection, plain or through TLS. No call blocks.
 
+use super::local::Socket;
 use super::tls::{self, Connection};
 use mio::event::Source;
-use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -14,7 +14,7 @@ pub(super) const READ_MAX: usize = 64 << 10;
 
 /// See the head of this file.
 pub(super) struct Stream {
-    socket: TcpStream,
+    socket: Socket,
     tls: Option<Box<Connection>>,
     /// Where bytes are received: to make room at the end of the input takes longer than to copy a
     /// few messages there.
@@ -35,9 +35,11 @@ pub(super) enum Moved {
 }
 
 impl Stream {
-    pub(super) fn new(socket: TcpStream, tls: Option<Connection>) -> Stream {
+    pub(super) fn new(socket: Socket, tls: Option<Connection>) -> Stream {
         // Messages are small, and the peer waits for them.
-        let _ = socket.set_nodelay(true);
+        if let Socket::Tcp(socket) = &socket {
+            let _ = socket.set_nodelay(true);
+        }
         let tls = tls.map(|mut tls| {
             tls.set_buffer_limit(Some(TLS_BUFFER));
             Box::new(tls)
@@ -48,11 +50,8 @@ impl Stream {
     /// Returns the result of connecting, once the socket is writable; `None` while it is in
     /// progress.
     pub(super) fn connected(&self) -> io::Result<Option<()>> {
-        if let Some(error) = self.socket.take_error()? {
-            return Err(error);
-        }
-        match self.socket.peer_addr() {
-            Ok(_) => Ok(Some(())),
+        match self.socket.connected() {
+            Ok(()) => Ok(Some(())),
             Err(error) if error.kind() == ErrorKind::NotConnected => Ok(None),
             Err(error) => Err(error),
         }

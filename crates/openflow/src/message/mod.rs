@@ -38,7 +38,7 @@ pub use fault::Fault;
 pub use modify::{NO_BUFFER, PortMod};
 pub use multipart::{
     Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, MeterDescription,
-    MeterFeatures, MeterStats, Pages, PortStats, QueueStats, Reply, Request, TableStats,
+    MeterFeatures, MeterStats, PacketQueue, Pages, PortStats, QueueStats, Reply, Request, TableStats,
 };
 pub use nicira::{FlowFormat, Nicira, PacketInFormat};
 pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
@@ -102,9 +102,11 @@ pub enum Message {
     QueueGetConfigRequest {
         port: u32,
     },
-    /// Without the queues' properties: this switch has no queues.
+    /// The queues of a port, or of all, without their properties, which are in parts of a rate that
+    /// a port may not have.
     QueueGetConfigReply {
         port: u32,
+        queues: Vec<PacketQueue>,
     },
     RoleRequest(RoleMessage),
     RoleReply(RoleMessage),
@@ -200,14 +202,15 @@ fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
         }
         20 => Message::BarrierRequest,
         21 => Message::BarrierReply,
-        22 | 23 => {
+        22 => {
             let port = r.u32()?;
             r.skip(4)?;
-            if header.kind == 22 {
-                Message::QueueGetConfigRequest { port }
-            } else {
-                Message::QueueGetConfigReply { port }
-            }
+            Message::QueueGetConfigRequest { port }
+        }
+        23 => {
+            let port = r.u32()?;
+            r.skip(4)?;
+            Message::QueueGetConfigReply { port, queues: multipart::items(&mut r, PacketQueue::read)? }
         }
         24 => Message::RoleRequest(RoleMessage::read(&mut r)?),
         25 => Message::RoleReply(RoleMessage::read(&mut r)?),
@@ -314,9 +317,14 @@ impl Message {
                 out.u32(0);
                 reply.write(out);
             }
-            Message::QueueGetConfigRequest { port } | Message::QueueGetConfigReply { port } => {
+            Message::QueueGetConfigRequest { port } => {
                 out.u32(*port);
                 out.u32(0);
+            }
+            Message::QueueGetConfigReply { port, queues } => {
+                out.u32(*port);
+                out.u32(0);
+                queues.iter().for_each(|queue| queue.write(out));
             }
             Message::RoleRequest(role) | Message::RoleReply(role) => role.write(out),
             Message::GetAsyncReply(masks) | Message::SetAsync(masks) => masks.write(out),

@@ -112,6 +112,14 @@ pub struct PortStats {
     pub age: Duration,
 }
 
+/// A queue of a port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the specification names them")]
+pub struct PacketQueue {
+    pub port: u32,
+    pub number: u32,
+}
+
 /// A queue's counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "the specification names them")]
@@ -523,6 +531,24 @@ impl PortStats {
         counts.into_iter().for_each(|count| out.u64(count));
         out.zeros(6 * 8);
         write_age(out, self.age);
+    }
+}
+
+impl PacketQueue {
+    /// Reads an item; its properties are skipped.
+    pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<PacketQueue, Fault> {
+        let (number, port, len) = (r.u32()?, r.u32()?, r.u16()?);
+        r.skip(6)?;
+        r.skip(usize::from(len).checked_sub(16).ok_or(Fault::BadLen)?)?;
+        Ok(PacketQueue { port, number })
+    }
+
+    /// Writes the item.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.u32(self.number);
+        out.u32(self.port);
+        out.u16(16);
+        out.zeros(6);
     }
 }
 

@@ -366,7 +366,10 @@ impl Draw {
             20 => Message::BarrierRequest,
             21 => Message::BarrierReply,
             22 => Message::QueueGetConfigRequest { port: self.u32() },
-            23 => Message::QueueGetConfigReply { port: self.u32() },
+            23 => Message::QueueGetConfigReply {
+                port: self.u32(),
+                queues: self.list(3, |d| PacketQueue { port: d.u32(), number: d.u32() }),
+            },
             24 => Message::RoleRequest(self.role()),
             25 => Message::RoleReply(self.role()),
             26 => Message::GetAsyncRequest,

@@ -111,7 +111,7 @@ fn the_features_have_the_ports() {
     controller.say(&Message::FeaturesRequest);
     let Message::FeaturesReply(features) = controller.hear() else { panic!("no features") };
     assert_eq!((features.datapath_id, features.buffers, features.tables), (42, 0, 254));
-    assert_eq!((features.actions, features.capabilities), (0xfff, 0x87));
+    assert_eq!((features.actions, features.capabilities), (0xfff, 0xc7));
     let ports: Vec<(u32, &str)> =
         features.ports.iter().map(|port| (port.number, port.name.as_str())).collect();
     assert_eq!(

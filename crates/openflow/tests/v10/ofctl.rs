@@ -75,7 +75,7 @@ fn ovs_ofctl_shows_the_switch_and_its_counters() {
         for words in [
             "OFPT_FEATURES_REPLY (xid=0x2): dpid:000000000000002a",
             "n_tables:254, n_buffers:0",
-            "capabilities: FLOW_STATS TABLE_STATS PORT_STATS ARP_MATCH_IP",
+            "capabilities: FLOW_STATS TABLE_STATS PORT_STATS QUEUE_STATS ARP_MATCH_IP",
             " 1(p1): addr:02:00:00:00:00:01",
             " LOCAL(local): addr:",
         ] {

@@ -1,7 +1,7 @@
-//! Mirrors of a bridge: copies of chosen packets to a port.
+//! Mirrors of a bridge: copies of chosen packets to a port or into a VLAN.
 
 use super::port::PortSpec;
-use super::{references, text};
+use super::{references, text, vlans};
 use crate::replica::{DbRow, Replica};
 use crate::value::Uuid;
 use std::collections::BTreeSet;
@@ -13,38 +13,57 @@ pub struct MirrorSpec {
     pub uuid: Uuid,
     /// Its name.
     pub name: String,
-    /// Why it cannot exist.
-    pub error: Option<String>,
     /// All packets are copied.
     pub select_all: bool,
     /// Packets that arrive by these ports are copied.
     pub from: BTreeSet<String>,
     /// Packets that leave by these ports are copied.
     pub to: BTreeSet<String>,
-    /// The port that gets the copies.
-    pub output: String,
+    /// Of these, packets of these VLANs; empty for all.
+    pub vlans: BTreeSet<u16>,
+    /// Where the copies go, or why the mirror cannot exist.
+    pub output: Result<MirrorDestination, String>,
+    /// Most bytes of a copy.
+    pub snap_len: Option<u16>,
 }
 
-/// Columns of which a mirror that ignored them would copy something else.
-const COLUMNS: &[&str] = &["select_vlan", "output_vlan", "snaplen"];
+/// Where the copies of a mirror go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MirrorDestination {
+    /// To this port.
+    Port(String),
+    /// Into this VLAN.
+    Vlan(u16),
+}
 
 /// Describes the mirrors of a bridge with these ports, in the order of their names.
 pub(super) fn describe(replica: &Replica, bridge: &DbRow, ports: &[PortSpec]) -> Vec<MirrorSpec> {
     let name_of = |uuid: Uuid| ports.iter().find(|port| port.uuid == uuid).map(|port| port.name.clone());
     let one = |(uuid, row): (Uuid, &DbRow)| {
         let selected = |column| row.column(column).uuids().filter_map(name_of).collect::<BTreeSet<_>>();
-        let select_all = row.column("select_all").is_true();
-        let (from, to) = (selected("select_src_port"), selected("select_dst_port"));
-        let output = row.column("output_port").uuids().next().and_then(name_of);
-        let refused = COLUMNS.iter().find(|column| !row.column(column).is_empty());
-        let error = match (refused, &output) {
-            (Some(column), _) => Some(format!("{column} is not supported")),
-            (None, None) => Some("output_port: name a port of this bridge".to_owned()),
-            (None, Some(_)) => None,
+        let output_port = row.column("output_port").uuids().next();
+        let output_vlan = vlans(row, "output_vlan").into_iter().next();
+        // A filter that was ignored would copy more.
+        let output = match (row.column("filter").text(), output_port, output_vlan) {
+            (Some(filter), ..) if !filter.is_empty() => Err("filter is not supported".to_owned()),
+            (_, Some(_), Some(_)) => Err("output_port and output_vlan: write one of them".to_owned()),
+            (_, Some(port), None) => name_of(port)
+                .map(MirrorDestination::Port)
+                .ok_or_else(|| "output_port: name a port of this bridge".to_owned()),
+            (_, None, Some(vlan)) => Ok(MirrorDestination::Vlan(vlan)),
+            (_, None, None) => Err("write output_port or output_vlan".to_owned()),
         };
-        let name = text(row, "name").to_owned();
-        let output = output.unwrap_or_default();
-        MirrorSpec { uuid, name, error, select_all, from, to, output }
+        let snap_len = row.column("snaplen").integer().and_then(|len| u16::try_from(len).ok());
+        MirrorSpec {
+            uuid,
+            name: text(row, "name").to_owned(),
+            select_all: row.column("select_all").is_true(),
+            from: selected("select_src_port"),
+            to: selected("select_dst_port"),
+            vlans: vlans(row, "select_vlan"),
+            output,
+            snap_len: snap_len.filter(|len| *len > 0),
+        }
     };
     let mut mirrors: Vec<MirrorSpec> = references(replica, bridge, "mirrors", "Mirror").map(one).collect();
     mirrors.sort_by(|a, b| (&a.name, a.uuid).cmp(&(&b.name, b.uuid)));

@@ -16,12 +16,12 @@ mod port;
 mod qos;
 
 pub use controller::ControllerSpec;
-pub use mirror::MirrorSpec;
+pub use mirror::{MirrorDestination, MirrorSpec};
 pub use port::{InterfaceKind, InterfaceSpec, PortSpec, PortVlans, VlanMode};
 pub use qos::{QosSpec, QueueRate};
 
 use crate::replica::{DbRow, Replica};
-use crate::value::Uuid;
+use crate::value::{Atom, Uuid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,6 +73,8 @@ pub struct BridgeSpec {
     pub controllers: Vec<ControllerSpec>,
     /// Its ports, in the order of their names.
     pub ports: Vec<PortSpec>,
+    /// The VLANs in which it learns no addresses.
+    pub flood_vlans: BTreeSet<u16>,
     /// Its mirrors, in the order of their names.
     pub mirrors: Vec<MirrorSpec>,
     /// What is written and not done.
@@ -98,7 +100,6 @@ const BRIDGE_COLUMNS: &[&str] = &[
     "netflow",
     "sflow",
     "ipfix",
-    "flood_vlans",
     "flow_tables",
     "auto_attach",
 ];
@@ -169,6 +170,11 @@ fn bridge(
     notes.extend(missing.map(|port| format!("ports: there is no port {port}")));
     ports.sort_by(|a, b| (&a.name, a.uuid).cmp(&(&b.name, b.uuid)));
     let mirrors = mirror::describe(replica, row, &ports);
+    // A mirror has no column for it.
+    notes.extend(mirrors.iter().filter_map(|one| {
+        let why = one.output.as_ref().err()?;
+        Some(format!("mirror {}: {why}", one.name))
+    }));
     BridgeSpec {
         uuid,
         name,
@@ -183,6 +189,7 @@ fn bridge(
         protocols: texts(row, "protocols").map(str::to_owned).collect(),
         controllers: controller::describe(replica, row),
         ports,
+        flood_vlans: vlans(row, "flood_vlans"),
         mirrors,
         notes,
     }
@@ -261,6 +268,15 @@ fn refused_columns(row: &DbRow, columns: &[&str]) -> Vec<String> {
     columns.iter().filter(is_set).map(|name| format!("{name} is not supported")).collect()
 }
 
+/// The VLAN ids of a column.
+fn vlans(row: &DbRow, column: &str) -> BTreeSet<u16> {
+    let vlan = |atom: &Atom| match atom {
+        Atom::Integer(number) => u16::try_from(*number).ok().filter(|vlan| *vlan < 4096),
+        _ => None,
+    };
+    row.column(column).atoms().filter_map(vlan).collect()
+}
+
 /// The string of a column, or an empty one.
 fn text<'a>(row: &'a DbRow, column: &str) -> &'a str {
     row.column(column).text().unwrap_or_default()
@@ -269,7 +285,7 @@ fn text<'a>(row: &'a DbRow, column: &str) -> &'a str {
 /// The strings of a column.
 fn texts<'a>(row: &'a DbRow, column: &str) -> impl Iterator<Item = &'a str> + use<'a> {
     row.column(column).atoms().filter_map(|atom| match atom {
-        crate::value::Atom::Text(text) => Some(text.as_str()),
+        Atom::Text(text) => Some(text.as_str()),
         _ => None,
     })
 }

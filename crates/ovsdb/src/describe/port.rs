@@ -3,7 +3,7 @@
 use super::qos::{self, QosSpec};
 use super::{parse_hw_addr, references, refused_columns, text, wrong_name};
 use crate::replica::{DbRow, Replica};
-use crate::value::{Atom, Uuid};
+use crate::value::Uuid;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A port of a bridge.
@@ -66,6 +66,8 @@ pub struct InterfaceSpec {
     pub hw_addr: Option<[u8; 6]>,
     /// The MTU that is asked for.
     pub mtu: Option<u32>,
+    /// What it may receive at most: rate in kbit/s, and burst in kbit.
+    pub policing: Option<(u64, u64)>,
     /// What is written and not done.
     pub notes: Vec<String>,
 }
@@ -90,8 +92,6 @@ const PORT_COLUMNS: &[&str] = &["mac", "other_config"];
 
 /// Columns of Interface that say something unless they are empty, false or 0.
 const INTERFACE_COLUMNS: &[&str] = &[
-    "ingress_policing_rate",
-    "ingress_policing_burst",
     "ingress_policing_kpkts_rate",
     "ingress_policing_kpkts_burst",
     "cfm_mpid",
@@ -99,6 +99,9 @@ const INTERFACE_COLUMNS: &[&str] = &[
     "lldp",
     "other_config",
 ];
+
+/// The burst of a policer without one, kbit, as in Open vSwitch.
+const BURST_USUAL: u64 = 8000;
 
 /// Describes a port of a bridge. `taken` are the interfaces of the ports before it.
 pub(super) fn describe(
@@ -128,10 +131,12 @@ pub(super) fn describe(
         notes.push("interfaces: there is none".to_owned());
     }
     interfaces.sort_by(|a, b| (&a.name, a.uuid).cmp(&(&b.name, b.uuid)));
-    if !row.column("qos").is_empty() {
-        notes.push("qos: not applied; the rates of links are set in a lab".to_owned());
+    let qos = qos::describe(replica, row);
+    if let Some(qos) = &qos {
+        let all = qos.error.iter().chain(&qos.notes);
+        notes.extend(all.map(|note| format!("qos: {note}")));
     }
-    PortSpec { uuid, name, interfaces, vlans: vlans(row), qos: qos::describe(replica, row), notes }
+    PortSpec { uuid, name, interfaces, vlans: vlans(row), qos, notes }
 }
 
 /// Returns why a port cannot be had: without this, it would connect what has to be apart.
@@ -160,12 +165,8 @@ fn vlans(row: &DbRow) -> PortVlans {
         None if tag.is_some() => VlanMode::Access,
         None => VlanMode::Trunk,
     };
-    let trunks = row.column("trunks").atoms().filter_map(|atom| match atom {
-        Atom::Integer(number) => vlan(*number),
-        _ => None,
-    });
     let tag = if mode == VlanMode::Trunk { 0 } else { tag.unwrap_or(0) };
-    PortVlans { mode, tag, trunks: trunks.collect() }
+    PortVlans { mode, tag, trunks: super::vlans(row, "trunks") }
 }
 
 fn interface(bridge: &str, uuid: Uuid, row: &DbRow) -> InterfaceSpec {
@@ -196,8 +197,12 @@ fn interface(bridge: &str, uuid: Uuid, row: &DbRow) -> InterfaceSpec {
     if is_patch && mtu.is_some() {
         notes.push("mtu_request: a patch port has no MTU".to_owned());
     }
+    let positive = |name| row.column(name).integer().and_then(|number| u64::try_from(number).ok());
+    let rate = positive("ingress_policing_rate").filter(|rate| *rate > 0);
+    let burst = positive("ingress_policing_burst").filter(|burst| *burst > 0);
     InterfaceSpec {
         uuid,
+        policing: rate.map(|rate| (rate, burst.unwrap_or(BURST_USUAL))),
         kind,
         is_local,
         ofport_request: number("ofport_request"),

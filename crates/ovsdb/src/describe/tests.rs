@@ -210,12 +210,14 @@ fn numbers_addresses_and_what_is_not_done_of_an_interface_are_read() {
         ("mtu_request", Datum::one(1400)),
         ("ingress_policing_rate", Datum::one(1000)),
         ("ingress_policing_burst", Datum::one(0)),
+        ("ingress_policing_kpkts_rate", Datum::one(3)),
         ("bfd", Datum::map([("enable", "true")])),
     ];
     let interface = HandMade::one_port([], columns).interface();
     assert_eq!((interface.ofport_request, interface.ofport, interface.mtu), (Some(7), None, Some(1400)));
     assert_eq!(interface.hw_addr, Some([2, 0, 0, 0, 0, 7]));
-    assert_eq!(interface.notes, ["ingress_policing_rate is not supported", "bfd is not supported"]);
+    assert_eq!(interface.policing, Some((1000, 8000)));
+    assert_eq!(interface.notes, ["ingress_policing_kpkts_rate is not supported", "bfd is not supported"]);
     let mac = |mac: &str| HandMade::one_port([], [("mac", Datum::one(mac))]).interface().notes;
     assert!(mac("02:00:00:00:00:07")[0].starts_with("mac: only an internal"));
     assert!(mac("nonsense")[0].starts_with("mac nonsense"));
@@ -264,13 +266,30 @@ fn mirrors_name_ports_of_their_bridge() {
     let selected = ("select_src_port", ids(&[2, 77]));
     rows.add("Mirror", 30, [("name", Datum::one("m")), selected, output.clone()]);
     rows.add("Mirror", 31, [("name", Datum::one("n")), ("select_all", Datum::one(true))]);
-    rows.add("Mirror", 32, [("name", Datum::one("o")), output, ("select_vlan", Datum::one(4))]);
+    rows.add(
+        "Mirror",
+        32,
+        [("name", Datum::one("o")), output, ("select_vlan", Datum::one(4)), ("snaplen", Datum::one(100))],
+    );
     let bridge = rows.bridge();
     let [m, n, o] = &bridge.mirrors[..] else { unreachable!("three mirrors") };
-    assert_eq!((&m.error, m.select_all, &*m.output), (&None, false, "p"));
+    assert_eq!((&m.output, m.select_all), (&Ok(MirrorDestination::Port("p".to_owned())), false));
     assert!(m.from.iter().eq(["p"]) && m.to.is_empty());
-    assert!(n.select_all && n.error.as_ref().unwrap().contains("output_port"));
-    assert!(o.error.as_ref().unwrap().contains("select_vlan"));
+    assert!(n.select_all && n.output.as_ref().unwrap_err().contains("output_port"));
+    assert!(o.vlans.iter().eq(&[4]) && o.snap_len == Some(100));
+    assert_eq!(bridge.notes, ["mirror n: write output_port or output_vlan"]);
+    let output = |columns: Vec<(&'static str, Datum)>| {
+        let mut rows = HandMade::one_port([], []);
+        let bridge = [("name", Datum::one("br0")), ("ports", ids(&[2])), ("mirrors", ids(&[30]))];
+        rows.add("Bridge", 1, bridge);
+        rows.0.insert("Mirror", id(30), DbRow::new(columns));
+        rows.bridge().mirrors.remove(0).output
+    };
+    let (port, vlan) = (("output_port", ids(&[2])), ("output_vlan", Datum::one(9)));
+    assert_eq!(output(vec![vlan.clone()]), Ok(MirrorDestination::Vlan(9)));
+    assert!(output(vec![port.clone(), vlan]).unwrap_err().contains("one of them"));
+    assert!(output(vec![port, ("filter", Datum::one("icmp"))]).unwrap_err().contains("filter"));
+    assert!(output(vec![("output_port", ids(&[77]))]).unwrap_err().contains("of this bridge"));
 }
 
 #[test]
@@ -283,15 +302,23 @@ fn queues_have_the_rates_that_are_written() {
         [("type", Datum::one(kind)), ("queues", queues.clone()), ("other_config", config)]
     };
     rows.add("QoS", 5, qos("linux-htb"));
-    rows.add("Queue", 50, [("other_config", Datum::map([("min-rate", "1000"), ("max-rate", "x")]))]);
+    rows.add(
+        "Queue",
+        50,
+        [(
+            "other_config",
+            Datum::map([("min-rate", "1000"), ("max-rate", "x"), ("burst", "5"), ("priority", "1")]),
+        )],
+    );
     rows.add("Queue", 51, [("dscp", Datum::one(8))]);
     let found = rows.port().qos.unwrap();
     assert_eq!((&found.error, found.max_rate), (&None, Some(1_000_000)));
-    assert_eq!(found.queues[&0], QueueRate { min_rate: Some(1000), max_rate: None });
+    assert_eq!(found.queues[&0], QueueRate { min_rate: Some(1000), max_rate: None, burst: Some(5) });
     assert_eq!(found.queues[&3], QueueRate::default());
     let notes = [
         "other_config:burst is not supported",
-        "queue 0: other_config:max-rate x: write bits per second",
+        "queue 0: other_config:max-rate x: write a number above 0, of bits or bits per second",
+        "queue 0: other_config:priority is not supported",
         "queue 3: dscp is not supported",
         "queues: there is no queue 4",
     ];
@@ -299,7 +326,9 @@ fn queues_have_the_rates_that_are_written() {
     rows.add("QoS", 5, qos("linux-noop"));
     assert_eq!(rows.port().qos, None);
     rows.add("QoS", 5, qos("linux-hfsc"));
-    assert!(rows.port().qos.unwrap().error.unwrap().starts_with("type linux-hfsc"));
+    assert_eq!(rows.port().qos.unwrap().error, None);
+    rows.add("QoS", 5, qos("linux-sfq"));
+    assert!(rows.port().notes[0].starts_with("qos: type linux-sfq is not supported"));
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! A packet while it is executed, and the effects that its actions have on everything else.
 
 use crate::action::Action;
+use crate::bridging::{Bridging, Tag};
 use crate::edit;
 use crate::field::Field;
 use crate::flow::FlowMod;
 use crate::key::PipelineFields;
-use crate::normal::ForwardingDecision;
+use crate::normal::{self, ForwardingDecision};
 use crate::outcome::DropReason;
 use crate::port;
 use crate::reason::PacketInReason;
 use fastpath_conntrack::{CtState, PacketView, TrackRequest, Tracked};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A packet while it is executed.
 #[derive(Clone, Debug, Default)]
@@ -67,8 +69,14 @@ pub trait Effects {
     /// Sends a copy out of every port of the scope that may send, except the port of entry.
     fn flood(&mut self, packet: &Packet, scope: FloodScope);
 
-    /// Decides where OFPP_NORMAL forwards the packet, and learns its source address.
-    fn forward_normally(&mut self, packet: &Packet) -> ForwardingDecision;
+    /// Returns the ports that [`Effects::flood`] sends to, in the order of their numbers.
+    fn flood_ports(&self, in_port: u32, scope: FloodScope) -> Vec<u32>;
+
+    /// Returns the VLANs of ports and the mirrors.
+    fn bridging(&self) -> &Arc<Bridging>;
+
+    /// Decides where OFPP_NORMAL forwards a packet of a VLAN, and learns its source address.
+    fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision;
 
     /// Sends a packet-in. Without a reason it is that of the flow: OFPR_NO_MATCH for a table-miss
     /// flow, else OFPR_ACTION.
@@ -124,13 +132,61 @@ pub fn output<E: Effects>(packet: &Packet, port: u32, max_len: u16, effects: &mu
         port::CONTROLLER => effects.packet_in(packet, None, max_len),
         port::IN_PORT => effects.send(packet, in_port),
         port::TABLE => effects.enter_tables(packet),
-        port::NORMAL => match effects.forward_normally(packet) {
-            ForwardingDecision::Port(number) => effects.send(packet, number),
-            ForwardingDecision::Flood => effects.flood(packet, FloodScope::WithLocal),
-            ForwardingDecision::Filter => effects.drop(DropReason::NoOtherPort),
-        },
+        port::NORMAL => forward_normally(packet, effects),
         port::ALL | port::FLOOD => effects.flood(packet, FloodScope::Ordinary),
         _ if port == in_port => effects.drop(DropReason::NoOtherPort),
         _ => effects.send(packet, port),
+    }
+}
+
+/// Forwards a copy of the packet by its VLAN and the addresses learned in it (OFPP_NORMAL).
+fn forward_normally<E: Effects>(packet: &Packet, effects: &mut E) {
+    let Some(tag) = Tag::of(&packet.frame) else { return effects.drop(DropReason::Vlan) };
+    let has_empty_tag = tag.ethertype != 0 && tag.is_empty();
+    if !effects.bridging().is_plain() || has_empty_tag {
+        return forward_in_vlan(packet, tag, effects);
+    }
+    match effects.locate(packet, tag.vlan()) {
+        ForwardingDecision::Port(number) => effects.send(packet, number),
+        ForwardingDecision::Flood => effects.flood(packet, FloodScope::WithLocal),
+        ForwardingDecision::Filter => effects.drop(DropReason::NoOtherPort),
+    }
+}
+
+/// Forwards where ports carry some VLANs only, or are mirrors' outputs.
+fn forward_in_vlan<E: Effects>(packet: &Packet, before: Tag, effects: &mut E) {
+    let bridging = Arc::clone(effects.bridging());
+    let in_port = packet.context.in_port;
+    if bridging.is_mirror_output(in_port) {
+        return effects.drop(DropReason::MirrorPort);
+    }
+    let Some(tag) = bridging.vlans_of(in_port).admit(before) else { return effects.drop(DropReason::Vlan) };
+    let decision = match bridging.flood_vlans.contains(tag.vlan()) {
+        true if normal::is_reserved(&packet.frame) => ForwardingDecision::Filter,
+        true => ForwardingDecision::Flood,
+        false => effects.locate(packet, tag.vlan()),
+    };
+    let ports = match decision {
+        ForwardingDecision::Filter => Vec::new(),
+        // It was learned there, so the port carries the VLAN.
+        ForwardingDecision::Port(number) if bridging.is_mirror_output(number) => {
+            return effects.drop(DropReason::MirrorPort);
+        }
+        ForwardingDecision::Port(number) => vec![number],
+        ForwardingDecision::Flood => {
+            let mut ports = effects.flood_ports(in_port, FloodScope::WithLocal);
+            ports.retain(|number| {
+                bridging.vlans_of(*number).carries(tag.vlan()) && !bridging.is_mirror_output(*number)
+            });
+            ports
+        }
+    };
+    if ports.is_empty() {
+        return effects.drop(DropReason::NoOtherPort);
+    }
+    for number in ports {
+        let mut copy = packet.clone();
+        bridging.vlans_of(number).release(tag).put(&mut copy.frame, before);
+        effects.send(&copy, number);
     }
 }

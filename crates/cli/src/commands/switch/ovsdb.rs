@@ -8,6 +8,7 @@ use anyhow::ensure;
 use fastpath::switching::{OvsdbOptions, OvsdbSwitches, Remote};
 use fastpath_engine::Notice;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 /// Serves the bridges until a signal ends them.
@@ -18,7 +19,9 @@ pub(super) fn run(
     as_json: bool,
 ) -> anyhow::Result<Answer> {
     let stop = stop_on_signals()?;
-    let options = OvsdbOptions { remote, packet_in_rate, notice: Notice::to_stderr() };
+    // Where the programs of Open vSwitch look for sockets.
+    let run_dir = std::env::var_os("OVS_RUNDIR").map(PathBuf::from);
+    let options = OvsdbOptions { remote, run_dir, packet_in_rate, notice: Notice::to_stderr() };
     let mut switches = OvsdbSwitches::new(switch_args.switch(), options);
     // At once: a script may read one line and close the pipe.
     let mut out = io::stdout().lock();

@@ -8,7 +8,7 @@ use super::bridge::{self, PortAttachment, RunningBridge, RunningPort};
 use super::numbers;
 use fastpath_engine::port::{OpenError, PatchPort, Port};
 use fastpath_engine::switching::interface;
-use fastpath_ovsdb::{BridgeSpec, Configuration, InterfaceKind, InterfaceSpec, Uuid, VlanMode};
+use fastpath_ovsdb::{BridgeSpec, Configuration, InterfaceKind, InterfaceSpec, Uuid};
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 
@@ -34,11 +34,18 @@ impl OvsdbSwitches {
         self.add_bridges(&wanted);
         let ports = self.wanted_ports(&wanted);
         self.detach_others(&ports);
+        // Before a port is attached, so that no frame of it is in another VLAN.
+        for spec in &wanted.bridges {
+            if let Some(bridge) = self.bridges.get_mut(&spec.name) {
+                bridge.follow_bridging(spec);
+            }
+        }
         self.attach_missing(&ports);
         self.attach_patches(&ports);
         for spec in &wanted.bridges {
             if let Some(bridge) = self.bridges.get_mut(&spec.name) {
                 bridge.follow(spec, &wanted);
+                bridge.follow_queues(spec);
             }
         }
         self.refused.retain(|row, _| self.errors.contains_key(row));
@@ -51,9 +58,6 @@ impl OvsdbSwitches {
         for bridge in &wanted.bridges {
             let name = &bridge.name;
             notes.extend(bridge.notes.iter().map(|note| format!("bridge {name}: {note}")));
-            notes.extend(
-                bridge.mirrors.iter().map(|one| format!("bridge {name}: mirror {}: not supported", one.name)),
-            );
             for controller in &bridge.controllers {
                 let target = &controller.target;
                 notes.extend(
@@ -92,6 +96,7 @@ impl OvsdbSwitches {
     }
 
     fn add_bridges(&mut self, wanted: &Configuration) {
+        let run_dir = self.run_dir();
         for spec in &wanted.bridges {
             if let Some(error) = &spec.error {
                 self.refuse(spec.uuid, &format!("bridge {}", spec.name), error.clone());
@@ -103,6 +108,9 @@ impl OvsdbSwitches {
             let options = &self.options;
             match RunningBridge::start(spec, self.switch.clone(), options.packet_in_rate, &options.notice) {
                 Ok(bridge) => {
+                    if let Some(run_dir) = &run_dir {
+                        bridge.serve_in(run_dir, &spec.name);
+                    }
                     self.bridges.insert(spec.name.clone(), bridge);
                     self.say(format!("bridge {}: added", spec.name));
                 }
@@ -127,11 +135,6 @@ impl OvsdbSwitches {
             let numbers = bridge.numbers.clone();
             for interface in interfaces() {
                 match (&interface.kind, numbers.get(&interface.uuid)) {
-                    (Ok(_), Some(_)) if has_vlans(spec, interface) => self.refuse(
-                        interface.uuid,
-                        &format!("interface {}", interface.name),
-                        "tag, trunks and vlan_mode of its port are not supported".to_owned(),
-                    ),
                     (Ok(kind), Some(number)) => {
                         ports.push(Wanted { bridge: spec, interface, number: *number, kind });
                     }
@@ -228,11 +231,8 @@ impl OvsdbSwitches {
         for (end, open) in ends.into_iter().zip(pair) {
             let Some(bridge) = self.bridges.get_mut(&end.bridge.name) else { continue };
             bridge.detach(&end.interface.name);
-            let port = RunningPort {
-                number: end.number,
-                attachment: PortAttachment::Patch(number),
-                hw_addr: bridge::patch_hw_addr(end.number),
-            };
+            let hw_addr = bridge::patch_hw_addr(end.number);
+            let port = RunningPort::new(end.number, PortAttachment::Patch(number), hw_addr);
             bridge.attach(&end.interface.name, port, Box::new(open));
         }
         Ok(())
@@ -247,13 +247,6 @@ impl OvsdbSwitches {
         }
         self.errors.insert(row, why);
     }
-}
-
-/// Whether the port of an interface carries some VLANs only.
-fn has_vlans(bridge: &BridgeSpec, interface: &InterfaceSpec) -> bool {
-    let mut ports =
-        bridge.ports.iter().filter(|port| port.interfaces.iter().any(|one| one.uuid == interface.uuid));
-    ports.any(|port| port.vlans.mode != VlanMode::Trunk || !port.vlans.trunks.is_empty())
 }
 
 fn is_same(attachment: &PortAttachment, kind: &InterfaceKind) -> bool {
@@ -285,7 +278,7 @@ fn attach(bridge: &mut RunningBridge, one: &Wanted<'_>) -> Result<(), String> {
         InterfaceKind::Patch { .. } => return Ok(()),
     };
     let hw_addr = interface::properties(name).map_or(MacAddr::ZERO, |(address, _)| MacAddr(address));
-    bridge.attach(name, RunningPort { number: one.number, attachment, hw_addr }, open);
+    bridge.attach(name, RunningPort::new(one.number, attachment, hw_addr), open);
     Ok(())
 }
 

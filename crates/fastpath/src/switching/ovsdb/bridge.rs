@@ -2,19 +2,24 @@
 
 use super::super::executor::executor;
 use super::super::server::ServedSummary;
+use super::bridging::BridgingState;
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
-use fastpath_engine::switching::{Control, Datapath, LinkWatch, PacketInLimit, SwitchRunning, serve};
+use fastpath_engine::switching::{
+    Control, Datapath, LinkWatch, PacketInLimit, PolicingSpec, PortQueueSpec, SwitchRunning, serve,
+};
 use fastpath_openflow::agent::{
-    self, Agent, AgentState, Dial, Doorbell, FailMode, PortInfo, Remotes, TlsFiles, Versions,
+    self, Agent, AgentState, Dial, Doorbell, FailMode, LocalService, PortInfo, Remotes, TlsFiles, Versions,
 };
 use fastpath_ovsdb::{BridgeSpec, Configuration, FailureMode, Uuid};
+use fastpath_switch::bridging::MirrorCounters;
 use fastpath_switch::controller::Security;
 use fastpath_switch::port::LinkState;
 use fastpath_switch::{PortCounters, Switch, port};
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::time::Duration;
 
 /// Memory for frames that wait for the ports of a bridge.
@@ -36,6 +41,9 @@ pub(super) struct RunningBridge {
     pub(super) ports: BTreeMap<String, RunningPort>,
     /// The numbers that interfaces have or had.
     pub(super) numbers: BTreeMap<Uuid, u32>,
+    /// The VLANs of ports and the mirrors that were set last, and what the mirrors have copied.
+    pub(super) bridging: BridgingState,
+    pub(super) mirror_counters: BTreeMap<Uuid, MirrorCounters>,
 }
 
 /// A port of a running bridge.
@@ -45,6 +53,16 @@ pub(super) struct RunningPort {
     /// What its interface is.
     pub(super) attachment: PortAttachment,
     pub(super) hw_addr: MacAddr,
+    /// What it was given last.
+    pub(super) queues: Option<PortQueueSpec>,
+    pub(super) policing: Option<PolicingSpec>,
+}
+
+impl RunningPort {
+    /// Returns a port without queues.
+    pub(super) fn new(number: u32, attachment: PortAttachment, hw_addr: MacAddr) -> RunningPort {
+        RunningPort { number, attachment, hw_addr, queues: None, policing: None }
+    }
 }
 
 /// What a port is attached to. Two that are equal are the same.
@@ -115,7 +133,27 @@ impl RunningBridge {
         let agent = Agent::start(&control, doorbell, options).map_err(|error| error.to_string())?;
         let links = LinkWatch::new([]).map_err(text)?;
         let (refused, ports, numbers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(RunningBridge { agent, running, control, links, remotes, refused, ports, numbers })
+        let (bridging, mirror_counters) = (BridgingState::default(), BTreeMap::new());
+        Ok(RunningBridge {
+            agent,
+            running,
+            control,
+            links,
+            remotes,
+            refused,
+            ports,
+            numbers,
+            bridging,
+            mirror_counters,
+        })
+    }
+
+    /// Listens in a directory for `ovs-ofctl`, which connects to a bridge by its name.
+    pub(super) fn serve_in(&self, run_dir: &Path, name: &str) {
+        let services = [("mgmt", LocalService::Management), ("snoop", LocalService::Snoop)];
+        for (end, service) in services {
+            self.agent.serve_at(run_dir.join(format!("{name}.{end}")), service);
+        }
     }
 
     /// Tells the agent of the controllers, the mode and the datapath id of the bridge, if they have
@@ -152,7 +190,7 @@ impl RunningBridge {
 
     /// Attaches an open port.
     pub(super) fn attach(&mut self, name: &str, running: RunningPort, open: Box<dyn Port>) {
-        let RunningPort { number, hw_addr, ref attachment } = running;
+        let RunningPort { number, hw_addr, ref attachment, .. } = running;
         if !matches!(attachment, PortAttachment::Patch(_)) {
             // Of an interface that is gone already, the port fails with its first frame.
             let _ = self.links.add(number, open.as_ref(), name);

@@ -12,7 +12,9 @@
 
 mod apply;
 mod bridge;
+mod bridging;
 mod numbers;
+mod queues;
 mod status;
 
 use super::server::ServedSummary;
@@ -22,6 +24,7 @@ use fastpath_ovsdb::{Client, ClientEvent, Configuration, Event, Uuid, describe, 
 pub use fastpath_ovsdb::{ParseRemoteError, Remote};
 use fastpath_switch::Switch;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Interval between reads of the link states.
@@ -34,6 +37,9 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 pub struct OvsdbOptions {
     /// The database server.
     pub remote: Remote,
+    /// The directory in which each bridge listens for `ovs-ofctl`, at `BRIDGE.mgmt` and
+    /// `BRIDGE.snoop`. `None`: that of the server's socket, if it has one.
+    pub run_dir: Option<PathBuf>,
     /// Most packet-ins per second of a bridge; 0 for no limit.
     pub packet_in_rate: u32,
     /// Receives notices of events.
@@ -185,6 +191,15 @@ impl OvsdbSwitches {
         if !updates.is_empty() {
             self.client.transact(&updates);
         }
+    }
+
+    /// The directory in which bridges listen.
+    fn run_dir(&self) -> Option<PathBuf> {
+        let of_server = match &self.options.remote {
+            Remote::Unix(path) => path.parent().map(PathBuf::from),
+            Remote::Tcp { .. } => None,
+        };
+        self.options.run_dir.clone().or(of_server)
     }
 
     fn say(&self, text: String) {

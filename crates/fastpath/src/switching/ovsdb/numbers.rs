@@ -70,6 +70,7 @@ mod tests {
             ofport: held,
             hw_addr: None,
             mtu: None,
+            policing: None,
             notes: Vec::new(),
         }
     }

@@ -70,6 +70,11 @@ pub(super) fn statistics(
             updates.push(RowUpdate::new("Interface", interface.uuid, [("statistics", Datum::map(pairs))]));
         }
     }
+    for (mirror, (packets, bytes)) in bridges.values().flat_map(RunningBridge::mirrored) {
+        let pairs = [("tx_packets", packets), ("tx_bytes", bytes)];
+        let pairs = pairs.map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX)));
+        updates.push(RowUpdate::new("Mirror", mirror, [("statistics", Datum::map(pairs))]));
+    }
     updates
 }
 

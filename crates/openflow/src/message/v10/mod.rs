@@ -27,7 +27,8 @@ pub(crate) use statistics::write_reply;
 
 use super::bytes::{ByteReader, Write};
 use super::control::Config;
-use super::{Header, Message, fault::Fault, read_common, write_common};
+use super::multipart::items;
+use super::{Header, Message, PacketQueue, fault::Fault, read_common, write_common};
 
 /// OFPT_STATS_REPLY.
 pub(crate) const STATS_REPLY: u8 = 17;
@@ -68,7 +69,13 @@ pub(crate) fn read_body(header: &Header, mut r: ByteReader<'_>, tables: TableIds
         21 => {
             let port = port_number::read(&mut r)?;
             r.skip(6)?;
-            Message::QueueGetConfigReply { port }
+            let queue = |r: &mut ByteReader<'_>| {
+                let (number, len) = (r.u32()?, r.u16()?);
+                r.skip(2)?;
+                r.skip(usize::from(len).checked_sub(8).ok_or(Fault::BadLen)?)?;
+                Ok(PacketQueue { port, number })
+            };
+            Message::QueueGetConfigReply { port, queues: items(&mut r, queue)? }
         }
         kind => return Err(Fault::BadType(kind)),
     };
@@ -118,9 +125,14 @@ pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>, tables: TableIds)
             port_number::write(out, *port);
             out.u16(0);
         }
-        Message::QueueGetConfigReply { port } => {
+        Message::QueueGetConfigReply { port, queues } => {
             port_number::write(out, *port);
             out.zeros(6);
+            for queue in queues {
+                out.u32(queue.number);
+                out.u16(8);
+                out.zeros(2);
+            }
         }
         other => write_common(other, out),
     }

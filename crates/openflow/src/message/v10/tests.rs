@@ -5,8 +5,8 @@ use super::*;
 use crate::message::tests::Draw;
 use crate::message::{
     Codec, Description, ErrorMessage, Features, FlowFormat, FlowRemoved, FlowStats, HEADER_LEN, Hello,
-    NO_BUFFER, Nicira, PacketIn, PacketInFormat, PacketOut, Pages, PortDescription, PortMod, PortStats,
-    PortStatus, QueueStats, Reply, Request, Role, TableStats, frame_len,
+    NO_BUFFER, Nicira, PacketIn, PacketInFormat, PacketOut, PacketQueue, Pages, PortDescription, PortMod,
+    PortStats, PortStatus, QueueStats, Reply, Request, Role, TableStats, frame_len,
 };
 use fastpath_switch::Extension;
 use fastpath_switch::flow::{ALL_TABLES, ANY_GROUP, flags};
@@ -385,7 +385,11 @@ impl Draw {
             18 => Message::BarrierRequest,
             19 => Message::BarrierReply,
             20 => Message::QueueGetConfigRequest { port: self.port_10() },
-            21 => Message::QueueGetConfigReply { port: self.port_10() },
+            21 => {
+                let port = self.port_10();
+                let queues = self.list(3, |d| PacketQueue { port, number: d.u32() });
+                Message::QueueGetConfigReply { port, queues }
+            }
             _ => Message::Nicira(self.nicira()),
         }
     }
@@ -650,7 +654,10 @@ fn other_messages_have_the_layout_of_the_header_file() {
         Message::PortMod(PortMod { port: 2, hw_addr, config: 1, mask: 0x11, advertise: 0 }),
         "01 0f 0020 00000007 0002 020000000009 00000001 00000011 00000000 00000000",
     );
-    check_layout(Message::QueueGetConfigReply { port: 2 }, "01 15 0010 00000007 0002 000000000000");
+    check_layout(
+        Message::QueueGetConfigReply { port: 2, queues: vec![PacketQueue { port: 2, number: 9 }] },
+        "01 15 0018 00000007 0002 000000000000 00000009 0008 0000",
+    );
     check_layout(
         Message::Nicira(Nicira::RoleReply(Role::Master)),
         "01 04 0014 00000007 00002320 0000000b 00000001",

@@ -96,8 +96,15 @@ def each(directory: str, program: str, commands: list[tuple[list[str], list[str]
         try:
             for options, words in commands:
                 run(network, options, words)
-        finally:
+        except Wrong:
+            # A line of ovs-vsctl is one transaction.
+            if program != "ovs-vsctl":
+                network.write()
+            raise
+        except SystemExit:
             network.write()
+            raise
+        network.write()
 
 
 def options_of_ofctl(arguments: list[str]) -> list[tuple[list[str], list[str]]]:

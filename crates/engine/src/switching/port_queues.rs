@@ -1,0 +1,301 @@
+//! The queues of a switch port (OpenFlow 1.3.5 §5.11), by the link model.
+//!
+//! ```text
+//!  frame, queue ─▶ token bucket of the queue (its largest rate) ─▶ deficit round robin ─▶ rate of the port
+//! ```
+//!
+//! The quanta of the round robin are in proportion to the least rates of the queues: each queue gets
+//! its least rate while the rates of the port suffice for all, and the rest is divided in the same
+//! proportion. Time is an argument.
+
+use fastpath_link::{
+    Classes, DropReason, DrrShare, DrrSpec, Exit, Fate, Limit, LinkState, Packet, Pipe, PipeSpec,
+    PolicerSpec, QueueSpec, TokenBucketSpec, Verdict,
+};
+use fastpath_units::{Bytes, Duration, Rate, Rng, Time};
+use std::collections::BTreeMap;
+
+/// Most queues of a port: as many as a round robin has classes.
+pub const QUEUES_MAX: usize = 64;
+/// Packets that may wait in a queue before its token bucket, and as many behind it: the length of
+/// the queues that Open vSwitch makes in Linux.
+const LIMIT: Limit = Limit::Packets(1000);
+/// The least burst of a token bucket: larger frames are dropped.
+const BURST_MIN: Bytes = Bytes(9_100);
+/// The time in which a token bucket without a burst would fill.
+const BURST_TIME: Duration = Duration::from_ms(10);
+/// The least rate of a queue without one.
+const RATE_MIN: u64 = 12_000;
+/// The quantum of the queue with the least rate, and the most that another has of it.
+const QUANTUM: u64 = 500;
+const QUANTUM_RATIO_MAX: u64 = 1000;
+
+/// The queues of a port, and its rate.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PortQueueSpec {
+    /// The rate of the port; `None` for no limit.
+    pub rate: Option<Rate>,
+    /// The queues, by number. Frames for others go to queue 0, which there always is. Those beyond
+    /// [`QUEUES_MAX`] are ignored.
+    pub queues: BTreeMap<u32, QueueRates>,
+}
+
+/// The rates of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueRates {
+    /// What it gets if the port can give all queues theirs.
+    pub min: Option<Rate>,
+    /// What it gets at most.
+    pub max: Option<Rate>,
+    /// What it may send at once above `max`.
+    pub burst: Option<Bytes>,
+}
+
+/// A bound on what a port receives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PolicingSpec {
+    /// The rate.
+    pub rate: Rate,
+    /// What may arrive at once above it.
+    pub burst: Bytes,
+}
+
+/// The counters of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct QueueCounters {
+    /// Frames that have left the queue.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames that found it full.
+    pub tx_dropped: u64,
+}
+
+/// A running queue.
+#[derive(Debug)]
+struct ClassQueue<F> {
+    number: u32,
+    /// `None` without a largest rate.
+    bucket: Option<Pipe<F>>,
+    counters: QueueCounters,
+}
+
+/// The queues of a port, with the frames that wait in them.
+#[derive(Debug)]
+pub(super) struct PortQueues<F> {
+    /// By class.
+    classes: Vec<ClassQueue<F>>,
+    port: Pipe<F>,
+}
+
+impl<F> PortQueues<F> {
+    pub(super) fn new(spec: &PortQueueSpec) -> PortQueues<F> {
+        let mut queues: BTreeMap<u32, QueueRates> = BTreeMap::from([(0, QueueRates::default())]);
+        queues.extend(&spec.queues);
+        let classes = queues.iter().take(QUEUES_MAX).map(|(number, rates)| ClassQueue {
+            number: *number,
+            bucket: rates.max.map(|rate| pipe(None, QueueSpec::TokenBucket(bucket(rate, rates.burst)))),
+            counters: QueueCounters::default(),
+        });
+        let least: Vec<u64> = queues.values().map(|rates| rates.min.map_or(RATE_MIN, Rate::as_bps)).collect();
+        let smallest = least.iter().copied().min().unwrap_or(RATE_MIN);
+        let quantum = |least: u64| QUANTUM * (least / smallest).clamp(1, QUANTUM_RATIO_MAX);
+        let share = |least: &u64| DrrShare { quantum: Bytes(quantum(*least)), limit: LIMIT };
+        // The class of a packet is in the place of its DSCP.
+        let of_place = |classes: Classes, place: u8| classes.with(place, [place]);
+        let identity = (0..QUEUES_MAX as u8).fold(Classes::all_in(0), of_place);
+        let shares = least.iter().take(QUEUES_MAX).map(share).collect();
+        let drr = QueueSpec::Drr(DrrSpec { shares, classes: identity });
+        PortQueues { classes: classes.collect(), port: pipe(spec.rate, drr) }
+    }
+
+    /// Queues a frame. A frame that finds its queue full comes back.
+    pub(super) fn push(&mut self, now: Time, queue: u32, len: usize, frame: F) -> Result<(), F> {
+        let known = self.classes.binary_search_by_key(&queue, |class| class.number);
+        // Queue 0 is the first.
+        let class = known.unwrap_or(0);
+        let packet = Packet { traffic_class: (class as u8) << 2, ..Packet::new(len as u32, frame) };
+        let ClassQueue { bucket, counters, .. } = &mut self.classes[class];
+        let verdict = bucket.as_mut().unwrap_or(&mut self.port).push(now, packet);
+        match verdict {
+            Verdict::Queued => Ok(()),
+            Verdict::Dropped(_, frame) => {
+                counters.tx_dropped += 1;
+                Err(frame)
+            }
+        }
+    }
+
+    /// Moves what may leave by `now`; `out` receives the frames in order, `Err` those that found
+    /// the second queue full.
+    pub(super) fn pop(&mut self, now: Time, mut out: impl FnMut(Result<F, F>)) {
+        loop {
+            let next = self.classes.iter().filter_map(|class| class.bucket.as_ref()?.next_at());
+            let next = next.chain(self.port.next_at()).min().filter(|at| *at <= now);
+            let Some(at) = next else { return };
+            // The port first: what leaves makes room for what arrives at the same time.
+            while let Some(Exit { packet, fate, .. }) = self.port.pop(at) {
+                let counters = &mut self.classes[usize::from(packet.traffic_class >> 2)].counters;
+                out(leave(counters, packet, fate));
+            }
+            for ClassQueue { bucket, counters, .. } in &mut self.classes {
+                let Some(bucket) = bucket else { continue };
+                while let Some(Exit { at, packet, fate }) = bucket.pop(at) {
+                    if let Fate::Dropped(_) = fate {
+                        out(leave(counters, packet, fate));
+                    } else if let Verdict::Dropped(_, frame) = self.port.push(at, packet) {
+                        counters.tx_dropped += 1;
+                        out(Err(frame));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the queues; `out` receives what waits.
+    pub(super) fn drain(&mut self, now: Time, mut out: impl FnMut(F)) {
+        let down = fastpath_link::Change { state: Some(LinkState::Down), ..Default::default() };
+        let pipes = self.classes.iter_mut().filter_map(|class| class.bucket.as_mut());
+        for pipe in pipes.chain([&mut self.port]) {
+            pipe.change(now, &down);
+            while let Some(exit) = pipe.pop(now) {
+                out(exit.packet.data);
+            }
+        }
+    }
+
+    /// Returns when a frame may leave.
+    pub(super) fn next_at(&self) -> Option<Time> {
+        let buckets = self.classes.iter().filter_map(|class| class.bucket.as_ref()?.next_at());
+        buckets.chain(self.port.next_at()).min()
+    }
+
+    /// Returns the number of frames that wait.
+    pub(super) fn held(&self) -> u64 {
+        let buckets = self.classes.iter().filter_map(|class| class.bucket.as_ref());
+        buckets.chain([&self.port]).map(|pipe| pipe.held().packets).sum()
+    }
+
+    /// Returns the counters of each queue, by number.
+    pub(super) fn counters(&self) -> impl Iterator<Item = (u32, QueueCounters)> + '_ {
+        self.classes.iter().map(|class| (class.number, class.counters))
+    }
+}
+
+/// Counts a frame that leaves a queue.
+fn leave<F>(counters: &mut QueueCounters, packet: Packet<F>, fate: Fate) -> Result<F, F> {
+    if let Fate::Dropped(_) = fate {
+        counters.tx_dropped += 1;
+        return Err(packet.data);
+    }
+    counters.tx_packets += 1;
+    counters.tx_bytes += u64::from(packet.len);
+    Ok(packet.data)
+}
+
+/// A pipe without chance.
+fn pipe<F>(rate: Option<Rate>, queue: QueueSpec) -> Pipe<F> {
+    Pipe::new(&PipeSpec { rate, queue, ..PipeSpec::default() }, Rng::new(0))
+}
+
+fn bucket(rate: Rate, burst: Option<Bytes>) -> TokenBucketSpec {
+    let burst = burst.unwrap_or_else(|| rate.bytes_in(BURST_TIME)).max(BURST_MIN);
+    TokenBucketSpec { rate, burst, peak: None, limit: LIMIT }
+}
+
+/// The bound on what a port receives.
+#[derive(Debug)]
+pub(super) struct Policing(Pipe<()>);
+
+impl Policing {
+    pub(super) fn new(spec: &PolicingSpec) -> Policing {
+        let PolicingSpec { rate, burst } = *spec;
+        let policer = PolicerSpec { rate, burst: burst.max(BURST_MIN), limit: Limit::Packets(u32::MAX) };
+        Policing(pipe(None, QueueSpec::Policer(policer)))
+    }
+
+    /// Returns whether a frame may pass.
+    pub(super) fn admits(&mut self, now: Time, len: usize) -> bool {
+        let verdict = self.0.push(now, Packet::new(len as u32, ()));
+        while self.0.pop(now).is_some() {}
+        !matches!(verdict, Verdict::Dropped(DropReason::Early, ()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mbit(rate: u64) -> Option<Rate> {
+        Rate::from_bps(rate * 1_000_000)
+    }
+
+    /// Returns the rates at which queues leave that always have frames of 1250 bytes, in Mbit/s.
+    fn rates<const N: usize>(rate: Option<Rate>, queues: [(u32, QueueRates); N]) -> [f64; N] {
+        let spec = PortQueueSpec { rate, queues: queues.into() };
+        let mut running = PortQueues::new(&spec);
+        let (mut waiting, mut sent) = ([0u32; N], [0u64; N]);
+        for ms in 0..2000 {
+            let now = Time::ZERO + Duration::from_ms(ms);
+            for (place, (number, _)) in queues.iter().enumerate() {
+                while waiting[place] < 200 {
+                    running.push(now, *number, 1250, place).unwrap();
+                    waiting[place] += 1;
+                }
+            }
+            running.pop(now, |left| {
+                let place = left.unwrap();
+                waiting[place] -= 1;
+                sent[place] += u64::from(ms >= 1000);
+            });
+        }
+        sent.map(|frames| frames as f64 * 10_000.0 / 1e6)
+    }
+
+    #[test]
+    fn a_port_has_its_rate_and_queues_have_theirs() {
+        let queue = |min: u64, max: u64| QueueRates { min: mbit(min), max: mbit(max), burst: None };
+        let is = |found: &[f64], expected: &[f64]| {
+            let near = found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= 0.1 + b * 0.02);
+            assert!(near, "{found:?} is not {expected:?}");
+        };
+        is(&rates(mbit(10), [(0, queue(0, 0))]), &[10.0]);
+        is(&rates(None, [(0, queue(0, 4))]), &[4.0]);
+        is(&rates(mbit(10), [(0, queue(0, 0)), (1, queue(0, 2))]), &[8.0, 2.0]);
+        is(&rates(mbit(10), [(1, queue(2, 0)), (2, queue(8, 0))]), &[2.0, 8.0]);
+        is(&rates(mbit(10), [(1, queue(1, 0)), (2, queue(3, 0)), (7, queue(1, 1))]), &[2.25, 6.75, 1.0]);
+        is(&rates(mbit(100), [(1, queue(5, 10)), (2, queue(5, 20))]), &[10.0, 20.0]);
+    }
+
+    #[test]
+    fn frames_of_unknown_queues_go_to_queue_0_and_full_queues_drop_and_count() {
+        let rate = Rate::from_bps(8_000);
+        let mut queues = PortQueues::new(&PortQueueSpec { rate, queues: BTreeMap::new() });
+        let refused = (0..1200).filter(|i| queues.push(Time::ZERO, 9, 1000, *i).is_err()).count();
+        assert_eq!((refused, queues.held()), (200, 1000));
+        assert_eq!(queues.next_at(), Some(Time::ZERO + Duration::from_secs(1)));
+        let mut out = Vec::new();
+        queues.pop(Time::ZERO + Duration::from_secs(2), |frame| out.push(frame));
+        assert_eq!(out, [Ok(0), Ok(1)]);
+        let counters = QueueCounters { tx_packets: 2, tx_bytes: 2000, tx_dropped: 200 };
+        assert_eq!(queues.counters().collect::<Vec<_>>(), [(0, counters)]);
+        let mut left = 0;
+        queues.drain(Time::ZERO + Duration::from_secs(2), |_| left += 1);
+        assert_eq!((left, queues.held(), queues.next_at()), (998, 0, None));
+    }
+
+    #[test]
+    fn a_policer_passes_its_rate_after_its_burst() {
+        let spec = PolicingSpec { rate: mbit(1).unwrap(), burst: Bytes(10_000) };
+        let mut policing = Policing::new(&spec);
+        let passed = |policing: &mut Policing, seconds: u64| {
+            (0..1000u64)
+                .filter(|i| {
+                    policing.admits(Time::ZERO + Duration::from_secs(seconds) + Duration::from_ms(*i), 1250)
+                })
+                .count()
+        };
+        assert_eq!(passed(&mut policing, 0), 107, "8 of the burst and 100 in a second");
+        assert_eq!(passed(&mut policing, 1), 100);
+    }
+}

@@ -1,0 +1,132 @@
+//! Sockets of the file system on which programs of this machine may connect, as `ovs-ofctl` does
+//! when it is given the name of a bridge.
+
+use super::connection::Kind;
+use mio::event::Source;
+use mio::net::{TcpStream, UnixListener, UnixStream};
+use mio::{Interest, Registry, Token};
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// What a socket of the file system is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LocalService {
+    /// Controllers connect there.
+    Management,
+    /// A copy of all messages is served there (`ovs-ofctl snoop`).
+    Snoop,
+}
+
+/// A socket of the file system that accepts connections. It is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct LocalListener {
+    pub(super) socket: UnixListener,
+    path: PathBuf,
+    pub(super) kind: Kind,
+}
+
+impl LocalListener {
+    /// Creates the socket, in place of one on which nothing listens any more.
+    pub(super) fn new(path: PathBuf, service: LocalService) -> io::Result<LocalListener> {
+        let socket = match UnixListener::bind(&path) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && is_deserted(&path) => {
+                fs::remove_file(&path)?;
+                UnixListener::bind(&path)?
+            }
+            bound => bound?,
+        };
+        let kind = match service {
+            LocalService::Management => Kind::Answered,
+            LocalService::Snoop => Kind::Snoop,
+        };
+        Ok(LocalListener { socket, path, kind })
+    }
+
+    /// Returns its path as text.
+    pub(super) fn name(&self) -> String {
+        format!("punix:{}", self.path.display())
+    }
+}
+
+impl Drop for LocalListener {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn is_deserted(path: &Path) -> bool {
+    let connected = std::os::unix::net::UnixStream::connect(path);
+    connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
+/// A connected socket.
+#[derive(Debug)]
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Socket {
+    /// Returns whether it is connected, and takes its error.
+    pub(super) fn connected(&self) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => {
+                socket.take_error()?.map_or(Ok(()), Err)?;
+                socket.peer_addr().map(|_| ())
+            }
+            Socket::Unix(socket) => {
+                socket.take_error()?.map_or(Ok(()), Err)?;
+                socket.peer_addr().map(|_| ())
+            }
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.read(bytes),
+            Socket::Unix(socket) => socket.read(bytes),
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(socket) => socket.write(bytes),
+            Socket::Unix(socket) => socket.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => socket.flush(),
+            Socket::Unix(socket) => socket.flush(),
+        }
+    }
+}
+
+impl Source for Socket {
+    fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => socket.register(registry, token, interests),
+            Socket::Unix(socket) => socket.register(registry, token, interests),
+        }
+    }
+
+    fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => socket.reregister(registry, token, interests),
+            Socket::Unix(socket) => socket.reregister(registry, token, interests),
+        }
+    }
+
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        match self {
+            Socket::Tcp(socket) => socket.deregister(registry),
+            Socket::Unix(socket) => socket.deregister(registry),
+        }
+    }
+}
