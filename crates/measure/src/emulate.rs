@@ -289,7 +289,7 @@ pub fn weigh(links: usize, seed: u64) -> LinkWeight {
 /// Returns the resident anonymous memory of this process, bytes. The kernel counts it page by page
 /// for /proc/self/smaps_rollup. /proc/self/statm is accurate only to some hundred kilobytes:
 /// mm/memory.c counts per core and sums up occasionally.
-fn resident() -> f64 {
+pub(crate) fn resident() -> f64 {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());

@@ -37,7 +37,9 @@ impl PacketShape {
     /// Returns the value of a column of the model; `None` for a name that is not a column.
     pub fn column(&self, name: &str) -> Option<f64> {
         if let Some(kind) = name.strip_prefix("q_") {
-            return Some(self.queues.get(kind).copied().unwrap_or(0.0));
+            // Terms are words of letters, digits and `_`.
+            let is_it = |name: &str| name.len() == kind.len() && name.replace('-', "_") == kind;
+            return Some(self.queues.iter().find(|(name, _)| is_it(name)).map_or(0.0, |(_, count)| *count));
         }
         let values = [self.bytes, self.pipes, self.routers, self.spread, self.calls, self.log];
         COLUMNS.iter().position(|column| *column == name).map(|place| values[place])
