@@ -6,7 +6,19 @@ use fastpath_spec::mistake::printable;
 
 /// Formats a table of the first `rows` directions. It has no control characters.
 pub(crate) fn load_table(loads: &LinkLoads, rows: usize) -> String {
-    let titles = ["link", "from → to", "load", "headroom", "in", "out", "queue", "delay", "dropped", "late", "late p99"];
+    let titles = [
+        "link",
+        "from → to",
+        "load",
+        "headroom",
+        "in",
+        "out",
+        "queue",
+        "delay",
+        "dropped",
+        "late",
+        "late p99",
+    ];
     let mut table = table(titles);
     align_left(&mut table, [8]);
     for link in loads.links.iter().take(rows) {
@@ -69,9 +81,22 @@ mod tests {
             late: None,
             lateness_p99_us: None,
         };
-        let loads = LinkLoads { uptime_s: 10.5, interval_s: 0.5, workers: vec![0.25], links: vec![busy.clone(), busy] };
+        let loads = LinkLoads {
+            uptime_s: 10.5,
+            interval_s: 0.5,
+            workers: vec![0.25],
+            links: vec![busy.clone(), busy],
+        };
         let text = load_table(&loads, 1);
-        for part in ["50 %", "5.00Mbit", "7 (700 B)", "2.50 ms", "3 queue-full", "… and 1 more", "worker 0: load 25 %, headroom 75 %"] {
+        for part in [
+            "50 %",
+            "5.00Mbit",
+            "7 (700 B)",
+            "2.50 ms",
+            "3 queue-full",
+            "… and 1 more",
+            "worker 0: load 25 %, headroom 75 %",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains('\u{1b}'), "a name has no terminal escape: {text:?}");

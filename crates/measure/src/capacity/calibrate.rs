@@ -15,6 +15,7 @@ use fastpath_model::scaling::ScalingCosts;
 use fastpath_model::table::TableError;
 use fastpath_model::{Estimate, Table};
 use fastpath_units::stats::median;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,11 +47,25 @@ const DROPPED_MAX: f64 = 0.02;
 pub struct Calibration {
     /// The costs.
     pub costs: EngineCosts,
-    /// The saturated runs: the seed of a network, the measured nanoseconds per packet, and the fitted
-    /// ones.
-    pub points: Vec<[f64; 3]>,
+    /// The saturated runs.
+    pub points: Vec<CalibrationPoint>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
+}
+
+/// A saturated run of a calibration.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CalibrationPoint {
+    /// The seed of its network.
+    pub seed: u64,
+    /// Measured nanoseconds of the worker per packet.
+    #[serde(rename = "T_ns")]
+    pub ns: f64,
+    /// What the costs give for it.
+    pub fitted_ns: f64,
+    /// The counts of a packet.
+    #[serde(flatten)]
+    pub shape: PacketShape,
 }
 
 /// Why the engine's costs could not be measured.
@@ -85,7 +100,13 @@ pub fn calibrate(effort: Effort, progress: Progress<'_>) -> Result<Calibration, 
     let runs = saturated_runs(effort, progress)?;
     let log = runs.iter().any(|run| run.shape.log > 0.0);
     let fitted = fit_packets(&runs)?;
-    let points = runs.iter().map(|run| [run.seed as f64, run.ns(), fitted_ns(&fitted, run)]).collect();
+    let point = |run: &SaturatedRun| CalibrationPoint {
+        seed: run.seed,
+        ns: run.ns(),
+        fitted_ns: fitted_ns(&fitted, run),
+        shape: run.shape.clone(),
+    };
+    let points = runs.iter().map(point).collect();
     let (memory, start) = memory_and_start(&runs)?;
     let mut costs = EngineCosts {
         packet: fitted,
@@ -197,13 +218,15 @@ fn fit_packets(runs: &[SaturatedRun]) -> Result<fastpath_model::model::Model, Ca
         let values = runs.iter().map(|run| run.shape.column(&name).unwrap_or(0.0)).collect();
         columns.push((name, values));
     }
-    let terms: Vec<&str> =
-        std::iter::once("const").chain(columns[1..].iter().map(|(name, _)| name.as_str())).collect();
+    // Frames of one call go through a pipe together: what that costs once is divided by their number.
+    let term = |name: &str| if name == "calls" { "pipes*calls".to_owned() } else { name.to_owned() };
+    let terms = columns[1..].iter().map(|(name, _)| term(name));
+    let terms = std::iter::once("const".to_owned()).chain(terms).collect::<Vec<_>>().join(",");
     let table: Vec<(&str, &[f64])> =
         columns.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect();
     let options =
         FitOptions { weighting: Weighting::Relative, regimes: Regimes::Off, ..FitOptions::default() };
-    Ok(fit(&Table::from_columns(&table)?, "T_ns", &terms.join(","), &options)?.model())
+    Ok(fit(&Table::from_columns(&table)?, "T_ns", &terms, &options)?.model())
 }
 
 fn fitted_ns(model: &fastpath_model::model::Model, run: &SaturatedRun) -> f64 {
@@ -231,7 +254,8 @@ fn memory_and_start(runs: &[SaturatedRun]) -> Result<(MemoryCosts, StartCosts), 
     let grown = spread(&grown);
     let around = |value: f64, part: f64| Estimate::around(value, part * value);
     let memory = MemoryCosts {
-        program_bytes: grown.map(|bytes| bytes + program_bytes),
+        program_bytes: around(program_bytes, 0.05),
+        engine_bytes: grown,
         link_bytes: around(link_bytes, 0.3),
         port_bytes: around(port_bytes, 0.3),
         per_held_byte: spread(&runs.iter().map(|run| run.carried.per_held_byte.max(1.0)).collect::<Vec<_>>()),

@@ -16,7 +16,7 @@ mod labs;
 mod networks;
 mod run;
 
-pub use calibrate::{Calibration, CalibrationError, calibrate};
+pub use calibrate::{Calibration, CalibrationError, CalibrationPoint, calibrate};
 pub use demand::{DemandError, DemandOptions, EngineWorkers, demand};
 pub use networks::{QUEUES, RandomNetwork};
 pub use run::{Carried, Offered, offer, saturate, spread};

@@ -133,8 +133,10 @@ fn added(idle: f64, step: f64, waiting: f64) -> f64 {
 /// What takes memory.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MemoryCosts {
-    /// The program before a network, in bytes.
+    /// The program without a network, in bytes.
     pub program_bytes: Estimate,
+    /// The threads and the frames of a small network.
+    pub engine_bytes: Estimate,
     /// A link (two pipes) with its part of the description.
     pub link_bytes: Estimate,
     /// A port with its host.
@@ -148,6 +150,7 @@ impl MemoryCosts {
     pub fn of(&self, demand: &Demand) -> Estimate {
         let sum = |of: fn(&Estimate) -> f64, held: f64| {
             of(&self.program_bytes)
+                + of(&self.engine_bytes)
                 + of(&self.link_bytes) * demand.links as f64
                 + of(&self.port_bytes) * demand.ports as f64
                 + (of(&self.per_held_byte) * held).min(demand.memory_limit)

@@ -28,6 +28,7 @@ fn costs() -> EngineCosts {
         },
         memory: MemoryCosts {
             program_bytes: around(1e7),
+            engine_bytes: Estimate::exact(0.0),
             link_bytes: around(2000.0),
             port_bytes: around(20_000.0),
             per_held_byte: around(2.0),
