@@ -1,9 +1,13 @@
 //! The arguments of every command that runs a network in real time.
 
+use crate::commands::measure::tool;
 use crate::data_path_arg::DataPathArg;
 use crate::network_file::{ReadingArgs, load_with_warnings};
+use anyhow::ensure;
 use clap::Args;
+use fastpath::capacity::{CapacityAnswer, CapacityOptions, CapacityRecord};
 use fastpath::guest_run::is_inside;
+use fastpath::model::capacity::Verdict;
 use fastpath::replay::WorkerCount;
 use fastpath_engine::control::{Dashboard, HttpAddress, Nodes};
 use fastpath_engine::{Idle, Late, Notice, Workers};
@@ -149,6 +153,39 @@ impl NetworkArgs {
         Ok(fastpath::origin::of(&network, self.seed))
     }
 
+    /// Warns of traffic that this machine will not carry, if it was measured before. With --strict
+    /// that is an error.
+    fn compare_with_machine(
+        &self,
+        topology: &Topology,
+        options: &fastpath_engine::Options,
+    ) -> anyhow::Result<()> {
+        if !topology.has_traffic() {
+            return Ok(());
+        }
+        let is_strict = self.reading.reading().strict;
+        let Some(record) = CapacityRecord::cached(&tool()) else {
+            if is_strict {
+                eprintln!(
+                    "fastpath: whether this machine carries the traffic is not known: \
+                     `fastpath check {} --capacity` measures it",
+                    self.spec.display()
+                );
+            }
+            return Ok(());
+        };
+        // A network of which nothing is predicted is none that will fail.
+        let Ok(answer) = CapacityAnswer::of(&record, topology, &CapacityOptions::of_run(options)) else {
+            return Ok(());
+        };
+        if answer.verdict == Verdict::Not {
+            let sentence = answer.sentence();
+            ensure!(!is_strict, "{sentence} (--strict; {})", record.describe());
+            eprintln!("fastpath: {sentence}");
+        }
+        Ok(())
+    }
+
     /// Starts the network with `start`: [`Lab::up`] or [`Lab::attach`].
     pub(crate) fn start(
         &self,
@@ -170,6 +207,9 @@ impl NetworkArgs {
             options.data_path = DataPathChoice::User;
         }
         options.tolerance = options.tolerance.or(self.tolerance_default);
+        if !is_inside() {
+            self.compare_with_machine(&network.spec.topology, &options)?;
+        }
         Ok(start(network.spec.topology, &name, options)?)
     }
 }

@@ -12,7 +12,8 @@ const LABFILES: &str = "Containerlab files";
 /// How a description is read.
 #[derive(Args)]
 pub(crate) struct ReadingArgs {
-    /// Take every warning about the description as a mistake.
+    /// Take every warning about the description as a mistake, and refuse to start a network whose
+    /// traffic this machine is predicted not to carry.
     #[arg(long)]
     strict: bool,
     /// Run only nodes of these kinds. The other nodes are stubs: their links exist and lead

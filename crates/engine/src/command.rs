@@ -1,5 +1,6 @@
 //! Commands sent to a worker by other threads, and their replies.
 
+use crate::headroom::Pulse;
 use crate::snapshot::Snapshot;
 use crate::switch_report::SwitchCopy;
 use crate::worker_change::WorkerChange;
@@ -32,6 +33,8 @@ pub(crate) enum Command {
     Switch { node: String, answer: SyncSender<Option<SwitchCopy>> },
     /// Copies counters, queues and flows.
     Sample { answer: SyncSender<Sample> },
+    /// Says how busy the worker is.
+    Pulse { answer: SyncSender<Pulse> },
     /// Starts a capture when the worker reads the command. The answer is that instant.
     StartCapture { order: CaptureOrder, answer: SyncSender<Time> },
     /// Ends a capture.
@@ -116,6 +119,11 @@ impl CommandSender {
     /// Returns a sample; `None` if the worker has ended.
     pub(crate) fn sample(&self) -> Option<Sample> {
         self.ask(|answer| Command::Sample { answer })
+    }
+
+    /// Returns how busy the worker is; `None` if it has ended.
+    pub(crate) fn pulse(&self) -> Option<Pulse> {
+        self.ask(|answer| Command::Pulse { answer })
     }
 
     /// Starts a capture; `None` if the worker has ended.

@@ -10,6 +10,7 @@ use crate::control::{
 };
 use crate::cut_part::CutPart;
 use crate::data_paths::DataPaths;
+use crate::headroom::{HeadroomThread, HeadroomWatch};
 use crate::kernel_log::KernelLog;
 use crate::lateness::{self, LatenessPolicy};
 use crate::layout::{LayoutNeeds, layout};
@@ -192,6 +193,8 @@ pub struct Running {
     clock: Clock,
     /// What serves the controllers of OpenFlow nodes.
     serving: Serving,
+    /// Ends with the engine. None in virtual time, where the load of the machine means nothing.
+    headroom: Option<HeadroomThread>,
 }
 
 /// Ends with the engine.
@@ -257,6 +260,7 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
         stopper,
         clock,
         serving: Serving(Vec::new()),
+        headroom: None,
     };
     let parts = parts_of(&layout, receivers, ports, (&network, clock));
     for ((part, core), log) in parts.into_iter().zip(cores).zip(logs) {
@@ -280,6 +284,11 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
             None => work(network, ((), flows), config, group.clone()),
             Some(log) => work(network, (log, flows), config, group.clone()),
         }?);
+    }
+    if !thread::has_virtual_time() {
+        let policy = lateness_policy(&options);
+        let watch = HeadroomWatch::new(count, policy.tolerance, policy.is_stated);
+        running.headroom = Some(HeadroomThread::start(group, watch, options.notice.clone())?);
     }
     for NodeSwitch { node, serve, .. } in options.switches {
         let serving = serve().map_err(|why| StartError::OpenFlow { node, why })?;
@@ -497,6 +506,7 @@ where
 impl Drop for Running {
     fn drop(&mut self) {
         self.stopper.stop();
+        drop(self.headroom.take());
         self.serving.0.clear();
         // `join` and `stop` report how it ended.
         self.workers.drain(..).for_each(|worker| drop(worker.join()));

@@ -47,6 +47,8 @@ pub(crate) struct Releases {
     lateness: Distribution<u32>,
     /// The largest lateness since [`Releases::take_max`].
     recent_max: Duration,
+    /// Frames released later than half of the tolerance.
+    pub(crate) near: u64,
     /// Frames later than tolerated, whether dropped or not.
     pub(crate) late: u64,
     /// Late frames that would have been in time without an interruption of the worker.
@@ -58,7 +60,7 @@ impl Releases {
     pub(crate) fn new(edges: usize) -> Releases {
         let digits = if edges <= EXACT_EDGES { 2 } else { 1 };
         let lateness = Distribution::bounded(Duration::from_secs(10), digits);
-        Releases { lateness, recent_max: Duration::ZERO, late: 0, late_interrupted: 0 }
+        Releases { lateness, recent_max: Duration::ZERO, near: 0, late: 0, late_interrupted: 0 }
     }
 
     /// Records that a frame due at `due` was released at `released`.
@@ -67,6 +69,7 @@ impl Releases {
         let lateness = released.since(due);
         self.lateness.record(lateness);
         self.recent_max = self.recent_max.max(lateness);
+        self.near += u64::from(lateness.as_ps() > policy.tolerance.as_ps() / 2);
         if lateness > policy.tolerance {
             self.count_late(due, released, policy, clock);
         }

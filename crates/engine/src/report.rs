@@ -76,6 +76,15 @@ pub struct WorkerReport {
     pub busy_s: f64,
     /// `busy_s` as a fraction of the time it has run.
     pub load: f64,
+    /// Seconds for which its thread had a core, polling included.
+    #[serde(default)]
+    pub cpu_s: f64,
+    /// The fraction of the last second in which it moved frames; `load` in the first second.
+    #[serde(default)]
+    pub recent_load: f64,
+    /// How much more it can carry: 1 − `recent_load`.
+    #[serde(default)]
+    pub headroom: f64,
     /// Number of sleeps.
     pub sleeps: u64,
     /// Stalls: the worker neither ran nor waited for a core. A hypervisor or interrupts had the
@@ -538,11 +547,15 @@ fn lateness(releases: &Releases) -> Lateness {
 }
 
 fn worker_report(worker: &WorkerState, at: Time) -> WorkerReport {
+    let load = worker.busy.as_secs_f64() / at.since(Time::ZERO).max(Duration::from_ns(1)).as_secs_f64();
     WorkerReport {
         core: worker.core,
         ports: worker.edges,
         busy_s: worker.busy.as_secs_f64(),
-        load: worker.busy.as_secs_f64() / at.since(Time::ZERO).max(Duration::from_ns(1)).as_secs_f64(),
+        load,
+        cpu_s: worker.cpu.as_secs_f64(),
+        recent_load: load,
+        headroom: (1.0 - load).max(0.0),
         sleeps: worker.sleeps,
         stalled: interruptions(&worker.stalled),
         preempted: interruptions(&worker.preempted),

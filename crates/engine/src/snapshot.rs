@@ -78,6 +78,8 @@ pub(crate) struct WorkerState {
     pub(crate) edges: usize,
     /// Time spent in iterations that moved frames.
     pub(crate) busy: Duration,
+    /// Time for which its thread had a core.
+    pub(crate) cpu: Duration,
     pub(crate) sleeps: u64,
     pub(crate) stalled: InterruptionTotals,
     pub(crate) preempted: InterruptionTotals,

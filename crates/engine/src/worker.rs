@@ -22,6 +22,7 @@ use crate::clock::Clock;
 use crate::command::{Command, CommandReceiver, Refusal, When};
 use crate::cut_part::CutPart;
 use crate::edge_port::{BACKLOG_MAX, Backlog, EdgePort};
+use crate::headroom::Pulse;
 use crate::lateness::LatenessPolicy;
 use crate::node_switch::WorkerSwitch;
 use crate::open_ports::OpenPorts;
@@ -132,6 +133,8 @@ pub(crate) struct Worker<L> {
     heartbeat_at: Time,
     busy: Duration,
     sleeps: u64,
+    /// Frames released to ports, and those later than half of the tolerance.
+    released: [u64; 2],
     /// The counters of ports that were removed with their edges.
     removed_ports: PortCounters,
     notice: Notice,
@@ -192,6 +195,7 @@ impl<L: Observer> Worker<L> {
             heartbeat_at: now,
             busy: Duration::ZERO,
             sleeps: 0,
+            released: [0; 2],
             removed_ports: PortCounters::default(),
             notice,
             keeps_carrier: false,
@@ -431,6 +435,7 @@ impl<L: Observer> Worker<L> {
                 }
             };
             let (from, taken) = (now, offered - backlog.frames.len());
+            let near = edge.releases.near;
             now = self.clock.now();
             let step = Duration::from_ps(now.since(from).as_ps().checked_div(taken as u64).unwrap_or(0));
             let mut at = from;
@@ -438,6 +443,8 @@ impl<L: Observer> Worker<L> {
                 edge.releases.record(due, at, &self.policy, &self.clock);
                 at = at.saturating_add(step);
             }
+            self.released[0] += taken as u64;
+            self.released[1] += edge.releases.near - near;
             match result {
                 Err(error) => self.fail(index, &error),
                 Ok(()) if backlog.frames.is_empty() => {
@@ -518,6 +525,10 @@ impl<L: Observer> Worker<L> {
                 Command::Switch { node, answer } => {
                     let (switch, now) = (self.network.switch(&node), self.clock.now());
                     let _ = answer.try_send(switch.map(|switch| SwitchCopy::of(switch, now)));
+                }
+                Command::Pulse { answer } => {
+                    let ([released, near], at) = (self.released, self.clock.now());
+                    let _ = answer.try_send(Pulse { at, busy: self.busy, released, near });
                 }
                 Command::Sample { answer } => {
                     let _ = answer.try_send(self.sample());
@@ -667,6 +678,7 @@ impl<L: Observer> Worker<L> {
             core: self.core,
             edges: self.edges.len(),
             busy: self.busy,
+            cpu: self.clock.cpu(),
             sleeps: self.sleeps,
             stalled: self.clock.stalled,
             preempted: self.clock.preempted,

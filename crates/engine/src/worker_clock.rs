@@ -130,6 +130,11 @@ impl WorkerClock {
         now
     }
 
+    /// Returns the time for which the thread has run on a core.
+    pub(crate) fn cpu(&self) -> Duration {
+        self.account.read().cpu
+    }
+
     /// Returns the time after work that may take long.
     pub(crate) fn after_long_work(&mut self) -> Time {
         self.last = self.clock.now();

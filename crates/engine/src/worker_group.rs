@@ -7,6 +7,7 @@
 use crate::capture::{CaptureQueue, CaptureRequest, ChunkSender};
 use crate::command::{CommandSender, Refusal, When};
 use crate::data_paths::DataPaths;
+use crate::headroom::Pulse;
 use crate::kernel_log::KernelLog;
 use crate::packet_log::LogStatus;
 use crate::port::Port;
@@ -45,6 +46,8 @@ struct GroupState {
     /// Where links run, in a lab.
     paths: Option<Arc<DataPaths>>,
     kernel_log: Mutex<Option<KernelLog>>,
+    /// The load of each worker in the last second; empty before.
+    recent_loads: Mutex<Vec<f64>>,
 }
 
 /// The topology that runs, and the part of each worker.
@@ -87,6 +90,7 @@ impl WorkerGroup {
             flows: Mutex::default(),
             paths,
             kernel_log: Mutex::new(kernel_log),
+            recent_loads: Mutex::default(),
         }))
     }
 
@@ -100,7 +104,23 @@ impl WorkerGroup {
     /// Returns the current report; `None` if a worker has ended.
     pub(crate) fn report(&self) -> Option<Report> {
         let current = self.current();
-        Some(Report { seed: Some(self.0.seed), ..Report::of(current.topology(), &current.snapshot()?) })
+        let mut report =
+            Report { seed: Some(self.0.seed), ..Report::of(current.topology(), &current.snapshot()?) };
+        let loads = self.0.recent_loads.lock().unwrap_or_else(PoisonError::into_inner);
+        for (worker, &load) in report.workers.iter_mut().zip(&*loads) {
+            (worker.recent_load, worker.headroom) = (load, 1.0 - load);
+        }
+        Some(report)
+    }
+
+    /// Returns how busy each worker is; `None` if one has ended.
+    pub(crate) fn pulses(&self) -> Option<Vec<Pulse>> {
+        self.0.commands.iter().map(CommandSender::pulse).collect()
+    }
+
+    /// Keeps the load of each worker in the last second, for reports.
+    pub(crate) fn set_recent_loads(&self, loads: Vec<f64>) {
+        *self.0.recent_loads.lock().unwrap_or_else(PoisonError::into_inner) = loads;
     }
 
     /// Changes the topology. What stays is not disturbed. `ports` has a port for each edge that is

@@ -6,6 +6,7 @@
 //! | `figures/` | the figures of Joglekar 2004 (LinkEM), chapter 5, and our own: one file each |
 //! | `testbed/` | pairs of hosts, and what lies between: our engine, a bridge, rattan, testpmd |
 //! | `load_generator.rs`, `paced_links.rs` | links in memory, their source and their sink |
+//! | `capacity.rs` | how well the machine's capacity is predicted |
 //! | `prediction/` | how well fitted models predict this machine and others |
 //!
 //! A result that cannot be measured here is listed with the reason. A measurement removes what it
@@ -14,12 +15,14 @@
 #![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
+mod capacity;
 mod figures;
 mod load_generator;
 mod paced_links;
 mod prediction;
 mod testbed;
 
+pub use capacity::{CapacityEvaluation, CapacityFigure, CapacityPoint, PredictedQuantity, evaluate_capacity};
 pub use fastpath_measure::Effort;
 pub use prediction::{
     PredictionError, PredictionFigure, PredictionOptions, RestrictedPlatform, predict, predict_from_records,

@@ -16,6 +16,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
+pub mod capacity;
+#[cfg(target_os = "linux")]
 pub mod capture;
 pub mod dask;
 mod error;

@@ -1,7 +1,7 @@
 //! What the links of a running network do at the moment: the difference of two reports.
 
+use fastpath_engine::headroom::{pipe_load, worker_loads};
 use fastpath_engine::{PipeReport, Report};
-use fastpath_units::Rate;
 use fastpath_units::stats::per_second;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -19,6 +19,9 @@ pub struct LinkLoad {
     pub state: String,
     /// The used fraction of the rate; `None` without a rate.
     pub load: Option<f64>,
+    /// How much more it can carry: the unused fraction of the rate, at most that of the busiest
+    /// worker.
+    pub headroom: f64,
     /// Bits per second that entered, without overhead.
     pub in_bps: f64,
     /// Bits per second that left, without overhead.
@@ -45,6 +48,8 @@ pub struct LinkLoads {
     pub uptime_s: f64,
     /// The length of the interval in seconds.
     pub interval_s: f64,
+    /// The load of each worker during the interval: the fraction in which it moved frames.
+    pub workers: Vec<f64>,
     /// The directions of all links: those that drop first, then by load and rate.
     pub links: Vec<LinkLoad>,
 }
@@ -56,11 +61,13 @@ impl LinkLoads {
         let interval_s = after.uptime_s - before.uptime_s;
         let earlier: HashMap<&str, &[PipeReport; 2]> =
             before.links.iter().map(|link| (link.name.as_str(), &link.directions)).collect();
+        let workers = worker_loads(before, after);
+        let of_workers = 1.0 - workers.iter().copied().fold(0.0, f64::max);
         let mut links = Vec::new();
         for link in &after.links {
             for (index, pipe) in link.directions.iter().enumerate() {
                 let earlier = earlier.get(link.name.as_str()).map(|pipes| &pipes[index]);
-                links.push(LinkLoad::between(&link.name, earlier, pipe, interval_s));
+                links.push(LinkLoad::between(&link.name, earlier, pipe, (interval_s, of_workers)));
             }
         }
         // The order is stable: links that do nothing keep the order of the spec.
@@ -70,19 +77,23 @@ impl LinkLoads {
             let first = b[0].total_cmp(&a[0]);
             first.then(b[1].total_cmp(&a[1])).then(b[2].total_cmp(&a[2]))
         });
-        LinkLoads { uptime_s: after.uptime_s, interval_s, links }
+        LinkLoads { uptime_s: after.uptime_s, interval_s, workers, links }
     }
 }
 
 impl LinkLoad {
-    fn between(link: &str, earlier: Option<&PipeReport>, pipe: &PipeReport, seconds: f64) -> LinkLoad {
+    fn between(
+        link: &str,
+        earlier: Option<&PipeReport>,
+        pipe: &PipeReport,
+        (seconds, of_workers): (f64, f64),
+    ) -> LinkLoad {
         let growth = |counter: fn(&PipeReport) -> u64| {
             per_second(counter(pipe).saturating_sub(earlier.map_or(0, counter)) as f64, seconds)
         };
         let in_bps = 8.0 * growth(|pipe| pipe.bytes_in);
         let out_bps = 8.0 * growth(|pipe| pipe.bytes_out);
-        let on_wire = out_bps + 8.0 * f64::from(pipe.overhead) * growth(|pipe| pipe.frames_out);
-        let rate: Option<Rate> = pipe.rate.parse().ok();
+        let load = pipe_load(earlier, pipe, seconds);
         let dropped = pipe.dropped.iter().filter_map(|(why, &count)| {
             let before = earlier.and_then(|earlier| earlier.dropped.get(why)).copied().unwrap_or(0);
             (count > before).then(|| (why.clone(), count - before))
@@ -93,7 +104,8 @@ impl LinkLoad {
             from: pipe.from.clone(),
             to: pipe.to.clone(),
             state: pipe.state.clone(),
-            load: rate.map(|rate| on_wire / rate.as_bps() as f64),
+            load,
+            headroom: (1.0 - load.unwrap_or(0.0)).clamp(0.0, 1.0).min(of_workers),
             in_bps,
             out_bps,
             queued_frames: pipe.queued_frames,

@@ -301,7 +301,8 @@ impl Lab {
         };
         let mut lab = Lab::start(topology, name, options, place)?;
         let engine = lab.engine.as_ref();
-        lab.traffic = engine.and_then(|engine| LabTraffic::of_ports(traffic, engine.clock()));
+        lab.traffic =
+            engine.and_then(|engine| LabTraffic::of_ports(traffic, engine.clock(), lab.notice.clone()));
         Ok(lab)
     }
 

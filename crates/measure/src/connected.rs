@@ -10,21 +10,20 @@
 //! machine meets both.
 
 use crate::Progress;
-use fastpath_engine::port::{Burst, Port, PortCounters, PortError};
+use crate::station::{Pace, Station};
+use fastpath_engine::port::{Burst, Port};
 use fastpath_engine::{EdgePorts, Idle, Notice, Options, Report, Workers, start};
 use fastpath_model::Estimate;
 use fastpath_model::scaling::{PartLoad, ScalingCosts};
-use fastpath_net::{EdgeId, Frame, FramePool, HostPath, Partition, Routes};
+use fastpath_net::{EdgeId, HostPath, Partition, Routes};
 use fastpath_spec::{NodeId, Topology};
-use fastpath_units::Time;
 use fastpath_units::stats::median;
 use fastpath_wire::build::Ip;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 use std::fmt::Write;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::thread::sleep;
 use std::time::Instant;
 
@@ -203,13 +202,8 @@ fn run(
         .iter()
         .zip(0..)
         .map(|(frames, edge)| {
-            let port = Station {
-                in_flight: Arc::clone(&in_flight),
-                frames: frames.clone(),
-                next: edge as usize % frames.len(),
-                burst,
-                counters: PortCounters::default(),
-            };
+            let pace = Pace::Closed { in_flight: Arc::clone(&in_flight), most: IN_FLIGHT_MAX };
+            let port = Station::new(frames.clone(), edge as usize, burst, pace);
             (EdgeId(edge), Box::new(port) as Box<dyn Port>)
         })
         .collect();
@@ -255,55 +249,6 @@ impl RoundCost {
             late: grown(late),
             dropped: grown(|report| report.accounting.dropped.values().sum()),
         }
-    }
-}
-
-/// A port whose worker makes its frames, and counts those it gets.
-struct Station {
-    in_flight: Arc<AtomicUsize>,
-    frames: Vec<Vec<u8>>,
-    next: usize,
-    burst: usize,
-    counters: PortCounters,
-}
-
-impl Port for Station {
-    fn name(&self) -> &str {
-        "station"
-    }
-
-    fn rx_burst(&mut self, _: Time, pool: &mut FramePool, burst: &mut Burst) -> Result<(), PortError> {
-        if self.in_flight.load(Ordering::Relaxed) >= IN_FLIGHT_MAX {
-            return Ok(());
-        }
-        for _ in 0..self.burst {
-            let bytes = &self.frames[self.next];
-            self.next = (self.next + 1) % self.frames.len();
-            let Some(frame) = pool.insert(bytes) else { break };
-            if let Err(frame) = burst.push(frame) {
-                pool.free(frame);
-                break;
-            }
-            self.counters.rx_frames += 1;
-        }
-        self.in_flight.fetch_add(burst.len(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn tx_burst(
-        &mut self,
-        _: Time,
-        pool: &mut FramePool,
-        frames: &mut VecDeque<Frame>,
-    ) -> Result<(), PortError> {
-        self.counters.tx_frames += frames.len() as u64;
-        self.in_flight.fetch_sub(frames.len(), Ordering::Relaxed);
-        frames.drain(..).for_each(|frame| pool.free(frame));
-        Ok(())
-    }
-
-    fn counters(&mut self) -> PortCounters {
-        self.counters
     }
 }
 

@@ -13,6 +13,7 @@
 //! | `slowdown.rs` | what would a slower core measure? |
 //! | `rate.rs`, `search.rs`, `offered.rs` | what is the highest rate without loss? |
 //! | `switching/` | how much time does a switch spend on lookups, packets and rule changes? |
+//! | `capacity/` | what does the engine cost, so that a network's load can be predicted? |
 //! | `latency.rs`, `operations.rs` | how long does a packet take; what does each operation add? |
 //!
 //! Times are taken with `CLOCK_MONOTONIC` on the measured thread. The cost of reading the clock is
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod caches;
+pub mod capacity;
 mod connected;
 mod copying;
 mod dut_port;
@@ -41,6 +43,7 @@ mod rate;
 mod score;
 mod search;
 mod slowdown;
+mod station;
 mod switched;
 mod switching;
 mod timing;

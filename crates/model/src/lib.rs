@@ -8,6 +8,7 @@
 //! | What is the distribution of latency samples? | [`latency`] |
 //! | What is the throughput elsewhere? How many cores does a link need? | [`predict`], [`cores`] |
 //! | How much faster do several workers run one network? | [`scaling`] |
+//! | Does a machine carry an emulated network? | [`capacity`] |
 //! | SCION's platform index | [`index`] |
 //! | Which rate do threads on engines sustain? Which task goes where? | [`budget`], [`assign`] |
 //! | Exact queueing formulas, an oracle for simulators | [`queueing`] |
@@ -54,6 +55,7 @@
 pub mod arguments;
 pub mod assign;
 pub mod budget;
+pub mod capacity;
 mod cell;
 pub mod check;
 pub mod column_unit;

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// `y = Σ coefficient × term`, with the covariance of the coefficients and the scatter of single
 /// points.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Model {
     /// The terms.
     pub terms: Terms,

@@ -82,7 +82,7 @@ pub use observer::{FrameTag, Observer, Passage, Turn};
 pub use openflow::{Executors, MakeExecutor};
 pub use options::Options;
 pub use part::{Part, PartsError};
-pub use partition::{BelowLookahead, Cut, JoinedLinks, NoCut, NodesJoined, Partition};
+pub use partition::{BelowLookahead, Cut, JoinedLinks, NoCut, NodesJoined, Partition, previous_hops};
 pub use pool::{FRAME_MAX, Frame, FramePool, SegmentFrames, SegmentRun, UnusedMemory};
 pub use route::{Fib, NextHop, Route, Routes};
 pub use schedule::{LinkChange, ScheduleFull};

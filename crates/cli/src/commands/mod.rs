@@ -33,7 +33,7 @@ mod guest;
 mod lab;
 mod man;
 #[cfg(target_os = "linux")]
-mod measure;
+pub(crate) mod measure;
 mod model;
 #[cfg(target_os = "linux")]
 mod netem;

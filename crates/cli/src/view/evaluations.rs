@@ -2,7 +2,7 @@
 
 use super::{Render, json_line};
 #[cfg(target_os = "linux")]
-use fastpath_evaluate::{PredictionFigure, prediction_remarks};
+use fastpath_evaluate::{CapacityEvaluation, CapacityFigure, PredictionFigure, prediction_remarks};
 #[cfg(target_os = "linux")]
 use fastpath_model::check::Check;
 use fastpath_model::publications::{Ours, PublishedFigure};
@@ -77,6 +77,32 @@ impl<F: Figure> Render for Figures<'_, F> {
 impl Render for Evaluation {
     fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         emulator(self).write(out, self.passed, self.total)
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        json_line(out, self)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Render for CapacityEvaluation {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut table = print::table(["figure", "asked", "ours", "", "key"]);
+        for CapacityFigure { id, quantity, asked, ours, pass } in &self.results {
+            table.add_row([
+                quantity.clone(),
+                asked.clone(),
+                print::number(*ours),
+                verdict(*pass),
+                id.clone(),
+            ]);
+        }
+        let remark = format!(
+            "{} networks; two measurements of one differ by {:.2} % in the median",
+            self.points.len(),
+            self.repeat_median_pct
+        );
+        EvaluationText { table: table.to_string(), remarks: vec![remark] }.write(out, self.passed, self.total)
     }
 
     fn json(&self, out: &mut dyn Write) -> io::Result<()> {

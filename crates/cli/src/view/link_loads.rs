@@ -6,9 +6,21 @@ use fastpath_spec::mistake::printable;
 
 /// Formats a table of the first `rows` directions. It has no control characters.
 pub(crate) fn load_table(loads: &LinkLoads, rows: usize) -> String {
-    let titles = ["link", "from → to", "load", "in", "out", "queue", "delay", "dropped", "late", "late p99"];
+    let titles = [
+        "link",
+        "from → to",
+        "load",
+        "headroom",
+        "in",
+        "out",
+        "queue",
+        "delay",
+        "dropped",
+        "late",
+        "late p99",
+    ];
     let mut table = table(titles);
-    align_left(&mut table, [7]);
+    align_left(&mut table, [8]);
     for link in loads.links.iter().take(rows) {
         let dropped: Vec<String> = link.dropped.iter().map(|(why, n)| format!("{n} {why}")).collect();
         table.add_row([
@@ -19,6 +31,7 @@ pub(crate) fn load_table(loads: &LinkLoads, rows: usize) -> String {
                 ("up", None) => "–".to_owned(),
                 (state, _) => state.to_owned(),
             },
+            format!("{:.0} %", 100.0 * link.headroom),
             bits(link.in_bps),
             bits(link.out_bps),
             format!("{} ({} B)", link.queued_frames, link.queued_bytes),
@@ -31,7 +44,11 @@ pub(crate) fn load_table(loads: &LinkLoads, rows: usize) -> String {
     let more = loads.links.len().saturating_sub(rows);
     let more = if more > 0 { format!("\n… and {more} more") } else { String::new() };
     let LinkLoads { uptime_s, interval_s, .. } = loads;
-    format!("{table}{more}\nafter {uptime_s:.1} s, over {interval_s:.2} s")
+    let workers = loads.workers.iter().enumerate().map(|(number, load)| {
+        format!("\nworker {number}: load {:.0} %, headroom {:.0} %", 100.0 * load, 100.0 * (1.0 - load))
+    });
+    let workers: String = workers.collect();
+    format!("{table}{more}{workers}\nafter {uptime_s:.1} s, over {interval_s:.2} s")
 }
 
 fn bits(bps: f64) -> String {
@@ -54,6 +71,7 @@ mod tests {
             to: "b".to_owned(),
             state: "up".to_owned(),
             load: Some(0.5),
+            headroom: 0.5,
             in_bps: 0.0,
             out_bps: 5e6,
             queued_frames: 7,
@@ -63,9 +81,22 @@ mod tests {
             late: None,
             lateness_p99_us: None,
         };
-        let loads = LinkLoads { uptime_s: 10.5, interval_s: 0.5, links: vec![busy.clone(), busy] };
+        let loads = LinkLoads {
+            uptime_s: 10.5,
+            interval_s: 0.5,
+            workers: vec![0.25],
+            links: vec![busy.clone(), busy],
+        };
         let text = load_table(&loads, 1);
-        for part in ["50 %", "5.00Mbit", "7 (700 B)", "2.50 ms", "3 queue-full", "… and 1 more"] {
+        for part in [
+            "50 %",
+            "5.00Mbit",
+            "7 (700 B)",
+            "2.50 ms",
+            "3 queue-full",
+            "… and 1 more",
+            "worker 0: load 25 %, headroom 75 %",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains('\u{1b}'), "a name has no terminal escape: {text:?}");

@@ -1,6 +1,8 @@
 //! Results as commands print them: text for people, JSON for programs. One file per subject; the
 //! library returns values and prints nothing.
 
+#[cfg(target_os = "linux")]
+mod capacity;
 mod check;
 mod data_paths;
 mod evaluations;
@@ -26,6 +28,8 @@ mod simulations;
 mod sweep;
 mod switch;
 
+#[cfg(target_os = "linux")]
+pub(crate) use capacity::CapacityView;
 pub(crate) use check::CheckedFile;
 #[cfg(target_os = "linux")]
 pub(crate) use evaluations::prediction;

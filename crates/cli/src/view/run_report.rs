@@ -165,8 +165,10 @@ fn port_table(report: &Report) -> String {
     }
     let workers = report.workers.iter().enumerate().map(|(number, worker)| {
         format!(
-            "\nworker {number}: load {:.0} %, host stalls {:.1} ms, preemption {:.1} ms",
+            "\nworker {number}: load {:.0} % (now {:.0} %, headroom {:.0} %), host stalls {:.1} ms, preemption {:.1} ms",
             100.0 * worker.load,
+            100.0 * worker.recent_load,
+            100.0 * worker.headroom,
             worker.stalled.total_ms,
             worker.preempted.total_ms
         )

@@ -13,7 +13,7 @@
 
 use super::history::History;
 use super::streaming::{StreamBody, Streams};
-use crate::report::{LinkReport, PipeReport, Report};
+use crate::report::{LinkReport, PipeReport, Report, WorkerReport};
 use crate::worker_group::WorkerGroup;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -197,7 +197,7 @@ fn state(Sample { report, rows, interfaces, changes, .. }: &Sample, missed: u64)
         "state",
         &json!({ "at_s": report.uptime_s, "missed": missed, "changes": changes, "period_ms": PERIOD.as_millis() as u64,
             "tolerance": report.lateness.tolerance, "defaults": default_values(), "fields": fields,
-            "links": links, "rows": rows, "failures": failures }),
+            "links": links, "rows": rows, "failures": failures, "workers": workers(report) }),
     )
 }
 
@@ -211,8 +211,16 @@ fn sample(last: &Sample, Sample { report, rows, changes, .. }: &Sample) -> Bytes
         .collect();
     event(
         "sample",
-        &json!({ "at_s": report.uptime_s, "changes": changes, "rows": rows, "parameters": parameters }),
+        &json!({ "at_s": report.uptime_s, "changes": changes, "rows": rows, "parameters": parameters,
+            "workers": workers(report) }),
     )
+}
+
+/// The load of each worker in the last second, and what is left of it.
+fn workers(report: &Report) -> Vec<Value> {
+    let share = |share: f64| (1e3 * share).round() / 1e3;
+    let worker = |worker: &WorkerReport| json!({ "load": share(worker.recent_load), "headroom": share(worker.headroom) });
+    report.workers.iter().map(worker).collect()
 }
 
 fn directions(report: &Report) -> impl Iterator<Item = (usize, &PipeReport)> {

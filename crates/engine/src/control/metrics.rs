@@ -1,6 +1,7 @@
 //! A report in the Prometheus text exposition format 0.0.4.
 
 use crate::delays::DelayReport;
+use crate::headroom::link_headrooms;
 use crate::lateness::BOUNDS_NS;
 use crate::packet_log::PacketLogReport;
 use crate::report::{PipeReport, Report};
@@ -41,7 +42,9 @@ const PIPE_FAMILIES: [(&str, &str, &str, PipeValue); 11] = [
     ("link_held_frames", "gauge", "Frames in the queue and in flight.", |pipe| pipe.held as f64),
 ];
 
-pub(super) fn metrics(report: &Report) -> String {
+/// Writes the metrics of a report. `before` is an earlier one of the same network, for what is a
+/// share of the time since then.
+pub(super) fn metrics(report: &Report, before: Option<&Report>) -> String {
     let mut text = String::new();
     family(
         &mut text,
@@ -80,6 +83,7 @@ pub(super) fn metrics(report: &Report) -> String {
     lateness(&mut text, report);
     packet_log(&mut text, report);
     workers(&mut text, report);
+    headroom(&mut text, report, before);
     ports(&mut text, report);
     let accounting = &report.accounting;
     let all = [
@@ -184,6 +188,22 @@ fn workers(text: &mut String, report: &Report) {
     );
     let lengths = interruptions().map(|(labels, interruptions)| (labels, interruptions.total_ms / 1e3));
     family(text, "worker_interruption_seconds_total", "counter", "Length of these intervals.", lengths);
+}
+
+/// How much more workers and links can carry.
+fn headroom(text: &mut String, report: &Report, before: Option<&Report>) {
+    let workers = || report.workers.iter().enumerate();
+    let cpu = workers().map(|(number, worker)| (format!("worker=\"{number}\""), worker.cpu_s));
+    family(text, "worker_cpu_seconds_total", "counter", "Seconds for which a worker had a core.", cpu);
+    let free = workers().map(|(number, worker)| (format!("worker=\"{number}\""), worker.headroom));
+    let help = "Share of the last second in which a worker moved no frame.";
+    family(text, "worker_headroom_ratio", "gauge", help, free);
+    let links = before.map(|before| link_headrooms(before, report)).unwrap_or_default();
+    let free = pipes(report).zip(links.into_iter().flatten());
+    let free = free.map(|((link, pipe), headroom)| (direction(link, pipe), headroom));
+    let help = "Unused share of the rate of a direction of a link, at most the headroom of the busiest worker, since \
+                the metrics were last read.";
+    family(text, "link_headroom_ratio", "gauge", help, free);
 }
 
 fn pipes(report: &Report) -> impl Iterator<Item = (&str, &PipeReport)> {

@@ -36,6 +36,8 @@ pub(super) struct Engine {
     pub(super) feed: Feed,
     pub(super) history: Arc<Mutex<History>>,
     pub(super) captures: OpenCaptures,
+    /// The report of the last metrics.
+    scraped: Arc<Mutex<Option<Report>>>,
 }
 
 /// Makes the answer to `GET /picture`.
@@ -59,7 +61,8 @@ impl Engine {
         let history = Arc::default();
         let feed = Feed::new(Arc::clone(&history));
         let (switches, captures) = (switches.into(), OpenCaptures::default());
-        Engine { workers, apply, switches, nodes, picture, feed, history, captures }
+        let scraped = Arc::default();
+        Engine { workers, apply, switches, nodes, picture, feed, history, captures, scraped }
     }
 
     /// Lists a change that was made.
@@ -372,7 +375,11 @@ async fn stop(State(engine): State<Engine>, headers: HeaderMap) -> Answer<Done> 
 #[utoipa::path(get, path = "/metrics",
     responses((status = 200, body = String, content_type = "text/plain"), (status = 503, body = Failure)))]
 async fn prometheus(State(engine): State<Engine>) -> Result<Response, Refused> {
-    let text = metrics::metrics(&engine.report()?);
+    let report = engine.report()?;
+    let mut scraped = engine.scraped.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = metrics::metrics(&report, scraped.as_ref());
+    *scraped = Some(report);
+    drop(scraped);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
 }
 

@@ -11,6 +11,7 @@ mod place;
 
 use crate::{Error, Result};
 pub use place::RecordPlace;
+pub(crate) use place::cache;
 
 pub use fastpath_guest::RECORD;
 use fastpath_guest::{Ended, Guest, Job, Kernel, RunError, Stuck, sums};

@@ -81,7 +81,7 @@ impl Drop for RecordPlace {
 }
 
 /// The directory of the user's caches (XDG base directory specification).
-fn cache() -> Option<PathBuf> {
+pub(crate) fn cache() -> Option<PathBuf> {
     let given = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")))
 }

@@ -21,6 +21,7 @@ mod datagrams;
 mod flow;
 mod hosts;
 mod port;
+mod shortfall;
 mod transfer_port;
 mod transfers;
 
@@ -35,6 +36,7 @@ use fastpath_spec::Topology;
 use fastpath_traffic::{FlowReport, TransferReport};
 use fastpath_units::Time;
 use flow::LabFlow;
+use shortfall::ShortfallThread;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -52,6 +54,8 @@ const ATTENTION: Duration = Duration::from_millis(50);
 pub(crate) struct LabTraffic {
     flows: LiveFlows,
     transfers: LiveTransfers,
+    /// Says what is not sent. It ends before the traffic does.
+    shortfalls: Option<ShortfallThread>,
     clock: Clock,
     /// When the traffic was ended: nothing is due from then on.
     ended: OnceLock<Time>,
@@ -125,18 +129,20 @@ impl LabTraffic {
         }
         let transfers = SocketTransfers::start(topology, hosts, (seed, clock), notice)?;
         let flows = SocketFlows::start(topology, hosts, (seed, clock), notice)?;
+        let shortfalls = ShortfallThread::start(&flows.flows, clock, notice.clone());
         let (flows, transfers) = (LiveFlows::Sockets(flows), LiveTransfers::Sockets(transfers));
-        Ok(Some(LabTraffic { flows, transfers, clock, ended: OnceLock::new() }))
+        Ok(Some(LabTraffic { flows, transfers, shortfalls, clock, ended: OnceLock::new() }))
     }
 
     /// The traffic that ports of a running engine send and receive; `None` without traffic.
-    pub(crate) fn of_ports(ports: TrafficPorts, clock: Clock) -> Option<LabTraffic> {
+    pub(crate) fn of_ports(ports: TrafficPorts, clock: Clock, notice: Notice) -> Option<LabTraffic> {
         let TrafficPorts { flows, transfers, .. } = ports;
         if flows.is_empty() && transfers.is_empty() {
             return None;
         }
+        let shortfalls = ShortfallThread::start(&flows, clock, notice);
         let (flows, transfers) = (LiveFlows::Ports(flows), LiveTransfers::Ports(transfers));
-        Some(LabTraffic { flows, transfers, clock, ended: OnceLock::new() })
+        Some(LabTraffic { flows, transfers, shortfalls, clock, ended: OnceLock::new() })
     }
 
     /// Waits until all is sent, and received or lost, or `stop` is set.
@@ -171,6 +177,8 @@ impl LabTraffic {
     }
 
     fn close(&mut self) {
+        // It asks what is due now, which must not be later than the end.
+        drop(self.shortfalls.take());
         self.ended.get_or_init(|| self.clock.now());
         if let LiveTransfers::Sockets(transfers) = &mut self.transfers {
             transfers.close();

@@ -28,6 +28,7 @@ pub use lookahead::NoCut;
 use lookahead::{LinkLookahead, lookaheads};
 use std::num::NonZeroUsize;
 use work::ExpectedWork;
+pub use work::previous_hops;
 
 /// The cost of passing a packet to another part for each of the two, in packets at nodes.
 const HANDOVER: f64 = 0.25;

@@ -31,7 +31,7 @@ impl ExpectedWork {
             flows.entry(traffic.from).or_default().push((traffic.to, (per_s as u64).clamp(1, 1 << 40)));
         }
         for (from, flows) in flows {
-            let back = towards(topology, from);
+            let back = previous_hops(topology, from);
             for (to, per_s) in flows {
                 work.add_path(topology, (from, to), per_s, &back);
             }
@@ -60,8 +60,9 @@ impl ExpectedWork {
     }
 }
 
-/// By node: the link and the node before it on a shortest path from `from`. Hosts do not forward.
-fn towards(topology: &Topology, from: NodeId) -> Vec<Option<(u32, NodeId)>> {
+/// Returns by node: the link and the node before it on a shortest path from `from`. Hosts do not
+/// forward.
+pub fn previous_hops(topology: &Topology, from: NodeId) -> Vec<Option<(u32, NodeId)>> {
     let mut back = vec![None; topology.nodes.len()];
     let mut queue = VecDeque::from([from]);
     while let Some(at) = queue.pop_front() {

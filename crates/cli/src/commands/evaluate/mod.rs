@@ -1,6 +1,8 @@
 //! `fastpath evaluate`: published evaluations, run again and compared with the originals.
 
 #[cfg(target_os = "linux")]
+mod capacity;
+#[cfg(target_os = "linux")]
 mod emulator;
 mod models;
 #[cfg(target_os = "linux")]
@@ -20,6 +22,8 @@ pub(crate) struct EvaluateCommand {
 
 subcommands! {
     Action {
+        #[cfg(target_os = "linux")]
+        Capacity(capacity::CapacityCommand),
         #[cfg(target_os = "linux")]
         Emulator(emulator::EmulatorCommand),
         Models(models::ModelsCommand),

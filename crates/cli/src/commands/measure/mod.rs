@@ -74,7 +74,7 @@ impl Output {
 }
 
 /// This program.
-pub(super) fn tool() -> Tool {
+pub(crate) fn tool() -> Tool {
     Tool::new(env!("CARGO_PKG_VERSION"), option_env!("FASTPATH_COMMIT"))
 }
 
@@ -83,12 +83,12 @@ pub(super) fn effort(quick: bool) -> Effort {
 }
 
 /// A progress bar with the time left.
-pub(super) fn bar() -> ProgressBar {
+pub(crate) fn bar() -> ProgressBar {
     crate::progress::bar(0, "{msg} {pos}/{len} ({elapsed}, {eta} left)")
 }
 
 /// Shows the progress of a measurement on `bar`.
-pub(super) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
+pub(crate) fn show(bar: &ProgressBar) -> impl Fn(&str, usize, usize) + Sync {
     |step, done, total| {
         if bar.message() != step {
             bar.set_message(step.to_owned());

@@ -117,6 +117,7 @@ function list() {
       String(most((direction) => direction.now.queued_frames ?? 0)),
       `${(delayUs / 1000).toFixed(2)} ms`,
       most((direction) => direction.dropsPerS).toFixed(0),
+      `${(100 * Math.min(...link.directions.map((direction) => network.headroom(direction)))).toFixed(0)} %`,
     ];
     texts.forEach((text, column) => {
       const cell = row.cells[column + 1];
@@ -133,7 +134,7 @@ function list() {
 /** @param {HTMLTableSectionElement} body */
 function newRow(body) {
   const row = body.insertRow();
-  for (let i = 0; i < 7; i += 1) row.insertCell();
+  for (let i = 0; i < 8; i += 1) row.insertCell();
   const box = document.createElement("input");
   box.type = "checkbox";
   row.cells[0].append(box);
@@ -171,6 +172,9 @@ network.onUpdate = (kind) => {
     `${sum((pipe) => pipe.now.late ?? 0)} frames more than ${network.tolerance} late`,
     `lateness now ${(lateness / 1000).toFixed(2)} ms`,
   ];
+  network.workers.forEach(({ headroom }, number) => {
+    totals.push(`worker ${number}: ${(100 * headroom).toFixed(0)} % headroom`);
+  });
   if (network.missed) totals.push(`${network.missed} samples missed`);
   get("totals").textContent = totals.join(" · ");
   problem(network.failures.map(({ host, failure }) => `${host}: ${failure}`).join("; "));

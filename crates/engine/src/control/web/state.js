@@ -237,12 +237,28 @@ export class Network {
     this.changes = -1;
     this.missed = 0;
     this.tolerance = "";
+    /** Of the last second. @type {{load: number, headroom: number}[]} */
+    this.workers = [];
     /** The values of a link that is given none. @type {Record<string, any>} */
     this.defaults = {};
     /** Called after each event. @type {(kind: "state" | "sample") => void} */
     this.onUpdate = () => {};
     /** Called with the state of the connection. @type {(text: string, isGood: boolean) => void} */
     this.onStatus = () => {};
+  }
+
+  /** The headroom of the busiest worker, from 0 to 1. */
+  workerHeadroom() {
+    return Math.min(1, ...this.workers.map((worker) => worker.headroom));
+  }
+
+  /**
+   * How much more a direction can carry: the unused fraction of its rate, at most that of the
+   * busiest worker.
+   * @param {Direction} direction
+   */
+  headroom(direction) {
+    return Math.max(0, Math.min(1 - (direction.load ?? 0), this.workerHeadroom()));
   }
 
   /** Follows the engine for ever. */
@@ -308,6 +324,7 @@ export class Network {
       });
     }
     for (const [index, parameters] of data.parameters ?? []) this.direction(index).parameters = parameters;
+    this.workers = data.workers ?? [];
     const isNew = new Set();
     for (const [index, ...values] of data.rows) {
       isNew.add(index);

@@ -1,0 +1,49 @@
+//! `fastpath evaluate capacity`: how well this machine's capacity is predicted.
+
+use crate::commands::measure::{bar, show, tool};
+use crate::{Answer, view};
+use clap::Args;
+use fastpath::capacity::CapacityRecord;
+use fastpath_evaluate::evaluate_capacity;
+use fastpath_measure::Effort;
+
+/// Predict random networks on this machine, then measure them.
+///
+/// Topologies, queue disciplines and loads are random. Each network is predicted first, then measured
+/// twice. Criteria: 95 % intervals cover 90 to 99 % of the rates; the median error is at most 3.7 %,
+/// or 1.5 times the median difference of two measurements; at least 95 % of the answers whether a
+/// load is carried are right, and at most 2 % are a wrong yes. A point takes about a second. The exit
+/// code is 1 if a criterion is missed.
+#[derive(Args)]
+pub(super) struct CapacityCommand {
+    /// Number of networks.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    points: u32,
+    /// The first seed of the networks and of the loads.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Use the record of an earlier measurement of this machine, as `fastpath check --capacity` does.
+    /// By default the machine is measured for a minute first.
+    #[arg(long)]
+    cached: bool,
+    /// Print one JSON object instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+impl CapacityCommand {
+    pub(super) fn run(self) -> anyhow::Result<Answer> {
+        let (tool, bar) = (tool(), bar());
+        let cached = if self.cached { CapacityRecord::cached(&tool) } else { None };
+        let record = match cached {
+            Some(record) => record,
+            None => CapacityRecord::measure(&tool, Effort::Full, &show(&bar))?,
+        };
+        let found = evaluate_capacity(&record.costs, self.points as usize, self.seed, &show(&bar));
+        bar.finish_and_clear();
+        let found = found?;
+        eprintln!("fastpath: costs {}", record.describe());
+        view::print(&found, self.json)?;
+        Ok(if found.passed == found.total { Answer::Yes } else { Answer::No })
+    }
+}

@@ -1,0 +1,216 @@
+//! What the engine costs on a machine: time of a worker by packet, lateness, memory, start, TCP.
+
+use super::{CapacityError, Demand};
+use crate::Estimate;
+use crate::model::Model;
+use crate::scaling::ScalingCosts;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The columns of the model of a packet beside those of queues (`q_KIND`), in the order of
+/// [`PacketShape`].
+pub const COLUMNS: [&str; 6] = ["bytes", "pipes", "routers", "spread", "calls", "log"];
+
+/// What a packet passes on its way from host to host: counts per delivered packet.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PacketShape {
+    /// The kind of the ports at both ends: `memory`, `tap`, `AF_PACKET`, `kernel`.
+    pub port: String,
+    /// Length of the frame, without FCS.
+    pub bytes: f64,
+    /// Pipes on the way.
+    pub pipes: f64,
+    /// Routers and switches on the way.
+    pub routers: f64,
+    /// `pipes` times the binary logarithm of the number of links that carry load: how far apart the
+    /// memory lies that a packet touches.
+    pub spread: f64,
+    /// Calls of ports per packet that a busy worker makes: the inverse of frames per call.
+    pub calls: f64,
+    /// Entries of the per-packet log.
+    pub log: f64,
+    /// Pipes on the way by queue discipline, without drop-tail.
+    pub queues: BTreeMap<String, f64>,
+}
+
+impl PacketShape {
+    /// Returns the value of a column of the model; `None` for a name that is not a column.
+    pub fn column(&self, name: &str) -> Option<f64> {
+        if let Some(kind) = name.strip_prefix("q_") {
+            // Terms are words of letters, digits and `_`.
+            let is_it = |name: &str| name.len() == kind.len() && name.replace('-', "_") == kind;
+            return Some(self.queues.iter().find(|(name, _)| is_it(name)).map_or(0.0, |(_, count)| *count));
+        }
+        let values = [self.bytes, self.pipes, self.routers, self.spread, self.calls, self.log];
+        COLUMNS.iter().position(|column| *column == name).map(|place| values[place])
+    }
+}
+
+/// What the engine costs on a machine.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct EngineCosts {
+    /// Nanoseconds of a worker for a packet between ports in memory, over the columns of
+    /// [`PacketShape`].
+    pub packet: Model,
+    /// By kind of port: nanoseconds of a worker more than between ports in memory, for a packet that
+    /// enters and leaves. Has `memory` with 0.
+    pub ports_ns: BTreeMap<String, Estimate>,
+    /// Disciplines that were measured, besides drop-tail.
+    pub queues: Vec<String>,
+    /// What running side by side costs.
+    pub scaling: ScalingCosts,
+    /// How late frames are.
+    pub lateness: LatenessCosts,
+    /// What takes memory.
+    pub memory: MemoryCosts,
+    /// What takes time at the start.
+    pub start: StartCosts,
+    /// What a bulk TCP connection costs; none where labs are not permitted.
+    #[serde(default)]
+    pub tcp: Option<TcpCosts>,
+}
+
+impl EngineCosts {
+    /// Returns the time of a worker for a packet, in nanoseconds, with the interval of one further
+    /// measurement.
+    ///
+    /// # Errors
+    /// [`CapacityError`] for a kind of port or a column that was not measured.
+    pub fn packet_ns(&self, shape: &PacketShape) -> Result<Estimate, CapacityError> {
+        let port = *self.ports_ns.get(&shape.port).ok_or_else(|| CapacityError::NoPort {
+            kind: shape.port.clone(),
+            have: self.ports_ns.keys().cloned().collect::<Vec<_>>().join(", "),
+        })?;
+        let between = self.packet.predict(|name| shape.column(name))?.single;
+        // Below the shortest time no fit is to be believed.
+        let [value, low] = [between.value + port.value, between.low.min(between.value) + port.low];
+        let value = value.max(1.0);
+        Ok(Estimate { value, low: low.clamp(0.2 * value, value), high: between.high + port.high })
+    }
+
+    /// Returns the disciplines of a shape that were not measured: their cost is taken as that of
+    /// drop-tail.
+    pub fn unmeasured<'s>(&self, shape: &'s PacketShape) -> Vec<&'s str> {
+        let unknown = |kind: &&String| !self.queues.contains(kind);
+        shape.queues.keys().filter(unknown).map(String::as_str).collect()
+    }
+}
+
+/// How late frames are on a machine: idle, and what a busy worker adds.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LatenessCosts {
+    /// Median with a worker that has little to do, in microseconds.
+    pub idle_p50_us: Estimate,
+    /// 99th percentile with such a worker.
+    pub idle_p99_us: Estimate,
+    /// What the median grows by for each unit of ρ/(1 − ρ).
+    pub waiting_p50_us: Estimate,
+    /// What the 99th percentile grows by for each unit of ρ/(1 − ρ).
+    pub waiting_p99_us: Estimate,
+}
+
+impl LatenessCosts {
+    /// Returns median and 99th percentile at a load of the busiest worker; infinite from a load of
+    /// 1 on.
+    pub fn at(&self, load: Estimate) -> [Estimate; 2] {
+        let waiting = load.map(|load| if load < 1.0 { load.max(0.0) / (1.0 - load) } else { f64::INFINITY });
+        let sum = |idle: Estimate, step: Estimate| Estimate {
+            value: added(idle.value, step.value, waiting.value),
+            low: added(idle.low, step.low, waiting.low),
+            high: added(idle.high, step.high, waiting.high),
+        };
+        let p50 = sum(self.idle_p50_us, self.waiting_p50_us);
+        let p99 = sum(self.idle_p99_us, self.waiting_p99_us);
+        [p50, p99]
+    }
+}
+
+/// `idle + step · waiting`, where waiting may be infinite and the step 0.
+fn added(idle: f64, step: f64, waiting: f64) -> f64 {
+    if waiting.is_infinite() { f64::INFINITY } else { idle.max(0.0) + step.max(0.0) * waiting }
+}
+
+/// What takes memory.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MemoryCosts {
+    /// The program without a network, in bytes.
+    pub program_bytes: Estimate,
+    /// The threads and the frames of a small network.
+    pub engine_bytes: Estimate,
+    /// A link (two pipes) with its part of the description.
+    pub link_bytes: Estimate,
+    /// A port with its host.
+    pub port_bytes: Estimate,
+    /// Bytes of memory for each byte of a held frame.
+    pub per_held_byte: Estimate,
+}
+
+impl MemoryCosts {
+    /// Returns the resident memory of a network at its load. The upper end has full queues.
+    pub fn of(&self, demand: &Demand) -> Estimate {
+        let sum = |of: fn(&Estimate) -> f64, held: f64| {
+            of(&self.program_bytes)
+                + of(&self.engine_bytes)
+                + of(&self.link_bytes) * demand.links as f64
+                + of(&self.port_bytes) * demand.ports as f64
+                + (of(&self.per_held_byte) * held).min(demand.memory_limit)
+        };
+        let value = sum(|e| e.value, demand.held_bytes);
+        Estimate {
+            value,
+            low: sum(|e| e.low, demand.held_bytes).min(value),
+            high: sum(|e| e.high, demand.held_bytes + demand.queue_bytes_max).max(value),
+        }
+    }
+}
+
+/// What takes time at the start.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct StartCosts {
+    /// Threads and sockets of the engine, in seconds.
+    pub engine_s: Estimate,
+    /// A link of the engine.
+    pub link_s: Estimate,
+    /// A host of a lab; none where labs are not permitted.
+    pub host_s: Option<Estimate>,
+}
+
+impl StartCosts {
+    /// Returns the seconds until a network runs; `None` for a lab where labs were not measured.
+    pub fn of(&self, demand: &Demand) -> Option<Estimate> {
+        let host = match demand.lab_hosts {
+            0 => Estimate::exact(0.0),
+            _ => self.host_s?,
+        };
+        let sum = |of: fn(&Estimate) -> f64| {
+            of(&self.engine_s) + of(&self.link_s) * demand.links as f64 + of(&host) * demand.lab_hosts as f64
+        };
+        let value = sum(|e| e.value);
+        Some(Estimate { value, low: sum(|e| e.low).clamp(0.0, value), high: sum(|e| e.high).max(value) })
+    }
+}
+
+/// What a bulk TCP connection between two hosts of a lab costs.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct TcpCosts {
+    /// Nanoseconds for a bit over one pipe, hosts and engine together.
+    pub bit_ns: Estimate,
+    /// Nanoseconds for a bit for each further pipe.
+    pub pipe_bit_ns: Estimate,
+}
+
+/// Payload in a full Ethernet frame with the headers of IPv4 and TCP with timestamps: 1448 of 1514
+/// bytes.
+const TCP_GOODPUT: f64 = 1448.0 / 1514.0;
+
+impl TcpCosts {
+    /// Returns the bits of payload per second of one connection, limited by the slowest link.
+    pub fn rate(&self, bottleneck_bps: f64, pipes: f64) -> Estimate {
+        let further = (pipes - 1.0).max(0.0);
+        let at = |of: fn(&Estimate) -> f64| {
+            let ns = of(&self.bit_ns) + of(&self.pipe_bit_ns).max(0.0) * further;
+            (1e9 / ns.max(1e-6)).min(bottleneck_bps * TCP_GOODPUT)
+        };
+        Estimate { value: at(|e| e.value), low: at(|e| e.high), high: at(|e| e.low) }
+    }
+}
