@@ -85,7 +85,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons.
-    pub const ALL: [DropReason; 14] = [
+    pub const ALL: [DropReason; 16] = [
         DropReason::Runt,
         DropReason::Ingress,
         DropReason::TableMiss,

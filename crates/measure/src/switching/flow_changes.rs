@@ -425,7 +425,7 @@ impl Phases<'_> {
     ) -> io::Result<ChangePhase> {
         (self.progress)(text, phase, PHASES);
         let take = |longest: &AtomicU64| longest.swap(0, Ordering::Relaxed) as f64 / 1e3;
-        (take(&self.watched.stop), take(&self.watched.turn));
+        let _of_before = (take(&self.watched.stop), take(&self.watched.turn));
         let start = Instant::now();
         run(&mut self.client, self.flows)?;
         let seconds = start.elapsed().as_secs_f64();
