@@ -75,6 +75,8 @@ pub enum Refusal {
         "group {0} is not valid: its number is reserved, it is indirect without exactly one bucket, or all or indirect with weights"
     )]
     GroupInvalid(u32),
+    #[error("select group {0} sends nothing: give at least one bucket a weight (weight:1)")]
+    GroupWithoutWeight(u32),
     #[error("the switch may hold at most {0} groups")]
     GroupsFull(usize),
     #[error("more buckets than the limit of {0}")]
@@ -157,7 +159,7 @@ impl Refusal {
             Refusal::FlowBadCommand(_) => (5, 6),
             Refusal::FlowBadFlags(_) => (5, 7),
             Refusal::GroupExists(_) => (6, 0),
-            Refusal::GroupInvalid(_) => (6, 1),
+            Refusal::GroupInvalid(_) | Refusal::GroupWithoutWeight(_) => (6, 1),
             Refusal::GroupsFull(_) => (6, 3),
             Refusal::GroupTooManyBuckets(_) => (6, 4),
             Refusal::GroupTooDeep(..) => (6, 5),

@@ -52,7 +52,7 @@ pub struct Rank {
 }
 
 /// The instructions for a packet that matches: at most one of each type (§5.9).
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Instructions {
     /// Apply this meter first.
     pub meter: Option<u32>,
@@ -69,7 +69,7 @@ pub struct Instructions {
 }
 
 /// Whether to clear the action set before actions are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ClearActions {
     /// Keep it.
     #[default]
@@ -79,7 +79,7 @@ pub enum ClearActions {
 }
 
 /// A write-metadata instruction.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteMetadata {
     /// The new bits.
     pub value: u64,

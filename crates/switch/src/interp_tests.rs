@@ -275,6 +275,7 @@ fn weights_and_watches_are_refused_in_groups_that_use_every_bucket() {
     assert_eq!(request(1, GroupKind::Select, Bucket { weight: 1, ..watching() }), Ok(()));
     assert_eq!(request(2, GroupKind::FastFailover, watching()), Ok(()));
     assert_eq!(request(3, GroupKind::FastFailover, Bucket { weight: 1, ..watching() }), Ok(()));
+    assert_eq!(request(6, GroupKind::Select, bucket()), Err((6, 1)), "it would never send anything");
     for (id, kind) in [(4, GroupKind::All), (5, GroupKind::Indirect)] {
         assert_eq!(request(id, kind, weighted()), Err((6, 1)), "{kind:?}");
         assert_eq!(request(id, kind, watching()), Err((6, 6)), "{kind:?}");

@@ -41,6 +41,7 @@ pub mod flow;
 pub mod group;
 pub mod interp;
 pub mod key;
+mod known_instructions;
 mod limits;
 mod matching;
 pub mod meter;

@@ -12,6 +12,7 @@ use crate::flow::{
     flags,
 };
 use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
+use crate::known_instructions::KnownInstructions;
 use crate::limits::Limits;
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
@@ -32,6 +33,7 @@ pub struct Switch {
     meters: BTreeMap<u32, Meter>,
     ports: BTreeMap<u32, Port>,
     normal: Normal,
+    known: KnownInstructions,
     connections: Connections,
     bridging: Arc<Bridging>,
     serial: u64,
@@ -57,6 +59,7 @@ impl Switch {
             meters: BTreeMap::new(),
             ports: BTreeMap::new(),
             normal: Normal::default(),
+            known: KnownInstructions::default(),
             connections: Connections::new(limits.connections),
             bridging: Arc::default(),
             serial: 0,
@@ -322,7 +325,10 @@ impl Switch {
             .filter(|(_, table)| selects_all && !table.is_empty() && table.reports_none())
             .map(|(_, table)| table.clear())
             .collect();
-        self.generation += u64::from(!cleared.is_empty());
+        if !cleared.is_empty() {
+            self.known.clear();
+            self.generation += 1;
+        }
         cleared
     }
 
@@ -402,7 +408,7 @@ impl Switch {
         if self.room_bound + more > self.limits.room {
             self.room_bound = self.room();
         }
-        let Switch { tables, limits, serial, room_bound, .. } = self;
+        let Switch { tables, limits, serial, room_bound, known, .. } = self;
         let table = &mut tables[usize::from(request.table_id)];
         if request.flags & flags::CHECK_OVERLAP != 0 && table.has_overlap(&rank) {
             return Err(Refusal::FlowOverlap);
@@ -428,7 +434,7 @@ impl Switch {
                 flags: request.flags,
                 idle_timeout: request.idle_timeout,
                 hard_timeout: request.hard_timeout,
-                instructions: Arc::new(request.instructions.clone()),
+                instructions: known.share(&request.instructions),
                 counters,
                 added: now,
                 renewed: now,
@@ -438,7 +444,7 @@ impl Switch {
     }
 
     fn modify_flows(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
-        let instructions = Arc::new(request.instructions.clone());
+        let instructions = self.known.share(&request.instructions);
         let reset = request.flags & flags::RESET_COUNTS != 0;
         let selected = self.selected_by(request);
         if selected.is_empty() && request.may_add() {
@@ -564,6 +570,11 @@ impl Switch {
         }
         if buckets.len() > self.limits.buckets {
             return Err(Refusal::GroupTooManyBuckets(self.limits.buckets));
+        }
+        // A bucket of weight 0 is out of use for now; a group of such buckets sends nothing, ever.
+        let is_without_weight = !buckets.is_empty() && buckets.iter().all(|bucket| bucket.weight == 0);
+        if *kind == GroupKind::Select && is_without_weight {
+            return Err(Refusal::GroupWithoutWeight(*id));
         }
         for bucket in buckets {
             // §7.3.4.3: weights are defined for select groups only. Fast-failover buckets with a

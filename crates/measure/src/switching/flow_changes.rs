@@ -252,8 +252,8 @@ impl<'a> Traffic<'a> {
     }
 
     /// Takes the frames that have left: by one of the changes from the last that was `confirmed`
-    /// before they were offered to the last that was `requested` until now; before the first, by the
-    /// tables.
+    /// before they were offered to the last that was `requested` until now; before the first, by
+    /// the tables.
     fn receive(&mut self, confirmed: u64, requested: u64) {
         for (exit, end) in (0..).zip(&mut self.exits) {
             let count = end.recv(usize::MAX, |_| ()) as u64;

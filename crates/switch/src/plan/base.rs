@@ -199,13 +199,14 @@ impl Base {
     }
 
     /// Returns the rules that may be found instead of a removed one, in order: later rules of the
-    /// same subtable, which may overlap with it or not. `None` if [`Base::first_behind`] finds them.
+    /// same subtable, which may overlap with it or not. `None` if [`Base::first_behind`] finds
+    /// them.
     pub(crate) fn behind(&self, rule: u32) -> Option<Vec<u32>> {
         self.parts.iter().filter(|part| part.knows_behind()).find_map(|part| part.behind(rule))
     }
 
-    /// Returns the first rule for a packet that passes the test, of those that [`Base::behind`] does
-    /// not list, or [`NONE`].
+    /// Returns the first rule for a packet that passes the test, of those that [`Base::behind`]
+    /// does not list, or [`NONE`].
     pub(crate) fn first_behind(&self, key: &Key, passes: impl FnMut(u32) -> bool) -> u32 {
         self.hidden.first(key.words(), NONE, passes)
     }
