@@ -8,7 +8,7 @@ use fastpath_switch::{Removed, Version};
 /// Something that controllers learn by an asynchronous message.
 #[derive(Debug)]
 pub(super) enum Event {
-    PacketIn(QueuedPacketIn),
+    PacketIn(Box<QueuedPacketIn>),
     FlowRemoved(Box<Removed>),
     PortStatus(u32),
     PortAdded(u32),

@@ -510,7 +510,7 @@ impl EventLoop {
     /// Sends packet-ins and asynchronous messages to the controllers.
     fn send_events(&mut self) {
         for packet in self.switch.control.take_packet_ins() {
-            let event = Event::PacketIn(packet);
+            let event = Event::PacketIn(Box::new(packet));
             let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
                 if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form()) {
