@@ -9,7 +9,7 @@ use fastpath_units::Time;
 
 /// A connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Connection {
+pub(crate) struct TrackedConnection {
     /// The tuple of its first packet, and that of replies.
     pub(crate) tuples: [FlowTuple; 2],
     pub(crate) zone: u16,
@@ -66,16 +66,16 @@ pub struct ConnectionInfo {
     pub deadline: Time,
 }
 
-impl Connection {
+impl TrackedConnection {
     /// Returns the connection that a packet begins, and its first timeout. The deadline is not set
     /// yet.
-    pub(crate) fn new(zone: u16, packet: &PacketView) -> (Connection, TimeoutKind) {
+    pub(crate) fn new(zone: u16, packet: &PacketView) -> (TrackedConnection, TimeoutKind) {
         let (tracker, timeout) = match packet.kind {
             PacketKind::Tcp(segment) => (Tracker::Tcp(TcpTracker::new(&segment)), TimeoutKind::TcpFirst),
             _ if packet.tuple.is_icmp() => (Tracker::Icmp { has_reply: false }, TimeoutKind::IcmpFirst),
             _ => (Tracker::Other(Progress::First), TimeoutKind::OtherFirst),
         };
-        let connection = Connection {
+        let connection = TrackedConnection {
             tuples: [packet.tuple, packet.tuple.reversed()],
             zone,
             deadline: Time::ZERO,
@@ -131,7 +131,7 @@ impl Connection {
             Tracker::Other(progress) => (None, progress == Progress::Both),
         };
         let [original, reply] = self.tuples;
-        let Connection { zone, mark, label, deadline, .. } = *self;
+        let TrackedConnection { zone, mark, label, deadline, .. } = *self;
         ConnectionInfo { zone, original, reply, tcp, has_reply, mark, label, deadline }
     }
 }

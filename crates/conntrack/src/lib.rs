@@ -15,8 +15,8 @@
 //! states, its timeouts, and TCP windows as in Guido van Rooij, "Real Stateful TCP Packet Filtering
 //! in IP Filter" (2001). Checksums are not verified.
 //!
-//! There is no clock here, no I/O and no frame: time is an argument, and the caller parses and edits
-//! packets.
+//! There is no clock here, no I/O and no frame: time is an argument, and the caller parses and
+//! edits packets.
 //!
 //! Read first: `tuple.rs`, `table.rs`, then `tcp.rs`.
 #![forbid(unsafe_code)]

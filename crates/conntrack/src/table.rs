@@ -1,6 +1,6 @@
 //! The connections, and what a packet does to them.
 
-use crate::connection::{Connection, ConnectionInfo};
+use crate::connection::{ConnectionInfo, TrackedConnection};
 use crate::expiry::Expiry;
 use crate::index::{ConnectionIndex, IndexEntry};
 use crate::nat::{self, NatRequest, NatSide, NatSpec};
@@ -172,9 +172,9 @@ impl Conntrack {
 
     /// Returns the connections at a time, in the order of their zones and tuples.
     pub fn list(&self, now: Time) -> Vec<ConnectionInfo> {
-        let is_alive = |one: &&Connection| one.deadline > now;
+        let is_alive = |one: &&TrackedConnection| one.deadline > now;
         let all = self.connections.iter().map(|(_, one)| one).filter(is_alive);
-        let mut list: Vec<ConnectionInfo> = all.map(Connection::info).collect();
+        let mut list: Vec<ConnectionInfo> = all.map(TrackedConnection::info).collect();
         list.sort_by_key(|one| (one.zone, one.original));
         list
     }
@@ -319,7 +319,7 @@ impl Conntrack {
             let (own, other) = (usize::from(is_reply), usize::from(!is_reply));
             Translation { from: one.tuples[own], to: one.tuples[other].reversed() }
         });
-        let Connection { mark, label, tuples: [original, _], .. } = *one;
+        let TrackedConnection { mark, label, tuples: [original, _], .. } = *one;
         Tracked { state, mark, label, original, translation, not_committed: None }
     }
 
@@ -357,7 +357,7 @@ impl Conntrack {
                 return Err(NotCommitted::Full);
             }
         }
-        let (mut one, timeout) = Connection::new(zone, packet);
+        let (mut one, timeout) = TrackedConnection::new(zone, packet);
         let reply = match request.nat {
             Some(NatRequest::New(spec)) => {
                 one.nat = Some(spec.side);

@@ -201,7 +201,7 @@ fn take(src: &mut TcpPeer, dst: &mut TcpPeer, segment: &TcpSegment) -> (TcpVerdi
         checks_ack = !begin(src, dst, segment, dst_shift);
         src.window = src.window.max(window);
     }
-    let place = Place::of(src, dst, segment);
+    let place = SegmentPlace::of(src, dst, segment);
     if place.fits(src, dst, (src_shift, dst_shift), checks_ack) {
         advance(src, dst, &place, window << src_shift, window);
         return (TcpVerdict::Valid, Some(follow(src, dst, segment)));
@@ -234,15 +234,15 @@ fn begin(src: &mut TcpPeer, dst: &TcpPeer, segment: &TcpSegment, dst_shift: u8) 
 }
 
 /// Where a segment lies.
-struct Place {
+struct SegmentPlace {
     seq: u32,
     end: u32,
     ack: u32,
     reset: Option<u32>,
 }
 
-impl Place {
-    fn of(src: &TcpPeer, dst: &TcpPeer, segment: &TcpSegment) -> Place {
+impl SegmentPlace {
+    fn of(src: &TcpPeer, dst: &TcpPeer, segment: &TcpSegment) -> SegmentPlace {
         let is_silent = !segment.has(ACK) || segment.ack == 0 && segment.has(RST);
         let ack = if is_silent { dst.low } else { segment.ack };
         let (mut seq, mut end) = (segment.seq, segment.end());
@@ -250,7 +250,7 @@ impl Place {
         if seq == end {
             (seq, end) = (src.low, src.low);
         }
-        Place { seq, end, ack, reset: segment.has(RST).then_some(segment.seq) }
+        SegmentPlace { seq, end, ack, reset: segment.has(RST).then_some(segment.seq) }
     }
 
     fn fits(&self, src: &TcpPeer, dst: &TcpPeer, (src_shift, dst_shift): (u8, u8), checks_ack: bool) -> bool {
@@ -266,7 +266,7 @@ impl Place {
 }
 
 /// Moves what both peers may send.
-fn advance(src: &mut TcpPeer, dst: &mut TcpPeer, place: &Place, scaled: u32, window: u32) {
+fn advance(src: &mut TcpPeer, dst: &mut TcpPeer, place: &SegmentPlace, scaled: u32, window: u32) {
     src.window = src.window.max(window);
     if !is_at_least(src.low, place.end) {
         src.low = place.end;

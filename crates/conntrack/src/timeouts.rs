@@ -34,8 +34,8 @@ pub enum TimeoutKind {
 pub struct Timeouts([Duration; 11]);
 
 impl Default for Timeouts {
-    /// Returns those of the userspace data path of Open vSwitch (lib/conntrack-tp.c, `ct_dpif_netdev_
-    /// tp_def`).
+    /// Returns those of the userspace data path of Open vSwitch (`ct_dpif_netdev_tp_def` in
+    /// lib/conntrack-tp.c).
     fn default() -> Timeouts {
         // OTHER_MULTIPLE takes the policy "UDP single", OTHER_BIDIR "UDP multiple".
         Timeouts([30, 30, 24 * 3600, 900, 45, 30, 60, 60, 30, 60, 30].map(Duration::from_secs))

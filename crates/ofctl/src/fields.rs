@@ -1,7 +1,7 @@
 //! The match part of a flow: protocol keywords such as `tcp`, and fields by the names of OpenFlow
 //! and of ovs-ofctl.
 
-use crate::ct::parse_state;
+use crate::ct_state::parse_state;
 use crate::{PortNames, Wrong, subfield, value, wrong};
 use fastpath_switch::Refusal;
 use fastpath_switch::field::{FIELDS, Field, REGISTERS, VLAN_PRESENT};

@@ -43,6 +43,7 @@
 
 mod actions;
 mod ct;
+mod ct_state;
 mod doubts;
 mod extension;
 mod fields;

@@ -1,6 +1,6 @@
 //! Prints matches as ovs-ofctl does; the output can be parsed again.
 
-use crate::ct::print_state;
+use crate::ct_state::print_state;
 use crate::fields::{FRAGMENTS, PROTOCOLS, print_flags};
 use crate::value::{show, show_mask};
 use fastpath_switch::field::{Field, VLAN_PRESENT};

@@ -8,12 +8,12 @@
 //! Read first: OpenFlow 1.3.5 §5.10 (action set), §5.12 (actions).
 
 use crate::extension::bits::Bits;
-use crate::extension::ct::Ct;
 use crate::extension::learn::Learn;
 use crate::extension::spread::{Bundle, Multipath};
 use crate::field::Field;
 use crate::port;
 use crate::reason::PacketInReason;
+use fastpath_conntrack::{Commit, NatRequest};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -179,6 +179,36 @@ pub enum Extension {
         /// The bit.
         to: Bits,
     },
+}
+
+/// How a packet is tracked (`ct`).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Ct {
+    /// Whether it commits the connection.
+    pub commit: Commit,
+    /// The table in which a copy goes on.
+    pub table: Option<u8>,
+    /// The zone.
+    pub zone: Zone,
+    /// NAT.
+    pub nat: Option<NatRequest>,
+    /// Actions that set mark and label of the connection.
+    pub exec: Vec<Action>,
+}
+
+/// Where a zone comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Zone {
+    /// This one.
+    Number(u16),
+    /// 16 bits of the packet.
+    Field(Bits),
+}
+
+impl Default for Zone {
+    fn default() -> Zone {
+        Zone::Number(0)
+    }
 }
 
 /// The action set of a packet: at most one action of each type (of set-field, one for each field).

@@ -7,18 +7,19 @@
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
-use super::nx_bits::{NICIRA, bits, name_and_bit, read_header, write_header};
+use super::nx_bits::{
+    NICIRA, ReadActions, WriteActions, action, bits, name_and_bit, packed, read_header, write_header,
+    write_packed,
+};
 use super::nx_ct;
 use super::nx_learn;
 use super::oxm;
 use fastpath_switch::extension::{Algorithm, Bits, Bundle, Extension, HashFields, Multipath};
-use fastpath_switch::nxm::{self, NamedBits};
+use fastpath_switch::nxm;
 use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{Action, Field, port};
 use std::sync::Arc;
 
-/// OFPAT_VENDOR, OFPAT_EXPERIMENTER.
-pub(super) const EXPERIMENTER: u16 = 0xffff;
 /// The numbers of reserved ports in messages of 16 bits begin here.
 const RESERVED: u32 = 0xffff_ff00;
 /// The NXM header of the port of entry: members of bundles are ports.
@@ -26,10 +27,6 @@ const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
 
 const REASONS: [PacketInReason; 3] =
     [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl];
-
-/// How actions inside an action are read and written: they are those of the message's version.
-pub(crate) type ReadActions = fn(ByteReader<'_>) -> Result<Vec<Action>, Fault>;
-pub(crate) type WriteActions = fn(&mut Vec<u8>, &[Action]);
 
 /// Reads an action of an experimenter, which begins after type and length.
 pub(crate) fn read(mut r: ByteReader<'_>, inner: ReadActions) -> Result<Action, Fault> {
@@ -163,11 +160,6 @@ fn read_standard(subtype: u16, mut r: ByteReader<'_>) -> Result<Option<Action>, 
 fn read_in_port(r: &mut ByteReader<'_>) -> Result<Option<u32>, Fault> {
     let number = port::of_16_bits(r.u16()?.into());
     Ok(Some(number).filter(|number| *number != port::IN_PORT))
-}
-
-/// Returns the bits of a range in 16 bits: the first, and the width less one in six bits.
-pub(super) fn packed(range: u16, named: &NamedBits) -> Result<Bits, Fault> {
-    bits(named, range >> 6, (range & 63) + 1)
 }
 
 fn read_multipath(r: &mut ByteReader<'_>) -> Result<Extension, Fault> {
@@ -343,18 +335,6 @@ pub(crate) fn write_for_10(out: &mut Vec<u8>, one: &Action) {
     }
 }
 
-/// Writes one action of Nicira, padded.
-pub(super) fn action(out: &mut Vec<u8>, subtype: u16, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.u16(EXPERIMENTER);
-    out.u16(0);
-    out.u32(NICIRA);
-    out.u16(subtype);
-    body(out);
-    out.pad(start);
-    out.length(start, start + 2);
-}
-
 fn write_set(out: &mut Vec<u8>, field: Field, (value, mask): (u128, u128), is_load: bool) {
     let from = mask.trailing_zeros().min(127);
     let width = (128 - mask.leading_zeros()).saturating_sub(from).max(1);
@@ -417,13 +397,6 @@ fn write_bundle(out: &mut Vec<u8>, bundle: &Bundle) {
         out.zeros(4);
         bundle.members.iter().for_each(|port| write_port(out, *port));
     });
-}
-
-/// Writes a range in 16 bits, and the field.
-pub(super) fn write_packed(out: &mut Vec<u8>, bits: Bits) {
-    let (named, from) = name_and_bit(bits);
-    out.u16(from << 6 | (u16::from(bits.width) - 1).min(63));
-    write_header(out, named);
 }
 
 /// Writes a port in 16 bits.

@@ -4,8 +4,9 @@
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
-use super::nx_action::{EXPERIMENTER, ReadActions, WriteActions, action, packed, write_packed};
-use super::nx_bits::{NICIRA, read_header};
+use super::nx_bits::{
+    EXPERIMENTER, NICIRA, ReadActions, WriteActions, action, packed, read_header, write_packed,
+};
 use fastpath_switch::connections::{Commit, NatRequest, NatSide, NatSpec, PortChoice};
 use fastpath_switch::extension::{Ct, Zone};
 

@@ -9,46 +9,15 @@
 //! The packet itself goes on with the next action, without what tracking said of it. What NAT
 //! edited stays edited.
 
-use super::bits::Bits;
-use super::perform::read;
+use super::read::read;
 use super::track::{translate, view};
-use crate::action::{Action, Extension};
+use crate::action::{Action, Ct, Extension, Zone};
 use crate::execute::effects::{Effects, Ending, Packet};
 use crate::field::Field;
 use crate::key::ConnectionFields;
 use crate::outcome::DropReason;
-use fastpath_conntrack::{Commit, CtState, NatRequest, NotCommitted, PacketKind, TrackRequest};
+use fastpath_conntrack::{CtState, NotCommitted, PacketKind, TrackRequest};
 use std::ops::ControlFlow::{self, Break, Continue};
-
-/// The action.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Ct {
-    /// Whether it commits the connection.
-    pub commit: Commit,
-    /// The table in which a copy goes on.
-    pub table: Option<u8>,
-    /// The zone.
-    pub zone: Zone,
-    /// NAT.
-    pub nat: Option<NatRequest>,
-    /// Actions that set mark and label of the connection.
-    pub exec: Vec<Action>,
-}
-
-/// Where a zone comes from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Zone {
-    /// This one.
-    Number(u16),
-    /// 16 bits of the packet.
-    Field(Bits),
-}
-
-impl Default for Zone {
-    fn default() -> Zone {
-        Zone::Number(0)
-    }
-}
 
 /// Executes the action. `Break` means that the packet ended here.
 pub(super) fn perform<E: Effects>(ct: &Ct, packet: &mut Packet, effects: &mut E) -> ControlFlow<()> {

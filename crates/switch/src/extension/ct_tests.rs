@@ -8,8 +8,7 @@ use fastpath_units::{Duration, Time};
 use fastpath_wire::Headers;
 use std::net::Ipv4Addr;
 
-use super::{Ct, Zone};
-use crate::action::{Action, Extension};
+use crate::action::{Action, Ct, Extension, Zone};
 use crate::field::Field;
 use crate::matching::{FieldMatch, Match};
 use fastpath_conntrack::{Commit, NatRequest, NatSide, NatSpec, PortChoice};

@@ -15,13 +15,13 @@ pub(crate) mod ct;
 pub(crate) mod learn;
 mod learned;
 mod perform;
+mod read;
 pub(crate) mod spread;
 mod track;
 
-pub use crate::action::Extension;
+pub use crate::action::{Ct, Extension, Zone};
 pub use bits::Bits;
 pub(crate) use conjunction::decide;
-pub use ct::{Ct, Zone};
 pub use learn::{Learn, Source, Spec, Target};
 pub(crate) use perform::perform;
 pub use spread::{Algorithm, Bundle, HashFields, Multipath};

@@ -3,13 +3,13 @@
 
 use super::bits::Bits;
 use super::ct;
+use super::read::{key_of, read};
 use super::spread::Bundle;
 use crate::action::Extension;
 use crate::execute::effects::{Effects, Ending, Packet, output, set_field};
 use crate::field::Field;
-use crate::key::{ConnectionFields, Key};
+use crate::key::ConnectionFields;
 use crate::port;
-use fastpath_wire::Headers;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// The most values on the stack of a packet.
@@ -130,15 +130,6 @@ fn forward_by<E: Effects>(bundle: &Bundle, packet: &mut Packet, effects: &mut E)
         (None, Some(port)) => output(packet, port, port::NO_BUFFER, effects),
         (None, None) => {}
     }
-}
-
-fn key_of(packet: &Packet) -> Key {
-    Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context)
-}
-
-/// Returns the value of bits of a packet; `None` if it does not have the field.
-pub(super) fn read(packet: &Packet, bits: Bits) -> Option<u128> {
-    bits.of(&key_of(packet))
 }
 
 /// Sets bits of a packet to a value.
