@@ -468,8 +468,8 @@ impl PortTable {
         }
     }
 
-    /// Queues a frame for a queue of the port with this number, at a time. A port may have been removed since the switch
-    /// decided.
+    /// Queues a frame for a queue of the port with this number, at a time. A port may have been
+    /// removed since the switch decided.
     fn put(&mut self, pool: &mut FramePool, number: u32, when: (Time, u32), frame: Frame) {
         match self.place(number) {
             Some(place) => self.attached[place].put(pool, when, frame),

@@ -1,28 +1,28 @@
 //! The queues of a switch port (OpenFlow 1.3.5 §5.11), by the link model.
 //!
 //! ```text
-//!  frame, queue ─▶ token bucket of the queue (its largest rate) ─▶ deficit round robin ─▶ rate of the port
+//!  frame, queue ─▶ shaper of the queue (its largest rate) ─▶ round robin ─▶ rate of the port
 //! ```
 //!
-//! The quanta of the round robin are in proportion to the least rates of the queues: each queue gets
-//! its least rate while the rates of the port suffice for all, and the rest is divided in the same
-//! proportion. Time is an argument.
+//! The quanta of the round robin are in proportion to the least rates of the queues: each queue
+//! gets its least rate while the rate of the port suffices for all, and the rest is divided in the
+//! same proportion. Time is an argument.
 
 use fastpath_link::{
     Classes, DropReason, DrrShare, DrrSpec, Exit, Fate, Limit, LinkState, Packet, Pipe, PipeSpec,
-    PolicerSpec, QueueSpec, TokenBucketSpec, Verdict,
+    PolicerSpec, QueueSpec, Verdict,
 };
 use fastpath_units::{Bytes, Duration, Rate, Rng, Time};
 use std::collections::BTreeMap;
 
 /// Most queues of a port: as many as a round robin has classes.
 pub const QUEUES_MAX: usize = 64;
-/// Packets that may wait in a queue before its token bucket, and as many behind it: the length of
+/// Packets that may wait in a queue before its shaper, and as many behind it: the length of
 /// the queues that Open vSwitch makes in Linux.
 const LIMIT: Limit = Limit::Packets(1000);
-/// The least burst of a token bucket: larger frames are dropped.
+/// The least burst of a shaper: larger frames are dropped.
 const BURST_MIN: Bytes = Bytes(9_100);
-/// The time in which a token bucket without a burst would fill.
+/// The time in which a shaper without a burst would fill.
 const BURST_TIME: Duration = Duration::from_ms(10);
 /// The least rate of a queue without one.
 const RATE_MIN: u64 = 12_000;
@@ -76,7 +76,7 @@ pub struct QueueCounters {
 struct ClassQueue<F> {
     number: u32,
     /// `None` without a largest rate.
-    bucket: Option<Pipe<F>>,
+    shaper: Option<Pipe<F>>,
     counters: QueueCounters,
 }
 
@@ -94,7 +94,7 @@ impl<F> PortQueues<F> {
         queues.extend(&spec.queues);
         let classes = queues.iter().take(QUEUES_MAX).map(|(number, rates)| ClassQueue {
             number: *number,
-            bucket: rates.max.map(|rate| pipe(None, QueueSpec::TokenBucket(bucket(rate, rates.burst)))),
+            shaper: rates.max.map(|rate| pipe(None, shaper(rate, rates.burst))),
             counters: QueueCounters::default(),
         });
         let least: Vec<u64> = queues.values().map(|rates| rates.min.map_or(RATE_MIN, Rate::as_bps)).collect();
@@ -115,8 +115,8 @@ impl<F> PortQueues<F> {
         // Queue 0 is the first.
         let class = known.unwrap_or(0);
         let packet = Packet { traffic_class: (class as u8) << 2, ..Packet::new(len as u32, frame) };
-        let ClassQueue { bucket, counters, .. } = &mut self.classes[class];
-        let verdict = bucket.as_mut().unwrap_or(&mut self.port).push(now, packet);
+        let ClassQueue { shaper, counters, .. } = &mut self.classes[class];
+        let verdict = shaper.as_mut().unwrap_or(&mut self.port).push(now, packet);
         match verdict {
             Verdict::Queued => Ok(()),
             Verdict::Dropped(_, frame) => {
@@ -130,7 +130,7 @@ impl<F> PortQueues<F> {
     /// the second queue full.
     pub(super) fn pop(&mut self, now: Time, mut out: impl FnMut(Result<F, F>)) {
         loop {
-            let next = self.classes.iter().filter_map(|class| class.bucket.as_ref()?.next_at());
+            let next = self.classes.iter().filter_map(|class| class.shaper.as_ref()?.next_at());
             let next = next.chain(self.port.next_at()).min().filter(|at| *at <= now);
             let Some(at) = next else { return };
             // The port first: what leaves makes room for what arrives at the same time.
@@ -138,9 +138,9 @@ impl<F> PortQueues<F> {
                 let counters = &mut self.classes[usize::from(packet.traffic_class >> 2)].counters;
                 out(leave(counters, packet, fate));
             }
-            for ClassQueue { bucket, counters, .. } in &mut self.classes {
-                let Some(bucket) = bucket else { continue };
-                while let Some(Exit { at, packet, fate }) = bucket.pop(at) {
+            for ClassQueue { shaper, counters, .. } in &mut self.classes {
+                let Some(shaper) = shaper else { continue };
+                while let Some(Exit { at, packet, fate }) = shaper.pop(at) {
                     if let Fate::Dropped(_) = fate {
                         out(leave(counters, packet, fate));
                     } else if let Verdict::Dropped(_, frame) = self.port.push(at, packet) {
@@ -155,7 +155,7 @@ impl<F> PortQueues<F> {
     /// Ends the queues; `out` receives what waits.
     pub(super) fn drain(&mut self, now: Time, mut out: impl FnMut(F)) {
         let down = fastpath_link::Change { state: Some(LinkState::Down), ..Default::default() };
-        let pipes = self.classes.iter_mut().filter_map(|class| class.bucket.as_mut());
+        let pipes = self.classes.iter_mut().filter_map(|class| class.shaper.as_mut());
         for pipe in pipes.chain([&mut self.port]) {
             pipe.change(now, &down);
             while let Some(exit) = pipe.pop(now) {
@@ -166,14 +166,14 @@ impl<F> PortQueues<F> {
 
     /// Returns when a frame may leave.
     pub(super) fn next_at(&self) -> Option<Time> {
-        let buckets = self.classes.iter().filter_map(|class| class.bucket.as_ref()?.next_at());
-        buckets.chain(self.port.next_at()).min()
+        let shapers = self.classes.iter().filter_map(|class| class.shaper.as_ref()?.next_at());
+        shapers.chain(self.port.next_at()).min()
     }
 
     /// Returns the number of frames that wait.
     pub(super) fn held(&self) -> u64 {
-        let buckets = self.classes.iter().filter_map(|class| class.bucket.as_ref());
-        buckets.chain([&self.port]).map(|pipe| pipe.held().packets).sum()
+        let shapers = self.classes.iter().filter_map(|class| class.shaper.as_ref());
+        shapers.chain([&self.port]).map(|pipe| pipe.held().packets).sum()
     }
 
     /// Returns the counters of each queue, by number.
@@ -198,9 +198,9 @@ fn pipe<F>(rate: Option<Rate>, queue: QueueSpec) -> Pipe<F> {
     Pipe::new(&PipeSpec { rate, queue, ..PipeSpec::default() }, Rng::new(0))
 }
 
-fn bucket(rate: Rate, burst: Option<Bytes>) -> TokenBucketSpec {
+fn shaper(rate: Rate, burst: Option<Bytes>) -> QueueSpec {
     let burst = burst.unwrap_or_else(|| rate.bytes_in(BURST_TIME)).max(BURST_MIN);
-    TokenBucketSpec { rate, burst, peak: None, limit: LIMIT }
+    QueueSpec::shaper(rate, burst, LIMIT)
 }
 
 /// The bound on what a port receives.

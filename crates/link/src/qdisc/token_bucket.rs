@@ -8,6 +8,7 @@
 //! leave. A packet passes in the picosecond in which its tokens are complete: never earlier, and
 //! less than one picosecond later, however many packets passed before it.
 
+use super::QueueSpec;
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::Discipline;
 use super::fifo::Fifo;
@@ -38,6 +39,13 @@ pub struct Peak {
     pub rate: Rate,
     /// The depth of its bucket: at least the largest frame. For an even flow, exactly that.
     pub burst: Bytes,
+}
+
+impl QueueSpec {
+    /// Returns a token bucket without a peak rate.
+    pub fn shaper(rate: Rate, burst: Bytes, limit: Limit) -> QueueSpec {
+        QueueSpec::TokenBucket(TokenBucketSpec { rate, burst, peak: None, limit })
+    }
 }
 
 impl TokenBucketSpec {

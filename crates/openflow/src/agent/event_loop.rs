@@ -3,7 +3,7 @@
 
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
-use super::local::{LocalListener, LocalService, Socket};
+use super::local::{ControlSocket, LocalListener, LocalService};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
 use super::standalone;
@@ -239,7 +239,7 @@ impl EventLoop {
             };
             let versions = self.options.versions;
             let connection = Connection::new(
-                Stream::new(Socket::Tcp(socket), tls),
+                Stream::new(ControlSocket::Tcp(socket), tls),
                 peer.to_string(),
                 kind,
                 State::Greeting,
@@ -251,14 +251,19 @@ impl EventLoop {
 
     fn accept_local(&mut self, token: usize) {
         while let Some(listener) = self.local.get(&token) {
-            let (kind, peer) = (listener.kind, listener.name());
+            let peer = listener.name();
+            let kind = match listener.service {
+                LocalService::Management => Kind::Answered,
+                LocalService::Snoop => Kind::Snoop,
+            };
             let socket = match listener.socket.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return,
             };
             if self.has_room_for(&peer) {
-                let (stream, versions) = (Stream::new(Socket::Unix(socket), None), self.options.versions);
+                let (stream, versions) =
+                    (Stream::new(ControlSocket::Unix(socket), None), self.options.versions);
                 self.add(Connection::new(stream, peer, kind, State::Greeting, versions));
             }
         }
@@ -514,7 +519,7 @@ impl EventLoop {
             (Some(tls), Security::Tls) => Some(tls.dialled(&target.host).map_err(|error| error.to_string())?),
             _ => None,
         };
-        let stream = Stream::new(Socket::Tcp(socket), tls);
+        let stream = Stream::new(ControlSocket::Tcp(socket), tls);
         let kind = Kind::Dialled(index);
         let versions = self.options.versions;
         Ok(self.add(Connection::new(stream, target.to_string(), kind, State::Connecting, versions)))

@@ -1,7 +1,6 @@
 //! Sockets of the file system on which programs of this machine may connect, as `ovs-ofctl` does
 //! when it is given the name of a bridge.
 
-use super::connection::Kind;
 use mio::event::Source;
 use mio::net::{TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
@@ -23,7 +22,7 @@ pub enum LocalService {
 pub(super) struct LocalListener {
     pub(super) socket: UnixListener,
     path: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) service: LocalService,
 }
 
 impl LocalListener {
@@ -36,11 +35,7 @@ impl LocalListener {
             }
             bound => bound?,
         };
-        let kind = match service {
-            LocalService::Management => Kind::Answered,
-            LocalService::Snoop => Kind::Snoop,
-        };
-        Ok(LocalListener { socket, path, kind })
+        Ok(LocalListener { socket, path, service })
     }
 
     /// Returns its path as text.
@@ -62,20 +57,20 @@ fn is_deserted(path: &Path) -> bool {
 
 /// A connected socket.
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(super) enum ControlSocket {
     Tcp(TcpStream),
     Unix(UnixStream),
 }
 
-impl Socket {
+impl ControlSocket {
     /// Returns whether it is connected, and takes its error.
     pub(super) fn connected(&self) -> io::Result<()> {
         match self {
-            Socket::Tcp(socket) => {
+            ControlSocket::Tcp(socket) => {
                 socket.take_error()?.map_or(Ok(()), Err)?;
                 socket.peer_addr().map(|_| ())
             }
-            Socket::Unix(socket) => {
+            ControlSocket::Unix(socket) => {
                 socket.take_error()?.map_or(Ok(()), Err)?;
                 socket.peer_addr().map(|_| ())
             }
@@ -83,50 +78,50 @@ impl Socket {
     }
 }
 
-impl Read for Socket {
+impl Read for ControlSocket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
-            Socket::Tcp(socket) => socket.read(bytes),
-            Socket::Unix(socket) => socket.read(bytes),
+            ControlSocket::Tcp(socket) => socket.read(bytes),
+            ControlSocket::Unix(socket) => socket.read(bytes),
         }
     }
 }
 
-impl Write for Socket {
+impl Write for ControlSocket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Socket::Tcp(socket) => socket.write(bytes),
-            Socket::Unix(socket) => socket.write(bytes),
+            ControlSocket::Tcp(socket) => socket.write(bytes),
+            ControlSocket::Unix(socket) => socket.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Socket::Tcp(socket) => socket.flush(),
-            Socket::Unix(socket) => socket.flush(),
+            ControlSocket::Tcp(socket) => socket.flush(),
+            ControlSocket::Unix(socket) => socket.flush(),
         }
     }
 }
 
-impl Source for Socket {
+impl Source for ControlSocket {
     fn register(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
         match self {
-            Socket::Tcp(socket) => socket.register(registry, token, interests),
-            Socket::Unix(socket) => socket.register(registry, token, interests),
+            ControlSocket::Tcp(socket) => socket.register(registry, token, interests),
+            ControlSocket::Unix(socket) => socket.register(registry, token, interests),
         }
     }
 
     fn reregister(&mut self, registry: &Registry, token: Token, interests: Interest) -> io::Result<()> {
         match self {
-            Socket::Tcp(socket) => socket.reregister(registry, token, interests),
-            Socket::Unix(socket) => socket.reregister(registry, token, interests),
+            ControlSocket::Tcp(socket) => socket.reregister(registry, token, interests),
+            ControlSocket::Unix(socket) => socket.reregister(registry, token, interests),
         }
     }
 
     fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
         match self {
-            Socket::Tcp(socket) => socket.deregister(registry),
-            Socket::Unix(socket) => socket.deregister(registry),
+            ControlSocket::Tcp(socket) => socket.deregister(registry),
+            ControlSocket::Unix(socket) => socket.deregister(registry),
         }
     }
 }

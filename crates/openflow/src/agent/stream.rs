@@ -1,6 +1,6 @@
 //! The byte stream of a connection, plain or through TLS. No call blocks.
 
-use super::local::Socket;
+use super::local::ControlSocket;
 use super::tls::{self, Connection};
 use mio::event::Source;
 use mio::{Interest, Registry, Token};
@@ -14,7 +14,7 @@ pub(super) const READ_MAX: usize = 64 << 10;
 
 /// See the head of this file.
 pub(super) struct Stream {
-    socket: Socket,
+    socket: ControlSocket,
     tls: Option<Box<Connection>>,
     /// Where bytes are received: to make room at the end of the input takes longer than to copy a
     /// few messages there.
@@ -35,9 +35,9 @@ pub(super) enum Moved {
 }
 
 impl Stream {
-    pub(super) fn new(socket: Socket, tls: Option<Connection>) -> Stream {
+    pub(super) fn new(socket: ControlSocket, tls: Option<Connection>) -> Stream {
         // Messages are small, and the peer waits for them.
-        if let Socket::Tcp(socket) = &socket {
+        if let ControlSocket::Tcp(socket) = &socket {
             let _ = socket.set_nodelay(true);
         }
         let tls = tls.map(|mut tls| {

@@ -210,7 +210,7 @@ fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Message, Fault> {
         23 => {
             let port = r.u32()?;
             r.skip(4)?;
-            Message::QueueGetConfigReply { port, queues: multipart::items(&mut r, PacketQueue::read)? }
+            Message::QueueGetConfigReply { port, queues: PacketQueue::read_all(&mut r)? }
         }
         24 => Message::RoleRequest(RoleMessage::read(&mut r)?),
         25 => Message::RoleReply(RoleMessage::read(&mut r)?),

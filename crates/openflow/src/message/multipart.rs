@@ -535,8 +535,13 @@ impl PortStats {
 }
 
 impl PacketQueue {
+    /// Reads items until the end.
+    pub(crate) fn read_all(r: &mut ByteReader<'_>) -> Result<Vec<PacketQueue>, Fault> {
+        items(r, PacketQueue::read)
+    }
+
     /// Reads an item; its properties are skipped.
-    pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<PacketQueue, Fault> {
+    fn read(r: &mut ByteReader<'_>) -> Result<PacketQueue, Fault> {
         let (number, port, len) = (r.u32()?, r.u32()?, r.u16()?);
         r.skip(6)?;
         r.skip(usize::from(len).checked_sub(16).ok_or(Fault::BadLen)?)?;

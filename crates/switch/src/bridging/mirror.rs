@@ -6,7 +6,7 @@
 //!
 //! The copies are made of the outcomes of a packet, so that every executor makes the same.
 
-use super::{Bridging, MIRRORS_MAX, Tag, VlanSet};
+use super::{Bridging, MIRRORS_MAX, VlanSet, VlanTag};
 use crate::outcome::PacketOutcome;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -135,7 +135,7 @@ impl Mirroring<'_> {
             .zip(bridging.mirrors.iter().take(MIRRORS_MAX))
             .filter(|(_, mirror)| mirror.selection.has(port, direction));
         let Some(first) = mirrors.next() else { return };
-        let Some(before) = Tag::of(frame) else { return };
+        let Some(before) = VlanTag::of(frame) else { return };
         // The VLAN of the frame as if it had arrived on this port.
         let Some(tag) = bridging.vlans_of(port).admit(before) else { return };
         for (number, mirror) in std::iter::once(first).chain(mirrors) {
@@ -151,7 +151,7 @@ impl Mirroring<'_> {
     }
 
     /// Sends the copies of a mirror. `tags` are the tag of the frame and that inside the switch.
-    fn copy(&mut self, mirror: &Mirror, queue: u32, frame: &[u8], (before, tag): (Tag, Tag)) {
+    fn copy(&mut self, mirror: &Mirror, queue: u32, frame: &[u8], (before, tag): (VlanTag, VlanTag)) {
         match mirror.output {
             MirrorOutput::Port(port) => self.send(mirror, (port, queue), frame, (before, tag)),
             // IEEE 802.1Q table 8-1: the reserved group addresses of bridges stay where they are.
@@ -167,7 +167,13 @@ impl Mirroring<'_> {
         }
     }
 
-    fn send(&mut self, mirror: &Mirror, (port, queue): (u32, u32), frame: &[u8], (before, tag): (Tag, Tag)) {
+    fn send(
+        &mut self,
+        mirror: &Mirror,
+        (port, queue): (u32, u32),
+        frame: &[u8],
+        (before, tag): (VlanTag, VlanTag),
+    ) {
         let mut frame = frame.to_vec();
         self.bridging.vlans_of(port).release(tag).put(&mut frame, before);
         let whole = frame.clone();

@@ -17,7 +17,7 @@ mod mirror;
 mod vlan;
 
 pub use mirror::{Mirror, MirrorCounters, MirrorOutput, MirrorSelection, MirroredCopy};
-pub use vlan::{PortVlans, Tag, VlanMode, VlanSet};
+pub use vlan::{PortVlans, VlanMode, VlanSet, VlanTag};
 
 use std::collections::BTreeMap;
 

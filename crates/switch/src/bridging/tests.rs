@@ -53,9 +53,13 @@ impl Twin {
     fn forward(&mut self, in_port: u32, (to, from, tag): Plain) -> Vec<(u32, Plain)> {
         let (ethertype, priority, id) = tag.unwrap_or((0x8100, 0, 0));
         let on = |port: u32| self.bridging.vlans.get(&port);
-        let in_trunk = |port: u32, vlan: u16| match on(port).and_then(|vlans| vlans.trunks.as_ref()) {
-            Some(trunks) => trunks.contains(vlan),
-            None => true,
+        let in_trunk = |port: u32, vlan: u16| {
+            let Some(vlans) = on(port) else { return true };
+            let is_native = vlans.mode != VlanMode::Trunk && vlans.tag != 0;
+            if is_native && (vlan == vlans.tag || vlan == 0) {
+                return vlan == vlans.tag;
+            }
+            vlans.trunks.as_ref().is_none_or(|trunks| trunks.contains(vlan))
         };
         let vlan = match on(in_port).map(|vlans| (vlans.mode, vlans.tag)) {
             Some((VlanMode::Access, _)) if id != 0 => return Vec::new(),

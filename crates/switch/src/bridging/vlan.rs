@@ -38,7 +38,7 @@ pub struct VlanSet(Box<[u64]>);
 
 /// The outermost VLAN tag of a frame, or the one that it has inside the switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tag {
+pub struct VlanTag {
     /// The EtherType of the tag; 0 if the frame has none.
     pub ethertype: u16,
     /// Priority, drop eligible indicator and VLAN id.
@@ -73,8 +73,17 @@ impl PortVlans {
         PortVlans { mode: VlanMode::Trunk, tag: 0, trunks: None }
     }
 
+    /// Returns whether frames with the tag of a VLAN pass. A port always carries its native VLAN,
+    /// and VLAN 0 is not another one beside it, as in Open vSwitch.
     fn trunks(&self, vlan: u16) -> bool {
-        self.mode != VlanMode::Access && self.trunks.as_ref().is_none_or(|trunks| trunks.contains(vlan))
+        let is_listed = self.trunks.as_ref().is_none_or(|trunks| trunks.contains(vlan));
+        match self.mode {
+            VlanMode::Access => false,
+            VlanMode::NativeTagged | VlanMode::NativeUntagged if self.tag != 0 => {
+                vlan == self.tag || vlan != 0 && is_listed
+            }
+            VlanMode::Trunk | VlanMode::NativeTagged | VlanMode::NativeUntagged => is_listed,
+        }
     }
 
     /// Returns whether frames of a VLAN leave by the port.
@@ -85,10 +94,9 @@ impl PortVlans {
     /// Returns the tag inside the switch of a frame that arrives with `tag`, which names its VLAN;
     /// `None` if the port does not admit the frame. A tag with VLAN id 0 has only a priority: the
     /// frame counts as untagged.
-    pub fn admit(&self, tag: Tag) -> Option<Tag> {
-        let native = Tag { tci: tag.tci & !ID | self.tag, ..tag };
+    pub fn admit(&self, tag: VlanTag) -> Option<VlanTag> {
+        let native = VlanTag { tci: tag.tci & !ID | self.tag, ..tag };
         match (self.mode, tag.vlan()) {
-            // A port always carries its native VLAN.
             (VlanMode::Access | VlanMode::NativeTagged | VlanMode::NativeUntagged, 0) => Some(native),
             (VlanMode::Access, _) => None,
             (_, vlan) => self.trunks(vlan).then_some(tag),
@@ -96,29 +104,29 @@ impl PortVlans {
     }
 
     /// Returns the tag with which a frame leaves by the port, given its tag inside the switch.
-    pub fn release(&self, tag: Tag) -> Tag {
+    pub fn release(&self, tag: VlanTag) -> VlanTag {
         match self.mode {
-            VlanMode::Access => Tag::NONE,
-            VlanMode::NativeUntagged if tag.vlan() == self.tag => Tag::NONE,
+            VlanMode::Access => VlanTag::NONE,
+            VlanMode::NativeUntagged if tag.vlan() == self.tag => VlanTag::NONE,
             VlanMode::Trunk | VlanMode::NativeTagged | VlanMode::NativeUntagged => tag,
         }
     }
 }
 
-impl Tag {
+impl VlanTag {
     /// No tag.
-    pub const NONE: Tag = Tag { ethertype: 0, tci: 0 };
+    pub const NONE: VlanTag = VlanTag { ethertype: 0, tci: 0 };
 
     /// Returns the tag of a frame; `None` if the frame ends in it or before it.
-    pub fn of(frame: &[u8]) -> Option<Tag> {
+    pub fn of(frame: &[u8]) -> Option<VlanTag> {
         let number = |at: usize| Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]));
         let ethertype = number(12)?;
         if !TAGS.contains(&ethertype) {
-            return Some(Tag::NONE);
+            return Some(VlanTag::NONE);
         }
         // The type of what follows belongs to the tag.
         number(16)?;
-        Some(Tag { ethertype, tci: number(14)? })
+        Some(VlanTag { ethertype, tci: number(14)? })
     }
 
     /// Returns the VLAN id.
@@ -127,8 +135,8 @@ impl Tag {
     }
 
     /// Returns the tag with another VLAN id.
-    pub fn with_vlan(self, vlan: u16) -> Tag {
-        Tag { tci: self.tci & !ID | vlan & ID, ..self }
+    pub fn with_vlan(self, vlan: u16) -> VlanTag {
+        VlanTag { tci: self.tci & !ID | vlan & ID, ..self }
     }
 
     /// Returns whether a frame that leaves has no such tag: VLAN id and priority say nothing.
@@ -137,7 +145,7 @@ impl Tag {
     }
 
     /// Gives a frame with the tag `before` this one instead.
-    pub fn put(self, frame: &mut Vec<u8>, before: Tag) {
+    pub fn put(self, frame: &mut Vec<u8>, before: VlanTag) {
         if self == before && (self.ethertype == 0 || !self.is_empty()) {
             return;
         }

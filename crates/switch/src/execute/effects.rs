@@ -1,7 +1,7 @@
 //! A packet while it is executed, and the effects that its actions have on everything else.
 
 use crate::action::Action;
-use crate::bridging::{Bridging, Tag};
+use crate::bridging::{Bridging, VlanTag};
 use crate::edit;
 use crate::field::Field;
 use crate::flow::FlowMod;
@@ -141,7 +141,7 @@ pub fn output<E: Effects>(packet: &Packet, port: u32, max_len: u16, effects: &mu
 
 /// Forwards a copy of the packet by its VLAN and the addresses learned in it (OFPP_NORMAL).
 fn forward_normally<E: Effects>(packet: &Packet, effects: &mut E) {
-    let Some(tag) = Tag::of(&packet.frame) else { return effects.drop(DropReason::Vlan) };
+    let Some(tag) = VlanTag::of(&packet.frame) else { return effects.drop(DropReason::Vlan) };
     let has_empty_tag = tag.ethertype != 0 && tag.is_empty();
     if !effects.bridging().is_plain() || has_empty_tag {
         return forward_in_vlan(packet, tag, effects);
@@ -154,7 +154,7 @@ fn forward_normally<E: Effects>(packet: &Packet, effects: &mut E) {
 }
 
 /// Forwards where ports carry some VLANs only, or are mirrors' outputs.
-fn forward_in_vlan<E: Effects>(packet: &Packet, before: Tag, effects: &mut E) {
+fn forward_in_vlan<E: Effects>(packet: &Packet, before: VlanTag, effects: &mut E) {
     let bridging = Arc::clone(effects.bridging());
     let in_port = packet.context.in_port;
     if bridging.is_mirror_output(in_port) {

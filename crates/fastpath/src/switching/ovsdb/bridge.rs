@@ -2,7 +2,7 @@
 
 use super::super::executor::executor;
 use super::super::server::ServedSummary;
-use super::bridging::BridgingState;
+use super::bridging::{self, BridgingState};
 use fastpath_engine::Notice;
 use fastpath_engine::port::Port;
 use fastpath_engine::switching::{
@@ -12,7 +12,7 @@ use fastpath_openflow::agent::{
     self, Agent, AgentState, Dial, Doorbell, FailMode, LocalService, PortInfo, Remotes, TlsFiles, Versions,
 };
 use fastpath_ovsdb::{BridgeSpec, Configuration, FailureMode, Uuid};
-use fastpath_switch::bridging::MirrorCounters;
+use fastpath_switch::bridging::{Bridging, Mirror, MirrorCounters};
 use fastpath_switch::controller::Security;
 use fastpath_switch::port::LinkState;
 use fastpath_switch::{PortCounters, Switch, port};
@@ -245,6 +245,33 @@ impl RunningBridge {
         let mut ports: Vec<_> = ports.into_iter().map(port).collect();
         ports.sort_by_key(|(number, ..)| *number);
         ServedSummary { packets: running.stop(), ports }
+    }
+}
+
+impl RunningBridge {
+    /// Gives the ports their VLANs, and the bridge its mirrors, if they have changed. A mirror
+    /// keeps its counters.
+    pub(super) fn follow_bridging(&mut self, spec: &BridgeSpec) {
+        let state = bridging::wanted(spec, &self.numbers);
+        if state == self.bridging {
+            return;
+        }
+        let mut counters = BTreeMap::new();
+        let mirrors = state.mirrors.iter().map(|(uuid, selection, output, snap_len)| {
+            let kept = self.mirror_counters.get(uuid).cloned().unwrap_or_default();
+            counters.insert(*uuid, kept.clone());
+            Mirror { selection: selection.clone(), output: *output, snap_len: *snap_len, counters: kept }
+        });
+        let (vlans, flood_vlans) = (state.vlans.clone(), state.flood_vlans.clone());
+        let bridging = Bridging { mirrors: mirrors.collect(), vlans, flood_vlans };
+        self.control.change(|switch, _| switch.set_bridging(bridging));
+        self.mirror_counters = counters;
+        self.bridging = state;
+    }
+
+    /// What each mirror has copied: packets and bytes.
+    pub(super) fn mirrored(&self) -> impl Iterator<Item = (Uuid, (u64, u64))> {
+        self.mirror_counters.iter().map(|(uuid, counters)| (*uuid, MirrorCounters::get(counters)))
     }
 }
 

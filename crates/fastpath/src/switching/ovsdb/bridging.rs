@@ -1,22 +1,19 @@
 //! VLANs of ports and mirrors: from names to port numbers.
 
-use super::bridge::RunningBridge;
 use fastpath_ovsdb::{BridgeSpec, MirrorDestination, MirrorSpec, PortVlans, Uuid, VlanMode};
-use fastpath_switch::bridging::{
-    self, Bridging, MIRRORS_MAX, Mirror, MirrorCounters, MirrorOutput, MirrorSelection,
-};
+use fastpath_switch::bridging::{self, MIRRORS_MAX, MirrorOutput, MirrorSelection};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was set last, by numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct BridgingState {
-    vlans: BTreeMap<u32, bridging::PortVlans>,
-    flood_vlans: bridging::VlanSet,
-    mirrors: Vec<(Uuid, MirrorSelection, MirrorOutput, Option<usize>)>,
+    pub(super) vlans: BTreeMap<u32, bridging::PortVlans>,
+    pub(super) flood_vlans: bridging::VlanSet,
+    pub(super) mirrors: Vec<(Uuid, MirrorSelection, MirrorOutput, Option<usize>)>,
 }
 
 /// Returns what the database asks for.
-fn wanted(spec: &BridgeSpec, numbers: &BTreeMap<Uuid, u32>) -> BridgingState {
+pub(super) fn wanted(spec: &BridgeSpec, numbers: &BTreeMap<Uuid, u32>) -> BridgingState {
     let numbers_of = |port: &fastpath_ovsdb::PortSpec| -> Vec<u32> {
         port.interfaces.iter().filter_map(|one| numbers.get(&one.uuid).copied()).collect()
     };
@@ -62,31 +59,4 @@ fn port_vlans(spec: &PortVlans) -> bridging::PortVlans {
     let has_trunks = mode != bridging::VlanMode::Access && !spec.trunks.is_empty();
     let trunks = has_trunks.then(|| spec.trunks.iter().copied().collect());
     bridging::PortVlans { mode, tag: spec.tag, trunks }
-}
-
-impl RunningBridge {
-    /// Gives the ports their VLANs, and the bridge its mirrors, if they have changed. A mirror
-    /// keeps its counters.
-    pub(super) fn follow_bridging(&mut self, spec: &BridgeSpec) {
-        let state = wanted(spec, &self.numbers);
-        if state == self.bridging {
-            return;
-        }
-        let mut counters = BTreeMap::new();
-        let mirrors = state.mirrors.iter().map(|(uuid, selection, output, snap_len)| {
-            let kept = self.mirror_counters.get(uuid).cloned().unwrap_or_default();
-            counters.insert(*uuid, kept.clone());
-            Mirror { selection: selection.clone(), output: *output, snap_len: *snap_len, counters: kept }
-        });
-        let (vlans, flood_vlans) = (state.vlans.clone(), state.flood_vlans.clone());
-        let bridging = Bridging { mirrors: mirrors.collect(), vlans, flood_vlans };
-        self.control.change(|switch, _| switch.set_bridging(bridging));
-        self.mirror_counters = counters;
-        self.bridging = state;
-    }
-
-    /// What each mirror has copied: packets and bytes.
-    pub(super) fn mirrored(&self) -> impl Iterator<Item = (Uuid, (u64, u64))> {
-        self.mirror_counters.iter().map(|(uuid, counters)| (*uuid, MirrorCounters::get(counters)))
-    }
 }
