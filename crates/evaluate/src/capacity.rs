@@ -39,7 +39,7 @@ const DELIVERED_MIN: f64 = 0.98;
 /// How often a load is offered until it is carried: other work on the machine only makes it worse.
 const ATTEMPTS: usize = 3;
 /// Lateness that a run allows, in microseconds.
-const TOLERANCE_US: f64 = 1000.0;
+const TOLERANCE_US: f64 = 10_000.0;
 /// Measured time of a saturated run, and of one at a load.
 const SPAN: Duration = Duration::from_millis(80);
 const LOAD_SPAN: Duration = Duration::from_millis(200);

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Networks whose links have two disciplines, for each discipline.
-const MIXED: [usize; 2] = [2, 5];
+const MIXED: [usize; 2] = [3, 7];
 /// Networks with drop-tail alone.
 const PLAIN: usize = 9;
 /// Networks with a per-packet log.
@@ -29,10 +29,12 @@ const LOGGED: usize = 3;
 /// The first seed of the networks. Evaluations use others.
 const SEED: u64 = 1_000_000;
 /// Measured time of a saturated run.
-const SPAN: Duration = Duration::from_millis(60);
+const SPAN: Duration = Duration::from_millis(45);
 /// Runs for lateness at each load, and their time.
-const LATENESS_RUNS: u64 = 4;
-const LATENESS_SPAN: Duration = Duration::from_millis(200);
+const LATENESS_RUNS: u64 = 6;
+const LATENESS_SPAN: Duration = Duration::from_millis(100);
+/// How much further than the runs that were seen another one may be.
+const LATENESS_MARGIN: f64 = 1.5;
 /// Loads at which lateness is measured, as shares of the predicted capacity.
 const LITTLE: f64 = 0.02;
 const MUCH: f64 = 0.5;
@@ -218,10 +220,8 @@ fn fit_packets(runs: &[SaturatedRun]) -> Result<fastpath_model::model::Model, Ca
         let values = runs.iter().map(|run| run.shape.column(&name).unwrap_or(0.0)).collect();
         columns.push((name, values));
     }
-    // Frames of one call go through a pipe together: what that costs once is divided by their number.
-    let term = |name: &str| if name == "calls" { "pipes*calls".to_owned() } else { name.to_owned() };
-    let terms = columns[1..].iter().map(|(name, _)| term(name));
-    let terms = std::iter::once("const".to_owned()).chain(terms).collect::<Vec<_>>().join(",");
+    let terms = columns[1..].iter().map(|(name, _)| name.as_str());
+    let terms = std::iter::once("const").chain(terms).collect::<Vec<_>>().join(",");
     let table: Vec<(&str, &[f64])> =
         columns.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect();
     let options =
@@ -278,12 +278,24 @@ fn lateness(costs: &EngineCosts, progress: Progress<'_>) -> Result<LatenessCosts
         }
     }
     let values = |runs: &[Offered], of: fn(&Offered) -> f64| runs.iter().map(of).collect::<Vec<f64>>();
+    // Lateness has no law that a few runs show: the interval is what was seen, with a margin.
+    let seen_values = |values: &[f64]| {
+        let [low, high] = [
+            values.iter().copied().fold(f64::INFINITY, f64::min),
+            values.iter().copied().fold(0.0, f64::max),
+        ];
+        Estimate {
+            value: median(values.iter().copied()),
+            low: low / LATENESS_MARGIN,
+            high: high * LATENESS_MARGIN,
+        }
+    };
     let of = |of: fn(&Offered) -> f64| {
-        let idle = spread(&values(&seen[0], of));
+        let idle = seen_values(&values(&seen[0], of));
         // ρ/(1 − ρ) is 1 at half of the capacity.
         let waiting: Vec<f64> =
-            values(&seen[1], of).iter().map(|busy| (busy - idle.value).max(0.1)).collect();
-        (idle, spread(&waiting))
+            values(&seen[1], of).iter().map(|busy| (busy - idle.value).max(0.0)).collect();
+        (idle, seen_values(&waiting))
     };
     let (idle_p50_us, waiting_p50_us) = of(|run| run.p50_us);
     let (idle_p99_us, waiting_p99_us) = of(|run| run.p99_us);
