@@ -38,8 +38,6 @@ const LOADS: [f64; 2] = [0.1, 4.0];
 const DELIVERED_MIN: f64 = 0.98;
 /// How often a load is offered until it is carried: other work on the machine only makes it worse.
 const ATTEMPTS: usize = 3;
-/// Lateness that a run allows, in microseconds.
-const TOLERANCE_US: f64 = 1000.0;
 /// Measured time of a saturated run, and of one at a load.
 const SPAN: Duration = Duration::from_millis(80);
 const LOAD_SPAN: Duration = Duration::from_millis(200);
@@ -181,9 +179,8 @@ fn is_carried(network: &RandomNetwork, load: f64) -> Result<(bool, Offered), Cal
     let mut best: Option<Offered> = None;
     for _ in 0..ATTEMPTS {
         let offered = offer(network, load, LOAD_SPAN).map_err(CalibrationError::Run)?;
-        let is_carried = offered.delivered >= DELIVERED_MIN && offered.p99_us <= TOLERANCE_US;
         let first = *best.get_or_insert(offered);
-        if is_carried {
+        if offered.delivered >= DELIVERED_MIN {
             return Ok((true, first));
         }
     }
@@ -198,7 +195,8 @@ fn options(network: &RandomNetwork) -> DemandOptions {
         data_path: DataPathChoice::User,
         has_log: false,
         memory_limit: fastpath_engine::memory_default().get() as f64,
-        tolerance_us: TOLERANCE_US,
+        // No run is broken by lateness, whose coverage is a figure of its own.
+        tolerance_us: f64::INFINITY,
         frame_bytes: Some(network.bytes as f64),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
     }

@@ -28,8 +28,6 @@ use std::path::{Path, PathBuf};
 
 /// The kind of these records.
 const KIND: &str = "capacity";
-/// The tolerance where none is given, in microseconds: that of the engine.
-const TOLERANCE_US: f64 = 1000.0;
 /// Most workers that a remedy names.
 const WORKERS_MAX: usize = 16;
 
@@ -131,7 +129,7 @@ pub struct CapacityOptions {
     pub data_path: DataPathChoice,
     /// Whether a per-packet log is written.
     pub has_log: bool,
-    /// The largest lateness that a run allows; none: that of the engine.
+    /// The largest lateness that a run allows; none: whatever it is, it breaks no run.
     pub tolerance: Option<fastpath_units::Duration>,
     /// Bytes that frames may take; none: the default of the engine.
     pub memory: Option<NonZeroUsize>,
@@ -168,7 +166,7 @@ impl CapacityOptions {
             data_path: self.data_path,
             has_log: self.has_log,
             memory_limit: self.memory.unwrap_or_else(memory_default).get() as f64,
-            tolerance_us: self.tolerance.map_or(TOLERANCE_US, |tolerance| tolerance.as_ps() as f64 / 1e6),
+            tolerance_us: self.tolerance.map_or(f64::INFINITY, |tolerance| tolerance.as_ps() as f64 / 1e6),
             frame_bytes: None,
             cores,
         };

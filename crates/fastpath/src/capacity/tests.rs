@@ -35,7 +35,12 @@ fn record() -> CapacityRecord {
             port_bytes: around(20_000.0),
             per_held_byte: around(2.0),
         },
-        start: StartCosts { engine_s: around(0.01), link_s: around(1e-5), host_s: Some(around(0.02)) },
+        start: StartCosts {
+            engine_s: around(0.01),
+            link_s: around(1e-5),
+            pair_s: Estimate::exact(0.0),
+            host_s: Some(around(0.02)),
+        },
         tcp: Some(TcpCosts { bit_ns: around(0.5), pipe_bit_ns: around(0.01) }),
     };
     let provenance = Watch::start().provenance(&Tool::new("1.2.3", Some("abc")), 0, 1);

@@ -14,14 +14,14 @@ use fastpath_model::fit::{FitError, FitOptions, Regimes, Weighting, fit};
 use fastpath_model::scaling::ScalingCosts;
 use fastpath_model::table::TableError;
 use fastpath_model::{Estimate, Table};
-use fastpath_units::stats::median;
+use fastpath_units::stats::{median, quantile, sorted};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Networks whose links have two disciplines, for each discipline.
-const MIXED: [usize; 2] = [2, 5];
+const MIXED: [usize; 2] = [3, 7];
 /// Networks with drop-tail alone.
 const PLAIN: usize = 9;
 /// Networks with a per-packet log.
@@ -31,14 +31,19 @@ const SEED: u64 = 1_000_000;
 /// Measured time of a saturated run.
 const SPAN: Duration = Duration::from_millis(60);
 /// Runs for lateness at each load, and their time.
-const LATENESS_RUNS: u64 = 4;
-const LATENESS_SPAN: Duration = Duration::from_millis(200);
+const LATENESS_RUNS: u64 = 6;
+const LATENESS_SPAN: Duration = Duration::from_millis(100);
+/// How much further than the runs that were seen another one may be.
+const LATENESS_MARGIN: f64 = 1.5;
 /// Loads at which lateness is measured, as shares of the predicted capacity.
 const LITTLE: f64 = 0.02;
 const MUCH: f64 = 0.5;
 /// Networks that show the memory and the start time of ports and links.
 const STAR_HOSTS: usize = 500;
 const ROW_ROUTERS: usize = 300;
+const FEW_HOSTS: usize = 100;
+/// Which share of the starts that were seen the interval of another one leaves out at each end.
+const STARTS_LEFT_OUT: f64 = 0.025;
 /// Most frames that a saturated run may drop per delivered one: others were not of this load.
 const DROPPED_MAX: f64 = 0.02;
 
@@ -218,10 +223,8 @@ fn fit_packets(runs: &[SaturatedRun]) -> Result<fastpath_model::model::Model, Ca
         let values = runs.iter().map(|run| run.shape.column(&name).unwrap_or(0.0)).collect();
         columns.push((name, values));
     }
-    // Frames of one call go through a pipe together: what that costs once is divided by their number.
-    let term = |name: &str| if name == "calls" { "pipes*calls".to_owned() } else { name.to_owned() };
-    let terms = columns[1..].iter().map(|(name, _)| term(name));
-    let terms = std::iter::once("const".to_owned()).chain(terms).collect::<Vec<_>>().join(",");
+    let terms = columns[1..].iter().map(|(name, _)| name.as_str());
+    let terms = std::iter::once("const").chain(terms).collect::<Vec<_>>().join(",");
     let table: Vec<(&str, &[f64])> =
         columns.iter().map(|(name, values)| (name.as_str(), values.as_slice())).collect();
     let options =
@@ -246,9 +249,11 @@ fn memory_and_start(runs: &[SaturatedRun]) -> Result<(MemoryCosts, StartCosts), 
     let link_bytes = ((of_row.grown_bytes - small).max(0.0) / links).max(1.0);
     let port_bytes = ((of_star.grown_bytes - small).max(0.0) / STAR_HOSTS as f64 - link_bytes).max(1.0);
     let starts: Vec<f64> = runs.iter().map(|run| run.carried.start_s).collect();
-    let engine_s = spread(&starts);
-    let link_s = [(of_star, STAR_HOSTS as f64), (of_row, links)]
-        .map(|(run, links)| ((run.start_s - engine_s.value) / links).max(1e-9));
+    let per_link = |start_s: f64, links: f64| ((start_s - median(starts.iter().copied())) / links).max(0.0);
+    let few = per_link(run(&RandomNetwork::star(FEW_HOSTS))?.start_s, FEW_HOSTS as f64);
+    let many = per_link(of_star.start_s, STAR_HOSTS as f64);
+    let pair_s = ((many - few) / (STAR_HOSTS - FEW_HOSTS) as f64).max(0.0);
+    let link_s = (few - pair_s * FEW_HOSTS as f64).max(0.0);
     // Threads, stacks and the frames of a small network belong to the program.
     let grown: Vec<f64> = runs.iter().map(|run| run.carried.grown_bytes.max(1.0)).collect();
     let grown = spread(&grown);
@@ -260,7 +265,23 @@ fn memory_and_start(runs: &[SaturatedRun]) -> Result<(MemoryCosts, StartCosts), 
         port_bytes: around(port_bytes, 0.3),
         per_held_byte: spread(&runs.iter().map(|run| run.carried.per_held_byte.max(1.0)).collect::<Vec<_>>()),
     };
-    Ok((memory, StartCosts { engine_s, link_s: spread(&link_s), host_s: None }))
+    Ok((
+        memory,
+        StartCosts {
+            engine_s: usual(starts),
+            link_s: around(link_s, 0.5),
+            pair_s: around(pair_s, 0.5),
+            host_s: None,
+        },
+    ))
+}
+
+/// The median of values with the interval that has most of them.
+fn usual(values: Vec<f64>) -> Estimate {
+    let values = sorted(values);
+    let at = |q: f64| quantile(&values, q);
+    let low = at(STARTS_LEFT_OUT) / LATENESS_MARGIN;
+    Estimate { value: at(0.5), low, high: LATENESS_MARGIN * at(1.0 - STARTS_LEFT_OUT) }
 }
 
 /// How late frames are, idle and at half of the capacity.
@@ -278,12 +299,24 @@ fn lateness(costs: &EngineCosts, progress: Progress<'_>) -> Result<LatenessCosts
         }
     }
     let values = |runs: &[Offered], of: fn(&Offered) -> f64| runs.iter().map(of).collect::<Vec<f64>>();
+    // Lateness has no law that a few runs show: the interval is what was seen, with a margin.
+    let seen_values = |values: &[f64]| {
+        let [low, high] = [
+            values.iter().copied().fold(f64::INFINITY, f64::min),
+            values.iter().copied().fold(0.0, f64::max),
+        ];
+        Estimate {
+            value: median(values.iter().copied()),
+            low: low / LATENESS_MARGIN,
+            high: high * LATENESS_MARGIN,
+        }
+    };
     let of = |of: fn(&Offered) -> f64| {
-        let idle = spread(&values(&seen[0], of));
+        let idle = seen_values(&values(&seen[0], of));
         // ρ/(1 − ρ) is 1 at half of the capacity.
         let waiting: Vec<f64> =
-            values(&seen[1], of).iter().map(|busy| (busy - idle.value).max(0.1)).collect();
-        (idle, spread(&waiting))
+            values(&seen[1], of).iter().map(|busy| (busy - idle.value).max(0.0)).collect();
+        (idle, seen_values(&waiting))
     };
     let (idle_p50_us, waiting_p50_us) = of(|run| run.p50_us);
     let (idle_p99_us, waiting_p99_us) = of(|run| run.p99_us);

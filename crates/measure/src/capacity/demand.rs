@@ -42,7 +42,7 @@ pub struct DemandOptions {
     pub has_log: bool,
     /// Bytes that frames may take.
     pub memory_limit: f64,
-    /// The largest lateness that a run allows, in microseconds.
+    /// The largest lateness that a run allows, in microseconds; infinite where none is given.
     pub tolerance_us: f64,
     /// Length of frames where the network has no traffic, bytes without FCS.
     pub frame_bytes: Option<f64>,

@@ -1,7 +1,7 @@
 //! What labs cost: two hosts with TAP ports, their UDP and TCP, and the start of hosts.
 
 use super::run::spread;
-use fastpath_engine::{DataPathChoice, Notice, Options, Report};
+use fastpath_engine::{DataPathChoice, Notice, Options, Report, WorkerReport};
 use fastpath_lab::Lab;
 use fastpath_model::Estimate;
 use fastpath_model::capacity::TcpCosts;
@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 /// The length of the frames of datagrams, bytes without FCS.
 const BYTES: usize = 1042;
-/// A run before it is measured, and while it is.
-const WARM_UP: Duration = Duration::from_millis(60);
-const MEASURED: Duration = Duration::from_millis(200);
+/// A run before it is measured, and the parts of it that are.
+const WARM_UP: Duration = Duration::from_millis(80);
+const WINDOWS: usize = 5;
+const WINDOW: Duration = Duration::from_millis(50);
 /// Hosts of the larger lab, whose start is compared with that of two.
 const HOSTS: usize = 6;
 
@@ -37,22 +38,18 @@ pub(super) struct LabCosts {
 pub(super) fn measure_labs() -> Result<LabCosts, String> {
     // More than a machine sends: what the hosts cannot send is not needed.
     let udp = "kind = 'constant'\nrate = '4Gbit'\nsize = 1000";
-    let (mut packets, mut starts) = (Vec::new(), Vec::new());
-    for _ in 0..2 {
-        let run = Run::of(1, 2, udp)?;
-        packets.push(run.worker_ns_per_packet());
-        starts.push(run.start_s);
-    }
-    let goodput = |pipes| Run::of(pipes, 2, "kind = 'tcp'").map(|run| run.goodput_bps.max(1.0));
-    let (short, long) = ([goodput(1)?, goodput(1)?], [goodput(3)?, goodput(3)?]);
-    let bit_ns = spread(&short.map(|bps| 1e9 / bps));
-    let further = long.map(|bps| ((1e9 / bps - bit_ns.value) / 2.0).max(1e-6));
+    let datagrams = Run::of(1, 2, udp)?;
+    let of_bits = |pipes| Run::of(pipes, 2, "kind = 'tcp'");
+    let (short, long) = (of_bits(1)?, of_bits(3)?);
     let larger = Run::of(1, HOSTS, udp)?.start_s;
-    let small = starts.iter().copied().fold(f64::INFINITY, f64::min);
+    let small = [&datagrams, &short, &long].map(|run| run.start_s).into_iter().fold(f64::INFINITY, f64::min);
     let host_s = ((larger - small) / (HOSTS - 2) as f64).max(1e-4);
+    let bit_ns = spread(&short.bit_ns);
+    let further: Vec<f64> =
+        long.bit_ns.iter().map(|ns| ((ns - bit_ns.value) / 2.0).max(0.01 * bit_ns.value)).collect();
     Ok(LabCosts {
         bytes: BYTES as f64,
-        packet_ns: spread(&packets),
+        packet_ns: spread(&datagrams.packet_ns),
         tcp: TcpCosts { bit_ns, pipe_bit_ns: spread(&further) },
         host_s: Estimate { value: host_s, low: host_s / 2.0, high: 2.0 * host_s },
     })
@@ -61,9 +58,10 @@ pub(super) fn measure_labs() -> Result<LabCosts, String> {
 /// A lab that ran.
 struct Run {
     start_s: f64,
-    goodput_bps: f64,
-    cpu_s: f64,
-    delivered: f64,
+    /// Nanoseconds of the worker per packet, by window.
+    packet_ns: Vec<f64>,
+    /// Nanoseconds per bit of a connection, by window.
+    bit_ns: Vec<f64>,
 }
 
 impl Run {
@@ -80,24 +78,36 @@ impl Run {
         let name = format!("capacity-{}", std::process::id());
         let lab = Lab::up(topology, &name, options).map_err(|error| error.to_string())?;
         let start_s = began.elapsed().as_secs_f64();
-        let report = || lab.report().ok_or("a worker has ended");
         sleep(WARM_UP);
-        let before = report()?;
-        sleep(MEASURED);
-        let after = report()?;
-        let ended = lab.down().map_err(|error| error.to_string())?;
-        let cpu = |report: &Report| report.workers.iter().map(|worker| worker.cpu_s).sum::<f64>();
-        Ok(Run {
-            start_s,
-            goodput_bps: ended.transfers.first().map_or(0.0, |transfer| transfer.goodput_bps),
-            cpu_s: cpu(&after) - cpu(&before),
-            delivered: (after.accounting.delivered - before.accounting.delivered) as f64,
-        })
+        let (mut packet_ns, mut bit_ns) = (Vec::new(), Vec::new());
+        let report = || lab.report().map(|report| (report, Instant::now())).ok_or("a worker has ended");
+        let (mut before, mut from) = report()?;
+        for _ in 0..WINDOWS {
+            sleep(WINDOW);
+            let (after, to) = report()?;
+            packet_ns.push(worker_ns(&before, &after));
+            bit_ns.push(ns_per_bit(&before, &after, (to - from).as_secs_f64()));
+            (before, from) = (after, to);
+        }
+        lab.down().map_err(|error| error.to_string())?;
+        Ok(Run { start_s, packet_ns, bit_ns })
     }
+}
 
-    fn worker_ns_per_packet(&self) -> f64 {
-        1e9 * self.cpu_s / self.delivered.max(1.0)
-    }
+/// Nanoseconds of the workers per delivered packet. They may poll while they have nothing to do, and
+/// may lose their core while they have something: the smaller of both times is what they worked.
+fn worker_ns(before: &Report, after: &Report) -> f64 {
+    let sum = |report: &Report, of: fn(&WorkerReport) -> f64| report.workers.iter().map(of).sum::<f64>();
+    let grown = |of: fn(&WorkerReport) -> f64| sum(after, of) - sum(before, of);
+    let delivered = (after.accounting.delivered - before.accounting.delivered).max(1) as f64;
+    1e9 * grown(|worker| worker.cpu_s).min(grown(|worker| worker.busy_s)) / delivered
+}
+
+/// Nanoseconds per bit that a connection received.
+fn ns_per_bit(before: &Report, after: &Report, seconds: f64) -> f64 {
+    let bytes =
+        |report: &Report| report.transfers.iter().map(|transfer| transfer.received_bytes).sum::<u64>();
+    1e9 * seconds / (8 * bytes(after).saturating_sub(bytes(before)).max(1)) as f64
 }
 
 /// The description of a lab.

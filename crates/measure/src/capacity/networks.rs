@@ -16,7 +16,7 @@ pub const QUEUES: [(&str, &str); 12] = [
     ("pie", "{ kind = 'pie', limit = '100000p' }"),
     ("dualpi2", "{ kind = 'dualpi2', limit = '100000p' }"),
     ("token-bucket", "{ kind = 'token-bucket', rate = '100Gbit', burst = '10MB', limit = '100000p' }"),
-    ("policer", "{ kind = 'policer', rate = '100Gbit', burst = '10MB' }"),
+    ("policer", "{ kind = 'policer', rate = '100Gbit', burst = '10MB', limit = '100000p' }"),
     ("mahimahi", "{ kind = 'mahimahi', packets = 100000 }"),
     ("prio", "{ kind = 'prio', bands = [{ dscp = 'EF', limit = '1000p' }, { limit = '100000p' }] }"),
     (

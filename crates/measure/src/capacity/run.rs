@@ -12,6 +12,7 @@ use fastpath_model::Estimate;
 use fastpath_model::dist::t_quantile;
 use fastpath_net::{EdgeId, HostPath, Routes};
 use fastpath_spec::{DataPathChoice, NodeId, Topology};
+use fastpath_units::stats::median;
 use fastpath_wire::build::Ip;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 pub(super) const FRAMES_PER_LOOK: usize = 256;
 /// A run before it is measured.
 const WARM_UP: Duration = Duration::from_millis(30);
+/// Parts of a measured run. The median of their rates is its rate.
+const WINDOWS: u32 = 5;
 /// Headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 /// Most frames that a port at a constant rate sends at a time, as a full socket buffer holds.
@@ -79,19 +82,29 @@ pub fn saturate(network: &RandomNetwork, span: Duration, log: Option<PathBuf>) -
     let burst = FRAMES_PER_LOOK.div_ceil(hosts).min(Burst::MAX);
     let started = start_network(network, burst, &Pace::Saturating, (Idle::Busy, log))?;
     let report = || started.running.report().ok_or("a worker has ended");
-    sleep(WARM_UP);
-    let before = report()?;
-    sleep(span);
-    let after = report()?;
-    let grown_bytes = started.grown_bytes();
     let cpu = |report: &Report| report.workers.iter().map(|worker| worker.cpu_s).sum::<f64>();
+    sleep(WARM_UP);
+    let first = report()?;
+    let mut reports = vec![first.clone()];
+    for _ in 0..WINDOWS {
+        sleep(span / WINDOWS);
+        reports.push(report()?);
+    }
+    // A spell of other work spoils a window, not the result.
+    let rate = |pair: &[Report]| {
+        let delivered = pair[1].accounting.delivered - pair[0].accounting.delivered;
+        delivered as f64 / (cpu(&pair[1]) - cpu(&pair[0])).max(1e-9)
+    };
+    let packets_per_second = median(reports.windows(2).map(rate));
+    let (before, after) = (first, reports.pop().expect("there is a window"));
+    let grown_bytes = started.grown_bytes();
     let delivered = (after.accounting.delivered - before.accounting.delivered) as f64;
     let dropped = |report: &Report| report.accounting.dropped.values().sum::<u64>();
     let held = after.accounting.held.max(1) as f64 * network.bytes as f64;
     let pool: usize = after.workers.iter().map(|worker| worker.pool_bytes).sum();
     started.running.stop().map_err(|error| error.to_string())?;
     Ok(Carried {
-        packets_per_second: delivered / (cpu(&after) - cpu(&before)).max(1e-9),
+        packets_per_second,
         start_s: started.start_s,
         grown_bytes,
         per_held_byte: pool as f64 / held,
@@ -207,7 +220,7 @@ pub fn spread(values: &[f64]) -> Estimate {
     let mean = logs.iter().sum::<f64>() / n.max(1.0);
     let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
     let width = t_quantile(0.975, (n - 1.0).max(1.0)) * (variance * (1.0 + 1.0 / n)).sqrt();
-    let value = fastpath_units::stats::median(values.iter().copied());
+    let value = median(values.iter().copied());
     let width = width.clamp(0.05, 20.0);
     Estimate { value, low: value * (-width).exp(), high: value * width.exp() }
 }

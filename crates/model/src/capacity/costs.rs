@@ -171,6 +171,8 @@ pub struct StartCosts {
     pub engine_s: Estimate,
     /// A link of the engine.
     pub link_s: Estimate,
+    /// A pair of links: the routes of all nodes grow with the square of the network.
+    pub pair_s: Estimate,
     /// A host of a lab; none where labs are not permitted.
     pub host_s: Option<Estimate>,
 }
@@ -183,7 +185,11 @@ impl StartCosts {
             _ => self.host_s?,
         };
         let sum = |of: fn(&Estimate) -> f64| {
-            of(&self.engine_s) + of(&self.link_s) * demand.links as f64 + of(&host) * demand.lab_hosts as f64
+            let links = demand.links as f64;
+            of(&self.engine_s)
+                + of(&self.link_s) * links
+                + of(&self.pair_s) * links * links
+                + of(&host) * demand.lab_hosts as f64
         };
         let value = sum(|e| e.value);
         Some(Estimate { value, low: sum(|e| e.low).clamp(0.0, value), high: sum(|e| e.high).max(value) })

@@ -43,7 +43,8 @@ pub struct Demand {
     pub queue_bytes_max: f64,
     /// Bytes that frames may take.
     pub memory_limit: f64,
-    /// The largest lateness of a frame that a run allows, in microseconds.
+    /// The largest lateness of a frame that a run allows, in microseconds; infinite where none is
+    /// given.
     pub tolerance_us: f64,
     /// Hosts that a lab makes; 0 for a network between interfaces.
     pub lab_hosts: usize,

@@ -33,7 +33,12 @@ fn costs() -> EngineCosts {
             port_bytes: around(20_000.0),
             per_held_byte: around(2.0),
         },
-        start: StartCosts { engine_s: around(0.01), link_s: around(1e-5), host_s: None },
+        start: StartCosts {
+            engine_s: around(0.01),
+            link_s: around(1e-5),
+            pair_s: Estimate::exact(1e-6),
+            host_s: None,
+        },
         tcp: Some(TcpCosts { bit_ns: around(0.2), pipe_bit_ns: around(0.01) }),
     }
 }
@@ -119,7 +124,7 @@ fn memory_and_start_are_sums_of_their_parts() {
     let predicted = predict(&costs(), &demand).expect("measured");
     assert_eq!(predicted.memory_bytes.value, 1e7 + 3.0 * 2000.0 + 2.0 * 20_000.0 + 2e6);
     assert!(predicted.memory_bytes.high > 1.1 * (1e7 + 8e6), "full queues: {predicted:?}");
-    assert!((predicted.start_s.expect("measured").value - 0.010_03).abs() < 1e-9);
+    assert!((predicted.start_s.expect("measured").value - 0.010_039).abs() < 1e-9);
     demand.lab_hosts = 2;
     assert_eq!(predict(&costs(), &demand).expect("measured").start_s, None);
     demand.held_bytes = 2e9;

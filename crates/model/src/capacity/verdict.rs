@@ -84,7 +84,7 @@ fn limits(demand: &Demand, predicted: &Predicted) -> Vec<CapacityLimit> {
             _ => "lateness: it grows without bound".to_owned(),
         };
         // The one follows from the other above the capacity.
-        if predicted.busiest.low < 1.0 {
+        if predicted.busiest.low < 1.0 && demand.tolerance_us.is_finite() {
             add(LimitKind::Lateness, what, late);
         }
     }
