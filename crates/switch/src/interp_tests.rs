@@ -241,7 +241,7 @@ fn chains_of_groups_end_at_a_limit_however_they_come_about() {
         let bucket = match (id % 2, next) {
             (_, None) => Bucket::new([Action::output(2)]),
             (0, Some(next)) => Bucket::new([Action::Group(next)]),
-            (_, Some(next)) => Bucket { watch_group: next, ..Bucket::new([Action::output(2)]) },
+            (_, Some(next)) => Bucket { weight: 1, watch_group: next, ..Bucket::new([Action::output(2)]) },
         };
         let kind = if bucket.watch_group == ANY_GROUP { GroupKind::All } else { GroupKind::Select };
         let request = GroupMod { command, id, kind, buckets: vec![bucket] };
