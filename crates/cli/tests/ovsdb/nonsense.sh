@@ -20,8 +20,8 @@ vsctl del-br a-bridge-that-is-too-long
 vsctl set bridge br0 stp_enable=true other_config:mac-aging-time=60
 has 'stp_enable is not supported' vsctl get bridge br0 status
 has 'mac-aging-time' vsctl get bridge br0 status
-vsctl set interface va ingress_policing_rate=1000
-has 'ingress_policing_rate is not supported' vsctl get interface va status
+vsctl set interface va ingress_policing_kpkts_rate=1000
+has 'ingress_policing_kpkts_rate is not supported' vsctl get interface va status
 vsctl set port va vlan_mode=dot1q-tunnel
 has 'dot1q-tunnel is not supported' vsctl get interface va error
 never_reaches a 10.0.0.2

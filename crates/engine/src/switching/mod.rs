@@ -25,6 +25,7 @@ mod node;
 mod packet_ins;
 mod port_change;
 mod port_queues;
+mod queue_control;
 mod running;
 
 pub use accounting::SwitchAccounting;

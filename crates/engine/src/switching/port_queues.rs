@@ -9,8 +9,8 @@
 //! same proportion. Time is an argument.
 
 use fastpath_link::{
-    Classes, DropReason, DrrShare, DrrSpec, Exit, Fate, Limit, LinkState, Packet, Pipe, PipeSpec,
-    PolicerSpec, QueueSpec, Verdict,
+    Classes, DropReason, DrrShare, DrrSpec, Exit, Fate, Limit, LinkState, Packet, Pipe, PipeSpec, QueueSpec,
+    Verdict,
 };
 use fastpath_units::{Bytes, Duration, Rate, Rng, Time};
 use std::collections::BTreeMap;
@@ -209,9 +209,7 @@ pub(super) struct Policing(Pipe<()>);
 
 impl Policing {
     pub(super) fn new(spec: &PolicingSpec) -> Policing {
-        let PolicingSpec { rate, burst } = *spec;
-        let policer = PolicerSpec { rate, burst: burst.max(BURST_MIN), limit: Limit::Packets(u32::MAX) };
-        Policing(pipe(None, QueueSpec::Policer(policer)))
+        Policing(pipe(None, QueueSpec::policed(spec.rate, spec.burst.max(BURST_MIN))))
     }
 
     /// Returns whether a frame may pass.

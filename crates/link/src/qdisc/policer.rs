@@ -5,6 +5,7 @@
 //! Tokens are counted as in `token_bucket.rs`. A packet takes them at its arrival, so nothing is
 //! rounded.
 
+use super::QueueSpec;
 use super::context::{QueueContext, Refused, Served};
 use super::discipline::Discipline;
 use super::fifo::Fifo;
@@ -25,6 +26,13 @@ pub struct PolicerSpec {
     /// The hard limit of the packets that conform and wait for the link. The packet on the wire
     /// counts.
     pub limit: Limit,
+}
+
+impl QueueSpec {
+    /// Returns a policer in front of a queue without a limit.
+    pub fn policed(rate: Rate, burst: Bytes) -> QueueSpec {
+        QueueSpec::Policer(PolicerSpec { rate, burst, limit: Limit::Packets(u32::MAX) })
+    }
 }
 
 /// A policer in front of a FIFO.

@@ -27,8 +27,7 @@ pub(crate) use statistics::write_reply;
 
 use super::bytes::{ByteReader, Write};
 use super::control::Config;
-use super::multipart::items;
-use super::{Header, Message, PacketQueue, fault::Fault, read_common, write_common};
+use super::{Header, Message, fault::Fault, read_common, write_common};
 
 /// OFPT_STATS_REPLY.
 pub(crate) const STATS_REPLY: u8 = 17;
@@ -69,13 +68,7 @@ pub(crate) fn read_body(header: &Header, mut r: ByteReader<'_>, tables: TableIds
         21 => {
             let port = port_number::read(&mut r)?;
             r.skip(6)?;
-            let queue = |r: &mut ByteReader<'_>| {
-                let (number, len) = (r.u32()?, r.u16()?);
-                r.skip(2)?;
-                r.skip(usize::from(len).checked_sub(8).ok_or(Fault::BadLen)?)?;
-                Ok(PacketQueue { port, number })
-            };
-            Message::QueueGetConfigReply { port, queues: items(&mut r, queue)? }
+            Message::QueueGetConfigReply { port, queues: statistics::read_queues(port, &mut r)? }
         }
         kind => return Err(Fault::BadType(kind)),
     };

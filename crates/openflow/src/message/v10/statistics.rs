@@ -4,8 +4,8 @@ use super::{action, matching, port, port_number};
 use crate::message::bytes::{ByteReader, Write};
 use crate::message::fault::Fault;
 use crate::message::multipart::{
-    FlowStats, PortStats, QueueStats, Reply, Request, TableStats, items, measured, read_counters,
-    write_counters,
+    FlowStats, PacketQueue, PortStats, QueueStats, Reply, Request, TableStats, items, measured,
+    read_counters, write_counters,
 };
 use crate::message::packet::{read_age, write_age};
 use fastpath_switch::flow::ANY_GROUP;
@@ -201,6 +201,16 @@ fn write_port(out: &mut Vec<u8>, stats: &PortStats) {
 }
 
 /// Reads the counters of a queue. Its age is not in the message.
+/// Reads the queues of a port until the end; their properties are skipped.
+pub(super) fn read_queues(port: u32, r: &mut ByteReader<'_>) -> Result<Vec<PacketQueue>, Fault> {
+    items(r, |r| {
+        let (number, len) = (r.u32()?, r.u16()?);
+        r.skip(2)?;
+        r.skip(usize::from(len).checked_sub(8).ok_or(Fault::BadLen)?)?;
+        Ok(PacketQueue { port, number })
+    })
+}
+
 fn read_queue(r: &mut ByteReader<'_>) -> Result<QueueStats, Fault> {
     let port = port_number::read(r)?;
     r.skip(2)?;
