@@ -1,4 +1,5 @@
-//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a packet is fitted
+//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a
+//! packet is fitted
 //! to the counts of `demand.rs`. So the intervals contain both the spread of measurements and what
 //! the counts do not explain.
 
@@ -346,9 +347,9 @@ mod tests {
     #[test]
     fn every_discipline_is_in_two_networks_and_no_seed_twice() {
         let plan = plan(Effort::Quick);
-        for place in 0..QUEUES.len() {
+        for (place, (name, _)) in QUEUES.iter().enumerate() {
             let count = plan.iter().filter(|(_, queues, _)| queues.contains(&Some(place))).count();
-            assert!(count >= 2, "{} in {count}", QUEUES[place].0);
+            assert!(count >= 2, "{name} in {count}");
         }
         let seeds: std::collections::BTreeSet<u64> = plan.iter().map(|(seed, ..)| *seed).collect();
         assert_eq!(seeds.len(), plan.len());
