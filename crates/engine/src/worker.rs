@@ -32,7 +32,7 @@ use crate::sleep_margin::SleepMargin;
 use crate::snapshot::{PipeState, Snapshot, WorkerState};
 use crate::switch_report::SwitchCopy;
 use crate::worker_change::{ChangedCut, WorkerChange};
-use crate::worker_clock::WorkerClock;
+use crate::worker_clock::{WorkerClock, stamp};
 use fastpath_link::QueueState;
 use fastpath_net::capture::{CaptureTap, FLUSH_INTERVAL};
 use fastpath_net::flows::FlowTable;
@@ -56,11 +56,6 @@ const BACKLOGS: usize = BURST;
 const RELEASE: usize = 4 * BURST;
 /// The worker spins for this long after the last frame moved, because traffic comes in bursts.
 const LINGER: Duration = Duration::from_us(50);
-/// The most by which the arrival stamp of a frame precedes the end of the poll that found it alone.
-/// A poll takes a microsecond, or ten where the kernel's code has left the caches, and most of that
-/// time the frame is already found. If the host stalls during the poll, a frame may leave early by
-/// this much.
-const ARRIVAL_UNCERTAINTY_MAX: Duration = Duration::from_us(20);
 /// The longest sleep while a port without a descriptor has to be polled.
 const POLL_INTERVAL: Duration = Duration::from_us(200);
 /// The longest sleep, and the interval at which silent ports are polled. A TAP that is deleted does
@@ -131,10 +126,9 @@ pub(crate) struct Worker<L> {
     has_released: bool,
     /// When silent ports are polled next.
     heartbeat_at: Time,
-    busy: Duration,
+    /// How busy it was; the time in it is not used.
+    pulse: Pulse,
     sleeps: u64,
-    /// Frames released to ports, and those later than half of the tolerance.
-    released: [u64; 2],
     /// The counters of ports that were removed with their edges.
     removed_ports: PortCounters,
     notice: Notice,
@@ -193,9 +187,8 @@ impl<L: Observer> Worker<L> {
             moved_at: now,
             has_released: false,
             heartbeat_at: now,
-            busy: Duration::ZERO,
+            pulse: Pulse::default(),
             sleeps: 0,
-            released: [0; 2],
             removed_ports: PortCounters::default(),
             notice,
             keeps_carrier: false,
@@ -255,7 +248,7 @@ impl<L: Observer> Worker<L> {
         self.network.observer_mut().flush(now, is_quiet);
         self.clock.expect(has_moved);
         if has_moved {
-            self.busy = self.busy.saturating_add(now.since(start));
+            self.pulse.busy = self.pulse.busy.saturating_add(now.since(start));
             self.moved_at = now;
             self.has_released = false;
         }
@@ -443,8 +436,8 @@ impl<L: Observer> Worker<L> {
                 edge.releases.record(due, at, &self.policy, &self.clock);
                 at = at.saturating_add(step);
             }
-            self.released[0] += taken as u64;
-            self.released[1] += edge.releases.near - near;
+            self.pulse.released += taken as u64;
+            self.pulse.near += edge.releases.near - near;
             match result {
                 Err(error) => self.fail(index, &error),
                 Ok(()) if backlog.frames.is_empty() => {
@@ -527,8 +520,7 @@ impl<L: Observer> Worker<L> {
                     let _ = answer.try_send(switch.map(|switch| SwitchCopy::of(switch, now)));
                 }
                 Command::Pulse { answer } => {
-                    let ([released, near], at) = (self.released, self.clock.now());
-                    let _ = answer.try_send(Pulse { at, busy: self.busy, released, near });
+                    let _ = answer.try_send(Pulse { at: self.clock.now(), ..self.pulse });
                 }
                 Command::Sample { answer } => {
                     let _ = answer.try_send(self.sample());
@@ -677,7 +669,7 @@ impl<L: Observer> Worker<L> {
         let worker = WorkerState {
             core: self.core,
             edges: self.edges.len(),
-            busy: self.busy,
+            busy: self.pulse.busy,
             cpu: self.clock.cpu(),
             sleeps: self.sleeps,
             stalled: self.clock.stalled,
@@ -798,13 +790,6 @@ impl<L: Observer> Worker<L> {
         let has_no_fd = |edge: &EdgePort| edge.port.as_ref().is_some_and(|port| port.fd().is_none());
         self.must_poll = self.edges.iter().any(has_no_fd) || self.ready.has_refused();
     }
-}
-
-/// Returns the arrival time of frames that a poll from `from` to `to` found. A single frame was
-/// there when the poll began, or arrived while the kernel looked for it. Of several frames, all but
-/// the first may have arrived while others were taken.
-fn stamp(from: Time, to: Time, frames: usize) -> Time {
-    if frames == 1 { from.max(to.saturating_sub(ARRIVAL_UNCERTAINTY_MAX)) } else { to }
 }
 
 #[cfg(test)]

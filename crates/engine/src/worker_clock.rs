@@ -22,6 +22,11 @@ const POLL_MAX: Duration = Duration::from_us(100);
 const OVERSLEPT_MAX: Duration = Duration::from_ms(1);
 /// How often the account of the thread is read while nothing is suspicious.
 const SAMPLE_INTERVAL: Duration = Duration::from_ms(10);
+/// The most by which the arrival stamp of a frame precedes the end of the poll that found it alone.
+/// A poll takes a microsecond, or ten where the kernel's code has left the caches, and most of that
+/// time the frame is already found. If the host stalls during the poll, a frame may leave early by
+/// this much.
+const ARRIVAL_UNCERTAINTY_MAX: Duration = Duration::from_us(20);
 /// Interruptions kept to explain late frames.
 const REMEMBERED: usize = 16;
 
@@ -201,6 +206,13 @@ impl WorkerClock {
         };
         self.recent.iter().map(overlap).fold(Duration::ZERO, Duration::saturating_add)
     }
+}
+
+/// Returns the arrival time of frames that a poll from `from` to `to` found. A single frame was
+/// there when the poll began, or arrived while the kernel looked for it. Of several frames, all but
+/// the first may have arrived while others were taken.
+pub(crate) fn stamp(from: Time, to: Time, frames: usize) -> Time {
+    if frames == 1 { from.max(to.saturating_sub(ARRIVAL_UNCERTAINTY_MAX)) } else { to }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! How well the machine's capacity is predicted: random networks in memory, each predicted first and
-//! then measured twice.
+//! How well the machine's capacity is predicted: random networks in memory, each predicted
+//! first and then measured twice.
 //!
 //! ```text
 //!  seed ─▶ RandomNetwork ─▶ predict ─▶ saturate, saturate ─▶ error, coverage, repeat difference
@@ -223,6 +223,28 @@ impl CapacityEvaluation {
         let late: Vec<_> = points.iter().filter_map(|point| point.lateness_p99_us).collect();
         let memory: Vec<_> = points.iter().map(|point| point.memory_bytes).collect();
         let start: Vec<_> = points.iter().filter_map(|point| point.start_s).collect();
+        let judged =
+            Judged { count: points.len(), coverage, median_error_pct, repeat_median_pct, right, wrong_yes };
+        let results = judged.figures([covered(&late), covered(&memory), covered(&start)]);
+        let (passed, total) = (results.iter().filter(|figure| figure.pass).count(), results.len());
+        CapacityEvaluation { results, coverage, median_error_pct, repeat_median_pct, passed, total, points }
+    }
+}
+
+/// What the criteria are applied to.
+struct Judged {
+    count: usize,
+    coverage: f64,
+    median_error_pct: f64,
+    repeat_median_pct: f64,
+    right: f64,
+    wrong_yes: f64,
+}
+
+impl Judged {
+    /// The figures, with the coverage of lateness, memory and start.
+    fn figures(&self, [late, memory, start]: [f64; 3]) -> Vec<CapacityFigure> {
+        let Judged { count, coverage, median_error_pct, repeat_median_pct, right, wrong_yes } = *self;
         let most = MEDIAN_PCT.max(REPEAT_FACTOR * repeat_median_pct);
         let [low, high] = COVERED;
         let figure = |id: &str, quantity: &str, asked: String, ours: f64, pass: bool| CapacityFigure {
@@ -234,7 +256,7 @@ impl CapacityEvaluation {
         };
         let of_coverage = |id: &str, what: &str, ours: f64| {
             // Of few points either all or one less are covered.
-            let one = 1.0 / points.len().max(1) as f64;
+            let one = 1.0 / count.max(1) as f64;
             let pass = ours >= low && (ours <= high || one > 1.0 - high);
             figure(
                 id,
@@ -244,7 +266,7 @@ impl CapacityEvaluation {
                 pass,
             )
         };
-        let results = vec![
+        vec![
             of_coverage("packets/covered", "packets/s", coverage),
             figure(
                 "packets/error",
@@ -267,12 +289,10 @@ impl CapacityEvaluation {
                 wrong_yes,
                 wrong_yes <= WRONG_YES_MAX,
             ),
-            of_coverage("lateness/covered", "lateness p99", covered(&late)),
-            of_coverage("memory/covered", "memory", covered(&memory)),
-            of_coverage("start/covered", "start", covered(&start)),
-        ];
-        let (passed, total) = (results.iter().filter(|figure| figure.pass).count(), results.len());
-        CapacityEvaluation { results, coverage, median_error_pct, repeat_median_pct, passed, total, points }
+            of_coverage("lateness/covered", "lateness p99", late),
+            of_coverage("memory/covered", "memory", memory),
+            of_coverage("start/covered", "start", start),
+        ]
     }
 }
 

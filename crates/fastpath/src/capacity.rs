@@ -1,5 +1,5 @@
-//! Whether this machine carries a network (Linux): the record of what the engine costs here, measured
-//! once and kept in the user's cache, and the prediction for a network.
+//! Whether this machine carries a network (Linux): the record of what the engine costs
+//! here, measured once and kept in the user's cache, and the prediction for a network.
 //!
 //! ```text
 //!  CapacityRecord::cached ──or── ::measure ─┐
@@ -230,7 +230,8 @@ impl CapacityAnswer {
         Ok(CapacityAnswer { verdict, predicted, limits, remedies, load_packets_per_second, warnings })
     }
 
-    /// Says in one sentence whether the machine carries the network, why not, and with what it would.
+    /// Says in one sentence whether the machine carries the network, why not, and with
+    /// what it would.
     pub fn sentence(&self) -> String {
         let rate = |estimate: &Estimate| {
             format!(

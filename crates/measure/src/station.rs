@@ -1,5 +1,5 @@
-//! Ports in memory of hosts that send to each other without programs: the worker of a host makes its
-//! frames, as it would read them from a kernel, and counts those it gets.
+//! Ports in memory of hosts that send to each other without programs: the worker of a host
+//! makes its frames, as it would read them from a kernel, and counts those it gets.
 
 use fastpath_engine::port::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
@@ -50,7 +50,8 @@ impl Station {
             Pace::Closed { .. } => self.burst,
             Pace::Constant(per_s) => {
                 let due = (now.as_secs_f64() * per_s) as u64;
-                // What the worker did not take in time comes in the next burst, as in a socket's buffer.
+                // What the worker did not take in time comes in the next burst, as in a
+                // socket's buffer.
                 let wanted = due.saturating_sub(self.due).min(self.burst as u64);
                 self.due += wanted;
                 wanted as usize

@@ -1,4 +1,5 @@
-//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a packet is fitted
+//! Measures [`EngineCosts`]: random networks are run, and the time of a worker for a
+//! packet is fitted
 //! to the counts of `demand.rs`. So the intervals contain both the spread of measurements and what
 //! the counts do not explain.
 
@@ -346,7 +347,7 @@ mod tests {
     #[test]
     fn every_discipline_is_in_two_networks_and_no_seed_twice() {
         let plan = plan(Effort::Quick);
-        for (place, (name, ..)) in QUEUES.iter().enumerate() {
+        for (place, (name, _)) in QUEUES.iter().enumerate() {
             let count = plan.iter().filter(|(_, queues, _)| queues.contains(&Some(place))).count();
             assert!(count >= 2, "{name} in {count}");
         }

@@ -65,7 +65,8 @@ struct Run {
 }
 
 impl Run {
-    /// Runs hosts in a row of links with this traffic between the first two; others are beside them.
+    /// Runs hosts in a row of links with this traffic between the first two; others are
+    /// beside them.
     fn of(pipes: usize, hosts: usize, traffic: &str) -> Result<Run, String> {
         let (topology, _) =
             fastpath_spec::parse(&text(pipes, hosts, traffic)).map_err(|wrong| format!("{wrong:?}"))?;
@@ -94,7 +95,8 @@ impl Run {
     }
 }
 
-/// Nanoseconds of the workers per delivered packet. They may poll while they have nothing to do, and
+/// Nanoseconds of the workers per delivered packet. They may poll while they have nothing to
+/// do, and
 /// may lose their core while they have something: the smaller of both times is what they worked.
 fn worker_ns(before: &Report, after: &Report) -> f64 {
     let sum = |report: &Report, of: fn(&WorkerReport) -> f64| report.workers.iter().map(of).sum::<f64>();

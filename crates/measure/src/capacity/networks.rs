@@ -1,5 +1,5 @@
-//! Random networks in memory: trees of routers with hosts, links with a rate, a delay and one of two
-//! queue disciplines.
+//! Random networks in memory: trees of routers with hosts, links with a rate, a delay and one
+//! of two queue disciplines.
 
 use fastpath_spec::Topology;
 use fastpath_units::Rng;

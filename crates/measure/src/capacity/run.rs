@@ -112,8 +112,8 @@ pub fn saturate(network: &RandomNetwork, span: Duration, log: Option<PathBuf>) -
     })
 }
 
-/// Runs a network at a load of `packets_per_second` of all hosts together, on one worker that sleeps
-/// when nothing is due.
+/// Runs a network at a load of `packets_per_second` of all hosts together, on one worker that
+/// sleeps when nothing is due.
 ///
 /// # Errors
 /// The engine did not start, or a worker failed.

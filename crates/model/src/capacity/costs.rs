@@ -52,8 +52,8 @@ pub struct EngineCosts {
     /// Nanoseconds of a worker for a packet between ports in memory, over the columns of
     /// [`PacketShape`].
     pub packet: Model,
-    /// By kind of port: nanoseconds of a worker more than between ports in memory, for a packet that
-    /// enters and leaves. Has `memory` with 0.
+    /// By kind of port: nanoseconds of a worker more than between ports in memory, for a
+    /// packet that enters and leaves. Has `memory` with 0.
     pub ports_ns: BTreeMap<String, Estimate>,
     /// Disciplines that were measured, besides drop-tail.
     pub queues: Vec<String>,

@@ -7,7 +7,8 @@
 //!  Demand (of a network) ──┘                    └─▶ verdict: carries, up to x, not
 //! ```
 //!
-//! A worker's time for a packet is a fitted [`Model`] over counts per delivered packet ([`PacketShape`]).
+//! A worker's time for a packet is a fitted [`Model`] over counts per delivered packet
+//! ([`PacketShape`]).
 //! Workers scale by [`ScalingCosts`]. Lateness grows with ρ/(1 − ρ) of the busiest worker's load ρ,
 //! as a queueing time does (Kleinrock, *Queueing Systems* I, 1975). Read first: [`Demand`].
 
