@@ -7,7 +7,7 @@ use anyhow::ensure;
 use clap::Args;
 use fastpath::capacity::{CapacityAnswer, CapacityOptions, CapacityRecord};
 use fastpath::guest_run::is_inside;
-use fastpath::model::capacity::Verdict;
+use fastpath::model::capacity::CapacityVerdict;
 use fastpath::replay::WorkerCount;
 use fastpath_engine::control::{Dashboard, HttpAddress, Nodes};
 use fastpath_engine::{Idle, Late, Notice, Workers};
@@ -178,7 +178,7 @@ impl NetworkArgs {
         let Ok(answer) = CapacityAnswer::of(&record, topology, &CapacityOptions::of_run(options)) else {
             return Ok(());
         };
-        if answer.verdict == Verdict::Not {
+        if answer.verdict == CapacityVerdict::Not {
             let sentence = answer.sentence();
             ensure!(!is_strict, "{sentence} (--strict; {})", record.describe());
             eprintln!("fastpath: {sentence}");

@@ -31,12 +31,12 @@ pub(crate) enum Tracker {
     /// ICMP: whether a reply was seen.
     Icmp { has_reply: bool },
     /// Any other protocol.
-    Other(Progress),
+    Other(OtherState),
 }
 
 /// The progress of a connection that is not one of TCP.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Progress {
+pub enum OtherState {
     /// One packet.
     First,
     /// Several packets of the side that began.
@@ -73,7 +73,7 @@ impl TrackedConnection {
         let (tracker, timeout) = match packet.kind {
             PacketKind::Tcp(segment) => (Tracker::Tcp(TcpTracker::new(&segment)), TimeoutKind::TcpFirst),
             _ if packet.tuple.is_icmp() => (Tracker::Icmp { has_reply: false }, TimeoutKind::IcmpFirst),
-            _ => (Tracker::Other(Progress::First), TimeoutKind::OtherFirst),
+            _ => (Tracker::Other(OtherState::First), TimeoutKind::OtherFirst),
         };
         let connection = TrackedConnection {
             tuples: [packet.tuple, packet.tuple.reversed()],
@@ -109,12 +109,12 @@ impl TrackedConnection {
             }
             Tracker::Other(progress) => {
                 if is_reply {
-                    *progress = Progress::Both;
-                } else if *progress == Progress::First {
-                    *progress = Progress::Multiple;
+                    *progress = OtherState::Both;
+                } else if *progress == OtherState::First {
+                    *progress = OtherState::Multiple;
                 }
                 match *progress {
-                    Progress::Both => (TcpVerdict::Valid, Some(TimeoutKind::OtherBoth)),
+                    OtherState::Both => (TcpVerdict::Valid, Some(TimeoutKind::OtherBoth)),
                     _ => (TcpVerdict::StillNew, Some(TimeoutKind::OtherMultiple)),
                 }
             }
@@ -128,7 +128,7 @@ impl TrackedConnection {
                 (Some(phases), phases.1 > TcpPhase::Closed)
             }
             Tracker::Icmp { has_reply } => (None, has_reply),
-            Tracker::Other(progress) => (None, progress == Progress::Both),
+            Tracker::Other(progress) => (None, progress == OtherState::Both),
         };
         let [original, reply] = self.tuples;
         let TrackedConnection { zone, mark, label, deadline, .. } = *self;

@@ -22,7 +22,7 @@ const SLOTS_MIN: usize = 64;
 const MOVED: usize = 8;
 
 #[derive(Clone, Debug, Default)]
-struct Slots {
+struct SlotTable {
     /// The hash above, the entry plus one below; a power of two of them, or none.
     slots: Vec<u64>,
     len: usize,
@@ -32,9 +32,9 @@ struct Slots {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConnectionIndex {
     seed: u64,
-    now: Slots,
+    now: SlotTable,
     /// The table before the last growth, without what has moved.
-    old: Slots,
+    old: SlotTable,
     /// Slots of the old table that have moved.
     moved: usize,
 }
@@ -50,9 +50,9 @@ impl IndexEntry {
     }
 }
 
-impl Slots {
-    fn of(count: usize) -> Slots {
-        Slots { slots: vec![FREE; count], len: 0 }
+impl SlotTable {
+    fn of(count: usize) -> SlotTable {
+        SlotTable { slots: vec![FREE; count], len: 0 }
     }
 
     fn find(&self, hash: u32, is_it: &impl Fn(IndexEntry) -> bool) -> Option<(usize, IndexEntry)> {
@@ -142,7 +142,7 @@ impl ConnectionIndex {
         // At most half of the slots are in use.
         if 2 * (self.now.len + self.old.len + 1) > self.now.slots.len() {
             self.move_all();
-            let grown = Slots::of((2 * self.now.slots.len()).max(SLOTS_MIN));
+            let grown = SlotTable::of((2 * self.now.slots.len()).max(SLOTS_MIN));
             self.old = std::mem::replace(&mut self.now, grown);
             self.moved = 0;
         }

@@ -33,7 +33,7 @@ mod timeouts;
 mod tuple;
 mod view;
 
-pub use connection::{ConnectionInfo, Progress};
+pub use connection::{ConnectionInfo, OtherState};
 pub use nat::{NatRequest, NatSide, NatSpec, PortChoice};
 pub use state::CtState;
 pub use table::{

@@ -1,6 +1,6 @@
 //! Commands sent to a worker by other threads, and their replies.
 
-use crate::headroom::Pulse;
+use crate::pulse::Pulse;
 use crate::snapshot::Snapshot;
 use crate::switch_report::SwitchCopy;
 use crate::worker_change::WorkerChange;

@@ -6,9 +6,11 @@
 //!                                                    └─▶ recent load of workers, in reports
 //! ```
 //!
-//! The headroom of a worker is the share of the time in which it moves no frame. That of a direction
-//! of a link is the smaller of the unused share of its rate and the headroom of the busiest worker.
+//! The headroom of a worker is the share of the time in which it moves no frame. That of a
+//! direction of a link is the smaller of the unused share of its rate and the headroom of the
+//! busiest worker.
 
+use crate::pulse::Pulse;
 use crate::report::{LinkReport, PipeReport, Report};
 use crate::worker_group::WorkerGroup;
 use fastpath_port::Notice;
@@ -26,29 +28,17 @@ const NEAR_MAX: f64 = 0.01;
 /// Pulses in a row that start a warning, or end it.
 const PULSES: u32 = 3;
 
-/// What a worker has done up to an instant.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(crate) struct Pulse {
-    pub(crate) at: Time,
-    /// Time spent in iterations that moved frames.
-    pub(crate) busy: Duration,
-    /// Frames released.
-    pub(crate) released: u64,
-    /// Frames released later than half of the tolerance.
-    pub(crate) near: u64,
-}
-
 /// Watches the workers of a run.
 #[derive(Debug)]
 pub(crate) struct HeadroomWatch {
     tolerance: Duration,
     /// Whether the author gave the tolerance. Otherwise only the load is watched.
     is_stated: bool,
-    workers: Vec<Watched>,
+    workers: Vec<WatchedWorker>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Watched {
+struct WatchedWorker {
     last: Option<Pulse>,
     /// Pulses in a row with too little headroom, or with enough while there is a warning.
     count: u32,
@@ -57,7 +47,7 @@ struct Watched {
 
 impl HeadroomWatch {
     pub(crate) fn new(workers: usize, tolerance: Duration, is_stated: bool) -> HeadroomWatch {
-        HeadroomWatch { tolerance, is_stated, workers: vec![Watched::default(); workers] }
+        HeadroomWatch { tolerance, is_stated, workers: vec![WatchedWorker::default(); workers] }
     }
 
     /// Takes the next pulse of a worker. Returns its recent load, and what to tell the user.

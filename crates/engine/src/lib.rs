@@ -60,6 +60,7 @@ mod node_switch;
 mod open_ports;
 mod packet_log;
 pub mod priority;
+mod pulse;
 mod ready;
 mod report;
 mod sleep_margin;

@@ -7,10 +7,10 @@
 use crate::capture::{CaptureQueue, CaptureRequest, ChunkSender};
 use crate::command::{CommandSender, Refusal, When};
 use crate::data_paths::DataPaths;
-use crate::headroom::Pulse;
 use crate::kernel_log::KernelLog;
 use crate::packet_log::LogStatus;
 use crate::port::Port;
+use crate::pulse::Pulse;
 use crate::report::Report;
 use crate::snapshot::{EdgeState, PipeState, Snapshot};
 use crate::switch_report::SwitchCopy;

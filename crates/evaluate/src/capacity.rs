@@ -14,7 +14,9 @@ use fastpath_measure::capacity::{
     CalibrationError, DemandOptions, EngineWorkers, Offered, RandomNetwork, demand, offer, saturate,
 };
 use fastpath_model::Estimate;
-use fastpath_model::capacity::{Demand, EngineCosts, PacketShape, Predicted, Verdict, judge, predict};
+use fastpath_model::capacity::{
+    CapacityVerdict, Demand, EngineCosts, PacketShape, Predicted, judge, predict,
+};
 use fastpath_spec::DataPathChoice;
 use fastpath_units::Rng;
 use fastpath_units::stats::median;
@@ -73,7 +75,7 @@ pub struct CapacityPoint {
     /// The offered load, packets per second.
     pub load: f64,
     /// The verdict on it.
-    pub verdict: Verdict,
+    pub verdict: CapacityVerdict,
     /// Whether the load was carried.
     pub carried: bool,
     /// 99th percentile of the lateness at the load, in microseconds, of loads below the capacity.
@@ -215,8 +217,9 @@ impl CapacityEvaluation {
             200.0 * (a - b).abs() / (a + b)
         };
         let repeat_median_pct = median(points.iter().map(repeat));
-        let is_right = |point: &&CapacityPoint| (point.verdict == Verdict::Carries) == point.carried;
-        let is_wrong_yes = |point: &&CapacityPoint| point.verdict == Verdict::Carries && !point.carried;
+        let is_right = |point: &&CapacityPoint| (point.verdict == CapacityVerdict::Carries) == point.carried;
+        let is_wrong_yes =
+            |point: &&CapacityPoint| point.verdict == CapacityVerdict::Carries && !point.carried;
         let right = share(points.iter().filter(is_right).count(), points.len());
         let wrong_yes = share(points.iter().filter(is_wrong_yes).count(), points.len());
         let coverage = covered(&rates);
@@ -300,7 +303,7 @@ impl Judged {
 mod tests {
     use super::*;
 
-    fn point(predicted: f64, measured: f64, verdict: Verdict, carried: bool) -> CapacityPoint {
+    fn point(predicted: f64, measured: f64, verdict: CapacityVerdict, carried: bool) -> CapacityPoint {
         let quantity = PredictedQuantity::new(Estimate::around(predicted, 0.1 * predicted), measured);
         CapacityPoint {
             seed: 1,
@@ -318,15 +321,15 @@ mod tests {
 
     #[test]
     fn figures_are_judged_by_their_criteria() {
-        let mut points = vec![point(103.0, 100.0, Verdict::Carries, true); 95];
-        points.extend(vec![point(130.0, 100.0, Verdict::Not, false); 5]);
+        let mut points = vec![point(103.0, 100.0, CapacityVerdict::Carries, true); 95];
+        points.extend(vec![point(130.0, 100.0, CapacityVerdict::Not, false); 5]);
         let found = CapacityEvaluation::of(points.clone());
         assert!((found.coverage - 0.95).abs() < 1e-9 && (found.median_error_pct - 3.0).abs() < 1e-9);
         assert!((found.repeat_median_pct - 1.98).abs() < 0.01, "{}", found.repeat_median_pct);
         assert_eq!((found.passed, found.total), (7, 7), "{:#?}", found.results);
         // Three wrong yeses, and four wrong noes.
-        points[..3].fill(point(103.0, 100.0, Verdict::Carries, false));
-        points[3..7].fill(point(103.0, 100.0, Verdict::UpTo, true));
+        points[..3].fill(point(103.0, 100.0, CapacityVerdict::Carries, false));
+        points[3..7].fill(point(103.0, 100.0, CapacityVerdict::UpTo, true));
         let found = CapacityEvaluation::of(points);
         let of = |id: &str| {
             found
@@ -341,7 +344,7 @@ mod tests {
 
     #[test]
     fn an_error_within_the_difference_of_repeats_passes() {
-        let mut one = point(106.0, 100.0, Verdict::Carries, true);
+        let mut one = point(106.0, 100.0, CapacityVerdict::Carries, true);
         let error = |point: &CapacityPoint| {
             let found = CapacityEvaluation::of(vec![point.clone(); 10]);
             found.results.iter().find(|figure| figure.id.ends_with("error")).map(|figure| figure.pass)

@@ -16,7 +16,7 @@ use fastpath_measure::capacity::{Calibration, DemandError, DemandOptions, Engine
 use fastpath_measure::{Effort, Progress, Watch, this_machine};
 use fastpath_model::Estimate;
 use fastpath_model::capacity::{
-    CapacityLimit, Demand, EngineCosts, Predicted, Remedy, Verdict, judge, predict, remedies,
+    CapacityLimit, CapacityVerdict, Demand, EngineCosts, Predicted, Remedy, judge, predict, remedies,
 };
 use fastpath_record::{Measurement, Provenance, Tool};
 use fastpath_spec::{DataPathChoice, EngineSettings, NetworkSpec, Topology, describe};
@@ -182,7 +182,7 @@ fn workers(workers: &Workers) -> EngineWorkers {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CapacityAnswer {
     /// Whether it carries the network.
-    pub verdict: Verdict,
+    pub verdict: CapacityVerdict,
     /// The predicted values.
     pub predicted: Predicted,
     /// What limits it, the tightest limit first.
@@ -220,7 +220,7 @@ impl CapacityAnswer {
             record.costs.packet.extrapolations(|name| shape.column(name).filter(|_| name == "pipes")),
         );
         let (verdict, limits) = judge(&demand, &predicted);
-        let alternatives = if verdict == Verdict::Carries {
+        let alternatives = if verdict == CapacityVerdict::Carries {
             Vec::new()
         } else {
             options.alternatives(topology, port, &demand)
@@ -245,14 +245,14 @@ impl CapacityAnswer {
         let worst = self.limits.first().map_or("", |limit| limit.what.as_str());
         let load = count(self.load_packets_per_second);
         let mut text = match self.verdict {
-            Verdict::Carries => format!("this machine carries it: {load} of {capacity}"),
-            Verdict::UpTo if self.load_packets_per_second > 0.0 => format!(
+            CapacityVerdict::Carries => format!("this machine carries it: {load} of {capacity}"),
+            CapacityVerdict::UpTo if self.load_packets_per_second > 0.0 => format!(
                 "this machine carries up to {capacity}, which may be less than the {load} of the traffic: {worst}"
             ),
-            Verdict::UpTo => {
+            CapacityVerdict::UpTo => {
                 format!("this machine carries up to {capacity}; the network has no traffic with a rate")
             }
-            Verdict::Not => {
+            CapacityVerdict::Not => {
                 format!("this machine does not carry it, because of {worst}: {load} of {capacity}")
             }
         };

@@ -17,7 +17,7 @@ use fastpath::replay::WorkerCount;
 use fastpath::{
     capacity::{CapacityAnswer, CapacityOptions, CapacityRecord, with_traffic},
     measure::{Effort, capacity::EngineWorkers},
-    model::capacity::Verdict,
+    model::capacity::CapacityVerdict,
     spec::{Checked, NetworkSpec},
 };
 use fastpath_spec::{DataPathChoice, Topology, json_schema};
@@ -123,7 +123,7 @@ impl Check {
         };
         let answer = CapacityAnswer::of(&record, &spec.topology, &options)?;
         view::print(&CapacityView { path, record: &record, answer: &answer }, self.json)?;
-        Ok(if answer.verdict == Verdict::Not { Answer::No } else { Answer::Yes })
+        Ok(if answer.verdict == CapacityVerdict::Not { Answer::No } else { Answer::Yes })
     }
 }
 

@@ -64,17 +64,17 @@ fn spec(traffic: &[&str]) -> Result<NetworkSpec> {
 fn the_answer_says_what_is_carried_and_with_what_more_would_be() {
     // 125,000 packets/s of 500,000.
     let carried = answer(&["from=a,to=b,rate=1Gbit,size=1000"]);
-    assert_eq!(carried.verdict, Verdict::Carries, "{}", carried.sentence());
+    assert_eq!(carried.verdict, CapacityVerdict::Carries, "{}", carried.sentence());
     assert!(
         carried.sentence().starts_with("this machine carries it: 125 k of 500 k packets/s"),
         "{}",
         carried.sentence()
     );
     let over = answer(&["from=a,to=b,rate=4Gbit,size=1000", "from=b,to=a,rate=4Gbit,size=1000"]);
-    assert_eq!(over.verdict, Verdict::Not);
+    assert_eq!(over.verdict, CapacityVerdict::Not);
     assert!(over.sentence().contains("because of worker 0: 200 % of a core"), "{}", over.sentence());
     let open = answer(&[]);
-    assert_eq!(open.verdict, Verdict::UpTo);
+    assert_eq!(open.verdict, CapacityVerdict::UpTo);
     assert!(open.sentence().contains("carries up to 500 k packets/s"), "{}", open.sentence());
 }
 

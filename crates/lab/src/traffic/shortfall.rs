@@ -1,5 +1,5 @@
-//! Says while it happens that the machine does not send the traffic that was asked for. The counts of
-//! a whole run would hide a bad minute of an hour.
+//! Says while it happens that the machine does not send the traffic that was asked for. The counts
+//! of a whole run would hide a bad minute of an hour.
 
 use super::flow::LabFlow;
 use fastpath_engine::{Clock, Notice};
@@ -17,17 +17,17 @@ const MISSED_MAX: u64 = 20;
 const MISSED_SHARE: f64 = 0.01;
 
 /// Packets of a flow that were due, and that were sent.
-type Counts = [u64; 2];
+type DueAndSent = [u64; 2];
 
 /// Compares the flows of a run with what they were one interval before.
 #[derive(Debug, Default)]
 struct ShortfallWatch {
-    before: Vec<Counts>,
+    before: Vec<DueAndSent>,
 }
 
 impl ShortfallWatch {
     /// Takes the names and counts of all flows. Returns what to tell the user.
-    fn observe(&mut self, flows: &[(&str, Counts)]) -> Option<String> {
+    fn observe(&mut self, flows: &[(&str, DueAndSent)]) -> Option<String> {
         self.before.resize(flows.len(), [0; 2]);
         let mut short = Vec::new();
         for ((name, [asked, sent]), before) in flows.iter().zip(&mut self.before) {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_second_in_which_packets_are_missed_is_told_and_only_that() {
         let mut watch = ShortfallWatch::default();
-        let mut at = |video: Counts, call: Counts| watch.observe(&[("video", video), ("call", call)]);
+        let mut at = |video: DueAndSent, call: DueAndSent| watch.observe(&[("video", video), ("call", call)]);
         assert_eq!(at([1000, 1000], [50, 50]), None);
         let text = at([2000, 1400], [100, 100]).unwrap();
         assert!(

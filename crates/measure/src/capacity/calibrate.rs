@@ -330,7 +330,7 @@ fn add_labs(costs: &mut EngineCosts, labs: LabCosts) -> Result<(), CalibrationEr
         port: "memory".to_owned(),
         bytes: labs.bytes,
         pipes: 1.0,
-        calls: 1.0 / super::run::FRAMES_PER_LOOK as f64,
+        calls: 1.0 / super::demand::FRAMES_PER_LOOK as f64,
         ..PacketShape::default()
     };
     let in_memory = costs.packet_ns(&shape)?.value;

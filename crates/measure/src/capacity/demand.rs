@@ -1,6 +1,5 @@
 //! What a network asks of a machine: counts per packet on the shortest paths of its traffic.
 
-use crate::capacity::run::FRAMES_PER_LOOK;
 use fastpath_link::{PipeSpec, QueueSpec};
 use fastpath_model::capacity::{Demand, PacketShape};
 use fastpath_model::scaling::PartLoad;
@@ -11,6 +10,9 @@ use fastpath_units::Bytes;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+
+/// Frames that all ports of a saturated run make between two looks at what is due.
+pub(super) const FRAMES_PER_LOOK: usize = 256;
 
 /// Bytes of the headers of Ethernet, IPv4 and UDP.
 const HEADERS: f64 = 42.0;
@@ -62,14 +64,14 @@ pub enum DemandError {
     NoPath,
     /// No frame passes the engine.
     #[error(
-        "all links that carry traffic run in the kernel: the engine is no limit; write --data-path user to ask about it"
+        "all links that carry traffic run in the kernel: the engine is not a limit; write --data-path user to ask about it"
     )]
     InKernel,
 }
 
 /// Packets from one host to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Flow {
+struct OfferedFlow {
     from: NodeId,
     to: NodeId,
     per_s: f64,
@@ -135,33 +137,33 @@ fn lab_hosts(topology: &Topology, options: &DemandOptions) -> usize {
 
 /// The traffic of a description. A bulk connection sends at the rate of its slowest link; without
 /// one its rate is not known, and it is left out.
-fn given_flows(topology: &Topology) -> Vec<Flow> {
+fn given_flows(topology: &Topology) -> Vec<OfferedFlow> {
     let datagrams = topology.traffic.iter().map(|traffic| {
         let size = f64::from(traffic.model.size.max(1));
         let per_s = traffic.model.mean_bps() / 8.0 / size;
-        Flow { from: traffic.from, to: traffic.to, per_s, bytes: size + HEADERS }
+        OfferedFlow { from: traffic.from, to: traffic.to, per_s, bytes: size + HEADERS }
     });
     let transfers = topology.transfers.iter().flat_map(|transfer| {
         let bps = bottleneck(topology, transfer.from, transfer.to).map_or(f64::INFINITY, |(bps, _)| bps);
         let per_s = if bps.is_finite() { bps / 8.0 / FRAME } else { 0.0 };
         let [from, to] = [transfer.from, transfer.to];
         [
-            Flow { from, to, per_s, bytes: FRAME },
-            Flow { from: to, to: from, per_s: ACKS * per_s, bytes: 66.0 },
+            OfferedFlow { from, to, per_s, bytes: FRAME },
+            OfferedFlow { from: to, to: from, per_s: ACKS * per_s, bytes: 66.0 },
         ]
     });
     datagrams.chain(transfers).filter(|flow| flow.per_s > 0.0).collect()
 }
 
 /// Each host sends to the one that is half of all hosts further.
-fn usual_flows(topology: &Topology, bytes: f64) -> Result<Vec<Flow>, DemandError> {
+fn usual_flows(topology: &Topology, bytes: f64) -> Result<Vec<OfferedFlow>, DemandError> {
     let hosts: Vec<NodeId> = topology.hosts().map(|(id, _)| id).collect();
     if hosts.len() < 2 {
         return Err(DemandError::NoHosts);
     }
     let flow = |(place, &from): (usize, &NodeId)| {
         let to = hosts[(place + hosts.len() / 2) % hosts.len()];
-        Flow { from, to, per_s: 1.0, bytes }
+        OfferedFlow { from, to, per_s: 1.0, bytes }
     };
     Ok(hosts.iter().enumerate().map(flow).collect())
 }
@@ -204,9 +206,9 @@ fn bottleneck(topology: &Topology, from: NodeId, to: NodeId) -> Option<(f64, f64
 }
 
 impl Sums {
-    fn of(topology: &Topology, flows: &[Flow], in_kernel: &[bool]) -> Sums {
+    fn of(topology: &Topology, flows: &[OfferedFlow], in_kernel: &[bool]) -> Sums {
         let mut sums = Sums::default();
-        let mut by_sender: BTreeMap<NodeId, Vec<&Flow>> = BTreeMap::new();
+        let mut by_sender: BTreeMap<NodeId, Vec<&OfferedFlow>> = BTreeMap::new();
         flows.iter().for_each(|flow| by_sender.entry(flow.from).or_default().push(flow));
         for (from, flows) in by_sender {
             let back = previous_hops(topology, from);
@@ -222,13 +224,13 @@ impl Sums {
         sums
     }
 
-    fn add(&mut self, topology: &Topology, flow: &Flow, path: &[(u32, usize)], in_kernel: &[bool]) {
+    fn add(&mut self, topology: &Topology, flow: &OfferedFlow, path: &[(u32, usize)], in_kernel: &[bool]) {
         let is_user = |link: u32| !in_kernel.get(link as usize).copied().unwrap_or(false);
         let own: Vec<&(u32, usize)> = path.iter().filter(|(link, _)| is_user(*link)).collect();
         if own.is_empty() {
             return;
         }
-        let Flow { per_s, bytes, from, .. } = *flow;
+        let OfferedFlow { per_s, bytes, from, .. } = *flow;
         self.weight += per_s;
         self.shape.bytes += per_s * bytes;
         self.shape.pipes += per_s * own.len() as f64;

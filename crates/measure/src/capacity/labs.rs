@@ -38,10 +38,10 @@ pub(super) struct LabCosts {
 pub(super) fn measure_labs() -> Result<LabCosts, String> {
     // More than a machine sends: what the hosts cannot send is not needed.
     let udp = "kind = 'constant'\nrate = '4Gbit'\nsize = 1000";
-    let datagrams = Run::of(1, 2, udp)?;
-    let of_bits = |pipes| Run::of(pipes, 2, "kind = 'tcp'");
+    let datagrams = LabRun::of(1, 2, udp)?;
+    let of_bits = |pipes| LabRun::of(pipes, 2, "kind = 'tcp'");
     let (short, long) = (of_bits(1)?, of_bits(3)?);
-    let larger = Run::of(1, HOSTS, udp)?.start_s;
+    let larger = LabRun::of(1, HOSTS, udp)?.start_s;
     let small = [&datagrams, &short, &long].map(|run| run.start_s).into_iter().fold(f64::INFINITY, f64::min);
     let host_s = ((larger - small) / (HOSTS - 2) as f64).max(1e-4);
     let bit_ns = spread(&short.bit_ns);
@@ -56,7 +56,7 @@ pub(super) fn measure_labs() -> Result<LabCosts, String> {
 }
 
 /// A lab that ran.
-struct Run {
+struct LabRun {
     start_s: f64,
     /// Nanoseconds of the worker per packet, by window.
     packet_ns: Vec<f64>,
@@ -64,10 +64,10 @@ struct Run {
     bit_ns: Vec<f64>,
 }
 
-impl Run {
+impl LabRun {
     /// Runs hosts in a row of links with this traffic between the first two; others are
     /// beside them.
-    fn of(pipes: usize, hosts: usize, traffic: &str) -> Result<Run, String> {
+    fn of(pipes: usize, hosts: usize, traffic: &str) -> Result<LabRun, String> {
         let (topology, _) =
             fastpath_spec::parse(&text(pipes, hosts, traffic)).map_err(|wrong| format!("{wrong:?}"))?;
         let options = Options {
@@ -91,7 +91,7 @@ impl Run {
             (before, from) = (after, to);
         }
         lab.down().map_err(|error| error.to_string())?;
-        Ok(Run { start_s, packet_ns, bit_ns })
+        Ok(LabRun { start_s, packet_ns, bit_ns })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs a network in memory on the engine's workers: saturated, or at a given load.
 
-use super::demand::{DemandOptions, EngineWorkers};
+use super::demand::{DemandOptions, EngineWorkers, FRAMES_PER_LOOK};
 use super::networks::RandomNetwork;
 use crate::emulate::resident;
 use crate::station::{Pace, Station};
@@ -19,8 +19,6 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Frames that all ports of a saturated run make between two looks at what is due.
-pub(super) const FRAMES_PER_LOOK: usize = 256;
 /// A run before it is measured.
 const WARM_UP: Duration = Duration::from_millis(30);
 /// Parts of a measured run. The median of their rates is its rate.
@@ -159,13 +157,13 @@ fn quantile_us(within: &[u64; BOUNDS_NS.len()], frames: u64, q: f64) -> f64 {
     bound
 }
 
-struct Started {
+struct StartedNetwork {
     running: Running,
     start_s: f64,
     before_bytes: f64,
 }
 
-impl Started {
+impl StartedNetwork {
     fn grown_bytes(&self) -> f64 {
         (resident() - self.before_bytes).max(0.0)
     }
@@ -176,7 +174,7 @@ fn start_network(
     burst: usize,
     pace: &Pace,
     (idle, packet_log): (Idle, Option<PathBuf>),
-) -> Result<Started, String> {
+) -> Result<StartedNetwork, String> {
     let frames = frames(&network.topology, network.bytes);
     release_heap();
     let before_bytes = resident();
@@ -197,7 +195,7 @@ fn start_network(
         ..Options::new(fastpath_net::Options::with_seed(1))
     };
     let running = start(network.topology.clone(), ports, options).map_err(|error| error.to_string())?;
-    Ok(Started { running, start_s: began.elapsed().as_secs_f64(), before_bytes })
+    Ok(StartedNetwork { running, start_s: began.elapsed().as_secs_f64(), before_bytes })
 }
 
 /// By host: the frame that it sends to the host that is half of all hosts further.

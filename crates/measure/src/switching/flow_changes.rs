@@ -143,7 +143,7 @@ pub fn flow_changes(
     let _builder = serve_node(&control)?;
     let agent = Agent::start(&control, doorbell, options())?;
     let client = Client::connect(agent.listening()[0], largest)?;
-    let watched = Watched { is_counting: AtomicBool::new(true), ..Watched::default() };
+    let watched = Observed { is_counting: AtomicBool::new(true), ..Observed::default() };
     let (found, traffic) = thread::scope(|scope| {
         let traffic = scope.spawn(|| {
             pin(1);
@@ -177,7 +177,7 @@ fn options() -> Options {
 
 /// What the thread of the data path and that of the controller tell each other.
 #[derive(Debug, Default)]
-struct Watched {
+struct Observed {
     /// The longest stop since it was last taken, ns.
     stop: AtomicU64,
     /// The longest turn since it was last taken, ns.
@@ -219,8 +219,8 @@ impl<'a> Traffic<'a> {
 
     /// Forwards until the phases are over. Frames that could not be offered in time are not offered
     /// later.
-    fn run(mut self, watched: &Watched) -> io::Result<Passed> {
-        let schedule = Schedule::of_this_thread()?;
+    fn run(mut self, watched: &Observed) -> io::Result<Passed> {
+        let schedule = SchedulerAccount::of_this_thread()?;
         let start = Instant::now();
         let (mut due_from, mut waited, mut counted) = (start, schedule.waited()?, None);
         while !watched.is_over.load(Ordering::Relaxed) {
@@ -273,11 +273,11 @@ fn per_frames(count: usize) -> Duration {
 }
 
 /// The scheduler's account of a thread.
-struct Schedule(File);
+struct SchedulerAccount(File);
 
-impl Schedule {
-    fn of_this_thread() -> io::Result<Schedule> {
-        File::open("/proc/thread-self/schedstat").map(Schedule)
+impl SchedulerAccount {
+    fn of_this_thread() -> io::Result<SchedulerAccount> {
+        File::open("/proc/thread-self/schedstat").map(SchedulerAccount)
     }
 
     /// Returns for how long the thread could have run and did not, ns (proc_schedstat: the second
@@ -364,7 +364,7 @@ impl Client {
 struct Phases<'a> {
     client: Client,
     flows: &'a [Filter],
-    watched: &'a Watched,
+    watched: &'a Observed,
     progress: Progress<'a>,
 }
 

@@ -16,7 +16,7 @@ mod costs;
 mod verdict;
 
 pub use costs::{COLUMNS, EngineCosts, LatenessCosts, MemoryCosts, PacketShape, StartCosts, TcpCosts};
-pub use verdict::{CapacityLimit, LimitKind, Remedy, Verdict, judge, remedies};
+pub use verdict::{CapacityLimit, CapacityVerdict, LimitKind, Remedy, judge, remedies};
 
 use crate::Estimate;
 use crate::model::ModelError;

@@ -94,12 +94,12 @@ fn a_load_below_the_capacity_is_carried_and_one_above_is_not() {
         let demand = demand(factor * capacity);
         judge(&demand, &predict(&costs(), &demand).expect("measured"))
     };
-    assert_eq!(verdict(0.5).0, Verdict::Carries);
+    assert_eq!(verdict(0.5).0, CapacityVerdict::Carries);
     let (found, limits) = verdict(1.37);
-    assert_eq!((found, limits[0].what.as_str()), (Verdict::Not, "worker 0: 137 % of a core"));
+    assert_eq!((found, limits[0].what.as_str()), (CapacityVerdict::Not, "worker 0: 137 % of a core"));
     let none = demand(0.0);
     let predicted = predict(&costs(), &none).expect("measured");
-    assert_eq!(judge(&none, &predicted).0, Verdict::UpTo);
+    assert_eq!(judge(&none, &predicted).0, CapacityVerdict::UpTo);
     assert!((predicted.packets_per_second.value - capacity).abs() < 1e-6);
     assert_eq!(predicted.lateness_p99_us.value, 40.0);
 }
@@ -115,7 +115,7 @@ fn lateness_grows_with_the_load_and_without_bound_at_the_capacity() {
     let mut demand = demand(0.9 * 1e9 / 360.0);
     demand.tolerance_us = 100.0;
     let (verdict, limits) = judge(&demand, &predict(&costs(), &demand).expect("measured"));
-    assert_eq!((verdict, limits[0].kind), (Verdict::Not, LimitKind::Lateness));
+    assert_eq!((verdict, limits[0].kind), (CapacityVerdict::Not, LimitKind::Lateness));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn memory_and_start_are_sums_of_their_parts() {
     assert_eq!(predict(&costs(), &demand).expect("measured").start_s, None);
     demand.held_bytes = 2e9;
     let (verdict, limits) = judge(&demand, &predict(&costs(), &demand).expect("measured"));
-    assert_eq!((verdict, limits[0].kind), (Verdict::Not, LimitKind::Memory));
+    assert_eq!((verdict, limits[0].kind), (CapacityVerdict::Not, LimitKind::Memory));
 }
 
 #[test]
@@ -175,7 +175,7 @@ proptest! {
                 prop_assert!(estimate.low <= estimate.value && estimate.value <= estimate.high, "{:?}", estimate);
             }
             let (verdict, limits) = judge(&demand, &predicted);
-            prop_assert_eq!(verdict == Verdict::Not, limits.iter().any(|limit| limit.share.low > 1.0));
+            prop_assert_eq!(verdict == CapacityVerdict::Not, limits.iter().any(|limit| limit.share.low > 1.0));
             prop_assert!(limits.is_sorted_by(|a, b| a.share.value >= b.share.value));
         }
     }

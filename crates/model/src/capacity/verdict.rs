@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Whether the machine carries the network.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CapacityVerdict {
     /// It does, with all intervals.
     Carries,
     /// It does up to a load: no load is given, or the given one lies within the interval.
@@ -53,15 +53,15 @@ pub struct Remedy {
 }
 
 /// Judges a prediction. The limits are in the order of the share that they take.
-pub fn judge(demand: &Demand, predicted: &Predicted) -> (Verdict, Vec<CapacityLimit>) {
+pub fn judge(demand: &Demand, predicted: &Predicted) -> (CapacityVerdict, Vec<CapacityLimit>) {
     let mut limits = limits(demand, predicted);
     limits.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
     let is_beyond = |end: fn(&Estimate) -> f64| limits.iter().any(|limit| end(&limit.share) > 1.0);
     // Without a load only what the network takes by itself is against it.
     let verdict = match demand.packets_per_second > 0.0 {
-        _ if is_beyond(|share| share.low) => Verdict::Not,
-        true if !is_beyond(|share| share.high) => Verdict::Carries,
-        _ => Verdict::UpTo,
+        _ if is_beyond(|share| share.low) => CapacityVerdict::Not,
+        true if !is_beyond(|share| share.high) => CapacityVerdict::Carries,
+        _ => CapacityVerdict::UpTo,
     };
     (verdict, limits)
 }
@@ -126,7 +126,7 @@ pub fn remedies(
     let mut found = Vec::new();
     for (with, demand) in alternatives {
         let predicted = predict(costs, demand)?;
-        let carries = judge(demand, &predicted).0 == Verdict::Carries;
+        let carries = judge(demand, &predicted).0 == CapacityVerdict::Carries;
         let packets_per_second = predicted.packets_per_second;
         if packets_per_second.low > now.packets_per_second.value || carries {
             found.push(Remedy { with: with.clone(), packets_per_second, carries });

@@ -1,4 +1,5 @@
-//! Fields and bits of them, and the frame of actions, as messages of the experimenter Nicira name them.
+//! Fields and bits of them, and the frame of actions, as messages of the experimenter Nicira name
+//! them.
 
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;

@@ -9,11 +9,11 @@ use fastpath_measure::Effort;
 
 /// Predict random networks on this machine, then measure them.
 ///
-/// Topologies, queue disciplines and loads are random. Each network is predicted first, then measured
-/// twice. Criteria: 95 % intervals cover 90 to 99 % of the rates; the median error is at most 3.7 %,
-/// or 1.5 times the median difference of two measurements; at least 95 % of the answers whether a
-/// load is carried are right, and at most 2 % are a wrong yes. A point takes about a second. The exit
-/// code is 1 if a criterion is missed.
+/// Topologies, queue disciplines and loads are random. Each network is predicted first, then
+/// measured twice. Criteria: 95 % intervals cover 90 to 99 % of the rates; the median error is at
+/// most 3.7 %, or 1.5 times the median difference of two measurements; at least 95 % of the answers
+/// whether a load is carried are right, and at most 2 % are a wrong yes. A point takes about a
+/// second. The exit code is 1 if a criterion is missed.
 #[derive(Args)]
 pub(super) struct CapacityCommand {
     /// Number of networks.
@@ -22,8 +22,8 @@ pub(super) struct CapacityCommand {
     /// The first seed of the networks and of the loads.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Use the record of an earlier measurement of this machine, as `fastpath check --capacity` does.
-    /// By default the machine is measured for a minute first.
+    /// Use the record of an earlier measurement of this machine, as `fastpath check --capacity`
+    /// does. By default the machine is measured for a minute first.
     #[arg(long)]
     cached: bool,
     /// Print one JSON object instead of text.
