@@ -15,7 +15,7 @@ use crate::report::{LinkReport, PipeReport, Report};
 use crate::worker_group::WorkerGroup;
 use fastpath_port::Notice;
 use fastpath_units::stats::per_second;
-use fastpath_units::{Duration, Rate, Time};
+use fastpath_units::{Duration, Rate};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 
