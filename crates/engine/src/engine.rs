@@ -285,16 +285,22 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
             Some(log) => work(network, (log, flows), config, group.clone()),
         }?);
     }
-    if !thread::has_virtual_time() {
-        let policy = lateness_policy(&options);
-        let watch = HeadroomWatch::new(count, policy.tolerance, policy.is_stated);
-        running.headroom = Some(HeadroomThread::start(group, watch, options.notice.clone())?);
-    }
+    running.headroom = watch_headroom(group, count, &options)?;
     for NodeSwitch { node, serve, .. } in options.switches {
         let serving = serve().map_err(|why| StartError::OpenFlow { node, why })?;
         running.serving.0.push(serving);
     }
     Ok(running)
+}
+
+/// Watches how busy the workers are, where time is real.
+fn watch_headroom(group: WorkerGroup, count: usize, options: &Options) -> io::Result<Option<HeadroomThread>> {
+    if thread::has_virtual_time() {
+        return Ok(None);
+    }
+    let policy = lateness_policy(options);
+    let watch = HeadroomWatch::new(count, policy.tolerance, policy.is_stated);
+    HeadroomThread::start(group, watch, options.notice.clone()).map(Some)
 }
 
 /// What one worker runs, and how others reach it.

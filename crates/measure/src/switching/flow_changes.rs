@@ -143,7 +143,7 @@ pub fn flow_changes(
     let _builder = serve_node(&control)?;
     let agent = Agent::start(&control, doorbell, options())?;
     let client = Client::connect(agent.listening()[0], largest)?;
-    let watched = Observed { is_counting: AtomicBool::new(true), ..Observed::default() };
+    let watched = TrafficWatch { is_counting: AtomicBool::new(true), ..TrafficWatch::default() };
     let (found, traffic) = thread::scope(|scope| {
         let traffic = scope.spawn(|| {
             pin(1);
@@ -177,7 +177,7 @@ fn options() -> Options {
 
 /// What the thread of the data path and that of the controller tell each other.
 #[derive(Debug, Default)]
-struct Observed {
+struct TrafficWatch {
     /// The longest stop since it was last taken, ns.
     stop: AtomicU64,
     /// The longest turn since it was last taken, ns.
@@ -219,7 +219,7 @@ impl<'a> Traffic<'a> {
 
     /// Forwards until the phases are over. Frames that could not be offered in time are not offered
     /// later.
-    fn run(mut self, watched: &Observed) -> io::Result<Passed> {
+    fn run(mut self, watched: &TrafficWatch) -> io::Result<Passed> {
         let schedule = SchedulerAccount::of_this_thread()?;
         let start = Instant::now();
         let (mut due_from, mut waited, mut counted) = (start, schedule.waited()?, None);
@@ -364,7 +364,7 @@ impl Client {
 struct Phases<'a> {
     client: Client,
     flows: &'a [Filter],
-    watched: &'a Observed,
+    watched: &'a TrafficWatch,
     progress: Progress<'a>,
 }
 

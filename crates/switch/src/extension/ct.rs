@@ -97,5 +97,4 @@ fn exec(actions: &[Action], packet: &Packet) -> Sets {
 }
 
 #[cfg(test)]
-#[path = "ct_tests.rs"]
 mod tests;
