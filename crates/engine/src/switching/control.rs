@@ -27,7 +27,8 @@ const YIELDS_MAX: usize = 16;
 /// Frames of packet-outs that may wait for the worker.
 const INJECTED_MAX: usize = 4096;
 
-/// Flows that have gone after which unused memory is returned to the system.
+/// Flows that have come or gone after which unused memory is returned to the system: also that of
+/// earlier lookup structures.
 const RELEASED_AFTER: usize = 10_000;
 
 /// Flows that may expire while the worker waits.
@@ -544,7 +545,7 @@ impl Control {
     /// waits for it would wait for all other programs.
     pub(super) fn build(&self) {
         let mut core = lock(&self.shared.core);
-        let (mut quiet_since, mut flows_max) = (None, 0);
+        let (mut quiet_since, mut flows_released) = (None, 0usize);
         while !self.shared.stop.load(Ordering::Acquire) {
             let inner = &mut *core;
             if inner.executor.tidy(&mut inner.switch) {
@@ -554,7 +555,6 @@ impl Control {
                 continue;
             }
             let flows: usize = inner.switch.tables().iter().map(Table::len).sum();
-            flows_max = flows_max.max(flows);
             // A job takes time in proportion to the tables. While changes follow each other it
             // waits for a quiet moment, unless many have come together.
             let is_pressing = inner.executor.is_pressing();
@@ -572,8 +572,8 @@ impl Control {
                     continue;
                 }
                 core.wants_builder = false;
-                if flows_max - flows > RELEASED_AFTER {
-                    flows_max = flows;
+                if flows_released.abs_diff(flows) > RELEASED_AFTER {
+                    flows_released = flows;
                     drop(core);
                     release_heap();
                     core = self.lock();
