@@ -17,6 +17,7 @@ pub(crate) fn parse_learn(argument: &str) -> Result<Learn, Wrong> {
         idle_timeout: 0,
         hard_timeout: 0,
         send_flow_rem: false,
+        delete_learned: false,
         specs: Vec::new(),
     };
     for word in split(argument) {
@@ -28,7 +29,8 @@ pub(crate) fn parse_learn(argument: &str) -> Result<Learn, Wrong> {
             "idle_timeout" => learn.idle_timeout = value::number(key, text, 0xffff)? as u16,
             "hard_timeout" => learn.hard_timeout = value::number(key, text, 0xffff)? as u16,
             "send_flow_rem" => learn.send_flow_rem = true,
-            "fin_idle_timeout" | "fin_hard_timeout" | "delete_learned" | "limit" | "result_dst" => {
+            "delete_learned" => learn.delete_learned = true,
+            "fin_idle_timeout" | "fin_hard_timeout" | "limit" | "result_dst" => {
                 return wrong(format!("learn has no {key} here"), "write idle_timeout or hard_timeout");
             }
             _ => learn.specs.push(spec(word)?),
@@ -85,6 +87,9 @@ pub(crate) fn print_learn(learn: &Learn) -> String {
     add("priority", learn.priority.into(), PRIORITY.into());
     if learn.send_flow_rem {
         words.push("send_flow_rem".to_owned());
+    }
+    if learn.delete_learned {
+        words.push("delete_learned".to_owned());
     }
     if learn.cookie != 0 {
         words.push(format!("cookie={:#x}", learn.cookie));

@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+pub mod controller;
 mod ct;
 mod ct_state;
 mod doubts;

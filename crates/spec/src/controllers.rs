@@ -14,7 +14,7 @@
 use crate::fields::{Field, Fields};
 use crate::mistake::Remarks;
 use crate::schema_parts;
-use fastpath_switch::controller::{Listen, Security, Target};
+use fastpath_ofctl::controller::{Listen, Security, Target};
 use serde_json::{Map, Value, json};
 use std::str::FromStr;
 

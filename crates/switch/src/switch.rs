@@ -13,6 +13,7 @@ use crate::flow::{
 };
 use crate::group::{self, Bucket, Group, GroupCommand, GroupKind, GroupMod};
 use crate::known_instructions::KnownInstructions;
+use crate::learners::Lesson;
 use crate::limits::Limits;
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
@@ -22,6 +23,7 @@ use crate::version::Version;
 use crate::{Action, Refusal};
 use fastpath_units::Time;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// An OpenFlow switch.
@@ -296,13 +298,18 @@ impl Switch {
     pub fn flow_mod(&mut self, now: Time, request: &FlowMod) -> Result<Vec<Removed>, Refusal> {
         self.check_flow_mod(request)?;
         self.generation += 1;
+        let mut removed = Vec::new();
         match request.command {
-            FlowCommand::Add => self.add_flow(now, request).map(|()| Vec::new()),
-            FlowCommand::Modify | FlowCommand::ModifyStrict => {
-                self.modify_flows(now, request).map(|()| Vec::new())
-            }
-            FlowCommand::Delete | FlowCommand::DeleteStrict => Ok(self.delete_flows(now, request)),
+            FlowCommand::Add => self.add_flow(now, request)?,
+            FlowCommand::Modify | FlowCommand::ModifyStrict => self.modify_flows(now, request)?,
+            FlowCommand::Delete | FlowCommand::DeleteStrict => removed = self.delete_flows(now, request),
         }
+        let tables = match request.table_id {
+            ALL_TABLES => 0..=u8::MAX,
+            one => one..=one,
+        };
+        removed.extend(self.forget(now, tables));
+        Ok(removed)
     }
 
     /// Removes the flows of these tables and ranks that exist, as a deletion of each would.
@@ -311,7 +318,34 @@ impl Switch {
         let take = |(id, rank): &(u8, Rank)| {
             self.tables.get_mut(usize::from(*id))?.take(*id, rank, RemovedReason::Delete, now)
         };
-        flows.iter().filter_map(take).collect()
+        let mut removed: Vec<Removed> = flows.iter().filter_map(take).collect();
+        removed.extend(self.forget(now, 0..=u8::MAX));
+        removed
+    }
+
+    /// Removes the flows of which the last that taught them has gone from one of these tables.
+    fn forget(&mut self, now: Time, tables: RangeInclusive<u8>) -> Vec<Removed> {
+        let mut removed = Vec::new();
+        let mut open: Vec<usize> = tables.map(usize::from).take_while(|id| *id < self.tables.len()).collect();
+        // Flows only go, so this ends.
+        while let Some(id) = open.pop() {
+            for lesson in self.tables[id].take_forgotten() {
+                let Lesson { table, cookie } = lesson;
+                if self.tables.iter().any(|table| table.teaches(lesson)) {
+                    continue;
+                }
+                let Some(learned) = self.tables.get_mut(usize::from(table)) else { continue };
+                let is_learned = |_: &Rank, flow: &Flow| flow.cookie == cookie;
+                removed.extend(learned.take_all((table, RemovedReason::Delete, now), is_learned));
+                open.push(table.into());
+            }
+        }
+        removed
+    }
+
+    /// Returns whether other flows may go with a flow that goes (`delete_learned`).
+    pub fn has_learners(&self) -> bool {
+        self.tables.iter().any(Table::has_learners)
     }
 
     /// Empties the tables whose flows a deletion selects all, if the removal of none is to be
@@ -322,7 +356,9 @@ impl Switch {
         let tables =
             (0..).zip(&mut self.tables).filter(|(id, _)| [*id, ALL_TABLES].contains(&request.table_id));
         let cleared: Vec<_> = tables
-            .filter(|(_, table)| selects_all && !table.is_empty() && table.reports_none())
+            .filter(|(_, table)| {
+                selects_all && !table.is_empty() && table.reports_none() && !table.has_learners()
+            })
             .map(|(_, table)| table.clear())
             .collect();
         if !cleared.is_empty() {
@@ -386,6 +422,9 @@ impl Switch {
         for (id, table) in self.tables.iter_mut().enumerate() {
             table.expire(id as u8, now, &mut most, &mut removed);
         }
+        if !removed.is_empty() {
+            removed.extend(self.forget(now, 0..=u8::MAX));
+        }
         self.generation += u64::from(!removed.is_empty());
         removed
     }
@@ -399,7 +438,9 @@ impl Switch {
             return false;
         }
         self.generation += 1;
-        self.add_flow(now, request).is_ok()
+        let is_added = self.add_flow(now, request).is_ok();
+        self.forget(now, request.table_id..=request.table_id);
+        is_added
     }
 
     fn add_flow(&mut self, now: Time, request: &FlowMod) -> Result<(), Refusal> {
@@ -518,9 +559,11 @@ impl Switch {
         is_selected: impl Fn(&Flow) -> bool,
     ) -> Vec<Removed> {
         let tables = (0..).zip(&mut self.tables);
-        tables
-            .flat_map(|(id, table)| table.take_all((id, reason, now), |_, flow| is_selected(flow)))
-            .collect()
+        let gone =
+            tables.flat_map(|(id, table)| table.take_all((id, reason, now), |_, flow| is_selected(flow)));
+        let mut removed: Vec<Removed> = gone.collect();
+        removed.extend(self.forget(now, 0..=u8::MAX));
+        removed
     }
 
     /// Changes groups (OFPT_GROUP_MOD). Returns the flows that were removed with their group.

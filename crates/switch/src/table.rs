@@ -5,6 +5,7 @@ use crate::extension;
 use crate::field::Field;
 use crate::flow::{Counters, Flow, FlowMod, Rank, Removed, RemovedReason, Rule};
 use crate::key::Key;
+use crate::learners::{Learners, Lesson};
 use fastpath_units::Time;
 use std::collections::btree_map::Entry as MapEntry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ pub struct Table {
     reported: usize,
     /// The flows that are clauses of conjunctions.
     clauses: usize,
+    learners: Learners,
     changes: Changes,
     /// Packets that were looked up here.
     pub(crate) lookups: u64,
@@ -195,6 +197,7 @@ impl Table {
         self.room += flow.room();
         self.reported += usize::from(flow.is_reported());
         self.clauses += usize::from(flow.instructions.is_clause());
+        self.learners.add(&flow.instructions);
         Entry { flow, listed }
     }
 
@@ -206,6 +209,7 @@ impl Table {
         self.room -= flow.room();
         self.reported -= usize::from(flow.is_reported());
         self.clauses -= usize::from(flow.instructions.is_clause());
+        self.learners.remove(&flow.instructions);
     }
 
     /// Changes one flow in place. Its match, priority and timeouts stay.
@@ -213,7 +217,9 @@ impl Table {
         if let Some(Entry { flow, .. }) = self.flows.get_mut(rank) {
             self.room -= flow.room();
             self.clauses -= usize::from(flow.instructions.is_clause());
+            self.learners.remove(&flow.instructions);
             change(flow);
+            self.learners.add(&flow.instructions);
             self.room += flow.room();
             self.clauses += usize::from(flow.instructions.is_clause());
             self.changes.note(rank, Some(flow));
@@ -246,6 +252,21 @@ impl Table {
     /// Returns whether the removal of no flow is reported.
     pub fn reports_none(&self) -> bool {
         self.reported == 0
+    }
+
+    /// Returns whether a flow teaches others that go with it.
+    pub(crate) fn has_learners(&self) -> bool {
+        !self.learners.is_empty()
+    }
+
+    /// Returns whether a flow teaches this.
+    pub(crate) fn teaches(&self, lesson: Lesson) -> bool {
+        self.learners.teach(lesson)
+    }
+
+    /// Takes what its flows do not teach any more.
+    pub(crate) fn take_forgotten(&mut self) -> Vec<Lesson> {
+        self.learners.take_forgotten()
     }
 
     /// Removes all flows without a report.
@@ -307,7 +328,7 @@ impl Table {
         (table_id, reason, at): (u8, RemovedReason, Time),
         is_selected: impl Fn(&Rank, &Flow) -> bool,
     ) -> Vec<Removed> {
-        let Table { flows, deadlines, room, reported, clauses, changes, .. } = self;
+        let Table { flows, deadlines, room, reported, clauses, learners, changes, .. } = self;
         let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
         let tell = |(rank, Entry { flow, listed }): (Rank, Entry)| {
             if let Some(at) = listed {
@@ -316,6 +337,7 @@ impl Table {
             *room -= flow.room();
             *reported -= usize::from(flow.is_reported());
             *clauses -= usize::from(flow.instructions.is_clause());
+            learners.remove(&flow.instructions);
             changes.note(&rank, None);
             Removed { table_id, rank, flow, reason, at }
         };

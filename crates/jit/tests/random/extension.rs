@@ -65,6 +65,7 @@ fn learn(rng: &mut Rng) -> Learn {
         idle_timeout: 0,
         hard_timeout: rng.below(2) as u16,
         send_flow_rem: rng.below(4) == 0,
+        delete_learned: rng.below(3) == 0,
         specs,
     }
 }

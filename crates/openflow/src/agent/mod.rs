@@ -32,7 +32,7 @@ mod tls;
 mod tls_files;
 
 pub use crate::message::{ParseVersionsError, Versions};
-pub use fastpath_switch::controller::{Listen, ParseAddressError, Security, Target};
+pub use fastpath_ofctl::controller::{Listen, ParseAddressError, Security, Target};
 pub use local::LocalService;
 pub use order::{AgentState, Dial, DialledState, Remotes};
 pub use switch_state::PortInfo;

@@ -62,7 +62,10 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
     }
     connection.has_changed = true;
     let mut removed = Vec::new();
-    let flows_removed: Option<Vec<_>> = run.iter().map(|one| flows_removed(&one.content)).collect();
+    // With flows that teach others, more may go than the requests name.
+    let is_exact = !state.control.peek(Switch::has_learners);
+    let flows_removed: Option<Vec<_>> =
+        run.iter().map(|one| flows_removed(&one.content).filter(|_| is_exact)).collect();
     let are_misses_wanted = state.are_misses_wanted;
     let change = |switch: &mut Switch, now| {
         let sees_misses = |one: &Incoming| match &one.content {

@@ -19,6 +19,8 @@ const OUTPUT: u16 = 2 << 11;
 const WIDTH: u16 = 0x7ff;
 /// NX_LEARN_F_SEND_FLOW_REM.
 const SEND_FLOW_REM: u16 = 1;
+/// NX_LEARN_F_DELETE_LEARNED.
+const DELETE_LEARNED: u16 = 2;
 
 /// Reads what follows the subtype.
 pub(super) fn read(mut r: ByteReader<'_>) -> Result<Learn, Fault> {
@@ -26,8 +28,8 @@ pub(super) fn read(mut r: ByteReader<'_>) -> Result<Learn, Fault> {
     let (flags, table) = (r.u16()?, r.u8()?);
     r.skip(1)?;
     let fin = (r.u16()?, r.u16()?);
-    // Deletion with the flow, and other timeouts after FIN, are not there.
-    if flags & !SEND_FLOW_REM != 0 || fin != (0, 0) {
+    // Other timeouts after FIN are not there.
+    if flags & !(SEND_FLOW_REM | DELETE_LEARNED) != 0 || fin != (0, 0) {
         return Err(Fault::ActionBadArgument);
     }
     let mut specs = Vec::new();
@@ -39,8 +41,8 @@ pub(super) fn read(mut r: ByteReader<'_>) -> Result<Learn, Fault> {
         }
         specs.push(read_spec(header, &mut r)?);
     }
-    let send_flow_rem = flags != 0;
-    Ok(Learn { table, priority, cookie, idle_timeout, hard_timeout, send_flow_rem, specs })
+    let (send_flow_rem, delete_learned) = (flags & SEND_FLOW_REM != 0, flags & DELETE_LEARNED != 0);
+    Ok(Learn { table, priority, cookie, idle_timeout, hard_timeout, send_flow_rem, delete_learned, specs })
 }
 
 fn read_bits(r: &mut ByteReader<'_>, width: u16) -> Result<Bits, Fault> {
@@ -75,7 +77,8 @@ pub(super) fn write(out: &mut Vec<u8>, learn: &Learn) {
     out.u16(learn.hard_timeout);
     out.u16(learn.priority);
     out.u64(learn.cookie);
-    out.u16(if learn.send_flow_rem { SEND_FLOW_REM } else { 0 });
+    let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+    out.u16(flag(learn.send_flow_rem, SEND_FLOW_REM) | flag(learn.delete_learned, DELETE_LEARNED));
     out.u8(learn.table);
     out.zeros(5);
     for Spec { source, target } in &learn.specs {

@@ -28,6 +28,8 @@ pub struct Learn {
     pub hard_timeout: u16,
     /// Whether its removal is reported to controllers.
     pub send_flow_rem: bool,
+    /// Whether the learned flows go when no flow is left that teaches this table and cookie.
+    pub delete_learned: bool,
     /// Its match and actions.
     pub specs: Vec<Spec>,
 }

@@ -8,12 +8,12 @@ use fastpath_engine::port::Port;
 use fastpath_engine::switching::{
     Control, Datapath, LinkWatch, PacketInLimit, PolicingSpec, PortQueueSpec, SwitchRunning, serve,
 };
+use fastpath_ofctl::controller::Security;
 use fastpath_openflow::agent::{
     self, Agent, AgentState, Dial, Doorbell, FailMode, LocalService, PortInfo, Remotes, TlsFiles, Versions,
 };
 use fastpath_ovsdb::{BridgeSpec, Configuration, FailureMode, Uuid};
 use fastpath_switch::bridging::{Bridging, Mirror, MirrorCounters};
-use fastpath_switch::controller::Security;
 use fastpath_switch::port::LinkState;
 use fastpath_switch::{PortCounters, Switch, port};
 use fastpath_wire::MacAddr;
