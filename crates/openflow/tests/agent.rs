@@ -3,6 +3,7 @@
 //! than an answer takes.
 #![cfg(target_os = "linux")]
 
+mod bundles;
 mod common;
 mod defaults;
 mod orders;

@@ -4,6 +4,7 @@
 //! messages to be handled. A connection with a slow controller is not served further while
 //! [`REPLIES_MAX`] bytes wait, and receives no packet-ins while [`EVENTS_MAX`] do.
 
+use super::bundle_store::BundleStore;
 use super::event::{self, EventForm};
 use super::misses;
 use super::stream::{Moved, READ_MAX, Stream};
@@ -62,6 +63,7 @@ pub(super) struct Connection {
     pub(super) dump: Option<Dump>,
     /// The parts of a table features request that is not complete.
     parts: Option<Parts>,
+    pub(super) bundles: BundleStore,
     /// Whether it has changed flows, groups or meters.
     pub(super) has_changed: bool,
     readable: bool,
@@ -166,6 +168,7 @@ impl Connection {
             output: Vec::new(),
             dump: None,
             parts: None,
+            bundles: BundleStore::default(),
             has_changed: false,
             readable: true,
             writable: true,

@@ -13,6 +13,9 @@
 //! Read first: `connection.rs`, then `requests.rs`.
 
 mod async_messages;
+mod bundle_store;
+mod bundles;
+mod changes;
 mod connection;
 mod event;
 mod event_loop;

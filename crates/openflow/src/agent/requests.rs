@@ -1,5 +1,7 @@
 //! Handles all requests except statistics.
 
+use super::bundles;
+use super::changes::change_one;
 use super::connection::{Connection, Election, Incoming};
 use super::event::Event;
 use super::features::TABLE_CONFIG;
@@ -8,14 +10,13 @@ use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
 use crate::message::{
-    ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, PacketOut, PortMod, Role, RoleMessage,
+    ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketOut, PortMod, Role, RoleMessage,
 };
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::port::config;
 use fastpath_switch::{
-    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Removed, Switch, Version,
+    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Version,
 };
-use fastpath_units::Time;
 
 /// OFPC_: statistics of flows, tables, ports, groups and queues.
 const CAPABILITIES: u32 = 0b100_1111;
@@ -76,7 +77,11 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
             misses::remove(switch, now);
         }
         for one in &run {
-            match change_one(switch, now, &one.content) {
+            let changed = match &one.content {
+                Ok(message) => change_one(switch, now, message),
+                Err(fault) => Err(*fault),
+            };
+            match changed {
                 Ok(gone) => removed.extend(gone),
                 Err(fault) => connection.refuse(one.xid, &fault, &one.head),
             }
@@ -139,28 +144,6 @@ fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
             return Ok(());
         }
     }
-}
-
-fn change_one(
-    switch: &mut Switch,
-    now: Time,
-    request: &Result<Message, Fault>,
-) -> Result<Vec<Removed>, Fault> {
-    let removed = match request {
-        Ok(Message::FlowMod { buffer_id, request }) => {
-            // Deletions ignore it (§7.3.4.2).
-            let is_delete = matches!(request.command, FlowCommand::Delete | FlowCommand::DeleteStrict);
-            if *buffer_id != NO_BUFFER && !is_delete {
-                return Err(Fault::BufferUnknown(*buffer_id));
-            }
-            switch.flow_mod(now, request)?
-        }
-        Ok(Message::GroupMod(request)) => switch.group_mod(now, request)?,
-        Ok(Message::MeterMod(request)) => switch.meter_mod(now, request)?,
-        Ok(_) => Vec::new(),
-        Err(fault) => return Err(*fault),
-    };
-    Ok(removed)
 }
 
 fn handle_one(state: &mut SwitchState, connection: &mut Connection, incoming: Incoming) -> Option<Election> {
@@ -241,6 +224,9 @@ fn answer(
         }
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
         Message::SetAsync(masks) => connection.masks = masks.known(),
+        Message::Experimenter { experimenter: ONF, kind, data } => {
+            bundles::answer(state, connection, xid, kind, &data)?;
+        }
         Message::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
         other => return Err(Fault::BadType(other.kind())),
     }

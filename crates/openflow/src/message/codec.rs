@@ -6,11 +6,11 @@
 
 use super::bytes::{ByteReader, Write};
 use super::control::ErrorMessage;
-use super::fault::Fault;
+use super::fault::{EXPERIMENTER, Fault};
 use super::multipart::Reply;
 use super::nicira::Nicira;
 use super::v10::{self, TableIds};
-use super::{HEADER_LEN, Header, Message, decode, end_message};
+use super::{HEADER_LEN, Header, Message, ONF, decode, end_message};
 use fastpath_switch::Version;
 
 /// Reads and writes the messages of a connection.
@@ -78,7 +78,9 @@ impl Codec {
             Version::V10 => v10::error_message(fault, data),
             Version::V13 => {
                 let (kind, code) = fault.numbers();
-                ErrorMessage { kind, code, data: data.to_vec() }
+                // §7.4.4: errors of an experimenter name it before the request.
+                let experimenter = if kind == EXPERIMENTER { ONF.to_be_bytes().to_vec() } else { Vec::new() };
+                ErrorMessage { kind, code, data: [&experimenter, data].concat() }
             }
         }
     }

@@ -1,8 +1,12 @@
 //! What is wrong with a message, with the numbers that OpenFlow 1.3.5 §7.4.4 gives it. Those of
 //! OpenFlow 1.0 are in `v10/errors.rs`.
 
+use super::bundle::BundleFault;
 use super::versions::Versions;
 use fastpath_switch::Refusal;
+
+/// OFPET_EXPERIMENTER.
+pub(crate) const EXPERIMENTER: u16 = 0xffff;
 
 /// Why a message cannot be processed. [`Fault::Refused`] has the reasons of the switch itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -92,6 +96,8 @@ pub enum Fault {
     EmergencyTimeout,
     #[error("this switch has no emergency flows")]
     EmergencyFlow,
+    #[error(transparent)]
+    Bundle(#[from] BundleFault),
     #[error("the first message must be a hello")]
     NoHello,
 }
@@ -143,6 +149,8 @@ impl Fault {
             Fault::TableFeaturesBadArgument => (13, 4),
             // OpenFlow 1.3 has no emergency flows (OFPFMFC_UNKNOWN).
             Fault::EmergencyTimeout | Fault::EmergencyFlow => (5, 0),
+            // OFPET_EXPERIMENTER, with a number of the ONF.
+            Fault::Bundle(fault) => (EXPERIMENTER, fault.number()),
             Fault::NoHello => (0, 1),
         }
     }

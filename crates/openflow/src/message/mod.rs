@@ -14,6 +14,7 @@
 //! Read first: OpenFlow 1.3.5 §7, then `v10/mod.rs`.
 
 mod action;
+mod bundle;
 mod bytes;
 mod codec;
 mod control;
@@ -31,6 +32,8 @@ mod table;
 mod v10;
 mod versions;
 
+pub use bundle::BundleFault;
+pub(crate) use bundle::{BundleMessage, BundleStep, ONF, bundle_reply};
 pub use codec::Codec;
 pub(crate) use codec::{has_port, write_items};
 pub use control::{Async, Config, ErrorMessage, Features, Hello, Role, RoleMessage};

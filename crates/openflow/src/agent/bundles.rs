@@ -1,0 +1,99 @@
+//! Requests about bundles: all changes of a bundle are made at one instant, or none.
+
+use super::bundle_store::BundledMessage;
+use super::changes::change_one;
+use super::connection::Connection;
+use super::misses;
+use super::switch_state::SwitchState;
+use crate::message::{BundleFault, BundleMessage, BundleStep, Fault, Message, bundle_reply};
+use fastpath_switch::{Removed, Switch};
+use fastpath_units::Time;
+use std::time::Instant;
+
+/// Bytes of a message that an error message repeats (§7.4.4: at least 64).
+const ERROR_DATA: usize = 64;
+
+/// Answers an experimenter message of the ONF.
+pub(super) fn answer(
+    state: &mut SwitchState,
+    connection: &mut Connection,
+    xid: u32,
+    kind: u32,
+    data: &[u8],
+) -> Result<(), Fault> {
+    if connection.is_slave() {
+        return Err(Fault::IsSlave);
+    }
+    let now = Instant::now();
+    match BundleMessage::read(xid, kind, data)? {
+        BundleMessage::Add { id, flags, message } => {
+            let (xid, content) = connection.codec.decode(message)?;
+            let may_be_bundled =
+                matches!(content, Message::FlowMod { .. } | Message::GroupMod(_) | Message::MeterMod(_));
+            if !may_be_bundled {
+                return Err(BundleFault::Unsupported.into());
+            }
+            let head = message[..message.len().min(ERROR_DATA)].to_vec();
+            let bundled = BundledMessage { xid, head, message: content };
+            Ok(connection.bundles.add(now, (id, flags), message.len(), bundled)?)
+        }
+        BundleMessage::Control { id, step, flags } => {
+            match step {
+                BundleStep::Open => connection.bundles.open(now, id, flags)?,
+                BundleStep::Close => connection.bundles.close(now, id, flags)?,
+                BundleStep::Discard => drop(connection.bundles.discard(id)?),
+                BundleStep::Commit => {
+                    let messages = connection.bundles.take(now, id, flags)?;
+                    commit(state, connection, &messages)?;
+                }
+            }
+            connection.say(xid, &bundle_reply(id, step, flags));
+            Ok(())
+        }
+    }
+}
+
+/// Makes all changes, or none. A message that is refused is answered as if it had come alone.
+fn commit(
+    state: &mut SwitchState,
+    connection: &mut Connection,
+    messages: &[BundledMessage],
+) -> Result<(), Fault> {
+    connection.has_changed = true;
+    let are_misses_wanted = state.are_misses_wanted;
+    let change = |switch: &mut Switch, now| {
+        if are_misses_wanted {
+            misses::remove(switch, now);
+        }
+        // First on a copy, which is dropped if one is refused.
+        let made = make_all(&mut switch.clone(), now, messages).and_then(|_| make_all(switch, now, messages));
+        if are_misses_wanted {
+            misses::add(switch, now);
+        }
+        made
+    };
+    match state.control.change(change) {
+        Ok(removed) => {
+            state.note_removed(removed);
+            Ok(())
+        }
+        Err((place, fault)) => {
+            let BundledMessage { xid, head, .. } = &messages[place];
+            connection.refuse(*xid, &fault, head);
+            Err(BundleFault::Failed.into())
+        }
+    }
+}
+
+/// Makes the changes in order. `Err` has the first that is refused.
+fn make_all(
+    switch: &mut Switch,
+    now: Time,
+    messages: &[BundledMessage],
+) -> Result<Vec<Removed>, (usize, Fault)> {
+    let mut removed = Vec::new();
+    for (place, BundledMessage { message, .. }) in messages.iter().enumerate() {
+        removed.extend(change_one(switch, now, message).map_err(|fault| (place, fault))?);
+    }
+    Ok(removed)
+}
