@@ -233,7 +233,8 @@ impl Conntrack {
             let Some(one) = self.connections.get_mut(id).filter(|one| one.looked_at == at) else { continue };
             if one.deadline > now {
                 one.looked_at = one.deadline;
-                self.expiry.add(one.deadline, id);
+                let deadline = one.deadline;
+                self.look_at(deadline, id);
                 continue;
             }
             self.counters.expired += 1;
@@ -288,13 +289,21 @@ impl Conntrack {
         }
     }
 
+    /// Looks at a connection at this time.
+    fn look_at(&mut self, at: Time, id: u32) {
+        self.expiry.add(at, id);
+        if self.expiry.is_stale(self.connections.len()) {
+            self.expiry.replace(self.connections.iter().map(|(id, one)| (one.looked_at, id)));
+        }
+    }
+
     fn set_deadline(&mut self, id: u32, kind: TimeoutKind) {
         let deadline = self.now.saturating_add(self.timeouts.get(kind));
         let Some(one) = self.connections.get_mut(id) else { return };
         one.deadline = deadline;
         if deadline < one.looked_at {
             one.looked_at = deadline;
-            self.expiry.add(deadline, id);
+            self.look_at(deadline, id);
         }
     }
 
@@ -379,7 +388,7 @@ impl Conntrack {
         if reply != packet.tuple {
             self.index.insert(self.index.hash(&reply, zone), IndexEntry { id, is_reply: true });
         }
-        self.expiry.add(deadline, id);
+        self.look_at(deadline, id);
         *self.zones.entry(zone).or_default() += 1;
         self.counters.committed += 1;
         Ok(id)
@@ -416,5 +425,32 @@ impl Conntrack {
                 self.zones.remove(&one.zone);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastpath_units::Duration;
+
+    #[test]
+    fn connections_that_come_and_go_leave_no_deadlines_behind() {
+        let mut conntrack = Conntrack::new(ConntrackLimits::default(), 1);
+        let tuple =
+            FlowTuple { src: 1, dst: 2, protocol: 17, src_port: 3, dst_port: 4, ..FlowTuple::default() };
+        let packet = PacketView { tuple, kind: PacketKind::Other };
+        let reply = PacketView { tuple: tuple.reversed(), kind: PacketKind::Other };
+        let request = TrackRequest { commit: Commit::Force, ..TrackRequest::default() };
+        for turn in 0..20_000 {
+            let now = Time::ZERO + Duration::from_us(turn);
+            conntrack.track(now, if turn % 2 == 0 { &packet } else { &reply }, &request);
+        }
+        assert_eq!(conntrack.counters().committed, 20_000);
+        assert!(
+            conntrack.connections.len() == 1 && conntrack.expiry.len() <= 1200,
+            "{}",
+            conntrack.expiry.len()
+        );
+        assert!(conntrack.next_at().is_some());
     }
 }

@@ -258,7 +258,7 @@ impl CapacityAnswer {
         };
         if let Some(remedy) = self.remedies.iter().find(|remedy| remedy.carries).or(self.remedies.first()) {
             let would = if remedy.carries { "it would" } else { "it would carry more" };
-            text += &format!("; {} {would}: {}", remedy.with, rate(&remedy.packets_per_second));
+            text += &format!("; with {} {would}: {}", remedy.with, rate(&remedy.packets_per_second));
         }
         text
     }
@@ -282,14 +282,14 @@ impl CapacityOptions {
         for count in (now.parts.len() + 1)..=now.cores.min(WORKERS_MAX) {
             let count = NonZeroUsize::new(count).expect("above 1");
             let options = CapacityOptions { workers: EngineWorkers::AtMost(count), ..self.clone() };
-            add(format!("with --workers {count}"), options);
+            add(format!("--workers {count}"), options);
         }
         if port == "tap" && self.data_path != DataPathChoice::Kernel {
             let options = CapacityOptions { data_path: DataPathChoice::Kernel, ..self.clone() };
-            add("with --data-path kernel".to_owned(), options);
+            add("--data-path kernel".to_owned(), options);
         }
         if self.has_log {
-            add("without --packet-log".to_owned(), CapacityOptions { has_log: false, ..self.clone() });
+            add("no --packet-log".to_owned(), CapacityOptions { has_log: false, ..self.clone() });
         }
         found
     }
@@ -326,6 +326,9 @@ fn count(value: f64) -> String {
 /// [`Error::Argument`] for text that is not of this form; [`Error::Mistakes`] for keys and values
 /// that a description could not have.
 pub fn with_traffic(spec: &NetworkSpec, texts: &[String], directory: &Path) -> Result<NetworkSpec> {
+    if texts.is_empty() {
+        return Ok(spec.clone());
+    }
     let mut description = describe(&spec.topology);
     description.engine = spec.engine.clone();
     let mut description = description.to_json();

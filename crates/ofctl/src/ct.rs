@@ -87,12 +87,12 @@ fn parse_nat(argument: &str) -> Result<NatRequest, Wrong> {
                     parse_range(text, &mut spec)?;
                 }
             }
-            "persistent" => spec.is_persistent = true,
-            "hash" | "random" if spec.choice != PortChoice::Default => {
+            "persistent" if text.is_empty() => spec.is_persistent = true,
+            "hash" | "random" if text.is_empty() && spec.choice != PortChoice::Default => {
                 return wrong("nat has hash and random", "write one of them");
             }
-            "hash" => spec.choice = PortChoice::Hash,
-            "random" => spec.choice = PortChoice::Random,
+            "hash" if text.is_empty() => spec.choice = PortChoice::Hash,
+            "random" if text.is_empty() => spec.choice = PortChoice::Random,
             _ => {
                 return wrong(
                     format!("nat has no '{word}'"),

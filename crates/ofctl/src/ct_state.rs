@@ -13,6 +13,9 @@ pub(crate) fn parse_state(text: &str) -> Result<FieldMatch, Wrong> {
         let mask = mask.map_or(Ok(field.ones()), |mask| number("ct_state", mask, field.ones()))?;
         return Ok(FieldMatch::masked(field, number("ct_state", value, field.ones())? & mask, mask));
     }
+    if text.is_empty() {
+        return wrong("ct_state is empty", "write for example +trk+est-new");
+    }
     let (mut value, mut mask) = (0u128, 0u128);
     let is_signed = text.starts_with(['+', '-']);
     let mut rest = text;

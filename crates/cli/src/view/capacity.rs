@@ -39,7 +39,7 @@ impl Render for CapacityView<'_> {
         for remedy in &answer.remedies {
             let carries = if remedy.carries { ", which carries the load" } else { "" };
             let rate = remedy.packets_per_second.value / 1e3;
-            writeln!(out, "  {}: {} thousand packets/s{carries}", remedy.with, number(rate))?;
+            writeln!(out, "  with {}: {} thousand packets/s{carries}", remedy.with, number(rate))?;
         }
         answer.warnings.iter().try_for_each(|warning| writeln!(out, "  note: {warning}"))?;
         writeln!(out, "  costs {}", printable(&record.describe()))

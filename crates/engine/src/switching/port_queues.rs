@@ -26,8 +26,11 @@ const BURST_MIN: Bytes = Bytes(9_100);
 const BURST_TIME: Duration = Duration::from_ms(10);
 /// The least rate of a queue without one.
 const RATE_MIN: u64 = 12_000;
-/// The quantum of the queue with the least rate, and the most that another has of it.
-const QUANTUM: u64 = 500;
+/// The quantum of the queue with the smallest least rate, bytes: about a frame.
+const QUANTUM: u64 = 1500;
+/// The quantum of a queue beside which all others have large ones.
+const QUANTUM_MIN: u64 = 16;
+/// The most that another quantum is of [`QUANTUM`].
 const QUANTUM_RATIO_MAX: u64 = 1000;
 
 /// The queues of a port, and its rate.
@@ -98,8 +101,13 @@ impl<F> PortQueues<F> {
             counters: QueueCounters::default(),
         });
         let least: Vec<u64> = queues.values().map(|rates| rates.min.map_or(RATE_MIN, Rate::as_bps)).collect();
-        let smallest = least.iter().copied().min().unwrap_or(RATE_MIN);
-        let quantum = |least: u64| QUANTUM * (least / smallest).clamp(1, QUANTUM_RATIO_MAX);
+        let given = || queues.values().filter_map(|rates| rates.min).map(Rate::as_bps);
+        let unit = given().min().unwrap_or(RATE_MIN).max(given().max().unwrap_or(0) / QUANTUM_RATIO_MAX);
+        // A queue without a least rate has one that is small beside all others.
+        let quantum = |least: u64| {
+            let share = u128::from(QUANTUM) * u128::from(least) / u128::from(unit.max(1));
+            share.clamp(QUANTUM_MIN.into(), (QUANTUM * QUANTUM_RATIO_MAX).into()) as u64
+        };
         let share = |least: &u64| DrrShare { quantum: Bytes(quantum(*least)), limit: LIMIT };
         // The class of a packet is in the place of its DSCP.
         let of_place = |classes: Classes, place: u8| classes.with(place, [place]);
@@ -263,6 +271,8 @@ mod tests {
         is(&rates(mbit(10), [(1, queue(2, 0)), (2, queue(8, 0))]), &[2.0, 8.0]);
         is(&rates(mbit(10), [(1, queue(1, 0)), (2, queue(3, 0)), (7, queue(1, 1))]), &[2.25, 6.75, 1.0]);
         is(&rates(mbit(100), [(1, queue(5, 10)), (2, queue(5, 20))]), &[10.0, 20.0]);
+        is(&rates(mbit(100), [(1, queue(20, 0)), (2, queue(80, 0))]), &[20.0, 80.0]);
+        is(&rates(mbit(14), [(0, queue(5, 0)), (1, queue(9, 0))]), &[5.0, 9.0]);
     }
 
     #[test]

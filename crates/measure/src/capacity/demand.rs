@@ -135,17 +135,20 @@ fn lab_hosts(topology: &Topology, options: &DemandOptions) -> usize {
     if options.port == "tap" { topology.hosts().filter(|(id, _)| is_made(*id)).count() } else { 0 }
 }
 
-/// The traffic of a description. A bulk connection sends at the rate of its slowest link; without
-/// one its rate is not known, and it is left out.
+/// The traffic of a description. A bulk connection sends at the rate of its slowest link, which it
+/// shares with the other connections of which it is the slowest; without one its rate is not known,
+/// and it is left out.
 fn given_flows(topology: &Topology) -> Vec<OfferedFlow> {
     let datagrams = topology.traffic.iter().map(|traffic| {
         let size = f64::from(traffic.model.size.max(1));
         let per_s = traffic.model.mean_bps() / 8.0 / size;
         OfferedFlow { from: traffic.from, to: traffic.to, per_s, bytes: size + HEADERS }
     });
-    let transfers = topology.transfers.iter().flat_map(|transfer| {
-        let bps = bottleneck(topology, transfer.from, transfer.to).map_or(f64::INFINITY, |(bps, _)| bps);
-        let per_s = if bps.is_finite() { bps / 8.0 / FRAME } else { 0.0 };
+    let slowest: Vec<_> =
+        topology.transfers.iter().map(|transfer| slowest(topology, transfer.from, transfer.to)).collect();
+    let sharing = |pipe: (u32, usize)| slowest.iter().flatten().filter(|(other, _)| *other == pipe).count();
+    let transfers = topology.transfers.iter().zip(&slowest).flat_map(|(transfer, slowest)| {
+        let per_s = slowest.map_or(0.0, |(pipe, bps)| bps / sharing(pipe) as f64 / 8.0 / FRAME);
         let [from, to] = [transfer.from, transfer.to];
         [
             OfferedFlow { from, to, per_s, bytes: FRAME },
@@ -194,6 +197,17 @@ fn path(
         at = before;
     }
     Some(found)
+}
+
+/// The pipe with the lowest rate on the way, and that rate in bits per second; `None` without a
+/// rate.
+fn slowest(topology: &Topology, from: NodeId, to: NodeId) -> Option<((u32, usize), f64)> {
+    let path = path(&previous_hops(topology, from), topology, from, to)?;
+    let rate = |pipe: (u32, usize)| {
+        let rate = topology.links[pipe.0 as usize].pipes[pipe.1].rate?;
+        Some((pipe, rate.as_bps() as f64))
+    };
+    path.into_iter().filter_map(rate).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
 /// The lowest rate on the way, bits per second, and the pipes on it.
@@ -326,6 +340,17 @@ mod tests {
     const ROW: &str = "[host.a]\n[host.b]\n[router.r]\n\
         [[link]]\nbetween = ['a', 'r']\nrate = '100Mbit'\ndelay = '10ms'\nqueue = '50p'\n\
         [[link]]\nbetween = ['r', 'b']\nrate = '8Mbit'\ndelay = '5ms'\nqueue = { kind = 'codel', limit = '20p' }\n";
+
+    #[test]
+    fn connections_over_one_link_share_its_rate() {
+        let one = "[[traffic]]\nkind = 'tcp'\nfrom = 'a'\nto = 'b'\n";
+        let at = |count: usize| {
+            let topology = fastpath_spec::parse(&format!("{ROW}{}", one.repeat(count))).unwrap().0;
+            demand(&topology, &options("memory")).unwrap().packets_per_second
+        };
+        let full = (1.0 + ACKS) * 8e6 / 8.0 / FRAME;
+        assert!((at(1) - full).abs() < 1.0 && (at(50) - full).abs() < 1.0, "{} {}", at(1), at(50));
+    }
 
     #[test]
     fn the_counts_of_a_packet_follow_its_path() {

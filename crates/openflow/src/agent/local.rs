@@ -6,6 +6,7 @@ use mio::net::{TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What a socket of the file system is for.
@@ -22,6 +23,8 @@ pub enum LocalService {
 pub(super) struct LocalListener {
     pub(super) socket: UnixListener,
     path: PathBuf,
+    /// Device and inode of the socket.
+    made: Option<(u64, u64)>,
     pub(super) service: LocalService,
 }
 
@@ -35,7 +38,8 @@ impl LocalListener {
             }
             bound => bound?,
         };
-        Ok(LocalListener { socket, path, service })
+        let made = identity(&path);
+        Ok(LocalListener { socket, path, made, service })
     }
 
     /// Returns its path as text.
@@ -46,11 +50,22 @@ impl LocalListener {
 
 impl Drop for LocalListener {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        // Another program may have put its own there.
+        if self.made.is_some() && identity(&self.path) == self.made {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
 fn is_deserted(path: &Path) -> bool {
+    if !fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+        return false;
+    }
     let connected = std::os::unix::net::UnixStream::connect(path);
     connected.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }

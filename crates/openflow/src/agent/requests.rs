@@ -25,6 +25,8 @@ const CAPABILITIES: u32 = 0b100_1111;
 const CAPABILITIES_10: u32 = 0b1100_0111;
 /// The OFPPC_ bits that a port-mod can set.
 const PORT_CONFIG: u32 = config::PORT_DOWN | config::NO_RECV | config::NO_FWD | config::NO_PACKET_IN;
+/// Queues that a reply to a request for their configuration has at most (16 bytes each).
+const QUEUES_MAX: usize = 4000;
 /// Flows that are deleted while the data path waits.
 const DELETED_AT_ONCE: usize = 128;
 
@@ -219,7 +221,9 @@ fn answer(
         }
         Message::QueueGetConfigRequest { port } => {
             statistics::check_queue_port(state, port)?;
-            let queues = statistics::queues_of(state, port);
+            let mut queues = statistics::queues_of(state, port);
+            // The reply has no parts.
+            queues.truncate(QUEUES_MAX);
             connection.say(xid, &Message::QueueGetConfigReply { port, queues });
         }
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),

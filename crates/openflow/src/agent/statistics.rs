@@ -52,7 +52,9 @@ pub(super) fn answer(
         }
         Request::Queue { port, queue } => {
             check_queue(state, port, queue)?;
-            Reply::Queue(queue_statistics(state, port, queue))
+            let all = queue_statistics(state, port, queue).into_iter();
+            paged(connection, xid, 5, all.map(|one| Reply::Queue(vec![one])));
+            return Ok(());
         }
         Request::Group(id) => {
             let only = (id != group::ALL).then_some(id);
@@ -93,23 +95,24 @@ fn port_statistics(
 ) -> Result<(), Fault> {
     let stats = port_stats(state, number)?;
     let version = connection.codec.version();
-    let mut pages = Pages::begin(version, connection.output(), 4, xid);
-    for port in stats.into_iter().filter(|stats| has_port(version, stats.port)) {
-        let item = Reply::PortStats(vec![port]);
-        pages.item(connection.output(), |out| write_items(version, out, &item));
-    }
-    pages.end(connection.output(), 0);
+    let known = stats.into_iter().filter(|stats| has_port(version, stats.port));
+    paged(connection, xid, 4, known.map(|port| Reply::PortStats(vec![port])));
     Ok(())
 }
 
-fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: u32) -> Result<(), Fault> {
+/// Sends a reply of this type in as many parts as it takes. Each item is a reply with one.
+fn paged(connection: &mut Connection, xid: u32, kind: u16, items: impl Iterator<Item = Reply>) {
     let version = connection.codec.version();
-    let mut pages = Pages::begin(version, connection.output(), 13, xid);
-    for port in ports_of(state, version) {
-        let item = Reply::PortDesc(vec![port]);
+    let mut pages = Pages::begin(version, connection.output(), kind, xid);
+    for item in items {
         pages.item(connection.output(), |out| write_items(version, out, &item));
     }
     pages.end(connection.output(), 0);
+}
+
+fn port_descriptions(state: &mut SwitchState, connection: &mut Connection, xid: u32) -> Result<(), Fault> {
+    let ports = ports_of(state, connection.codec.version()).into_iter();
+    paged(connection, xid, 13, ports.map(|port| Reply::PortDesc(vec![port])));
     Ok(())
 }
 

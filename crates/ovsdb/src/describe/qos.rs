@@ -54,6 +54,9 @@ pub(super) fn describe(replica: &Replica, port: &DbRow) -> Option<QosSpec> {
         let place = format!("queue {number}: ");
         let keys = ["min-rate", "max-rate", "burst"];
         let [min_rate, max_rate, burst] = rates(queue, keys, &place, &mut notes);
+        if burst.is_some() && max_rate.is_none() {
+            notes.push(format!("{place}burst has no effect without max-rate"));
+        }
         if !queue.column("dscp").is_empty() {
             notes.push(format!("{place}dscp is not supported"));
         }

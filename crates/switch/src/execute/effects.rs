@@ -153,6 +153,13 @@ fn forward_normally<E: Effects>(packet: &Packet, effects: &mut E) {
     }
 }
 
+/// Returns the ports that a flooded packet of a VLAN is sent to.
+fn flooded<E: Effects>(effects: &E, bridging: &Bridging, in_port: u32, vlan: u16) -> Vec<u32> {
+    let mut ports = effects.flood_ports(in_port, FloodScope::WithLocal);
+    ports.retain(|number| bridging.vlans_of(*number).carries(vlan) && !bridging.is_mirror_output(*number));
+    ports
+}
+
 /// Forwards where ports carry some VLANs only, or are mirrors' outputs.
 fn forward_in_vlan<E: Effects>(packet: &Packet, before: VlanTag, effects: &mut E) {
     let bridging = Arc::clone(effects.bridging());
@@ -168,18 +175,15 @@ fn forward_in_vlan<E: Effects>(packet: &Packet, before: VlanTag, effects: &mut E
     };
     let ports = match decision {
         ForwardingDecision::Filter => Vec::new(),
-        // It was learned there, so the port carries the VLAN.
+        // It was learned there before the VLANs of the port changed.
+        ForwardingDecision::Port(number) if !bridging.vlans_of(number).carries(tag.vlan()) => {
+            flooded(effects, &bridging, in_port, tag.vlan())
+        }
         ForwardingDecision::Port(number) if bridging.is_mirror_output(number) => {
             return effects.drop(DropReason::MirrorPort);
         }
         ForwardingDecision::Port(number) => vec![number],
-        ForwardingDecision::Flood => {
-            let mut ports = effects.flood_ports(in_port, FloodScope::WithLocal);
-            ports.retain(|number| {
-                bridging.vlans_of(*number).carries(tag.vlan()) && !bridging.is_mirror_output(*number)
-            });
-            ports
-        }
+        ForwardingDecision::Flood => flooded(effects, &bridging, in_port, tag.vlan()),
     };
     if ports.is_empty() {
         return effects.drop(DropReason::NoOtherPort);

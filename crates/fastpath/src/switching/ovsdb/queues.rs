@@ -9,18 +9,23 @@ use fastpath_units::{Bytes, Rate};
 fn queues(port: &PortSpec) -> Option<PortQueueSpec> {
     let QosSpec { max_rate, queues, .. } = port.qos.as_ref().filter(|qos| qos.error.is_none())?;
     let rates = |rate: &QueueRate| QueueRates {
-        min: rate.min_rate.and_then(Rate::from_bps),
-        max: rate.max_rate.and_then(Rate::from_bps),
+        min: rate.min_rate.and_then(at_most),
+        max: rate.max_rate.and_then(at_most),
         burst: rate.burst.map(|bits| Bytes(bits / 8)),
     };
     let queues = queues.iter().map(|(number, rate)| (*number, rates(rate))).collect();
-    Some(PortQueueSpec { rate: max_rate.and_then(Rate::from_bps), queues })
+    Some(PortQueueSpec { rate: max_rate.and_then(at_most), queues })
+}
+
+/// Returns a rate, if it is not 0; one that is too large to be expressed is the largest.
+fn at_most(bps: u64) -> Option<Rate> {
+    (bps > 0).then(|| Rate::from_bps(bps).unwrap_or(Rate::MAX))
 }
 
 /// Returns the policer that an interface is to have.
 fn policing(interface: &InterfaceSpec) -> Option<PolicingSpec> {
     let (rate, burst) = interface.policing?;
-    let rate = Rate::from_bps(rate.saturating_mul(1000))?;
+    let rate = at_most(rate.saturating_mul(1000))?;
     Some(PolicingSpec { rate, burst: Bytes(burst.saturating_mul(1000) / 8) })
 }
 

@@ -200,7 +200,6 @@ fn write_port(out: &mut Vec<u8>, stats: &PortStats) {
     out.zeros(6 * 8);
 }
 
-/// Reads the counters of a queue. Its age is not in the message.
 /// Reads the queues of a port until the end; their properties are skipped.
 pub(super) fn read_queues(port: u32, r: &mut ByteReader<'_>) -> Result<Vec<PacketQueue>, Fault> {
     items(r, |r| {
@@ -211,6 +210,7 @@ pub(super) fn read_queues(port: u32, r: &mut ByteReader<'_>) -> Result<Vec<Packe
     })
 }
 
+/// Reads the counters of a queue. Its age is not in the message.
 fn read_queue(r: &mut ByteReader<'_>) -> Result<QueueStats, Fault> {
     let port = port_number::read(r)?;
     r.skip(2)?;
