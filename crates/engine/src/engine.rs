@@ -250,14 +250,13 @@ pub fn start(topology: Topology, ports: EdgePorts, options: Options) -> Result<R
     let server = listen(&options, &group)?;
     notice_of_cgroup(&options);
     let network = network_options(&options, count);
-    let stopper = Stopper(group.clone());
     let mut running = Running {
         workers: Vec::new(),
         log_thread,
         notice: options.notice.clone(),
         server,
         network: network.clone(),
-        stopper,
+        stopper: Stopper(group.clone()),
         clock,
         serving: Serving(Vec::new()),
         headroom: None,

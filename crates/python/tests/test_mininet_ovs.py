@@ -74,7 +74,7 @@ net.stop()
     ("s1.cmd('ovs-vsctl --db=tcp:1.2.3.4:6640 show')", "--db=tcp:1.2.3.4:6640"),
     ("s1.cmd('ovs-ofctl add-flow s1 in_prt=1,actions=output:2')", "1: unknown field 'in_prt'"),
     ("s1.cmd('ovs-ofctl add-flow s1 ip,actions=outptu:2')", "unknown action 'outptu'"),
-    ("s1.cmd('ovs-ofctl add-flow s1 \"ct_state=+trk,actions=drop\"')", "ct_state"),
+    ("s1.cmd('ovs-ofctl add-flow s1 \"nsh_spi=1,actions=drop\"')", "nsh_spi"),
     ("s1.cmd('ovs-ofctl add-flow s1 actions=group:7 >/dev/null 2>&1 &')\nwhile True: pass", "refuses it"),
     ("s1.cmd('ovs-ofctl del-flows s1 in_prt=1')", "in_prt"),
     ("s1.cmd('ovs-ofctl mod-port s1 1 no-flood')", "no-flood"),

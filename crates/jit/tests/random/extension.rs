@@ -114,6 +114,11 @@ pub(super) fn any_extension(rng: &mut Rng) -> Action {
     Action::Extension(Arc::new(any(rng)))
 }
 
+/// Returns an action that tracks packets.
+pub(super) fn tracking(rng: &mut Rng) -> Action {
+    Action::Extension(Arc::new(Extension::Ct(ct(rng))))
+}
+
 /// Returns a clause of a conjunction.
 pub(super) fn clause(rng: &mut Rng) -> Action {
     Action::Extension(Arc::new(conjunction(rng)))

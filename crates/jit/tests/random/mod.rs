@@ -366,12 +366,23 @@ pub(crate) fn any_switch(rng: &mut Rng) -> Switch {
     for _ in 0..5 + rng.below(60) {
         let _ = switch.flow_mod(Time::ZERO, &any_add(rng, style));
     }
+    // Most rules that track packets are refused, because their match does not say IP.
+    if rng.below(4) == 0 {
+        track_all(rng, &mut switch);
+    }
     if rng.below(2) == 0 {
         switch.set_bridging(bridging::any_bridging(rng));
         let normal = Instructions::apply([Action::output(port::NORMAL)]);
         let _ = switch.flow_mod(Time::ZERO, &FlowMod::add(0, 1, Match::any(), normal));
     }
     switch
+}
+
+/// Tracks all packets of IPv4.
+fn track_all(rng: &mut Rng, switch: &mut Switch) {
+    let ip = Match::new(&[FieldMatch::exact(Field::EthType, 0x0800)]).expect("a match");
+    let track = Instructions::apply([extension::tracking(rng), Action::output(2)]);
+    let _ = switch.flow_mod(Time::ZERO, &FlowMod::add(0, 6, ip, track));
 }
 
 /// Applies some requests that change a switch; refusals are part of it.

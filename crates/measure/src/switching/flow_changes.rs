@@ -476,10 +476,7 @@ mod tests {
         let found = flow_changes(&question, 500, 40, &|_, _, _| ()).unwrap();
         assert_eq!((found.flows, found.barriers.count, found.barriers.stale, found.lost), (500, 40, 0, 0));
         for phase in [found.add, found.modify, found.aggregate, found.delete_strict, found.delete_all] {
-            assert!(
-                phase.seconds > 0.0 && phase.stop_us <= phase.wall_us && phase.wall_us > 0.0,
-                "{phase:?}"
-            );
+            assert!(phase.seconds > 0.0 && phase.stop_us <= phase.wall_us, "{phase:?}");
             assert!((phase.per_second * phase.seconds - 500.0).abs() < 1e-6);
         }
         assert!(found.packets_per_second > 0.0);
