@@ -1,5 +1,5 @@
-//! The flows whose `learn` actions keep other flows (`delete_learned`, ovs-actions(7)): once none is
-//! left that teaches a table and a cookie, the flows of that table with that cookie go too.
+//! The flows whose `learn` actions keep other flows (`delete_learned`, ovs-actions(7)): once none
+//! is left that teaches a table and a cookie, the flows of that table with that cookie go too.
 
 use crate::action::{Action, Extension};
 use crate::flow::Instructions;

@@ -219,13 +219,7 @@ fn answer(
             state.control.wait_for_burst();
             connection.say(xid, &Message::BarrierReply);
         }
-        Message::QueueGetConfigRequest { port } => {
-            statistics::check_queue_port(state, port)?;
-            let mut queues = statistics::queues_of(state, port);
-            // The reply has no parts.
-            queues.truncate(QUEUES_MAX);
-            connection.say(xid, &Message::QueueGetConfigReply { port, queues });
-        }
+        Message::QueueGetConfigRequest { port } => connection.say(xid, &queue_config(state, port)?),
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
         Message::SetAsync(masks) => connection.masks = masks.known(),
         Message::Experimenter { experimenter: ONF, kind, data } => {
@@ -235,6 +229,14 @@ fn answer(
         other => return Err(Fault::BadType(other.kind())),
     }
     Ok(())
+}
+
+/// Returns the queues of a port. The reply has no parts.
+fn queue_config(state: &SwitchState, port: u32) -> Result<Message, Fault> {
+    statistics::check_queue_port(state, port)?;
+    let mut queues = statistics::queues_of(state, port);
+    queues.truncate(QUEUES_MAX);
+    Ok(Message::QueueGetConfigReply { port, queues })
 }
 
 fn features(state: &SwitchState, version: Version) -> Features {

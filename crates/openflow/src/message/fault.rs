@@ -1,7 +1,7 @@
 //! What is wrong with a message, with the numbers that OpenFlow 1.3.5 §7.4.4 gives it. Those of
 //! OpenFlow 1.0 are in `v10/errors.rs`.
 
-use super::bundle::BundleFault;
+use super::bundle_fault::BundleFault;
 use super::versions::Versions;
 use fastpath_switch::Refusal;
 

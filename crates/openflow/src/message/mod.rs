@@ -15,6 +15,7 @@
 
 mod action;
 mod bundle;
+mod bundle_fault;
 mod bytes;
 mod codec;
 mod control;
@@ -32,8 +33,8 @@ mod table;
 mod v10;
 mod versions;
 
-pub use bundle::BundleFault;
 pub(crate) use bundle::{BundleMessage, BundleStep, ONF, bundle_reply};
+pub use bundle_fault::BundleFault;
 pub use codec::Codec;
 pub(crate) use codec::{has_port, write_items};
 pub use control::{Async, Config, ErrorMessage, Features, Hello, Role, RoleMessage};
