@@ -38,7 +38,8 @@ pub use fault::Fault;
 pub use modify::{NO_BUFFER, PortMod};
 pub use multipart::{
     Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, MeterDescription,
-    MeterFeatures, MeterStats, PacketQueue, Pages, PortStats, QueueStats, Reply, Request, TableStats,
+    MeterFeatures, MeterStats, NxFlowStats, PacketQueue, Pages, PortStats, QueueStats, Reply, Request,
+    TableStats,
 };
 pub use nicira::{FlowFormat, Nicira, PacketInFormat};
 pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
