@@ -36,14 +36,8 @@ pub(super) fn answer(
     let dump = |of| Some(Dump { xid, of });
     let reply = match request {
         Request::Desc => Reply::Desc(description(state)),
-        Request::Flow(filter) => {
-            connection.dump = dump(flows_of(state, filter, FlowFormat::Standard)?);
-            return Ok(());
-        }
-        Request::NxFlow(filter) => {
-            connection.dump = dump(flows_of(state, filter, FlowFormat::Nxm)?);
-            return Ok(());
-        }
+        Request::Flow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Standard),
+        Request::NxFlow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Nxm),
         Request::Aggregate(filter) => {
             let (counters, flows) = aggregate(state, &filter)?;
             Reply::Aggregate { counters, flows }
@@ -198,11 +192,18 @@ fn description(state: &SwitchState) -> Description {
     }
 }
 
-/// Returns the dump of the selected flows.
-fn flows_of(state: &SwitchState, filter: FlowFilter, format: FlowFormat) -> Result<DumpOf, Fault> {
+/// Begins a dump of the selected flows.
+fn dump_flows(
+    state: &SwitchState,
+    connection: &mut Connection,
+    xid: u32,
+    filter: FlowFilter,
+    format: FlowFormat,
+) -> Result<(), Fault> {
     check_table(state, filter.table_id)?;
     state.control.credit();
-    Ok(DumpOf::Flows { filter: Box::new(filter), format, next: None })
+    connection.dump = Some(Dump { xid, of: DumpOf::Flows { filter: Box::new(filter), format, next: None } });
+    Ok(())
 }
 
 /// Returns the sum of the counters of the selected flows, and their number.

@@ -32,7 +32,7 @@ pub(crate) use statistics::write_reply;
 
 use super::bytes::{ByteReader, Write};
 use super::control::Config;
-use super::multipart::{Reply, Request, write_nicira};
+use super::multipart::{self, Reply, Request, write_nicira};
 use super::nicira::{FlowFormat, Nicira, PacketInFormat};
 use super::{Header, Message, fault::Fault, read_common, write_common};
 
@@ -41,8 +41,6 @@ pub(crate) const STATS_REPLY: u8 = 17;
 
 /// OFPT_VENDOR.
 const VENDOR: u8 = 4;
-/// OFPST_VENDOR.
-const VENDOR_STATISTICS: u16 = 0xffff;
 
 /// The forms that the controller has chosen for messages about flows and packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -129,12 +127,12 @@ pub(crate) fn read_body(header: &Header, mut r: ByteReader<'_>, forms: Forms) ->
 }
 
 fn read_request(kind: u16, r: ByteReader<'_>) -> Result<Request, Fault> {
-    let request = if kind == VENDOR_STATISTICS { nx_statistics::read_request(r)? } else { None };
+    let request = if kind == multipart::VENDOR { nx_statistics::read_request(r)? } else { None };
     request.map_or_else(|| statistics::read_request(kind, r), Ok)
 }
 
 fn read_reply(kind: u16, r: ByteReader<'_>) -> Result<Reply, Fault> {
-    let reply = if kind == VENDOR_STATISTICS { nx_statistics::read_reply(r)? } else { None };
+    let reply = if kind == multipart::VENDOR { nx_statistics::read_reply(r)? } else { None };
     reply.map_or_else(|| statistics::read_reply(kind, r), Ok)
 }
 
