@@ -123,6 +123,9 @@ pub struct FlowMod {
     pub cookie: u64,
     /// The bits of the cookie that restrict modifications and deletions; 0 for no restriction.
     pub cookie_mask: u64,
+    /// What a modification restricted to cookies sets the cookies of its flows to; `None` if they
+    /// stay. Only messages of Nicira for OpenFlow 1.0 can say it.
+    pub new_cookie: Option<u64>,
     /// Seconds; see [`Flow`].
     pub idle_timeout: u16,
     /// Seconds; see [`Flow`].
@@ -299,6 +302,7 @@ impl FlowMod {
             table_id,
             cookie: 0,
             cookie_mask: 0,
+            new_cookie: None,
             idle_timeout: 0,
             hard_timeout: 0,
             priority,
@@ -315,6 +319,11 @@ impl FlowMod {
     /// none to modify.
     pub(crate) fn may_add(&self) -> bool {
         self.version == Version::V10 && self.cookie_mask == 0 && self.cookie != u64::MAX
+    }
+
+    /// Returns the cookie that a modification gives to its flows, if it changes their cookies.
+    pub(crate) fn modified_cookie(&self) -> Option<u64> {
+        if self.may_add() { Some(self.cookie) } else { self.new_cookie }
     }
 
     /// Returns a request to delete every flow of every table.

@@ -504,8 +504,8 @@ impl Switch {
             let serial = self.serial;
             self.tables[usize::from(table)].update(&rank, |flow| {
                 flow.instructions = Arc::clone(&instructions);
-                if request.may_add() {
-                    flow.cookie = request.cookie;
+                if let Some(cookie) = request.modified_cookie() {
+                    flow.cookie = cookie;
                 }
                 if reset {
                     // Counts under the old serial number do not belong to it any more.

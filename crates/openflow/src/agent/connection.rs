@@ -9,7 +9,8 @@ use super::event::{self, EventForm};
 use super::misses;
 use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{
-    Async, Codec, Fault, HEADER_LEN, Hello, MORE, Message, Role, TableFeatures, Versions, frame_len,
+    Async, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, TableFeatures, Versions,
+    frame_len,
 };
 use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{FlowFilter, Rank, Version};
@@ -115,7 +116,7 @@ pub(super) struct Dump {
 /// The subject of a dump, and where to continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DumpOf {
-    Flows { filter: Box<FlowFilter>, next: Option<(u8, Rank)> },
+    Flows { filter: Box<FlowFilter>, format: FlowFormat, next: Option<(u8, Rank)> },
     Groups { only: Option<u32>, next: u32 },
     GroupDescriptions { next: u32 },
     Meters { only: Option<u32>, next: u32 },
@@ -299,7 +300,7 @@ impl Connection {
 
     /// Returns the form of the events that it receives.
     pub(super) fn event_form(&self) -> EventForm {
-        EventForm { version: self.codec.version() }
+        EventForm { codec: self.codec }
     }
 
     /// Returns whether it receives asynchronous messages at all.

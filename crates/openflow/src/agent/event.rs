@@ -1,9 +1,9 @@
 //! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
 //! §6.1.2).
 
-use crate::message::{Async, PortDescription};
+use crate::message::{Async, Codec, PortDescription};
 use fastpath_engine::switching::QueuedPacketIn;
-use fastpath_switch::{Removed, Version};
+use fastpath_switch::Removed;
 
 /// Something that controllers learn by an asynchronous message.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) enum Event {
 /// The form of an event in the messages of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EventForm {
-    pub(super) version: Version,
+    pub(super) codec: Codec,
 }
 
 impl Event {

@@ -2,6 +2,7 @@
 
 use super::connection::{Connection, Election};
 use crate::message::{Fault, FlowFormat, Message, Nicira, PacketInFormat, Role};
+use fastpath_switch::Version;
 
 /// Handles a message. Returns the election that follows from it.
 pub(super) fn answer(
@@ -9,6 +10,7 @@ pub(super) fn answer(
     xid: u32,
     message: Nicira,
 ) -> Result<Option<Election>, Fault> {
+    let is_13 = connection.codec.version() == Version::V13;
     match message {
         Nicira::RoleRequest(role) => {
             connection.take_role(role);
@@ -16,12 +18,11 @@ pub(super) fn answer(
             return Ok((role == Role::Master).then_some(Election));
         }
         Nicira::RoleReply(_) => return Err(Fault::BadSubtype(message.kind())),
-        Nicira::SetFlowFormat(FlowFormat::Standard) => {}
-        Nicira::SetFlowFormat(FlowFormat::Nxm) => return Err(Fault::FormatUnsupported(2)),
-        Nicira::SetPacketInFormat(PacketInFormat::Standard) => {}
-        Nicira::SetPacketInFormat(PacketInFormat::Nxt) => return Err(Fault::FormatUnsupported(1)),
+        // The messages of OpenFlow 1.3 can say all that those of Nicira can.
+        Nicira::SetFlowFormat(FlowFormat::Nxm) if is_13 => return Err(Fault::FormatUnsupported(2)),
+        Nicira::SetPacketInFormat(PacketInFormat::Nxt) if is_13 => return Err(Fault::FormatUnsupported(1)),
         // The codec has done it.
-        Nicira::FlowModTableId(_) => {}
+        Nicira::SetFlowFormat(_) | Nicira::SetPacketInFormat(_) | Nicira::FlowModTableId(_) => {}
         Nicira::SetAsync(masks) => connection.masks = masks.known(),
         Nicira::SetControllerId(id) => connection.controller_id = id,
     }

@@ -6,9 +6,9 @@ use super::features;
 use super::misses;
 use super::switch_state::SwitchState;
 use crate::message::{
-    Description, Fault, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
-    MeterDescription, MeterFeatures, MeterStats, PacketQueue, Pages, PortDescription, PortStats, QueueStats,
-    Reply, Request, TableFeatures, TableStats, has_port, write_items,
+    Description, Fault, FlowFormat, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
+    MeterDescription, MeterFeatures, MeterStats, NxFlowStats, PacketQueue, Pages, PortDescription, PortStats,
+    QueueStats, Reply, Request, TableFeatures, TableStats, has_port, write_items,
 };
 use fastpath_engine::switching::QUEUES_MAX;
 use fastpath_switch::flow::ALL_TABLES;
@@ -36,15 +36,15 @@ pub(super) fn answer(
     let dump = |of| Some(Dump { xid, of });
     let reply = match request {
         Request::Desc => Reply::Desc(description(state)),
-        Request::Flow(filter) => {
-            check_table(state, filter.table_id)?;
-            state.control.credit();
-            connection.dump = dump(DumpOf::Flows { filter: Box::new(filter), next: None });
-            return Ok(());
-        }
+        Request::Flow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Standard),
+        Request::NxFlow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Nxm),
         Request::Aggregate(filter) => {
-            check_table(state, filter.table_id)?;
-            aggregate(state, &filter)
+            let (counters, flows) = aggregate(state, &filter)?;
+            Reply::Aggregate { counters, flows }
+        }
+        Request::NxAggregate(filter) => {
+            let (counters, flows) = aggregate(state, &filter)?;
+            Reply::NxAggregate { counters, flows }
         }
         Request::Table => Reply::Table(state.control.read(|switch, _| tables(state, switch))),
         Request::PortStats(number) => {
@@ -195,7 +195,23 @@ fn description(state: &SwitchState) -> Description {
     }
 }
 
-fn aggregate(state: &SwitchState, filter: &FlowFilter) -> Reply {
+/// Begins a dump of the selected flows.
+fn dump_flows(
+    state: &SwitchState,
+    connection: &mut Connection,
+    xid: u32,
+    filter: FlowFilter,
+    format: FlowFormat,
+) -> Result<(), Fault> {
+    check_table(state, filter.table_id)?;
+    state.control.credit();
+    connection.dump = Some(Dump { xid, of: DumpOf::Flows { filter: Box::new(filter), format, next: None } });
+    Ok(())
+}
+
+/// Returns the sum of the counters of the selected flows, and their number.
+fn aggregate(state: &SwitchState, filter: &FlowFilter) -> Result<(Counters, u32), Fault> {
+    check_table(state, filter.table_id)?;
     let (mut counters, mut flows) = (Counters::default(), 0u32);
     let mut next: Option<(u8, Rank)> = None;
     state.control.credit();
@@ -210,7 +226,7 @@ fn aggregate(state: &SwitchState, filter: &FlowFilter) -> Reply {
         });
         next = last;
         if seen < FLOWS_PER_PAGE || next.is_none() {
-            return Reply::Aggregate { counters, flows };
+            return Ok((counters, flows));
         }
     }
 }
@@ -334,7 +350,10 @@ pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
         DumpOf::Tables { .. } => 12,
     };
     let version = connection.codec.version();
-    let pages = Pages::begin(version, connection.output(), kind, xid);
+    let pages = match of {
+        DumpOf::Flows { format: FlowFormat::Nxm, .. } => Pages::begin_nx_flow(connection.output(), xid),
+        _ => Pages::begin(version, connection.output(), kind, xid),
+    };
     let mut page = Page { version, pages, out: connection.output(), items: 0 };
     // The counters are those at the start of the dump.
     let now = state.control.now();
@@ -361,15 +380,19 @@ impl Page<'_> {
 /// Adds items to a page. Returns where to continue.
 fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
     match of {
-        DumpOf::Flows { filter, next } => {
+        DumpOf::Flows { filter, format, next } => {
             let start = page.out.len();
             let (_, last) = scan(switch, &filter, next.as_ref(), |table_id, rank, flow| {
-                let stats = Reply::Flow(vec![flow_stats(now, table_id, rank, flow)]);
+                let stats = flow_stats(now, table_id, rank, flow);
+                let stats = match format {
+                    FlowFormat::Standard => Reply::Flow(vec![stats]),
+                    FlowFormat::Nxm => Reply::NxFlow(vec![with_ages(now, flow, stats)]),
+                };
                 let version = page.version;
                 page.item(|out| write_items(version, out, &stats));
                 page.out.len() - start < PAGE
             });
-            last.map(|next| DumpOf::Flows { filter, next: Some(next) })
+            last.map(|next| DumpOf::Flows { filter, format, next: Some(next) })
         }
         DumpOf::Groups { only, next } => {
             groups(switch, now, only, next, page).map(|next| DumpOf::Groups { only, next })
@@ -456,6 +479,19 @@ fn meters(switch: &Switch, now: Time, only: Option<u32>, next: u32, page: &mut P
         };
         move |out: &mut Vec<u8>| stats.write(out)
     })
+}
+
+fn with_ages(now: Time, flow: &Flow, stats: FlowStats) -> NxFlowStats {
+    // The highest number stands for any longer age.
+    let seconds = |since| {
+        let seconds = now.since(since).as_ns() / 1_000_000_000;
+        u16::try_from(seconds).unwrap_or(u16::MAX).min(u16::MAX - 1)
+    };
+    NxFlowStats {
+        idle_age: Some(seconds(flow.last_used)),
+        hard_age: Some(seconds(flow.renewed)),
+        flow: stats,
+    }
 }
 
 fn flow_stats(now: Time, table_id: u8, rank: &Rank, flow: &Flow) -> FlowStats {

@@ -5,11 +5,12 @@ use super::async_messages::AsyncMessages;
 use super::event::{Event, EventForm};
 use super::misses;
 use crate::message::{
-    Codec, Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
+    Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
 };
 use fastpath_engine::switching::{Control, QueuedPacketIn};
+use fastpath_switch::field::REGISTERS;
 use fastpath_switch::port::LinkState;
-use fastpath_switch::{Field, FieldMatch, Match, Port, Removed, RemovedReason, flow};
+use fastpath_switch::{Field, FieldMatch, Match, PipelineFields, Port, Removed, RemovedReason, flow};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -20,8 +21,8 @@ const LIVE: u32 = 1 << 2;
 /// OFPPF_10GB_FD.
 const TEN_GIGABIT: u32 = 1 << 6;
 /// The longest frame that fits a packet-in. Header, fixed part and the longest match take less than
-/// 128 bytes.
-const PACKET_IN_MAX: usize = u16::MAX as usize - 128;
+/// 512 bytes.
+const PACKET_IN_MAX: usize = u16::MAX as usize - 512;
 
 /// A port as controllers see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,10 +118,10 @@ impl SwitchState {
             Message::PortStatus(status) => Some(status.port.number),
             _ => None,
         };
-        if port.is_some_and(|port| !has_port(form.version, port)) {
+        if port.is_some_and(|port| !has_port(form.codec.version(), port)) {
             return None;
         }
-        Codec::new(form.version).encode(0, &message, &mut bytes);
+        form.codec.encode(0, &message, &mut bytes);
         Some(bytes)
     }
 
@@ -164,14 +165,7 @@ impl<'a> EncodedEvent<'a> {
 
 /// This switch buffers no packets. It sends them whole, whatever length the action gives (§6.1.2).
 fn packet_in(packet: &QueuedPacketIn) -> PacketIn {
-    let context = packet.head.context;
-    let mut fields = vec![FieldMatch::exact(Field::InPort, context.in_port.into())];
-    if context.metadata != 0 {
-        fields.push(FieldMatch::exact(Field::Metadata, context.metadata.into()));
-    }
-    if context.tunnel_id != 0 {
-        fields.push(FieldMatch::exact(Field::TunnelId, context.tunnel_id.into()));
-    }
+    let fields = pipeline_fields(&packet.head.context);
     let frame = &packet.frame;
     PacketIn {
         buffer_id: NO_BUFFER,
@@ -182,6 +176,35 @@ fn packet_in(packet: &QueuedPacketIn) -> PacketIn {
         matching: Match::new(&fields).unwrap_or_default(),
         data: frame[..frame.len().min(PACKET_IN_MAX)].to_vec(),
     }
+}
+
+/// Returns the port of entry, and what is not 0 of the fields that are not in the frame (§7.4.1;
+/// those of Open vSwitch as it does).
+fn pipeline_fields(context: &PipelineFields) -> Vec<FieldMatch> {
+    let PipelineFields { metadata, tunnel_id, registers, mark, tunnel, connection, .. } = *context;
+    let others: [(Field, u128); 9] = [
+        (Field::Metadata, metadata.into()),
+        (Field::TunnelId, tunnel_id.into()),
+        (Field::PktMark, mark.into()),
+        (Field::TunSrc, tunnel.0.into()),
+        (Field::TunDst, tunnel.1.into()),
+        (Field::CtState, connection.state.bits().into()),
+        (Field::CtZone, connection.zone.into()),
+        (Field::CtMark, connection.mark.into()),
+        (Field::CtLabel, connection.label),
+    ];
+    let mut fields = vec![FieldMatch::exact(Field::InPort, context.in_port.into())];
+    let set = others.into_iter().filter(|(_, value)| *value != 0);
+    fields.extend(set.map(|(field, value)| FieldMatch::exact(field, value)));
+    for (field, value) in REGISTERS.into_iter().zip(registers) {
+        // Four registers of 32 bits.
+        let parts = (0..4).map(|place| u128::from(u32::MAX) << (32 * place));
+        let mask = parts.filter(|part| value & part != 0).fold(0, |mask, part| mask | part);
+        if mask != 0 {
+            fields.push(FieldMatch::masked(field, value, mask));
+        }
+    }
+    fields
 }
 
 fn flow_removed(removed: &Removed) -> FlowRemoved {

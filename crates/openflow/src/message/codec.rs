@@ -8,8 +8,7 @@ use super::bytes::{ByteReader, Write};
 use super::control::ErrorMessage;
 use super::fault::{EXPERIMENTER, Fault};
 use super::multipart::Reply;
-use super::nicira::Nicira;
-use super::v10::{self, TableIds};
+use super::v10::{self, Forms};
 use super::{HEADER_LEN, Header, Message, ONF, decode, end_message};
 use fastpath_switch::Version;
 
@@ -17,14 +16,14 @@ use fastpath_switch::Version;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Codec {
     version: Version,
-    /// OpenFlow 1.0: where flow mods name their table. The messages of the peer set it.
-    tables: TableIds,
+    /// OpenFlow 1.0: the forms of messages about flows and packets. The controller chooses them.
+    forms: Forms,
 }
 
 impl Codec {
     /// Returns the codec of a new connection.
     pub fn new(version: Version) -> Codec {
-        Codec { version, tables: TableIds::None }
+        Codec { version, forms: Forms::default() }
     }
 
     /// Returns the version.
@@ -48,11 +47,17 @@ impl Codec {
             return Err(Fault::BadVersion(header.version));
         }
         let body = ByteReader::new(&bytes[HEADER_LEN..], Fault::BadLen);
-        let message = v10::read_body(&header, body, self.tables)?;
-        if let Message::Nicira(Nicira::FlowModTableId(is_on)) = message {
-            self.tables = if is_on { TableIds::InCommand } else { TableIds::None };
-        }
+        let message = v10::read_body(&header, body, self.forms)?;
+        self.note(&message);
         Ok((header.xid, message))
+    }
+
+    /// Notes the forms of other messages that a message of the controller chooses. The codec of the
+    /// controller must note what it sends; that of the switch notes what it decodes.
+    pub fn note(&mut self, message: &Message) {
+        if let Message::Nicira(message) = message {
+            self.forms.note(message);
+        }
     }
 
     /// Appends a message to `out`.
@@ -65,10 +70,10 @@ impl Codec {
         }
         let start = out.len();
         out.u8(self.version.number());
-        out.u8(v10::kind(message));
+        out.u8(v10::kind(message, self.forms));
         out.u16(0);
         out.u32(xid);
-        v10::write_body(message, out, self.tables);
+        v10::write_body(message, out, self.forms);
         end_message(out, start);
     }
 

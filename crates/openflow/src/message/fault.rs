@@ -98,6 +98,8 @@ pub enum Fault {
     EmergencyFlow,
     #[error(transparent)]
     Bundle(#[from] BundleFault),
+    #[error("an addition of a flow is restricted to cookies")]
+    AdditionToCookies,
     #[error("the first message must be a hello")]
     NoHello,
 }
@@ -147,8 +149,9 @@ impl Fault {
             Fault::TableFeaturesBadType => (13, 2),
             Fault::TableFeaturesBadLen => (13, 3),
             Fault::TableFeaturesBadArgument => (13, 4),
-            // OpenFlow 1.3 has no emergency flows (OFPFMFC_UNKNOWN).
-            Fault::EmergencyTimeout | Fault::EmergencyFlow => (5, 0),
+            // OpenFlow 1.3 has no emergency flows, and ignores cookies in additions
+            // (OFPFMFC_UNKNOWN).
+            Fault::EmergencyTimeout | Fault::EmergencyFlow | Fault::AdditionToCookies => (5, 0),
             // OFPET_EXPERIMENTER, with a number of the ONF.
             Fault::Bundle(fault) => (EXPERIMENTER, fault.number()),
             Fault::NoHello => (0, 1),

@@ -29,6 +29,7 @@ mod nx_ct;
 mod nx_learn;
 mod oxm;
 mod packet;
+mod pages;
 mod table;
 mod v10;
 mod versions;
@@ -42,10 +43,11 @@ pub use fault::Fault;
 pub use modify::{NO_BUFFER, PortMod};
 pub use multipart::{
     Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, MeterDescription,
-    MeterFeatures, MeterStats, PacketQueue, Pages, PortStats, QueueStats, Reply, Request, TableStats,
+    MeterFeatures, MeterStats, NxFlowStats, PacketQueue, PortStats, QueueStats, Reply, Request, TableStats,
 };
 pub use nicira::{FlowFormat, Nicira, PacketInFormat};
 pub use packet::{FlowRemoved, PacketIn, PacketOut, PortDescription, PortStatus};
+pub use pages::Pages;
 pub use table::{For, Property, TableFeatures};
 pub(crate) use v10::ACTIONS as ACTIONS_10;
 pub use versions::{ParseVersionsError, Versions};

@@ -48,6 +48,7 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>) -> Result<(u32, FlowMod), Fau
         table_id,
         cookie,
         cookie_mask,
+        new_cookie: None,
         idle_timeout,
         hard_timeout,
         priority,

@@ -1,24 +1,29 @@
 //! Multipart requests and replies: descriptions and statistics (§7.3.5).
 //!
-//! A reply that does not fit one message is sent as several messages. [`Pages`] splits it between
-//! items.
+//! A reply that does not fit one message is sent as several messages: see `pages.rs`.
 
 use super::action::{read_buckets, read_instructions, write_buckets, write_instructions};
 use super::bytes::{ByteReader, Write};
 use super::fault::Fault;
 use super::modify::{group_kind, read_bands, write_band};
+use super::nx_bits::NICIRA;
+use super::oxm;
 use super::packet::{PortDescription, read_age, read_port, write_age, write_port};
 use super::table::{self, TableFeatures};
-use super::{HEADER_LEN, oxm, v10};
 use fastpath_switch::{
-    Band, Bucket, Counters, FlowFilter, GroupKind, Instructions, Match, PortCounters, Refusal, Version,
+    Band, Bucket, Counters, FlowFilter, GroupKind, Instructions, Match, PortCounters, Refusal,
 };
 use fastpath_units::Duration;
 
-/// OFPT_MULTIPART_REPLY.
-const REPLY: u8 = 19;
 /// OFPMPF_REPLY_MORE and OFPMPF_REQ_MORE.
 pub const MORE: u16 = 1;
+
+/// OFPMP_EXPERIMENTER; in OpenFlow 1.0 OFPST_VENDOR.
+pub(crate) const VENDOR: u16 = 0xffff;
+/// NXST_FLOW: flows as Nicira describes them in OpenFlow 1.0.
+pub(crate) const NXST_FLOW: u32 = 0;
+/// NXST_AGGREGATE.
+pub(crate) const NXST_AGGREGATE: u32 = 1;
 
 /// A multipart request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,7 +34,10 @@ pub enum Request {
     Aggregate(FlowFilter),
     Table,
     PortStats(u32),
-    Queue { port: u32, queue: u32 },
+    Queue {
+        port: u32,
+        queue: u32,
+    },
     Group(u32),
     GroupDesc,
     GroupFeatures,
@@ -38,7 +46,15 @@ pub enum Request {
     MeterFeatures,
     TableFeatures(Vec<TableFeatures>),
     PortDesc,
-    Experimenter { experimenter: u32, kind: u32, data: Vec<u8> },
+    /// NXST_FLOW. OpenFlow 1.0 only.
+    NxFlow(FlowFilter),
+    /// NXST_AGGREGATE. OpenFlow 1.0 only.
+    NxAggregate(FlowFilter),
+    Experimenter {
+        experimenter: u32,
+        kind: u32,
+        data: Vec<u8>,
+    },
 }
 
 /// A multipart reply.
@@ -47,7 +63,10 @@ pub enum Request {
 pub enum Reply {
     Desc(Description),
     Flow(Vec<FlowStats>),
-    Aggregate { counters: Counters, flows: u32 },
+    Aggregate {
+        counters: Counters,
+        flows: u32,
+    },
     Table(Vec<TableStats>),
     PortStats(Vec<PortStats>),
     Queue(Vec<QueueStats>),
@@ -59,7 +78,18 @@ pub enum Reply {
     MeterFeatures(MeterFeatures),
     TableFeatures(Vec<TableFeatures>),
     PortDesc(Vec<PortDescription>),
-    Experimenter { experimenter: u32, kind: u32, data: Vec<u8> },
+    /// NXST_FLOW. OpenFlow 1.0 only.
+    NxFlow(Vec<NxFlowStats>),
+    /// NXST_AGGREGATE. OpenFlow 1.0 only.
+    NxAggregate {
+        counters: Counters,
+        flows: u32,
+    },
+    Experimenter {
+        experimenter: u32,
+        kind: u32,
+        data: Vec<u8>,
+    },
 }
 
 /// The description of the switch.
@@ -87,6 +117,18 @@ pub struct FlowStats {
     pub counters: Counters,
     pub matching: Match,
     pub instructions: Instructions,
+}
+
+/// A flow, its counters and ages in seconds, as Nicira describes it. An age is `None` if it is not
+/// known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NxFlowStats {
+    /// What OpenFlow says of it.
+    pub flow: FlowStats,
+    /// The time since it last matched a packet, at most 65534.
+    pub idle_age: Option<u16>,
+    /// The time since it was added or last learned, at most 65534.
+    pub hard_age: Option<u16>,
 }
 
 /// A table's counters.
@@ -210,7 +252,7 @@ impl Request {
             Request::MeterFeatures => 11,
             Request::TableFeatures(_) => 12,
             Request::PortDesc => 13,
-            Request::Experimenter { .. } => 0xffff,
+            Request::NxFlow(_) | Request::NxAggregate(_) | Request::Experimenter { .. } => VENDOR,
         }
     }
 
@@ -239,8 +281,13 @@ impl Request {
         Ok(request)
     }
 
+    /// Writes the body.
+    ///
+    /// # Panics
+    /// If OpenFlow 1.3 has no such request.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
+            Request::NxFlow(_) | Request::NxAggregate(_) => panic!("OpenFlow 1.3 has no NXST_ requests"),
             Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
             Request::PortStats(number)
             | Request::Group(number)
@@ -314,7 +361,7 @@ impl Reply {
             Reply::MeterFeatures(_) => 11,
             Reply::TableFeatures(_) => 12,
             Reply::PortDesc(_) => 13,
-            Reply::Experimenter { .. } => 0xffff,
+            Reply::NxFlow(_) | Reply::NxAggregate { .. } | Reply::Experimenter { .. } => VENDOR,
         }
     }
 
@@ -360,9 +407,22 @@ impl Reply {
         Ok(reply)
     }
 
-    /// Writes the body. The caller ensures that it fits (see [`Pages`]).
+    /// Returns the type of a reply of Nicira (NXST_).
+    pub(crate) fn nicira_subtype(&self) -> Option<u32> {
+        match self {
+            Reply::NxFlow(_) => Some(NXST_FLOW),
+            Reply::NxAggregate { .. } => Some(NXST_AGGREGATE),
+            _ => None,
+        }
+    }
+
+    /// Writes the body. The caller ensures that it fits (see [`super::Pages`]).
+    ///
+    /// # Panics
+    /// If OpenFlow 1.3 has no such reply.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
+            Reply::NxFlow(_) | Reply::NxAggregate { .. } => panic!("OpenFlow 1.3 has no NXST_ replies"),
             Reply::Desc(desc) => {
                 let texts = [&desc.manufacturer, &desc.hardware, &desc.software];
                 texts.into_iter().for_each(|text| out.text(text, 256));
@@ -404,6 +464,13 @@ impl Reply {
             }
         }
     }
+}
+
+/// Writes what precedes statistics of Nicira in OpenFlow 1.0.
+pub(crate) fn write_nicira(out: &mut Vec<u8>, subtype: u32) {
+    out.u32(NICIRA);
+    out.u32(subtype);
+    out.u32(0);
 }
 
 /// Reads items until the end.
@@ -655,64 +722,5 @@ impl MeterDescription {
         out.u32(self.id);
         self.bands.iter().for_each(|band| write_band(out, band));
         out.length(start, start);
-    }
-}
-
-/// The messages of one reply, split between items.
-#[derive(Debug)]
-pub struct Pages {
-    version: Version,
-    kind: u16,
-    xid: u32,
-    /// Where the current message begins in the output.
-    start: usize,
-}
-
-impl Pages {
-    /// The longest message.
-    const MAX: usize = u16::MAX as usize;
-
-    /// Begins a reply of type `kind` at the end of `out`.
-    pub fn begin(version: Version, out: &mut Vec<u8>, kind: u16, xid: u32) -> Pages {
-        let start = out.len();
-        out.u8(version.number());
-        out.u8(match version {
-            Version::V10 => v10::STATS_REPLY,
-            Version::V13 => REPLY,
-        });
-        out.u16(0);
-        out.u32(xid);
-        out.u16(kind);
-        out.u16(0);
-        if version == Version::V13 {
-            out.u32(0);
-        }
-        Pages { version, kind, xid, start }
-    }
-
-    /// Adds an item, and begins a new message if it does not fit the current one. An item that fits
-    /// no message is left out. An item that arrived in one message fits one, with few exceptions.
-    pub fn item(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-        let at = out.len();
-        write(out);
-        if out.len() - self.start <= Pages::MAX {
-            return;
-        }
-        let item = out.split_off(at);
-        if item.len() + HEADER_LEN + 8 > Pages::MAX {
-            return;
-        }
-        let flags = self.start + HEADER_LEN + 2;
-        out[flags..flags + 2].copy_from_slice(&MORE.to_be_bytes());
-        out.length(self.start, self.start + 2);
-        *self = Pages::begin(self.version, out, self.kind, self.xid);
-        out.extend_from_slice(&item);
-    }
-
-    /// Ends the last message of this part of the reply. `flags` says whether more parts follow.
-    pub fn end(self, out: &mut Vec<u8>, flags: u16) {
-        let at = self.start + HEADER_LEN + 2;
-        out[at..at + 2].copy_from_slice(&flags.to_be_bytes());
-        out.length(self.start, self.start + 2);
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn read_fields(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>
 }
 
 /// Reads one field: header, value, and mask if there is one. The tag as a whole may be two.
-fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
+pub(crate) fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
     let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
     let (number, has_mask) = (head >> 1, head & 1 != 0);
     if class == EXPERIMENTER {
@@ -52,7 +52,7 @@ fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
     }
     let value = reader.number(width)?;
     let mask = if has_mask { Some(reader.number(width)?) } else { None };
-    Ok(named_match(named, value, mask))
+    named_match(named, value, mask)
 }
 
 /// The TCP flags have a number of the Open Networking Foundation before OpenFlow 1.5.
@@ -71,18 +71,23 @@ fn read_experimenter(
     }
     let value = reader.u16()?.into();
     let mask = if has_mask { Some(reader.u16()?.into()) } else { None };
-    Ok(named_match(nxm::of_bits(Bits::all(Field::TcpFlags)), value, mask))
+    named_match(nxm::of_bits(Bits::all(Field::TcpFlags)), value, mask)
 }
 
 /// Returns the match of a named field with a value and a mask as messages have them.
-fn named_match(named: &NamedBits, value: u128, mask: Option<u128>) -> Vec<FieldMatch> {
+fn named_match(named: &NamedBits, value: u128, mask: Option<u128>) -> Result<Vec<FieldMatch>, Fault> {
     let Bits { field, from, .. } = named.bits;
-    let mask = mask.unwrap_or(named.bits.ones() << named.below);
+    let ones = named.bits.ones() << named.below;
+    let mask = mask.unwrap_or(ones);
     if field == Field::VlanTci {
-        return FieldMatch::of_tag(value, mask);
+        return Ok(FieldMatch::of_tag(value, mask));
     }
     if field == Field::InPort {
-        return vec![FieldMatch::exact(field, port::of_16_bits(value as u32).into())];
+        return Ok(vec![FieldMatch::exact(field, port::of_16_bits(value as u32).into())]);
+    }
+    // The type of service includes two bits of another field.
+    if named.below > 0 && value & !ones != 0 {
+        return Err(Refusal::MatchBadValue(field.name()).into());
     }
     let is_part = from > 0 || named.bits.width < field.bits() as u8 || named.below > 0;
     let (value, mask) = match is_part {
@@ -91,7 +96,7 @@ fn named_match(named: &NamedBits, value: u128, mask: Option<u128>) -> Vec<FieldM
     };
     // The unused bits above a field of 20, 13, … bits may have any value under a mask.
     let mask = if mask & field.ones() == field.ones() { field.ones() } else { mask };
-    vec![FieldMatch { field, value, mask }]
+    Ok(vec![FieldMatch { field, value, mask }])
 }
 
 /// Writes an `ofp_match` with its padding.
@@ -104,21 +109,26 @@ pub(crate) fn write_fields(out: &mut Vec<u8>, fields: impl Iterator<Item = Field
     out.u16(1);
     out.u16(0);
     for one in fields {
-        let FieldMatch { field, value, mask } = one;
-        if !field.is_standard() {
+        if !one.field.is_standard() {
             nxm::parts(one).into_iter().for_each(|(named, value, mask)| write_named(out, named, value, mask));
-            continue;
-        }
-        let has_mask = mask != field.ones();
-        let width = field.oxm_len();
-        write_header(out, field, has_mask);
-        out.number(value, width);
-        if has_mask {
-            out.number(mask, width);
+        } else {
+            write_standard(out, one);
         }
     }
     out.length(start, start + 2);
     out.pad(start);
+}
+
+/// Writes a field of OpenFlow 1.3.
+pub(crate) fn write_standard(out: &mut Vec<u8>, one: FieldMatch) {
+    let FieldMatch { field, value, mask } = one;
+    let has_mask = mask != field.ones();
+    let width = field.oxm_len();
+    write_header(out, field, has_mask);
+    out.number(value, width);
+    if has_mask {
+        out.number(mask, width);
+    }
 }
 
 /// Returns the four bytes before a field's value.

@@ -169,6 +169,7 @@ impl Draw {
             table_id: self.u8(),
             cookie: self.u64(),
             cookie_mask: self.u64(),
+            new_cookie: None,
             idle_timeout: self.u16(),
             hard_timeout: self.u16(),
             priority: self.u16(),

@@ -368,6 +368,7 @@ impl Peer {
         self.xid += 1;
         let mut bytes = Vec::new();
         self.codec.encode(self.xid, message, &mut bytes);
+        self.codec.note(message);
         self.write(&bytes);
     }
 

@@ -1,5 +1,6 @@
 //! Controllers of OpenFlow 1.0, beside those of 1.3 on the same switch.
 
+mod nxm;
 mod ofctl;
 mod testcontroller;
 

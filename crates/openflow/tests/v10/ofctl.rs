@@ -44,7 +44,9 @@ impl Ofctl<'_> {
         let text = self.run("dump-flows", arguments);
         let flows = text.lines().filter(|line| line.starts_with(" cookie="));
         let part = |line: &str| {
-            let parts = line.trim().split(", ").filter(|part| !part.starts_with("duration="));
+            let parts = line.trim().split(", ").filter(|part| {
+                !["duration=", "idle_age=", "hard_age="].iter().any(|age| part.starts_with(age))
+            });
             parts.collect::<Vec<_>>().join(", ")
         };
         flows.map(part).collect()
@@ -246,5 +248,42 @@ fn ovs_ofctl_monitors_packets_that_match_no_flow() {
             turns += 1;
             is_found.try_recv().ok().map(|shown| assert!(shown, "the monitor has ended"))
         });
+    });
+}
+
+#[test]
+fn ovs_ofctl_says_what_openflow_10_cannot_by_messages_of_nicira() {
+    const RULES: [(&str, &str); 4] = [
+        (
+            "table=2,cookie=5,reg0=0x1,ipv6,ct_state=+trk,ipv6_src=2001:db8::/32,actions=load:0x7->NXM_NX_REG1[],2",
+            "cookie=0x5, table=2, n_packets=0, n_bytes=0, ct_state=+trk,ipv6,reg0=0x1,ipv6_src=2001:db8::/32 \
+             actions=load:0x7->NXM_NX_REG1[],output:2",
+        ),
+        (
+            "tun_id=0x10/0xff,actions=drop",
+            "cookie=0x0, table=0, n_packets=0, n_bytes=0, tun_id=0x10/0xff actions=drop",
+        ),
+        (
+            "icmp6,icmp_type=135,nd_target=fe80::1,actions=3",
+            "cookie=0x0, table=0, n_packets=0, n_bytes=0, icmp6,icmp_type=135,nd_target=fe80::1 actions=output:3",
+        ),
+        (
+            "dl_dst=01:00:00:00:00:00/01:00:00:00:00:00,actions=resubmit(,2)",
+            "cookie=0x0, table=0, n_packets=0, n_bytes=0, dl_dst=01:00:00:00:00:00/01:00:00:00:00:00 \
+             actions=resubmit(,2)",
+        ),
+    ];
+    // With -O OpenFlow10 alone, Nicira's messages are chosen too.
+    with_ofctl("ovs_ofctl_says_what_openflow_10_cannot_by_messages_of_nicira", |ofctl| {
+        RULES.iter().for_each(|(added, _)| drop(ofctl.run("add-flow", &[added])));
+        let mut seen = ofctl.dump_flows(&[]);
+        let mut wanted: Vec<&str> = RULES.iter().map(|(_, shown)| *shown).collect();
+        seen.sort();
+        wanted.sort_unstable();
+        assert_eq!(seen, wanted);
+        assert_eq!(ofctl.dump_flows(&["cookie=5/-1"]).len(), 1);
+        assert!(ofctl.run("dump-aggregate", &["table=0"]).contains("flow_count=3"));
+        ofctl.run("del-flows", &["cookie=5/-1"]);
+        assert_eq!(ofctl.dump_flows(&[]).len(), RULES.len() - 1);
     });
 }

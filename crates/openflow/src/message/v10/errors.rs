@@ -38,6 +38,8 @@ fn number(fault: &Fault) -> Number {
     match fault {
         Fault::EmergencyTimeout => return Standard(3, 3),
         Fault::EmergencyFlow => return Standard(3, 0),
+        // NXBRC_NXM_INVALID.
+        Fault::AdditionToCookies => return Nicira(1, 256),
         _ => {}
     }
     // By the numbers of OpenFlow 1.3.

@@ -10,7 +10,7 @@ use fastpath_switch::{FlowCommand, FlowMod, Instructions, Refusal, Version};
 /// OFPFF_EMERG: the flow is for the time without a controller.
 const EMERGENCY: u16 = 1 << 2;
 /// OFPFF_ bits that a flow may have.
-const FLAGS: u16 = flags::SEND_FLOW_REM | flags::CHECK_OVERLAP;
+pub(super) const FLAGS: u16 = flags::SEND_FLOW_REM | flags::CHECK_OVERLAP;
 
 /// Where flow mods have the number of their table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -36,6 +36,7 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>, tables: TableIds) -> Result<(
         table_id,
         cookie,
         cookie_mask: 0,
+        new_cookie: None,
         idle_timeout,
         hard_timeout,
         // §3.4: a flow that compares every field has the highest priority.
@@ -50,7 +51,8 @@ pub(crate) fn read_flow_mod(mut r: ByteReader<'_>, tables: TableIds) -> Result<(
     Ok((buffer_id, request))
 }
 
-fn read_command(command: u16, tables: TableIds) -> Result<(FlowCommand, u8), Fault> {
+/// Reads a command and its table.
+pub(super) fn read_command(command: u16, tables: TableIds) -> Result<(FlowCommand, u8), Fault> {
     let [high, low] = command.to_be_bytes();
     let table_id = match tables {
         TableIds::InCommand => high,
@@ -69,8 +71,14 @@ fn read_command(command: u16, tables: TableIds) -> Result<(FlowCommand, u8), Fau
     Ok((command, if is_added_anywhere { 0 } else { table_id }))
 }
 
+/// Writes a command and its table.
+pub(super) fn write_command(out: &mut Vec<u8>, request: &FlowMod, tables: TableIds) {
+    out.u8(if tables == TableIds::InCommand { request.table_id } else { 0 });
+    out.u8(request.command as u8);
+}
+
 /// Checks the flags of a flow mod; `timeouts` is not 0 if it has any.
-fn check_flags(flags: u16, timeouts: u16) -> Result<(), Fault> {
+pub(super) fn check_flags(flags: u16, timeouts: u16) -> Result<(), Fault> {
     match flags & !FLAGS {
         0 => Ok(()),
         EMERGENCY if timeouts != 0 => Err(Fault::EmergencyTimeout),
@@ -83,8 +91,7 @@ fn check_flags(flags: u16, timeouts: u16) -> Result<(), Fault> {
 pub(crate) fn write_flow_mod(out: &mut Vec<u8>, buffer_id: u32, request: &FlowMod, tables: TableIds) {
     matching::write(out, &request.matching);
     out.u64(request.cookie);
-    out.u8(if tables == TableIds::InCommand { request.table_id } else { 0 });
-    out.u8(request.command as u8);
+    write_command(out, request, tables);
     [request.idle_timeout, request.hard_timeout, request.priority]
         .into_iter()
         .for_each(|number| out.u16(number));
@@ -132,6 +139,6 @@ pub(crate) fn write_flow_removed(out: &mut Vec<u8>, flow: &FlowRemoved) {
 
 /// Returns the reason of a removal (OFPRR_). There are no groups: a flow that goes with its group
 /// was deleted.
-fn known_reason(reason: u8) -> u8 {
+pub(super) fn known_reason(reason: u8) -> u8 {
     if reason == 3 { 2 } else { reason }
 }

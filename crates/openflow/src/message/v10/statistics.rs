@@ -1,11 +1,11 @@
 //! Requests for statistics and their replies (OpenFlow 1.0.0 §5.3.5).
 
-use super::{action, matching, port, port_number};
+use super::{action, matching, nx_statistics, port, port_number};
 use crate::message::bytes::{ByteReader, Write};
 use crate::message::fault::Fault;
 use crate::message::multipart::{
-    FlowStats, PacketQueue, PortStats, QueueStats, Reply, Request, TableStats, items, measured,
-    read_counters, write_counters,
+    FlowStats, NXST_AGGREGATE, NXST_FLOW, PacketQueue, PortStats, QueueStats, Reply, Request, TableStats,
+    items, measured, read_counters, write_counters,
 };
 use crate::message::packet::{read_age, write_age};
 use fastpath_switch::flow::ANY_GROUP;
@@ -50,6 +50,8 @@ pub(crate) fn write_request(out: &mut Vec<u8>, request: &Request) {
     match request {
         Request::Desc | Request::Table | Request::PortDesc => {}
         Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
+        Request::NxFlow(filter) => nx_statistics::write_request(out, NXST_FLOW, filter),
+        Request::NxAggregate(filter) => nx_statistics::write_request(out, NXST_AGGREGATE, filter),
         Request::PortStats(port) => {
             port_number::write(out, *port);
             out.zeros(6);
@@ -98,7 +100,7 @@ pub(crate) fn read_reply(kind: u16, mut r: ByteReader<'_>) -> Result<Reply, Faul
     Ok(reply)
 }
 
-/// Writes a reply.
+/// Writes the body of a reply.
 ///
 /// # Panics
 /// If OpenFlow 1.0 has no such reply.
@@ -109,6 +111,10 @@ pub(crate) fn write_reply(out: &mut Vec<u8>, reply: &Reply) {
         Reply::PortStats(ports) => ports.iter().for_each(|port| write_port(out, port)),
         Reply::Queue(queues) => queues.iter().for_each(|queue| write_queue(out, queue)),
         Reply::PortDesc(ports) => ports.iter().for_each(|one| port::write(out, one)),
+        Reply::NxFlow(flows) => flows.iter().for_each(|flow| nx_statistics::write_flow(out, flow)),
+        Reply::NxAggregate { counters, flows } => {
+            Reply::Aggregate { counters: *counters, flows: *flows }.write(out);
+        }
         Reply::Desc(_) | Reply::Aggregate { .. } | Reply::Experimenter { .. } => reply.write(out),
         other => panic!("OpenFlow 1.0 has no statistics of type {}", other.number()),
     }

@@ -212,6 +212,7 @@ impl Draw {
             table_id: if tables == TableIds::InCommand { self.below(255) as u8 } else { anywhere },
             cookie: self.u64(),
             cookie_mask: 0,
+            new_cookie: None,
             idle_timeout: self.u16(),
             hard_timeout: self.u16(),
             priority: if matched.is_exact() { u16::MAX } else { self.u16() },
