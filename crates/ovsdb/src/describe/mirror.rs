@@ -47,13 +47,8 @@ pub(super) fn describe(replica: &Replica, bridge: &DbRow, ports: &[PortSpec]) ->
         let output_port = row.column("output_port").uuids().next();
         let output_vlan = vlans(row, "output_vlan").into_iter().next();
         // A filter that was ignored would copy more.
-        let is_unknown = |column: &str| row.column(column).uuids().any(|uuid| name_of(uuid).is_none());
-        let unknown = ["select_src_port", "select_dst_port"].into_iter().find(|column| is_unknown(column));
         let output = match (row.column("filter").text(), output_port, output_vlan) {
             (Some(filter), ..) if !filter.is_empty() => Err("filter is not supported".to_owned()),
-            _ if unknown.is_some() => {
-                Err(format!("{}: name ports of this bridge", unknown.unwrap_or_default()))
-            }
             (_, Some(_), Some(_)) => Err("output_port and output_vlan: write one of them".to_owned()),
             (_, Some(port), None) => name_of(port)
                 .map(MirrorDestination::Port)

@@ -319,6 +319,7 @@ fn queues_have_the_rates_that_are_written() {
         "other_config:burst is not supported",
         "queue 0: other_config:max-rate x: write a number above 0, of bits or bits per second",
         "queue 0: other_config:priority is not supported",
+        "queue 0: burst has no effect without max-rate",
         "queue 3: dscp is not supported",
         "queues: there is no queue 4",
     ];

@@ -175,10 +175,7 @@ fn forward_in_vlan<E: Effects>(packet: &Packet, before: VlanTag, effects: &mut E
     };
     let ports = match decision {
         ForwardingDecision::Filter => Vec::new(),
-        // It was learned there before the VLANs of the port changed.
-        ForwardingDecision::Port(number) if !bridging.vlans_of(number).carries(tag.vlan()) => {
-            flooded(effects, &bridging, in_port, tag.vlan())
-        }
+        // It was learned there, so the port carries the VLAN.
         ForwardingDecision::Port(number) if bridging.is_mirror_output(number) => {
             return effects.drop(DropReason::MirrorPort);
         }
