@@ -116,7 +116,9 @@ fn a_record_of_another_machine_or_build_is_not_used() {
     save(&path, &record).unwrap();
     let tool = Tool::new("1.2.3", Some("abc"));
     let found = CapacityRecord::read(&path, &tool).unwrap();
-    assert_eq!((found.costs, found.missing), (costs, vec!["the log".to_owned()]));
+    // The last digit of a number may differ after it was text.
+    let read = serde_json::from_str(&serde_json::to_string(&costs).unwrap()).unwrap();
+    assert_eq!((found.costs, found.missing), (read, vec!["the log".to_owned()]));
     assert!(CapacityRecord::read(&path, &Tool::new("1.2.4", Some("abc"))).is_none());
     let mut other = record;
     other.provenance.machine.kernel = "1.0".to_owned();
