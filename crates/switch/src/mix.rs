@@ -11,6 +11,15 @@ pub fn mix<const N: usize>(value: &[u64; N]) -> u64 {
     hash
 }
 
+/// Returns the hash of words, as [`mix`] does of a value.
+#[inline]
+pub(crate) fn hash_of(words: impl Iterator<Item = u64>) -> u64 {
+    words.fold(0u64, |hash, word| {
+        let product = u128::from(hash ^ word ^ OFFSET) * u128::from(MULTIPLIER);
+        (product >> 64) as u64 ^ product as u64
+    })
+}
+
 /// Combined with every lane, so that zeros change the hash.
 pub const OFFSET: u64 = 0x9e37_79b9_7f4a_7c15;
 /// An odd number with well-spread bits.

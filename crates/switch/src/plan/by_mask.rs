@@ -5,7 +5,7 @@
 use super::NONE;
 use super::lanes::KeyWords;
 use crate::matching::Match;
-use crate::mix::{MULTIPLIER, OFFSET};
+use crate::mix::hash_of;
 use std::collections::BTreeMap;
 
 /// Rules, in the order of lookup.
@@ -47,7 +47,7 @@ impl ByMask {
             // From the last on, so that the first is found first.
             for place in places.iter().rev() {
                 let values = matches[*place as usize].terms().iter().map(|term| term.value);
-                let slot = hash(values) as usize & (slots.len() - 1);
+                let slot = hash_of(values) as usize & (slots.len() - 1);
                 next[*place as usize] = std::mem::replace(&mut slots[slot], *place);
             }
             Group { mask, best: numbers[places[0] as usize], slots: slots.into() }
@@ -65,7 +65,7 @@ impl ByMask {
             if *first >= best {
                 break;
             }
-            let hash = hash(mask.iter().map(|(word, mask)| words[usize::from(*word)] & mask));
+            let hash = hash_of(mask.iter().map(|(word, mask)| words[usize::from(*word)] & mask));
             let mut place = slots[hash as usize & (slots.len() - 1)];
             while place != NONE && self.rules[place as usize] < best {
                 if passes(self.rules[place as usize]) {
@@ -84,13 +84,6 @@ impl ByMask {
             + size_of_val(&self.rules[..])
             + size_of_val(&self.next[..])
     }
-}
-
-fn hash(words: impl Iterator<Item = u64>) -> u64 {
-    words.fold(0u64, |hash, word| {
-        let product = u128::from(hash ^ word ^ OFFSET) * u128::from(MULTIPLIER);
-        (product >> 64) as u64 ^ product as u64
-    })
 }
 
 #[cfg(test)]

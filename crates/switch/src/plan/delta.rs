@@ -17,7 +17,7 @@ use super::shelf::Shelf;
 use crate::flow::Rank;
 use crate::key::Key;
 use crate::matching::Term;
-use crate::mix::{MULTIPLIER, OFFSET};
+use crate::mix::hash_of;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -279,13 +279,6 @@ fn tag_of(hash: u64) -> u32 {
 
 fn hash_of_mask(terms: &[Term]) -> u64 {
     hash_of(terms.iter().flat_map(|term| [term.word.into(), term.mask]))
-}
-
-fn hash_of(words: impl Iterator<Item = u64>) -> u64 {
-    words.fold(0u64, |hash, word| {
-        let product = u128::from(hash ^ word ^ OFFSET) * u128::from(MULTIPLIER);
-        (product >> 64) as u64 ^ product as u64
-    })
 }
 
 #[cfg(test)]
