@@ -89,6 +89,8 @@ pub(super) struct PortQueues<F> {
     /// By class.
     classes: Vec<ClassQueue<F>>,
     port: Pipe<F>,
+    /// The latest time of a call. The clocks of workers are read before they take the lock.
+    latest: Time,
 }
 
 impl<F> PortQueues<F> {
@@ -114,11 +116,13 @@ impl<F> PortQueues<F> {
         let identity = (0..QUEUES_MAX as u8).fold(Classes::all_in(0), of_place);
         let shares = least.iter().take(QUEUES_MAX).map(share).collect();
         let drr = QueueSpec::Drr(DrrSpec { shares, classes: identity });
-        PortQueues { classes: classes.collect(), port: pipe(spec.rate, drr) }
+        PortQueues { classes: classes.collect(), port: pipe(spec.rate, drr), latest: Time::ZERO }
     }
 
     /// Queues a frame. A frame that finds its queue full comes back.
     pub(super) fn push(&mut self, now: Time, queue: u32, len: usize, frame: F) -> Result<(), F> {
+        self.latest = self.latest.max(now);
+        let now = self.latest;
         let known = self.classes.binary_search_by_key(&queue, |class| class.number);
         // Queue 0 is the first.
         let class = known.unwrap_or(0);
@@ -137,6 +141,8 @@ impl<F> PortQueues<F> {
     /// Moves what may leave by `now`; `out` receives the frames in order, `Err` those that found
     /// the second queue full.
     pub(super) fn pop(&mut self, now: Time, mut out: impl FnMut(Result<F, F>)) {
+        self.latest = self.latest.max(now);
+        let now = self.latest;
         loop {
             let next = self.classes.iter().filter_map(|class| class.shaper.as_ref()?.next_at());
             let next = next.chain(self.port.next_at()).min().filter(|at| *at <= now);
@@ -162,6 +168,7 @@ impl<F> PortQueues<F> {
 
     /// Ends the queues; `out` receives what waits.
     pub(super) fn drain(&mut self, now: Time, mut out: impl FnMut(F)) {
+        let now = self.latest.max(now);
         let down = fastpath_link::Change { state: Some(LinkState::Down), ..Default::default() };
         let pipes = self.classes.iter_mut().filter_map(|class| class.shaper.as_mut());
         for pipe in pipes.chain([&mut self.port]) {
@@ -213,17 +220,23 @@ fn shaper(rate: Rate, burst: Option<Bytes>) -> QueueSpec {
 
 /// The bound on what a port receives.
 #[derive(Debug)]
-pub(super) struct Policing(Pipe<()>);
+pub(super) struct Policing {
+    pipe: Pipe<()>,
+    /// The latest time of a call.
+    latest: Time,
+}
 
 impl Policing {
     pub(super) fn new(spec: &PolicingSpec) -> Policing {
-        Policing(pipe(None, QueueSpec::policed(spec.rate, spec.burst.max(BURST_MIN))))
+        let pipe = pipe(None, QueueSpec::policed(spec.rate, spec.burst.max(BURST_MIN)));
+        Policing { pipe, latest: Time::ZERO }
     }
 
     /// Returns whether a frame may pass.
     pub(super) fn admits(&mut self, now: Time, len: usize) -> bool {
-        let verdict = self.0.push(now, Packet::new(len as u32, ()));
-        while self.0.pop(now).is_some() {}
+        self.latest = self.latest.max(now);
+        let verdict = self.pipe.push(self.latest, Packet::new(len as u32, ()));
+        while self.pipe.pop(self.latest).is_some() {}
         !matches!(verdict, Verdict::Dropped(DropReason::Early, ()))
     }
 }
