@@ -9,8 +9,8 @@
 //! A worker keeps the frames that wait for a lane in a backlog of its own, in their order. All
 //! frames of a flow pass one worker, so they leave in order.
 
-use super::port_queues::{Policing, PortQueues};
 use crate::port::{Port, PortCounters};
+use fastpath_link::port_queues::{Policing, PortQueues};
 use fastpath_net::Frame;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

@@ -1,8 +1,8 @@
 //! Ports that come and go while a switch runs: what controlling threads tell the workers.
 
 use super::attached::SharedPort;
-use super::port_queues::{PolicingSpec, PortQueueSpec};
 use crate::port::Port;
+use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 

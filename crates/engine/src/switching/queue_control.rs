@@ -2,7 +2,7 @@
 
 use super::control::Control;
 use super::port_change::PortChange;
-use super::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
+use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 
