@@ -1,16 +1,13 @@
 //! The structures made from the tables of a switch, and the path of one packet through them.
 
+use super::explain_steps::{carried, fields, lookups, path_text, print_fields, state_of, step_json};
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
 use fastpath_ofctl::{self as ofctl, Described, PortNames};
-use fastpath_switch::connections::CtState;
-use fastpath_switch::interp;
 use fastpath_switch::outcome::{DropReason, PacketOutcome};
 use fastpath_switch::plan::Subtable;
-use fastpath_switch::trace::{Lookup, Step, Trace, TraceEvent};
-use fastpath_switch::{
-    Action, ConnectionFields, FlowMod, Instructions, Key, Match, Plan, Port, Switch, TablePlan, port,
-};
+use fastpath_switch::trace::{Lookup, Trace};
+use fastpath_switch::{Action, ConnectionFields, FlowMod, Plan, Port, Switch, TablePlan, interp, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -246,21 +243,6 @@ impl PacketPath {
     }
 }
 
-/// Returns the lookups of a path, and how deep each is in others.
-fn lookups(trace: &Trace) -> impl Iterator<Item = (usize, &Lookup)> {
-    trace.steps.iter().filter_map(|Step { depth, event }| match event {
-        TraceEvent::Lookup(lookup) => Some((*depth, lookup)),
-        _ => None,
-    })
-}
-
-/// Returns the flags of a tracked packet, as `+trk+est`; `None` before `ct`.
-fn state_of(connection: &ConnectionFields) -> Option<String> {
-    let bits = connection.state.bits();
-    let names = CtState::NAMES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0);
-    (bits != 0).then(|| names.map(|(_, name)| format!("+{name}")).collect())
-}
-
 /// Prints a learned flow as a rule.
 fn print_learned(flow: &FlowMod) -> String {
     let matching = ofctl::print_match(&flow.matching);
@@ -274,13 +256,7 @@ impl fmt::Display for PacketPath {
         let Described { in_port, frame, assumed } = &self.packet;
         let assumed = if assumed.is_empty() { String::new() } else { format!("; assumed: {assumed}") };
         writeln!(f, "\npacket of {} bytes on port {in_port}{assumed}", frame.len())?;
-        self.trace.steps.iter().try_for_each({
-            let mut waiting = Vec::new();
-            move |step| {
-                end_lists(f, &mut waiting, step)?;
-                write_step(f, &mut waiting, step)
-            }
-        })?;
+        f.write_str(&path_text(&self.trace))?;
         for outcome in &self.trace.outcomes {
             match outcome {
                 PacketOutcome::Output { port, queue, frame } => {

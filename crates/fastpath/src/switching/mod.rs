@@ -3,6 +3,7 @@
 
 mod executor;
 mod explain;
+mod explain_steps;
 mod frames;
 #[cfg(target_os = "linux")]
 mod kernel;

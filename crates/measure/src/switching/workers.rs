@@ -175,25 +175,28 @@ impl WorkerRun {
         let before = received(&self.control);
         let (start, stop) = (Barrier::new(self.workers.len() + 1), AtomicBool::new(false));
         let mut wall = 0.0;
-        let times: Vec<f64> = thread::scope(|scope| {
-            let work = |(core, worker): (usize, &mut Datapath)| {
-                pin(core);
-                start.wait();
-                let before = cpu_time();
-                while !stop.load(Ordering::Relaxed) {
-                    (0..TURNS).for_each(|_| drop(worker.iterate()));
+        let work = |(core, worker): (usize, &mut Datapath)| {
+            pin(core);
+            start.wait();
+            let before = cpu_time();
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..TURNS {
+                    worker.iterate();
                 }
-                (cpu_time() - before).as_secs_f64()
-            };
-            let work = &work;
-            let running: Vec<_> =
-                self.workers.iter_mut().enumerate().map(|one| scope.spawn(move || work(one))).collect();
+            }
+            (cpu_time() - before).as_secs_f64()
+        };
+        let work = &work;
+        let workers = &mut self.workers;
+        let times: Vec<f64> = thread::scope(|scope| {
+            let spawn = |one| scope.spawn(move || work(one));
+            let running: Vec<_> = workers.iter_mut().enumerate().map(spawn).collect();
             start.wait();
             let begin = Instant::now();
             thread::sleep(span);
             stop.store(true, Ordering::Relaxed);
             wall = begin.elapsed().as_secs_f64();
-            let joined = running.into_iter().map(|thread| thread.join());
+            let joined = running.into_iter().map(thread::ScopedJoinHandle::join);
             joined.map(|time| time.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
         let passed =

@@ -117,9 +117,9 @@ enum Mode {
 }
 
 impl ServeArgs {
-    /// Whether --split asks for more than ports.
-    pub(super) fn splits(&self) -> bool {
-        matches!(self.split, Split::Flow)
+    /// Whether several workers, or a split between them, were asked for.
+    pub(super) fn has_workers(&self) -> bool {
+        self.workers.get() > 1 || matches!(self.split, Split::Flow)
     }
 }
 
