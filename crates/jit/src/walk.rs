@@ -9,6 +9,7 @@
 use crate::cells::{PortCell, TableCell, add};
 use crate::port_table::flags;
 use crate::program::{Choice, GroupView, Program};
+use fastpath_plan::{Rule, RuleNumber};
 use fastpath_switch::connections::{PacketView, TrackRequest, Tracked};
 use fastpath_switch::edit;
 use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, perform};
@@ -18,7 +19,6 @@ use fastpath_switch::group;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
-use fastpath_switch::plan::{Rule, RuleNumber};
 use fastpath_switch::{Action, ActionSet, Bridging, FlowMod, Instructions, Key, PacketOutcome, port};
 use fastpath_units::Time;
 use fastpath_wire::Headers;

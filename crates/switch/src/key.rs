@@ -165,7 +165,7 @@ impl Key {
     }
 
     /// Returns the bits at the position of the field, whether or not it is present.
-    pub(crate) fn bits(&self, field: Field) -> u128 {
+    pub fn bits(&self, field: Field) -> u128 {
         let info = field.info();
         let word = usize::from(info.word);
         if info.bits == 128 {

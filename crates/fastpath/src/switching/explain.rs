@@ -3,11 +3,12 @@
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
 use fastpath_ofctl::{self as ofctl, Described, PortNames};
+use fastpath_plan::Subtable;
+use fastpath_plan::{Plan, TablePlan};
 use fastpath_switch::connections::CtState;
 use fastpath_switch::interp::{Lookup, trace};
 use fastpath_switch::outcome::{DropReason, PacketOutcome};
-use fastpath_switch::plan::Subtable;
-use fastpath_switch::{Action, ConnectionFields, FlowMod, Plan, Port, Switch, TablePlan, port};
+use fastpath_switch::{Action, ConnectionFields, FlowMod, Port, Switch, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
