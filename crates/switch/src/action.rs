@@ -13,7 +13,7 @@ use crate::extension::spread::{Bundle, Multipath};
 use crate::field::Field;
 use crate::port;
 use crate::reason::PacketInReason;
-use fastpath_conntrack::{Commit, NatRequest};
+use fastpath_conntrack::{Alg, Commit, NatRequest};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -192,6 +192,8 @@ pub struct Ct {
     pub zone: Zone,
     /// NAT.
     pub nat: Option<NatRequest>,
+    /// The protocol whose further connections are expected, if this commits the connection.
+    pub alg: Option<Alg>,
     /// Actions that set mark and label of the connection.
     pub exec: Vec<Action>,
 }

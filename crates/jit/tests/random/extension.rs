@@ -100,7 +100,14 @@ fn ct(rng: &mut Rng) -> Ct {
         0 => Zone::Field(as_wide(rng, 16)),
         _ => Zone::Number(rng.below(2) as u16),
     };
-    Ct { commit, table: (rng.below(3) > 0).then(|| rng.below(TABLES.into()) as u8), zone, nat, exec }
+    Ct {
+        commit,
+        table: (rng.below(3) > 0).then(|| rng.below(TABLES.into()) as u8),
+        zone,
+        nat,
+        alg: None,
+        exec,
+    }
 }
 
 fn conjunction(rng: &mut Rng) -> Extension {

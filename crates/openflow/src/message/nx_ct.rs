@@ -65,7 +65,7 @@ pub(super) fn read(r: &mut ByteReader<'_>, inner: ReadActions) -> Result<Ct, Fau
             inner(rest.deeper().ok_or(Fault::ActionBadArgument)?)?
         }
     };
-    Ok(Ct { commit, table: Some(table).filter(|table| *table != NO_TABLE), zone, nat, exec })
+    Ok(Ct { commit, table: Some(table).filter(|table| *table != NO_TABLE), zone, nat, alg: None, exec })
 }
 
 /// Reads `nat`, if it is the first of the actions inside.
