@@ -242,6 +242,28 @@ impl Table {
         is_equal
     }
 
+    /// Lowers the timeouts of a flow, unless it was replaced; 0 leaves one.
+    pub(crate) fn shorten(&mut self, (rank, serial): (&Rank, u64), idle: u16, hard: u16) {
+        let Some(entry) = self.flows.get_mut(rank).filter(|entry| entry.flow.serial == serial) else {
+            return;
+        };
+        let lower = |old: &mut u16, new: u16| {
+            if new != 0 && (*old == 0 || *old > new) {
+                *old = new;
+            }
+        };
+        lower(&mut entry.flow.idle_timeout, idle);
+        lower(&mut entry.flow.hard_timeout, hard);
+        // Its entry in the deadlines may be early, but not late.
+        let due = entry.flow.deadline().map(|(at, _)| at);
+        if let Some(due) = due.filter(|due| entry.listed.is_none_or(|listed| *due < listed)) {
+            if let Some(at) = entry.listed.replace(due) {
+                self.deadlines.remove(&(at, rank.clone()));
+            }
+            self.deadlines.insert((due, rank.clone()));
+        }
+    }
+
     pub(crate) fn remove(&mut self, rank: &Rank) -> Option<Flow> {
         let entry = self.flows.remove(rank)?;
         self.forget(rank, &entry);

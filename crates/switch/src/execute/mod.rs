@@ -20,9 +20,9 @@ pub(crate) mod perform;
 pub use effects::{Effects, Ending, FloodScope, Packet, output};
 pub use perform::{invalid_ttl, perform};
 
-use crate::flow::{FlowMod, Rank};
+use crate::flow::Rank;
 use crate::key::PipelineFields;
-use crate::outcome::{DropReason, PacketInReason, PacketOutcome};
+use crate::outcome::{DropReason, Learned, PacketInReason, PacketOutcome};
 use crate::switch::Switch;
 use fastpath_units::Time;
 use std::any::Any;
@@ -166,9 +166,9 @@ pub enum OutboxEntry {
     },
     /// A copy is sent to the controllers.
     Controller(PacketInHead),
-    /// The packet adds or renews a flow ([`Switch::learn`]). An [`Executor`] has done it; what a
+    /// The packet changes flows ([`Switch::learn`]). An [`Executor`] has done it; what a
     /// [`Forwarder`] leaves here is in force once it is done and the executor updated.
-    Learn(Box<FlowMod>),
+    Learn(Box<Learned>),
     /// The packet or copy is dropped.
     Drop(DropReason),
 }
@@ -212,7 +212,7 @@ impl Outbox {
                 };
                 self.push(OutboxEntry::Controller(head), &packet.frame);
             }
-            PacketOutcome::Learn(flow) => self.push(OutboxEntry::Learn(flow.clone()), &[]),
+            PacketOutcome::Learn(learned) => self.push(OutboxEntry::Learn(learned.clone()), &[]),
             PacketOutcome::Drop(reason) => self.push(OutboxEntry::Drop(*reason), &[]),
         }
     }
@@ -228,10 +228,10 @@ impl Outbox {
         self.entries.iter().filter(|(entry, _)| !matches!(entry, OutboxEntry::Learn(_))).count()
     }
 
-    /// Returns the flows that packets add.
-    pub fn learned(&self) -> impl Iterator<Item = &FlowMod> {
+    /// Returns how packets change flows.
+    pub fn learned(&self) -> impl Iterator<Item = &Learned> {
         self.entries.iter().filter_map(|(entry, _)| match entry {
-            OutboxEntry::Learn(flow) => Some(&**flow),
+            OutboxEntry::Learn(learned) => Some(&**learned),
             _ => None,
         })
     }
