@@ -12,12 +12,13 @@ use crate::cells::{FlowCell, GroupCell, GroupCells, place_of};
 use crate::native::code::Code;
 use crate::port_table::PortTable;
 use crate::template::GENERIC;
+use fastpath_plan::TablePlan;
+use fastpath_plan::{RuleNumber, Shelf};
 use fastpath_switch::flow::Counters;
 use fastpath_switch::group::{Bucket, Group, GroupKind};
 use fastpath_switch::meter::Meter;
 use fastpath_switch::normal::Normal;
-use fastpath_switch::plan::{RuleNumber, Shelf};
-use fastpath_switch::{Action, ActionSet, Bridging, Connections, Switch, TablePlan};
+use fastpath_switch::{Action, ActionSet, Bridging, Connections, Switch};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

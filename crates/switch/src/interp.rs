@@ -18,8 +18,9 @@ use crate::group::{self, GroupKind};
 use crate::key::{ConnectionFields, Key, PipelineFields};
 use crate::meter::MeterResult;
 use crate::normal::ForwardingDecision;
-use crate::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome};
-use crate::plan::Plan;
+use crate::outcome::{
+    DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome, has_room_for,
+};
 use crate::port::{self, Port};
 use crate::switch::{self, Switch};
 use crate::trace::{Lookup, Trace, TraceEvent, Tracer};
@@ -35,15 +36,22 @@ pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec
     receive(Walk::new(switch, now, in_port, frame))
 }
 
-/// Executes as [`interp`] does, but finds flows with an up-to-date plan: the same outcomes, sooner.
+/// Finds the flow of a packet sooner than by comparing every one.
+pub trait FindFlow {
+    /// Returns the rank of the flow that a packet with this key matches in a table.
+    fn find_flow(&self, table_id: u8, key: &Key) -> Option<&Rank>;
+}
+
+/// Executes as [`interp`] does, but finds flows by an up-to-date `finder`: the same outcomes,
+/// sooner.
 pub fn interp_by(
-    plan: &Plan,
+    finder: &dyn FindFlow,
     switch: &mut Switch,
     now: Time,
     in_port: u32,
     frame: &[u8],
 ) -> Vec<PacketOutcome> {
-    receive(Walk { plan: Some(plan), ..Walk::new(switch, now, in_port, frame) })
+    receive(Walk { finder: Some(finder), ..Walk::new(switch, now, in_port, frame) })
 }
 
 /// Executes as [`interp`] does, and also returns the path of the packet.
@@ -109,7 +117,7 @@ pub fn packet_out(
 struct Walk<'a> {
     switch: &'a mut Switch,
     /// Finds the flows; without it, every flow is compared.
-    plan: Option<&'a Plan>,
+    finder: Option<&'a dyn FindFlow>,
     /// Collects the steps, for [`trace`].
     tracer: Option<&'a mut Tracer>,
     now: Time,
@@ -118,12 +126,14 @@ struct Walk<'a> {
     /// Resubmits and clones inside each other, and all resubmits so far.
     depth: usize,
     resubmits: usize,
-    /// The flows that the packet adds.
-    learned: Vec<FlowMod>,
+    /// How the packet changes flows.
+    learned: Vec<Learned>,
     /// The contents of a packet-in that is sent now.
     table_id: u8,
     cookie: u64,
     reason: PacketInReason,
+    /// The flow that is executed now, with its serial number.
+    flow: Option<(Rank, u64)>,
     outcomes: Vec<PacketOutcome>,
     /// The port and the frame that mirrors see, if there are any.
     arrived: Option<(u32, Vec<u8>)>,
@@ -137,7 +147,7 @@ impl<'a> Walk<'a> {
         Walk {
             arrived: has_mirrors.then(|| (in_port, frame.to_vec())),
             switch,
-            plan: None,
+            finder: None,
             tracer: None,
             now,
             packet,
@@ -148,6 +158,7 @@ impl<'a> Walk<'a> {
             table_id: 0,
             cookie: u64::MAX,
             reason,
+            flow: None,
             outcomes: Vec::new(),
         }
     }
@@ -158,9 +169,9 @@ impl<'a> Walk<'a> {
             self.drop(DropReason::NoOutput);
         }
         self.mirror();
-        for flow in mem::take(&mut self.learned) {
-            self.switch.learn(self.now, &flow);
-            self.outcomes.push(PacketOutcome::Learn(Box::new(flow)));
+        for learned in mem::take(&mut self.learned) {
+            self.switch.learn(self.now, &learned);
+            self.outcomes.push(PacketOutcome::Learn(Box::new(learned)));
         }
         self.outcomes
     }
@@ -265,17 +276,18 @@ impl<'a> Walk<'a> {
         let now = self.now;
         let table = self.switch.table_mut(table_id);
         table.lookups += 1;
-        let (rank, cookie, instructions) = {
-            let (rank, flow) = match self.plan {
+        let (rank, cookie, serial, instructions) = {
+            let (rank, flow) = match self.finder {
                 None => table.find(&key)?,
-                Some(plan) => table.entry(&plan.table(table_id).lookup(&key)?.rank)?,
+                Some(finder) => table.entry(finder.find_flow(table_id, &key)?)?,
             };
             flow.count(now, packet.frame.len());
-            (rank.clone(), flow.cookie, Arc::clone(&flow.instructions))
+            (rank.clone(), flow.cookie, flow.serial, Arc::clone(&flow.instructions))
         };
         table.matched += 1;
         self.table_id = table_id;
         self.cookie = cookie;
+        self.flow = Some((rank.clone(), serial));
         self.reason = if rank.is_table_miss() { PacketInReason::NoMatch } else { PacketInReason::Action };
         Some((rank, instructions))
     }
@@ -418,19 +430,27 @@ impl Effects for Walk<'_> {
         }
     }
 
-    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()> {
+    fn resubmit(
+        &mut self,
+        packet: &mut Packet,
+        in_port: Option<u32>,
+        table: Option<u8>,
+        is_original: bool,
+    ) -> ControlFlow<()> {
         if self.depth >= DEPTH_MAX || self.resubmits >= RESUBMITS_MAX {
             self.drop(DropReason::TooManyResubmits);
             packet.ending = Ending::Bound;
             return Break(());
         }
         self.resubmits += 1;
-        let here = (self.table_id, self.cookie, self.reason);
-        // The port counts for this lookup only.
+        let here = (self.table_id, self.cookie, self.reason, self.flow.clone());
+        // Port and tuple count for this lookup only.
         let port = packet.context.in_port;
         packet.context.in_port = in_port.unwrap_or(port);
+        packet.context.is_original = is_original;
         let found = self.lookup(table.unwrap_or(self.table_id), packet);
         packet.context.in_port = port;
+        packet.context.is_original = false;
         if let Some((_, instructions)) = found {
             self.depth += 1;
             let step = self.execute(packet, &instructions);
@@ -439,7 +459,7 @@ impl Effects for Walk<'_> {
             }
             self.depth -= 1;
         }
-        (self.table_id, self.cookie, self.reason) = here;
+        (self.table_id, self.cookie, self.reason, self.flow) = here;
         if packet.ending == Ending::None { Continue(()) } else { Break(()) }
     }
 
@@ -450,7 +470,7 @@ impl Effects for Walk<'_> {
             return Break(());
         }
         self.resubmits += 1;
-        let here = (self.table_id, self.cookie, self.reason);
+        let here = (self.table_id, self.cookie, self.reason, self.flow.clone());
         // This pipeline executes the set at its end, and so does the other.
         let outer = self.set.clone();
         self.depth += 1;
@@ -460,7 +480,7 @@ impl Effects for Walk<'_> {
         }
         self.depth -= 1;
         self.set = outer;
-        (self.table_id, self.cookie, self.reason) = here;
+        (self.table_id, self.cookie, self.reason, self.flow) = here;
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
@@ -483,9 +503,24 @@ impl Effects for Walk<'_> {
         self.depth -= 1;
     }
 
-    fn learn(&mut self, flow: FlowMod) {
-        if self.learned.len() < OUTCOMES_MAX {
-            self.learned.push(flow);
+    fn learn(&mut self, flow: FlowMod, limit: u32) -> bool {
+        let table = &self.switch.tables()[usize::from(flow.table_id)];
+        // Plans have no clauses of conjunctions, so those do not count.
+        let flows = table.flows().filter(|(_, flow)| !flow.instructions.is_clause());
+        let flows = flows.map(|(rank, flow)| (rank, flow.cookie));
+        let has_room = has_room_for(&flow, limit, flows, &self.learned);
+        if has_room && self.learned.len() < OUTCOMES_MAX {
+            self.learned.push(Learned::Flow { flow, limit });
+        }
+        has_room
+    }
+
+    fn shorten(&mut self, idle: u16, hard: u16) {
+        if let Some((rank, serial)) = self.flow.clone()
+            && self.learned.len() < OUTCOMES_MAX
+        {
+            let table_id = self.table_id;
+            self.learned.push(Learned::Timeouts { table_id, rank, serial, idle, hard });
         }
     }
 

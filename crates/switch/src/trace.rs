@@ -240,6 +240,7 @@ impl Tracer {
             Extension::Push(bits) => self.look_bits(*bits),
             Extension::Pop(bits) => self.write(bits.field, mask(*bits)),
             Extension::OutputTo { port, .. } => self.look_bits(*port),
+            Extension::FinTimeout { .. } => self.look_all(&[Field::TcpFlags]),
             Extension::Learn(learn) => {
                 for spec in &learn.specs {
                     if let Source::Packet(bits) = spec.source {

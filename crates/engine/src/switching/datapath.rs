@@ -614,8 +614,9 @@ mod tests {
     use super::*;
     use crate::port::{NullPort, PortCounters};
     use crate::switching::PacketInLimit;
+    use fastpath_plan::Planned;
     use fastpath_switch::port::LinkState;
-    use fastpath_switch::{Limits, Planned, Switch};
+    use fastpath_switch::{Limits, Switch};
 
     /// A port on a removed interface.
     struct Gone;

@@ -2,7 +2,8 @@
 
 use fastpath_jit::Compiled;
 use fastpath_net::Executors;
-use fastpath_switch::{Executor, Planned, Switch};
+use fastpath_plan::Planned;
+use fastpath_switch::{Executor, Switch};
 use std::num::NonZeroUsize;
 
 /// Returns machine code for the tables of a switch. Where none can be made, `notice` is called with

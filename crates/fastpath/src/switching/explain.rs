@@ -4,10 +4,10 @@ use super::explain_steps::{carried, fields, lookups, path_text, print_fields, st
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
 use fastpath_ofctl::{self as ofctl, Described, PortNames};
-use fastpath_switch::outcome::{DropReason, PacketOutcome};
-use fastpath_switch::plan::Subtable;
+use fastpath_plan::{Plan, Subtable, TablePlan};
+use fastpath_switch::outcome::{DropReason, Learned, PacketOutcome};
 use fastpath_switch::trace::{Lookup, Trace};
-use fastpath_switch::{Action, ConnectionFields, FlowMod, Plan, Port, Switch, TablePlan, interp, port};
+use fastpath_switch::{Action, ConnectionFields, Port, Switch, interp, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -226,7 +226,9 @@ impl PacketPath {
             PacketOutcome::Controller(packet) => {
                 json!({ "controller": format!("{:?}", packet.reason), "frame": hex(&packet.frame) })
             }
-            PacketOutcome::Learn(flow) => json!({ "learned": print_learned(flow), "table": flow.table_id }),
+            PacketOutcome::Learn(learned) => {
+                json!({ "learned": print_learned(learned), "table": learned.table_id() })
+            }
             PacketOutcome::Drop(reason) => match self.flooded_nowhere(outcome) {
                 Some(word) => json!({ "flooded": word, "ports": [] }),
                 None => json!({ "dropped": reason.name() }),
@@ -243,12 +245,20 @@ impl PacketPath {
     }
 }
 
-/// Prints a learned flow as a rule.
-fn print_learned(flow: &FlowMod) -> String {
-    let matching = ofctl::print_match(&flow.matching);
+/// Prints a learned flow as a rule, or the timeouts of the rule that were lowered.
+fn print_learned(learned: &Learned) -> String {
+    let (priority, matching, rest) = match learned {
+        Learned::Flow { flow, .. } => {
+            let actions = ofctl::print_instructions(&flow.instructions);
+            (flow.priority, &flow.matching, format!("actions={actions}"))
+        }
+        Learned::Timeouts { rank, idle, hard, .. } => {
+            (rank.priority(), rank.matching(), format!("idle_timeout<={idle},hard_timeout<={hard}"))
+        }
+    };
+    let matching = ofctl::print_match(matching);
     let comma = if matching.is_empty() { "" } else { "," };
-    let actions = ofctl::print_instructions(&flow.instructions);
-    format!("priority={}{comma}{matching},actions={actions}", flow.priority)
+    format!("priority={priority}{comma}{matching},{rest}")
 }
 
 impl fmt::Display for PacketPath {
@@ -266,8 +276,8 @@ impl fmt::Display for PacketPath {
                 PacketOutcome::Controller(packet) => {
                     writeln!(f, "sent to the controllers ({:?}): {}", packet.reason, hex(&packet.frame))?;
                 }
-                PacketOutcome::Learn(flow) => {
-                    writeln!(f, "learned in table {}: {}", flow.table_id, print_learned(flow))?;
+                PacketOutcome::Learn(learned) => {
+                    writeln!(f, "learned in table {}: {}", learned.table_id(), print_learned(learned))?;
                 }
                 PacketOutcome::Drop(reason) => match self.flooded_nowhere(outcome) {
                     Some(word) => writeln!(
