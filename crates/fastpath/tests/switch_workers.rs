@@ -168,7 +168,7 @@ impl Pair {
         let (mut ports, mut ends) = (Vec::new(), Vec::new());
         for number in 1..=MIRROR {
             let (port, end) = Memory::new(&format!("p{number}"), 1 << 20);
-            ports.push(SwitchPort { number, lanes: vec![Box::new(port) as Box<dyn Port>] });
+            ports.push(SwitchPort { number, channels: vec![Box::new(port) as Box<dyn Port>] });
             ends.push(end);
             switch.set_port(number, fastpath_switch::Port::up());
         }

@@ -172,12 +172,12 @@ impl Datapath {
         memory: NonZeroUsize,
         notice: Notice,
     ) -> Datapath {
-        let lane = |(number, port)| SwitchPort { number, lanes: vec![port] };
-        let ports = share(control, ports.into_iter().map(lane).collect());
+        let channel = |(number, port)| SwitchPort { number, channels: vec![port] };
+        let ports = share(control, ports.into_iter().map(channel).collect());
         Datapath::of_worker(control, 0, &ports, memory, notice)
     }
 
-    /// Creates the workers of the switch behind `control`, as many as it has. A port with one lane
+    /// Creates the workers of the switch behind `control`, as many as it has. A port with one channel
     /// goes to the worker that polls the fewest. Frames take at most `memory` bytes in all.
     pub fn workers(
         control: &Control,
@@ -264,8 +264,8 @@ impl Datapath {
             return false;
         }
         let shared = Arc::clone(&attached.shared);
-        let mut lane = shared.lane(self.worker);
-        let Some(port) = &mut lane.port else {
+        let mut channel = shared.channel(self.worker);
+        let Some(port) = &mut channel.port else {
             // Another worker has closed it.
             if attached.is_watched {
                 self.watch_ports();
@@ -273,7 +273,7 @@ impl Datapath {
             return false;
         };
         let result = port.rx_burst(self.control.now(), &mut self.ports.pool, &mut self.burst);
-        drop(lane);
+        drop(channel);
         let received = !self.burst.is_empty();
         if received {
             self.execute(&shared);
@@ -398,21 +398,21 @@ impl Datapath {
             return false;
         }
         let shared = Arc::clone(&attached.shared);
-        let mut lane = shared.lane(*worker);
+        let mut channel = shared.channel(*worker);
         let mut result = Ok(());
         let mut left = before + 1;
         // A call sends a burst; a barrier waits for all that there is room for.
-        while let Some(port) = &mut lane.port
+        while let Some(port) = &mut channel.port
             && result.is_ok()
             && (1..left).contains(&attached.backlog.len())
         {
             left = attached.backlog.len();
             result = port.tx_burst(now, pool, &mut attached.backlog);
         }
-        let (sent, dropped) = lane.since();
+        let (sent, dropped) = channel.since();
         tally.moved = (tally.moved.0 + sent, tally.moved.1 + dropped);
-        let is_closed = lane.port.is_none();
-        drop(lane);
+        let is_closed = channel.port.is_none();
+        drop(channel);
         if is_closed {
             // Another worker has closed it.
             for frame in std::mem::take(&mut attached.backlog) {
@@ -480,7 +480,7 @@ impl Datapath {
         for attached in &self.ports.attached {
             let shared = &attached.shared;
             let of_port = match attached.has_no_fd {
-                true => shared.lane(self.worker).port.as_ref().and_then(|port| port.next_at()),
+                true => shared.channel(self.worker).port.as_ref().and_then(|port| port.next_at()),
                 false => None,
             };
             if !attached.backlog.is_empty() || attached.has_no_fd && of_port.is_none() {
@@ -504,8 +504,8 @@ impl Datapath {
             if !attached.shared.is_polled_by(self.worker) {
                 continue;
             }
-            let lane = attached.shared.lane(self.worker);
-            let Some(port) = &lane.port else { continue };
+            let channel = attached.shared.channel(self.worker);
+            let Some(port) = &channel.port else { continue };
             polled.push(attached.shared.number);
             attached.is_watched = true;
             match port.fd() {
