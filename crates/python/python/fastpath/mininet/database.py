@@ -55,7 +55,9 @@ _GIVEN, _SAID = "given.json", "said.json"
 _KEEPER = """
 exec 3<&0 </dev/null
 ovsdb=$1 switches=$2 directory=$3
-"$ovsdb" --remote=punix:"$directory/db.sock" --unixctl="$directory/ovsdb-server.ctl" --no-chdir \\
+"$ovsdb" --remote=punix:"$directory/db.sock" --remote=db:Open_vSwitch,Open_vSwitch,manager_options \\
+    --private-key=db:Open_vSwitch,SSL,private_key --certificate=db:Open_vSwitch,SSL,certificate \\
+    --ca-cert=db:Open_vSwitch,SSL,ca_cert --unixctl="$directory/ovsdb-server.ctl" --no-chdir \\
     --log-file=/dev/null "$directory/db" 3<&- >/dev/null 2>"$directory/server.log" & server=$!
 "$switches" switch --ovsdb unix:"$directory/db.sock" 3<&- >/dev/null 2>"$directory/switches.log" & client=$!
 exec 2>/dev/null
@@ -250,14 +252,16 @@ def _tell(directory: str, database: str, real: str, environment: dict[str, str])
     found = states(real, environment)
     new = [text for text in found if text not in said]
     _write(database, _SAID, {text: True for text in found})
-    is_done = True
+    missed = [text for text in new if "not supported" in text and not any(word in text for word in _UNMISSED)]
+    # All is said before the first remark of these ends the script.
+    sys.stderr.write("".join(f"ovs-vsctl: {text}\n" for text in new))
+    sys.stderr.flush()
     for text in new:
-        missed = "not supported" in text and not any(word in text for word in _UNMISSED)
-        kind = remarks.UNSUPPORTED if missed else remarks.WARNING
-        is_done = is_done and not missed
-        sys.stderr.write(f"ovs-vsctl: {text}\n")
-        remarks.write(directory, kind, f"ovs-vsctl: {text}")
-    return is_done
+        if text not in missed:
+            remarks.write(directory, remarks.WARNING, f"ovs-vsctl: {text}")
+    if missed:
+        remarks.write(directory, remarks.UNSUPPORTED, f"ovs-vsctl: {'; '.join(missed)}")
+    return not missed
 
 
 def states(real: str, environment: dict[str, str]) -> list[str]:
