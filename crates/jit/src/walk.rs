@@ -340,7 +340,8 @@ impl Effects for Walk<'_> {
     fn group(&mut self, packet: &Packet, id: u32) {
         let program = self.program;
         let Some((group, choice)) = program.groups.get(&id) else { return self.drop(DropReason::NoBucket) };
-        group.cell.count(packet.frame.len());
+        let cells = &group.cells[self.cells.worker];
+        cells.group.count(packet.frame.len());
         let chosen = choose(group, choice, &packet.frame);
         if chosen.is_empty() {
             return self.drop(DropReason::NoBucket);
@@ -349,7 +350,7 @@ impl Effects for Walk<'_> {
             if !self.has_room() {
                 return;
             }
-            group.bucket_cells[index].count(packet.frame.len());
+            cells.buckets[index].count(packet.frame.len());
             let before = self.outcomes.len();
             self.clone_of(packet, &group.actions[index]);
             if self.outcomes.len() == before {

@@ -23,6 +23,7 @@ use crate::outcome::{
 };
 use crate::port::{self, Port};
 use crate::switch::{self, Switch};
+use crate::trace::{Lookup, Trace, TraceEvent, Tracer};
 use fastpath_conntrack::{PacketView, TrackRequest, Tracked};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
@@ -53,29 +54,15 @@ pub fn interp_by(
     receive(Walk { finder: Some(finder), ..Walk::new(switch, now, in_port, frame) })
 }
 
-/// Executes as [`interp`] does, and also returns the lookup in each table.
-pub fn trace(
-    switch: &mut Switch,
-    now: Time,
-    in_port: u32,
-    frame: &[u8],
-) -> (Vec<Lookup>, Vec<PacketOutcome>) {
-    let mut lookups = Vec::new();
-    let outcomes = receive(Walk { lookups: Some(&mut lookups), ..Walk::new(switch, now, in_port, frame) });
-    (lookups, outcomes)
+/// Executes as [`interp`] does, and also returns the path of the packet.
+pub fn trace(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Trace {
+    let mut tracer = Tracer::new(key_of(&Packet::new(frame.to_vec(), in_port)));
+    let outcomes = receive(Walk { tracer: Some(&mut tracer), ..Walk::new(switch, now, in_port, frame) });
+    tracer.finish(outcomes)
 }
 
-/// The result of one table lookup.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Lookup {
-    /// The table.
-    pub table_id: u8,
-    /// The flow that matched, if any.
-    pub rank: Option<Rank>,
-    /// Its instructions.
-    pub instructions: Arc<Instructions>,
-    /// What connection tracking has said of the packet.
-    pub connection: ConnectionFields,
+fn key_of(packet: &Packet) -> Key {
+    Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context)
 }
 
 fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
@@ -131,8 +118,8 @@ struct Walk<'a> {
     switch: &'a mut Switch,
     /// Finds the flows; without it, every flow is compared.
     finder: Option<&'a dyn FindFlow>,
-    /// Collects the lookups, for [`trace`].
-    lookups: Option<&'a mut Vec<Lookup>>,
+    /// Collects the steps, for [`trace`].
+    tracer: Option<&'a mut Tracer>,
     now: Time,
     packet: Packet,
     set: ActionSet,
@@ -161,7 +148,7 @@ impl<'a> Walk<'a> {
             arrived: has_mirrors.then(|| (in_port, frame.to_vec())),
             switch,
             finder: None,
-            lookups: None,
+            tracer: None,
             now,
             packet,
             set: ActionSet::default(),
@@ -228,10 +215,21 @@ impl<'a> Walk<'a> {
         let outer = mem::take(&mut self.set);
         let end = self.enter(0, &mut packet);
         if end.is_continue() || packet.ending == Ending::Exit {
-            let actions: Vec<Action> = self.set.in_order().cloned().collect();
-            let _ = self.apply(&mut packet, &actions);
+            self.apply_set(&mut packet);
         }
         self.set = outer;
+        if let Some(tracer) = &mut self.tracer {
+            tracer.now = key_of(&packet);
+        }
+    }
+
+    /// Executes the action set.
+    fn apply_set(&mut self, packet: &mut Packet) {
+        let actions: Vec<Action> = self.set.in_order().cloned().collect();
+        if !actions.is_empty() {
+            self.note(|| TraceEvent::ActionSet);
+        }
+        let _ = self.apply(packet, &actions);
     }
 
     /// Executes tables from this one until a flow has no goto-table instruction.
@@ -253,16 +251,28 @@ impl<'a> Walk<'a> {
     #[inline(never)]
     fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
         let found = self.find(table_id, packet);
-        if let Some(lookups) = &mut self.lookups {
+        if let Some(tracer) = &mut self.tracer {
             let (rank, instructions) = found.clone().unzip();
             let instructions = instructions.unwrap_or_default();
-            lookups.push(Lookup { table_id, rank, instructions, connection: packet.context.connection });
+            tracer.now = key_of(packet);
+            tracer.look_up(&self.switch.tables()[usize::from(table_id)], rank.as_ref());
+            let (connection, key) = (packet.context.connection, tracer.now);
+            let lookup = Lookup { table_id, rank, instructions, connection, key };
+            tracer.note(self.depth, TraceEvent::Lookup(lookup));
         }
         found
     }
 
+    /// Notes a step of the packet, for [`trace`].
+    #[inline]
+    fn note(&mut self, event: impl FnOnce() -> TraceEvent) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.note(self.depth, event());
+        }
+    }
+
     fn find(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
-        let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
+        let key = key_of(packet);
         let now = self.now;
         let table = self.switch.table_mut(table_id);
         table.lookups += 1;
@@ -287,7 +297,9 @@ impl<'a> Walk<'a> {
         if let Some(id) = instructions.meter
             && let Some(meter) = self.switch.meter_mut(id)
         {
-            match meter.apply(self.now, packet.frame.len()) {
+            let result = meter.apply(self.now, packet.frame.len());
+            self.note(|| TraceEvent::Metered { id, result });
+            match result {
                 MeterResult::Pass => {}
                 MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
                 MeterResult::Drop => {
@@ -309,7 +321,10 @@ impl<'a> Walk<'a> {
 
     /// Executes a list of actions in order.
     fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> ControlFlow<()> {
-        actions.iter().try_for_each(|action| perform(action, packet, self))
+        actions.iter().try_for_each(|action| {
+            self.note(|| TraceEvent::Action(action.clone()));
+            perform(action, packet, self)
+        })
     }
 
     fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
@@ -376,7 +391,10 @@ impl Effects for Walk<'_> {
     fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision {
         let switch = &*self.switch;
         let may_send = |number| switch.port(number).is_some_and(Port::may_send);
-        switch.normal().forward(self.now, packet.context.in_port, vlan, &packet.frame, may_send)
+        let located =
+            switch.normal().forward(self.now, packet.context.in_port, vlan, &packet.frame, may_send);
+        self.note(|| TraceEvent::Located(located));
+        located
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {
@@ -458,8 +476,7 @@ impl Effects for Walk<'_> {
         self.depth += 1;
         let end = self.enter(table, packet);
         if end.is_continue() || packet.ending == Ending::Exit {
-            let actions: Vec<Action> = self.set.in_order().cloned().collect();
-            let _ = self.apply(packet, &actions);
+            self.apply_set(packet);
         }
         self.depth -= 1;
         self.set = outer;
@@ -468,7 +485,12 @@ impl Effects for Walk<'_> {
     }
 
     fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
-        self.switch.connections().track(self.now, packet, request)
+        let tracked = self.switch.connections().track(self.now, packet, request);
+        self.note(|| {
+            let Tracked { state, mark, label, original, .. } = tracked;
+            TraceEvent::Tracked(ConnectionFields { state, zone: request.zone, mark, label, original })
+        });
+        tracked
     }
 
     fn may_send(&self, number: u32) -> bool {
@@ -505,6 +527,10 @@ impl Effects for Walk<'_> {
     /// §5.6: each selected bucket processes its own copy; the packet itself stays as it is.
     fn group(&mut self, packet: &Packet, id: u32) {
         let chosen = self.choose(packet, id);
+        let is_hashed = self.switch.group(id).is_some_and(|group| group.kind == GroupKind::Select);
+        if let Some(tracer) = self.tracer.as_mut().filter(|_| is_hashed) {
+            tracer.look_at_hash();
+        }
         let Some(group) = self.switch.group_mut(id) else { return self.drop(DropReason::NoBucket) };
         group.counters.count(packet.frame.len());
         let buckets = Arc::clone(&group.buckets);
@@ -520,6 +546,9 @@ impl Effects for Walk<'_> {
             }
             let actions: Vec<Action> = ActionSet::of(&buckets[index].actions).in_order().cloned().collect();
             let before = self.outcomes.len();
+            self.depth += 1;
+            self.note(|| TraceEvent::Bucket { group: id, bucket: index });
+            self.depth -= 1;
             self.clone_of(packet, &actions);
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);

@@ -53,6 +53,7 @@ pub mod port;
 pub mod reason;
 mod switch;
 mod table;
+pub mod trace;
 mod version;
 pub mod workload;
 

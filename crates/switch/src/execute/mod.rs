@@ -47,8 +47,9 @@ pub trait Executor: Send {
         out: &mut Outbox,
     ) -> Verdict;
 
-    /// Returns what executes packets without the switch and its lock, once; `None` if this executor
-    /// needs them. From then on [`Executor::execute`] is not called.
+    /// Returns what executes the packets of one thread without the switch and its lock: another one
+    /// with each call, as many as the executor was made for. `None` if there are no more, or this
+    /// executor needs the lock. After the first call [`Executor::execute`] is not called.
     fn forwarder(&mut self) -> Option<Box<dyn Forwarder>> {
         None
     }
@@ -58,7 +59,7 @@ pub trait Executor: Send {
         false
     }
 
-    /// Returns whether memory of the executor waits until the forwarder has begun another burst.
+    /// Returns whether memory of the executor waits until every forwarder has begun another burst.
     fn waits_for_forwarder(&self) -> bool {
         false
     }
