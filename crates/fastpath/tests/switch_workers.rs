@@ -97,7 +97,7 @@ fn two_workers_and_three_send_the_frames_of_each_flow_as_the_interpreter_does() 
 
 #[test]
 fn a_meter_that_several_workers_share_passes_its_burst_once() {
-    let rules = "meter=1 pktps burst band=type=drop rate=1 burst_size=50\nactions=meter:1,output:5";
+    let rules = "meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=50\nactions=meter:1,output:5";
     let mut pair = Pair::new(NonZeroUsize::new(3).unwrap(), rules);
     for port in 1..=ENTRANCES - 2 {
         let frame = frame(port, 0, 0);

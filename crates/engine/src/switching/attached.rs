@@ -41,7 +41,9 @@ pub(super) struct SharedPort {
     policing: Mutex<Option<Policing>>,
 }
 
-/// An open port, and its counters when a worker last looked.
+/// An open port, and its counters when a worker last looked. Those of two workers share no cache
+/// line.
+#[repr(align(128))]
 pub(super) struct PortChannel {
     /// `None` once it has failed or was removed.
     pub(super) port: Option<Box<dyn Port>>,

@@ -179,6 +179,9 @@ impl Datapath {
 
     /// Creates the workers of the switch behind `control`, as many as it has. A port with one channel
     /// goes to the worker that polls the fewest. Frames take at most `memory` bytes in all.
+    ///
+    /// # Panics
+    /// The executor has forwarders, but fewer than there are workers.
     pub fn workers(
         control: &Control,
         ports: Vec<SwitchPort>,
@@ -189,7 +192,10 @@ impl Datapath {
         let memory = NonZeroUsize::new(memory.get() / count).unwrap_or(NonZeroUsize::MIN);
         let ports = share(control, ports);
         let worker = |worker| Datapath::of_worker(control, worker, &ports, memory, notice.clone());
-        (0..count).map(worker).collect()
+        let workers: Vec<Datapath> = (0..count).map(worker).collect();
+        let forwarders = workers.iter().filter(|worker| worker.forwarder.is_some()).count();
+        assert!(forwarders == 0 || forwarders == count, "{count} workers have {forwarders} forwarders");
+        workers
     }
 
     fn of_worker(
