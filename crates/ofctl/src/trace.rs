@@ -15,7 +15,8 @@ const INDENT: usize = 4;
 /// Bits of a register.
 const REGISTER: u32 = 32;
 
-/// Prints the steps of a path, a line each, then the packet at its end and what the path depends on.
+/// Prints the steps of a path, a line each, then the packet at its end and what the path depends
+/// on.
 pub fn print_trace(trace: &Trace) -> String {
     let mut text = String::new();
     let mut line = |depth: usize, words: &str| {

@@ -69,8 +69,8 @@ impl AfPacket {
         Ok(one.remove(0))
     }
 
-    /// Opens the interface as `channels` ports, between which the kernel splits what arrives by flows:
-    /// frames of a flow arrive at one of them, in order.
+    /// Opens the interface as `channels` ports, between which the kernel splits what arrives by
+    /// flows: frames of a flow arrive at one of them, in order.
     pub fn open_channels(name: &str, channels: usize) -> Result<Vec<AfPacket>, OpenError> {
         AfPacket::open_with(name, |index, frame_len, slots| {
             PacketSocket::open_group(index, channels, frame_len, slots)

@@ -116,9 +116,9 @@ pub fn open(name: &PortName, context: &mut OpenContext<'_>) -> Result<Box<dyn Po
     (kind.open)(name, context)
 }
 
-/// Opens a port as several channels, between which the kernel splits what arrives by flows: frames of
-/// a flow arrive at one channel, in order, and may leave by any. `None` for kinds of ports that have one
-/// channel.
+/// Opens a port as several channels, between which the kernel splits what arrives by flows: frames
+/// of a flow arrive at one channel, in order, and may leave by any. `None` for kinds of ports that
+/// have one channel.
 ///
 /// # Errors
 /// See [`OpenError`].

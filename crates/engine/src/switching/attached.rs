@@ -15,8 +15,8 @@ use fastpath_net::Frame;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Attempts to take a channel before the core is yielded to other threads, one of which may hold it: a
-/// channel is held for a burst, and waking a sleeper takes longer.
+/// Attempts to take a channel before the core is yielded to other threads, one of which may hold
+/// it: a channel is held for a burst, and waking a sleeper takes longer.
 const SPINS_MAX: u32 = 1000;
 
 /// A port that a data path is given.

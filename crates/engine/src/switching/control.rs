@@ -257,8 +257,8 @@ impl Control {
         self.shared.workers.wait_for_turns(&self.shared.stop);
     }
 
-    /// Processes an outbox of a worker; `send` receives the frames that leave, and drops are added to
-    /// `counts`. Returns true if a packet-in is the first that waits.
+    /// Processes an outbox of a worker; `send` receives the frames that leave, and drops are added
+    /// to `counts`. Returns true if a packet-in is the first that waits.
     pub(super) fn deliver(
         &self,
         now: Time,

@@ -177,8 +177,8 @@ impl Datapath {
         Datapath::of_worker(control, 0, &ports, memory, notice)
     }
 
-    /// Creates the workers of the switch behind `control`, as many as it has. A port with one channel
-    /// goes to the worker that polls the fewest. Frames take at most `memory` bytes in all.
+    /// Creates the workers of the switch behind `control`, as many as it has. A port with one
+    /// channel goes to the worker that polls the fewest. Frames take at most `memory` bytes in all.
     ///
     /// # Panics
     /// The executor has forwarders, but fewer than there are workers.

@@ -12,7 +12,8 @@ pub fn executor(switch: &mut Switch, notice: &dyn Fn(&str)) -> Box<dyn Executor>
     executor_for(switch, NonZeroUsize::MIN, notice)
 }
 
-/// Returns what [`executor`] does, for a data path of several workers. They interpret one at a time.
+/// Returns what [`executor`] does, for a data path of several workers. They interpret one at a
+/// time.
 pub fn executor_for(switch: &mut Switch, workers: NonZeroUsize, notice: &dyn Fn(&str)) -> Box<dyn Executor> {
     match Compiled::for_workers(switch, workers) {
         Ok(compiled) => Box::new(compiled),

@@ -71,7 +71,8 @@ pub struct ServerOptions {
     pub notice: Notice,
 }
 
-/// How the frames that arrive are split between workers. Frames of a flow stay in order in any case.
+/// How the frames that arrive are split between workers. Frames of a flow stay in order in any
+/// case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FrameSplit {
     /// Each port is polled by one worker.
