@@ -416,7 +416,7 @@ impl Control {
 
     /// Adds a port while the switch runs. Frames pass it once the workers have taken it.
     pub fn attach(&self, number: u32, port: Box<dyn Port>) {
-        let port = self.share_port(SwitchPort { number, lanes: vec![port] });
+        let port = self.share_port(SwitchPort { number, channels: vec![port] });
         self.change_ports(&PortChange::Attach(Arc::new(port)));
         self.change(|switch, _| switch.set_port(number, fastpath_switch::Port::up()));
     }
