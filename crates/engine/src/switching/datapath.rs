@@ -243,6 +243,7 @@ impl Datapath {
         let now = control.now();
         if let Some(forwarder) = forwarder {
             forwarder.begin(now);
+            forwarder.prefetch(&mut burst.frames().map(|frame| pool.bytes(frame)));
         }
         let mut policing = ports.policing_of(number);
         for mut frame in burst.drain() {
