@@ -1,8 +1,8 @@
 //! Connection tracking beside that of the kernel: the same packets pass a router in a network
 //! namespace, whose nftables write the state of each into its DSCP, and a switch with `ct`.
 //!
-//! States of ordinary conversations are the same. Those of odd segments differ where Open vSwitch's
-//! userspace data path, whose semantics `ct` has, differs from the kernel; [`reason`] has the list.
+//! States of ordinary conversations are the same. Those of odd segments may differ where Open
+//! vSwitch's userspace data path, whose semantics `ct` has, differs from the kernel: [`reason`].
 #![cfg(target_os = "linux")]
 
 use fastpath_ofctl::PortNames;
@@ -44,7 +44,7 @@ const NFTABLES: &str = "table ip states {
 const SET_UP: &str = "set -e
 sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 for i in 0 1; do
-  ip link set t$i up
+  ip link set t$i address 02:00:00:00:01:0$i up
   ip addr add 10.0.$((i+1)).254/24 dev t$i
   ip neigh add 10.0.$((i+1)).1 lladdr 02:00:00:00:00:0$i dev t$i
   ip neigh add 10.0.$((i+1)).9 lladdr 02:00:00:00:00:0$i dev t$i
@@ -66,10 +66,7 @@ enum State {
 }
 
 /// The kernel as a router between two TAP interfaces.
-struct KernelRouter {
-    taps: [Tap; 2],
-    macs: [[u8; 6]; 2],
-}
+struct KernelRouter([Tap; 2]);
 
 impl KernelRouter {
     /// Moves this thread to a namespace of its own. `None`, with a message, where that is not
@@ -93,29 +90,15 @@ impl KernelRouter {
             let why = String::from_utf8_lossy(&output.stderr).into_owned();
             return Some(skip(&format!("nftables with ct (nft, ip): {why}"))).and(None);
         }
-        let mac = |tap: usize| {
-            let text = std::fs::read_to_string(format!("/sys/class/net/t{tap}/address"));
-            // The file system of the machine shows its own interfaces: asked by the program then.
-            let _ = text;
-            let shown = Command::new("ip").args(["-br", "link", "show", &format!("t{tap}")]).output().ok()?;
-            let shown = String::from_utf8(shown.stdout).ok()?;
-            let bytes: Vec<u8> = shown
-                .split_whitespace()
-                .nth(2)?
-                .split(':')
-                .filter_map(|byte| u8::from_str_radix(byte, 16).ok())
-                .collect();
-            bytes.try_into().ok()
-        };
-        Some(KernelRouter { taps: [a, b], macs: [mac(0)?, mac(1)?] })
+        Some(KernelRouter([a, b]))
     }
 
     /// Sends a packet of IPv4 from a side. Returns its state as the other side sees it.
     fn state(&self, side: usize, packet: &[u8]) -> (State, bool) {
-        let frame = [&self.macs[side][..], &[2, 0, 0, 0, 0, side as u8, 8, 0], packet].concat();
+        let frame = [&[2, 0, 0, 0, 1, side as u8, 2, 0, 0, 0, 0, side as u8, 8, 0], packet].concat();
         let parts = std::iter::once(frame.as_slice());
-        self.taps[side].write(&VnetHeader::default(), parts).expect("the frame is sent");
-        let out = &self.taps[1 - side];
+        self.0[side].write(&VnetHeader::default(), parts).expect("the frame is sent");
+        let out = &self.0[1 - side];
         let mut buffer = [0; 4096];
         for _ in 0..100 {
             let mut poll = PollSet::default();
@@ -262,17 +245,28 @@ struct Peers {
     seq: [u32; 2],
     scale: [Option<u8>; 2],
     step: u32,
+    /// Segments of the end that were sent.
+    closing: u32,
 }
 
 impl Peers {
     fn new(rng: &mut Rng, port: u16) -> Peers {
         let scales = [None, Some(0), Some(2), Some(7)];
         let scale = [0; 2].map(|_| scales[rng.below(4) as usize]);
-        Peers { port, seq: [0; 2].map(|_| rng.next_u64() as u32), scale, step: 0 }
+        Peers { port, seq: [0; 2].map(|_| rng.next_u64() as u32), scale, step: 0, closing: 0 }
     }
 
-    /// Returns the next segment of a connection that opens, sends and closes.
+    /// Returns the next segment of a connection that opens, sends, closes and opens again.
     fn ordinary(&mut self, rng: &mut Rng) -> Segment {
+        if self.closing > 0 || self.step > 20 && rng.below(5) == 0 {
+            let (side, flags) = [(0, FIN | ACK), (1, FIN | ACK), (0, ACK)][self.closing as usize];
+            let segment = self.segment(side, flags, 0);
+            self.closing += 1;
+            if self.closing == 3 {
+                *self = Peers::new(rng, self.port);
+            }
+            return segment;
+        }
         let side = match self.step {
             0 | 2 => 0,
             1 => 1,
@@ -298,7 +292,8 @@ impl Peers {
         segment
     }
 
-    fn odd(&mut self, rng: &mut Rng) -> Segment {
+    /// Returns a segment that may be odd, and whether its numbers are.
+    fn odd(&mut self, rng: &mut Rng) -> (Segment, bool) {
         let flags = match rng.below(8) {
             0 => FIN | ACK,
             1 => RST,
@@ -312,13 +307,14 @@ impl Peers {
         let by = far[rng.below(4) as usize] as i32 * [1, -1][rng.below(2) as usize];
         let before = self.seq;
         let mut segment = self.segment(rng.below(2) as usize, flags, 0);
-        match rng.below(4) {
+        let what = rng.below(4);
+        match what {
             0 => segment.seq = segment.seq.wrapping_add_signed(by),
             1 => segment.ack = segment.ack.wrapping_add_signed(by),
             _ => {}
         }
         self.seq = before;
-        segment
+        (segment, what < 2)
     }
 }
 
@@ -379,26 +375,41 @@ fn ordinary_conversations_have_the_states_of_the_kernel() {
     println!("{seen:?}");
 }
 
+/// Why the kernel may have another state for a segment after so many of its connection.
+fn reason(before: u64, segment: &Segment, has_odd_numbers: bool) -> Option<&'static str> {
+    match segment.flags {
+        _ if before == 0 => Some("here any segment but SYN with ACK is taken up, there only SYN and ACK"),
+        _ if before < 3 => Some("there the handshake has a table of states, here windows decide"),
+        flags if flags & SYN != 0 => Some("there a SYN is ignored or invalid by the state, here by windows"),
+        flags if flags & RST != 0 => Some("here a reset is exact (RFC 5961), there in the window"),
+        _ if has_odd_numbers => Some("acknowledgements may be 67,035 bytes away here; windows differ"),
+        _ => None,
+    }
+}
+
 #[test]
 fn odd_segments_differ_from_the_kernel_for_known_reasons_only() {
     let Some(mut both) = comparison("odd segments") else { return };
     let mut rng = Rng::new(2);
     let (mut same, mut differ) = (0, BTreeMap::new());
-    for conversation in 0..250u16 {
+    for conversation in 0..600u16 {
         let mut peers = Peers::new(&mut rng, 5000 + conversation);
         let before = rng.below(12);
         for _ in 0..before {
             let segment = peers.ordinary(&mut rng);
             both.states(segment.side, &segment.packet());
         }
-        let segment = peers.odd(&mut rng);
+        let (segment, has_odd_numbers) = peers.odd(&mut rng);
         let [kernel, ours] = both.states(segment.side, &segment.packet());
         if kernel == ours {
             same += 1;
             continue;
         }
-        println!("after {before}: kernel {kernel:?} ours {ours:?} {segment:?} {:?}", peers.seq);
-        *differ.entry((kernel, ours, segment.flags)).or_insert(0) += 1;
+        let Some(why) = reason(before, &segment, has_odd_numbers) else {
+            panic!("after {before}: kernel {kernel:?}, here {ours:?}: {segment:?} {:?}", peers.seq);
+        };
+        *differ.entry(why).or_insert(0) += 1;
     }
-    println!("same {same} {differ:#?}");
+    println!("the same: {same}; {differ:#?}");
+    assert!(same > 300, "{same} {differ:?}");
 }
