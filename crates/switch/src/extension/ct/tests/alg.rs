@@ -45,6 +45,14 @@ fn gateway(nat: Option<NatRequest>, alg: Alg) -> Switch {
         ];
         Match::new(&all).expect("a match")
     };
+    let protocol = if alg == Alg::Ftp { 6 } else { 17 };
+    let first = [
+        FieldMatch::exact(Field::EthType, 0x0800),
+        FieldMatch::exact(Field::InPort, 1),
+        FieldMatch::exact(Field::IpProto, protocol),
+        FieldMatch::masked(Field::CtState, CtState::NEW.bits().into(), CtState::NEW.bits().into()),
+    ];
+    let first = Match::new(&first).expect("a match");
     let none = CtState::default();
     switch(&[
         (0, 1, any_ip(), vec![track]),
@@ -52,7 +60,7 @@ fn gateway(nat: Option<NatRequest>, alg: Alg) -> Switch {
         (1, 9, with(2, CtState::INVALID, none), vec![]),
         (1, 5, with(1, CtState::NEW | CtState::RELATED, none), vec![related.clone(), Action::output(2)]),
         (1, 5, with(2, CtState::NEW | CtState::RELATED, none), vec![related, Action::output(1)]),
-        (1, 3, with(1, CtState::NEW, none), vec![commit, Action::output(2)]),
+        (1, 3, first, vec![commit, Action::output(2)]),
         (1, 3, with(1, CtState::ESTABLISHED, none), vec![Action::output(2)]),
         (1, 3, with(2, CtState::ESTABLISHED, none), vec![Action::output(1)]),
         (1, 0, Match::any(), vec![]),
