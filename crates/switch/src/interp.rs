@@ -484,7 +484,7 @@ impl Effects for Walk<'_> {
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
         let tracked = self.switch.connections().track(self.now, packet, request);
         self.note(|| {
             let Tracked { state, mark, label, original, .. } = tracked;
