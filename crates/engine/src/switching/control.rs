@@ -3,7 +3,8 @@
 use super::accounting::{Counts, SwitchAccounting};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use super::port_change::PortChange;
-use super::port_queues::{PortQueueSpec, QueueCounters};
+use super::port_queues::QueueCounters;
+use super::queue_control::QueueSpecs;
 use crate::clock::Clock;
 use crate::port::Port;
 use crate::priority::with_low_priority;
@@ -93,7 +94,7 @@ pub(super) struct Exchange {
     /// Frames of packet-outs, and the ports and queues that they leave by.
     pub(super) injected: VecDeque<(u32, u32, Vec<u8>)>,
     /// The queues of ports that have some, and since when they have them.
-    pub(super) queue_specs: BTreeMap<u32, (PortQueueSpec, Time)>,
+    pub(super) queue_specs: Arc<QueueSpecs>,
     /// The counters of queues, by port and queue, as the worker last reported them.
     pub(super) queues: BTreeMap<(u32, u32), QueueCounters>,
     /// Ports to add and to remove.
@@ -132,7 +133,7 @@ impl Control {
         let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
-            queue_specs: BTreeMap::new(),
+            queue_specs: Arc::default(),
             queues: BTreeMap::new(),
             port_changes: Vec::new(),
             counts: Counts::default(),
@@ -422,7 +423,7 @@ impl Control {
         self.wait_for_burst();
         let (sender, receiver) = mpsc::channel();
         let mut exchange = self.exchange();
-        exchange.queue_specs.remove(&number);
+        Arc::make_mut(&mut exchange.queue_specs).remove(&number);
         exchange.queues.retain(|(port, _), _| *port != number);
         exchange.port_changes.push(PortChange::Detach(number, sender));
         drop(exchange);

@@ -9,7 +9,7 @@
 
 use super::control::Control;
 use super::port_change::PortChange;
-use super::port_queues::{Policing, PortQueues};
+use super::port_queues::{Policing, PortQueues, queue_memory};
 use crate::Notice;
 use crate::port::{Burst, Port, PortCounters, PortError};
 use fastpath_net::{Frame, FramePool};
@@ -42,6 +42,7 @@ pub struct Datapath {
     /// What removed ports sent and dropped: frames.
     departed: (u64, u64),
     pool: FramePool,
+    memory: NonZeroUsize,
     burst: Burst,
     out: Outbox,
     poll: PollSet,
@@ -169,6 +170,7 @@ impl Datapath {
             ports: PortTable::default(),
             departed: (0, 0),
             pool: FramePool::new(memory),
+            memory,
             burst: Burst::new(),
             out: Outbox::default(),
             poll: PollSet::default(),
@@ -334,6 +336,7 @@ impl Datapath {
                     attached.end_queues(&mut self.pool, now);
                     attached.queues = spec.as_ref().map(PortQueues::new);
                 }
+                self.share_memory();
                 return;
             }
             PortChange::Policing(number, spec) => {
@@ -344,7 +347,16 @@ impl Datapath {
             }
         }
         self.ports.find_places();
+        self.share_memory();
         self.watch_ports();
+    }
+
+    /// Divides the memory for frames in queues among all of them.
+    fn share_memory(&mut self) {
+        let queues = || self.ports.attached.iter().filter_map(|attached| attached.queues.as_ref());
+        let share = queue_memory(self.memory, queues().map(PortQueues::count).sum());
+        let queues = self.ports.attached.iter_mut().filter_map(|attached| attached.queues.as_mut());
+        queues.for_each(|queues| queues.set_memory_max(share));
     }
 
     /// Offers a backlog to its port.

@@ -34,5 +34,6 @@ pub use datapath::Datapath;
 pub use links::LinkWatch;
 pub use node::NodeExecutor;
 pub use packet_ins::{PacketInLimit, QueuedPacketIn};
-pub use port_queues::{PolicingSpec, PortQueueSpec, QUEUES_MAX, QueueCounters, QueueRates};
+pub use port_queues::{PolicingSpec, PortQueueSpec, QUEUES_MAX, QueueCounters, QueueRates, queue_memory};
+pub use queue_control::QueueSpecs;
 pub use running::{SwitchRunning, serve, serve_node};
