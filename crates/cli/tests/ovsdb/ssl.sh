@@ -51,11 +51,23 @@ ovs-ofctl $(keys switch) add-flow ssl:127.0.0.1:6633 actions=normal
 soon reaches a 10.0.0.2
 
 # The bridge connects to a controller, which sees its certificate.
-openssl s_server -rev -accept 6653 -key server.key -cert server.crt -CAfile ca.crt -Verify 2 > controller.log 2>&1 &
+python3 -c '
+import socket, ssl
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("server.crt", "server.key")
+context.load_verify_locations("ca.crt")
+context.verify_mode = ssl.CERT_REQUIRED
+with socket.create_server(("127.0.0.1", 6653)) as server:
+    print("ready", flush=True)
+    peer = context.wrap_socket(server.accept()[0], server_side=True)
+    # The bridge begins with the hello of OpenFlow 1.3.
+    print(peer.getpeercert()["subject"], peer.recv(8)[:2].hex(), flush=True)' > controller.log 2>&1 &
 controller=$!
+soon grep -q ready controller.log
 vsctl set-controller br0 ssl:127.0.0.1:6653
-soon grep -q 'depth=0 CN *= *switch' controller.log
-kill $controller
+# The keys are those of table SSL.
+soon grep -q "'server'),),) 0400" controller.log
+wait $controller
 # One whose certificate is of another authority is refused by name.
 openssl s_server -rev -accept 6654 -key stranger.key -cert stranger.crt > controller.log 2>&1 &
 controller=$!
