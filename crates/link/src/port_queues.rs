@@ -8,11 +8,10 @@
 //! gets its least rate while the rate of the port suffices for all, and the rest is divided in the
 //! same proportion. Time is an argument.
 
-use fastpath_link::{
+use crate::{
     Classes, DropReason, DrrShare, DrrSpec, Exit, Fate, Limit, LinkState, Packet, Pipe, PipeSpec, QueueSpec,
     Verdict,
 };
-use fastpath_net::FramePool;
 use fastpath_units::{Bytes, Duration, Rate, Rng, Time};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -24,8 +23,8 @@ pub const QUEUES_MAX: usize = 64;
 const LIMIT: Limit = Limit::Packets(1000);
 /// The part of the memory of a switch that frames in queues may take: half of it.
 const MEMORY_PART: usize = 2;
-/// Memory is taken in steps of this many bytes.
-const MEMORY_STEP: u32 = FramePool::SMALLEST as u32;
+/// Frames take memory in steps of this many bytes.
+const MEMORY_STEP: u32 = 64;
 /// The least burst of a shaper: larger frames are dropped.
 const BURST_MIN: Bytes = Bytes(9_100);
 /// The time in which a shaper without a burst would fill.
@@ -106,16 +105,19 @@ struct ClassQueue<F> {
 
 /// The queues of a port, with the frames that wait in them.
 #[derive(Debug)]
-pub(super) struct PortQueues<F> {
+pub struct PortQueues<F> {
     /// By class.
     classes: Vec<ClassQueue<F>>,
     port: Pipe<F>,
     /// Bytes of memory that the frames of a queue may take.
     memory_max: usize,
+    /// The latest time of a call. The clocks of workers are read before they take the lock.
+    latest: Time,
 }
 
 impl<F> PortQueues<F> {
-    pub(super) fn new(spec: &PortQueueSpec) -> PortQueues<F> {
+    /// Makes empty queues.
+    pub fn new(spec: &PortQueueSpec) -> PortQueues<F> {
         let mut queues: BTreeMap<u32, QueueRates> = BTreeMap::from([(0, QueueRates::default())]);
         queues.extend(&spec.queues);
         let classes = queues.iter().take(QUEUES_MAX).map(|(number, rates)| ClassQueue {
@@ -138,21 +140,24 @@ impl<F> PortQueues<F> {
         let identity = (0..QUEUES_MAX as u8).fold(Classes::all_in(0), of_place);
         let shares = least.iter().take(QUEUES_MAX).map(share).collect();
         let drr = QueueSpec::Drr(DrrSpec { shares, classes: identity });
-        PortQueues { classes: classes.collect(), port: pipe(spec.rate, drr), memory_max: usize::MAX }
+        let port = pipe(spec.rate, drr);
+        PortQueues { classes: classes.collect(), port, memory_max: usize::MAX, latest: Time::ZERO }
     }
 
     /// Returns the number of queues.
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.classes.len()
     }
 
     /// Bounds the memory that the frames of each queue take. A queue that is empty takes any frame.
-    pub(super) fn set_memory_max(&mut self, bytes: usize) {
+    pub fn set_memory_max(&mut self, bytes: usize) {
         self.memory_max = bytes;
     }
 
     /// Queues a frame. A frame that finds its queue full comes back.
-    pub(super) fn push(&mut self, now: Time, queue: u32, len: usize, frame: F) -> Result<(), F> {
+    pub fn push(&mut self, now: Time, queue: u32, len: usize, frame: F) -> Result<(), F> {
+        self.latest = self.latest.max(now);
+        let now = self.latest;
         let known = self.classes.binary_search_by_key(&queue, |class| class.number);
         // Queue 0 is the first.
         let class = known.unwrap_or(0);
@@ -178,7 +183,9 @@ impl<F> PortQueues<F> {
 
     /// Moves what may leave by `now`; `out` receives the frames in order, `Err` those that found
     /// the second queue full.
-    pub(super) fn pop(&mut self, now: Time, mut out: impl FnMut(Result<F, F>)) {
+    pub fn pop(&mut self, now: Time, mut out: impl FnMut(Result<F, F>)) {
+        self.latest = self.latest.max(now);
+        let now = self.latest;
         loop {
             let next = self.classes.iter().filter_map(|class| class.shaper.as_ref()?.next_at());
             let next = next.chain(self.port.next_at()).min().filter(|at| *at <= now);
@@ -208,8 +215,9 @@ impl<F> PortQueues<F> {
     }
 
     /// Ends the queues; `out` receives what waits.
-    pub(super) fn drain(&mut self, now: Time, mut out: impl FnMut(F)) {
-        let down = fastpath_link::Change { state: Some(LinkState::Down), ..Default::default() };
+    pub fn drain(&mut self, now: Time, mut out: impl FnMut(F)) {
+        let now = self.latest.max(now);
+        let down = crate::Change { state: Some(LinkState::Down), ..Default::default() };
         let pipes = self.classes.iter_mut().filter_map(|class| class.shaper.as_mut());
         for pipe in pipes.chain([&mut self.port]) {
             pipe.change(now, &down);
@@ -220,19 +228,19 @@ impl<F> PortQueues<F> {
     }
 
     /// Returns when a frame may leave.
-    pub(super) fn next_at(&self) -> Option<Time> {
+    pub fn next_at(&self) -> Option<Time> {
         let shapers = self.classes.iter().filter_map(|class| class.shaper.as_ref()?.next_at());
         shapers.chain(self.port.next_at()).min()
     }
 
     /// Returns the number of frames that wait.
-    pub(super) fn held(&self) -> u64 {
+    pub fn held(&self) -> u64 {
         let shapers = self.classes.iter().filter_map(|class| class.shaper.as_ref());
         shapers.chain([&self.port]).map(|pipe| pipe.held().packets).sum()
     }
 
     /// Returns the counters of each queue, by number.
-    pub(super) fn counters(&self) -> impl Iterator<Item = (u32, QueueCounters)> + '_ {
+    pub fn counters(&self) -> impl Iterator<Item = (u32, QueueCounters)> + '_ {
         self.classes.iter().map(|class| (class.number, class.counters))
     }
 }
@@ -265,17 +273,24 @@ fn shaper(rate: Rate, burst: Option<Bytes>) -> QueueSpec {
 
 /// The bound on what a port receives.
 #[derive(Debug)]
-pub(super) struct Policing(Pipe<()>);
+pub struct Policing {
+    pipe: Pipe<()>,
+    /// The latest time of a call.
+    latest: Time,
+}
 
 impl Policing {
-    pub(super) fn new(spec: &PolicingSpec) -> Policing {
-        Policing(pipe(None, QueueSpec::policed(spec.rate, spec.burst.max(BURST_MIN))))
+    /// Makes a policer whose burst is unused.
+    pub fn new(spec: &PolicingSpec) -> Policing {
+        let pipe = pipe(None, QueueSpec::policed(spec.rate, spec.burst.max(BURST_MIN)));
+        Policing { pipe, latest: Time::ZERO }
     }
 
     /// Returns whether a frame may pass.
-    pub(super) fn admits(&mut self, now: Time, len: usize) -> bool {
-        let verdict = self.0.push(now, Packet::new(len as u32, ()));
-        while self.0.pop(now).is_some() {}
+    pub fn admits(&mut self, now: Time, len: usize) -> bool {
+        self.latest = self.latest.max(now);
+        let verdict = self.pipe.push(self.latest, Packet::new(len as u32, ()));
+        while self.pipe.pop(self.latest).is_some() {}
         !matches!(verdict, Verdict::Dropped(DropReason::Early, ()))
     }
 }
