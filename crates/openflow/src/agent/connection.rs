@@ -9,8 +9,8 @@ use super::event::{self, EventForm};
 use super::misses;
 use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{
-    Async, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, TableFeatures, Versions,
-    frame_len,
+    Async, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, RoleMessage, RoleStatus,
+    TableFeatures, Versions, frame_len,
 };
 use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{FlowFilter, Rank, Version};
@@ -116,12 +116,38 @@ pub(super) struct Dump {
 /// The subject of a dump, and where to continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum DumpOf {
-    Flows { filter: Box<FlowFilter>, format: FlowFormat, next: Option<(u8, Rank)> },
-    Groups { only: Option<u32>, next: u32 },
-    GroupDescriptions { next: u32 },
-    Meters { only: Option<u32>, next: u32 },
-    MeterDescriptions { only: Option<u32>, next: u32 },
-    Tables { next: u8 },
+    Flows {
+        filter: Box<FlowFilter>,
+        format: FlowFormat,
+        next: Option<(u8, Rank)>,
+    },
+    /// Of OpenFlow 1.5: without what counts nothing.
+    FlowCounters {
+        filter: Box<FlowFilter>,
+        next: Option<(u8, Rank)>,
+    },
+    Groups {
+        only: Option<u32>,
+        next: u32,
+    },
+    GroupDescriptions {
+        only: Option<u32>,
+        next: u32,
+    },
+    Meters {
+        only: Option<u32>,
+        next: u32,
+    },
+    MeterDescriptions {
+        only: Option<u32>,
+        next: u32,
+    },
+    TableConfigs {
+        next: u8,
+    },
+    Tables {
+        next: u8,
+    },
 }
 
 /// The parts of a request that have arrived.
@@ -208,7 +234,10 @@ impl Connection {
             _ => Err(Fault::NoHello),
         };
         match version {
-            Ok(version) => self.codec = Codec::new(version),
+            Ok(version) => {
+                self.codec = Codec::new(version);
+                self.masks = Async::of(version);
+            }
             Err(fault) => {
                 // In a version that the peer reads.
                 let is_old = first.head.first().is_some_and(|version| *version < Version::V13.number());
@@ -275,17 +304,31 @@ impl Connection {
         }
     }
 
+    /// Makes a master a slave, because another controller has become master.
+    pub(super) fn depose(&mut self, generation_id: u64) {
+        /// OFPCRR_MASTER_REQUEST.
+        const REASON: u8 = 0;
+        self.take_role(Role::Slave);
+        let [_, of_slaves] = self.masks.role_status;
+        if self.codec.version() >= Version::V14 && of_slaves & 1 << REASON != 0 {
+            let role = RoleMessage { role: self.role, generation_id };
+            self.say(0, &Message::RoleStatus(RoleStatus { reason: REASON, role }));
+        }
+    }
+
     /// Returns whether an event is to be sent to it.
     pub(super) fn wants(&self, event: &event::Event) -> bool {
         let is_for_it = match event {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
             event::Event::PacketIn(_) => self.controller_id == 0,
+            event::Event::TableStatus(_) => self.codec.version() >= Version::V14,
             event::Event::FlowRemoved(_)
             | event::Event::PortStatus(_)
             | event::Event::PortAdded(_)
             | event::Event::PortRemoved(_) => true,
         };
-        is_for_it && self.receives_async() && event.passes(&self.masks, self.is_slave())
+        let version = self.codec.version();
+        is_for_it && self.receives_async() && event.passes(version, &self.masks, self.is_slave())
     }
 
     /// Returns whether it receives the packets that match no flow. In OpenFlow 1.0 they go to the

@@ -3,6 +3,7 @@
 
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
+use super::fullness;
 use super::local::{ControlSocket, LocalListener, LocalService};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
@@ -383,7 +384,7 @@ impl EventLoop {
         }
         for _election in requests::handle(&mut self.switch, connection) {
             for other in self.connections.values_mut().filter(|other| other.role == Role::Master) {
-                other.take_role(Role::Slave);
+                other.depose(self.switch.generation_id.unwrap_or(u64::MAX));
             }
         }
         true
@@ -435,6 +436,7 @@ impl EventLoop {
             self.switch.note_removed(removed);
             self.switch.keep_misses();
         }
+        fullness::note(&mut self.switch);
         if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
             links.states().for_each(|(number, link)| control.set_link(number, link));
             self.links_at = now + LINKS_EVERY;

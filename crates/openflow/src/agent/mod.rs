@@ -20,6 +20,7 @@ mod connection;
 mod event;
 mod event_loop;
 mod features;
+mod fullness;
 mod local;
 mod misses;
 mod nicira;

@@ -4,7 +4,7 @@ use super::bundles;
 use super::changes::change_one;
 use super::connection::{Connection, Election, Incoming};
 use super::event::Event;
-use super::features::TABLE_CONFIG;
+use super::fullness;
 use super::misses;
 use super::nicira;
 use super::statistics;
@@ -13,13 +13,16 @@ use crate::message::{
     ACTIONS_10, Config, Fault, Features, Message, NO_BUFFER, ONF, PacketOut, PortMod, Role, RoleMessage,
 };
 use fastpath_switch::flow::ALL_TABLES;
+use fastpath_switch::key::PipelineFields;
 use fastpath_switch::port::config;
 use fastpath_switch::{
-    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Version,
+    FlowCommand, FlowFilter, FlowMod, GroupCommand, MeterCommand, Rank, Refusal, Switch, Table, Version,
 };
 
 /// OFPC_: statistics of flows, tables, ports, groups and queues.
 const CAPABILITIES: u32 = 0b100_1111;
+/// OFPC_ since OpenFlow 1.4: also bundles and flow monitoring.
+const CAPABILITIES_14: u32 = CAPABILITIES | 1 << 9;
 /// OFPC_ of OpenFlow 1.0: statistics of flows, tables, ports and queues; addresses in ARP packets
 /// are matched.
 const CAPABILITIES_10: u32 = 0b1100_0111;
@@ -65,8 +68,9 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
     }
     connection.has_changed = true;
     let mut removed = Vec::new();
-    // With flows that teach others, more may go than the requests name.
-    let is_exact = !state.control.peek(Switch::has_learners);
+    // With flows that teach others, or a table that evicts, more may go than the requests name.
+    let evicts = |switch: &Switch| switch.tables().iter().any(Table::evicts);
+    let is_exact = !state.control.peek(|switch| switch.has_learners() || evicts(switch));
     let flows_removed: Option<Vec<_>> =
         run.iter().map(|one| flows_removed(&one.content).filter(|_| is_exact)).collect();
     let are_misses_wanted = state.are_misses_wanted;
@@ -209,9 +213,9 @@ fn answer(
             only_masters()?;
             port_mod(state, &request)?;
         }
-        Message::TableMod { table_id, config } => {
+        Message::TableMod(request) => {
             only_masters()?;
-            check_table_mod(state, table_id, config)?;
+            fullness::table_mod(state, connection.codec.version(), &request)?;
         }
         Message::BarrierRequest => {
             // Changes before the barrier are in force: each is when its call returns. Frames that
@@ -221,7 +225,12 @@ fn answer(
         }
         Message::QueueGetConfigRequest { port } => connection.say(xid, &queue_config(state, port)?),
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
-        Message::SetAsync(masks) => connection.masks = masks.known(),
+        Message::SetAsync(masks) => connection.masks = masks.known(connection.codec.version()),
+        Message::ChangeAsync(changes) => {
+            changes.into_iter().for_each(|change| connection.masks.set(change));
+            connection.masks = connection.masks.known(connection.codec.version());
+        }
+
         Message::Experimenter { experimenter: ONF, kind, data } => {
             bundles::answer(state, connection, xid, kind, &data)?;
         }
@@ -244,20 +253,10 @@ fn features(state: &SwitchState, version: Version) -> Features {
     let (capabilities, actions, ports) = match version {
         Version::V10 => (CAPABILITIES_10, ACTIONS_10, statistics::ports_of(state, version)),
         Version::V13 => (CAPABILITIES, 0, Vec::new()),
+        Version::V14 | Version::V15 => (CAPABILITIES_14, 0, Vec::new()),
     };
     let datapath_id = state.datapath_id;
     Features { datapath_id, buffers: 0, tables, auxiliary_id: 0, capabilities, actions, ports }
-}
-
-fn check_table_mod(state: &SwitchState, table_id: u8, config: u32) -> Result<(), Fault> {
-    let tables = state.control.peek(|switch| switch.limits().tables);
-    if table_id >= tables && table_id != 0xff {
-        return Err(Fault::TableModBadTable(table_id));
-    }
-    if config & !TABLE_CONFIG != 0 {
-        return Err(Fault::TableModBadConfig(config));
-    }
-    Ok(())
 }
 
 /// Fragments are handled as ordinary packets; no other mode is supported.
@@ -283,7 +282,12 @@ fn packet_out(state: &SwitchState, packet: &PacketOut) -> Result<(), Fault> {
     if (1..14).contains(&packet.data.len()) {
         return Err(Fault::BadPacket);
     }
-    Ok(state.control.packet_out(packet.in_port, &packet.actions, &packet.data)?)
+    let mut fields = PipelineFields::of_port(packet.in_port);
+    for one in &packet.fields {
+        let before = fields.register(one.field);
+        fields.set(one.field, before & !one.mask | one.value);
+    }
+    Ok(state.control.packet_out_with(&fields, &packet.actions, &packet.data)?)
 }
 
 fn port_mod(state: &mut SwitchState, request: &PortMod) -> Result<(), Fault> {

@@ -2,7 +2,8 @@
 //! messages not yet delivered.
 
 use super::async_messages::AsyncMessages;
-use super::event::{Event, EventForm};
+use super::event::{Event, EventForm, removed_reason};
+use super::fullness::Fullness;
 use super::misses;
 use crate::message::{
     Config, FlowRemoved, Message, NO_BUFFER, PacketIn, PortDescription, PortStatus, has_port,
@@ -10,7 +11,7 @@ use crate::message::{
 use fastpath_engine::switching::{Control, QueuedPacketIn};
 use fastpath_switch::field::REGISTERS;
 use fastpath_switch::port::LinkState;
-use fastpath_switch::{Field, FieldMatch, Match, PipelineFields, Port, Removed, RemovedReason, flow};
+use fastpath_switch::{Field, FieldMatch, Match, PipelineFields, Port, Removed, Version, flow};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use std::collections::BTreeMap;
@@ -39,6 +40,8 @@ pub(super) struct SwitchState {
     pub(super) datapath_id: u64,
     pub(super) ports: BTreeMap<u32, PortInfo>,
     pub(super) config: Config,
+    /// What tables do when they are full or nearly so.
+    pub(super) fullness: Fullness,
     /// The names that controllers gave to tables.
     pub(super) table_names: BTreeMap<u8, String>,
     /// The generation id of the last election (§6.3.6).
@@ -62,6 +65,7 @@ impl SwitchState {
             datapath_id,
             ports,
             config: Config { flags: 0, miss_send_len: 128 },
+            fullness: Fullness::default(),
             table_names: BTreeMap::new(),
             generation_id: None,
             async_messages: AsyncMessages::default(),
@@ -112,7 +116,7 @@ impl SwitchState {
     /// Encodes an event; `None` when its subject is gone, or cannot be named in this form.
     pub(super) fn encode(&self, form: EventForm, event: &Event) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        let message = self.message(event)?;
+        let message = self.message(form.codec.version(), event)?;
         let port = match &message {
             Message::PacketIn(packet) => packet.matching.field(Field::InPort).map(|field| field.value as u32),
             Message::PortStatus(status) => Some(status.port.number),
@@ -125,12 +129,13 @@ impl SwitchState {
         Some(bytes)
     }
 
-    fn message(&self, event: &Event) -> Option<Message> {
+    fn message(&self, version: Version, event: &Event) -> Option<Message> {
         Some(match event {
             Event::PacketIn(packet) => Message::PacketIn(packet_in(packet)),
-            Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(removed)),
+            Event::FlowRemoved(removed) => Message::FlowRemoved(flow_removed(version, removed)),
             Event::PortAdded(number) => self.port_status(0, *number)?,
             Event::PortStatus(number) => self.port_status(2, *number)?,
+            Event::TableStatus(status) => Message::TableStatus(**status),
             Event::PortRemoved(port) => Message::PortStatus(PortStatus { reason: 1, port: (**port).clone() }),
         })
     }
@@ -207,17 +212,12 @@ fn pipeline_fields(context: &PipelineFields) -> Vec<FieldMatch> {
     fields
 }
 
-fn flow_removed(removed: &Removed) -> FlowRemoved {
+fn flow_removed(version: Version, removed: &Removed) -> FlowRemoved {
     let flow = &removed.flow;
     FlowRemoved {
         cookie: flow.cookie,
         priority: removed.rank.priority(),
-        reason: match removed.reason {
-            RemovedReason::IdleTimeout => 0,
-            RemovedReason::HardTimeout => 1,
-            RemovedReason::Delete => 2,
-            RemovedReason::GroupDelete => 3,
-        },
+        reason: removed_reason(version, removed.reason),
         table_id: removed.table_id,
         age: removed.at.since(flow.added),
         idle_timeout: flow.idle_timeout,

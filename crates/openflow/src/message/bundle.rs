@@ -9,9 +9,9 @@ use super::{HEADER_LEN, Header, Message};
 /// The experimenter (ONF_EXPERIMENTER_ID).
 pub(crate) const ONF: u32 = 0x4f4e_4600;
 /// ONF_ET_BUNDLE_CONTROL.
-const CONTROL: u32 = 2300;
+pub(crate) const CONTROL: u32 = 2300;
 /// ONF_ET_BUNDLE_ADD_MESSAGE.
-const ADD: u32 = 2301;
+pub(crate) const ADD: u32 = 2301;
 
 /// A message about a bundle, to the switch.
 #[derive(Clone, PartialEq, Eq, Debug)]

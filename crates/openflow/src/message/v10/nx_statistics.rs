@@ -85,6 +85,8 @@ fn read_flow(r: &mut ByteReader<'_>) -> Result<NxFlowStats, Fault> {
     let instructions = Instructions::apply(action::read(r, &matching)?);
     let flags = 0;
     let flow = FlowStats {
+        importance: 0,
+        idle: None,
         table_id,
         age,
         priority,
