@@ -7,6 +7,7 @@
 use super::bundle_store::BundleStore;
 use super::event::{self, EventForm};
 use super::misses;
+use super::monitors::{Monitor, Monitors};
 use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{
     Async, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, RoleMessage, RoleStatus,
@@ -41,6 +42,8 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection.
 pub(super) struct Connection {
+    /// Tells it from others.
+    pub(super) id: usize,
     pub(super) stream: Stream,
     /// Its name in notices.
     pub(super) peer: String,
@@ -65,6 +68,7 @@ pub(super) struct Connection {
     /// The parts of a table features request that is not complete.
     parts: Option<Parts>,
     pub(super) bundles: BundleStore,
+    pub(super) monitors: Monitors,
     /// Whether it has changed flows, groups or meters.
     pub(super) has_changed: bool,
     readable: bool,
@@ -145,6 +149,11 @@ pub(super) enum DumpOf {
     TableConfigs {
         next: u8,
     },
+    /// The flows that monitors select.
+    Monitored {
+        monitors: Vec<Monitor>,
+        next: Option<(u8, Rank)>,
+    },
     Tables {
         next: u8,
     },
@@ -180,6 +189,7 @@ impl Connection {
     ) -> Connection {
         let now = Instant::now();
         let mut connection = Connection {
+            id: 0,
             stream,
             peer,
             kind,
@@ -196,6 +206,7 @@ impl Connection {
             dump: None,
             parts: None,
             bundles: BundleStore::default(),
+            monitors: Monitors::default(),
             has_changed: false,
             readable: true,
             writable: true,
@@ -321,6 +332,8 @@ impl Connection {
         let is_for_it = match event {
             event::Event::PacketIn(packet) if misses::is_miss(&packet.head) => self.wants_misses(),
             event::Event::PacketIn(_) => self.controller_id == 0,
+            event::Event::FlowChange(change) => self.monitors.telling(self.id, change).is_some(),
+            event::Event::Request(request) => self.codec.version() >= Version::V14 && request.0 != self.id,
             event::Event::TableStatus(_) => self.codec.version() >= Version::V14,
             event::Event::FlowRemoved(_)
             | event::Event::PortStatus(_)
@@ -341,9 +354,13 @@ impl Connection {
             && self.masks.packet_in[usize::from(self.is_slave())] & 1 << PacketInReason::NoMatch as u32 != 0
     }
 
-    /// Returns the form of the events that it receives.
-    pub(super) fn event_form(&self) -> EventForm {
-        EventForm { codec: self.codec }
+    /// Returns the form of an event that it receives.
+    pub(super) fn event_form(&self, event: &event::Event) -> EventForm {
+        let telling = match event {
+            event::Event::FlowChange(change) => self.monitors.telling(self.id, change),
+            _ => None,
+        };
+        EventForm { codec: self.codec, telling }
     }
 
     /// Returns whether it receives asynchronous messages at all.

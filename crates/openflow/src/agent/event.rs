@@ -1,7 +1,8 @@
 //! Events that controllers learn without a request, by asynchronous messages (OpenFlow 1.3.5
 //! §6.1.2).
 
-use crate::message::{Async, Codec, PortDescription, TableStatus};
+use super::monitors::{FlowEvent, Telling};
+use crate::message::{Async, Codec, Message, PortDescription, TableStatus};
 use fastpath_engine::switching::QueuedPacketIn;
 use fastpath_switch::{Removed, RemovedReason, Version};
 
@@ -14,12 +15,17 @@ pub(super) enum Event {
     PortAdded(u32),
     PortRemoved(Box<PortDescription>),
     TableStatus(Box<TableStatus>),
+    FlowChange(Box<FlowEvent>),
+    /// A change of groups or meters that the controller with this connection made.
+    Request(Box<(usize, u32, Message)>),
 }
 
 /// The form of an event in the messages of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct EventForm {
     pub(super) codec: Codec,
+    /// What is told of a change of a flow.
+    pub(super) telling: Option<Telling>,
 }
 
 impl Event {
@@ -28,6 +34,11 @@ impl Event {
     pub(super) fn passes(&self, version: Version, masks: &Async, is_slave: bool) -> bool {
         let side = usize::from(is_slave);
         let (word, bit) = match self {
+            // Monitors select them.
+            Event::FlowChange(_) => return true,
+            Event::Request(request) => {
+                (masks.request_forward[side], u8::from(matches!(request.2, Message::MeterMod(_))))
+            }
             Event::PacketIn(packet) => (masks.packet_in[side], packet.head.reason as u8),
             Event::FlowRemoved(removed) => {
                 (masks.flow_removed[side], removed_reason(version, removed.reason))

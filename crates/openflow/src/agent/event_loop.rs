@@ -183,6 +183,7 @@ impl EventLoop {
             self.housekeep();
             let are_wanted = self.connections.values().any(Connection::wants_misses);
             self.switch.want_misses(are_wanted);
+            self.switch.are_flows_monitored = self.connections.values().any(|one| !one.monitors.is_empty());
             self.send_events();
         }
         // The last replies, if the sockets accept them at once.
@@ -308,7 +309,7 @@ impl EventLoop {
             return None;
         }
         self.next_token += 1;
-        connection.delivered = self.switch.async_messages.end();
+        (connection.id, connection.delivered) = (token, self.switch.async_messages.end());
         self.connections.insert(token, connection);
         Some(token)
     }
@@ -563,7 +564,7 @@ impl EventLoop {
             let event = Event::PacketIn(Box::new(packet));
             let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form()) {
+                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form(&event)) {
                     connection.send_event(bytes);
                 }
             }
@@ -588,8 +589,7 @@ impl EventLoop {
         let now = Instant::now();
         let mut shown = Vec::new();
         for connection in self.connections.values_mut() {
-            let form = connection.event_form();
-            self.switch.async_messages.deliver(connection, now, |number, event| {
+            self.switch.async_messages.deliver(connection, now, |number, form, event| {
                 let bytes = self.switch.encode(form, event)?;
                 if number >= self.shown {
                     shown.extend_from_slice(&bytes);

@@ -23,6 +23,7 @@ mod features;
 mod fullness;
 mod local;
 mod misses;
+mod monitors;
 mod nicira;
 mod order;
 mod remotes;

@@ -6,6 +6,7 @@ use super::connection::{Connection, Election, Incoming};
 use super::event::Event;
 use super::fullness;
 use super::misses;
+use super::monitors::{Author, change_observed};
 use super::nicira;
 use super::statistics;
 use super::switch_state::SwitchState;
@@ -22,7 +23,7 @@ use fastpath_switch::{
 /// OFPC_: statistics of flows, tables, ports, groups and queues.
 const CAPABILITIES: u32 = 0b100_1111;
 /// OFPC_ since OpenFlow 1.4: also bundles and flow monitoring.
-const CAPABILITIES_14: u32 = CAPABILITIES | 1 << 9;
+const CAPABILITIES_14: u32 = CAPABILITIES | 0b11 << 9;
 /// OFPC_ of OpenFlow 1.0: statistics of flows, tables, ports and queues; addresses in ARP packets
 /// are matched.
 const CAPABILITIES_10: u32 = 0b1100_0111;
@@ -74,6 +75,7 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
     let flows_removed: Option<Vec<_>> =
         run.iter().map(|one| flows_removed(&one.content).filter(|_| is_exact)).collect();
     let are_misses_wanted = state.are_misses_wanted;
+    let (id, is_monitored, mut events) = (connection.id, state.are_flows_monitored, Vec::new());
     let change = |switch: &mut Switch, now| {
         let sees_misses = |one: &Incoming| match &one.content {
             Ok(Message::FlowMod { request, .. }) => misses::is_seen_by(request),
@@ -83,12 +85,19 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
             misses::remove(switch, now);
         }
         for one in &run {
+            let author = Some((id, one.xid));
             let changed = match &one.content {
+                Ok(message) if is_monitored => change_observed(switch, now, message, author, &mut events),
                 Ok(message) => change_one(switch, now, message),
                 Err(fault) => Err(*fault),
             };
             match changed {
-                Ok(gone) => removed.extend(gone),
+                Ok(gone) => {
+                    removed.extend(gone);
+                    if let Ok(message @ (Message::GroupMod(_) | Message::MeterMod(_))) = &one.content {
+                        events.push(Event::Request(Box::new((id, one.xid, message.clone()))));
+                    }
+                }
                 Err(fault) => connection.refuse(one.xid, &fault, &one.head),
             }
         }
@@ -100,7 +109,8 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
         Some(flows) => state.control.change_flows(&flows.concat(), change),
         None => state.control.change(change),
     }
-    state.note_removed(removed);
+    events.into_iter().for_each(|event| state.async_messages.push(event));
+    state.report_removed(removed);
 }
 
 /// Returns the flows that a change removes at most; `None` for any number of flows.
@@ -121,12 +131,13 @@ fn flows_removed(change: &Result<Message, Fault>) -> Option<Vec<(u8, Rank)>> {
 }
 
 /// Deletes any number of flows, some at a time: packets pass in between.
-fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
+fn delete(state: &mut SwitchState, author: Author, request: &FlowMod) -> Result<(), Fault> {
     state.control.peek(|switch| switch.check_flow_mod(request))?;
     // Freeing the flows takes long, and needs no lock.
     let are_misses_wanted = state.are_misses_wanted;
+    let is_monitored = state.are_flows_monitored;
     drop(state.control.change_flows(&[], |switch, now| {
-        let cleared = switch.clear(request);
+        let cleared = if is_monitored { Vec::new() } else { switch.clear(request) };
         if are_misses_wanted {
             misses::add(switch, now);
         }
@@ -143,7 +154,7 @@ fn delete(state: &mut SwitchState, request: &FlowMod) -> Result<(), Fault> {
             })
         });
         let removed = state.control.change_flows(&selected, |switch, now| switch.delete(now, &selected));
-        state.note_removed(removed);
+        state.note_removed_by(author, removed);
         next = last;
         if next.is_none() {
             state.keep_misses();
@@ -207,7 +218,7 @@ fn answer(
         Message::FlowMod { request, .. } => {
             only_masters()?;
             connection.has_changed = true;
-            delete(state, &request)?;
+            delete(state, Some((connection.id, xid)), &request)?;
         }
         Message::PortMod(request) => {
             only_masters()?;

@@ -4,6 +4,7 @@
 use super::connection::{Connection, Dump, DumpOf};
 use super::features;
 use super::misses;
+use super::monitors;
 use super::switch_state::SwitchState;
 use crate::message::{
     Description, Fault, FlowFormat, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, Message,
@@ -88,6 +89,7 @@ pub(super) fn answer(
             return table_features(state, connection, (xid, len), flags, wanted);
         }
         Request::PortDesc(only) => return port_descriptions(state, connection, xid, only),
+        Request::FlowMonitor(requests) => return monitors::answer(state, connection, xid, requests),
         Request::TableDesc => {
             connection.dump = dump(DumpOf::TableConfigs { next: 0 });
             return Ok(());
@@ -380,6 +382,7 @@ pub(super) fn page(state: &SwitchState, connection: &mut Connection) {
         DumpOf::MeterDescriptions { .. } => 10,
         DumpOf::Tables { .. } => 12,
         DumpOf::TableConfigs { .. } => 14,
+        DumpOf::Monitored { .. } => 16,
         DumpOf::FlowCounters { .. } => 17,
     };
     let version = connection.codec.version();
@@ -429,6 +432,16 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
         }
         DumpOf::Groups { only, next } => {
             groups(switch, now, only, next, page).map(|next| DumpOf::Groups { only, next })
+        }
+        DumpOf::Monitored { monitors, next } => {
+            let (start, version) = (page.out.len(), page.version);
+            let (_, last) = scan(switch, &FlowFilter::all(), next.as_ref(), |table_id, rank, flow| {
+                if let Some(reply) = monitors::initial(&monitors, table_id, rank, flow) {
+                    page.item(|out| write_items(version, out, &reply));
+                }
+                page.out.len() - start < PAGE
+            });
+            last.map(|next| DumpOf::Monitored { monitors, next: Some(next) })
         }
         DumpOf::FlowCounters { filter, next } => {
             let (start, version) = (page.out.len(), page.version);

@@ -34,6 +34,13 @@ pub(crate) enum BundleStep {
 }
 
 impl<'a> BundleMessage<'a> {
+    /// Returns its flags (OFPBF_).
+    pub(crate) fn flags(&self) -> u16 {
+        match self {
+            BundleMessage::Control { flags, .. } | BundleMessage::Add { flags, .. } => *flags,
+        }
+    }
+
     /// Reads the body of an experimenter message of the ONF with transaction id `xid`.
     pub(crate) fn read(xid: u32, kind: u32, data: &'a [u8]) -> Result<BundleMessage<'a>, Fault> {
         let mut r = ByteReader::new(data, Fault::BadLen);

@@ -69,6 +69,27 @@ impl Codec {
     /// If it exceeds 64 KiB, or this version has no such message.
     pub fn encode(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
         let start = out.len();
+        self.write(xid, message, out);
+        end_message(out, start);
+    }
+
+    /// Returns a message; `None` if it exceeds 64 KiB. What fits one message of another version may
+    /// not fit one of this.
+    ///
+    /// # Panics
+    /// If this version has no such message.
+    pub(crate) fn encoded(&self, xid: u32, message: &Message) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.write(xid, message, &mut out);
+        let fits = out.len() <= usize::from(u16::MAX);
+        fits.then(|| {
+            end_message(&mut out, 0);
+            out
+        })
+    }
+
+    /// Writes a message without its length.
+    fn write(&self, xid: u32, message: &Message, out: &mut Vec<u8>) {
         out.u8(self.version.number());
         out.u8(match self.version {
             Version::V10 => v10::kind(message, self.forms),
@@ -83,7 +104,6 @@ impl Codec {
             Version::V14 => v14::write_body(message, out),
             Version::V15 => v15::write_body(message, out),
         }
-        end_message(out, start);
     }
 
     /// Returns the error message for a request that begins with `data`.

@@ -110,6 +110,18 @@ pub enum Fault {
     PipelineFieldsOnly(&'static str),
     #[error("table features command {0} is not supported; 0 is")]
     TableFeaturesBadCommand(u8),
+    #[error("flow monitor {0} exists already")]
+    MonitorExists(u32),
+    #[error("a controller may have at most {0} flow monitors")]
+    MonitorsFull(usize),
+    #[error("flow monitor {0} does not exist")]
+    MonitorUnknown(u32),
+    #[error("flow monitor command {0} is unknown")]
+    MonitorBadCommand(u8),
+    #[error("flow monitor flags {0:#x} are unknown, or none")]
+    MonitorBadFlags(u16),
+    #[error("table {0} of a flow monitor does not exist")]
+    MonitorBadTable(u8),
     #[error("an emergency flow has timeouts")]
     EmergencyTimeout,
     #[error("this switch has no emergency flows")]
@@ -172,6 +184,12 @@ impl Fault {
             Fault::PropertyBadValue => (14, 2),
             Fault::PropertyDuplicate(_) => (14, 4),
             Fault::PropertyBadExperimenter(_) => (14, 5),
+            Fault::MonitorsFull(_) => (16, 0),
+            Fault::MonitorExists(_) => (16, 1),
+            Fault::MonitorUnknown(_) => (16, 3),
+            Fault::MonitorBadCommand(_) => (16, 4),
+            Fault::MonitorBadFlags(_) => (16, 5),
+            Fault::MonitorBadTable(_) => (16, 6),
             Fault::InstructionUnsupported(_) => (3, 1),
             Fault::ActionBadSetMask => (2, 16),
             Fault::PipelineFieldsOnly(_) => (1, 17),

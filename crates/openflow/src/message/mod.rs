@@ -21,6 +21,7 @@ mod codec;
 mod control;
 mod fault;
 mod flow_form;
+pub mod flow_update;
 mod modify;
 mod multipart;
 mod nicira;
@@ -44,6 +45,7 @@ pub use codec::Codec;
 pub(crate) use codec::{has_port, write_items};
 pub use control::{Async, AsyncMask, Config, ErrorMessage, Features, Hello, Role, RoleMessage, RoleStatus};
 pub use fault::Fault;
+pub use flow_update::{FlowUpdate, FullUpdate, MonitorRequest};
 pub use modify::{NO_BUFFER, PortMod};
 pub use multipart::{
     Description, FlowStats, GroupDescription, GroupFeatures, GroupStats, MORE, MeterDescription,
@@ -128,6 +130,8 @@ pub enum Message {
     RoleStatus(RoleStatus),
     /// OpenFlow 1.4.
     TableStatus(TableStatus),
+    /// OFPT_REQUESTFORWARD: a request of another controller, as a message. OpenFlow 1.4.
+    RequestForward(Vec<u8>),
 }
 
 /// The header of a message.
@@ -294,6 +298,7 @@ impl Message {
             Message::MeterMod(_) => 29,
             Message::RoleStatus(_) => 30,
             Message::TableStatus(_) => 31,
+            Message::RequestForward(_) => 32,
         }
     }
 

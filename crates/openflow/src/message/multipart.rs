@@ -3,9 +3,10 @@
 //! A reply that does not fit one message is sent as several messages: see `pages.rs`.
 
 use super::action::{FLOWS, read_buckets, write_buckets};
-use super::bytes::{ByteReader, Write};
+use super::bytes::{ByteReader, Write, measured};
 use super::fault::Fault;
 use super::flow_form::FlowForm;
+use super::flow_update::{FlowUpdate, MonitorRequest};
 use super::modify::{group_kind, read_bands, write_band};
 use super::nx_bits::NICIRA;
 use super::oxm;
@@ -57,6 +58,8 @@ pub enum Request {
         port: u32,
         queue: u32,
     },
+    /// OpenFlow 1.4.
+    FlowMonitor(Vec<MonitorRequest>),
     /// The counters of flows alone. OpenFlow 1.5.
     FlowStats(FlowFilter),
     /// NXST_FLOW. OpenFlow 1.0 only.
@@ -95,6 +98,8 @@ pub enum Reply {
     TableDesc(Vec<TableConfig>),
     /// OpenFlow 1.4.
     QueueDesc(Vec<PacketQueue>),
+    /// OpenFlow 1.4.
+    FlowMonitor(Vec<FlowUpdate>),
     /// Flows with their counters, without timeouts, cookies and instructions. OpenFlow 1.5.
     FlowStats(Vec<FlowStats>),
     /// NXST_FLOW. OpenFlow 1.0 only.
@@ -277,6 +282,7 @@ impl Request {
             Request::PortDesc(_) => 13,
             Request::TableDesc => 14,
             Request::QueueDesc { .. } => 15,
+            Request::FlowMonitor(_) => 16,
             Request::FlowStats(_) => 17,
             Request::NxFlow(_) | Request::NxAggregate(_) | Request::Experimenter { .. } => VENDOR,
         }
@@ -317,6 +323,7 @@ impl Request {
             | Request::NxAggregate(_)
             | Request::TableDesc
             | Request::QueueDesc { .. }
+            | Request::FlowMonitor(_)
             | Request::FlowStats(_) => panic!("OpenFlow 1.3 has no such request: {self:?}"),
             Request::Flow(filter) | Request::Aggregate(filter) => write_filter(out, filter),
             Request::PortStats(number)
@@ -393,6 +400,7 @@ impl Reply {
             Reply::PortDesc(_) => 13,
             Reply::TableDesc(_) => 14,
             Reply::QueueDesc(_) => 15,
+            Reply::FlowMonitor(_) => 16,
             Reply::FlowStats(_) => 17,
             Reply::NxFlow(_) | Reply::NxAggregate { .. } | Reply::Experimenter { .. } => VENDOR,
         }
@@ -454,6 +462,7 @@ impl Reply {
             | Reply::NxAggregate { .. }
             | Reply::TableDesc(_)
             | Reply::QueueDesc(_)
+            | Reply::FlowMonitor(_)
             | Reply::FlowStats(_) => panic!("OpenFlow 1.3 has no replies of type {}", self.number()),
             Reply::Desc(desc) => {
                 let texts = [&desc.manufacturer, &desc.hardware, &desc.software];
@@ -510,13 +519,6 @@ pub(crate) fn items<T>(
         items.push(read(r)?);
     }
     Ok(items)
-}
-
-/// Returns the part of `r` that its first 16 bits measure, including themselves. The returned
-/// reader stands after them.
-pub(crate) fn measured<'a>(r: &mut ByteReader<'a>) -> Result<ByteReader<'a>, Fault> {
-    let len = usize::from(r.u16()?).checked_sub(2).ok_or(Fault::BadLen)?;
-    r.part(len, Fault::BadLen)
 }
 
 pub(crate) fn read_counters(r: &mut ByteReader<'_>) -> Result<Counters, Fault> {

@@ -5,13 +5,15 @@ use crate::common::{Harness, Peer};
 use crate::v10::ofctl::{Ofctl, with_ofctl_of};
 use crate::{frame, wire};
 use fastpath_openflow::agent::Versions;
+use fastpath_openflow::message::flow_update::monitor_flags;
 use fastpath_openflow::message::{
-    AsyncMask, Hello, Message, PacketOut, Reply, Request, Role, RoleMessage, TableMod, Vacancy, table_config,
+    AsyncMask, Codec, FlowUpdate, Hello, Message, MonitorRequest, NO_BUFFER, PacketOut, Reply, Request, Role,
+    RoleMessage, RoleStatus, TableMod, Vacancy, table_config,
 };
-use fastpath_openflow::message::{NO_BUFFER, RoleStatus};
 use fastpath_switch::flow::flags;
 use fastpath_switch::{
-    Action, Field, FieldMatch, FlowMod, Instructions, Limits, Match, MeterCommand, MeterMod, Version, port,
+    Action, Field, FieldMatch, FlowCommand, FlowFilter, FlowMod, Instructions, Limits, Match, MeterCommand,
+    MeterMod, Version, port,
 };
 
 /// The options of `ovs-ofctl` with which each test runs.
@@ -56,7 +58,7 @@ fn the_highest_common_version_is_used_and_the_default_has_not_changed() {
 fn ovs_ofctl_shows_the_switch_in_later_versions() {
     with_ofctl("ovs_ofctl_shows_the_switch_in_later_versions", |ofctl| {
         let shown = ofctl.run("show", &[]);
-        let capabilities = "capabilities: FLOW_STATS TABLE_STATS PORT_STATS GROUP_STATS QUEUE_STATS";
+        let capabilities = "GROUP_STATS QUEUE_STATS BUNDLES FLOW_MONITORING";
         for words in ["dpid:000000000000002a", capabilities, " 1(p1): addr:02:00:00:00:00:01", "LOCAL(local)"]
         {
             assert!(shown.contains(words), "{shown}");
@@ -76,7 +78,7 @@ fn ovs_ofctl_shows_the_switch_in_later_versions() {
         let tables = ofctl.run("dump-tables", &[]);
         assert!(tables.contains("active=1, lookup=1, matched=1"), "{tables}");
         let features = ofctl.run("dump-table-features", &[]);
-        assert!(features.contains("can eviction") || features.contains("eviction: supported"), "{features}");
+        assert!(features.contains("eviction"), "{features}");
         let sum = ofctl.run("dump-aggregate", &[]);
         assert!(sum.contains("packet_count=1 byte_count=60 flow_count=1"), "{sum}");
         assert!(ofctl.run("dump-desc", &[]).contains("Manufacturer: fastpath"));
@@ -283,7 +285,13 @@ fn a_master_that_loses_its_role_is_told_and_meters_that_go_have_a_reason() {
     old.say(&Message::RoleRequest(master(5)));
     assert_eq!(old.hear(), Message::RoleReply(master(5)));
     let meter = |command| Message::MeterMod(MeterMod { command, id: 1, flags: 2, bands: Vec::new() });
+    let mut third = controller(&harness, Version::V14);
+    third.say(&Message::ChangeAsync(vec![AsyncMask { message: 5, is_of_slaves: false, mask: 2 }]));
+    third.barrier();
     old.say(&meter(MeterCommand::Add));
+    let Message::RequestForward(bytes) = third.hear() else { panic!("no request") };
+    let forwarded = Codec::new(Version::V14).decode(&bytes).unwrap().1;
+    assert_eq!(forwarded, meter(MeterCommand::Add));
     let instructions = Instructions { meter: Some(1), ..Instructions::apply([Action::output(2)]) };
     let request = FlowMod { flags: flags::SEND_FLOW_REM, ..FlowMod::add(0, 1, Match::any(), instructions) };
     old.say(&Message::FlowMod { buffer_id: NO_BUFFER, request });
@@ -313,7 +321,7 @@ fn a_packet_out_of_15_enters_the_tables_with_its_fields_and_counters_are_told_al
     peer.say(&out(Vec::new()));
     peer.say(&out(vec![tunnel]));
     assert_eq!(harness.receive(3), frame(1));
-    let filter = fastpath_switch::FlowFilter::all();
+    let filter = FlowFilter::all();
     peer.say(&Message::MultipartRequest { flags: 0, request: Request::FlowStats(filter) });
     let Message::MultipartReply { reply: Reply::FlowStats(flows), .. } = peer.hear() else {
         panic!("no stats")
@@ -328,4 +336,68 @@ fn a_packet_out_of_15_enters_the_tables_with_its_fields_and_counters_are_told_al
     });
     assert_eq!(refused, [(1, 2); 2], "controller status, bundle features");
     assert!(harness.stop().balances());
+}
+
+fn update(peer: &mut Peer) -> FlowUpdate {
+    match peer.hear() {
+        Message::MultipartReply { reply: Reply::FlowMonitor(mut updates), .. } if updates.len() == 1 => {
+            updates.remove(0)
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn full(peer: &mut Peer) -> (u16, u8, u128, usize) {
+    let FlowUpdate::Full(update) = update(peer) else { panic!("abbreviated") };
+    let port = update.matching.field(Field::InPort).unwrap().value;
+    (update.event, update.reason, port, update.instructions.apply.len())
+}
+
+#[test]
+fn a_controller_is_told_of_the_flows_that_it_monitors() {
+    use monitor_flags::{ADD, INITIAL, INSTRUCTIONS, MODIFY, REMOVED};
+    let harness = harness();
+    let (mut watcher, mut other) = (controller(&harness, Version::V14), controller(&harness, Version::V13));
+    let change = |request: FlowMod| Message::FlowMod { buffer_id: NO_BUFFER, request };
+    other.say(&change(wire(1, 2)));
+    other.say(&change(wire(2, 9)));
+    other.barrier();
+    let filter = FlowFilter { out_port: 2, ..FlowFilter::all() };
+    let flags = INITIAL | ADD | REMOVED | MODIFY | INSTRUCTIONS;
+    let request = |id, command, flags| {
+        let one = MonitorRequest { id, command, flags, filter: filter.clone() };
+        Message::MultipartRequest { flags: 0, request: Request::FlowMonitor(vec![one]) }
+    };
+    watcher.say(&request(5, 0, flags));
+    assert_eq!(full(&mut watcher), (0, 0, 1, 1));
+    watcher.barrier();
+    other.say(&change(wire(3, 2)));
+    other.say(&change(wire(4, 9)));
+    let instructions = Instructions::apply([Action::output(3), Action::output(2)]);
+    let modify = FlowMod { command: FlowCommand::Modify, instructions, ..wire(3, 2) };
+    other.say(&change(modify.clone()));
+    other.say(&change(modify));
+    other.say(&change(FlowMod { command: FlowCommand::DeleteStrict, ..wire(1, 2) }));
+    other.say(&change(FlowMod::delete_all()));
+    assert_eq!(full(&mut watcher), (1, 0, 3, 1));
+    assert_eq!(full(&mut watcher), (3, 0, 3, 2));
+    assert_eq!(full(&mut watcher), (2, 2, 1, 0));
+    assert_eq!(full(&mut watcher), (2, 2, 3, 0));
+    watcher.say(&change(wire(1, 2)));
+    assert!(matches!(update(&mut watcher), FlowUpdate::Abbreviated(_)));
+    for (wrong, number) in [
+        (request(5, 0, flags), 1),
+        (request(6, 1, flags), 3),
+        (request(5, 9, flags), 4),
+        (request(7, 0, 0x80), 5),
+    ] {
+        watcher.say(&wrong);
+        assert_eq!(watcher.refusal(), (16, number));
+    }
+    watcher.say(&request(5, 2, 0));
+    let end = Message::MultipartReply { flags: 0, reply: Reply::FlowMonitor(Vec::new()) };
+    assert_eq!(watcher.hear(), end);
+    other.say(&change(wire(1, 2)));
+    other.barrier();
+    watcher.barrier();
 }

@@ -1,11 +1,11 @@
 //! Requests for statistics and their replies (OpenFlow 1.0.0 §5.3.5).
 
 use super::{action, matching, nx_statistics, port, port_number};
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
 use crate::message::multipart::{
     FlowStats, NXST_AGGREGATE, NXST_FLOW, PacketQueue, PortStats, QueueStats, Reply, Request, TableStats,
-    items, measured, read_counters, write_counters,
+    items, read_counters, write_counters,
 };
 use crate::message::packet::{read_age, write_age};
 use fastpath_switch::flow::ANY_GROUP;

@@ -56,6 +56,7 @@ pub(crate) fn read_body(header: &Header, mut r: ByteReader<'_>) -> Result<Messag
         28 => Message::ChangeAsync(asynchronous::read_masks(r)?),
         30 => Message::RoleStatus(asynchronous::read_role_status(r)?),
         31 => Message::TableStatus(table::read_status(r)?),
+        32 => Message::RequestForward(r.rest().to_vec()),
         number => match BUNDLES.into_iter().find(|(own, _)| *own == number) {
             Some((_, kind)) => Message::Experimenter { experimenter: ONF, kind, data: r.rest().to_vec() },
             None => return read_other(header, r),
@@ -115,6 +116,7 @@ pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>) {
         Message::ChangeAsync(masks) => asynchronous::write_masks(out, masks),
         Message::RoleStatus(status) => asynchronous::write_role_status(out, status),
         Message::TableStatus(status) => table::write_status(out, status),
+        Message::RequestForward(request) => out.extend_from_slice(request),
         Message::Experimenter { experimenter: ONF, data, .. } => out.extend_from_slice(data),
         other => other.write_body(out),
     }

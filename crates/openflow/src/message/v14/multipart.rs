@@ -5,6 +5,7 @@ use crate::message::action::{read_instructions, write_instructions};
 use crate::message::bytes::{ByteReader, Write};
 use crate::message::fault::Fault;
 use crate::message::flow_form::FlowForm;
+use crate::message::flow_update::{FlowUpdate, MonitorRequest};
 use crate::message::multipart::{FlowStats, Reply, Request, items};
 
 /// How flows are said in OpenFlow 1.4.
@@ -15,6 +16,7 @@ pub(crate) fn read_request(kind: u16, mut r: ByteReader<'_>) -> Result<Request, 
     let request = match kind {
         14 => Request::TableDesc,
         15 => Request::QueueDesc { port: r.u32()?, queue: r.u32()? },
+        16 => Request::FlowMonitor(items(&mut r, MonitorRequest::read)?),
         _ => return Request::read(kind, r),
     };
     r.end()?;
@@ -28,6 +30,7 @@ pub(crate) fn write_request(out: &mut Vec<u8>, request: &Request) {
             out.u32(*port);
             out.u32(*queue);
         }
+        Request::FlowMonitor(requests) => requests.iter().for_each(|one| one.write(out)),
         other => other.write(out),
     }
 }
@@ -40,6 +43,7 @@ pub(crate) fn read_reply(kind: u16, mut r: ByteReader<'_>) -> Result<Reply, Faul
         13 => Reply::PortDesc(items(&mut r, port::read)?),
         14 => Reply::TableDesc(items(&mut r, table::read_config)?),
         15 => Reply::QueueDesc(items(&mut r, queue::read)?),
+        16 => Reply::FlowMonitor(items(&mut r, |r| FlowUpdate::read(r, &FLOWS))?),
         _ => return Reply::read(kind, r),
     };
     r.end()?;
@@ -53,6 +57,7 @@ pub(crate) fn write_reply(out: &mut Vec<u8>, reply: &Reply) {
         Reply::Queue(queues) => queues.iter().for_each(|one| queue::write_stats(out, one)),
         Reply::PortDesc(ports) => ports.iter().for_each(|one| port::write(out, one)),
         Reply::TableDesc(tables) => tables.iter().for_each(|one| table::write_config(out, one)),
+        Reply::FlowMonitor(updates) => updates.iter().for_each(|one| one.write(out, &FLOWS)),
         Reply::QueueDesc(queues) => queues.iter().for_each(|one| queue::write(out, one)),
         other => other.write(out),
     }

@@ -2,10 +2,10 @@
 //! ports have is in properties.
 
 use super::properties;
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
 use crate::message::modify::PortMod;
-use crate::message::multipart::{PortStats, measured};
+use crate::message::multipart::PortStats;
 use crate::message::packet::{PortDescription, PortStatus, read_age, write_age};
 use fastpath_switch::PortCounters;
 use fastpath_wire::MacAddr;

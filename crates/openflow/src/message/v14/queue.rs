@@ -1,9 +1,9 @@
 //! Queues and their counters (OpenFlow 1.4 §7.3.5.8, §7.3.5.18). Properties of queues are rates in
 //! parts of a rate that a port may not have: they are left out.
 
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
-use crate::message::multipart::{PacketQueue, QueueStats, measured};
+use crate::message::multipart::{PacketQueue, QueueStats};
 
 /// Bytes of the description of a queue.
 const DESCRIPTION: u16 = 16;

@@ -1,9 +1,8 @@
 //! What a table does when it is full or nearly so (OpenFlow 1.4 §7.3.4.1, §7.3.5.17, §7.4.5).
 
 use super::properties;
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
-use crate::message::multipart::measured;
 use crate::message::table_config::{TableConfig, TableMod, TableStatus, Vacancy};
 
 /// OFPTMPT_EVICTION.

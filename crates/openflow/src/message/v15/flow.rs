@@ -2,9 +2,9 @@
 
 use super::action::FLOWS;
 use super::oxs::{self, Statistics};
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
-use crate::message::multipart::{FlowStats, measured};
+use crate::message::multipart::FlowStats;
 use crate::message::oxm;
 use crate::message::packet::FlowRemoved;
 use fastpath_switch::Instructions;

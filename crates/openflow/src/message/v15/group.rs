@@ -1,10 +1,10 @@
 //! Groups whose buckets have numbers (OpenFlow 1.5.1 §7.3.4.3, §7.3.5.11).
 
 use super::action::{read_actions, write_actions};
-use crate::message::bytes::{ByteReader, Write};
+use crate::message::bytes::{ByteReader, Write, measured};
 use crate::message::fault::Fault;
 use crate::message::modify::group_kind;
-use crate::message::multipart::{GroupDescription, measured};
+use crate::message::multipart::GroupDescription;
 use crate::message::v14::{read_properties, unknown_property, write_property};
 use fastpath_switch::flow::ANY_GROUP;
 use fastpath_switch::{Bucket, GroupCommand, GroupKind, GroupMod, Refusal, port};

@@ -1,17 +1,20 @@
 //! Multipart requests and replies that differ from those of OpenFlow 1.4 (OpenFlow 1.5.1 §7.3.5).
 
+use super::action::FLOWS;
 use super::oxs::{self, Statistics};
 use super::{flow, group};
 use crate::message::bytes::{ByteReader, Write};
 use crate::message::fault::Fault;
+use crate::message::flow_update::FlowUpdate;
 use crate::message::multipart::{
     MeterFeatures, Reply, Request, items, read_filter, read_padded, write_filter,
 };
-use crate::message::v14;
+use crate::message::{table, v14};
 
 pub(crate) fn read_request(kind: u16, mut r: ByteReader<'_>) -> Result<Request, Fault> {
     let request = match kind {
         7 => Request::GroupDesc(read_padded(&mut r)?),
+        12 => Request::TableFeatures(table::read_replacing(&mut r)?),
         13 => Request::PortDesc(read_padded(&mut r)?),
         17 => Request::FlowStats(read_filter(&mut r)?),
         _ => return v14::read_request(kind, r),
@@ -45,6 +48,7 @@ pub(crate) fn read_reply(kind: u16, mut r: ByteReader<'_>) -> Result<Reply, Faul
             r.skip(8)?;
             Reply::MeterFeatures(features)
         }
+        16 => Reply::FlowMonitor(items(&mut r, |r| FlowUpdate::read(r, &FLOWS))?),
         17 => Reply::FlowStats(items(&mut r, flow::read_stats)?),
         _ => return v14::read_reply(kind, r),
     };
@@ -64,6 +68,7 @@ pub(crate) fn write_reply(out: &mut Vec<u8>, reply: &Reply) {
             features.write(out);
             out.u64(0);
         }
+        Reply::FlowMonitor(updates) => updates.iter().for_each(|one| one.write(out, &FLOWS)),
         Reply::FlowStats(flows) => flows.iter().for_each(|one| flow::write_stats(out, one)),
         other => v14::write_reply(out, other),
     }
