@@ -21,6 +21,7 @@
 //! Read first: `tuple.rs`, `table.rs`, then `tcp.rs`.
 #![forbid(unsafe_code)]
 
+mod alg;
 mod connection;
 mod expiry;
 mod index;
@@ -33,6 +34,7 @@ mod timeouts;
 mod tuple;
 mod view;
 
+pub use alg::Alg;
 pub use connection::{ConnectionInfo, OtherState};
 pub use nat::{NatRequest, NatSide, NatSpec, PortChoice};
 pub use state::CtState;

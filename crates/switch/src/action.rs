@@ -13,7 +13,7 @@ use crate::extension::spread::{Bundle, Multipath};
 use crate::field::Field;
 use crate::port;
 use crate::reason::PacketInReason;
-use fastpath_conntrack::{Commit, NatRequest};
+use fastpath_conntrack::{Alg, Commit, NatRequest};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -115,7 +115,21 @@ pub enum Extension {
         in_port: Option<u32>,
         /// The table; `None` for the present one.
         table: Option<u8>,
+        /// Whether the lookup sees protocol, addresses and ports of the first packet of the
+        /// connection, in the place of those of this packet.
+        is_original: bool,
     },
+    /// Lowers the timeouts of the flow that this action is in, if the packet has FIN or RST of TCP.
+    FinTimeout {
+        /// The idle timeout in seconds; 0 leaves it.
+        idle: u16,
+        /// The hard timeout in seconds; 0 leaves it.
+        hard: u16,
+    },
+    /// Puts the packet through the data path once more, which has no effect on it here.
+    DebugRecirc,
+    /// Has the packet executed by the slow path, which has no effect on it here.
+    DebugSlow,
     /// Adds or renews a flow.
     Learn(Learn),
     /// Puts the number of a link, chosen by a hash, into a field.
@@ -194,6 +208,8 @@ pub struct Ct {
     pub zone: Zone,
     /// NAT.
     pub nat: Option<NatRequest>,
+    /// The protocol whose further connections are expected, if this commits the connection.
+    pub alg: Option<Alg>,
     /// Actions that set mark and label of the connection.
     pub exec: Vec<Action>,
 }

@@ -4,7 +4,7 @@
 //! Only packets whose flows have `ct` take its lock.
 
 pub use fastpath_conntrack::{
-    Commit, ConnectionInfo, CtState, FlowTuple, NatRequest, NatSide, NatSpec, PacketView, PortChoice,
+    Alg, Commit, ConnectionInfo, CtState, FlowTuple, NatRequest, NatSide, NatSpec, PacketView, PortChoice,
     TrackRequest, Tracked,
 };
 

@@ -291,7 +291,7 @@ impl Instructions {
     }
 
     /// Returns the clauses of conjunctions that a flow with them is.
-    pub(crate) fn clauses(&self) -> impl Iterator<Item = Clause> {
+    pub fn clauses(&self) -> impl Iterator<Item = Clause> {
         self.apply.iter().filter_map(|action| match action {
             Action::Extension(extension) => match **extension {
                 Extension::Conjunction { id, clause, clauses } => Some(Clause { id, clause, clauses }),
@@ -401,7 +401,8 @@ impl Flow {
 }
 
 impl Rule {
-    pub(crate) fn of((rank, flow): (&Rank, &Flow)) -> Rule {
+    /// Returns the rule of a flow.
+    pub fn of((rank, flow): (&Rank, &Flow)) -> Rule {
         let (rank, instructions) = (rank.clone(), Arc::clone(&flow.instructions));
         Rule { rank, serial: flow.serial, cookie: flow.cookie, instructions }
     }

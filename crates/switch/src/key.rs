@@ -17,6 +17,15 @@ pub const ETH_TYPE_MIN: u16 = 0x0600;
 /// The EtherType of frames that have none (OFP_DL_TYPE_NOT_ETH_TYPE).
 const NOT_ETH_TYPE: u16 = 0x05ff;
 
+/// The ports of each protocol, or its type and code.
+const TRANSPORT: [(u8, [Field; 2]); 5] = [
+    (protocol::TCP, [Field::TcpSrc, Field::TcpDst]),
+    (protocol::UDP, [Field::UdpSrc, Field::UdpDst]),
+    (protocol::SCTP, [Field::SctpSrc, Field::SctpDst]),
+    (protocol::ICMP, [Field::Icmpv4Type, Field::Icmpv4Code]),
+    (protocol::ICMPV6, [Field::Icmpv6Type, Field::Icmpv6Code]),
+];
+
 /// The fields of one packet, packed. `words()[0]` has a bit for each field that is present.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
@@ -41,6 +50,9 @@ pub struct PipelineFields {
     pub tunnel: (u32, u32),
     /// What connection tracking says.
     pub connection: ConnectionFields,
+    /// Whether keys have protocol, addresses and ports of the first packet of the connection, and
+    /// those of this packet in their place (`resubmit(,,ct)`).
+    pub is_original: bool,
 }
 
 /// What connection tracking says of a packet; all zero before `ct`.
@@ -137,7 +149,34 @@ impl Key {
         if frame.len() >= 14 {
             key.extract_link(frame, headers);
         }
+        if context.is_original {
+            key.exchange_tuples(context.connection.original.is_v6);
+        }
         key
+    }
+
+    /// Exchanges protocol, addresses and ports with those of the first packet of the connection.
+    fn exchange_tuples(&mut self, is_v6: bool) {
+        let addresses = match is_v6 {
+            true => [(Field::Ipv6Src, Field::CtIpv6Src), (Field::Ipv6Dst, Field::CtIpv6Dst)],
+            false => [(Field::Ipv4Src, Field::CtNwSrc), (Field::Ipv4Dst, Field::CtNwDst)],
+        };
+        let others = [
+            (Field::IpProto, Field::CtNwProto),
+            (Field::TcpSrc, Field::CtTpSrc),
+            (Field::TcpDst, Field::CtTpDst),
+        ];
+        // Ports and types of all protocols are at the same place.
+        for (own, original) in addresses.into_iter().chain(others) {
+            let (mine, first) = (self.bits(own), self.bits(original));
+            self.or_bits(own, !own.ones(), first);
+            self.or_bits(original, !original.ones(), mine);
+        }
+        let known = TRANSPORT.iter().flat_map(|(_, fields)| fields);
+        known.for_each(|field| self.words[0] &= !field.presence());
+        let protocol = self.bits(Field::IpProto) as u8;
+        let fields = TRANSPORT.iter().filter(|(of, _)| *of == protocol).flat_map(|(_, fields)| fields);
+        fields.for_each(|field| self.words[0] |= field.presence());
     }
 
     /// Returns the packed words, for lookup structures and generated code.
@@ -171,7 +210,7 @@ impl Key {
     }
 
     /// Returns the bits at the position of the field, whether or not it is present.
-    pub(crate) fn bits(&self, field: Field) -> u128 {
+    pub fn bits(&self, field: Field) -> u128 {
         let info = field.info();
         let word = usize::from(info.word);
         if info.bits == 128 {

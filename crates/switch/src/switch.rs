@@ -19,6 +19,7 @@ use crate::learners::Lesson;
 use crate::limits::Limits;
 use crate::meter::{self, BandKind, Meter, MeterCommand, MeterMod};
 use crate::normal::Normal;
+use crate::outcome::Learned;
 use crate::port::{self, Port, PortCounters};
 use crate::table::{ClearedFlows, Table};
 use crate::version::Version;
@@ -431,9 +432,24 @@ impl Switch {
         removed
     }
 
+    /// Changes flows as a packet has it. Returns whether tables have changed for executors: a
+    /// flow that is renewed and timeouts that are lowered do not count, and a full table does not
+    /// change.
+    pub fn learn(&mut self, now: Time, learned: &Learned) -> bool {
+        match learned {
+            Learned::Flow { flow, .. } => self.learn_flow(now, flow),
+            Learned::Timeouts { table_id, rank, serial, idle, hard } => {
+                if let Some(table) = self.tables.get_mut(usize::from(*table_id)) {
+                    table.shorten((rank, *serial), *idle, *hard);
+                }
+                false
+            }
+        }
+    }
+
     /// Adds the flow that a packet learned. An equal flow is renewed: its timeouts start again and
-    /// nothing else changes. Returns whether the tables have changed; a full table does not.
-    pub fn learn(&mut self, now: Time, request: &FlowMod) -> bool {
+    /// nothing else changes.
+    fn learn_flow(&mut self, now: Time, request: &FlowMod) -> bool {
         let Some(table) = self.tables.get_mut(usize::from(request.table_id)) else { return false };
         let rank = Rank::new(request.priority, request.matching.clone());
         if table.renew(&rank, now, request) {

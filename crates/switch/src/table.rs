@@ -19,7 +19,7 @@ const CHANGES_MAX: usize = 1 << 20;
 /// A flow table.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    flows: BTreeMap<Rank, Entry>,
+    flows: BTreeMap<Rank, FlowEntry>,
     /// The time to check each flow that has timeouts. A matching packet does not update this time,
     /// so it may be early.
     deadlines: BTreeSet<(Time, Rank)>,
@@ -41,13 +41,13 @@ pub struct Table {
 /// The flows that were in a table before it was cleared. Dropping them takes long if they are many.
 #[derive(Debug)]
 pub struct ClearedFlows {
-    _flows: BTreeMap<Rank, Entry>,
+    _flows: BTreeMap<Rank, FlowEntry>,
     _deadlines: BTreeSet<(Time, Rank)>,
 }
 
 /// A flow and its entry in the deadlines.
 #[derive(Clone, Debug)]
-struct Entry {
+struct FlowEntry {
     flow: Flow,
     listed: Option<Time>,
 }
@@ -190,7 +190,7 @@ impl Table {
     }
 
     /// Counts a flow that is added.
-    fn entered(&mut self, rank: &Rank, flow: Flow) -> Entry {
+    fn entered(&mut self, rank: &Rank, flow: Flow) -> FlowEntry {
         let listed = flow.deadline().map(|(at, _)| at);
         if let Some(at) = listed {
             self.deadlines.insert((at, rank.clone()));
@@ -201,11 +201,11 @@ impl Table {
         self.clauses += usize::from(flow.instructions.is_clause());
         self.learners.add(&flow.instructions);
         self.eviction.add(rank, &flow, listed);
-        Entry { flow, listed }
+        FlowEntry { flow, listed }
     }
 
     /// Stops counting a flow that goes.
-    fn forget(&mut self, rank: &Rank, Entry { flow, listed }: &Entry) {
+    fn forget(&mut self, rank: &Rank, FlowEntry { flow, listed }: &FlowEntry) {
         if let Some(at) = *listed {
             self.deadlines.remove(&(at, rank.clone()));
         }
@@ -218,7 +218,7 @@ impl Table {
 
     /// Changes one flow in place. Its match, priority and timeouts stay.
     pub(crate) fn update(&mut self, rank: &Rank, change: impl FnOnce(&mut Flow)) {
-        if let Some(Entry { flow, .. }) = self.flows.get_mut(rank) {
+        if let Some(FlowEntry { flow, .. }) = self.flows.get_mut(rank) {
             self.room -= flow.room();
             self.clauses -= usize::from(flow.instructions.is_clause());
             self.learners.remove(&flow.instructions);
@@ -234,7 +234,7 @@ impl Table {
     /// of
     /// this rank that is as requested.
     pub(crate) fn renew(&mut self, rank: &Rank, now: Time, request: &FlowMod) -> bool {
-        let Some(Entry { flow, .. }) = self.flows.get_mut(rank) else { return false };
+        let Some(FlowEntry { flow, .. }) = self.flows.get_mut(rank) else { return false };
         let timeouts = (flow.idle_timeout, flow.hard_timeout);
         let is_equal = timeouts == (request.idle_timeout, request.hard_timeout)
             && (flow.cookie, flow.flags) == (request.cookie, request.flags)
@@ -244,6 +244,28 @@ impl Table {
             flow.last_used = flow.last_used.max(now);
         }
         is_equal
+    }
+
+    /// Lowers the timeouts of a flow, unless it was replaced; 0 leaves one.
+    pub(crate) fn shorten(&mut self, (rank, serial): (&Rank, u64), idle: u16, hard: u16) {
+        let Some(entry) = self.flows.get_mut(rank).filter(|entry| entry.flow.serial == serial) else {
+            return;
+        };
+        let lower = |old: &mut u16, new: u16| {
+            if new != 0 && (*old == 0 || *old > new) {
+                *old = new;
+            }
+        };
+        lower(&mut entry.flow.idle_timeout, idle);
+        lower(&mut entry.flow.hard_timeout, hard);
+        // Its entry in the deadlines may be early, but not late.
+        let due = entry.flow.deadline().map(|(at, _)| at);
+        if let Some(due) = due.filter(|due| entry.listed.is_none_or(|listed| *due < listed)) {
+            if let Some(at) = entry.listed.replace(due) {
+                self.deadlines.remove(&(at, rank.clone()));
+            }
+            self.deadlines.insert((due, rank.clone()));
+        }
     }
 
     pub(crate) fn remove(&mut self, rank: &Rank) -> Option<Flow> {
@@ -357,7 +379,7 @@ impl Table {
     ) -> Vec<Removed> {
         let Table { flows, deadlines, room, reported, clauses, learners, changes, eviction, .. } = self;
         let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
-        let tell = |(rank, Entry { flow, listed }): (Rank, Entry)| {
+        let tell = |(rank, FlowEntry { flow, listed }): (Rank, FlowEntry)| {
             eviction.remove(&rank, &flow, listed);
             if let Some(at) = listed {
                 deadlines.remove(&(at, rank.clone()));

@@ -2,7 +2,7 @@
 
 use super::control::Control;
 use super::port_change::PortChange;
-use super::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
+use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec, QueueCounters};
 use fastpath_units::Time;
 use std::collections::BTreeMap;
 
@@ -16,15 +16,13 @@ impl Control {
             Some(spec) => exchange.queue_specs.insert(number, (spec.clone(), now)),
             None => exchange.queue_specs.remove(&number),
         };
-        exchange.port_changes.push(PortChange::Queues(number, spec));
         drop(exchange);
-        self.shared.bell.ring();
+        self.change_ports(&PortChange::Queues(number, spec));
     }
 
     /// Bounds what a port receives, or not.
     pub fn set_policing(&self, number: u32, spec: Option<PolicingSpec>) {
-        self.exchange().port_changes.push(PortChange::Policing(number, spec));
-        self.shared.bell.ring();
+        self.change_ports(&PortChange::Policing(number, spec));
     }
 
     /// Returns the queues of ports that have some, and since when they have them.

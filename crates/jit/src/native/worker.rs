@@ -7,11 +7,11 @@ use crate::port_table::flags;
 use crate::program::Program;
 use crate::shared::{Shared, WorkerCells};
 use crate::walk::{OwnCells, Walk};
+use fastpath_plan::RuleNumber;
 use fastpath_switch::execute::{self, Effects, Packet, perform};
 use fastpath_switch::field::WORDS;
-use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX};
-use fastpath_switch::plan::RuleNumber;
-use fastpath_switch::{Action, ActionSet, FlowMod, PacketOutcome, PipelineFields};
+use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX};
+use fastpath_switch::{Action, ActionSet, PacketOutcome, PipelineFields};
 use fastpath_units::Time;
 use std::mem;
 use std::ptr;
@@ -46,7 +46,7 @@ pub struct Worker {
     views: Vec<TableView>,
     outcomes: Vec<PacketOutcome>,
     /// The flows that packets have added and that were not taken yet.
-    learned: Vec<FlowMod>,
+    learned: Vec<Learned>,
     /// The resubmits of the packet so far.
     resubmits: usize,
     set: ActionSet,
@@ -200,8 +200,8 @@ impl Worker {
         &mut self.outcomes
     }
 
-    /// Takes the flows that packets have added.
-    pub fn take_learned(&mut self) -> Vec<FlowMod> {
+    /// Takes how packets have changed flows.
+    pub fn take_learned(&mut self) -> Vec<Learned> {
         mem::take(&mut self.learned)
     }
 

@@ -12,7 +12,7 @@ use fastpath_model::Estimate;
 use fastpath_model::dist::t_quantile;
 use fastpath_net::{EdgeId, HostPath, Routes};
 use fastpath_spec::{DataPathChoice, NodeId, Topology};
-use fastpath_units::stats::median;
+use fastpath_units::stats::{median, quantile, sorted};
 use fastpath_wire::build::Ip;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -21,8 +21,10 @@ use std::time::{Duration, Instant};
 
 /// A run before it is measured.
 const WARM_UP: Duration = Duration::from_millis(30);
-/// Parts of a measured run. The median of their rates is its rate.
-const WINDOWS: u32 = 5;
+/// Parts of a measured run. This quantile of their rates is its rate: other work on the machine only
+/// makes a part slower.
+const WINDOWS: u32 = 8;
+const UNDISTURBED: f64 = 0.75;
 /// Headers of Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
 /// Most frames that a port at a constant rate sends at a time, as a full socket buffer holds.
@@ -88,12 +90,12 @@ pub fn saturate(network: &RandomNetwork, span: Duration, log: Option<PathBuf>) -
         sleep(span / WINDOWS);
         reports.push(report()?);
     }
-    // A spell of other work spoils a window, not the result.
     let rate = |pair: &[Report]| {
         let delivered = pair[1].accounting.delivered - pair[0].accounting.delivered;
         delivered as f64 / (cpu(&pair[1]) - cpu(&pair[0])).max(1e-9)
     };
-    let packets_per_second = median(reports.windows(2).map(rate));
+    let rates = sorted(reports.windows(2).map(rate));
+    let packets_per_second = quantile(&rates, UNDISTURBED);
     let (before, after) = (first, reports.pop().expect("there is a window"));
     let grown_bytes = started.grown_bytes();
     let delivered = (after.accounting.delivered - before.accounting.delivered) as f64;

@@ -8,7 +8,7 @@ use fastpath_switch::{Action, FlowMod, Match};
 use fastpath_units::Rng;
 
 /// Actions and the bytes that Open vSwitch has for them in OpenFlow 1.3.
-const ACTIONS: [(&str, &str); 31] = [
+const ACTIONS: [(&str, &str); 40] = [
     ("resubmit:5", "ffff 0010 00002320 0001 0005 00000000"),
     ("resubmit(10,5)", "ffff 0010 00002320 000e 000a 05 000000"),
     ("pop_queue", "ffff 0010 00002320 0005 000000000000"),
@@ -63,6 +63,23 @@ const ACTIONS: [(&str, &str); 31] = [
         "ct(commit,nat(src=10.0.0.240,random))",
         "ffff 0030 00002320 0023 0001 00000000 0000 ff 000000 0000 \
          ffff 0018 00002320 0024 00 00 0011 0001 0a0000f0 00000000",
+    ),
+    ("ct(commit,alg=ftp)", "ffff 0018 00002320 0023 0001 00000000 0000 ff 000000 0015"),
+    ("ct(commit,zone=9,alg=tftp)", "ffff 0018 00002320 0023 0001 00000000 0009 ff 000000 0045"),
+    ("resubmit(,5,ct)", "ffff 0010 00002320 002c fff8 05 000000"),
+    ("resubmit(7,5,ct)", "ffff 0010 00002320 002c 0007 05 000000"),
+    ("fin_timeout(idle_timeout=10,hard_timeout=20)", "ffff 0010 00002320 0013 000a 0014 0000"),
+    ("debug_recirc", "ffff 0010 00002320 00ff 000000000000"),
+    ("debug_slow", "ffff 0010 00002320 00fe 000000000000"),
+    (
+        "learn(table=3,fin_idle_timeout=2,fin_hard_timeout=4,NXM_OF_ETH_DST[])",
+        "ffff 0030 00002320 0010 0000 0000 8000 0000000000000000 0000 03 00 0002 0004 \
+         0030 00000206 0000 00000206 0000 0000",
+    ),
+    (
+        "learn(table=3,limit=7,result_dst=NXM_NX_REG2[5],NXM_OF_ETH_DST[])",
+        "ffff 0040 00002320 002d 0000 0000 8000 0000000000000000 0004 03 00 0000 0000 \
+         00000007 0005 0000 00010404 0030 00000206 0000 00000206 0000 000000000000",
     ),
     ("ct_clear", "ffff 0010 00002320 002b 000000000000"),
     ("set_field:0x5->reg1", "0019 0010 00010204 00000005 00000000"),

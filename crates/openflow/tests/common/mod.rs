@@ -7,9 +7,10 @@ use fastpath_openflow::agent::{
     Agent, Doorbell, FailMode, Listen, Options, PortInfo, Security, Target, TlsFiles, Versions,
 };
 use fastpath_openflow::message::{Codec, Hello, Message, frame_len};
+use fastpath_plan::Planned;
 use fastpath_switch::execute::{BackgroundJob, OutboxEntry};
 use fastpath_switch::outcome::DropReason;
-use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Planned, Switch, Verdict, Version, port};
+use fastpath_switch::{Executor, FlowMod, Limits, Outbox, Switch, Verdict, Version, port};
 use fastpath_units::Time;
 use fastpath_wire::MacAddr;
 use rustls::pki_types::pem::PemObject;

@@ -105,4 +105,7 @@ unit_types! {
     egress: Egress,
     line: Line,
     link: EmulatedLink,
+    delay: DelayLine,
+    nic: Nic,
+    pcie: Pcie,
 }

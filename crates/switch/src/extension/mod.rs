@@ -21,7 +21,7 @@ mod track;
 
 pub use crate::action::{Ct, Extension, Zone};
 pub use bits::Bits;
-pub(crate) use conjunction::decide;
+pub use conjunction::{Clause, decide};
 pub use learn::{Learn, Source, Spec, Target};
 pub(crate) use perform::perform;
 pub use spread::{Algorithm, Bundle, HashFields, Multipath};

@@ -66,6 +66,9 @@ impl SwitchCommand {
             let serves = !(self.serve.ports.is_empty()
                 && self.serve.listen.is_empty()
                 && self.serve.connect.is_empty());
+            if is_offline && self.serve.has_workers() {
+                bail!("--workers and --split are for --port: captures are switched by one thread");
+            }
             match (is_offline, serves) {
                 (false, true) => return serve::run(&self.switch, self.serve, self.json),
                 (true, true) => bail!(

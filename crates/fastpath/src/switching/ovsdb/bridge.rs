@@ -239,14 +239,15 @@ impl RunningBridge {
     /// Ends the bridge. Returns where all packets went.
     pub(super) fn stop(self) -> ServedSummary {
         let counters = self.counters();
-        let RunningBridge { agent, running, ports, .. } = self;
+        let RunningBridge { agent, running, ports, control, .. } = self;
         drop(agent);
         let port = |(name, RunningPort { number, .. }): (String, RunningPort)| {
             (number, name, counters.get(&number).copied().unwrap_or_default())
         };
         let mut ports: Vec<_> = ports.into_iter().map(port).collect();
         ports.sort_by_key(|(number, ..)| *number);
-        ServedSummary { packets: running.stop(), ports }
+        let packets = running.stop();
+        ServedSummary { packets, ports, workers: control.workers() }
     }
 }
 

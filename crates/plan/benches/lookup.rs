@@ -4,7 +4,7 @@
 //! uniformly random ones; 64 Ki drawn by Zipf's law over 1000 flows that follow rules; one flow.
 
 use divan::{Bencher, black_box};
-use fastpath_switch::plan::{Base, Cache, TablePlan};
+use fastpath_plan::{Base, Cache, TablePlan};
 use fastpath_switch::workload::{self, Filter};
 use fastpath_switch::{FlowMod, Instructions, Key, Limits, Match, Switch};
 use fastpath_units::Time;

@@ -1,11 +1,11 @@
 //! Plans compared with the tables they are built from.
 
 use super::*;
-use crate::field::Field;
-use crate::flow::{FlowCommand, FlowMod, Instructions};
-use crate::limits::Limits;
-use crate::matching::{FieldMatch, Match};
-use crate::workload;
+use fastpath_switch::Limits;
+use fastpath_switch::field::Field;
+use fastpath_switch::flow::{FlowCommand, FlowMod, Instructions};
+use fastpath_switch::workload;
+use fastpath_switch::{FieldMatch, Match};
 use fastpath_units::{Rng, Time};
 use proptest::prelude::*;
 use std::mem;

@@ -4,10 +4,10 @@
 //! the old one. Entries of an older version of the plan count as empty. If few lookups hit, the
 //! cache is bypassed for a while, so that traffic without locality does not pay for it.
 
-use super::lanes::Lanes;
-use super::{NONE, Rule, RuleNumber, TablePlan};
-use crate::key::Key;
-use crate::mix::mix;
+use crate::lanes::Lanes;
+use crate::{NONE, Rule, RuleNumber, TablePlan};
+use fastpath_switch::key::Key;
+use fastpath_switch::mix::mix;
 
 /// The lookups in a window, after which the hits are evaluated.
 const WINDOW: u32 = 1024;
@@ -39,11 +39,11 @@ enum Store {
 #[derive(Clone, Debug)]
 struct Slots<const N: usize> {
     lanes: Lanes,
-    slots: Vec<Slot<N>>,
+    slots: Vec<CacheSlot<N>>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Slot<const N: usize> {
+struct CacheSlot<const N: usize> {
     key: [u64; N],
     found: RuleNumber,
     /// The low bits of the plan's version; 0 for an empty slot.
@@ -53,7 +53,8 @@ struct Slot<const N: usize> {
 impl Cache {
     /// Returns an empty cache of `capacity` keys, rounded up to a power of two.
     pub fn new(capacity: usize) -> Cache {
-        let store = Store::Two(Slots { lanes: Lanes::of(&[0; crate::field::WORDS]), slots: Vec::new() });
+        let store =
+            Store::Two(Slots { lanes: Lanes::of(&[0; fastpath_switch::field::WORDS]), slots: Vec::new() });
         let capacity = capacity.next_power_of_two();
         Cache { version: None, capacity, store, lookups: 0, hits: 0, pause: 0 }
     }
@@ -111,7 +112,7 @@ impl Cache {
 
 impl<const N: usize> Slots<N> {
     fn new(lanes: Lanes, capacity: usize) -> Slots<N> {
-        let empty = Slot { key: [0; N], found: RuleNumber(NONE), stamp: 0 };
+        let empty = CacheSlot { key: [0; N], found: RuleNumber(NONE), stamp: 0 };
         Slots { lanes, slots: vec![empty; capacity] }
     }
 
@@ -125,7 +126,7 @@ impl<const N: usize> Slots<N> {
             return slot.found;
         }
         let found = plan.find(key);
-        *slot = Slot { key: packed, found, stamp };
+        *slot = CacheSlot { key: packed, found, stamp };
         found
     }
 }

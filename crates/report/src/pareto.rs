@@ -1,9 +1,13 @@
 //! The Pareto front of a sweep: the rows that no cheaper row equals or beats, and the cheapest row
 //! that carries its workload. Rows that differ by less than a tolerance count as equal.
 
-use crate::error::{Error, Result};
-use fastpath_report::{Axis, Chart, Drawing, Scale, Section, Series, words};
+use crate::{Axis, Chart, Drawing, Scale, Section, Series, words};
 use std::str::FromStr;
+
+/// Why a table has no Pareto front: the message.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ParetoError(String);
 
 /// A machine that forwards this share of the offered load carries its workload.
 pub const CARRIES: f64 = 0.999;
@@ -48,7 +52,7 @@ pub struct FrontRow<'r> {
 
 impl FromStr for Goals {
     type Err = &'static str;
-    fn from_str(text: &str) -> std::result::Result<Goals, &'static str> {
+    fn from_str(text: &str) -> Result<Goals, &'static str> {
         let hint = "write COST,THROUGHPUT, e.g. machine.cpu.cores,forwarded_pps";
         let (cost, throughput) = text.split_once(',').ok_or(hint)?;
         let cost: Vec<String> = cost.split('*').map(|name| name.trim().to_owned()).collect();
@@ -65,17 +69,17 @@ impl Goals {
     /// Finds the columns among the `known` ones.
     ///
     /// # Errors
-    /// [`Error::Argument`] if there is no such column.
-    pub fn columns(&self, known: &[String]) -> Result<FrontColumns> {
-        let find = |name: &String| -> Result<(usize, String)> {
+    /// [`ParetoError`] if there is no such column.
+    pub fn columns(&self, known: &[String]) -> Result<FrontColumns, ParetoError> {
+        let find = |name: &String| -> Result<(usize, String), ParetoError> {
             let at = known.iter().position(|column| column == name);
             let unknown =
-                || Error::Argument(format!("--pareto: no column {name:?} (have: {})", known.join(", ")));
+                || ParetoError(format!("--pareto: no column {name:?} (have: {})", known.join(", ")));
             let at = at.ok_or_else(unknown)?;
             Ok((at, name.clone()))
         };
         Ok(FrontColumns {
-            cost: self.cost.iter().map(find).collect::<Result<_>>()?,
+            cost: self.cost.iter().map(find).collect::<Result<_, _>>()?,
             throughput: find(&self.throughput)?,
             share: find(&"share".to_owned())?.0,
             problem: known.len() - 1,
@@ -89,19 +93,23 @@ impl FrontColumns {
     /// more than that. The cheapest row that carries its workload stays.
     ///
     /// # Errors
-    /// [`Error::Argument`] if a cell is not a number, or two rows use different units.
-    pub fn front<'r>(&self, rows: impl Iterator<Item = &'r [String]>, tolerance: f64) -> Result<Front<'r>> {
+    /// [`ParetoError`] if a cell is not a number, or two rows use different units.
+    pub fn front<'r>(
+        &self,
+        rows: impl Iterator<Item = &'r [String]>,
+        tolerance: f64,
+    ) -> Result<Front<'r>, ParetoError> {
         let mut units: Vec<Option<&str>> = vec![None; self.cost.len() + 1];
         let mut all = Vec::new();
         for row in rows.filter(|row| row[self.problem].is_empty()) {
             let mut numbers = Vec::with_capacity(units.len());
             for ((at, name), unit) in self.cost.iter().chain([&self.throughput]).zip(&mut units) {
                 let not_a_number =
-                    || Error::Argument(format!("--pareto: {name} is {:?} in a row, not a number", row[*at]));
+                    || ParetoError(format!("--pareto: {name} is {:?} in a row, not a number", row[*at]));
                 let (number, its) = quantity(&row[*at]).ok_or_else(not_a_number)?;
                 let first = *unit.get_or_insert(its);
                 if first != its {
-                    return Err(Error::Argument(format!(
+                    return Err(ParetoError(format!(
                         "--pareto: {name} is in {first:?} in one row and in {its:?} in another; write the axis in one unit"
                     )));
                 }
@@ -186,9 +194,9 @@ mod tests {
         text.lines().map(|line| line.split_whitespace().map(|c| c.replace('_', "")).collect()).collect()
     }
 
-    fn front(goals: &str, table: &[Vec<String>]) -> Result<Vec<(f64, f64, bool)>> {
+    fn front(goals: &str, table: &[Vec<String>]) -> Result<Vec<(f64, f64, bool)>, ParetoError> {
         let known = ["cores", "clock", "pps", "share", "problem"].map(str::to_owned);
-        let goals: Goals = goals.parse().map_err(Error::argument)?;
+        let goals: Goals = goals.parse().map_err(|text: &str| ParetoError(text.to_owned()))?;
         let front = goals.columns(&known)?.front(table.iter().map(Vec::as_slice), 0.0)?;
         Ok(front.rows.iter().map(|f| (f.cost, f.throughput, f.carries)).collect())
     }

@@ -9,16 +9,16 @@
 //! A base is immutable. The terms that every rule of a subtable requires are its guard, which is
 //! compared once.
 
-use super::NONE;
-use super::by_mask::ByMask;
-use super::entry::{Entry, first};
-use super::hash::Hash;
-use super::lanes::{KeyWords, Lanes, spread};
-use super::tree::Tree;
-use super::trie::{KeyBits, Prefix, Trie};
-use crate::field::{FIELDS, Field, WORDS};
-use crate::key::Key;
-use crate::matching::{Match, Term};
+use crate::NONE;
+use crate::by_mask::ByMask;
+use crate::entry::{Entry, first};
+use crate::hash::Hash;
+use crate::lanes::{KeyWords, Lanes, spread};
+use crate::tree::Tree;
+use crate::trie::{KeyBits, Prefix, Trie};
+use fastpath_switch::field::{FIELDS, Field, WORDS};
+use fastpath_switch::key::Key;
+use fastpath_switch::{Match, Term};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of rules up to which comparing one by one is cheapest: about a nanosecond per rule,
@@ -116,12 +116,12 @@ enum ChosenShape {
 
 /// A rule to be put into a subtable.
 #[derive(Clone, Copy)]
-struct Rule<'a> {
+struct ShapedRule<'a> {
     index: u32,
     matching: &'a Match,
 }
 
-impl Rule<'_> {
+impl ShapedRule<'_> {
     /// Returns its masks, laid out like a key. They are unpacked on demand: a million unpacked
     /// rules take 256 MB.
     fn masks(&self) -> KeyWords {
@@ -144,19 +144,19 @@ impl Base {
     /// comparison.
     pub fn hash_per_mask<'a>(matches: impl Iterator<Item = &'a Match>) -> Base {
         let partition =
-            |rules| grouped(rules, Rule::masks).into_values().map(|group| (ChosenShape::Hash, group));
+            |rules| grouped(rules, ShapedRule::masks).into_values().map(|group| (ChosenShape::Hash, group));
         Base::by(matches, |rules| partition(rules).collect())
     }
 
     fn by<'a>(
         matches: impl Iterator<Item = &'a Match>,
-        partition: impl Fn(Vec<Rule<'a>>) -> Vec<(ChosenShape, Vec<Rule<'a>>)>,
+        partition: impl Fn(Vec<ShapedRule<'a>>) -> Vec<(ChosenShape, Vec<ShapedRule<'a>>)>,
     ) -> Base {
         let all: Vec<&Match> = matches.collect();
         let default = all.iter().position(|matching| matching.is_any());
         // No rule after one that matches all packets can be found.
         let count = default.unwrap_or(all.len());
-        let rules = (0..).zip(&all[..count]).map(|(index, matching)| Rule { index, matching });
+        let rules = (0..).zip(&all[..count]).map(|(index, matching)| ShapedRule { index, matching });
         let parts = partition(rules.collect()).into_iter().map(|(wish, rules)| Subtable::new(wish, &rules));
         let mut parts: Vec<Subtable> = parts.collect();
         parts.sort_by_key(|part| part.best);
@@ -228,7 +228,7 @@ impl Base {
 }
 
 impl Subtable {
-    fn new(wish: ChosenShape, rules: &[Rule<'_>]) -> Subtable {
+    fn new(wish: ChosenShape, rules: &[ShapedRule<'_>]) -> Subtable {
         let guard = guard_of(rules);
         let mut wanted = [0; WORDS];
         for rule in rules {
@@ -350,8 +350,8 @@ impl Subtable {
 }
 
 impl<const N: usize> Packed<N> {
-    fn new(wish: ChosenShape, lanes: Lanes, rules: &[Rule<'_>], wanted: &KeyWords) -> Packed<N> {
-        let entry = |rule: &Rule<'_>| {
+    fn new(wish: ChosenShape, lanes: Lanes, rules: &[ShapedRule<'_>], wanted: &KeyWords) -> Packed<N> {
+        let entry = |rule: &ShapedRule<'_>| {
             let keep =
                 |words: &KeyWords| -> KeyWords { std::array::from_fn(|word| words[word] & wanted[word]) };
             let (mask, value) = (lanes.pack(&keep(&rule.masks())), lanes.pack(&keep(&rule.values())));
@@ -408,7 +408,7 @@ impl<const N: usize> Packed<N> {
 }
 
 /// Divides the rules into subtables and chooses a shape for each.
-fn partition(rules: Vec<Rule<'_>>) -> Vec<(ChosenShape, Vec<Rule<'_>>)> {
+fn partition(rules: Vec<ShapedRule<'_>>) -> Vec<(ChosenShape, Vec<ShapedRule<'_>>)> {
     if rules.is_empty() {
         return Vec::new();
     }
@@ -435,16 +435,19 @@ fn partition(rules: Vec<Rule<'_>>) -> Vec<(ChosenShape, Vec<Rule<'_>>)> {
 }
 
 /// Chooses shapes for the remaining rules: a chain, a hash for each mask, or trees.
-fn partition_rest(rest: Vec<Rule<'_>>) -> Vec<(ChosenShape, Vec<Rule<'_>>)> {
+fn partition_rest(rest: Vec<ShapedRule<'_>>) -> Vec<(ChosenShape, Vec<ShapedRule<'_>>)> {
     if rest.is_empty() {
         return Vec::new();
     }
     if rest.len() <= CHAIN_MAX {
         return vec![(ChosenShape::Chain, rest)];
     }
-    let masks: BTreeSet<KeyWords> = rest.iter().map(Rule::masks).collect();
+    let masks: BTreeSet<KeyWords> = rest.iter().map(ShapedRule::masks).collect();
     if masks.len() <= HASHES_MAX {
-        return grouped(rest, Rule::masks).into_values().map(|group| (ChosenShape::Hash, group)).collect();
+        return grouped(rest, ShapedRule::masks)
+            .into_values()
+            .map(|group| (ChosenShape::Hash, group))
+            .collect();
     }
     // Rules of different EtherTypes have hardly a bit in common.
     let kinds = grouped(rest, kind).into_values();
@@ -455,7 +458,7 @@ fn partition_rest(rest: Vec<Rule<'_>>) -> Vec<(ChosenShape, Vec<Rule<'_>>)> {
 
 /// Builds trees over one packing: one for rules that fix both addresses, one for rules that fix
 /// only the source, and so on. Classes with few rules share one.
-fn trees<const N: usize>(rules: &[Rule<'_>], entries: &[Entry<N>]) -> Vec<Tree<N>> {
+fn trees<const N: usize>(rules: &[ShapedRule<'_>], entries: &[Entry<N>]) -> Vec<Tree<N>> {
     let mut kinds: BTreeMap<u64, Vec<Entry<N>>> = BTreeMap::new();
     for (rule, entry) in rules.iter().zip(entries) {
         kinds.entry(long_prefixes(rule)).or_default().push(*entry);
@@ -470,8 +473,11 @@ fn trees<const N: usize>(rules: &[Rule<'_>], entries: &[Entry<N>]) -> Vec<Tree<N
     sets.iter().map(|set| Tree::new(set)).collect()
 }
 
-fn grouped<'a, K: Ord>(rules: Vec<Rule<'a>>, key: impl Fn(&Rule<'a>) -> K) -> BTreeMap<K, Vec<Rule<'a>>> {
-    let mut groups: BTreeMap<K, Vec<Rule<'a>>> = BTreeMap::new();
+fn grouped<'a, K: Ord>(
+    rules: Vec<ShapedRule<'a>>,
+    key: impl Fn(&ShapedRule<'a>) -> K,
+) -> BTreeMap<K, Vec<ShapedRule<'a>>> {
+    let mut groups: BTreeMap<K, Vec<ShapedRule<'a>>> = BTreeMap::new();
     for rule in rules {
         groups.entry(key(&rule)).or_default().push(rule);
     }
@@ -479,14 +485,14 @@ fn grouped<'a, K: Ord>(rules: Vec<Rule<'a>>, key: impl Fn(&Rule<'a>) -> K) -> BT
 }
 
 /// Returns the EtherType that a rule requires; 0 for none.
-fn kind(rule: &Rule<'_>) -> u64 {
+fn kind(rule: &ShapedRule<'_>) -> u64 {
     let info = Field::EthType.info();
     rule.values()[usize::from(info.word)] >> info.shift & 0xffff
 }
 
 /// Returns, for each wide field, whether the rule fixes at least half its bits. One tree cuts rules
 /// that do and rules that do not badly.
-fn long_prefixes(rule: &Rule<'_>) -> u64 {
+fn long_prefixes(rule: &ShapedRule<'_>) -> u64 {
     let mut long = 0;
     for info in
         FIELDS.iter().filter(|info| info.bits >= 32 && rule.matching.presence() & info.field.presence() != 0)
@@ -498,7 +504,7 @@ fn long_prefixes(rule: &Rule<'_>) -> u64 {
 }
 
 /// Returns the field whose prefixes are the only difference between the rules, if there is one.
-fn prefix_field(rules: &[Rule<'_>]) -> Option<Field> {
+fn prefix_field(rules: &[ShapedRule<'_>]) -> Option<Field> {
     let one = &rules[0];
     let (masks, values) = (Key::from_words(one.masks()), Key::from_words(one.values()));
     let differs = |field: &Field| {
@@ -511,17 +517,17 @@ fn prefix_field(rules: &[Rule<'_>]) -> Option<Field> {
         FIELDS.iter().map(|info| info.field).filter(|field| one.matching.presence() & field.presence() != 0);
     let mut varying = matched.filter(differs);
     let field = varying.next().filter(|field| field.bits() > 16)?;
-    let is_prefix = |rule: &Rule<'_>| {
+    let is_prefix = |rule: &ShapedRule<'_>| {
         let mask = Key::from_words(rule.masks()).bits(field) << (128 - field.bits());
         mask.count_zeros() == mask.trailing_zeros()
     };
     (varying.next().is_none() && rules.iter().all(is_prefix)).then_some(field)
 }
 
-fn trie(field: Field, rules: &[Rule<'_>]) -> Trie {
+fn trie(field: Field, rules: &[ShapedRule<'_>]) -> Trie {
     let info = field.info();
     let left = 128 - field.bits();
-    let prefix = |rule: &Rule<'_>| Prefix {
+    let prefix = |rule: &ShapedRule<'_>| Prefix {
         value: Key::from_words(rule.values()).bits(field) << left,
         len: Key::from_words(rule.masks()).bits(field).count_ones(),
         rule: rule.index,
@@ -532,7 +538,7 @@ fn trie(field: Field, rules: &[Rule<'_>]) -> Trie {
 }
 
 /// Returns the bits on which all rules agree.
-fn guard_of(rules: &[Rule<'_>]) -> Guard {
+fn guard_of(rules: &[ShapedRule<'_>]) -> Guard {
     let (mut masks, first) = (rules[0].masks(), rules[0].values());
     for rule in rules {
         let (other, values) = spread(rule.matching);

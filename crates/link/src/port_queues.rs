@@ -8,7 +8,7 @@
 //! gets its least rate while the rate of the port suffices for all, and the rest is divided in the
 //! same proportion. Time is an argument.
 
-use fastpath_link::{
+use crate::{
     Classes, DropReason, DrrShare, DrrSpec, Exit, Fate, Limit, LinkState, Packet, Pipe, PipeSpec, QueueSpec,
     Verdict,
 };
@@ -85,14 +85,17 @@ struct ClassQueue<F> {
 
 /// The queues of a port, with the frames that wait in them.
 #[derive(Debug)]
-pub(super) struct PortQueues<F> {
+pub struct PortQueues<F> {
     /// By class.
     classes: Vec<ClassQueue<F>>,
     port: Pipe<F>,
+    /// The latest time of a call. The clocks of workers are read before they take the lock.
+    latest: Time,
 }
 
 impl<F> PortQueues<F> {
-    pub(super) fn new(spec: &PortQueueSpec) -> PortQueues<F> {
+    /// Makes empty queues.
+    pub fn new(spec: &PortQueueSpec) -> PortQueues<F> {
         let mut queues: BTreeMap<u32, QueueRates> = BTreeMap::from([(0, QueueRates::default())]);
         queues.extend(&spec.queues);
         let classes = queues.iter().take(QUEUES_MAX).map(|(number, rates)| ClassQueue {
@@ -114,11 +117,13 @@ impl<F> PortQueues<F> {
         let identity = (0..QUEUES_MAX as u8).fold(Classes::all_in(0), of_place);
         let shares = least.iter().take(QUEUES_MAX).map(share).collect();
         let drr = QueueSpec::Drr(DrrSpec { shares, classes: identity });
-        PortQueues { classes: classes.collect(), port: pipe(spec.rate, drr) }
+        PortQueues { classes: classes.collect(), port: pipe(spec.rate, drr), latest: Time::ZERO }
     }
 
     /// Queues a frame. A frame that finds its queue full comes back.
-    pub(super) fn push(&mut self, now: Time, queue: u32, len: usize, frame: F) -> Result<(), F> {
+    pub fn push(&mut self, now: Time, queue: u32, len: usize, frame: F) -> Result<(), F> {
+        self.latest = self.latest.max(now);
+        let now = self.latest;
         let known = self.classes.binary_search_by_key(&queue, |class| class.number);
         // Queue 0 is the first.
         let class = known.unwrap_or(0);
@@ -136,7 +141,9 @@ impl<F> PortQueues<F> {
 
     /// Moves what may leave by `now`; `out` receives the frames in order, `Err` those that found
     /// the second queue full.
-    pub(super) fn pop(&mut self, now: Time, mut out: impl FnMut(Result<F, F>)) {
+    pub fn pop(&mut self, now: Time, mut out: impl FnMut(Result<F, F>)) {
+        self.latest = self.latest.max(now);
+        let now = self.latest;
         loop {
             let next = self.classes.iter().filter_map(|class| class.shaper.as_ref()?.next_at());
             let next = next.chain(self.port.next_at()).min().filter(|at| *at <= now);
@@ -161,8 +168,9 @@ impl<F> PortQueues<F> {
     }
 
     /// Ends the queues; `out` receives what waits.
-    pub(super) fn drain(&mut self, now: Time, mut out: impl FnMut(F)) {
-        let down = fastpath_link::Change { state: Some(LinkState::Down), ..Default::default() };
+    pub fn drain(&mut self, now: Time, mut out: impl FnMut(F)) {
+        let now = self.latest.max(now);
+        let down = crate::Change { state: Some(LinkState::Down), ..Default::default() };
         let pipes = self.classes.iter_mut().filter_map(|class| class.shaper.as_mut());
         for pipe in pipes.chain([&mut self.port]) {
             pipe.change(now, &down);
@@ -173,19 +181,19 @@ impl<F> PortQueues<F> {
     }
 
     /// Returns when a frame may leave.
-    pub(super) fn next_at(&self) -> Option<Time> {
+    pub fn next_at(&self) -> Option<Time> {
         let shapers = self.classes.iter().filter_map(|class| class.shaper.as_ref()?.next_at());
         shapers.chain(self.port.next_at()).min()
     }
 
     /// Returns the number of frames that wait.
-    pub(super) fn held(&self) -> u64 {
+    pub fn held(&self) -> u64 {
         let shapers = self.classes.iter().filter_map(|class| class.shaper.as_ref());
         shapers.chain([&self.port]).map(|pipe| pipe.held().packets).sum()
     }
 
     /// Returns the counters of each queue, by number.
-    pub(super) fn counters(&self) -> impl Iterator<Item = (u32, QueueCounters)> + '_ {
+    pub fn counters(&self) -> impl Iterator<Item = (u32, QueueCounters)> + '_ {
         self.classes.iter().map(|class| (class.number, class.counters))
     }
 }
@@ -213,17 +221,24 @@ fn shaper(rate: Rate, burst: Option<Bytes>) -> QueueSpec {
 
 /// The bound on what a port receives.
 #[derive(Debug)]
-pub(super) struct Policing(Pipe<()>);
+pub struct Policing {
+    pipe: Pipe<()>,
+    /// The latest time of a call.
+    latest: Time,
+}
 
 impl Policing {
-    pub(super) fn new(spec: &PolicingSpec) -> Policing {
-        Policing(pipe(None, QueueSpec::policed(spec.rate, spec.burst.max(BURST_MIN))))
+    /// Makes a policer whose burst is unused.
+    pub fn new(spec: &PolicingSpec) -> Policing {
+        let pipe = pipe(None, QueueSpec::policed(spec.rate, spec.burst.max(BURST_MIN)));
+        Policing { pipe, latest: Time::ZERO }
     }
 
     /// Returns whether a frame may pass.
-    pub(super) fn admits(&mut self, now: Time, len: usize) -> bool {
-        let verdict = self.0.push(now, Packet::new(len as u32, ()));
-        while self.0.pop(now).is_some() {}
+    pub fn admits(&mut self, now: Time, len: usize) -> bool {
+        self.latest = self.latest.max(now);
+        let verdict = self.pipe.push(self.latest, Packet::new(len as u32, ()));
+        while self.pipe.pop(self.latest).is_some() {}
         !matches!(verdict, Verdict::Dropped(DropReason::Early, ()))
     }
 }

@@ -2,17 +2,17 @@
 //! also passes a test, in a time that grows with the masks and not with the rules. It serves
 //! packets whose rule was changed after the base was built.
 
-use super::NONE;
-use super::lanes::KeyWords;
-use crate::matching::Match;
-use crate::mix::hash_of;
+use crate::NONE;
+use crate::lanes::KeyWords;
+use fastpath_switch::Match;
+use fastpath_switch::mix::hash_of;
 use std::collections::BTreeMap;
 
 /// Rules, in the order of lookup.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct ByMask {
     /// The one with the first rule first.
-    groups: Vec<Group>,
+    groups: Vec<MaskGroup>,
     /// The rule of each place, ascending.
     rules: Box<[u32]>,
     /// The next place of the same slot, or [`NONE`].
@@ -21,7 +21,7 @@ pub(super) struct ByMask {
 
 /// The rules that compare the same bits.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Group {
+struct MaskGroup {
     /// The bits, by word.
     mask: Vec<(u8, u64)>,
     /// The first of its rules.
@@ -50,9 +50,9 @@ impl ByMask {
                 let slot = hash_of(values) as usize & (slots.len() - 1);
                 next[*place as usize] = std::mem::replace(&mut slots[slot], *place);
             }
-            Group { mask, best: numbers[places[0] as usize], slots: slots.into() }
+            MaskGroup { mask, best: numbers[places[0] as usize], slots: slots.into() }
         };
-        let mut groups: Vec<Group> = places.into_iter().map(&mut group).collect();
+        let mut groups: Vec<MaskGroup> = places.into_iter().map(&mut group).collect();
         groups.sort_by_key(|group| group.best);
         ByMask { groups, rules: numbers.into(), next: next.into() }
     }
@@ -61,7 +61,7 @@ impl ByMask {
     /// else `bound`.
     pub(super) fn first(&self, words: &KeyWords, bound: u32, mut passes: impl FnMut(u32) -> bool) -> u32 {
         let mut best = bound;
-        for Group { mask, best: first, slots } in &self.groups {
+        for MaskGroup { mask, best: first, slots } in &self.groups {
             if *first >= best {
                 break;
             }
@@ -79,7 +79,7 @@ impl ByMask {
 
     /// Returns the memory it uses, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        let group = |group: &Group| size_of_val(&group.slots[..]) + size_of_val(&group.mask[..]);
+        let group = |group: &MaskGroup| size_of_val(&group.slots[..]) + size_of_val(&group.mask[..]);
         self.groups.iter().map(group).sum::<usize>()
             + size_of_val(&self.rules[..])
             + size_of_val(&self.next[..])
@@ -89,7 +89,7 @@ impl ByMask {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload;
+    use fastpath_switch::workload;
     use fastpath_units::Rng;
 
     #[test]

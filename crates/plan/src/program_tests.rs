@@ -2,16 +2,16 @@
 //! counters.
 
 use super::*;
-use crate::action::Action;
-use crate::field::Field;
-use crate::flow::{ClearActions, FlowMod, Instructions, WriteMetadata};
-use crate::group::{Bucket, GroupCommand, GroupKind, GroupMod};
-use crate::interp::{interp, interp_by};
-use crate::limits::Limits;
-use crate::matching::{FieldMatch, Match};
-use crate::meter::{self, Band, BandKind, MeterCommand, MeterMod};
-use crate::port::{self, Port};
-use crate::workload;
+use fastpath_switch::Limits;
+use fastpath_switch::action::Action;
+use fastpath_switch::field::Field;
+use fastpath_switch::flow::{ClearActions, FlowMod, Instructions, WriteMetadata};
+use fastpath_switch::group::{Bucket, GroupCommand, GroupKind, GroupMod};
+use fastpath_switch::interp::{interp, interp_by};
+use fastpath_switch::meter::{self, Band, BandKind, MeterCommand, MeterMod};
+use fastpath_switch::port::{self, Port};
+use fastpath_switch::workload;
+use fastpath_switch::{FieldMatch, Match};
 use fastpath_units::{Duration, Rng, Time};
 use fastpath_wire::MacAddr;
 use fastpath_wire::build::{Ip, Tcp};
@@ -132,9 +132,9 @@ fn any_frame(rng: &mut Rng) -> Vec<u8> {
         _ => ip.udp(1000, 50 + rng.below(4) as u16, b"payload"),
     };
     match rng.below(8) {
-        0 => crate::edit::push_vlan(&mut frame, 0x8100),
-        1 => crate::edit::push_mpls(&mut frame, 0x8847),
-        2 => crate::edit::push_pbb(&mut frame, 0x88e7),
+        0 => fastpath_switch::edit::push_vlan(&mut frame, 0x8100),
+        1 => fastpath_switch::edit::push_mpls(&mut frame, 0x8847),
+        2 => fastpath_switch::edit::push_pbb(&mut frame, 0x88e7),
         3 => frame.truncate(rng.below(60) as usize),
         4 => {
             let at = rng.below(frame.len() as u64) as usize;

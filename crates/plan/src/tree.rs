@@ -7,8 +7,8 @@
 //! separate trees, so that few rules cross many cuts. Cuts are at bits, not ranges: a shift and a
 //! mask find the child. A leaf omits rules that its region makes unreachable.
 
-use super::NONE;
-use super::entry::{Entry, first};
+use crate::NONE;
+use crate::entry::{Entry, first};
 use std::collections::BTreeMap;
 
 /// The rules that a leaf may hold without another cut.

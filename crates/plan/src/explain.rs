@@ -1,8 +1,8 @@
 //! The text that describes the structures of a plan and the reason for each.
 
-use super::base::{Base, Body, Packed, Shape, Subtable};
-use super::{Plan, TablePlan};
-use crate::field::FIELDS;
+use crate::base::{Base, Body, Packed, Shape, Subtable};
+use crate::{Plan, TablePlan};
+use fastpath_switch::field::FIELDS;
 use std::fmt::{self, Write};
 
 impl Plan {
@@ -48,8 +48,9 @@ impl fmt::Display for Subtable {
         match self.body() {
             Body::Trie(trie) => {
                 let part = trie.part();
-                let field =
-                    FIELDS.iter().find(|info| self.is_trie_field(info.presence(), part.word, part.shift));
+                let field = FIELDS
+                    .iter()
+                    .find(|info| self.is_trie_field(info.field.presence(), part.word, part.shift));
                 let name = field.map_or("a field", |info| info.name);
                 let (first, kib) = (trie.first_bits(), trie.bytes() / 1024);
                 write!(
@@ -94,12 +95,6 @@ impl<const N: usize> Packed<N> {
                 })
             }
         }
-    }
-}
-
-impl crate::field::Info {
-    fn presence(&self) -> u64 {
-        self.field.presence()
     }
 }
 

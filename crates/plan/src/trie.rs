@@ -5,8 +5,8 @@
 //! IPv4 route, in 64 MiB. With 16 bits it fits the cache if routes are few, and also serves IPv6.
 //! Rules are written from the last to the first, so priorities need not follow prefix lengths.
 
-use super::NONE;
-use super::lanes::KeyWords;
+use crate::NONE;
+use crate::lanes::KeyWords;
 
 /// Set in an entry that is the number of a node; otherwise the entry is a rule or [`Trie::EMPTY`].
 const NODE: u32 = 1 << 31;
@@ -203,7 +203,7 @@ mod tests {
                 let near = prefixes.get(near).map_or(0, |p| p.value);
                 let value = if value & 1 == 0 { value } else { near | value >> 20 };
                 let value = value >> (128 - bits) << (128 - bits);
-                let mut words = [0; crate::field::WORDS];
+                let mut words = [0; fastpath_switch::field::WORDS];
                 words[3] = (value >> 64) as u64;
                 words[4] = value as u64;
                 prop_assert_eq!(trie.find(&words), naive(&prefixes, value));

@@ -1,14 +1,14 @@
 //! Rules under one mask: a hash table with linear probing, at most half full.
 
-use super::NONE;
-use super::entry::Entry;
-use crate::mix::mix;
+use crate::NONE;
+use crate::entry::Entry;
+use fastpath_switch::mix::mix;
 
 /// A hash of masked keys; each slot holds a value and its rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hash<const N: usize> {
     mask: [u64; N],
-    slots: Vec<Slot<N>>,
+    slots: Vec<HashSlot<N>>,
     /// Whether a rule is hidden behind another of the same value.
     hides: bool,
 }
@@ -16,7 +16,7 @@ pub struct Hash<const N: usize> {
 /// A value and its rule, laid out for generated code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-pub struct Slot<const N: usize> {
+pub struct HashSlot<const N: usize> {
     /// The masked key.
     pub value: [u64; N],
     /// Its rule; `u32::MAX` in a free slot.
@@ -27,7 +27,7 @@ impl<const N: usize> Hash<N> {
     /// Builds the table of entries in the order of priority, all with the mask of the first.
     pub(crate) fn new(entries: &[Entry<N>]) -> Hash<N> {
         let mask = entries.first().map_or([0; N], |entry| entry.mask);
-        let empty = Slot { value: [0; N], rule: NONE };
+        let empty = HashSlot { value: [0; N], rule: NONE };
         let mut table =
             Hash { mask, slots: vec![empty; (entries.len() * 2).next_power_of_two().max(2)], hides: false };
         for entry in entries {
@@ -35,7 +35,7 @@ impl<const N: usize> Hash<N> {
             let at = table.probe(&entry.value);
             // Of equal values, the first has the higher priority.
             if table.slots[at].rule == NONE {
-                table.slots[at] = Slot { value: entry.value, rule: entry.rule };
+                table.slots[at] = HashSlot { value: entry.value, rule: entry.rule };
             } else {
                 table.hides = true;
             }
@@ -50,7 +50,7 @@ impl<const N: usize> Hash<N> {
 
     /// Returns the slots; their number is a power of two. A value is at its [`mix`] or behind,
     /// without a free slot between.
-    pub fn slots(&self) -> &[Slot<N>] {
+    pub fn slots(&self) -> &[HashSlot<N>] {
         &self.slots
     }
 
@@ -62,7 +62,7 @@ impl<const N: usize> Hash<N> {
 
     /// Returns the memory it uses, in bytes.
     pub fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<Slot<N>>()
+        self.slots.len() * size_of::<HashSlot<N>>()
     }
 
     /// Returns the rule for a packed key, or [`NONE`].

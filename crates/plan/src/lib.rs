@@ -9,9 +9,12 @@
 //! few rules makes a new plan with another delta immediately, in time that depends neither on the
 //! table nor on the delta. The base is rebuilt off the fast path.
 //!
-//! A plan does not execute packets: generated code or [`interp`](crate::interp()) does. Code is
-//! generated from the structures that are public here: subtables, guards, packings, nodes. Read
-//! first: `base.rs`, then the shapes.
+//! A plan does not execute packets: generated code or [`interp`](fastpath_switch::interp()) does,
+//! as in [`Planned`]. Code is generated from the structures that are public here: subtables,
+//! guards, packings, nodes. There are no messages, sockets, threads or clocks here.
+//!
+//! Read first: `base.rs`, then the shapes.
+#![forbid(unsafe_code)]
 
 mod base;
 mod by_mask;
@@ -21,29 +24,29 @@ mod entry;
 mod explain;
 pub mod hash;
 mod lanes;
+mod planned;
 mod shelf;
 mod tree;
 mod trie;
 
-pub use crate::flow::Rule;
 pub use base::{Base, Body, Packed, Shape, Subtable};
 pub use cache::Cache;
 pub use delta::Delta;
 pub use entry::Entry;
-pub use hash::{Hash, Slot};
+pub use fastpath_switch::flow::Rule;
+pub use hash::{Hash, HashSlot};
 pub use lanes::{Lanes, Piece};
+pub use planned::Planned;
 pub use shelf::Shelf;
 pub use tree::{Tree, TreeNode};
 pub use trie::{KeyBits, Trie};
 
-use crate::extension;
-use crate::field::{Field, WORDS};
-use crate::flow::Rank;
-use crate::key::{Depth, Key};
-use crate::matching::Match;
-use crate::switch::Switch;
-use crate::table::{Changes, Table};
 use delta::Change;
+use fastpath_switch::field::{Field, WORDS};
+use fastpath_switch::flow::Rank;
+use fastpath_switch::key::{Depth, Key};
+use fastpath_switch::{Changes, Table};
+use fastpath_switch::{FindFlow, Match, Switch, extension};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -134,7 +137,8 @@ impl TablePlan {
         TablePlan { wanted, clauses: Some(Arc::new(clauses)), ..TablePlan::of(others) }
     }
 
-    /// Returns the rule for a packet: the flow that [`interp`](crate::interp()) would find.
+    /// Returns the rule for a packet: the flow that [`interp`](fastpath_switch::interp()) would
+    /// find.
     #[inline]
     pub fn lookup(&self, key: &Key) -> Option<&Rule> {
         self.rule(self.find(key))
@@ -404,6 +408,12 @@ impl Plan {
     /// Returns how deep into a packet any table looks: parsing may stop there.
     pub fn depth(&self) -> Depth {
         self.tables.iter().map(TablePlan::depth).max().unwrap_or(Depth::Nothing)
+    }
+}
+
+impl FindFlow for Plan {
+    fn find_flow(&self, table_id: u8, key: &Key) -> Option<&Rank> {
+        self.table(table_id).lookup(key).map(|rule| &rule.rank)
     }
 }
 

@@ -12,12 +12,12 @@
 //! clone does not see slots after its end. A rank has one entry in the index, with its latest slot,
 //! from which an earlier clone goes back to the slot that it knows.
 
-use super::Rule;
-use super::shelf::Shelf;
-use crate::flow::Rank;
-use crate::key::Key;
-use crate::matching::Term;
-use crate::mix::hash_of;
+use crate::Rule;
+use crate::shelf::Shelf;
+use fastpath_switch::Term;
+use fastpath_switch::flow::Rank;
+use fastpath_switch::key::Key;
+use fastpath_switch::mix::hash_of;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -284,7 +284,7 @@ fn hash_of_mask(terms: &[Term]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Field, FieldMatch, Instructions, Match};
+    use fastpath_switch::{Field, FieldMatch, Instructions, Match};
 
     fn rank(number: u128) -> Rank {
         let field = FieldMatch::exact(Field::EthDst, number / 3);

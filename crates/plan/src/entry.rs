@@ -1,6 +1,6 @@
 //! A rule over packed lanes, and the comparison of rules one by one.
 
-use super::NONE;
+use crate::NONE;
 
 /// A rule: it matches keys with `key & mask == value`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 //! A five-tuple is in five words of the key but fits two lanes, so comparing and hashing it costs
 //! two operations instead of five. Generated code can pack directly from the packet's headers.
 
-use crate::field::WORDS;
-use crate::matching::{Match, Term};
+use fastpath_switch::field::WORDS;
+use fastpath_switch::{Match, Term};
 
 /// The words of a key, or of a mask or value laid out like a key.
 pub(crate) type KeyWords = [u64; WORDS];
