@@ -409,6 +409,4 @@ fn write_header(out: &mut Vec<u8>, kind: u8, xid: u32) {
 }
 
 #[cfg(test)]
-mod nx_tests;
-#[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 //! Every message survives encoding and decoding, no input makes a decoder panic, and faults have
 //! the numbers of the specification.
 
+mod nx;
+
 use super::*;
 use fastpath_switch::flow::{ClearActions, WriteMetadata};
 use fastpath_switch::group::{self, BUCKET_UNNUMBERED};

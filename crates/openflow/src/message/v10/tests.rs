@@ -1,6 +1,8 @@
 //! What OpenFlow 1.0 can say survives writing and reading, no input makes a decoder panic, and the
 //! bytes are those of `openflow.h` 1.0.
 
+mod nx;
+
 use super::*;
 use crate::message::tests::Draw;
 use crate::message::{

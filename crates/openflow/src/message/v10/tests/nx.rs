@@ -1,8 +1,8 @@
 //! Messages with `nx_match` lose nothing of a match, no damage makes a decoder panic, and the bytes
 //! are those of Open vSwitch (tests/ofp-print.at and tests/ovs-ofctl.at there).
 
-use super::*;
 use crate::message::tests::Draw;
+use crate::message::v10::*;
 use crate::message::{
     Codec, FlowRemoved, FlowStats, HEADER_LEN, NO_BUFFER, NxFlowStats, PacketIn, Pages, frame_len,
 };
