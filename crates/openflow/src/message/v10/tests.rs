@@ -278,7 +278,7 @@ impl Draw {
                 let port = if self.coin() { ports::ANY } else { self.below(0xff00) as u32 };
                 Request::Queue { port, queue: self.u32() }
             }
-            6 => Request::PortDesc(port::ANY),
+            6 => Request::PortDesc(ports::ANY),
             _ => Request::Experimenter { experimenter: self.u32(), kind: self.u32(), data: self.bytes() },
         }
     }
