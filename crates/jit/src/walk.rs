@@ -283,6 +283,10 @@ impl Effects for Walk<'_> {
         }
     }
 
+    fn police(&mut self, packet: &mut Packet, meter: u32) -> ControlFlow<()> {
+        self.meter(packet, Some(meter))
+    }
+
     fn flood(&mut self, packet: &Packet, scope: FloodScope) {
         let (program, in_port) = (self.program, packet.context.in_port);
         let local = (scope == FloodScope::WithLocal && self.may_send(port::LOCAL)).then_some(port::LOCAL);

@@ -33,6 +33,7 @@ mod check;
 pub mod connections;
 pub mod edit;
 mod error;
+mod eviction;
 pub mod execute;
 pub mod extension;
 pub mod field;

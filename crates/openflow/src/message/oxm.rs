@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// OFPXMC_OPENFLOW_BASIC.
 const BASIC: u16 = 0x8000;
+/// OFPXMT_OFB_PACKET_TYPE.
+const PACKET_TYPE: u8 = 44;
 /// OFPXMC_EXPERIMENTER.
 const EXPERIMENTER: u16 = 0xffff;
 /// The Open Networking Foundation, as an experimenter (ONF_EXPERIMENTER_ID).
@@ -43,6 +45,9 @@ pub(crate) fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>,
     if class == EXPERIMENTER {
         return read_experimenter(number, has_mask, len, reader);
     }
+    if (class, number) == (BASIC, PACKET_TYPE) {
+        return read_packet_type(has_mask, len, reader);
+    }
     let Some(named) = nxm::by_number(class, number) else {
         return Err(Refusal::MatchBadField { class, field: number }.into());
     };
@@ -53,6 +58,20 @@ pub(crate) fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>,
     let value = reader.number(width)?;
     let mask = if has_mask { Some(reader.number(width)?) } else { None };
     named_match(named, value, mask)
+}
+
+/// The type of a packet, in OpenFlow 1.5: all packets here are of Ethernet.
+fn read_packet_type(
+    has_mask: bool,
+    len: usize,
+    reader: &mut ByteReader<'_>,
+) -> Result<Vec<FieldMatch>, Fault> {
+    match (has_mask, len) {
+        (true, _) => Err(Refusal::MatchBadMask("packet_type").into()),
+        (false, 4) if reader.u32()? == 0 => Ok(Vec::new()),
+        (false, 4) => Err(Refusal::MatchBadValue("packet_type").into()),
+        _ => Err(Fault::MatchBadLen),
+    }
 }
 
 /// The TCP flags have a number of the Open Networking Foundation before OpenFlow 1.5.
