@@ -320,6 +320,7 @@ impl<'a> Walk<'a> {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        packet.context.actset_output = self.set.output();
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
