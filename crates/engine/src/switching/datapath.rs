@@ -13,7 +13,7 @@ use super::control::Control;
 use super::port_change::PortChange;
 use crate::Notice;
 use crate::port::{Burst, Port, PortError};
-use fastpath_link::port_queues::{Policing, PortQueues};
+use fastpath_link::port_queues::{Policing, PortQueues, queue_memory};
 use fastpath_net::{Frame, FramePool};
 use fastpath_switch::execute::Forwarder;
 use fastpath_switch::{Outbox, Verdict};
@@ -44,6 +44,7 @@ pub struct Datapath {
     /// Executes packets without the lock; `None` if the executor needs it.
     forwarder: Option<Box<dyn Forwarder>>,
     ports: PortTable,
+    memory: NonZeroUsize,
     burst: Burst,
     out: Outbox,
     poll: PollSet,
@@ -210,6 +211,7 @@ impl Datapath {
             control: control.clone(),
             worker,
             forwarder: control.forwarder(),
+            memory,
             ports: PortTable {
                 worker,
                 attached,
@@ -303,6 +305,7 @@ impl Datapath {
         let now = control.now();
         if let Some(forwarder) = forwarder {
             forwarder.begin(now);
+            forwarder.prefetch(&mut burst.frames().map(|frame| ports.pool.bytes(frame)));
         }
         for mut frame in burst.drain() {
             ports.tally.counts.received += 1;
@@ -374,9 +377,11 @@ impl Datapath {
                 }
             }
             PortChange::Queues(number, spec) => {
-                return ports.of_owner(number, |attached, pool, tally| {
+                ports.of_owner(number, |attached, pool, tally| {
                     attached.set_queues(pool, tally, (now, spec.as_ref().map(PortQueues::new)));
                 });
+                self.share_memory();
+                return;
             }
             PortChange::Policing(number, spec) => {
                 return ports.of_owner(number, |attached, _, _| {
@@ -385,7 +390,23 @@ impl Datapath {
             }
         }
         self.ports.find_places();
+        self.share_memory();
         self.watch_ports();
+    }
+
+    /// Divides the memory for frames in queues among all that this worker empties.
+    fn share_memory(&self) {
+        let own = || {
+            let is_own = |one: &&AttachedPort| one.shared.owner == self.worker && one.shared.has_queues();
+            self.ports.attached.iter().filter(is_own)
+        };
+        let count = |one: &AttachedPort| one.shared.queues().as_ref().map_or(0, PortQueues::count);
+        let share = queue_memory(self.memory, own().map(count).sum());
+        for one in own() {
+            if let Some(queues) = one.shared.queues().as_mut() {
+                queues.set_memory_max(share);
+            }
+        }
     }
 
     /// Offers a backlog to its port.

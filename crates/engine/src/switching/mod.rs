@@ -39,9 +39,12 @@ pub use accounting::{SwitchAccounting, WorkerSummary};
 pub use attached::SwitchPort;
 pub use control::Control;
 pub use datapath::Datapath;
-pub use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec, QUEUES_MAX, QueueCounters, QueueRates};
+pub use fastpath_link::port_queues::{
+    PolicingSpec, PortQueueSpec, QUEUES_MAX, QueueCounters, QueueRates, queue_memory,
+};
 pub use links::LinkWatch;
 pub use node::NodeExecutor;
 pub use packet_ins::{PacketInLimit, QueuedPacketIn};
+pub use queue_control::QueueSpecs;
 pub use running::{SwitchRunning, serve, serve_node, serve_workers};
 pub use workers::WORKERS_MAX;
