@@ -46,6 +46,13 @@ fn table(count: u64) -> Conntrack {
     table
 }
 
+/// What the other figures contain of the benchmark itself: a random number and its packet.
+#[divan::bench(sample_count = 20, sample_size = 100_000)]
+fn packet_alone(bencher: Bencher<'_, '_>) {
+    let mut rng = Rng::new(1);
+    bencher.bench_local(|| packet(rng.below(COUNT)));
+}
+
 /// Packets of random connections, one after the other.
 #[divan::bench(args = [1_000, 1_000_000], sample_count = 20, sample_size = 100_000)]
 fn lookup(bencher: Bencher<'_, '_>, count: u64) {
