@@ -4,12 +4,14 @@ use super::accounting::{Counts, SwitchAccounting, WorkerSummary};
 use super::attached::{SharedPort, SwitchPort};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use super::port_change::PortChange;
+use super::queue_control::QueueSpecs;
 use super::workers::{WorkerReport, Workers};
 use crate::clock::Clock;
 use crate::port::Port;
-use fastpath_link::port_queues::{PortQueueSpec, QueueCounters};
+use fastpath_link::port_queues::QueueCounters;
 use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry, PacketInHead};
 use fastpath_switch::interp;
+use fastpath_switch::key::PipelineFields;
 use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::port::{self, LinkState};
 use fastpath_switch::{Action, Flow, Rank, Refusal, Removed, Switch, Verdict};
@@ -86,7 +88,7 @@ pub(super) struct Exchange {
     /// them.
     pub(super) injected: VecDeque<(u32, u32, Vec<u8>)>,
     /// The queues of ports that have some, and since when they have them.
-    pub(super) queue_specs: BTreeMap<u32, (PortQueueSpec, Time)>,
+    pub(super) queue_specs: Arc<QueueSpecs>,
     /// The counters of queues, by port and queue, as the worker last reported them.
     pub(super) queues: BTreeMap<(u32, u32), QueueCounters>,
     /// The counters of controlling threads, and of the packet-ins of all.
@@ -133,7 +135,7 @@ impl Control {
         let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
-            queue_specs: BTreeMap::new(),
+            queue_specs: Arc::default(),
             queues: BTreeMap::new(),
             counts: Counts::default(),
             polled: vec![0; workers.get()],
@@ -310,17 +312,29 @@ impl Control {
     ///
     /// The reason why it is refused.
     pub fn packet_out(&self, in_port: u32, actions: &[Action], frame: &[u8]) -> Result<(), Refusal> {
+        self.packet_out_with(&PipelineFields::of_port(in_port), actions, frame)
+    }
+
+    /// As [`Control::packet_out`], for a packet with further fields outside of its frame.
+    ///
+    /// The reason why it is refused.
+    pub fn packet_out_with(
+        &self,
+        fields: &PipelineFields,
+        actions: &[Action],
+        frame: &[u8],
+    ) -> Result<(), Refusal> {
         let mut core = self.lock();
         let now = self.now();
         let core = &mut *core;
         let outcomes = if actions.iter().any(enters_tables) {
             // It passes the meters of the switch, of which the executor may have copies.
             self.credit_part(core, CreditPosition::default());
-            let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
+            let outcomes = interp::packet_out_with(&mut core.switch, now, fields, actions, frame);
             core.executor.update(&mut core.switch);
             outcomes?
         } else {
-            interp::packet_out(&mut core.switch, now, in_port, actions, frame)?
+            interp::packet_out_with(&mut core.switch, now, fields, actions, frame)?
         };
         let mut exchange = self.exchange();
         exchange.counts.injected += 1;
@@ -416,7 +430,7 @@ impl Control {
 
     /// Adds a port while the switch runs. Frames pass it once the workers have taken it.
     pub fn attach(&self, number: u32, port: Box<dyn Port>) {
-        let port = self.share_port(SwitchPort { number, lanes: vec![port] });
+        let port = self.share_port(SwitchPort { number, channels: vec![port] });
         self.change_ports(&PortChange::Attach(Arc::new(port)));
         self.change(|switch, _| switch.set_port(number, fastpath_switch::Port::up()));
     }
@@ -432,7 +446,7 @@ impl Control {
         self.wait_for_burst();
         let (sender, receiver) = mpsc::channel();
         let mut exchange = self.exchange();
-        exchange.queue_specs.remove(&number);
+        Arc::make_mut(&mut exchange.queue_specs).remove(&number);
         exchange.queues.retain(|(port, _), _| *port != number);
         drop(exchange);
         self.change_ports(&PortChange::Detach(number, sender));

@@ -49,7 +49,7 @@ pub struct Worker {
     learned: Vec<Learned>,
     /// The resubmits of the packet so far.
     resubmits: usize,
-    set: ActionSet,
+    pub(super) set: ActionSet,
     /// The copy of the frame that the context points to, once an action needs one.
     copy: Vec<u8>,
     location: FrameLocation,
@@ -294,8 +294,13 @@ impl Worker {
             frame.extend_from_slice(self.frame());
         }
         let Context { in_port, metadata, tunnel, queue, .. } = self.context;
-        let context =
-            PipelineFields { metadata, tunnel_id: tunnel, ..PipelineFields::of_port(in_port as u32) };
+        let actset_output = self.set.output();
+        let context = PipelineFields {
+            metadata,
+            tunnel_id: tunnel,
+            actset_output,
+            ..PipelineFields::of_port(in_port as u32)
+        };
         Packet { frame, context, queue: queue as u32, ..Packet::default() }
     }
 

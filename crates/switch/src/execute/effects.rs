@@ -72,6 +72,9 @@ pub trait Effects {
     /// Returns the ports that [`Effects::flood`] sends to, in the order of their numbers.
     fn flood_ports(&self, in_port: u32, scope: FloodScope) -> Vec<u32>;
 
+    /// Applies a meter. `Break` means that the packet ended here.
+    fn police(&mut self, packet: &mut Packet, meter: u32) -> ControlFlow<()>;
+
     /// Returns the VLANs of ports and the mirrors.
     fn bridging(&self) -> &Arc<Bridging>;
 
