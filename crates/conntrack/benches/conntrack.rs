@@ -46,6 +46,13 @@ fn table(count: u64) -> Conntrack {
     table
 }
 
+/// What the other figures contain of the benchmark itself: a random number and its packet.
+#[divan::bench(sample_count = 20, sample_size = 100_000)]
+fn packet_alone(bencher: Bencher<'_, '_>) {
+    let mut rng = Rng::new(1);
+    bencher.bench_local(|| packet(rng.below(COUNT)));
+}
+
 /// Packets of random connections, one after the other.
 #[divan::bench(args = [1_000, 1_000_000], sample_count = 20, sample_size = 100_000)]
 fn lookup(bencher: Bencher<'_, '_>, count: u64) {
@@ -104,13 +111,13 @@ fn replace(bencher: Bencher<'_, '_>) {
 /// A cache line.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Line([u64; 8]);
+struct MemoryLine([u64; 8]);
 
 /// Memory of the size of a table: slots with the numbers of lines, and lines.
-fn memory(count: u64) -> (Vec<u64>, Vec<Line>) {
+fn memory(count: u64) -> (Vec<u64>, Vec<MemoryLine>) {
     let slots = (2 * count).next_power_of_two();
     let mut rng = Rng::new(2);
-    ((0..slots).map(|_| rng.below(count)).collect(), vec![Line([1; 8]); count as usize])
+    ((0..slots).map(|_| rng.below(count)).collect(), vec![MemoryLine([1; 8]); count as usize])
 }
 
 /// A slot at random and its line. The next place depends on what was read.
@@ -167,8 +174,8 @@ fn map(bencher: Bencher<'_, '_>, count: u64) {
         let FlowTuple { src, dst, src_port, dst_port, .. } = tuple(number);
         (src as u64 | u64::from(src_port) << 32, dst as u64 | u64::from(dst_port) << 32)
     };
-    let mut map: HashMap<(u64, u64), Line, BuildHasherDefault<Products>> = HashMap::default();
-    map.extend((0..count).map(|number| (key(number), Line([1; 8]))));
+    let mut map: HashMap<(u64, u64), MemoryLine, BuildHasherDefault<Products>> = HashMap::default();
+    map.extend((0..count).map(|number| (key(number), MemoryLine([1; 8]))));
     let mut rng = Rng::new(1);
     bencher.bench_local(|| black_box(map.get(&key(rng.below(count))).map(|line| line.0[3])));
 }

@@ -41,12 +41,12 @@ enum Style {
 }
 
 /// A text that is read from its beginning.
-struct Reader<'a> {
+struct OfferReader<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl Reader<'_> {
+impl OfferReader<'_> {
     fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
@@ -92,7 +92,7 @@ impl FtpMessage {
         if !text.contains(&b'\n') {
             return FtpMessage::Other;
         }
-        let mut reader = Reader { text, at: 4 };
+        let mut reader = OfferReader { text, at: 4 };
         match read(&mut reader).filter(|offer| offer.port > 0) {
             Some(offer) if offer.address.is_none_or(|_| offer.is_of(is_v6)) => FtpMessage::Offer(offer),
             _ => FtpMessage::Malformed,
@@ -101,7 +101,7 @@ impl FtpMessage {
 }
 
 /// Reads `h1,h2,h3,h4,p1,p2`, which text may stand before.
-fn commas(reader: &mut Reader<'_>) -> Option<FtpOffer> {
+fn commas(reader: &mut OfferReader<'_>) -> Option<FtpOffer> {
     reader.skip_until(|byte| byte.is_ascii_digit() || byte == b'\n');
     let start = reader.at;
     let mut numbers = [0; 6];
@@ -118,7 +118,7 @@ fn commas(reader: &mut Reader<'_>) -> Option<FtpOffer> {
 }
 
 /// Reads `|1|192.0.2.1|6275|`, with any delimiter.
-fn delimited(reader: &mut Reader<'_>) -> Option<FtpOffer> {
+fn delimited(reader: &mut OfferReader<'_>) -> Option<FtpOffer> {
     reader.skip_until(|byte| byte != b' ');
     let delimiter = reader.peek().filter(u8::is_ascii_punctuation)?;
     reader.take(delimiter)?;
@@ -140,7 +140,7 @@ fn delimited(reader: &mut Reader<'_>) -> Option<FtpOffer> {
 }
 
 /// Reads `(|||6446|)`, which text stands before.
-fn port_only(reader: &mut Reader<'_>) -> Option<FtpOffer> {
+fn port_only(reader: &mut OfferReader<'_>) -> Option<FtpOffer> {
     reader.skip_until(|byte| byte == b'(' || byte == b'\n');
     reader.take(b'(')?;
     let delimiter = reader.peek()?;

@@ -58,7 +58,7 @@ table=2,priority=1,ip,actions=output:2";
 
 /// The state of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum State {
+enum PacketState {
     New,
     Established,
     Related,
@@ -94,7 +94,7 @@ impl KernelRouter {
     }
 
     /// Sends a packet of IPv4 from a side. Returns its state as the other side sees it.
-    fn state(&self, side: usize, packet: &[u8]) -> (State, bool) {
+    fn state(&self, side: usize, packet: &[u8]) -> (PacketState, bool) {
         let frame = [&[2, 0, 0, 0, 1, side as u8, 2, 0, 0, 0, 0, side as u8, 8, 0], packet].concat();
         let parts = std::iter::once(frame.as_slice());
         self.0[side].write(&VnetHeader::default(), parts).expect("the frame is sent");
@@ -108,12 +108,12 @@ impl KernelRouter {
             let received = &buffer[..len];
             if received.get(14 + 20..) == Some(&packet[20..]) {
                 return match received[DSCP_AT] >> 2 {
-                    1 => (State::New, false),
-                    2 => (State::Established, false),
-                    10 => (State::Established, true),
-                    3 => (State::Related, false),
-                    11 => (State::Related, true),
-                    4 => (State::Invalid, false),
+                    1 => (PacketState::New, false),
+                    2 => (PacketState::Established, false),
+                    10 => (PacketState::Established, true),
+                    3 => (PacketState::Related, false),
+                    11 => (PacketState::Related, true),
+                    4 => (PacketState::Invalid, false),
                     other => panic!("the kernel knows no state of {packet:02x?}: {other}"),
                 };
             }
@@ -134,20 +134,20 @@ impl Tracker {
         Tracker(switch)
     }
 
-    fn state(&mut self, now: Time, packet: &[u8]) -> (State, bool) {
+    fn state(&mut self, now: Time, packet: &[u8]) -> (PacketState, bool) {
         let frame = [&[0; 12][..], &[8, 0], packet].concat();
         let outcomes = interp(&mut self.0, now, 1, &frame);
         let Some(PacketOutcome::Output { frame, .. }) = outcomes.first() else { panic!("{outcomes:?}") };
         let state = CtState::from_bits(frame[5]);
         let is_reply = state.has(CtState::REPLY);
         let kinds = [
-            (CtState::INVALID, State::Invalid),
-            (CtState::RELATED, State::Related),
-            (CtState::NEW, State::New),
-            (CtState::ESTABLISHED, State::Established),
+            (CtState::INVALID, PacketState::Invalid),
+            (CtState::RELATED, PacketState::Related),
+            (CtState::NEW, PacketState::New),
+            (CtState::ESTABLISHED, PacketState::Established),
         ];
         let kind = kinds.into_iter().find(|(bit, _)| state.has(*bit)).expect("a state").1;
-        (kind, is_reply && matches!(kind, State::Related | State::Established))
+        (kind, is_reply && matches!(kind, PacketState::Related | PacketState::Established))
     }
 }
 
@@ -172,7 +172,7 @@ fn ends(side: usize) -> [[u8; 4]; 2] {
 
 /// A segment of TCP between port 80 of the second side and a port of the first.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct PeerSegment {
     side: usize,
     port: u16,
     seq: u32,
@@ -183,7 +183,7 @@ struct Segment {
     scale: Option<u8>,
 }
 
-impl Segment {
+impl PeerSegment {
     fn packet(&self) -> Vec<u8> {
         let mut ports = [self.port, 80];
         if self.side == 1 {
@@ -257,7 +257,7 @@ impl Peers {
     }
 
     /// Returns the next segment of a connection that opens, sends, closes and opens again.
-    fn ordinary(&mut self, rng: &mut Rng) -> Segment {
+    fn ordinary(&mut self, rng: &mut Rng) -> PeerSegment {
         if self.closing > 0 || self.step > 20 && rng.below(5) == 0 {
             let (side, flags) = [(0, FIN | ACK), (1, FIN | ACK), (0, ACK)][self.closing as usize];
             let segment = self.segment(side, flags, 0);
@@ -282,18 +282,26 @@ impl Peers {
         self.segment(side, flags, len)
     }
 
-    fn segment(&mut self, side: usize, flags: u8, len: usize) -> Segment {
+    fn segment(&mut self, side: usize, flags: u8, len: usize) -> PeerSegment {
         let ack = if flags & ACK != 0 { self.seq[1 - side] } else { 0 };
         let scale = self.scale[side].filter(|_| flags & SYN != 0);
-        let segment =
-            Segment { side, port: self.port, seq: self.seq[side], ack, flags, window: 60_000, len, scale };
+        let segment = PeerSegment {
+            side,
+            port: self.port,
+            seq: self.seq[side],
+            ack,
+            flags,
+            window: 60_000,
+            len,
+            scale,
+        };
         let control = u32::from(flags & SYN != 0) + u32::from(flags & FIN != 0);
         self.seq[side] = self.seq[side].wrapping_add(len as u32 + control);
         segment
     }
 
     /// Returns a segment that may be odd, and whether its numbers are.
-    fn odd(&mut self, rng: &mut Rng) -> (Segment, bool) {
+    fn odd(&mut self, rng: &mut Rng) -> (PeerSegment, bool) {
         let flags = match rng.below(8) {
             0 => FIN | ACK,
             1 => RST,
@@ -319,23 +327,23 @@ impl Peers {
 }
 
 /// Compares the states of packets, one after the other.
-struct Comparison {
+struct BothTrackers {
     kernel: KernelRouter,
     tracker: Tracker,
     now: Time,
 }
 
-impl Comparison {
+impl BothTrackers {
     /// Returns the states of a packet in the kernel and here.
-    fn states(&mut self, side: usize, packet: &[u8]) -> [(State, bool); 2] {
+    fn states(&mut self, side: usize, packet: &[u8]) -> [(PacketState, bool); 2] {
         self.now = self.now.saturating_add(Duration::from_us(100));
         [self.kernel.state(side, packet), self.tracker.state(self.now, packet)]
     }
 }
 
-fn comparison(test: &str) -> Option<Comparison> {
+fn comparison(test: &str) -> Option<BothTrackers> {
     let kernel = KernelRouter::new(test)?;
-    Some(Comparison { kernel, tracker: Tracker::new(), now: Time::ZERO })
+    Some(BothTrackers { kernel, tracker: Tracker::new(), now: Time::ZERO })
 }
 
 #[test]
@@ -376,7 +384,7 @@ fn ordinary_conversations_have_the_states_of_the_kernel() {
 }
 
 /// Why the kernel may have another state for a segment after so many of its connection.
-fn reason(before: u64, segment: &Segment, has_odd_numbers: bool) -> Option<&'static str> {
+fn reason(before: u64, segment: &PeerSegment, has_odd_numbers: bool) -> Option<&'static str> {
     match segment.flags {
         _ if before == 0 => Some("here any segment but SYN with ACK is taken up, there only SYN and ACK"),
         _ if before < 3 => Some("there the handshake has a table of states, here windows decide"),

@@ -1,17 +1,20 @@
 //! `GET /connections`, `POST /connections/flush`: the connections that OpenFlow nodes track.
 
-use super::refused::{Refused, ended};
+use super::refused::{Refused, ended, parsed};
 use super::switches::ServedSwitches;
 use crate::switch_report::SwitchCopy;
 use crate::worker_group::WorkerGroup;
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::extract::rejection::BytesRejection;
+use axum::http::{HeaderMap, StatusCode};
 use fastpath_spec::NodeKind;
 use fastpath_switch::Connections;
 use fastpath_switch::connections::{Alg, ConnectionInfo, FlowTuple};
 use fastpath_units::Time;
 use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
 use utoipa::ToSchema;
 
 /// The most connections of a list.
@@ -34,15 +37,18 @@ pub struct ConnectionReport {
     pub node: String,
     /// The zone.
     pub zone: u16,
-    /// The tuple of its first packet.
-    pub original: TupleReport,
-    /// The tuple of replies.
-    pub reply: TupleReport,
+    /// The protocol above IP.
+    #[schema(example = 6)]
+    pub protocol: u8,
+    /// Source and destination of its first packet, with ports (of ICMP: the identifier; type, code).
+    #[schema(example = json!(["10.0.0.1:4000", "10.0.0.2:80"]))]
+    pub original: [String; 2],
+    /// Source and destination of replies.
+    #[schema(example = json!(["10.0.0.2:80", "10.0.0.1:4000"]))]
+    pub reply: [String; 2],
     /// The states of the peers of TCP: of the one that began, and of the other.
     #[schema(example = json!(["ESTABLISHED", "ESTABLISHED"]))]
     pub tcp: Option<[String; 2]>,
-    /// Whether packets of both sides were seen.
-    pub has_reply: bool,
     /// Its `ct_mark`.
     pub mark: u32,
     /// Its `ct_label`, in hexadecimal.
@@ -58,24 +64,6 @@ pub struct ConnectionReport {
         example = "udp,orig=(src=10.0.0.1,dst=10.0.0.2,sport=4000,dport=53),reply=(src=10.0.0.2,dst=10.0.0.1,sport=53,dport=4000)"
     )]
     pub text: String,
-}
-
-/// Addresses and ports of one direction.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct TupleReport {
-    /// The source.
-    #[schema(example = "10.0.0.1")]
-    pub src: String,
-    /// The destination.
-    #[schema(example = "10.0.0.2")]
-    pub dst: String,
-    /// The source port; of ICMP the identifier.
-    pub src_port: u16,
-    /// The destination port; of ICMP the type, times 256, and the code.
-    pub dst_port: u16,
-    /// The protocol above IP.
-    #[schema(example = 6)]
-    pub protocol: u8,
 }
 
 /// The connections to end.
@@ -99,12 +87,10 @@ pub struct Flushed {
     pub connections: usize,
 }
 
-impl From<FlowTuple> for TupleReport {
-    fn from(tuple: FlowTuple) -> TupleReport {
-        let [src, dst] = tuple.addresses().map(|address| address.to_string());
-        let FlowTuple { src_port, dst_port, protocol, .. } = tuple;
-        TupleReport { src, dst, src_port, dst_port, protocol }
-    }
+/// Returns source and destination with their ports; of ICMP with the identifier, and type and code.
+fn ends(tuple: FlowTuple) -> [String; 2] {
+    let [src, dst] = tuple.addresses();
+    [SocketAddr::new(src, tuple.src_port), SocketAddr::new(dst, tuple.dst_port)].map(|end| end.to_string())
 }
 
 impl ConnectionReport {
@@ -112,10 +98,10 @@ impl ConnectionReport {
         ConnectionReport {
             node: node.to_owned(),
             zone: one.zone,
-            original: one.original.into(),
-            reply: one.reply.into(),
+            protocol: one.original.protocol,
+            original: ends(one.original),
+            reply: ends(one.reply),
             tcp: one.tcp.map(|(original, reply)| [original, reply].map(|phase| phase.name().to_owned())),
-            has_reply: one.has_reply,
             mark: one.mark,
             label: format!("{:#x}", one.label),
             helper: one.alg.map(Alg::name).map(str::to_owned),
@@ -145,14 +131,17 @@ pub(super) async fn connections(
 
 /// End connections that OpenFlow nodes track.
 #[utoipa::path(post, path = "/connections/flush", request_body(content = Flush, examples(
-        ("zone" = (summary = "End the connections of a zone.", value = json!({ "zone": 1 }))))),
-    responses((status = 200, body = Flushed), (status = 404, body = super::Failure),
+        ("zone" = (summary = "End the connections of a zone", value = json!({ "zone": 1 }))))),
+    responses((status = 200, body = Flushed), (status = 400, body = super::Failure),
+        (status = 404, body = super::Failure),
         (status = 503, body = super::Failure)))]
 pub(super) async fn flush(
     State(workers): State<WorkerGroup>,
     State(switches): State<ServedSwitches>,
-    Json(Flush { node, zone }): Json<Flush>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<Flushed>, Refused> {
+    let Flush { node, zone } = parsed(&headers, body)?;
     let tables = tables(&workers, &switches, node.as_deref())?;
     if let (Some(node), true) = (node, tables.is_empty()) {
         let what = format!("no OpenFlow node is called '{}'", node.escape_debug());
@@ -171,7 +160,7 @@ fn tables(
     let nodes = current.topology().nodes.iter().filter(|node| {
         matches!(node.kind, NodeKind::OpenFlow { .. }) && only.is_none_or(|only| *node.name == *only)
     });
-    let table = |name: &str| {
+    let table = |name: &str| -> Result<_, Refused> {
         // A switch with controllers has its tables with them.
         let copy = match switches.iter().find(|(node, _)| node == name) {
             Some((_, control)) => control.read(SwitchCopy::of),

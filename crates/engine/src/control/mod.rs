@@ -48,7 +48,7 @@ pub use capture_client::CaptureStream;
 pub use change::ChangeError;
 pub(crate) use change::make as make_changes;
 pub use client::{CallError, call, percent_encoded};
-pub use connections::{ConnectionList, ConnectionReport, Flush, Flushed, TupleReport};
+pub use connections::{ConnectionList, ConnectionReport, Flush, Flushed};
 pub use nodes::Nodes;
 pub(crate) use routes::Behind;
 pub use routes::openapi;

@@ -4,7 +4,7 @@ use super::capture::{self, OpenCaptures};
 use super::change::ChangeError;
 use super::events::{self, Feed};
 use super::history::{History, Made};
-use super::refused::{Refused, ended};
+use super::refused::{Refused, ended, is_json, parsed};
 use super::{
     APPLY_MAX, Applied, Apply, ApplyQueue, Changes, Done, Failure, GroupReport, Nodes, REQUEST_MAX, Restore,
     change, connections, metrics, nodes, presets, samples, switches, web,
@@ -277,11 +277,8 @@ async fn restore(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Answer<Done> {
-    is_json(&headers)?;
     let wrong = |why| Refused(StatusCode::BAD_REQUEST, why);
-    let body = body.map_err(|rejection| Refused(rejection.status(), rejection.body_text()))?;
-    let Restore { links } = serde_json::from_slice(&body)
-        .map_err(|error| wrong(format!("not a request: {error}: see /openapi.json")))?;
+    let Restore { links } = parsed(&headers, body)?;
     let current = engine.workers.current();
     let topology = current.topology();
     let named = |names: Vec<String>| names.iter().map(|name| change::link(topology, name)).collect();
@@ -400,17 +397,6 @@ impl Engine {
         self.record(at, [Made::Traces(name, action)]);
         Ok(done(at))
     }
-}
-
-/// A request that changes something must declare that it is JSON. A page in a browser cannot do
-/// that without the user's consent.
-fn is_json(headers: &HeaderMap) -> Result<(), Refused> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
-        return Ok(());
-    }
-    let what = "write the header 'content-type: application/json'".to_owned();
-    Err(Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, what))
 }
 
 fn done(at: fastpath_units::Time) -> Json<Done> {
