@@ -186,6 +186,8 @@ pub enum Extension {
     },
     /// Goes back to the default queue.
     PopQueue,
+    /// Applies a meter (OpenFlow 1.5 OFPAT_METER), which may drop the packet.
+    Meter(u32),
     /// Sets one bit to whether the frame is longer than this.
     CheckLen {
         /// Bytes of the frame without FCS.
@@ -388,6 +390,17 @@ impl Action {
         }
     }
 
+    /// Returns the meters that it applies.
+    pub fn meters(&self) -> Vec<u32> {
+        match self {
+            Action::Extension(extension) => match **extension {
+                Extension::Meter(id) => vec![id],
+                _ => extension.inner().iter().flat_map(Action::meters).collect(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the ports, ordinary and reserved, that it may send copies to and that it names.
     pub fn ports(&self) -> Vec<u32> {
         match self {
@@ -459,6 +472,16 @@ impl ActionSet {
     /// Removes all actions.
     pub fn clear(&mut self) {
         self.actions.clear();
+    }
+
+    /// Returns the port of its output, if it is executed: not beside a group.
+    pub fn output(&self) -> Option<u32> {
+        let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));
+        let port = self.actions.values().find_map(|action| match action {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        });
+        port.filter(|_| !has_group)
     }
 
     /// Returns the actions in the order of execution. With a group there is no output (§5.10), with

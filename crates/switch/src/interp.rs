@@ -100,8 +100,23 @@ pub fn packet_out(
     actions: &[Action],
     frame: &[u8],
 ) -> Result<Vec<PacketOutcome>, Refusal> {
-    switch::check_packet_out(switch, in_port, actions)?;
-    let mut walk = Walk::new(switch, now, in_port, frame);
+    packet_out_with(switch, now, &PipelineFields::of_port(in_port), actions, frame)
+}
+
+/// As [`packet_out`], for a packet that has further fields outside of its frame (OpenFlow 1.5). It
+/// also enters the tables with them.
+///
+/// The request is refused, and nothing has happened.
+pub fn packet_out_with(
+    switch: &mut Switch,
+    now: Time,
+    fields: &PipelineFields,
+    actions: &[Action],
+    frame: &[u8],
+) -> Result<Vec<PacketOutcome>, Refusal> {
+    switch::check_packet_out(switch, fields.in_port, actions)?;
+    let mut walk = Walk::new(switch, now, fields.in_port, frame);
+    (walk.entry, walk.packet.context) = (*fields, *fields);
     if frame.len() < 14 {
         walk.drop(DropReason::Runt);
     } else if walk.is_of_mirror() {
@@ -122,6 +137,8 @@ struct Walk<'a> {
     tracer: Option<&'a mut Tracer>,
     now: Time,
     packet: Packet,
+    /// The fields outside of the frame with which the packet enters the tables.
+    entry: PipelineFields,
     set: ActionSet,
     /// Resubmits and clones inside each other, and all resubmits so far.
     depth: usize,
@@ -150,6 +167,7 @@ impl<'a> Walk<'a> {
             finder: None,
             tracer: None,
             now,
+            entry: packet.context,
             packet,
             set: ActionSet::default(),
             depth: 0,
@@ -294,25 +312,15 @@ impl<'a> Walk<'a> {
 
     /// §5.9: executes the instructions of a flow except goto.
     fn execute(&mut self, packet: &mut Packet, instructions: &Instructions) -> ControlFlow<()> {
-        if let Some(id) = instructions.meter
-            && let Some(meter) = self.switch.meter_mut(id)
-        {
-            let result = meter.apply(self.now, packet.frame.len());
-            self.note(|| TraceEvent::Metered { id, result });
-            match result {
-                MeterResult::Pass => {}
-                MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
-                MeterResult::Drop => {
-                    self.drop(DropReason::Meter);
-                    return Break(());
-                }
-            }
+        if let Some(id) = instructions.meter {
+            self.police(packet, id)?;
         }
         self.apply(packet, &instructions.apply)?;
         if instructions.clear == ClearActions::Clear {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        packet.context.actset_output = self.set.output();
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
@@ -384,6 +392,22 @@ impl Effects for Walk<'_> {
         others.map(|(number, _)| number).collect()
     }
 
+    /// §5.7: applies a meter.
+    fn police(&mut self, packet: &mut Packet, id: u32) -> ControlFlow<()> {
+        let Some(meter) = self.switch.meter_mut(id) else { return Continue(()) };
+        let result = meter.apply(self.now, packet.frame.len());
+        self.note(|| TraceEvent::Metered { id, result });
+        match result {
+            MeterResult::Pass => {}
+            MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+            MeterResult::Drop => {
+                self.drop(DropReason::Meter);
+                return Break(());
+            }
+        }
+        Continue(())
+    }
+
     fn bridging(&self) -> &Arc<Bridging> {
         self.switch.bridging()
     }
@@ -419,9 +443,10 @@ impl Effects for Walk<'_> {
         }));
     }
 
-    /// Sends the packet, as changed so far, into table 0 without metadata and tunnel id.
+    /// Sends the packet, as changed so far, into table 0 with the fields outside of the frame that it
+    /// came with.
     fn enter_tables(&mut self, packet: &Packet) {
-        let context = PipelineFields::of_port(packet.context.in_port);
+        let context = PipelineFields { in_port: packet.context.in_port, ..self.entry };
         self.packet = Packet { context, ..packet.clone() };
         let before = self.outcomes.len();
         self.pipeline();
@@ -484,7 +509,7 @@ impl Effects for Walk<'_> {
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
         let tracked = self.switch.connections().track(self.now, packet, request);
         self.note(|| {
             let Tracked { state, mark, label, original, .. } = tracked;

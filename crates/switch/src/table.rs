@@ -1,6 +1,7 @@
 //! One table: its flows in the order of lookup, their deadlines, and the changes since they were
 //! last taken.
 
+use crate::eviction::EvictionOrder;
 use crate::extension;
 use crate::field::Field;
 use crate::flow::{Counters, Flow, FlowMod, Rank, Removed, RemovedReason, Rule};
@@ -29,6 +30,7 @@ pub struct Table {
     /// The flows that are clauses of conjunctions.
     clauses: usize,
     learners: Learners,
+    eviction: EvictionOrder,
     changes: Changes,
     /// Packets that were looked up here.
     pub(crate) lookups: u64,
@@ -198,6 +200,7 @@ impl Table {
         self.reported += usize::from(flow.is_reported());
         self.clauses += usize::from(flow.instructions.is_clause());
         self.learners.add(&flow.instructions);
+        self.eviction.add(rank, &flow, listed);
         FlowEntry { flow, listed }
     }
 
@@ -206,6 +209,7 @@ impl Table {
         if let Some(at) = *listed {
             self.deadlines.remove(&(at, rank.clone()));
         }
+        self.eviction.remove(rank, flow, *listed);
         self.room -= flow.room();
         self.reported -= usize::from(flow.is_reported());
         self.clauses -= usize::from(flow.instructions.is_clause());
@@ -276,6 +280,26 @@ impl Table {
         self.reported == 0
     }
 
+    /// Returns whether it evicts flows when it is full.
+    pub fn evicts(&self) -> bool {
+        self.eviction.is_on()
+    }
+
+    /// Begins or ends to evict flows when it is full.
+    pub(crate) fn set_evicts(&mut self, evicts: bool) {
+        if !evicts {
+            self.eviction.end();
+        } else if !self.evicts() {
+            let flows = self.flows.iter().map(|(rank, entry)| (rank, &entry.flow, entry.listed));
+            self.eviction.begin(flows);
+        }
+    }
+
+    /// Returns the flow that goes first to make room for one of this importance.
+    pub(crate) fn evictable(&self, importance: u16) -> Option<&Rank> {
+        self.eviction.first(importance)
+    }
+
     /// Returns whether a flow teaches others that go with it.
     pub(crate) fn has_learners(&self) -> bool {
         !self.learners.is_empty()
@@ -293,7 +317,8 @@ impl Table {
 
     /// Removes all flows without a report.
     pub(crate) fn clear(&mut self) -> ClearedFlows {
-        let Table { flows, deadlines, room, reported, clauses, changes, .. } = self;
+        let Table { flows, deadlines, room, reported, clauses, changes, eviction, .. } = self;
+        eviction.clear();
         (*room, *reported, *clauses, *changes) = (0, 0, 0, Changes::Many);
         ClearedFlows { _flows: mem::take(flows), _deadlines: mem::take(deadlines) }
     }
@@ -324,7 +349,9 @@ impl Table {
                 }
                 // It was used since then: check it again at its new deadline.
                 later => {
+                    self.eviction.remove(&rank, &entry.flow, entry.listed);
                     entry.listed = later.map(|(due, _)| due);
+                    self.eviction.add(&rank, &entry.flow, entry.listed);
                     self.deadlines.remove(&(at, rank.clone()));
                     self.deadlines.extend(later.map(|(due, _)| (due, rank)));
                 }
@@ -350,9 +377,10 @@ impl Table {
         (table_id, reason, at): (u8, RemovedReason, Time),
         is_selected: impl Fn(&Rank, &Flow) -> bool,
     ) -> Vec<Removed> {
-        let Table { flows, deadlines, room, reported, clauses, learners, changes, .. } = self;
+        let Table { flows, deadlines, room, reported, clauses, learners, changes, eviction, .. } = self;
         let gone = flows.extract_if(.., |rank, entry| is_selected(rank, &entry.flow));
         let tell = |(rank, FlowEntry { flow, listed }): (Rank, FlowEntry)| {
+            eviction.remove(&rank, &flow, listed);
             if let Some(at) = listed {
                 deadlines.remove(&(at, rank.clone()));
             }

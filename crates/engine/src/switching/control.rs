@@ -11,6 +11,7 @@ use crate::port::Port;
 use fastpath_link::port_queues::QueueCounters;
 use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry, PacketInHead};
 use fastpath_switch::interp;
+use fastpath_switch::key::PipelineFields;
 use fastpath_switch::outcome::PacketOutcome;
 use fastpath_switch::port::{self, LinkState};
 use fastpath_switch::{Action, Flow, Rank, Refusal, Removed, Switch, Verdict};
@@ -311,17 +312,29 @@ impl Control {
     ///
     /// The reason why it is refused.
     pub fn packet_out(&self, in_port: u32, actions: &[Action], frame: &[u8]) -> Result<(), Refusal> {
+        self.packet_out_with(&PipelineFields::of_port(in_port), actions, frame)
+    }
+
+    /// As [`Control::packet_out`], for a packet with further fields outside of its frame.
+    ///
+    /// The reason why it is refused.
+    pub fn packet_out_with(
+        &self,
+        fields: &PipelineFields,
+        actions: &[Action],
+        frame: &[u8],
+    ) -> Result<(), Refusal> {
         let mut core = self.lock();
         let now = self.now();
         let core = &mut *core;
         let outcomes = if actions.iter().any(enters_tables) {
             // It passes the meters of the switch, of which the executor may have copies.
             self.credit_part(core, CreditPosition::default());
-            let outcomes = interp::packet_out(&mut core.switch, now, in_port, actions, frame);
+            let outcomes = interp::packet_out_with(&mut core.switch, now, fields, actions, frame);
             core.executor.update(&mut core.switch);
             outcomes?
         } else {
-            interp::packet_out(&mut core.switch, now, in_port, actions, frame)?
+            interp::packet_out_with(&mut core.switch, now, fields, actions, frame)?
         };
         let mut exchange = self.exchange();
         exchange.counts.injected += 1;
@@ -417,7 +430,7 @@ impl Control {
 
     /// Adds a port while the switch runs. Frames pass it once the workers have taken it.
     pub fn attach(&self, number: u32, port: Box<dyn Port>) {
-        let port = self.share_port(SwitchPort { number, lanes: vec![port] });
+        let port = self.share_port(SwitchPort { number, channels: vec![port] });
         self.change_ports(&PortChange::Attach(Arc::new(port)));
         self.change(|switch, _| switch.set_port(number, fastpath_switch::Port::up()));
     }

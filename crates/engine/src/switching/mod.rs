@@ -14,7 +14,7 @@
 //! executor that has no forwarder the data path takes the lock once a burst. Slow work (building
 //! lookup structures, compiling) is done by the builder thread without the lock.
 //!
-//! A data path has one worker or several. A port is polled by one of them, or has a lane for each,
+//! A data path has one worker or several. A port is polled by one of them, or has a channel for each,
 //! between which the kernel splits flows; any worker sends by any port (`attached.rs`). So frames of
 //! a flow stay in order. Each worker has a forwarder, a pool and counters of its own
 //! (`workers.rs`), and a barrier waits for the bursts of all.

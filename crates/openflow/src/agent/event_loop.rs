@@ -3,6 +3,7 @@
 
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
+use super::fullness;
 use super::local::{ControlSocket, LocalListener, LocalService, Unserved};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
@@ -200,6 +201,7 @@ impl EventLoop {
             self.housekeep();
             let are_wanted = self.connections.values().any(Connection::wants_misses);
             self.switch.want_misses(are_wanted);
+            self.switch.are_flows_monitored = self.connections.values().any(|one| !one.monitors.is_empty());
             self.send_events();
         }
         // The last replies, if the sockets accept them at once.
@@ -325,7 +327,7 @@ impl EventLoop {
             return None;
         }
         self.next_token += 1;
-        connection.delivered = self.switch.async_messages.end();
+        (connection.id, connection.delivered) = (token, self.switch.async_messages.end());
         self.connections.insert(token, connection);
         Some(token)
     }
@@ -401,7 +403,7 @@ impl EventLoop {
         }
         for _election in requests::handle(&mut self.switch, connection) {
             for other in self.connections.values_mut().filter(|other| other.role == Role::Master) {
-                other.take_role(Role::Slave);
+                other.depose(self.switch.generation_id.unwrap_or(u64::MAX));
             }
         }
         true
@@ -453,6 +455,7 @@ impl EventLoop {
             self.switch.note_removed(removed);
             self.switch.keep_misses();
         }
+        fullness::note(&mut self.switch);
         if let Some(links) = self.options.links.as_ref().filter(|_| now >= self.links_at) {
             links.states().for_each(|(number, link)| control.set_link(number, link));
             self.links_at = now + LINKS_EVERY;
@@ -582,7 +585,7 @@ impl EventLoop {
             let event = Event::PacketIn(Box::new(packet));
             let mut encoded = EncodedEvent::new(&event);
             for connection in self.connections.values_mut().filter(|one| one.wants(&event)) {
-                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form()) {
+                if let Some(bytes) = encoded.bytes(&self.switch, connection.event_form(&event)) {
                     connection.send_event(bytes);
                 }
             }
@@ -607,8 +610,7 @@ impl EventLoop {
         let now = Instant::now();
         let mut shown = Vec::new();
         for connection in self.connections.values_mut() {
-            let form = connection.event_form();
-            self.switch.async_messages.deliver(connection, now, |number, event| {
+            self.switch.async_messages.deliver(connection, now, |number, form, event| {
                 let bytes = self.switch.encode(form, event)?;
                 if number >= self.shown {
                     shown.extend_from_slice(&bytes);

@@ -306,8 +306,9 @@ fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
             write_header(out, named);
             out.zeros(6);
         }),
-        // The caller has them.
-        Extension::Set { .. }
+        // The caller has them. Only OpenFlow 1.5 has meters as actions.
+        Extension::Meter(_)
+        | Extension::Set { .. }
         | Extension::Move { .. }
         | Extension::Push(_)
         | Extension::Pop(_)
@@ -355,7 +356,8 @@ fn write_set(out: &mut Vec<u8>, field: Field, (value, mask): (u128, u128), is_lo
     let width = (128 - mask.leading_zeros()).saturating_sub(from).max(1);
     let span = Bits { field, from: from as u8, width: width as u8 };
     let named = nxm::of_bits(span);
-    if is_load && span.mask() == mask && width <= 64 {
+    // A load has room for the number of an experimenter only as a set-field.
+    if is_load && span.mask() == mask && width <= 64 && named.experimenter == 0 {
         return action(out, 7, |out| {
             write_packed(out, span);
             out.u64((value >> from) as u64);

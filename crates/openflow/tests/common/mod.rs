@@ -45,7 +45,12 @@ impl Harness {
 
     /// A switch that listens and has these versions only.
     pub(crate) fn of_versions(versions: Versions) -> Harness {
-        let mut switch = Switch::new(Limits::default());
+        Harness::of_versions_holding(versions, Limits::default())
+    }
+
+    /// A switch that listens and has these versions only, with these limits.
+    pub(crate) fn of_versions_holding(versions: Versions, limits: Limits) -> Harness {
+        let mut switch = Switch::new(limits);
         let executor = Box::new(Planned::new(&mut switch));
         let listen = vec![listen(Security::Plain)];
         Harness::failing(FailMode::Secure, versions, executor, switch, listen, Vec::new(), None)

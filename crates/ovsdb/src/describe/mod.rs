@@ -67,7 +67,7 @@ pub struct BridgeSpec {
     pub hw_addr: Option<[u8; 6]>,
     /// What it does without a controller.
     pub fail_mode: FailureMode,
-    /// Versions of OpenFlow that are allowed, as in `OpenFlow13`; empty for all.
+    /// Versions of OpenFlow that are allowed, as in `OpenFlow13`; empty for the default.
     pub protocols: BTreeSet<String>,
     /// Its controllers, in the order of their targets.
     pub controllers: Vec<ControllerSpec>,
@@ -91,7 +91,7 @@ pub enum FailureMode {
 }
 
 /// The versions of OpenFlow that a bridge may name.
-const PROTOCOLS: [&str; 2] = ["OpenFlow10", "OpenFlow13"];
+const PROTOCOLS: [&str; 4] = ["OpenFlow10", "OpenFlow13", "OpenFlow14", "OpenFlow15"];
 /// Columns of Bridge that say something unless they are empty or false.
 const BRIDGE_COLUMNS: &[&str] = &[
     "stp_enable",

@@ -77,11 +77,13 @@ pub(super) enum PortAttachment {
 }
 
 /// Returns the versions of OpenFlow that a bridge allows: those of its protocols that are there, or
-/// all if it names none of them.
+/// those of the default if it names none of them.
 fn versions(spec: &BridgeSpec) -> Versions {
     let name = |protocol: &String| match protocol.as_str() {
         "OpenFlow10" => Some("1.0"),
         "OpenFlow13" => Some("1.3"),
+        "OpenFlow14" => Some("1.4"),
+        "OpenFlow15" => Some("1.5"),
         _ => None,
     };
     let names: Vec<&str> = spec.protocols.iter().filter_map(name).collect();

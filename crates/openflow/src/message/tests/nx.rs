@@ -1,8 +1,8 @@
 //! Actions and fields of Open vSwitch survive encoding and decoding in both versions, and have the
 //! bytes that `ovs-ofctl` writes (tests/ofp-actions.at and tests/nx-match.at of Open vSwitch).
 
-use super::bytes::ByteReader;
-use super::{Fault, action, oxm, v10};
+use crate::message::bytes::ByteReader;
+use crate::message::{Fault, action, oxm, v10};
 use fastpath_ofctl::{self as ofctl, FileRule, PortNames};
 use fastpath_switch::{Action, FlowMod, Match};
 use fastpath_units::Rng;

@@ -1,8 +1,8 @@
 //! Messages with `nx_match` lose nothing of a match, no damage makes a decoder panic, and the bytes
 //! are those of Open vSwitch (tests/ofp-print.at and tests/ovs-ofctl.at there).
 
-use super::*;
 use crate::message::tests::Draw;
+use crate::message::v10::*;
 use crate::message::{
     Codec, FlowRemoved, FlowStats, HEADER_LEN, NO_BUFFER, NxFlowStats, PacketIn, Pages, frame_len,
 };
@@ -105,6 +105,8 @@ fn stats(d: &mut Draw) -> NxFlowStats {
         priority: d.u16(),
         idle_timeout: d.u16(),
         hard_timeout: d.u16(),
+        importance: 0,
+        idle: None,
         flags: 0,
         cookie: d.u64(),
         counters: d.counters(),
@@ -273,6 +275,8 @@ fn messages_have_the_layout_of_the_header_file() {
             priority: 9,
             idle_timeout: 6,
             hard_timeout: 7,
+            importance: 0,
+            idle: None,
             flags: 0,
             cookie: 5,
             counters: Counters { packets: 7, bytes: 8 },
