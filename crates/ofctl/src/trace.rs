@@ -3,7 +3,7 @@
 
 use crate::{print_instructions, print_match};
 use fastpath_switch::connections::CtState;
-use fastpath_switch::field::{FIELDS, always_present};
+use fastpath_switch::field::FIELDS;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::trace::{Lookup, Step, Trace, TraceEvent};
@@ -124,16 +124,14 @@ pub fn print_carried(key: &Key) -> String {
 
 /// Prints the fields of a packet, as in a rule.
 pub fn print_key(key: &Key) -> String {
-    let is_in_frame = |field: Field| always_present() & field.presence() == 0;
-    print_of(key, |field| field == Field::InPort || is_carried(field) || is_in_frame(field))
+    print_of(key, |field| field == Field::InPort || is_carried(field) || !field.is_pipeline())
 }
 
 /// Whether a field is not in frames, but goes with a packet through the tables. Connections are
 /// shown apart.
 fn is_carried(field: Field) -> bool {
-    let is_pipeline = always_present() & field.presence() != 0;
     let is_port = matches!(field, Field::InPort | Field::InPhyPort);
-    is_pipeline && !is_port && !field.info().name.starts_with("ct_")
+    field.is_pipeline() && !is_port && !field.info().name.starts_with("ct_")
 }
 
 fn print_of(key: &Key, is_shown: impl Fn(Field) -> bool) -> String {

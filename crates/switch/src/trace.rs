@@ -9,7 +9,7 @@
 
 use crate::action::{Action, Extension};
 use crate::extension::{Bits, Bundle, HashFields, Multipath, Source, Zone};
-use crate::field::{FIELDS, Field, always_present};
+use crate::field::{FIELDS, Field};
 use crate::flow::{Instructions, Rank};
 use crate::key::{ConnectionFields, Key};
 use crate::matching::FieldMatch;
@@ -289,7 +289,7 @@ impl Tracer {
 
 /// Returns whether a field comes from earlier steps, not from the packet.
 fn is_of_switch(field: Field) -> bool {
-    field != Field::InPort && always_present() & field.presence() != 0
+    field != Field::InPort && field.is_pipeline()
 }
 
 fn mask(bits: Bits) -> u128 {

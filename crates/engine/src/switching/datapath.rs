@@ -305,7 +305,7 @@ impl Datapath {
         let now = control.now();
         if let Some(forwarder) = forwarder {
             forwarder.begin(now);
-            forwarder.prefetch(&mut burst.frames().map(|frame| pool.bytes(frame)));
+            forwarder.prefetch(&mut burst.frames().map(|frame| ports.pool.bytes(frame)));
         }
         for mut frame in burst.drain() {
             ports.tally.counts.received += 1;
