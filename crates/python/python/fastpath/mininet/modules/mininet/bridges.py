@@ -81,7 +81,7 @@ class Bridges:
         return words + (["--", "set", "Interface", name, *request] if request else [])
 
     def _configure_others(self):
-        """Give nodes on the machine, which are no switches of the script, the addresses of their interfaces."""
+        """Give nodes on the machine beside switches the addresses of their interfaces."""
         for node in self._network.nodes:
             if hasattr(node, "dpid") or not node.is_of_database():
                 continue
