@@ -136,7 +136,7 @@ impl Tally {
     fn check(self) -> Check {
         let errors = sorted(self.errors);
         let covered = self.inside as f64 / errors.len() as f64;
-        let is_stated = COVERED[0] <= covered && covered <= COVERED[1];
+        let is_stated = (COVERED[0]..=COVERED[1]).contains(&covered);
         Check {
             n: errors.len(),
             capped: 0,
