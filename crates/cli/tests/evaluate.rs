@@ -189,3 +189,41 @@ fn saved_records_of_platforms_are_evaluated_again() {
     let (code, _, err) = run(&["--input", ".."]);
     assert!(code == Some(2) && err.contains("no here-costs-1.jsonl in it"), "{err}");
 }
+
+#[test]
+fn registered_predictions_are_compared_measured_and_refused() {
+    let at = directory("registered");
+    let run = |words: &str| {
+        let words = ["evaluate", "registered"].into_iter().chain(words.split_whitespace());
+        Command::new(PROGRAM).args(words).current_dir(&at).output().unwrap()
+    };
+    let own = object(&run("--json"));
+    assert!(own["total"].as_u64().unwrap() >= 5, "{own}");
+    assert!(own["results"][0]["prediction"]["model"].is_string());
+    let prediction = "[[prediction]]\nid = 'a'\ndate = '2026-01-02'\nmodel = 'a guess'\nquantity = 'cost'\nunit = 'ns'\n\
+        command = 'fastpath measure pipeline --size 64 --h 0 --packets 20000'\ncolumn = 'T_ns'\nat = { h = 0 }\n\
+        value = 100\nlow = 0.001\nhigh = 1e9\n";
+    fs::write(at.join("mine.toml"), prediction).unwrap();
+    let before = object(&run("mine.toml --json"));
+    assert_eq!((&before["measured"], &before["results"][0]["verdict"]), (&0.into(), &"not-measured".into()));
+    let output = run("mine.toml --results results.toml --measure --rounds 2 --json");
+    let after = object(&output);
+    assert_eq!((&after["inside"], &after["measured"]), (&1.into(), &1.into()));
+    assert_eq!((after["results"][0]["result"]["n"].as_u64(), output.status.code()), (Some(2), Some(0)));
+    // What is measured stays: it is not measured again.
+    let kept = fs::read_to_string(at.join("results.toml")).unwrap();
+    run("mine.toml --results results.toml --measure");
+    assert_eq!(fs::read_to_string(at.join("results.toml")).unwrap(), kept);
+    fs::write(at.join("wrong.toml"), prediction.replace("value = 100", "value = -1")).unwrap();
+    let output = run("wrong.toml");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("wrong.toml: 10:9: -1 is not between low = 0.001 and high = "), "{said}");
+    fs::write(
+        at.join("narrow.toml"),
+        prediction
+            .replace("value = 100\nlow = 0.001\nhigh = 1e9", "value = 0.002\nlow = 0.001\nhigh = 0.003"),
+    )
+    .unwrap();
+    assert_eq!(run("narrow.toml --results results.toml").status.code(), Some(1));
+}

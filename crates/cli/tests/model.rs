@@ -495,3 +495,65 @@ fn every_published_figure_names_a_publication_of_the_bibliography() {
         assert!(!figure["place"].as_str().unwrap().is_empty(), "{figure}");
     }
 }
+
+#[test]
+fn queues_are_solved_by_command_and_simulated_on_demand() {
+    let load = ["--arrivals", "800kpps", "--service", "1us"];
+    let found = json(&[&["model", "queue", "mm1"][..], &load, &["--json"]].concat());
+    let total = &found["formula"]["total"];
+    assert_eq!(found["name"], "M/M/1");
+    assert!((number(&total["sojourn_s"]["value"]) - 5e-6).abs() < 1e-15, "{total}");
+    assert!((number(&total["percentiles"][2]["sojourn_s"]["value"]) - 5e-6 * 100f64.ln()).abs() < 1e-12);
+    assert!(found["simulation"].is_null());
+    // 800 000 frames/s of 1250 bytes are 8 Gbit/s.
+    let bits = ["--arrivals", "8Gbit", "--service", "10Gbit", "--size", "1250B"];
+    let same = json(&[&["model", "queue", "mm1"][..], &bits, &["--json"]].concat());
+    assert!((number(&same["formula"]["total"]["wait_s"]["value"]) - 4e-6).abs() < 1e-15);
+    let simulate = ["--simulate", "3", "--simulated", "200000", "--json"];
+    let both = json(&[&["model", "queue", "md1"][..], &load, &simulate].concat());
+    let [exact, simulated] = ["formula", "simulation"].map(|by| &both[by]["total"]["wait_s"]);
+    assert!((number(&exact["value"]) - 2e-6).abs() < 1e-15);
+    assert_interval(simulated, number(&exact["value"]));
+}
+
+#[test]
+fn every_kind_of_queue_prints_a_table() {
+    for words in [
+        "mmc --arrivals 3Mpps --service 1us --servers 4",
+        "mg1 --arrivals 700kpps --service 1us --services hyper:4",
+        "gm1 --arrivals 800kpps --service 1us --gaps constant",
+        "ggc --arrivals 7/ms --service 500us --servers 4 --gaps erlang:2 --services cv2:0.5",
+        "mm1k --arrivals 1.2Mpps --service 1us --places 64",
+        "mmck --arrivals 5/s --service 1s --servers 10 --places 10",
+        "mg1k --arrivals 700kpps --service 1us --services constant --places 9",
+        "repair --sources 64 --think 1ms --service 20us --servers 2",
+        "priority --class 200kpps,1us,constant --class 500kpps,1us",
+        "tandem --arrivals 200kpps --station 4us --station 8us*2",
+        "closed --customers 64 --station 4us --station 2us*2 --think 100us",
+    ] {
+        let all: Vec<&str> = ["model", "queue"].into_iter().chain(words.split(' ')).collect();
+        let output = fastpath(&all);
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("mean sojourn") && said.contains("throughput"), "{words}: {said}");
+    }
+}
+
+#[test]
+fn queues_without_a_steady_state_or_a_formula_say_what_to_write() {
+    let refused =
+        |words: &str| refusal(&["model", "queue"].into_iter().chain(words.split(' ')).collect::<Vec<_>>());
+    for (words, part) in [
+        ("mm1 --arrivals 1Mpps --service 1us", "load 1.0000 is not below 1"),
+        ("mm1 --arrivals 8Gbit --service 1us", "--arrivals: a rate of bits needs the size"),
+        ("mm1 --arrivals 1kpps --service 1us --size 64B", "--size 64B: no rate is in bits"),
+        ("tandem --arrivals 200kpps --station 1us --station 8us", "station 2: load 1.6"),
+        ("mmck --arrivals 5/s --service 1s --servers 4 --places 3", "write at least 4"),
+        ("priority --servers 2 --class 1kpps,1us --class 1kpps,2us", "simulate it with --simulate SEED"),
+        ("mg1 --arrivals 1kpps --service 1us --services cv2:2 --simulate 1", "states no distribution"),
+        ("gm1 --arrivals 1kpps --service 1us --gaps cv2:2 --simulate 1", "states no distribution"),
+    ] {
+        let said = refused(words);
+        assert!(said.contains(part), "{words}: {said}");
+    }
+}

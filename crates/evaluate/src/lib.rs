@@ -8,6 +8,7 @@
 //! | `load_generator.rs`, `paced_links.rs` | links in memory, their source and their sink |
 //! | `capacity.rs` | how well the machine's capacity is predicted |
 //! | `prediction/` | how well fitted models predict this machine and others |
+//! | `registered/` | predictions that were stated before they were measured |
 //!
 //! A result that cannot be measured here is listed with the reason. A measurement removes what it
 //! made when it ends. Read first: this file, then `figures/mod.rs` and any figure.
@@ -20,13 +21,19 @@ mod figures;
 mod load_generator;
 mod paced_links;
 mod prediction;
+mod registered;
+mod temporary;
 mod testbed;
 
 pub use capacity::{CapacityEvaluation, CapacityFigure, CapacityPoint, PredictedQuantity, evaluate_capacity};
 pub use fastpath_measure::Effort;
 pub use prediction::{
-    PredictionError, PredictionFigure, PredictionOptions, RestrictedPlatform, predict, predict_from_records,
-    prediction_remarks,
+    PredictionError, PredictionFigure, PredictionOptions, RestrictedPlatform, predict, predict_families,
+    predict_from_records, prediction_remarks,
+};
+pub use registered::{
+    RegisteredComparison, RegisteredError, RegisteredPrediction, RegisteredResult, RegisteredVerdict,
+    measure_registered, registered,
 };
 
 use fastpath_audit::core_time::CoreTime;

@@ -12,7 +12,7 @@ use crate::model::ModelError;
 use crate::predict::{PredictError, PredictionQuery, Transfer, predict};
 use crate::table::Table;
 use crate::terms::Term;
-use fastpath_units::stats::{quantile, sorted};
+use fastpath_units::stats::{median, quantile, sorted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -41,6 +41,9 @@ pub struct Check {
     pub max_pct: f64,
     /// Share of points (0 … 1) inside their own prediction interval; the fit's level is expected.
     pub covered: f64,
+    /// Median width of those intervals, % of the prediction.
+    #[serde(default)]
+    pub width_pct: f64,
     /// How well the points themselves repeat, if the table shows it.
     pub repeat: Option<Repeat>,
     /// Whether the criteria [`MEDIAN_PCT`] and [`P95_PCT`] are met; for another platform, whether
@@ -195,6 +198,7 @@ impl<'a> Rows<'a> {
             max_pct: errors[errors.len() - 1],
             covered: pairs().filter(|(p, measured)| p.covers(**measured)).count() as f64
                 / errors.len() as f64,
+            width_pct: median(predictions.iter().map(|p| 100.0 * (p.high - p.low) / p.value)),
             repeat: self.repeat,
             verdict: CheckVerdict::Misses,
         }

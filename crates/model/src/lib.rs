@@ -62,6 +62,7 @@ pub mod column_unit;
 pub mod cores;
 pub mod dist;
 mod estimate;
+pub mod families;
 pub mod fcs;
 pub mod fit;
 pub mod index;

@@ -5,8 +5,12 @@
 //!
 //! *Line rate*: rate × (frame + framing) × 8 is the largest of the table, and within 0.2 % of one
 //! to four ports of a standard Ethernet speed, at two frame sizes or in three rows at least.
+//! With encapsulation each frame has some more bytes on the wire: rows that only this explains are at
+//! the line rate at three frame sizes, or at two where other rows or the author name the line. Fewer
+//! are a hint.
 //! *Packet rate*: more cores do not forward more packets, or applications of different cost forward
-//! the same number of packets on the same number of cores. A table may have several such caps.
+//! the same number of packets on the same number of cores. A table may have several such caps. A cap
+//! of each queue of a NIC is one cap times the number of queues.
 
 use crate::column_unit::{ColumnUnit, Dimension};
 use crate::fcs::{Fcs, FrameSize};
@@ -18,15 +22,20 @@ use std::collections::{BTreeMap, BTreeSet};
 const ETHERNET_BPS: [f64; 11] = [1e8, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 400e9];
 const PORTS_MAX: u32 = 4;
 /// Encapsulations and the bytes they add to a frame on the wire.
-const ENCAPSULATIONS: [(&str, f64); 6] = [
-    ("IEEE 802.1Q", 4.0),
+const ENCAPSULATIONS: [(&str, f64); 9] = [
+    ("IEEE 802.1Q, or sizes without the FCS", 4.0),
     ("IEEE 802.1ad", 8.0),
     ("IPv4 in IPv4", 20.0),
     ("GRE", 24.0),
+    ("GTP-U", 36.0),
+    ("IPv6 in IPv6", 40.0),
+    ("NVGRE", 42.0),
     ("VXLAN", 50.0),
     ("VXLAN over IPv6", 70.0),
 ];
 const LINE_TOLERANCE: f64 = 0.002;
+/// Tolerance where one frame size alone shows an encapsulation: chance is near otherwise.
+const LINE_EXACT: f64 = 0.0005;
 const CAP_TOLERANCE: f64 = 0.03;
 /// Rates of different applications within this share of each other are one cap.
 const SHARED_TOLERANCE: f64 = 0.002;
@@ -146,25 +155,74 @@ pub fn split(table: &Table, y: &Term, hints: &CapHints) -> Result<Option<Split>,
         })
         .collect();
     let mut limit: Vec<Option<(Limit, f64)>> = vec![None; table.len()];
-    let at_line = line_limited(&rates, &lines, &hints.line_bps);
-    let note = if at_line.is_empty() { encapsulated(&rates, &lines, &hints.line_bps) } else { None };
-    for (row, line) in at_line {
+    for (row, line) in line_limited(&rates, &lines, &hints.line_bps) {
         limit[row] = Some((Limit::LineRate, line));
     }
-    if let Some(cores_column) = hints.cores.clone().or_else(|| guess_cores(table)) {
-        let cores = table.numbers_if_any(&cores_column)?;
-        let groups = table.groups(&|name| name != rate_column && !is_cores(name));
-        for _ in 0..CAPS_MAX {
-            let free: Vec<usize> = (0..table.len()).filter(|&i| limit[i].is_none()).collect();
-            let found = packet_cap(&free, &groups, &rates, &cores)
-                .or_else(|| shared_cap(&free, &groups, &rates, &cores));
-            let Some((cap, rows)) = found else { break };
-            for row in rows {
-                limit[row] = Some((Limit::PacketRate, cap));
-            }
+    let mut notes = Vec::new();
+    if hints.overhead_bytes == 0.0 {
+        encapsulated(&rates, &lines, &hints.line_bps, &mut limit, &mut notes);
+    }
+    packet_caps(table, rate_column, &rates, hints, &mut limit, &mut notes)?;
+    let note = (!notes.is_empty()).then(|| notes.join("; "));
+    Ok(Some(Split { limits: limit, note }))
+}
+
+/// Finds the packet rates at which the rows that are free so far stop.
+fn packet_caps(
+    table: &Table,
+    rate_column: &str,
+    rates: &[f64],
+    hints: &CapHints,
+    limit: &mut [Option<(Limit, f64)>],
+    notes: &mut Vec<String>,
+) -> Result<(), TableError> {
+    let Some(cores_column) = hints.cores.clone().or_else(|| guess_cores(table)) else { return Ok(()) };
+    let cores = table.numbers_if_any(&cores_column)?;
+    let groups = table.groups(&|name| name != rate_column && !is_cores(name));
+    let queues = match table.names().iter().find(|name| is_queues(name)) {
+        Some(name) => table.numbers_if_any(name)?,
+        None => Vec::new(),
+    };
+    let still_free = |limit: &[Option<(Limit, f64)>]| -> Vec<usize> {
+        (0..table.len()).filter(|&i| limit[i].is_none()).collect()
+    };
+    if let Some((cap, rows)) = queue_cap(&still_free(limit), &groups, rates, &cores, &queues) {
+        notes.push(format!(
+            "{} points are at a cap of {:.2} Mpps for each queue of the NIC: more cores do not help them, more queues would",
+            rows.len(),
+            cap / 1e6
+        ));
+        for row in rows {
+            limit[row] = Some((Limit::PacketRate, cap * queues[row].unwrap_or(1.0)));
         }
     }
-    Ok(Some(Split { limits: limit, note }))
+    for _ in 0..CAPS_MAX {
+        let free = still_free(limit);
+        let found =
+            packet_cap(&free, &groups, rates, &cores).or_else(|| shared_cap(&free, &groups, rates, &cores));
+        let Some((cap, rows)) = found else { break };
+        for row in rows {
+            limit[row] = Some((Limit::PacketRate, cap));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the packet rate of each queue at which more cores stop helping, and the rows at that
+/// rate times their number of queues, of two numbers of queues at least.
+fn queue_cap(
+    free: &[usize],
+    groups: &[usize],
+    rates: &[f64],
+    cores: &[Option<f64>],
+    queues: &[Option<f64>],
+) -> Option<(f64, Vec<usize>)> {
+    let counted = |row: usize| queues.get(row).copied().flatten().filter(|queues| *queues >= 1.0);
+    let free: Vec<usize> = free.iter().copied().filter(|row| counted(*row).is_some()).collect();
+    let each: Vec<f64> = rates.iter().enumerate().map(|(row, r)| r / counted(row).unwrap_or(1.0)).collect();
+    let (cap, rows) = packet_cap(&free, groups, &each, cores)?;
+    let numbers: BTreeSet<u64> = rows.iter().filter_map(|row| counted(*row).map(f64::to_bits)).collect();
+    (numbers.len() >= 2).then_some((cap, rows))
 }
 
 /// Returns the packet-rate column in `y`, and the packets/s in one of its units.
@@ -202,6 +260,12 @@ pub(crate) fn is_cores(name: &str) -> bool {
     ["core", "thread", "worker"].iter().any(|w| lower.contains(w))
 }
 
+/// Returns whether a column's name says that it counts queues of a NIC.
+fn is_queues(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    lower.contains("queue") || lower.contains("rxq")
+}
+
 /// Returns the rows at a line rate, each with that rate in bit/s. `frames` are bytes of line time.
 fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(usize, f64)> {
     // A row of unknown size gets 0 and is at no line rate.
@@ -228,21 +292,58 @@ fn line_limited(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Vec<(us
     if sizes.len() >= 2 || rows.len() >= 3 { rows } else { Vec::new() }
 }
 
-/// Describes the rows that are at a line rate if each frame has some more bytes on the wire, at two
-/// frame sizes at least.
-fn encapsulated(rates: &[f64], frames: &[Option<f64>], known: &[f64]) -> Option<String> {
-    ENCAPSULATIONS.iter().find_map(|(name, extra)| {
-        let larger: Vec<Option<f64>> = frames.iter().map(|frame| frame.map(|bytes| bytes + extra)).collect();
-        let rows = line_limited(rates, &larger, known);
-        let sizes: BTreeSet<u64> = rows.iter().filter_map(|(row, _)| frames[*row].map(f64::to_bits)).collect();
-        (sizes.len() >= 2).then(|| {
-            format!(
-                "{} points are at a line rate of {} Gbit/s if each frame has {extra} more bytes on the wire ({name}): if so, give --overhead {extra}",
-                rows.len(),
-                rows[0].1 / 1e9
-            )
-        })
-    })
+/// Finds the rows that are at a line rate if each frame has some more bytes on the wire. Sets their
+/// limit where that is sure, and notes it; otherwise notes what to give.
+fn encapsulated(
+    rates: &[f64],
+    frames: &[Option<f64>],
+    known: &[f64],
+    limit: &mut [Option<(Limit, f64)>],
+    notes: &mut Vec<String>,
+) {
+    let mut lines: Vec<f64> =
+        limit.iter().flatten().map(|(_, line)| *line).chain(known.iter().copied()).collect();
+    lines.sort_by(f64::total_cmp);
+    lines.dedup();
+    for _ in ENCAPSULATIONS {
+        let candidates = ENCAPSULATIONS.iter().filter_map(|(name, extra)| {
+            let larger: Vec<Option<f64>> =
+                frames.iter().map(|frame| frame.map(|bytes| bytes + extra)).collect();
+            let at_line = line_limited(rates, &larger, &lines);
+            let sizes = |rows: &[(usize, f64)]| -> usize {
+                rows.iter()
+                    .filter_map(|(row, _)| frames[*row].map(f64::to_bits))
+                    .collect::<BTreeSet<u64>>()
+                    .len()
+            };
+            let new: Vec<(usize, f64)> =
+                at_line.iter().copied().filter(|(row, _)| limit[*row].is_none()).collect();
+            let is_exact = new.iter().all(|(row, line)| {
+                larger[*row].is_some_and(|bytes| (rates[*row] * 8.0 * bytes / line - 1.0).abs() <= LINE_EXACT)
+            });
+            let is_hint = sizes(&new) >= 2
+                || (!new.is_empty() && !lines.is_empty() && is_exact && sizes(&at_line) >= 2);
+            let is_sure = sizes(&new) >= if lines.is_empty() { 3 } else { 2 };
+            is_hint.then_some((*name, *extra, new, is_sure))
+        });
+        let Some((name, extra, rows, is_sure)) = candidates.max_by_key(|(_, _, rows, _)| rows.len()) else {
+            return;
+        };
+        let gbit = rows[0].1 / 1e9;
+        let (n, more) = (rows.len(), format!("{extra} more bytes on the wire ({name})"));
+        if !is_sure {
+            notes.push(format!(
+                "{n} points are at a line rate of {gbit} Gbit/s if each frame has {more}: if so, give --overhead {extra}"
+            ));
+            return;
+        }
+        notes.push(format!(
+            "{n} points are at a line rate of {gbit} Gbit/s, because each frame has {more}: if not, give --regimes off"
+        ));
+        for (row, line) in rows {
+            limit[row] = Some((Limit::LineRate, line));
+        }
+    }
 }
 
 /// Returns the highest packet rate at which more cores stop helping, and the rows at that rate.
@@ -437,7 +538,8 @@ mod tests {
             found.expect("rates").regimes(&table).iter().map(|r| (r.limit, r.points)).collect::<Vec<_>>()
         };
         assert_eq!(limits(Some(Fcs::Without)), [(Limit::Cpu, 0), (Limit::LineRate, 4)]);
-        assert_eq!(limits(None), [(Limit::Cpu, 4)]);
+        // The four bytes that are missing show, whatever they are.
+        assert_eq!(limits(None), [(Limit::Cpu, 0), (Limit::LineRate, 4)]);
     }
 
     #[test]
@@ -451,13 +553,83 @@ mod tests {
             let hints = CapHints { overhead_bytes, ..CapHints::default() };
             split(&table, &"mpps".parse().expect("a term"), &hints).expect("numeric").expect("rates")
         };
-        assert_eq!(found(0.0).free().len(), 5);
         let note = found(0.0).note().expect("a note").to_owned();
         assert_eq!(
             note,
-            "3 points are at a line rate of 10 Gbit/s if each frame has 50 more bytes on the wire (VXLAN): if so, give --overhead 50"
+            "3 points are at a line rate of 10 Gbit/s, because each frame has 50 more bytes on the wire (VXLAN): if not, give --regimes off"
         );
-        assert_eq!((found(50.0).free(), found(50.0).note()), (vec![0, 1], None));
+        assert_eq!(
+            (found(0.0).free(), found(50.0).free(), found(50.0).note()),
+            (vec![0, 1], vec![0, 1], None)
+        );
+    }
+
+    #[test]
+    fn two_sizes_with_encapsulation_are_a_hint_and_sure_where_the_line_is_known() {
+        let at = |bytes: f64, extra: f64| 10e3 / 8.0 / (bytes + 20.0 + extra);
+        let split_of = |rows: &[(&str, f64, f64)]| {
+            let mut text = "app,frame_bytes,cores,mpps\n".to_owned();
+            for (app, bytes, mpps) in rows {
+                text += &format!("{app},{bytes},1,{mpps}\n");
+            }
+            let table = Table::from_csv(&text).expect("a table");
+            split(&table, &"mpps".parse().expect("a term"), &CapHints::default())
+                .expect("numeric")
+                .expect("rates")
+        };
+        let two =
+            [("dot1ad", 64.0, 5.0), ("dot1ad", 512.0, at(512.0, 8.0)), ("dot1ad", 1518.0, at(1518.0, 8.0))];
+        let alone = split_of(&two);
+        assert_eq!(alone.free().len(), 3);
+        let note = alone.note().expect("a hint");
+        assert!(note.contains("(IEEE 802.1ad): if so, give --overhead 8"), "{note}");
+        let plain = [("l2", 64.0, 6.0), ("l2", 512.0, at(512.0, 0.0)), ("l2", 1518.0, at(1518.0, 0.0))];
+        let known = split_of(&[&plain[..], &two].concat());
+        assert_eq!(known.free(), [0, 3], "{:?}", known.note());
+        // Jumbo frames are at the line with and without 8 bytes; 1518 alone is a hint.
+        let jumbo = [("dot1ad", 1518.0, at(1518.0, 8.0)), ("dot1ad", 9000.0, at(9000.0, 8.0))];
+        let hinted = split_of(&[&plain[..], &jumbo].concat());
+        assert_eq!(hinted.free(), [0, 3]);
+        assert!(hinted.note().expect("a hint").contains("--overhead 8"), "{:?}", hinted.note());
+    }
+
+    #[test]
+    fn costs_of_a_processor_near_a_line_are_not_encapsulation() {
+        // A fast processor and a line of 10 Gbit/s: many random costs per packet and byte.
+        let mut rng = fastpath_units::Rng::new(3);
+        let mut sure = 0;
+        for _ in 0..300 {
+            let (fixed, byte) = (20.0 + 80.0 * rng.unit_f64(), 0.2 + 0.7 * rng.unit_f64());
+            let mut text = "frame_bytes,cores,mpps\n".to_owned();
+            for bytes in [64.0, 128.0, 256.0, 512.0, 1024.0, 1518.0, 9000.0] {
+                let line = 10e3 / 8.0 / (bytes + 20.0);
+                text += &format!("{bytes},1,{}\n", f64::min(1e3 / (fixed + byte * bytes), line));
+            }
+            let table = Table::from_csv(&text).expect("a table");
+            let found = split(&table, &"mpps".parse().expect("a term"), &CapHints::default());
+            let note = found.expect("numeric").expect("rates").note().map(str::to_owned);
+            sure += usize::from(note.is_some_and(|note| note.contains("because")));
+        }
+        assert!(sure <= 3, "{sure} of 300");
+    }
+
+    #[test]
+    fn a_cap_of_each_queue_is_seen_at_every_number_of_queues() {
+        let mut text = "frame_bytes,queues,cores,mpps\n".to_owned();
+        for queues in [1, 2, 4] {
+            for cores in [1, 2, 4, 8] {
+                let mpps = f64::min(9.0 * f64::from(cores), 12.0 * f64::from(queues));
+                text += &format!("64,{queues},{cores},{mpps}\n");
+            }
+        }
+        let table = Table::from_csv(&text).expect("a table");
+        let found = split(&table, &"mpps".parse().expect("a term"), &CapHints::default());
+        let found = found.expect("numeric").expect("rates");
+        let caps: Vec<_> = found.regimes(&table).into_iter().map(|r| (r.rate, r.points)).collect();
+        assert_eq!(caps, [(None, 6), (Some(12e6), 3), (Some(24e6), 2), (Some(48e6), 1)]);
+        assert!(
+            found.note().expect("a note").starts_with("6 points are at a cap of 12.00 Mpps for each queue")
+        );
     }
 
     #[test]

@@ -2,7 +2,12 @@
 
 use super::{Render, json_line};
 #[cfg(target_os = "linux")]
-use fastpath_evaluate::{CapacityEvaluation, CapacityFigure, PredictionFigure, prediction_remarks};
+use fastpath_evaluate::{
+    CapacityEvaluation, CapacityFigure, PredictionFigure, RegisteredComparison, RegisteredVerdict,
+    prediction_remarks,
+};
+#[cfg(target_os = "linux")]
+use fastpath_model::Estimate;
 #[cfg(target_os = "linux")]
 use fastpath_model::check::Check;
 use fastpath_model::publications::{Ours, PublishedFigure};
@@ -12,6 +17,8 @@ use fastpath_report::text as print;
 use fastpath_sim::validation::{Basis, Kind, ValidationCheck};
 use serde::Serialize;
 use serde_json::json;
+#[cfg(target_os = "linux")]
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// An evaluation as text.
@@ -110,6 +117,59 @@ impl Render for CapacityEvaluation {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl Render for Vec<RegisteredComparison> {
+    fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let titles =
+            ["prediction", "stated", "predicted [95 %]", "measured [runs]", "unit", "error %", "", "key"];
+        let mut table = print::table(titles);
+        for RegisteredComparison { prediction, result, error_pct, verdict } in self {
+            let interval = |value, low, high| print::estimate(Estimate { value, low, high });
+            let measured = result.as_ref().map(|r| interval(r.value, r.low, r.high));
+            table.add_row([
+                prediction.quantity.clone(),
+                prediction.date.clone(),
+                interval(prediction.value, prediction.low, prediction.high),
+                measured.unwrap_or_default(),
+                prediction.unit.clone(),
+                error_pct.map_or(String::new(), |error| format!("{error:.1}")),
+                match verdict {
+                    RegisteredVerdict::Inside => "ok",
+                    RegisteredVerdict::Outside => "MISS",
+                    RegisteredVerdict::NotMeasured => "not measured",
+                }
+                .to_owned(),
+                prediction.id.clone(),
+            ]);
+        }
+        writeln!(out, "{table}\n")?;
+        let models: BTreeSet<&str> = self.iter().map(|one| one.prediction.model.as_str()).collect();
+        models.into_iter().try_for_each(|model| writeln!(out, "model: {model}"))?;
+        let [inside, measured] = inside_and_measured(self);
+        writeln!(
+            out,
+            "{inside} of {measured} measured predictions lie in their interval; {} are not measured",
+            self.len() - measured
+        )
+    }
+
+    fn json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let [inside, measured] = inside_and_measured(self);
+        json_line(
+            out,
+            &json!({ "results": self, "inside": inside, "measured": measured, "total": self.len() }),
+        )
+    }
+}
+
+/// Returns how many predictions lie in their interval, and how many are measured.
+#[cfg(target_os = "linux")]
+fn inside_and_measured(all: &[RegisteredComparison]) -> [usize; 2] {
+    let count = |verdict| all.iter().filter(|one| one.verdict == verdict).count();
+    let inside = count(RegisteredVerdict::Inside);
+    [inside, inside + count(RegisteredVerdict::Outside)]
+}
+
 impl EvaluationText {
     /// Writes the table, the remarks, and how many figures pass.
     fn write(&self, out: &mut dyn Write, passed: usize, total: usize) -> io::Result<()> {
@@ -203,12 +263,18 @@ pub(crate) fn prediction(figures: &[PredictionFigure]) -> EvaluationText {
         "points",
         "median error %",
         "95 % within %",
+        "covered %",
+        "width %",
+        "fixed: error, covered, width %",
         "repeat %",
         "drift %",
         "",
     ]);
     for figure in figures {
-        let Check { n, median_pct, p95_pct, repeat, .. } = figure.check;
+        let Check { n, median_pct, p95_pct, covered, width_pct, repeat, .. } = figure.check;
+        let fixed = figure.fixed.map_or("–".to_owned(), |fixed| {
+            format!("{:.2}, {:.1}, {:.2}", fixed.median_pct, 100.0 * fixed.covered, fixed.width_pct)
+        });
         let sign = if figure.id.ends_with("covered") { "≥" } else { "≤" };
         table.add_row([
             figure.quantity.clone(),
@@ -217,6 +283,9 @@ pub(crate) fn prediction(figures: &[PredictionFigure]) -> EvaluationText {
             n.to_string(),
             format!("{median_pct:.2}"),
             format!("{p95_pct:.2}"),
+            format!("{:.1}", 100.0 * covered),
+            format!("{width_pct:.2}"),
+            fixed,
             repeat.map_or("–".to_owned(), |r| format!("{:.2}", r.median_pct)),
             figure.drift_pct.map_or("–".to_owned(), |drift| format!("{drift:.2}")),
             if figure.noisy { "TOO NOISY".to_owned() } else { verdict(figure.pass) },

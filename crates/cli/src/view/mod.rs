@@ -21,6 +21,7 @@ mod model_text;
 mod models;
 mod parts;
 mod presets;
+mod queues;
 mod replay;
 #[cfg(target_os = "linux")]
 mod run_report;

@@ -70,12 +70,13 @@ pub(super) fn fit(out: &mut impl Write, found: &Fit, checked: Option<&Check>) ->
 pub(super) fn check(out: &mut impl Write, check: &Check) -> io::Result<()> {
     writeln!(
         out,
-        "test points   {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval",
+        "test points   {} with {:.2} % median error, 95 % of them within {:.2} %, largest {:.2} %; {:.1} % in their interval, {:.2} % wide in the median",
         check.n,
         check.median_pct,
         check.p95_pct,
         check.max_pct,
-        100.0 * check.covered
+        100.0 * check.covered,
+        check.width_pct
     )?;
     if check.capped > 0 {
         writeln!(out, "left out      {} points limited by a line rate or a packet-rate cap", check.capped)?;

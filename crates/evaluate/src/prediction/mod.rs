@@ -13,12 +13,16 @@
 //! `fastpath_model::check`.
 //!
 //! Read first: this file, then `rounds.rs` (measures) and `platform.rs` (reads what was measured).
+//! Costs of known shape show the same of many shapes and sizes of samples
+//! (`fastpath_model::families`): how often intervals hold, and how wide they are.
 
+mod forecast;
 mod platform;
 mod rounds;
 
 use fastpath_measure::{Effort, Progress, Slowdown};
 use fastpath_model::check::{Check, CheckError, CheckVerdict, MEDIAN_PCT, P95_PCT, elsewhere, half};
+use fastpath_model::families::{COVERED, FamilyFigure, families};
 use fastpath_model::fit::{FitError, FitOptions, Weighting, fit};
 use fastpath_model::predict::{RECORD_SD, TRANSFER_SD, Transfer};
 use fastpath_model::table::TableError;
@@ -34,6 +38,10 @@ const DRIFT_MAX_PCT: f64 = 5.0;
 /// The terms fitted for another platform: a part that grows with the frame and a part that does
 /// not.
 const TERMS: &str = "const,p,h";
+/// Samples of each family and size: quick, and full.
+const FAMILY_SAMPLES: [u64; 2] = [10, 40];
+/// The seed of the samples.
+const FAMILY_SEED: u64 = 1;
 /// The terms fitted to half of the grid.
 const TERMS_HALF: &str = "auto:p,h";
 
@@ -76,6 +84,8 @@ pub struct PredictionFigure {
     pub pass: bool,
     /// Whether it cannot be judged because the machine changed its speed too much.
     pub noisy: bool,
+    /// The comparison with fixed terms, where the points chose the terms.
+    pub fixed: Option<Check>,
     /// The change of the two platforms' ratio between rounds, %; `None` within one platform.
     pub drift_pct: Option<f64>,
     /// The comparison of predicted and measured points.
@@ -179,6 +189,26 @@ pub fn predict_from_records(directory: &Path) -> Result<Vec<PredictionFigure>, P
     figures(&platform::kept(directory)?)
 }
 
+/// Returns a figure for each family of costs and size of sample: how often the intervals of chosen
+/// terms hold, and how wide they are. Nothing is measured.
+///
+/// # Errors
+/// [`PredictionError::Fit`].
+pub fn predict_families(effort: Effort) -> Result<Vec<PredictionFigure>, PredictionError> {
+    let figure = |FamilyFigure { family, sample, chosen, fixed }: FamilyFigure| PredictionFigure {
+        id: format!("family/{}/{sample}/covered", family.replace(' ', "-")),
+        quantity: format!("{family}, {sample} points: share of new points in the interval"),
+        asked: COVERED[0],
+        ours: chosen.covered,
+        pass: chosen.verdict == CheckVerdict::Holds,
+        noisy: false,
+        fixed: Some(fixed),
+        drift_pct: None,
+        check: chosen,
+    };
+    Ok(families(FAMILY_SAMPLES[effort as usize], FAMILY_SEED)?.into_iter().map(figure).collect())
+}
+
 /// Explains the figures: the widths assumed, and what `noisy` means where a figure is.
 pub fn prediction_remarks(figures: &[PredictionFigure]) -> Vec<String> {
     let mut remarks = vec![format!(
@@ -186,6 +216,13 @@ pub fn prediction_remarks(figures: &[PredictionFigure]) -> Vec<String> {
         100.0 * TRANSFER_SD,
         100.0 * RECORD_SD
     )];
+    if figures.iter().any(|figure| figure.fixed.is_some()) {
+        remarks.push(format!(
+            "fixed: what a fit by {TERMS} gives; chosen terms are {TERMS_HALF}; of families {:.0} to {:.0} % must be covered",
+            100.0 * COVERED[0],
+            100.0 * COVERED[1]
+        ));
+    }
     if figures.iter().any(|figure| figure.noisy) {
         remarks.push(format!(
             "too noisy to judge: the points do not repeat within the criterion, or the platforms' ratio drifted by \
@@ -204,6 +241,7 @@ fn figures(measured: &[MeasuredPlatform]) -> Result<Vec<PredictionFigure>, Predi
     };
     let costs = here.costs().map_err(of(here))?;
     let (_, check) = half(&costs, "T_ns", TERMS_HALF, &options)?;
+    let (_, fixed) = half(&costs, "T_ns", TERMS, &options)?;
     let halved = |id: &str, quantity: &str, asked, ours| PredictionFigure {
         id: id.to_owned(),
         quantity: quantity.to_owned(),
@@ -211,6 +249,7 @@ fn figures(measured: &[MeasuredPlatform]) -> Result<Vec<PredictionFigure>, Predi
         ours,
         pass: ours <= asked,
         noisy: ours > asked && check.verdict == CheckVerdict::TooNoisy,
+        fixed: Some(fixed),
         drift_pct: None,
         check,
     };
@@ -246,6 +285,7 @@ fn figures(measured: &[MeasuredPlatform]) -> Result<Vec<PredictionFigure>, Predi
             ours: check.covered,
             pass: check.verdict == CheckVerdict::Holds,
             noisy: check.verdict != CheckVerdict::Holds && drift > DRIFT_MAX_PCT,
+            fixed: None,
             drift_pct: Some(drift),
             check,
         });

@@ -2,11 +2,14 @@
 //! `measure pipeline`), because the C library reads its tunables at start and because another build
 //! is another program.
 
+use super::forecast::Forecast;
 use super::platform::{HERE, MeasuredPlatform, files};
 use super::{PredictionError, PredictionOptions, RestrictedPlatform};
+use crate::temporary::TemporaryDirectory;
 use fastpath_measure::{Effort, Progress};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// The grid: frame sizes, and steps per packet.
 const GRID: [&str; 2] = ["64,128,192,256,384,512,768,1024,1280,1514", "0,5,10,15,20,30,50"];
@@ -36,8 +39,9 @@ pub(super) fn measure(
     let directory = match &options.output {
         Some(directory) => directory.as_path(),
         None => {
-            temporary = TemporaryDirectory::new()?;
-            temporary.0.as_path()
+            temporary = TemporaryDirectory::new("prediction")
+                .map_err(|(path, source)| PredictionError::File { path, source })?;
+            temporary.path()
         }
     };
     std::fs::create_dir_all(directory).map_err(PredictionError::file(directory))?;
@@ -47,12 +51,16 @@ pub(super) fn measure(
     };
     let mut measured: Vec<MeasuredPlatform> = platforms.iter().map(measured).collect();
     let rounds = ROUNDS[options.effort as usize];
+    let mut forecast = Forecast::new(platforms.len(), rounds);
     for round in 0..rounds {
         for (i, (platform, measured)) in platforms.iter().zip(&mut measured).enumerate() {
-            progress(&platform.name, round * platforms.len() + i, rounds * platforms.len());
+            let step = format!("{}: {}", platform.name, forecast.words());
+            progress(&step, round * platforms.len() + i, rounds * platforms.len());
+            let start = Instant::now();
             let [host, costs] = files(directory, &platform.name, round);
             platform.measure(options.effort, &host, &costs)?;
             measured.read(&host, &costs)?;
+            forecast.done(start.elapsed().as_secs_f64());
         }
     }
     Ok(measured)
@@ -113,23 +121,5 @@ impl TestPlatform {
             command: format!("{} {}", self.program.display(), arguments.join(" ")),
             message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         })
-    }
-}
-
-/// A directory that is removed on drop.
-struct TemporaryDirectory(PathBuf);
-
-impl TemporaryDirectory {
-    fn new() -> Result<TemporaryDirectory, PredictionError> {
-        let path = std::env::temp_dir().join(format!("fastpath-prediction-{}", std::process::id()));
-        std::fs::create_dir(&path).map_err(PredictionError::file(&path))?;
-        Ok(TemporaryDirectory(path))
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        // What cannot be removed remains in the system's temporary directory.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

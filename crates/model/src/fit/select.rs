@@ -43,6 +43,10 @@ const GAIN_MIN: f64 = 0.01;
 const POINTS_PER_TERM: usize = 2;
 /// Most terms of a choice. The cost of a packet has fewer.
 const TERMS_MAX: usize = 16;
+/// A shape that inflates the variance of a coefficient more than this is not tried: the points do
+/// not separate it from the others, such as `p` and `ceil(p/64)` where most sizes are multiples of
+/// 64. Between them its coefficients would mean nothing.
+const INFLATION_MAX: f64 = 1000.0;
 /// A fit without a point of this leverage or more is not determined.
 const LEVERAGE_ONE: f64 = 1.0 - 1e-9;
 
@@ -212,7 +216,9 @@ impl Choice {
         // alone.
         while chosen.len() < TERMS_MAX.min(self.y.len() / POINTS_PER_TERM) {
             let with = |candidate| self.left_out(&[&chosen[..], &[candidate]].concat());
-            let scored = self.shapes.iter().filter_map(|candidate| Some((with(candidate)?.error, candidate)));
+            let separate = |candidate| with(candidate).filter(|left| left.inflation <= INFLATION_MAX);
+            let scored =
+                self.shapes.iter().filter_map(|candidate| Some((separate(candidate)?.error, candidate)));
             let Some((_, best)) = scored.min_by(|a, b| a.0.total_cmp(&b.0)) else { break };
             chosen.push(best);
         }
@@ -252,7 +258,15 @@ impl Choice {
         };
         let squares: f64 = (0..n).map(|i| self.weights[i] * (self.y[i] - fitted[i]).powi(2)).sum();
         let sd = |i: usize| (squares / (n - k) as f64 * solution.covariance[i][i]).sqrt();
+        let total: f64 = self.weights.iter().sum();
+        // The constant's place is the first; the others are about their means.
+        let inflation = |i: usize| {
+            let products = columns[i].iter().zip(&self.weights);
+            let mean = products.clone().map(|(x, w)| x * w).sum::<f64>() / total;
+            solution.covariance[i][i] * products.map(|(x, w)| w * (x - mean).powi(2)).sum::<f64>()
+        };
         Some(LeftOut {
+            inflation: (1..k).map(inflation).fold(0.0, f64::max),
             error: (0..n).map(error).sum::<Option<f64>>()? / n as f64,
             t: (0..k).map(|i| (solution.coefficients[i] / sd(i)).abs()).collect(),
         })
@@ -263,6 +277,8 @@ impl Choice {
 struct LeftOut {
     /// Mean error at each point left out in turn, relative to y.
     error: f64,
+    /// The largest factor by which other terms inflate the variance of a coefficient.
+    inflation: f64,
     /// By how many of its standard deviations each term's coefficient differs from 0.
     t: Vec<f64>,
 }

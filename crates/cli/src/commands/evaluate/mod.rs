@@ -7,6 +7,8 @@ mod emulator;
 mod models;
 #[cfg(target_os = "linux")]
 mod prediction;
+#[cfg(target_os = "linux")]
+mod registered;
 mod simulator;
 
 use crate::Answer;
@@ -29,6 +31,8 @@ subcommands! {
         Models(models::ModelsCommand),
         #[cfg(target_os = "linux")]
         Prediction(prediction::PredictionCommand),
+        #[cfg(target_os = "linux")]
+        Registered(registered::RegisteredCommand),
         Simulator(simulator::SimulatorCommand),
     }
 }

@@ -8,6 +8,7 @@ mod fit;
 mod index;
 mod options;
 mod predict;
+mod queue;
 mod source;
 
 use crate::Answer;
@@ -28,6 +29,7 @@ subcommands! {
         Index(index::IndexCommand),
         Budget(budget::BudgetCommand),
         Assign(assign::AssignCommand),
+        Queue(queue::QueueCommand),
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) struct Fitting {
     #[arg(long, value_name = "WITH|WITHOUT", value_parser = fcs)]
     fcs: Option<Fcs>,
     /// Bytes on the wire beyond those of each frame, preamble and gap, such as 50 for VXLAN. Line
-    /// rates count them.
+    /// rates count them. By default common encapsulations are tried.
     #[arg(long, value_name = "BYTES", default_value_t = 0.0, value_parser = bytes)]
     overhead: f64,
     /// Column of core counts. By default it is found by its name.

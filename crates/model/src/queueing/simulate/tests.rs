@@ -2,7 +2,8 @@
 //!
 //! Seeds are fixed, so the tests are repeatable. Each figure must lie within 2.2 half widths of its
 //! 95 % interval: 4.5 standard errors, of which a correct pair fails one choice of seed in about
-//! 10 000. Of all figures together 90 to 99 % lie in their interval.
+//! 10 000. Figures of one run depend on one another, so how often intervals hold is asked of one
+//! figure over many seeds.
 
 use super::super::priority::Preemption;
 use super::super::spread::{Spread, Times};
@@ -113,7 +114,7 @@ fn pairs(exact: &QueueFigures, simulated: &QueueFigures) -> Vec<(String, Estimat
 
 #[test]
 fn formulas_and_simulation_agree() {
-    let (mut inside, mut all) = (0, 0);
+    let mut all = 0;
     for (seed, queue) in exact_queues().iter().enumerate() {
         let exact = solve(queue, &PERCENTS).expect("in range").expect("a formula");
         let options = SimulationOptions { seed: seed as u64, customers: 640_000 };
@@ -129,13 +130,26 @@ fn formulas_and_simulation_agree() {
             // Figures without chance, such as no loss, have no interval.
             let distance = (a.value - b.value).abs();
             assert!(distance <= 2.2 * half + 1e-12 * a.value, "{}: {name}: {a:?} {b:?}", queue.name());
-            if half > 0.0 {
-                (inside, all) = (inside + usize::from(b.covers(a.value)), all + 1);
-            }
+            all += usize::from(half > 0.0);
         }
     }
-    let share = f64::from(inside as u32) / f64::from(all as u32);
-    assert!(all > 200 && (0.90..=0.99).contains(&share), "{inside} of {all}");
+    assert!(all > 200, "{all} figures");
+}
+
+#[test]
+fn intervals_hold_as_often_as_they_state() {
+    let queues = exact_queues();
+    for queue in [&queues[1], &queues[5], &queues[16]] {
+        let exact = solve(queue, &[]).expect("in range").expect("a formula").total.sojourn_s.expect("a mean");
+        let covers = |seed: &u64| {
+            let options = SimulationOptions { seed: 1000 + seed, customers: 64_000 };
+            let found = simulate(queue, &[], options).expect("in range").total.sojourn_s;
+            found.is_some_and(|found| found.covers(exact.value))
+        };
+        let inside = (0..60).filter(covers).count();
+        // 57 are expected; fewer than 51 in one of a thousand choices of seeds.
+        assert!((51..=60).contains(&inside), "{}: {inside} of 60", queue.name());
+    }
 }
 
 #[test]
