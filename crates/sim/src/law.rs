@@ -40,7 +40,11 @@ impl FileValue for Law {
     fn read(field: &Field, remarks: &mut Remarks) -> Option<Law> {
         let mut fields = keys::table(field, "law", Law::EXAMPLE, remarks)?;
         let Some(kind) = fields.get("kind") else {
-            remarks.mistake(fields.at, "law has no kind", "write kind = \"constant\", exponential or lognormal");
+            remarks.mistake(
+                fields.at,
+                "law has no kind",
+                "write kind = \"constant\", exponential or lognormal",
+            );
             return None;
         };
         let law = match kind.word("a law", &KINDS, remarks)? {

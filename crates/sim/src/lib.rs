@@ -70,8 +70,8 @@ mod environment;
 #[cfg(test)]
 mod every_word_tests;
 pub mod experiment;
-pub mod kernel;
 mod framing;
+pub mod kernel;
 mod keys;
 mod law;
 pub mod machine;

@@ -352,7 +352,11 @@ impl Binder<'_> {
                 let reads = self.machine.spec(&stage.on).is_none_or(UnitType::reads_packets);
                 if !reads {
                     let what = format!("the region {name} is the packet, which {} does not read", stage.on);
-                    self.remarks.mistake(name.at, what, "write size = \"64KiB\" for the region, or use cores");
+                    self.remarks.mistake(
+                        name.at,
+                        what,
+                        "write size = \"64KiB\" for the region, or use cores",
+                    );
                 } else if !is_written {
                     let what = format!("no bus has written the packet that {name} is");
                     let instead = "write size = \"64KiB\" for the region, or a stage on a [[pcie]] before";
@@ -373,11 +377,12 @@ impl Binder<'_> {
             let skips_here = |s: &StageSpec| s.skip.as_ref().is_some_and(|k| k.to.text == stage.name.text);
             let is_target = stages.iter().any(skips_here);
             match legs.last_mut() {
-                Some(leg) if leg.unit == unit
-                    && leg.tag == stage.tag
-                    && leg.skip.is_none()
-                    && !is_target
-                    && leg.strip == leg.add =>
+                Some(leg)
+                    if leg.unit == unit
+                        && leg.tag == stage.tag
+                        && leg.skip.is_none()
+                        && !is_target
+                        && leg.strip == leg.add =>
                 {
                     leg.groups.extend(groups);
                 }

@@ -137,8 +137,13 @@ impl FromStr for Rate {
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units: &[(u64, &str)] =
-            &[(1_000_000_000_000, "Tbit"), (1_000_000_000, "Gbit"), (1_000_000, "Mbit"), (1_000, "kbit"), (1, "bit")];
+        let units: &[(u64, &str)] = &[
+            (1_000_000_000_000, "Tbit"),
+            (1_000_000_000, "Gbit"),
+            (1_000_000, "Mbit"),
+            (1_000, "kbit"),
+            (1, "bit"),
+        ];
         parse::print(f, self.0.get(), units, "bit")
     }
 }

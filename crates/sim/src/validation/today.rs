@@ -21,7 +21,8 @@ fn switches() -> Vec<ValidationCheck> {
     let pps = |machine: &str, program: &str| carried(machine, program, 64).forwarded_pps;
     let wire = "packets per second of all ports: the line rate of minimum-size frames";
     let pipe = "packets per second of all ports; sets the time of the pipelines";
-    let smallest = "share of the line rate at the size from which it is reached; sets the time of the pipelines";
+    let smallest =
+        "share of the line rate at the size from which it is reached; sets the time of the pipelines";
     let below = "below that size the packet rate limits: 168 of 270 bytes with gap";
     vec![
         check("spectrum-2-64", Kind::Prediction, 9.52e9, pps("spectrum-2", "switch"), (9.42e9, 9.62e9), wire),
@@ -61,14 +62,29 @@ fn router(effort: Effort) -> Vec<ValidationCheck> {
         let machine = changed.ok().and_then(|text| text.machine().ok()).expect("the engines swap");
         go(&machine, &program, &line_rate(64, &[], effort.ms(10))).forwarded_pps
     };
-    let forward = "packets of 64 B per second; the published 109 cycles of the output loop and no cycle lost at a swap";
+    let forward =
+        "packets of 64 B per second; the published 109 cycles of the output loop and no cycle lost at a swap";
     let double = "the same with three cycles lost at each of eleven swaps, which the 109 cycles contain already: 1.23 times too few";
     let pentium = "packets per second with 1510 cycles of extra processing; sets the 855 cycles of the path, without which 485 kpps would pass";
     let three = rate("ixp-forward", "3");
     vec![
-        check("spalink-forward-64", Kind::Prediction, 3.47e6, rate("ixp-forward", "0"), (3.36e6, 3.58e6), forward),
+        check(
+            "spalink-forward-64",
+            Kind::Prediction,
+            3.47e6,
+            rate("ixp-forward", "0"),
+            (3.36e6, 3.58e6),
+            forward,
+        ),
         check("spalink-swap-64", Kind::Qualitative, None, three, (2.7e6, 2.9e6), double),
-        check("spalink-pentium-64", Kind::Calibration, 310e3, rate("ixp-pentium", "0"), (307e3, 313e3), pentium),
+        check(
+            "spalink-pentium-64",
+            Kind::Calibration,
+            310e3,
+            rate("ixp-pentium", "0"),
+            (307e3, 313e3),
+            pentium,
+        ),
     ]
 }
 

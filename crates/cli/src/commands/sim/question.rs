@@ -35,7 +35,9 @@ impl Question {
         let machine = shipped::machine_text(name);
         let is_machine = machine.is_some();
         let Some(mut text) = machine.or_else(|| shipped::program_text(name)) else {
-            bail!("{name} is neither a shipped machine nor a shipped program; write a name of fastpath sim --list");
+            bail!(
+                "{name} is neither a shipped machine nor a shipped program; write a name of fastpath sim --list"
+            );
         };
         for (parameter, value) in &self.set {
             text = match parameter {
@@ -44,7 +46,11 @@ impl Question {
                 other => bail!("--set {other} changes nothing of {name}"),
             };
         }
-        if is_machine { drop(text.machine()?) } else { drop(text.program()?) }
+        if is_machine {
+            drop(text.machine()?)
+        } else {
+            drop(text.program()?)
+        }
         Ok(text.text)
     }
 
