@@ -9,6 +9,7 @@
 use crate::cells::{PortCell, TableCell, add};
 use crate::port_table::flags;
 use crate::program::{Choice, GroupView, Program};
+use fastpath_plan::{Rule, RuleNumber};
 use fastpath_switch::connections::{PacketView, TrackRequest, Tracked};
 use fastpath_switch::edit;
 use fastpath_switch::execute::{Effects, Ending, FloodScope, Packet, perform};
@@ -17,11 +18,11 @@ use fastpath_switch::flow::ClearActions;
 use fastpath_switch::group;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
-use fastpath_switch::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason};
-use fastpath_switch::plan::{Rule, RuleNumber};
-use fastpath_switch::{Action, ActionSet, Bridging, FlowMod, Instructions, Key, PacketOutcome, port};
+use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, has_room_for};
+use fastpath_switch::{Action, ActionSet, Bridging, FlowMod, Instructions, Key, PacketOutcome, Rank, port};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
+use std::collections::BTreeMap;
 use std::mem;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::ops::Range;
@@ -46,8 +47,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) found: RuleNumber,
     /// The action set.
     pub(crate) set: ActionSet,
-    /// The flows that the packet adds.
-    pub(crate) learned: &'a mut Vec<FlowMod>,
+    /// How the packet changes flows.
+    pub(crate) learned: &'a mut Vec<Learned>,
     /// Resubmits, clones and groups inside each other, and all resubmits so far.
     pub(crate) depth: usize,
     pub(crate) resubmits: &'a mut usize,
@@ -133,6 +134,7 @@ impl Walk<'_> {
         self.meter(packet, instructions.meter)?;
         instructions.apply.iter().try_for_each(|action| perform(action, packet, self))?;
         write(&mut self.set, instructions);
+        packet.context.actset_output = self.set.output();
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
@@ -190,7 +192,13 @@ impl Effects for Walk<'_> {
         }
     }
 
-    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()> {
+    fn resubmit(
+        &mut self,
+        packet: &mut Packet,
+        in_port: Option<u32>,
+        table: Option<u8>,
+        is_original: bool,
+    ) -> ControlFlow<()> {
         if self.depth >= DEPTH_MAX || *self.resubmits >= RESUBMITS_MAX {
             self.drop(DropReason::TooManyResubmits);
             packet.ending = Ending::Bound;
@@ -200,8 +208,10 @@ impl Effects for Walk<'_> {
         let here = (self.table_id, self.found);
         let port = packet.context.in_port;
         packet.context.in_port = in_port.unwrap_or(port);
+        packet.context.is_original = is_original;
         let found = self.find(table.unwrap_or(self.table_id), packet);
         packet.context.in_port = port;
+        packet.context.is_original = false;
         if found.is_some() {
             self.depth += 1;
             let _ = self.tables(packet);
@@ -235,7 +245,7 @@ impl Effects for Walk<'_> {
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
         self.program.connections.track(self.now, packet, request)
     }
 
@@ -250,10 +260,32 @@ impl Effects for Walk<'_> {
         self.depth -= 1;
     }
 
-    fn learn(&mut self, flow: FlowMod) {
-        if self.learned.len() < OUTCOMES_MAX {
-            self.learned.push(flow);
+    fn learn(&mut self, flow: FlowMod, limit: u32) -> bool {
+        let plan = &self.program.tables[usize::from(flow.table_id)].plan;
+        // Only a limit counts the rules: those of the base as they are after all changes.
+        let mut rules: BTreeMap<&Rank, Option<&Rule>> = BTreeMap::new();
+        if limit > 0 {
+            rules.extend(plan.rules().iter().map(|rule| (&rule.rank, Some(rule))));
+            rules.extend(plan.delta().since(0));
         }
+        let flows = rules.values().flatten().map(|rule| (&rule.rank, rule.cookie));
+        let has_room = has_room_for(&flow, limit, flows, self.learned);
+        if has_room && self.learned.len() < OUTCOMES_MAX {
+            self.learned.push(Learned::Flow { flow, limit });
+        }
+        has_room
+    }
+
+    fn shorten(&mut self, idle: u16, hard: u16) {
+        let Some(rule) = self.rule() else { return };
+        let (rank, serial, table_id) = (rule.rank.clone(), rule.serial, self.table_id);
+        if self.learned.len() < OUTCOMES_MAX {
+            self.learned.push(Learned::Timeouts { table_id, rank, serial, idle, hard });
+        }
+    }
+
+    fn police(&mut self, packet: &mut Packet, meter: u32) -> ControlFlow<()> {
+        self.meter(packet, Some(meter))
     }
 
     fn flood(&mut self, packet: &Packet, scope: FloodScope) {
@@ -313,7 +345,8 @@ impl Effects for Walk<'_> {
     fn group(&mut self, packet: &Packet, id: u32) {
         let program = self.program;
         let Some((group, choice)) = program.groups.get(&id) else { return self.drop(DropReason::NoBucket) };
-        group.cell.count(packet.frame.len());
+        let cells = &group.cells[self.cells.worker];
+        cells.group.count(packet.frame.len());
         let chosen = choose(group, choice, &packet.frame);
         if chosen.is_empty() {
             return self.drop(DropReason::NoBucket);
@@ -322,7 +355,7 @@ impl Effects for Walk<'_> {
             if !self.has_room() {
                 return;
             }
-            group.bucket_cells[index].count(packet.frame.len());
+            cells.buckets[index].count(packet.frame.len());
             let before = self.outcomes.len();
             self.clone_of(packet, &group.actions[index]);
             if self.outcomes.len() == before {

@@ -5,7 +5,7 @@ use crate::subfield::{parse_bits, print_bits};
 use crate::syntax::{name_and_argument, split};
 use crate::{PortNames, Wrong, value, wrong};
 use fastpath_switch::action::Action;
-use fastpath_switch::connections::{Commit, NatRequest, NatSide, NatSpec, PortChoice};
+use fastpath_switch::connections::{Alg, Commit, NatRequest, NatSide, NatSpec, PortChoice};
 use fastpath_switch::extension::{Ct, Zone};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -34,16 +34,14 @@ pub(crate) fn parse_ct(
             }
             "nat" => ct.nat = Some(parse_nat(text)?),
             "exec" => ct.exec = parse_actions(text, ports, meaning)?,
-            "alg" => {
-                return wrong(
-                    format!("ct has no helper '{text}'"),
-                    "remove alg; write a flow that commits the connections of data by their ports",
-                );
-            }
+            "alg" => match Alg::of_name(text) {
+                Some(alg) => ct.alg = Some(alg),
+                None => return wrong(format!("ct has no helper '{text}'"), "write alg=ftp or alg=tftp"),
+            },
             _ => {
                 return wrong(
                     format!("ct has no '{word}'"),
-                    "write ct(commit,force,table=N,zone=N,nat(…),exec(…)) with those that are needed",
+                    "write ct(commit,force,table=N,zone=N,nat(…),exec(…),alg=ftp) with those that are needed",
                 );
             }
         }
@@ -168,6 +166,7 @@ pub(crate) fn print_ct(ct: &Ct, print_actions: fn(&[Action]) -> String) -> Strin
     if !ct.exec.is_empty() {
         words.push(format!("exec({})", print_actions(&ct.exec)));
     }
+    words.extend(ct.alg.map(|alg| format!("alg={}", alg.name())));
     match words.is_empty() {
         true => "ct".to_owned(),
         false => format!("ct({})", words.join(",")),

@@ -37,17 +37,14 @@ const REASONS: [(&str, PacketInReason); 3] = [
     ("invalid_ttl", PacketInReason::InvalidTtl),
 ];
 /// Actions of Open vSwitch that are refused by name, with what to write.
-const MISSING: [(&str, &str); 12] = [
+const MISSING: [(&str, &str); 9] = [
     ("nat", "write it in ct: ct(commit,nat(src=ADDRESS))"),
-    ("fin_timeout", "write idle_timeout or hard_timeout in the flow"),
     ("delete_field", "write set_field:0->FIELD"),
     ("encap", "write push_vlan, push_mpls or push_pbb"),
     ("decap", "write pop_vlan, pop_mpls or pop_pbb"),
     ("dec_nsh_ttl", "remove it; there is no NSH here"),
     ("set_queue_stats", "remove it"),
     ("unroll_xlate", "remove it"),
-    ("debug_recirc", "remove it"),
-    ("debug_slow", "remove it"),
     ("stack_push", "write push:FIELD"),
     ("stack_pop", "write pop:FIELD"),
 ];
@@ -101,6 +98,9 @@ pub(crate) fn parse(
             let queue = value::number("queue", queue, u32::MAX.into())? as u32;
             Extension::Enqueue { port: port_number(to, ports)?, queue }
         }
+        "fin_timeout" => fin_timeout(argument)?,
+        "debug_recirc" if argument.is_empty() => Extension::DebugRecirc,
+        "debug_slow" if argument.is_empty() => Extension::DebugSlow,
         "pop_queue" if argument.is_empty() => Extension::PopQueue,
         "check_pkt_larger" => {
             let Some((len, to)) = argument.split_once(")->") else {
@@ -203,7 +203,26 @@ fn truncated(argument: &str, ports: &PortNames) -> Result<Extension, Wrong> {
     }
 }
 
-/// Parses `PORT`, `PORT,TABLE` or `,TABLE`.
+/// Parses `idle_timeout=N,hard_timeout=N`.
+fn fin_timeout(argument: &str) -> Result<Extension, Wrong> {
+    let (mut idle, mut hard) = (0, 0);
+    for word in split(argument) {
+        let (key, text) = word.split_once('=').unwrap_or((word, ""));
+        match key {
+            "idle_timeout" => idle = value::number(key, text, 0xffff)? as u16,
+            "hard_timeout" => hard = value::number(key, text, 0xffff)? as u16,
+            _ => {
+                return wrong(
+                    format!("fin_timeout has no '{word}'"),
+                    "write fin_timeout(idle_timeout=SECONDS,hard_timeout=SECONDS)",
+                );
+            }
+        }
+    }
+    Ok(Extension::FinTimeout { idle, hard })
+}
+
+/// Parses `PORT`, `PORT,TABLE` or `,TABLE`, and `,ct` behind a table.
 fn resubmit(argument: &str, ports: &PortNames) -> Result<Extension, Wrong> {
     let mut words = argument.split(',').map(str::trim);
     let in_port = match words.next().unwrap_or_default() {
@@ -215,9 +234,12 @@ fn resubmit(argument: &str, ports: &PortNames) -> Result<Extension, Wrong> {
         text => Some(value::number("table", text, 255)? as u8).filter(|table| *table != 255),
     };
     match words.next() {
-        None => Ok(Extension::Resubmit { in_port, table }),
-        Some("ct") => wrong("resubmit looks up by the present tuple only", "write resubmit(PORT,TABLE)"),
-        Some(more) => wrong(format!("resubmit has no '{more}'"), "write resubmit(PORT,TABLE)"),
+        None => Ok(Extension::Resubmit { in_port, table, is_original: false }),
+        Some("ct") => Ok(Extension::Resubmit { in_port, table, is_original: true }),
+        Some(more) => wrong(
+            format!("resubmit has no '{more}'"),
+            "write resubmit(PORT,TABLE), or resubmit(PORT,TABLE,ct)",
+        ),
     }
 }
 
@@ -359,12 +381,21 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
         Extension::Truncated { port, max_len } => {
             format!("output(port={},max_len={max_len})", print_port(*port))
         }
-        Extension::Resubmit { in_port, table: None } => {
+        Extension::Resubmit { in_port, table: None, is_original: false } => {
             format!("resubmit:{}", print_port(in_port.unwrap_or(port::IN_PORT)))
         }
-        Extension::Resubmit { in_port, table: Some(table) } => {
-            format!("resubmit({},{table})", in_port.map(print_port).unwrap_or_default())
+        Extension::Resubmit { in_port, table, is_original } => {
+            let port = in_port.map(print_port).unwrap_or_default();
+            let table = table.map(|table| table.to_string()).unwrap_or_default();
+            format!("resubmit({port},{table}{})", if *is_original { ",ct" } else { "" })
         }
+        Extension::FinTimeout { idle, hard } => {
+            let word = |name, value: u16| (value != 0).then(|| format!("{name}={value}"));
+            let words = [word("idle_timeout", *idle), word("hard_timeout", *hard)];
+            format!("fin_timeout({})", words.into_iter().flatten().collect::<Vec<_>>().join(","))
+        }
+        Extension::DebugRecirc => "debug_recirc".to_owned(),
+        Extension::DebugSlow => "debug_slow".to_owned(),
         Extension::Learn(learn) => print_learn(learn),
         Extension::Multipath(multipath) => {
             let Multipath { fields, basis, algorithm, links, argument, to } = multipath;
@@ -399,6 +430,7 @@ pub(crate) fn print(extension: &Extension, print_actions: fn(&[Action]) -> Strin
         }
         Extension::Enqueue { port, queue } => format!("enqueue:{}:{queue}", print_port(*port)),
         Extension::PopQueue => "pop_queue".to_owned(),
+        Extension::Meter(id) => format!("meter:{id}"),
         Extension::CheckLen { longer_than, to } => {
             format!("check_pkt_larger({longer_than})->{}", print_bits(*to))
         }

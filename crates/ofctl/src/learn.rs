@@ -18,6 +18,10 @@ pub(crate) fn parse_learn(argument: &str) -> Result<Learn, Wrong> {
         hard_timeout: 0,
         send_flow_rem: false,
         delete_learned: false,
+        fin_idle_timeout: 0,
+        fin_hard_timeout: 0,
+        limit: 0,
+        result: None,
         specs: Vec::new(),
     };
     for word in split(argument) {
@@ -30,13 +34,23 @@ pub(crate) fn parse_learn(argument: &str) -> Result<Learn, Wrong> {
             "hard_timeout" => learn.hard_timeout = value::number(key, text, 0xffff)? as u16,
             "send_flow_rem" => learn.send_flow_rem = true,
             "delete_learned" => learn.delete_learned = true,
-            "fin_idle_timeout" | "fin_hard_timeout" | "limit" | "result_dst" => {
-                return wrong(format!("learn has no {key} here"), "write idle_timeout or hard_timeout");
-            }
+            "fin_idle_timeout" => learn.fin_idle_timeout = value::number(key, text, 0xffff)? as u16,
+            "fin_hard_timeout" => learn.fin_hard_timeout = value::number(key, text, 0xffff)? as u16,
+            "limit" => learn.limit = value::number(key, text, u32::MAX.into())? as u32,
+            "result_dst" => learn.result = Some(result(text)?),
             _ => learn.specs.push(spec(word)?),
         }
     }
     Ok(learn)
+}
+
+/// Parses the bit of the result.
+fn result(text: &str) -> Result<Bits, Wrong> {
+    let bits = parse_bits(text)?;
+    match bits.width {
+        1 => Ok(bits),
+        width => wrong(format!("result_dst is one bit, not {width}"), "write for example result_dst=reg0[0]"),
+    }
 }
 
 fn spec(word: &str) -> Result<Spec, Wrong> {
@@ -84,6 +98,8 @@ pub(crate) fn print_learn(learn: &Learn) -> String {
     };
     add("idle_timeout", learn.idle_timeout.into(), 0);
     add("hard_timeout", learn.hard_timeout.into(), 0);
+    add("fin_idle_timeout", learn.fin_idle_timeout.into(), 0);
+    add("fin_hard_timeout", learn.fin_hard_timeout.into(), 0);
     add("priority", learn.priority.into(), PRIORITY.into());
     if learn.send_flow_rem {
         words.push("send_flow_rem".to_owned());
@@ -94,6 +110,10 @@ pub(crate) fn print_learn(learn: &Learn) -> String {
     if learn.cookie != 0 {
         words.push(format!("cookie={:#x}", learn.cookie));
     }
+    if learn.limit != 0 {
+        words.push(format!("limit={}", learn.limit));
+    }
+    words.extend(learn.result.map(|bits| format!("result_dst={}", print_bits(bits))));
     words.extend(learn.specs.iter().map(print_spec));
     format!("learn({})", words.join(","))
 }

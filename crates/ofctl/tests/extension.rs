@@ -1,9 +1,10 @@
 //! Actions of Open vSwitch, executed on switches made of rule files.
 
-use fastpath_ofctl::{PortNames, load, parse, parse_packet};
+use fastpath_ofctl::{PortNames, load, parse, parse_packet, print_instructions};
+use fastpath_plan::Planned;
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::port::Port;
-use fastpath_switch::{Limits, PacketOutcome, Planned, Switch, execute, interp};
+use fastpath_switch::{Limits, PacketOutcome, Switch, execute, interp};
 use fastpath_units::{Duration, Time};
 
 fn switch(rules: &str) -> Switch {
@@ -27,7 +28,7 @@ fn run_at(switch: &mut Switch, now: Time, packet: &str) -> Vec<String> {
     let word = |outcome: PacketOutcome| match outcome {
         PacketOutcome::Output { port, .. } => format!("out {port}"),
         PacketOutcome::Controller(packet) => format!("in {:?}", packet.reason),
-        PacketOutcome::Learn(flow) => format!("learn {}", flow.table_id),
+        PacketOutcome::Learn(flow) => format!("learn {}", flow.table_id()),
         PacketOutcome::Drop(reason) => reason.name().to_owned(),
     };
     outcomes.into_iter().map(word).collect()
@@ -310,4 +311,79 @@ fn nested_clones_and_empty_masks_are_refused() {
     assert!(parse(&format!("actions={deep}"), &PortNames::new()).is_err());
     assert!(refused("actions=set_field:0/0->reg1").contains("xxreg0"));
     assert!(refused("actions=learn(table=1,load:1->NXM_NX_CONJ_ID[])").contains("conj_id"));
+}
+
+#[test]
+fn a_fin_lowers_the_timeouts_of_the_flow_that_says_so() {
+    let rules = "table=0,tcp,idle_timeout=60,actions=fin_timeout(idle_timeout=5,hard_timeout=9),output:2";
+    let mut switch = switch(rules);
+    let timeouts = |switch: &Switch| {
+        let flow = switch.tables()[0].flows().next().unwrap().1;
+        (flow.idle_timeout, flow.hard_timeout)
+    };
+    assert_eq!(run(&mut switch, "in_port=1,tcp"), ["out 2"]);
+    assert_eq!(timeouts(&switch), (60, 0));
+    let mut fin = parse_packet("in_port=1,tcp", &PortNames::new()).unwrap().frame;
+    fin[14 + 20 + 13] |= 1;
+    let outcomes = interp(&mut switch, Time::ZERO, 1, &fin);
+    assert!(matches!(outcomes[..], [PacketOutcome::Output { port: 2, .. }, PacketOutcome::Learn(_)]));
+    assert_eq!(timeouts(&switch), (5, 9));
+    assert_eq!(switch.next_at(), Some(Time::ZERO + Duration::from_secs(5)));
+    assert_eq!(switch.expire(Time::ZERO + Duration::from_secs(5)).len(), 1);
+    assert!(refused("actions=fin_timeout(idle_timeout=5)").contains("needs a header"));
+}
+
+#[test]
+fn as_many_flows_are_learned_as_the_limit_says_and_the_result_is_in_its_bit() {
+    let rules = "
+        table=0,actions=learn(table=1,cookie=7,limit=2,result_dst=reg0[3],NXM_OF_ETH_DST[]=NXM_OF_ETH_SRC[]),\
+        resubmit(,2)
+        table=2,reg0=8,actions=output:2
+        table=2,reg0=0,actions=output:3
+    ";
+    let mut switch = switch(&rules.replace("\\\n        ", ""));
+    let from = |n: u8| format!("in_port=1,dl_src=02:00:00:00:00:{n:02x}");
+    assert_eq!(run(&mut switch, &from(1)), ["out 2", "learn 1"]);
+    assert_eq!(run(&mut switch, &from(2)), ["out 2", "learn 1"]);
+    assert_eq!(run(&mut switch, &from(3)), ["out 3"]);
+    assert_eq!(run(&mut switch, &from(1)), ["out 2", "learn 1"], "one that is there is renewed");
+    assert_eq!(switch.tables()[1].len(), 2);
+}
+
+#[test]
+fn a_learned_flow_has_the_timeouts_after_a_fin() {
+    let rules = "table=0,tcp,actions=learn(table=1,fin_idle_timeout=3,fin_hard_timeout=4,eth_type=0x800,nw_proto=6),output:2";
+    let mut switch = switch(rules);
+    run(&mut switch, "in_port=1,tcp");
+    let actions = print_instructions(&switch.tables()[1].flows().next().unwrap().1.instructions);
+    assert_eq!(actions, "fin_timeout(idle_timeout=3,hard_timeout=4)");
+}
+
+#[test]
+fn a_lookup_by_the_original_tuple_sees_the_first_packet_of_the_connection() {
+    let rules = "
+        table=0,ip,actions=ct(commit,table=1)
+        table=1,ip,actions=resubmit(,2,ct)
+        table=2,udp,nw_src=10.0.0.1,tp_dst=53,ct_nw_src=10.0.0.2,actions=output:2
+        table=2,udp,nw_src=10.0.0.1,tp_dst=53,actions=output:3
+        table=2,ip,actions=output:4
+    ";
+    let mut switch = switch(rules);
+    assert_eq!(
+        run(&mut switch, "in_port=1,udp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=9,tp_dst=53"),
+        ["out 3"]
+    );
+    let reply = "in_port=1,udp,nw_src=10.0.0.2,nw_dst=10.0.0.1,tp_src=53,tp_dst=9";
+    assert_eq!(run(&mut switch, reply), ["out 2"], "and the packet's own tuple in its place");
+    assert_eq!(
+        run(&mut self::switch("ip,actions=resubmit(,2,ct),output:5"), reply),
+        ["out 5"],
+        "not tracked"
+    );
+}
+
+#[test]
+fn actions_for_debugging_change_nothing() {
+    let rules = "actions=load:1->reg0[],debug_recirc,debug_slow,output:reg0";
+    assert_eq!(run(&mut switch(rules), "in_port=2"), ["out 1"]);
 }

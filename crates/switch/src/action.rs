@@ -13,7 +13,7 @@ use crate::extension::spread::{Bundle, Multipath};
 use crate::field::Field;
 use crate::port;
 use crate::reason::PacketInReason;
-use fastpath_conntrack::{Commit, NatRequest};
+use fastpath_conntrack::{Alg, Commit, NatRequest};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -115,7 +115,21 @@ pub enum Extension {
         in_port: Option<u32>,
         /// The table; `None` for the present one.
         table: Option<u8>,
+        /// Whether the lookup sees protocol, addresses and ports of the first packet of the
+        /// connection, in the place of those of this packet.
+        is_original: bool,
     },
+    /// Lowers the timeouts of the flow that this action is in, if the packet has FIN or RST of TCP.
+    FinTimeout {
+        /// The idle timeout in seconds; 0 leaves it.
+        idle: u16,
+        /// The hard timeout in seconds; 0 leaves it.
+        hard: u16,
+    },
+    /// Puts the packet through the data path once more, which has no effect on it here.
+    DebugRecirc,
+    /// Has the packet executed by the slow path, which has no effect on it here.
+    DebugSlow,
     /// Adds or renews a flow.
     Learn(Learn),
     /// Puts the number of a link, chosen by a hash, into a field.
@@ -172,6 +186,8 @@ pub enum Extension {
     },
     /// Goes back to the default queue.
     PopQueue,
+    /// Applies a meter (OpenFlow 1.5 OFPAT_METER), which may drop the packet.
+    Meter(u32),
     /// Sets one bit to whether the frame is longer than this.
     CheckLen {
         /// Bytes of the frame without FCS.
@@ -192,6 +208,8 @@ pub struct Ct {
     pub zone: Zone,
     /// NAT.
     pub nat: Option<NatRequest>,
+    /// The protocol whose further connections are expected, if this commits the connection.
+    pub alg: Option<Alg>,
     /// Actions that set mark and label of the connection.
     pub exec: Vec<Action>,
 }
@@ -372,6 +390,17 @@ impl Action {
         }
     }
 
+    /// Returns the meters that it applies.
+    pub fn meters(&self) -> Vec<u32> {
+        match self {
+            Action::Extension(extension) => match **extension {
+                Extension::Meter(id) => vec![id],
+                _ => extension.inner().iter().flat_map(Action::meters).collect(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the ports, ordinary and reserved, that it may send copies to and that it names.
     pub fn ports(&self) -> Vec<u32> {
         match self {
@@ -443,6 +472,16 @@ impl ActionSet {
     /// Removes all actions.
     pub fn clear(&mut self) {
         self.actions.clear();
+    }
+
+    /// Returns the port of its output, if it is executed: not beside a group.
+    pub fn output(&self) -> Option<u32> {
+        let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));
+        let port = self.actions.values().find_map(|action| match action {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        });
+        port.filter(|_| !has_group)
     }
 
     /// Returns the actions in the order of execution. With a group there is no output (§5.10), with

@@ -18,10 +18,12 @@ use crate::group::{self, GroupKind};
 use crate::key::{ConnectionFields, Key, PipelineFields};
 use crate::meter::MeterResult;
 use crate::normal::ForwardingDecision;
-use crate::outcome::{DropReason, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome};
-use crate::plan::Plan;
+use crate::outcome::{
+    DropReason, Learned, OUTCOMES_MAX, PacketIn, PacketInReason, PacketOutcome, has_room_for,
+};
 use crate::port::{self, Port};
 use crate::switch::{self, Switch};
+use crate::trace::{Lookup, Trace, TraceEvent, Tracer};
 use fastpath_conntrack::{PacketView, TrackRequest, Tracked};
 use fastpath_units::Time;
 use fastpath_wire::Headers;
@@ -34,40 +36,33 @@ pub fn interp(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Vec
     receive(Walk::new(switch, now, in_port, frame))
 }
 
-/// Executes as [`interp`] does, but finds flows with an up-to-date plan: the same outcomes, sooner.
+/// Finds the flow of a packet sooner than by comparing every one.
+pub trait FindFlow {
+    /// Returns the rank of the flow that a packet with this key matches in a table.
+    fn find_flow(&self, table_id: u8, key: &Key) -> Option<&Rank>;
+}
+
+/// Executes as [`interp`] does, but finds flows by an up-to-date `finder`: the same outcomes,
+/// sooner.
 pub fn interp_by(
-    plan: &Plan,
+    finder: &dyn FindFlow,
     switch: &mut Switch,
     now: Time,
     in_port: u32,
     frame: &[u8],
 ) -> Vec<PacketOutcome> {
-    receive(Walk { plan: Some(plan), ..Walk::new(switch, now, in_port, frame) })
+    receive(Walk { finder: Some(finder), ..Walk::new(switch, now, in_port, frame) })
 }
 
-/// Executes as [`interp`] does, and also returns the lookup in each table.
-pub fn trace(
-    switch: &mut Switch,
-    now: Time,
-    in_port: u32,
-    frame: &[u8],
-) -> (Vec<Lookup>, Vec<PacketOutcome>) {
-    let mut lookups = Vec::new();
-    let outcomes = receive(Walk { lookups: Some(&mut lookups), ..Walk::new(switch, now, in_port, frame) });
-    (lookups, outcomes)
+/// Executes as [`interp`] does, and also returns the path of the packet.
+pub fn trace(switch: &mut Switch, now: Time, in_port: u32, frame: &[u8]) -> Trace {
+    let mut tracer = Tracer::new(key_of(&Packet::new(frame.to_vec(), in_port)));
+    let outcomes = receive(Walk { tracer: Some(&mut tracer), ..Walk::new(switch, now, in_port, frame) });
+    tracer.finish(outcomes)
 }
 
-/// The result of one table lookup.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Lookup {
-    /// The table.
-    pub table_id: u8,
-    /// The flow that matched, if any.
-    pub rank: Option<Rank>,
-    /// Its instructions.
-    pub instructions: Arc<Instructions>,
-    /// What connection tracking has said of the packet.
-    pub connection: ConnectionFields,
+fn key_of(packet: &Packet) -> Key {
+    Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context)
 }
 
 fn receive(mut walk: Walk<'_>) -> Vec<PacketOutcome> {
@@ -105,8 +100,23 @@ pub fn packet_out(
     actions: &[Action],
     frame: &[u8],
 ) -> Result<Vec<PacketOutcome>, Refusal> {
-    switch::check_packet_out(switch, in_port, actions)?;
-    let mut walk = Walk::new(switch, now, in_port, frame);
+    packet_out_with(switch, now, &PipelineFields::of_port(in_port), actions, frame)
+}
+
+/// As [`packet_out`], for a packet that has further fields outside of its frame (OpenFlow 1.5). It
+/// also enters the tables with them.
+///
+/// The request is refused, and nothing has happened.
+pub fn packet_out_with(
+    switch: &mut Switch,
+    now: Time,
+    fields: &PipelineFields,
+    actions: &[Action],
+    frame: &[u8],
+) -> Result<Vec<PacketOutcome>, Refusal> {
+    switch::check_packet_out(switch, fields.in_port, actions)?;
+    let mut walk = Walk::new(switch, now, fields.in_port, frame);
+    (walk.entry, walk.packet.context) = (*fields, *fields);
     if frame.len() < 14 {
         walk.drop(DropReason::Runt);
     } else if walk.is_of_mirror() {
@@ -122,21 +132,25 @@ pub fn packet_out(
 struct Walk<'a> {
     switch: &'a mut Switch,
     /// Finds the flows; without it, every flow is compared.
-    plan: Option<&'a Plan>,
-    /// Collects the lookups, for [`trace`].
-    lookups: Option<&'a mut Vec<Lookup>>,
+    finder: Option<&'a dyn FindFlow>,
+    /// Collects the steps, for [`trace`].
+    tracer: Option<&'a mut Tracer>,
     now: Time,
     packet: Packet,
+    /// The fields outside of the frame with which the packet enters the tables.
+    entry: PipelineFields,
     set: ActionSet,
     /// Resubmits and clones inside each other, and all resubmits so far.
     depth: usize,
     resubmits: usize,
-    /// The flows that the packet adds.
-    learned: Vec<FlowMod>,
+    /// How the packet changes flows.
+    learned: Vec<Learned>,
     /// The contents of a packet-in that is sent now.
     table_id: u8,
     cookie: u64,
     reason: PacketInReason,
+    /// The flow that is executed now, with its serial number.
+    flow: Option<(Rank, u64)>,
     outcomes: Vec<PacketOutcome>,
     /// The port and the frame that mirrors see, if there are any.
     arrived: Option<(u32, Vec<u8>)>,
@@ -150,9 +164,10 @@ impl<'a> Walk<'a> {
         Walk {
             arrived: has_mirrors.then(|| (in_port, frame.to_vec())),
             switch,
-            plan: None,
-            lookups: None,
+            finder: None,
+            tracer: None,
             now,
+            entry: packet.context,
             packet,
             set: ActionSet::default(),
             depth: 0,
@@ -161,6 +176,7 @@ impl<'a> Walk<'a> {
             table_id: 0,
             cookie: u64::MAX,
             reason,
+            flow: None,
             outcomes: Vec::new(),
         }
     }
@@ -171,9 +187,9 @@ impl<'a> Walk<'a> {
             self.drop(DropReason::NoOutput);
         }
         self.mirror();
-        for flow in mem::take(&mut self.learned) {
-            self.switch.learn(self.now, &flow);
-            self.outcomes.push(PacketOutcome::Learn(Box::new(flow)));
+        for learned in mem::take(&mut self.learned) {
+            self.switch.learn(self.now, &learned);
+            self.outcomes.push(PacketOutcome::Learn(Box::new(learned)));
         }
         self.outcomes
     }
@@ -217,10 +233,21 @@ impl<'a> Walk<'a> {
         let outer = mem::take(&mut self.set);
         let end = self.enter(0, &mut packet);
         if end.is_continue() || packet.ending == Ending::Exit {
-            let actions: Vec<Action> = self.set.in_order().cloned().collect();
-            let _ = self.apply(&mut packet, &actions);
+            self.apply_set(&mut packet);
         }
         self.set = outer;
+        if let Some(tracer) = &mut self.tracer {
+            tracer.now = key_of(&packet);
+        }
+    }
+
+    /// Executes the action set.
+    fn apply_set(&mut self, packet: &mut Packet) {
+        let actions: Vec<Action> = self.set.in_order().cloned().collect();
+        if !actions.is_empty() {
+            self.note(|| TraceEvent::ActionSet);
+        }
+        let _ = self.apply(packet, &actions);
     }
 
     /// Executes tables from this one until a flow has no goto-table instruction.
@@ -242,53 +269,58 @@ impl<'a> Walk<'a> {
     #[inline(never)]
     fn lookup(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
         let found = self.find(table_id, packet);
-        if let Some(lookups) = &mut self.lookups {
+        if let Some(tracer) = &mut self.tracer {
             let (rank, instructions) = found.clone().unzip();
             let instructions = instructions.unwrap_or_default();
-            lookups.push(Lookup { table_id, rank, instructions, connection: packet.context.connection });
+            tracer.now = key_of(packet);
+            tracer.look_up(&self.switch.tables()[usize::from(table_id)], rank.as_ref());
+            let (connection, key) = (packet.context.connection, tracer.now);
+            let lookup = Lookup { table_id, rank, instructions, connection, key };
+            tracer.note(self.depth, TraceEvent::Lookup(lookup));
         }
         found
     }
 
+    /// Notes a step of the packet, for [`trace`].
+    #[inline]
+    fn note(&mut self, event: impl FnOnce() -> TraceEvent) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.note(self.depth, event());
+        }
+    }
+
     fn find(&mut self, table_id: u8, packet: &Packet) -> Option<(Rank, Arc<Instructions>)> {
-        let key = Key::extract(&packet.frame, &Headers::parse(&packet.frame), packet.context);
+        let key = key_of(packet);
         let now = self.now;
         let table = self.switch.table_mut(table_id);
         table.lookups += 1;
-        let (rank, cookie, instructions) = {
-            let (rank, flow) = match self.plan {
+        let (rank, cookie, serial, instructions) = {
+            let (rank, flow) = match self.finder {
                 None => table.find(&key)?,
-                Some(plan) => table.entry(&plan.table(table_id).lookup(&key)?.rank)?,
+                Some(finder) => table.entry(finder.find_flow(table_id, &key)?)?,
             };
             flow.count(now, packet.frame.len());
-            (rank.clone(), flow.cookie, Arc::clone(&flow.instructions))
+            (rank.clone(), flow.cookie, flow.serial, Arc::clone(&flow.instructions))
         };
         table.matched += 1;
         self.table_id = table_id;
         self.cookie = cookie;
+        self.flow = Some((rank.clone(), serial));
         self.reason = if rank.is_table_miss() { PacketInReason::NoMatch } else { PacketInReason::Action };
         Some((rank, instructions))
     }
 
     /// §5.9: executes the instructions of a flow except goto.
     fn execute(&mut self, packet: &mut Packet, instructions: &Instructions) -> ControlFlow<()> {
-        if let Some(id) = instructions.meter
-            && let Some(meter) = self.switch.meter_mut(id)
-        {
-            match meter.apply(self.now, packet.frame.len()) {
-                MeterResult::Pass => {}
-                MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
-                MeterResult::Drop => {
-                    self.drop(DropReason::Meter);
-                    return Break(());
-                }
-            }
+        if let Some(id) = instructions.meter {
+            self.police(packet, id)?;
         }
         self.apply(packet, &instructions.apply)?;
         if instructions.clear == ClearActions::Clear {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        packet.context.actset_output = self.set.output();
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
@@ -297,7 +329,10 @@ impl<'a> Walk<'a> {
 
     /// Executes a list of actions in order.
     fn apply(&mut self, packet: &mut Packet, actions: &[Action]) -> ControlFlow<()> {
-        actions.iter().try_for_each(|action| perform(action, packet, self))
+        actions.iter().try_for_each(|action| {
+            self.note(|| TraceEvent::Action(action.clone()));
+            perform(action, packet, self)
+        })
     }
 
     fn choose(&self, packet: &Packet, id: u32) -> Vec<usize> {
@@ -357,6 +392,22 @@ impl Effects for Walk<'_> {
         others.map(|(number, _)| number).collect()
     }
 
+    /// §5.7: applies a meter.
+    fn police(&mut self, packet: &mut Packet, id: u32) -> ControlFlow<()> {
+        let Some(meter) = self.switch.meter_mut(id) else { return Continue(()) };
+        let result = meter.apply(self.now, packet.frame.len());
+        self.note(|| TraceEvent::Metered { id, result });
+        match result {
+            MeterResult::Pass => {}
+            MeterResult::Remark(levels) => edit::raise_drop_precedence(&mut packet.frame, levels),
+            MeterResult::Drop => {
+                self.drop(DropReason::Meter);
+                return Break(());
+            }
+        }
+        Continue(())
+    }
+
     fn bridging(&self) -> &Arc<Bridging> {
         self.switch.bridging()
     }
@@ -364,7 +415,10 @@ impl Effects for Walk<'_> {
     fn locate(&mut self, packet: &Packet, vlan: u16) -> ForwardingDecision {
         let switch = &*self.switch;
         let may_send = |number| switch.port(number).is_some_and(Port::may_send);
-        switch.normal().forward(self.now, packet.context.in_port, vlan, &packet.frame, may_send)
+        let located =
+            switch.normal().forward(self.now, packet.context.in_port, vlan, &packet.frame, may_send);
+        self.note(|| TraceEvent::Located(located));
+        located
     }
 
     fn packet_in(&mut self, packet: &Packet, reason: Option<PacketInReason>, max_len: u16) {
@@ -389,9 +443,10 @@ impl Effects for Walk<'_> {
         }));
     }
 
-    /// Sends the packet, as changed so far, into table 0 without metadata and tunnel id.
+    /// Sends the packet, as changed so far, into table 0 with the fields outside of the frame that it
+    /// came with.
     fn enter_tables(&mut self, packet: &Packet) {
-        let context = PipelineFields::of_port(packet.context.in_port);
+        let context = PipelineFields { in_port: packet.context.in_port, ..self.entry };
         self.packet = Packet { context, ..packet.clone() };
         let before = self.outcomes.len();
         self.pipeline();
@@ -400,19 +455,27 @@ impl Effects for Walk<'_> {
         }
     }
 
-    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()> {
+    fn resubmit(
+        &mut self,
+        packet: &mut Packet,
+        in_port: Option<u32>,
+        table: Option<u8>,
+        is_original: bool,
+    ) -> ControlFlow<()> {
         if self.depth >= DEPTH_MAX || self.resubmits >= RESUBMITS_MAX {
             self.drop(DropReason::TooManyResubmits);
             packet.ending = Ending::Bound;
             return Break(());
         }
         self.resubmits += 1;
-        let here = (self.table_id, self.cookie, self.reason);
-        // The port counts for this lookup only.
+        let here = (self.table_id, self.cookie, self.reason, self.flow.clone());
+        // Port and tuple count for this lookup only.
         let port = packet.context.in_port;
         packet.context.in_port = in_port.unwrap_or(port);
+        packet.context.is_original = is_original;
         let found = self.lookup(table.unwrap_or(self.table_id), packet);
         packet.context.in_port = port;
+        packet.context.is_original = false;
         if let Some((_, instructions)) = found {
             self.depth += 1;
             let step = self.execute(packet, &instructions);
@@ -421,7 +484,7 @@ impl Effects for Walk<'_> {
             }
             self.depth -= 1;
         }
-        (self.table_id, self.cookie, self.reason) = here;
+        (self.table_id, self.cookie, self.reason, self.flow) = here;
         if packet.ending == Ending::None { Continue(()) } else { Break(()) }
     }
 
@@ -432,23 +495,27 @@ impl Effects for Walk<'_> {
             return Break(());
         }
         self.resubmits += 1;
-        let here = (self.table_id, self.cookie, self.reason);
+        let here = (self.table_id, self.cookie, self.reason, self.flow.clone());
         // This pipeline executes the set at its end, and so does the other.
         let outer = self.set.clone();
         self.depth += 1;
         let end = self.enter(table, packet);
         if end.is_continue() || packet.ending == Ending::Exit {
-            let actions: Vec<Action> = self.set.in_order().cloned().collect();
-            let _ = self.apply(packet, &actions);
+            self.apply_set(packet);
         }
         self.depth -= 1;
         self.set = outer;
-        (self.table_id, self.cookie, self.reason) = here;
+        (self.table_id, self.cookie, self.reason, self.flow) = here;
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
-        self.switch.connections().track(self.now, packet, request)
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
+        let tracked = self.switch.connections().track(self.now, packet, request);
+        self.note(|| {
+            let Tracked { state, mark, label, original, .. } = tracked;
+            TraceEvent::Tracked(ConnectionFields { state, zone: request.zone, mark, label, original })
+        });
+        tracked
     }
 
     fn may_send(&self, number: u32) -> bool {
@@ -461,15 +528,34 @@ impl Effects for Walk<'_> {
         self.depth -= 1;
     }
 
-    fn learn(&mut self, flow: FlowMod) {
-        if self.learned.len() < OUTCOMES_MAX {
-            self.learned.push(flow);
+    fn learn(&mut self, flow: FlowMod, limit: u32) -> bool {
+        let table = &self.switch.tables()[usize::from(flow.table_id)];
+        // Plans have no clauses of conjunctions, so those do not count.
+        let flows = table.flows().filter(|(_, flow)| !flow.instructions.is_clause());
+        let flows = flows.map(|(rank, flow)| (rank, flow.cookie));
+        let has_room = has_room_for(&flow, limit, flows, &self.learned);
+        if has_room && self.learned.len() < OUTCOMES_MAX {
+            self.learned.push(Learned::Flow { flow, limit });
+        }
+        has_room
+    }
+
+    fn shorten(&mut self, idle: u16, hard: u16) {
+        if let Some((rank, serial)) = self.flow.clone()
+            && self.learned.len() < OUTCOMES_MAX
+        {
+            let table_id = self.table_id;
+            self.learned.push(Learned::Timeouts { table_id, rank, serial, idle, hard });
         }
     }
 
     /// §5.6: each selected bucket processes its own copy; the packet itself stays as it is.
     fn group(&mut self, packet: &Packet, id: u32) {
         let chosen = self.choose(packet, id);
+        let is_hashed = self.switch.group(id).is_some_and(|group| group.kind == GroupKind::Select);
+        if let Some(tracer) = self.tracer.as_mut().filter(|_| is_hashed) {
+            tracer.look_at_hash();
+        }
         let Some(group) = self.switch.group_mut(id) else { return self.drop(DropReason::NoBucket) };
         group.counters.count(packet.frame.len());
         let buckets = Arc::clone(&group.buckets);
@@ -485,6 +571,9 @@ impl Effects for Walk<'_> {
             }
             let actions: Vec<Action> = ActionSet::of(&buckets[index].actions).in_order().cloned().collect();
             let before = self.outcomes.len();
+            self.depth += 1;
+            self.note(|| TraceEvent::Bucket { group: id, bucket: index });
+            self.depth -= 1;
             self.clone_of(packet, &actions);
             if self.outcomes.len() == before {
                 self.drop(DropReason::NoOutput);

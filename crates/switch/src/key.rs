@@ -7,15 +7,28 @@
 //! Read first: `field.rs`, which defines the position of each field.
 
 use crate::field::{
-    ETHERTYPE_PBB, FIELDS, Field, Needs, REGISTERS, VLAN_PRESENT, WORDS, always_present, exthdr,
+    ETHERTYPE_NSH, ETHERTYPE_PBB, FIELDS, Field, LATER_WORDS, Needs, PRESENCE_BITS, REGISTERS, VLAN_PRESENT,
+    WORDS, always_present, exthdr,
 };
+use crate::{nsh, port};
 use fastpath_conntrack::{CtState, FlowTuple};
 use fastpath_wire::{Headers, NetworkLayer, ethertype, protocol};
 
+/// The bits of [`Field::NshMdtype`] in its word.
+const NSH_MDTYPE: u64 = Field::NshMdtype.info().bits_in(Field::NshMdtype.info().word);
 /// The least EtherType; smaller values are lengths of IEEE 802.3 frames.
 pub const ETH_TYPE_MIN: u16 = 0x0600;
 /// The EtherType of frames that have none (OFP_DL_TYPE_NOT_ETH_TYPE).
 const NOT_ETH_TYPE: u16 = 0x05ff;
+
+/// The ports of each protocol, or its type and code.
+const TRANSPORT: [(u8, [Field; 2]); 5] = [
+    (protocol::TCP, [Field::TcpSrc, Field::TcpDst]),
+    (protocol::UDP, [Field::UdpSrc, Field::UdpDst]),
+    (protocol::SCTP, [Field::SctpSrc, Field::SctpDst]),
+    (protocol::ICMP, [Field::Icmpv4Type, Field::Icmpv4Code]),
+    (protocol::ICMPV6, [Field::Icmpv6Type, Field::Icmpv6Code]),
+];
 
 /// The fields of one packet, packed. `words()[0]` has a bit for each field that is present.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -39,8 +52,37 @@ pub struct PipelineFields {
     pub mark: u32,
     /// Outer source and destination of a tunnel, as IPv4 addresses.
     pub tunnel: (u32, u32),
+    /// Other fields of tunnels.
+    pub tunnel_options: TunnelOptions,
+    /// The output of the action set.
+    pub actset_output: Option<u32>,
     /// What connection tracking says.
     pub connection: ConnectionFields,
+    /// Whether keys have protocol, addresses and ports of the first packet of the connection, and
+    /// those of this packet in their place (`resubmit(,,ct)`).
+    pub is_original: bool,
+}
+
+/// Words of a key with fields of tunnels.
+const TUNNEL_WORDS: usize = 6;
+
+/// The fields of tunnels from [`Field::TunGbpId`] to [`Field::TunIpv6Dst`]; all zero unless a port or
+/// an action set them. They are as in a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TunnelOptions([u64; TUNNEL_WORDS]);
+
+impl TunnelOptions {
+    /// Changes a field; returns false if it is none of these.
+    fn set(&mut self, field: Field, value: u128) -> bool {
+        if !(Field::TunGbpId..=Field::TunIpv6Dst).contains(&field) {
+            return false;
+        }
+        let mut key = Key::EMPTY;
+        key.words[LATER_WORDS..LATER_WORDS + TUNNEL_WORDS].copy_from_slice(&self.0);
+        key.put(field, value);
+        self.0.copy_from_slice(&key.words[LATER_WORDS..LATER_WORDS + TUNNEL_WORDS]);
+        true
+    }
 }
 
 /// What connection tracking says of a packet; all zero before `ct`.
@@ -64,6 +106,12 @@ impl PipelineFields {
         PipelineFields { in_port, ..PipelineFields::default() }
     }
 
+    /// Returns the value of a field that registers are parts of; 0 for another.
+    pub fn register(&self, field: Field) -> u128 {
+        let place = REGISTERS.iter().position(|other| *other == field);
+        place.map_or(0, |place| self.registers[place])
+    }
+
     /// Changes a field that is not in the frame; returns false if it is in the frame, or none that
     /// can be changed.
     pub fn set(&mut self, field: Field, value: u128) -> bool {
@@ -76,7 +124,7 @@ impl PipelineFields {
             Field::TunDst => self.tunnel.1 = value as u32,
             _ => match REGISTERS.iter().position(|other| *other == field) {
                 Some(place) => self.registers[place] = value,
-                None => return false,
+                None => return self.tunnel_options.set(field, value),
             },
         }
         true
@@ -94,15 +142,17 @@ pub enum Depth {
     Network,
     /// Ports, ICMP, neighbour discovery.
     Transport,
-    /// What only the whole parser reads: TCP flags, fragments, TTLs.
+    /// What only the whole parser reads: TCP flags, fragments, TTLs, NSH, and the output of the
+    /// action set.
     Everything,
 }
 
 impl Depth {
     /// Returns the depth of the deepest of some fields, given by their presence bits.
-    pub fn of(presence: u64) -> Depth {
+    pub fn of(presence: u128) -> Depth {
         let depth = |field: Field| match field {
-            _ if always_present() & field.presence() != 0 => Depth::Nothing,
+            _ if u128::from(always_present()) & field.presence() != 0 => Depth::Nothing,
+            _ if (Field::TunGbpId..=Field::TunIpv6Dst).contains(&field) => Depth::Nothing,
             _ if !field.is_standard() => Depth::Everything,
             Field::EthDst | Field::EthSrc | Field::EthType | Field::VlanVid | Field::VlanPcp => Depth::Link,
             _ => match field.info().needs {
@@ -131,7 +181,34 @@ impl Key {
         if frame.len() >= 14 {
             key.extract_link(frame, headers);
         }
+        if context.is_original {
+            key.exchange_tuples(context.connection.original.is_v6);
+        }
         key
+    }
+
+    /// Exchanges protocol, addresses and ports with those of the first packet of the connection.
+    fn exchange_tuples(&mut self, is_v6: bool) {
+        let addresses = match is_v6 {
+            true => [(Field::Ipv6Src, Field::CtIpv6Src), (Field::Ipv6Dst, Field::CtIpv6Dst)],
+            false => [(Field::Ipv4Src, Field::CtNwSrc), (Field::Ipv4Dst, Field::CtNwDst)],
+        };
+        let others = [
+            (Field::IpProto, Field::CtNwProto),
+            (Field::TcpSrc, Field::CtTpSrc),
+            (Field::TcpDst, Field::CtTpDst),
+        ];
+        // Ports and types of all protocols are at the same place.
+        for (own, original) in addresses.into_iter().chain(others) {
+            let (mine, first) = (self.bits(own), self.bits(original));
+            self.or_bits(own, !own.ones(), first);
+            self.or_bits(original, !original.ones(), mine);
+        }
+        let known = TRANSPORT.iter().flat_map(|(_, fields)| fields);
+        known.for_each(|field| self.words[0] &= !field.presence_bit());
+        let protocol = self.bits(Field::IpProto) as u8;
+        let fields = TRANSPORT.iter().filter(|(of, _)| *of == protocol).flat_map(|(_, fields)| fields);
+        fields.for_each(|field| self.words[0] |= field.presence_bit());
     }
 
     /// Returns the packed words, for lookup structures and generated code.
@@ -155,7 +232,11 @@ impl Key {
     /// Returns whether the packet has the field.
     #[inline]
     pub fn has(&self, field: Field) -> bool {
-        self.words[0] & field.presence() != 0
+        match field as usize {
+            ..PRESENCE_BITS => self.words[0] & field.presence_bit() != 0,
+            _ if field < Field::NshFlags => true,
+            _ => self.words[usize::from(Field::NshMdtype.info().word)] & NSH_MDTYPE != 0,
+        }
     }
 
     /// Returns the value of a field, right-aligned; `None` if the packet does not have it.
@@ -165,7 +246,7 @@ impl Key {
     }
 
     /// Returns the bits at the position of the field, whether or not it is present.
-    pub(crate) fn bits(&self, field: Field) -> u128 {
+    pub fn bits(&self, field: Field) -> u128 {
         let info = field.info();
         let word = usize::from(info.word);
         if info.bits == 128 {
@@ -177,7 +258,7 @@ impl Key {
     /// Sets a field. Bits of `value` beyond the field's width are ignored.
     #[inline]
     pub fn put(&mut self, field: Field, value: u128) {
-        self.words[0] |= field.presence();
+        self.words[0] |= field.presence_bit();
         self.or_bits(field, !field.ones(), value & field.ones());
     }
 
@@ -201,6 +282,10 @@ impl Key {
         if context.registers != [0; 4] {
             REGISTERS.into_iter().zip(context.registers).for_each(|(field, four)| self.put(field, four));
         }
+        if context.tunnel_options != TunnelOptions::default() {
+            self.words[LATER_WORDS..LATER_WORDS + TUNNEL_WORDS].copy_from_slice(&context.tunnel_options.0);
+        }
+        self.put(Field::ActsetOutput, context.actset_output.unwrap_or(port::UNSET).into());
         self.put(Field::PktMark, context.mark.into());
         self.put(Field::TunSrc, context.tunnel.0.into());
         self.put(Field::TunDst, context.tunnel.1.into());
@@ -239,7 +324,7 @@ impl Key {
         } else {
             self.put(Field::VlanVid, 0);
         }
-        self.words[0] |= Field::VlanTci.presence();
+        self.words[0] |= Field::VlanTci.presence_bit();
         match headers.network {
             NetworkLayer::Ipv4(ip) => {
                 self.put(Field::Ipv4Src, ip.src.to_bits().into());
@@ -344,6 +429,7 @@ impl Key {
                 self.put(Field::MplsTtl, word);
             }
             ETHERTYPE_PBB => self.put(Field::PbbIsid, word),
+            ETHERTYPE_NSH => nsh::fields(rest, |field, value| self.put(field, value)),
             _ => {}
         }
     }
@@ -517,6 +603,18 @@ mod tests {
             (Field::CtNwProto, 0),
             (Field::CtTpSrc, 0),
             (Field::CtTpDst, 0),
+            (Field::ActsetOutput, port::UNSET.into()),
+            (Field::TunGbpId, 0),
+            (Field::TunGbpFlags, 0),
+            (Field::TunFlags, 0),
+            (Field::TunErspanVer, 0),
+            (Field::TunErspanDir, 0),
+            (Field::TunErspanHwid, 0),
+            (Field::TunGtpuFlags, 0),
+            (Field::TunGtpuMsgtype, 0),
+            (Field::TunErspanIdx, 0),
+            (Field::TunIpv6Src, 0),
+            (Field::TunIpv6Dst, 0),
         ];
         let fields = crate::field::FIELDS.map(|info| info.field);
         let found: Vec<_> = fields.iter().filter_map(|f| Some((*f, key.get(*f)?))).collect();
@@ -597,13 +695,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_got_and_nothing_else_moves(values: [u128; 64], which in 0usize..64) {
+        fn what_is_put_is_got_and_nothing_else_moves(value: u128, which in 0usize..FIELDS.len()) {
             let field = crate::field::FIELDS[which].field;
             let mut key = Key::EMPTY;
-            key.put(field, values[which]);
-            prop_assert_eq!(key.get(field), Some(values[which] & field.ones()));
+            key.put(field, value);
+            prop_assert_eq!(key.bits(field), value & field.ones());
+            prop_assert!(key.has(field) || field >= Field::NshFlags);
             prop_assert_eq!(key.words().iter().map(|w| w.count_ones()).sum::<u32>(),
-                1 + (values[which] & field.ones()).count_ones());
+                u32::from(which < PRESENCE_BITS) + (value & field.ones()).count_ones());
         }
 
         #[test]

@@ -1,8 +1,9 @@
 //! The outcomes of packets: what a switch sends, gives to its controllers, or drops.
 
-use crate::flow::FlowMod;
+use crate::flow::{FlowMod, Rank};
 use crate::key::PipelineFields;
 pub use crate::reason::PacketInReason;
+use std::collections::BTreeSet;
 
 /// The most outcomes of one packet: bounds the product of output lists, floods and groups of
 /// groups. The outcome after these is [`DropReason::TooManyCopies`], and it is the last.
@@ -22,10 +23,69 @@ pub enum PacketOutcome {
     },
     /// It is sent to the controllers.
     Controller(PacketIn),
-    /// It adds or renews a flow, before the next packet ([`Switch::learn`](crate::Switch::learn)).
-    Learn(Box<FlowMod>),
+    /// It changes flows, before the next packet ([`Switch::learn`](crate::Switch::learn)).
+    Learn(Box<Learned>),
     /// It ends here.
     Drop(DropReason),
+}
+
+/// How a packet changes the flows of a switch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Learned {
+    /// It adds or renews a flow.
+    Flow {
+        /// The flow.
+        flow: FlowMod,
+        /// The most flows of its cookie in its table; 0 for no limit.
+        limit: u32,
+    },
+    /// It lowers the timeouts of a flow.
+    Timeouts {
+        /// The table.
+        table_id: u8,
+        /// Priority and match of the flow.
+        rank: Rank,
+        /// Its serial number.
+        serial: u64,
+        /// The idle timeout in seconds; 0 leaves it.
+        idle: u16,
+        /// The hard timeout in seconds; 0 leaves it.
+        hard: u16,
+    },
+}
+
+impl Learned {
+    /// Returns the table whose flows it changes.
+    pub fn table_id(&self) -> u8 {
+        match self {
+            Learned::Flow { flow, .. } => flow.table_id,
+            Learned::Timeouts { table_id, .. } => *table_id,
+        }
+    }
+}
+
+/// Returns whether a table with these flows has room for another of its cookie, beside those that
+/// the same packet has added before. A flow that is there is renewed in any case.
+pub fn has_room_for<'f>(
+    flow: &FlowMod,
+    limit: u32,
+    flows: impl Iterator<Item = (&'f Rank, u64)>,
+    before: &[Learned],
+) -> bool {
+    if limit == 0 {
+        return true;
+    }
+    let rank = Rank::new(flow.priority, flow.matching.clone());
+    let of_cookie = flows.filter(|(_, cookie)| *cookie == flow.cookie).map(|(rank, _)| rank.clone());
+    let mut all: BTreeSet<Rank> = of_cookie.collect();
+    for one in before {
+        if let Learned::Flow { flow: other, .. } = one
+            && (other.table_id, other.cookie) == (flow.table_id, flow.cookie)
+        {
+            all.insert(Rank::new(other.priority, other.matching.clone()));
+        }
+    }
+    all.contains(&rank) || all.len() < limit as usize
 }
 
 /// A packet-in: a packet for the controllers.

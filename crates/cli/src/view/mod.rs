@@ -48,7 +48,7 @@ pub(crate) use run_report::{LinkTable, accounting_lines, lateness_lines};
 pub(crate) use shipped::{Experiments, Shipped};
 pub(crate) use sweep::SweepTable;
 #[cfg(target_os = "linux")]
-pub(crate) use switch::BridgeSummaries;
+pub(crate) use switch::{BridgeSummaries, workers};
 
 use serde::Serialize;
 use std::io::{self, Write};

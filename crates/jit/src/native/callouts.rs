@@ -7,10 +7,10 @@ use super::callout_table::{CHANGED, Callouts, GO, STOP};
 use super::context::{Context, DONE, drop_for};
 use super::worker::Worker;
 use crate::walk;
+use fastpath_plan::RuleNumber;
 use fastpath_switch::edit::{self, Ttl};
 use fastpath_switch::execute::perform;
 use fastpath_switch::outcome::DropReason;
-use fastpath_switch::plan::RuleNumber;
 use fastpath_switch::{Action, Field, Key, PipelineFields};
 use fastpath_wire::Headers;
 use std::ops::ControlFlow;
@@ -208,8 +208,13 @@ impl Worker {
     /// Reads the whole key of the packet as it is now into the context.
     fn parse(&mut self) {
         let Context { in_port, metadata, tunnel, .. } = self.context;
-        let fields =
-            PipelineFields { metadata, tunnel_id: tunnel, ..PipelineFields::of_port(in_port as u32) };
+        let actset_output = self.set.output();
+        let fields = PipelineFields {
+            metadata,
+            tunnel_id: tunnel,
+            actset_output,
+            ..PipelineFields::of_port(in_port as u32)
+        };
         let frame = self.frame();
         let key = Key::extract(frame, &Headers::parse(frame), fields);
         self.context.words = *key.words();

@@ -1,7 +1,7 @@
 //! Random actions of Open vSwitch.
 
 use super::{TABLES, pick, value};
-use fastpath_switch::connections::{Commit, NatRequest, NatSide, NatSpec, PortChoice};
+use fastpath_switch::connections::{Alg, Commit, NatRequest, NatSide, NatSpec, PortChoice};
 use fastpath_switch::extension::{
     Algorithm, Bits, Bundle, Ct, Extension, HashFields, Learn, Multipath, Source, Spec, Target, Zone,
 };
@@ -66,6 +66,10 @@ fn learn(rng: &mut Rng) -> Learn {
         hard_timeout: rng.below(2) as u16,
         send_flow_rem: rng.below(4) == 0,
         delete_learned: rng.below(3) == 0,
+        fin_idle_timeout: rng.below(2) as u16,
+        fin_hard_timeout: rng.below(3) as u16,
+        limit: if rng.below(3) == 0 { 1 + rng.below(3) as u32 } else { 0 },
+        result: (rng.below(3) == 0).then(|| as_wide(rng, 1)),
         specs,
     }
 }
@@ -100,7 +104,14 @@ fn ct(rng: &mut Rng) -> Ct {
         0 => Zone::Field(as_wide(rng, 16)),
         _ => Zone::Number(rng.below(2) as u16),
     };
-    Ct { commit, table: (rng.below(3) > 0).then(|| rng.below(TABLES.into()) as u8), zone, nat, exec }
+    Ct {
+        commit,
+        table: (rng.below(3) > 0).then(|| rng.below(TABLES.into()) as u8),
+        zone,
+        nat,
+        alg: pick(rng, &[None, None, Some(Alg::Ftp), Some(Alg::Tftp)]),
+        exec,
+    }
 }
 
 fn conjunction(rng: &mut Rng) -> Extension {
@@ -126,7 +137,7 @@ pub(super) fn clause(rng: &mut Rng) -> Action {
 
 fn any(rng: &mut Rng) -> Extension {
     let port = 1 + rng.below(6) as u32;
-    match rng.below(30) {
+    match rng.below(33) {
         0..4 => {
             let to = bits(rng);
             let (value, mask) = (value(rng, to.field), to.mask());
@@ -142,7 +153,8 @@ fn any(rng: &mut Rng) -> Extension {
         10 => Extension::Truncated { port, max_len: 14 + rng.below(60) as u32 },
         11..14 => {
             let in_port = (rng.below(3) == 0).then_some(port);
-            Extension::Resubmit { in_port, table: (rng.below(6) > 0).then(|| rng.below(TABLES.into()) as u8) }
+            let table = (rng.below(6) > 0).then(|| rng.below(TABLES.into()) as u8);
+            Extension::Resubmit { in_port, table, is_original: rng.below(3) == 0 }
         }
         14 | 15 => Extension::Learn(learn(rng)),
         16 => Extension::Multipath(Multipath {
@@ -162,13 +174,15 @@ fn any(rng: &mut Rng) -> Extension {
         }),
         18 => Extension::Note(vec![1, 2]),
         19 => Extension::Clone(vec![any_extension(rng), Action::output(port), Action::Group(1)]),
-        20 => pick(rng, &[Extension::Exit, Extension::PopQueue]),
+        20 => pick(rng, &[Extension::Exit, Extension::PopQueue, Extension::Meter(1)]),
         21 => {
             let reason = pick(rng, &[PacketInReason::Action, PacketInReason::NoMatch]);
             Extension::Controller { max_len: port::NO_BUFFER, reason }
         }
         24..28 => Extension::Ct(ct(rng)),
         28 => Extension::CtClear,
+        29 => Extension::FinTimeout { idle: rng.below(3) as u16, hard: rng.below(3) as u16 },
+        30 => pick(rng, &[Extension::DebugRecirc, Extension::DebugSlow]),
         22 => Extension::Enqueue { port, queue: rng.below(3) as u32 },
         _ => Extension::CheckLen { longer_than: 60, to: as_wide(rng, 1) },
     }

@@ -25,6 +25,9 @@ const RESERVED: u32 = 0xffff_ff00;
 /// The NXM header of the port of entry: members of bundles are ports.
 const MEMBERS_ARE_PORTS: u32 = 0x0000_0002;
 
+/// NXAST_RESUBMIT_TABLE_CT.
+const RESUBMIT_CT: u16 = 44;
+
 const REASONS: [PacketInReason; 3] =
     [PacketInReason::NoMatch, PacketInReason::Action, PacketInReason::InvalidTtl];
 
@@ -39,7 +42,7 @@ pub(crate) fn read(mut r: ByteReader<'_>, inner: ReadActions) -> Result<Action, 
         return Ok(action);
     }
     let extension = match subtype {
-        1 => Extension::Resubmit { in_port: read_in_port(&mut r)?, table: None },
+        1 => Extension::Resubmit { in_port: read_in_port(&mut r)?, table: None, is_original: false },
         5 => Extension::PopQueue,
         6 => {
             let (width, from, to) = (r.u16()?, r.u16()?, r.u16()?);
@@ -58,17 +61,19 @@ pub(crate) fn read(mut r: ByteReader<'_>, inner: ReadActions) -> Result<Action, 
         8 => Extension::Note(r.rest().to_vec()),
         10 => read_multipath(&mut r)?,
         12 | 13 => read_bundle(&mut r, subtype == 13)?,
-        14 => {
+        14 | RESUBMIT_CT => {
             let in_port = read_in_port(&mut r)?;
-            Extension::Resubmit { in_port, table: Some(r.u8()?).filter(|table| *table != 255) }
+            let table = Some(r.u8()?).filter(|table| *table != 255);
+            Extension::Resubmit { in_port, table, is_original: subtype == RESUBMIT_CT }
         }
         15 => {
             let range = r.u16()?;
             let port = packed(range, read_header(&mut r)?)?;
             Extension::OutputTo { port, max_len: r.u16()? }
         }
-        16 => Extension::Learn(nx_learn::read(r)?),
+        nx_learn::LEARN | nx_learn::LEARN_LIMITED => Extension::Learn(nx_learn::read(subtype, r)?),
         17 => Extension::Exit,
+        19 => Extension::FinTimeout { idle: r.u16()?, hard: r.u16()? },
         20 => {
             let (max_len, id, reason) = (r.u16()?, r.u16()?, r.u8()?);
             let reason = *REASONS.get(usize::from(reason)).ok_or(Fault::ActionBadArgument)?;
@@ -103,6 +108,8 @@ fn read_later(subtype: u16, mut r: ByteReader<'_>, inner: ReadActions) -> Result
         }
         nx_ct::CT => Extension::Ct(nx_ct::read(&mut r, inner)?),
         43 => Extension::CtClear,
+        254 => Extension::DebugSlow,
+        255 => Extension::DebugRecirc,
         34 => {
             let (clause, clauses) = (r.u8()?, r.u8()?);
             Extension::Conjunction { id: r.u32()?, clause, clauses }
@@ -231,16 +238,18 @@ pub(crate) fn write(out: &mut Vec<u8>, extension: &Extension, inner: WriteAction
             write_port(out, *port);
             out.u32(*max_len);
         }),
-        Extension::Resubmit { in_port, table: None } => action(out, 1, |out| {
+        Extension::Resubmit { in_port, table: None, is_original: false } => action(out, 1, |out| {
             write_port(out, in_port.unwrap_or(port::IN_PORT));
             out.zeros(4);
         }),
-        Extension::Resubmit { in_port, table: Some(table) } => action(out, 14, |out| {
-            write_port(out, in_port.unwrap_or(port::IN_PORT));
-            out.u8(*table);
-            out.zeros(3);
-        }),
-        Extension::Learn(learn) => action(out, 16, |out| nx_learn::write(out, learn)),
+        Extension::Resubmit { in_port, table, is_original } => {
+            action(out, if *is_original { RESUBMIT_CT } else { 14 }, |out| {
+                write_port(out, in_port.unwrap_or(port::IN_PORT));
+                out.u8(table.unwrap_or(255));
+                out.zeros(3);
+            });
+        }
+        Extension::Learn(learn) => action(out, nx_learn::subtype(learn), |out| nx_learn::write(out, learn)),
         // Apart, because there are many.
         other => write_other(out, other, inner),
     }
@@ -273,6 +282,12 @@ fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
         Extension::CtClear => action(out, 43, |out| out.zeros(6)),
         Extension::Sample { .. } => write_sample(out, extension),
         Extension::Exit => action(out, 17, |out| out.zeros(6)),
+        Extension::FinTimeout { idle, hard } => action(out, 19, |out| {
+            out.u16(*idle);
+            out.u16(*hard);
+        }),
+        Extension::DebugSlow => action(out, 254, |out| out.zeros(6)),
+        Extension::DebugRecirc => action(out, 255, |out| out.zeros(6)),
         Extension::Controller { max_len, reason } => action(out, 20, |out| {
             out.u16(*max_len);
             out.u16(0);
@@ -291,8 +306,9 @@ fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
             write_header(out, named);
             out.zeros(6);
         }),
-        // The caller has them.
-        Extension::Set { .. }
+        // The caller has them. Only OpenFlow 1.5 has meters as actions.
+        Extension::Meter(_)
+        | Extension::Set { .. }
         | Extension::Move { .. }
         | Extension::Push(_)
         | Extension::Pop(_)
@@ -340,7 +356,8 @@ fn write_set(out: &mut Vec<u8>, field: Field, (value, mask): (u128, u128), is_lo
     let width = (128 - mask.leading_zeros()).saturating_sub(from).max(1);
     let span = Bits { field, from: from as u8, width: width as u8 };
     let named = nxm::of_bits(span);
-    if is_load && span.mask() == mask && width <= 64 {
+    // A load has room for the number of an experimenter only as a set-field.
+    if is_load && span.mask() == mask && width <= 64 && named.experimenter == 0 {
         return action(out, 7, |out| {
             write_packed(out, span);
             out.u64((value >> from) as u64);

@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::nx_bits::{
     EXPERIMENTER, NICIRA, ReadActions, WriteActions, action, packed, read_header, write_packed,
 };
-use fastpath_switch::connections::{Commit, NatRequest, NatSide, NatSpec, PortChoice};
+use fastpath_switch::connections::{Alg, Commit, NatRequest, NatSide, NatSpec, PortChoice};
 use fastpath_switch::extension::{Ct, Zone};
 
 /// NXAST_CT.
@@ -45,10 +45,10 @@ pub(super) fn read(r: &mut ByteReader<'_>, inner: ReadActions) -> Result<Ct, Fau
         3 => Commit::Force,
         _ => return Err(Fault::ActionBadArgument),
     };
-    // Helpers of protocols are not there.
-    if r.u16()? != 0 {
-        return Err(Fault::ActionBadArgument);
-    }
+    let alg = match r.u16()? {
+        0 => None,
+        port => Some(Alg::of_port(port).ok_or(Fault::ActionBadArgument)?),
+    };
     let zone = match source {
         [0, 0, 0, 0] => Zone::Number(place),
         _ => {
@@ -65,7 +65,7 @@ pub(super) fn read(r: &mut ByteReader<'_>, inner: ReadActions) -> Result<Ct, Fau
             inner(rest.deeper().ok_or(Fault::ActionBadArgument)?)?
         }
     };
-    Ok(Ct { commit, table: Some(table).filter(|table| *table != NO_TABLE), zone, nat, exec })
+    Ok(Ct { commit, table: Some(table).filter(|table| *table != NO_TABLE), zone, nat, alg, exec })
 }
 
 /// Reads `nat`, if it is the first of the actions inside.
@@ -148,7 +148,8 @@ pub(super) fn write(out: &mut Vec<u8>, ct: &Ct, inner: WriteActions) {
             }
         }
         out.u8(ct.table.unwrap_or(NO_TABLE));
-        out.zeros(5);
+        out.zeros(3);
+        out.u16(ct.alg.map_or(0, Alg::port));
         if let Some(nat) = &ct.nat {
             write_nat(out, nat);
         }

@@ -21,16 +21,34 @@ const WIDTH: u16 = 0x7ff;
 const SEND_FLOW_REM: u16 = 1;
 /// NX_LEARN_F_DELETE_LEARNED.
 const DELETE_LEARNED: u16 = 2;
+/// NX_LEARN_F_WRITE_RESULT.
+const WRITE_RESULT: u16 = 4;
+
+/// NXAST_LEARN.
+pub(super) const LEARN: u16 = 16;
+/// NXAST_LEARN2: with a limit and the place of the result.
+pub(super) const LEARN_LIMITED: u16 = 45;
 
 /// Reads what follows the subtype.
-pub(super) fn read(mut r: ByteReader<'_>) -> Result<Learn, Fault> {
+pub(super) fn read(subtype: u16, mut r: ByteReader<'_>) -> Result<Learn, Fault> {
     let (idle_timeout, hard_timeout, priority, cookie) = (r.u16()?, r.u16()?, r.u16()?, r.u64()?);
     let (flags, table) = (r.u16()?, r.u8()?);
     r.skip(1)?;
-    let fin = (r.u16()?, r.u16()?);
-    // Other timeouts after FIN are not there.
-    if flags & !(SEND_FLOW_REM | DELETE_LEARNED) != 0 || fin != (0, 0) {
+    let (fin_idle_timeout, fin_hard_timeout) = (r.u16()?, r.u16()?);
+    let known = SEND_FLOW_REM | DELETE_LEARNED | if subtype == LEARN_LIMITED { WRITE_RESULT } else { 0 };
+    if flags & !known != 0 {
         return Err(Fault::ActionBadArgument);
+    }
+    let (mut limit, mut result) = (0, None);
+    if subtype == LEARN_LIMITED {
+        limit = r.u32()?;
+        let from = r.u16()?;
+        r.skip(2)?;
+        match flags & WRITE_RESULT {
+            0 if from != 0 => return Err(Fault::ActionBadArgument),
+            0 => {}
+            _ => result = Some(bits(read_header(&mut r)?, from, 1)?),
+        }
     }
     let mut specs = Vec::new();
     while r.len() >= 2 {
@@ -42,7 +60,20 @@ pub(super) fn read(mut r: ByteReader<'_>) -> Result<Learn, Fault> {
         specs.push(read_spec(header, &mut r)?);
     }
     let (send_flow_rem, delete_learned) = (flags & SEND_FLOW_REM != 0, flags & DELETE_LEARNED != 0);
-    Ok(Learn { table, priority, cookie, idle_timeout, hard_timeout, send_flow_rem, delete_learned, specs })
+    Ok(Learn {
+        table,
+        priority,
+        cookie,
+        idle_timeout,
+        hard_timeout,
+        send_flow_rem,
+        delete_learned,
+        fin_idle_timeout,
+        fin_hard_timeout,
+        limit,
+        result,
+        specs,
+    })
 }
 
 fn read_bits(r: &mut ByteReader<'_>, width: u16) -> Result<Bits, Fault> {
@@ -71,6 +102,11 @@ fn value_len(width: u16) -> usize {
     2 * usize::from(width.div_ceil(16))
 }
 
+/// Returns the subtype of a template.
+pub(super) fn subtype(learn: &Learn) -> u16 {
+    if learn.limit != 0 || learn.result.is_some() { LEARN_LIMITED } else { LEARN }
+}
+
 /// Writes what follows the subtype.
 pub(super) fn write(out: &mut Vec<u8>, learn: &Learn) {
     out.u16(learn.idle_timeout);
@@ -78,9 +114,19 @@ pub(super) fn write(out: &mut Vec<u8>, learn: &Learn) {
     out.u16(learn.priority);
     out.u64(learn.cookie);
     let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
-    out.u16(flag(learn.send_flow_rem, SEND_FLOW_REM) | flag(learn.delete_learned, DELETE_LEARNED));
+    let flags = flag(learn.send_flow_rem, SEND_FLOW_REM) | flag(learn.delete_learned, DELETE_LEARNED);
+    out.u16(flags | flag(learn.result.is_some(), WRITE_RESULT));
     out.u8(learn.table);
-    out.zeros(5);
+    out.zeros(1);
+    out.u16(learn.fin_idle_timeout);
+    out.u16(learn.fin_hard_timeout);
+    if subtype(learn) == LEARN_LIMITED {
+        let result = learn.result.map(name_and_bit);
+        out.u32(learn.limit);
+        out.u16(result.map_or(0, |(_, from)| from));
+        out.zeros(2);
+        result.into_iter().for_each(|(named, _)| write_header(out, named));
+    }
     for Spec { source, target } in &learn.specs {
         let (kind, width) = match (source, target) {
             (_, Target::Match(bits)) => (MATCH, bits.width),

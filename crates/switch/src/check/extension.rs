@@ -6,7 +6,7 @@ use crate::action::Action;
 use crate::extension::{Bits, Bundle, Ct, Extension, Learn, Multipath, Source, Spec, Target, Zone};
 use crate::field::Field;
 use crate::flow::{ClearActions, Instructions};
-use fastpath_conntrack::{Commit, NatRequest, NatSpec};
+use fastpath_conntrack::{Alg, Commit, NatRequest, NatSpec};
 
 /// Checks that clauses of conjunctions stand alone: a packet that matches one does nothing else.
 pub(super) fn clauses(instructions: &Instructions) -> Result<(), Refusal> {
@@ -85,11 +85,17 @@ pub(super) fn check(
                 _ => Err(Refusal::ActionBadArgument((*clauses).into())),
             }
         }
+        Extension::Meter(id) if !targets.meters.contains_key(id) => Err(Refusal::ActionBadMeter(*id)),
         Extension::CheckLen { to, .. } if to.width != 1 => Err(Refusal::ActionBadArgument(to.width.into())),
         Extension::CheckLen { to, .. } => known.check_written(*to),
         Extension::Ct(ct) => check_ct(targets, ct, known),
+        Extension::FinTimeout { .. } => known.check_present(Field::TcpSrc),
+        Extension::Resubmit { is_original: true, .. } => known.check_present(Field::IpProto),
         Extension::Resubmit { .. }
+        | Extension::DebugRecirc
+        | Extension::DebugSlow
         | Extension::CtClear
+        | Extension::Meter(_)
         | Extension::Note(_)
         | Extension::Sample { .. }
         | Extension::Exit
@@ -116,6 +122,11 @@ fn check_ct(targets: &Targets<'_>, ct: &Ct, known: &KnownFields) -> Result<(), R
     }
     if let Some(NatRequest::New(NatSpec { addresses: Some(_), is_v6, .. })) = ct.nat {
         known.check_present(if is_v6 { Field::Ipv6Src } else { Field::Ipv4Src })?;
+    }
+    match ct.alg {
+        Some(Alg::Ftp) => known.check_present(Field::TcpSrc)?,
+        Some(Alg::Tftp) => known.check_present(Field::UdpSrc)?,
+        None => {}
     }
     if targets.limits.actions < ct.exec.len() {
         return Err(Refusal::ActionTooMany(targets.limits.actions));
@@ -190,6 +201,9 @@ fn check_learn(targets: &Targets<'_>, learn: &Learn, known: &KnownFields) -> Res
             Target::Load(bits) => check_writable(*bits)?,
             Target::Match(_) | Target::Output => {}
         }
+    }
+    if let Some(result) = learn.result {
+        known.check_written(result)?;
     }
     learn.check_match()
 }

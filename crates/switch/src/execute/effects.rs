@@ -72,6 +72,9 @@ pub trait Effects {
     /// Returns the ports that [`Effects::flood`] sends to, in the order of their numbers.
     fn flood_ports(&self, in_port: u32, scope: FloodScope) -> Vec<u32>;
 
+    /// Applies a meter. `Break` means that the packet ended here.
+    fn police(&mut self, packet: &mut Packet, meter: u32) -> ControlFlow<()>;
+
     /// Returns the VLANs of ports and the mirrors.
     fn bridging(&self) -> &Arc<Bridging>;
 
@@ -86,16 +89,22 @@ pub trait Effects {
     fn enter_tables(&mut self, packet: &Packet);
 
     /// Looks the packet up in a table, the present one if none is given, as if it had come from a
-    /// port, executes the rule, and returns. Without a rule nothing happens. `Break`: the packet
-    /// has ended.
-    fn resubmit(&mut self, packet: &mut Packet, in_port: Option<u32>, table: Option<u8>) -> ControlFlow<()>;
+    /// port and, if `is_original`, were the first packet of its connection; executes the rule, and
+    /// returns. Without a rule nothing happens. `Break`: the packet has ended.
+    fn resubmit(
+        &mut self,
+        packet: &mut Packet,
+        in_port: Option<u32>,
+        table: Option<u8>,
+        is_original: bool,
+    ) -> ControlFlow<()>;
 
     /// Executes tables from this one on, with an action set of its own that begins as the present
     /// one. `Break`: the packet has reached the bound on resubmits.
     fn recirculate(&mut self, packet: &mut Packet, table: u8) -> ControlFlow<()>;
 
     /// Finds the connection of a packet; `None` as packet: one that cannot be tracked.
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked;
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked;
 
     /// Returns whether a port exists and may send.
     fn may_send(&self, port: u32) -> bool;
@@ -103,8 +112,12 @@ pub trait Effects {
     /// Executes actions on a copy of the packet.
     fn clone_of(&mut self, packet: &Packet, actions: &[Action]);
 
-    /// Adds a flow, or renews it, before the next packet.
-    fn learn(&mut self, flow: FlowMod);
+    /// Adds a flow, or renews it, before the next packet. Returns false, and does not add it, if
+    /// its table has at least `limit` flows of its cookie; a limit of 0 is none.
+    fn learn(&mut self, flow: FlowMod, limit: u32) -> bool;
+
+    /// Lowers the timeouts of the flow that is executed, before the next packet; 0 leaves one.
+    fn shorten(&mut self, idle: u16, hard: u16);
 
     /// Processes a copy of the packet by each bucket that the group selects.
     fn group(&mut self, packet: &Packet, id: u32);

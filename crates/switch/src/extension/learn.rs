@@ -30,6 +30,15 @@ pub struct Learn {
     pub send_flow_rem: bool,
     /// Whether the learned flows go when no flow is left that teaches this table and cookie.
     pub delete_learned: bool,
+    /// What a FIN or RST of TCP lowers the idle timeout of the new flow to; 0 for no change.
+    pub fin_idle_timeout: u16,
+    /// What a FIN or RST of TCP lowers the hard timeout of the new flow to; 0 for no change.
+    pub fin_hard_timeout: u16,
+    /// The most flows with this cookie in the table: with as many, no other is added. 0 for no
+    /// limit.
+    pub limit: u32,
+    /// The bit that says whether the limit has let the flow in.
+    pub result: Option<Bits>,
     /// Its match and actions.
     pub specs: Vec<Spec>,
 }

@@ -18,6 +18,10 @@ impl Learn {
         };
         let matching = Match::new(&self.fields(value)?).ok()?;
         let mut actions = Vec::new();
+        let (idle, hard) = (self.fin_idle_timeout, self.fin_hard_timeout);
+        if (idle, hard) != (0, 0) {
+            actions.push(Action::Extension(Arc::new(Extension::FinTimeout { idle, hard })));
+        }
         for Spec { source, target } in &self.specs {
             let value = value(*source)?;
             match *target {
@@ -25,7 +29,8 @@ impl Learn {
                 Target::Load(to) => actions.push(load(to, value)),
                 Target::Output => actions.push(match port::of_16_bits(value as u32) {
                     port::TABLE => {
-                        let resubmit = Extension::Resubmit { in_port: None, table: Some(0) };
+                        let resubmit =
+                            Extension::Resubmit { in_port: None, table: Some(0), is_original: false };
                         Action::Extension(Arc::new(resubmit))
                     }
                     number => Action::output(number),

@@ -3,6 +3,7 @@
 
 use super::bits::Bits;
 use super::ct;
+use super::learn::Learn;
 use super::read::{key_of, read};
 use super::spread::Bundle;
 use crate::action::Extension;
@@ -22,7 +23,14 @@ pub(crate) fn perform<E: Effects>(
     effects: &mut E,
 ) -> ControlFlow<()> {
     match extension {
-        Extension::Resubmit { in_port, table } => effects.resubmit(packet, *in_port, *table),
+        Extension::Resubmit { in_port, table, is_original } => {
+            // Without a tracked connection there is no first packet to look up.
+            let has_tuple = !is_original || packet.context.connection.original.protocol != 0;
+            match has_tuple && (!is_original || read(packet, Bits::all(Field::IpProto)).is_some()) {
+                true => effects.resubmit(packet, *in_port, *table, *is_original),
+                false => Continue(()),
+            }
+        }
         Extension::Clone(actions) => {
             effects.clone_of(packet, actions);
             Continue(())
@@ -55,16 +63,24 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             output(&short, *port, port::NO_BUFFER, effects);
         }
         Extension::Learn(learn) => {
-            if let Some(flow) = learn.flow(&key_of(packet)) {
-                effects.learn(flow);
-            }
+            learn_from(learn, packet, effects);
         }
         Extension::Multipath(multipath) => {
             let link = multipath.link(&key_of(packet));
             put(packet, multipath.to, link.into());
         }
         Extension::Bundle(bundle) => forward_by(bundle, packet, effects),
+        Extension::FinTimeout { idle, hard } => {
+            /// FIN and RST (RFC 9293 §3.1).
+            const ENDS: u128 = 0x5;
+            let flags = read(packet, Bits::all(Field::TcpFlags)).unwrap_or(0);
+            if flags & ENDS != 0 {
+                effects.shorten(*idle, *hard);
+            }
+        }
         Extension::Note(_)
+        | Extension::DebugRecirc
+        | Extension::DebugSlow
         | Extension::Sample { .. }
         | Extension::Conjunction { .. }
         | Extension::Resubmit { .. }
@@ -82,6 +98,7 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             packet.queue = before;
         }
         Extension::PopQueue => packet.queue = 0,
+        Extension::Meter(id) => return effects.police(packet, *id),
         Extension::CheckLen { longer_than, to } => {
             let is_longer = packet.frame.len() > usize::from(*longer_than);
             put(packet, *to, is_longer.into());
@@ -99,11 +116,20 @@ fn output_to<E: Effects>(
 ) -> ControlFlow<()> {
     match number {
         // As Open vSwitch does: with the bounds of resubmits.
-        Some(port::TABLE) => return effects.resubmit(packet, None, Some(0)),
+        Some(port::TABLE) => return effects.resubmit(packet, None, Some(0), false),
         Some(number) => output(packet, number, max_len, effects),
         None => {}
     }
     Continue(())
+}
+
+/// Adds the flow of a template, unless there are as many as there may be.
+fn learn_from<E: Effects>(learn: &Learn, packet: &mut Packet, effects: &mut E) {
+    let Some(flow) = learn.flow(&key_of(packet)) else { return };
+    let is_taken = effects.learn(flow, learn.limit);
+    if let Some(result) = learn.result {
+        put(packet, result, is_taken.into());
+    }
 }
 
 fn push(packet: &mut Packet, bits: Bits) {

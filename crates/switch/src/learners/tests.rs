@@ -16,6 +16,10 @@ fn teaching(table: u8, cookie: u64) -> Instructions {
         hard_timeout: 0,
         send_flow_rem: false,
         delete_learned: true,
+        fin_idle_timeout: 0,
+        fin_hard_timeout: 0,
+        limit: 0,
+        result: None,
         specs: Vec::new(),
     };
     Instructions::apply([Action::Extension(Arc::new(Extension::Learn(learn)))])
