@@ -32,8 +32,8 @@ impl Customers {
         if self.think.is_zero() { Duration::ZERO } else { exponential(&mut self.rng, self.think) }
     }
 
-    /// The time until the customer of `packet`, which has just left or is lost, sends its next frame.
-    /// Frames of one customer are at least a frame time of its port apart, as on a wire.
+    /// The time until the customer of `packet`, which has just left or is lost, sends its next
+    /// frame. Frames of one customer are at least a frame time of its port apart, as on a wire.
     pub(crate) fn next(&mut self, packet: &Packet, ports: &PortsSpec, now: Time) -> Duration {
         let (rate, framing) = ports.of(packet.port_in);
         let frame = rate.transmission(Bytes(framing.with_gap(packet.size)), Fraction::ZERO).0;

@@ -13,7 +13,8 @@
 //!
 //! Units that draw from the generator of the run, or use its memories or locks, stay in one part:
 //! the order in which they do so is part of the result. A run with a precision is not cut, because
-//! latencies then stop the arrivals; nor is a closed workload, whose arrivals follow departures. This module starts no threads: its caller does.
+//! latencies then stop the arrivals; nor is a closed workload, whose arrivals follow departures.
+//! This module starts no threads: its caller does.
 
 use crate::ended::Ended;
 use crate::environment::Packet;

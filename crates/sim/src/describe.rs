@@ -15,7 +15,7 @@ pub(crate) mod tests;
 
 /// A key of a block.
 #[derive(Clone, Debug)]
-pub struct Key {
+pub struct BlockKey {
     /// The key.
     pub name: String,
     /// A value with its unit, as a file writes it.
@@ -30,7 +30,7 @@ pub struct Key {
 
 /// A table of a machine or program file, or the workload.
 #[derive(Clone, Debug)]
-pub struct Block {
+pub struct BlockText {
     /// Its name: `station`.
     pub name: String,
     /// How a file begins it: `[[station]]`.
@@ -38,7 +38,7 @@ pub struct Block {
     /// What it is, in one sentence.
     pub about: String,
     /// Its keys.
-    pub key: Vec<Key>,
+    pub key: Vec<BlockKey>,
     /// The lines of a machine file that use it, beside `name`, `source` and `[ports]`.
     machine: String,
     /// The stages of a program for them.
@@ -47,20 +47,20 @@ pub struct Block {
     pub workload: String,
 }
 
-read_table!(Block as "block", "{ }": { name, head, about, key, machine, program, workload });
+read_table!(BlockText as "block", "{ }": { name, head, about, key, machine, program, workload });
 
-impl FileValue for Key {
+impl FileValue for BlockKey {
     const EXAMPLE: &'static str = "[ ]";
 
-    fn read(field: &Field, remarks: &mut Remarks) -> Option<Key> {
+    fn read(field: &Field, remarks: &mut Remarks) -> Option<BlockKey> {
         let texts: Vec<String> = FileValue::read(field, remarks)?;
         let [name, example, default, range, meaning] = texts.try_into().ok()?;
-        Some(Key { name, example, default, range, meaning })
+        Some(BlockKey { name, example, default, range, meaning })
     }
 }
 
 /// All blocks.
-pub fn blocks() -> Vec<Block> {
+pub fn blocks() -> Vec<BlockText> {
     let text = include_str!("../blocks.toml");
     let mut remarks = Remarks::new(text);
     let document = document::toml(text, "blocks", "write TOML", &mut remarks).unwrap_or_default();
@@ -70,7 +70,7 @@ pub fn blocks() -> Vec<Block> {
     blocks
 }
 
-impl Block {
+impl BlockText {
     /// The machine of the example.
     pub fn machine_text(&self) -> String {
         let ports = "[ports]\ncount = 2\nrate = \"10Gbit\"\n\n";
@@ -84,12 +84,12 @@ impl Block {
     }
 }
 
-impl fmt::Display for Block {
+impl fmt::Display for BlockText {
     /// The keys in columns, then the example as two files and a command.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} – {}\n", self.head, self.about)?;
         let title = ["key", "example", "default"];
-        let row = |key: &Key| [key.name.clone(), key.example.clone(), key.default.clone()];
+        let row = |key: &BlockKey| [key.name.clone(), key.example.clone(), key.default.clone()];
         let width = |column: usize| {
             let widths = self.key.iter().map(|key| row(key)[column].chars().count());
             widths.max().unwrap_or(0).max(title[column].len())

@@ -1,13 +1,14 @@
 //! What a frame is on a wire: bytes taken away and added, cells, preamble and gap.
 //!
 //! ```toml
-//! framing = { }                                       # Ethernet, the default: 8 bytes before, 12 after
-//! framing = { add = 50 }                              # in a tunnel: 50 bytes more in each frame
-//! framing = { strip = 18, add = 16, cell = 48, cell_size = 53, preamble = 0, gap = 0 }   # AAL5 on ATM
+//! framing = { }                # Ethernet, the default: 8 bytes before, 12 after
+//! framing = { add = 50 }       # in a tunnel: 50 bytes more in each frame
+//! # AAL5 on ATM
+//! framing = { strip = 18, add = 16, cell = 48, cell_size = 53, preamble = 0, gap = 0 }
 //! ```
 //!
-//! With cells the bytes are cut into parts of `cell` bytes, the last one is filled up, and each part
-//! takes `cell_size` bytes of the wire.
+//! With cells the bytes are cut into parts of `cell` bytes, the last one is filled up, and each
+//! part takes `cell_size` bytes of the wire.
 
 use crate::keys::read_table;
 use fastpath_text::mistake::Remarks;
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn aal5_has_48_bytes_in_a_cell_of_53() {
-        // RFC 2684 with LLC/SNAP: 8 bytes of header, 8 of trailer. A TCP acknowledgement of 40 bytes
+        // RFC 2684 with LLC/SNAP: 8 bytes of header, 8 of trailer. An acknowledgement of 40 bytes
         // takes two cells, 1500 bytes take 32.
         let text = "strip = 18\nadd = 16\ncell = 48\ncell_size = 53\npreamble = 0\ngap = 0";
         let aal5: Framing = crate::keys::of_text(text);

@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 pub(crate) trait FileValue: Sized {
     /// An example, as a file writes it.
     const EXAMPLE: &'static str;
-    /// For tests of descriptions: the keys of a table, each with whether it must be there; empty for other values.
+    /// For tests of descriptions: the keys of a table, each with whether it must be there; empty
+    /// for other values.
     #[cfg(test)]
     const KEYS: &'static [(&'static str, bool)] = &[];
 

@@ -23,12 +23,12 @@
 //! ]
 //! ```
 //!
-//! A region without a size is the packet itself: a reference finds it in the cache if the `[[pcie]]`
-//! before has put it there, and in the memory behind the cache otherwise.
+//! A region without a size is the packet itself: a reference finds it in the cache if the
+//! `[[pcie]]` before has put it there, and in the memory behind the cache otherwise.
 //!
 //! Consecutive stages on one unit run without a break (run to completion; a microblock group),
-//! unless the tag or the size of the packet changes. Consecutive steps with `per = "chunk"` are one loop over the packet's
-//! chunks.
+//! unless the tag or the size of the packet changes. Consecutive steps with `per = "chunk"` are one
+//! loop over the packet's chunks.
 
 use crate::keys::{self, FileValue, read_table, read_word};
 use crate::machine::Machine;

@@ -21,7 +21,7 @@ read_word!(Full as "what a full queue does": ["drop" => Full::Drop, "block" => F
 
 /// Which packet of a queue is next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum QueueOrder {
     /// The one that came first.
     #[default]
     Fifo,
@@ -29,7 +29,7 @@ pub(crate) enum Order {
     Priority,
 }
 
-read_word!(Order as "an order of a queue": ["fifo" => Order::Fifo, "priority" => Order::Priority]);
+read_word!(QueueOrder as "an order of a queue": ["fifo" => QueueOrder::Fifo, "priority" => QueueOrder::Priority]);
 
 /// The queue before a unit, as a machine file describes it.
 #[derive(Clone, Copy, Debug)]
@@ -39,15 +39,15 @@ pub(crate) struct QueueSpec {
     /// What happens to the next packet.
     pub(crate) full: Full,
     /// Which packet is next.
-    pub(crate) order: Order,
+    pub(crate) order: QueueOrder,
 }
 
-read_table!(QueueSpec as "queue", "{ limit = 64 }": { limit, full = Full::Drop, order = Order::Fifo });
+read_table!(QueueSpec as "queue", "{ limit = 64 }": { limit, full = Full::Drop, order = QueueOrder::Fifo });
 
 impl QueueSpec {
     /// Reports an order in a unit, called `name`, that has another.
     pub(crate) fn check_fifo(&self, name: &Name, why: &str, remarks: &mut Remarks) {
-        if self.order != Order::Fifo {
+        if self.order != QueueOrder::Fifo {
             let what = format!("queue.order of {name} has no effect: {why}");
             remarks.mistake(name.at, what, "remove it");
         }
@@ -56,7 +56,7 @@ impl QueueSpec {
 
 impl Default for QueueSpec {
     fn default() -> Self {
-        QueueSpec { limit: 1024, full: Full::Drop, order: Order::Fifo }
+        QueueSpec { limit: 1024, full: Full::Drop, order: QueueOrder::Fifo }
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) struct Queue {
     classes: Vec<VecDeque<u32>>,
     len: usize,
     limit: usize,
-    order: Order,
+    order: QueueOrder,
     pub(crate) full: Full,
     pub(crate) length: TimeWeighted,
 }
@@ -83,7 +83,7 @@ impl Queue {
     pub(crate) fn push(&mut self, now: Time, packet: u32, class: usize) -> bool {
         let fits = self.len < self.limit;
         if fits {
-            let class = if self.order == Order::Priority { class } else { 0 };
+            let class = if self.order == QueueOrder::Priority { class } else { 0 };
             if class >= self.classes.len() {
                 self.classes.resize(class + 1, VecDeque::new());
             }

@@ -64,8 +64,8 @@ pub enum Arrivals {
         /// Links, two for each flow.
         count: u32,
     },
-    /// A closed network: a fixed number of customers. Each sends a frame, waits until it has left or
-    /// is lost, thinks, and sends the next. Each is a flow of its own.
+    /// A closed network: a fixed number of customers. Each sends a frame, waits until it has left
+    /// or is lost, thinks, and sends the next. Each is a flow of its own.
     Closed {
         /// Customers.
         population: u32,
@@ -253,10 +253,6 @@ impl Workload {
                 _ => return Err(WorkloadError::Field(key.to_owned())),
             }
         }
-        if w.warm_up.is_some_and(|warm_up| warm_up >= w.duration) {
-            let value = w.warm_up.unwrap_or_default().to_string();
-            return Err(WorkloadError::Value { field: "warm-up", value, hint: "shorter than the duration" });
-        }
         let rate_text = rate;
         let rate = || pps(rate.unwrap_or("1Mpps"), &w.sizes);
         w.arrivals = match kind {
@@ -278,13 +274,19 @@ impl Workload {
             }
             _ => return Err(WorkloadError::Kind(kind.to_owned())),
         };
-        if let Arrivals::Constant(pps) | Arrivals::Poisson(pps) = w.arrivals {
-            let frames = pps * w.duration.as_secs_f64();
-            if frames > 1e10 {
-                return Err(WorkloadError::TooLong(frames));
-            }
-        }
+        w.check_times()?;
         Ok(w)
+    }
+
+    /// Refuses a warm-up that takes all of the time, and more frames than a simulation can run.
+    fn check_times(&self) -> Result<(), WorkloadError> {
+        if let Some(warm_up) = self.warm_up.filter(|warm_up| *warm_up >= self.duration) {
+            let (field, value) = ("warm-up", warm_up.to_string());
+            return Err(WorkloadError::Value { field, value, hint: "shorter than the duration" });
+        }
+        let (Arrivals::Constant(pps) | Arrivals::Poisson(pps)) = self.arrivals else { return Ok(()) };
+        let frames = pps * self.duration.as_secs_f64();
+        if frames > 1e10 { Err(WorkloadError::TooLong(frames)) } else { Ok(()) }
     }
 }
 

@@ -8,13 +8,15 @@ fn simulate(machine: &str, program: &str, workload: &str, seed: u64) -> Outcome 
     run(&machine, &program, &workload.parse().unwrap(), seed).unwrap()
 }
 
-const PAIRS: [(&str, &str); 6] = [
+const PAIRS: [(&str, &str); 8] = [
     ("cn6880", "cn-forward"),
     ("cn6880-pair", "comm-latency"),
     ("ixp1200", "linkem"),
     ("ixp1200-egress2", "ixp-bridge"),
     ("pc-850mhz-dummynet", "dummynet"),
     ("xeon-e5-2687wv4", "netcope"),
+    ("xeon-8380-e810", "dpdk-forward"),
+    ("bluefield-2", "bluefield-kernel"),
 ];
 
 proptest! {

@@ -2,16 +2,16 @@
 
 use super::{Render, json_line};
 use anyhow::bail;
-use fastpath::sim::describe::{Block, blocks};
+use fastpath::sim::describe::{BlockKey, BlockText, blocks};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
 /// A block, or the list of all blocks.
 pub(crate) enum Described {
     /// One block with its keys.
-    One(Box<Block>),
+    One(Box<BlockText>),
     /// Names and sentences.
-    All(Vec<Block>),
+    All(Vec<BlockText>),
 }
 
 impl Described {
@@ -27,8 +27,8 @@ impl Described {
     }
 }
 
-fn json(block: &Block) -> Value {
-    let key = |key: &fastpath::sim::describe::Key| {
+fn json(block: &BlockText) -> Value {
+    let key = |key: &BlockKey| {
         json!({
             "name": key.name, "example": key.example, "default": key.default,
             "range": key.range, "meaning": key.meaning,

@@ -1,6 +1,6 @@
 //! The texts about blocks, held to the code.
 
-use super::{Block, blocks};
+use super::{BlockText, blocks};
 use crate::every_word_tests::without_places;
 use crate::framing::Framing;
 use crate::keys::FileValue;
@@ -79,7 +79,7 @@ impl UnitCheck {
 }
 
 /// The example of a block, run.
-fn run_example(block: &Block) -> crate::Outcome {
+fn run_example(block: &BlockText) -> crate::Outcome {
     let machine = Machine::parse("machine.toml", &block.machine_text());
     let machine = machine.unwrap_or_else(|error| panic!("{}: {error}", block.name));
     let program = Program::parse("program.toml", &block.program_text());

@@ -16,7 +16,7 @@
 use super::behaviour::{Setup, Surroundings, UnitModel, UnitType};
 use crate::environment::{Environment, What};
 use crate::keys::read_table;
-use crate::law::Law;
+use crate::law::TimeLaw;
 use crate::outcome::Use;
 use crate::queue::Full;
 use crate::route::OpGroup;
@@ -30,14 +30,14 @@ pub(crate) struct DelaySpec {
     name: Name,
     fixed: Duration,
     per_byte: PerByte,
-    law: Law,
+    law: TimeLaw,
 }
 
 read_table!(DelaySpec as "delay", "{ name = \"pipeline\", fixed = \"400ns\" }": {
     name,
     fixed = Duration::ZERO,
     per_byte = PerByte::default(),
-    law = Law::Constant,
+    law = TimeLaw::Constant,
 });
 
 impl UnitType for DelaySpec {
@@ -52,7 +52,7 @@ impl UnitType for DelaySpec {
     }
 
     fn shares(&self, _work: &[OpGroup]) -> bool {
-        self.law != Law::Constant
+        self.law != TimeLaw::Constant
     }
 }
 

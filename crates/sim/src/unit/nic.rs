@@ -16,8 +16,8 @@
 //! ```
 //!
 //! The hash is a mixing function of the flow's number, as good as the Toeplitz hash of NICs over
-//! random addresses. The entries of the table are dealt to the queues in turn, as drivers do. So few
-//! flows load the queues unevenly, and one flow has one queue.
+//! random addresses. The entries of the table are dealt to the queues in turn, as drivers do. So
+//! few flows load the queues unevenly, and one flow has one queue.
 //!
 //! The cores behind have queues of their own, or poll these: with `scheduler = { kind = "poll" }`
 //! core n takes the packets of the queues n, n + cores, and so on.

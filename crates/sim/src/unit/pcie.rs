@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! packet ─▶ TLPs of at most `payload` bytes and `header` more ─▶ link at `rate` ─▶ `latency` ─▶
-//!                                                       writes: cache, or memory if its ways are full
+//!                                       writes: cache, or memory if its ways are full
 //! ```
 //!
 //! ```toml
@@ -12,7 +12,7 @@
 //! rate = "126Gbit"                  # of this direction, after line coding
 //! payload = 256                     # bytes of data in one TLP, at most
 //! header = 24                       # bytes of each TLP beside its data
-//! per_packet = 40                   # bytes of other TLPs of each packet: descriptors, requests, doorbells
+//! per_packet = 40                   # bytes of other TLPs of each packet: descriptors, doorbells
 //! latency = "450ns"                 # from the last byte on the link until the packet is there
 //! outstanding = 64                  # packets on the link and in the latency, at most
 //! writes = true                     # false: packets go from the host to the NIC
@@ -21,10 +21,10 @@
 //! ```
 //!
 //! With `ddio` a write goes to `share` of the `ways` of the last cache level before the memory. The
-//! buffers are written in turn, so a write finds its buffer there with the probability (that part of
-//! the cache) ÷ `buffers`, at most 1. Otherwise it takes time and bandwidth of `memory` in addition,
-//! and a program that reads the packet finds it behind the cache. Without `ddio` every packet is
-//! behind the cache, and the latency is all that a write takes.
+//! buffers are written in turn, so a write finds its buffer there with the probability (that part
+//! of the cache) ÷ `buffers`, at most 1. Otherwise it takes time and bandwidth of `memory` in
+//! addition, and a program that reads the packet finds it behind the cache. Without `ddio` every
+//! packet is behind the cache, and the latency is all that a write takes.
 //!
 //! TLP overheads: Neugebauer et al., "Understanding PCIe performance for end host networking",
 //! SIGCOMM 2018. Shares of the cache: Farshin et al., "Reexamining direct cache access", ATC 2020.

@@ -1,4 +1,5 @@
-//! A station: servers that hold each packet for a fixed time and a time per byte, without a program. Examples are a bus, a DMA engine, a packet input or output unit, and a filter in a NIC.
+//! A station: servers that hold each packet for a fixed time and a time per byte, without a
+//! program. Examples are a bus, a DMA engine, a packet input or output unit, and a filter in a NIC.
 //!
 //! ```toml
 //! [[station]]
@@ -7,7 +8,7 @@
 //! fixed = "5ns"                     # per packet
 //! per_byte = "0.9ns"                # per byte
 //! rate = "636Mbit"                  # or per bit
-//! framing = { add = 50 }            # of the rate: bytes beside the frame, and cells; see framing.rs
+//! framing = { add = 50 }            # of the rate: bytes beside the frame, and cells
 //! law = { kind = "exponential" }    # the times above are means of this law
 //! leave = "arrival"                 # or "service": each packet leaves at the end of its service
 //! outliers = { probability = "0.1%", mean = "1.66us" }
@@ -23,7 +24,7 @@ use super::behaviour::{STATION_SERVERS_MAX, Setup, Surroundings, UnitModel, Unit
 use crate::environment::{Environment, What};
 use crate::framing::Framing;
 use crate::keys::{read_table, read_word};
-use crate::law::Law;
+use crate::law::TimeLaw;
 use crate::outcome::Use;
 use crate::ports::PortsSpec;
 use crate::queue::{Full, Queue, QueueSpec};
@@ -44,7 +45,7 @@ pub(crate) struct StationSpec {
     per_byte: PerByte,
     rate: Option<Rate>,
     framing: Option<Framing>,
-    law: Law,
+    law: TimeLaw,
     leave: Leave,
     outliers: Option<OutlierSpec>,
     queue: QueueSpec,
@@ -76,7 +77,7 @@ read_table!(StationSpec as "station", "{ name = \"pci\" }": {
     per_byte = PerByte::default(),
     rate = None,
     framing = None,
-    law = Law::Constant,
+    law = TimeLaw::Constant,
     leave = Leave::Arrival,
     outliers = None,
     queue = QueueSpec::default(),
@@ -103,7 +104,7 @@ impl UnitType for StationSpec {
         if self.framing.is_some() && self.rate.is_none() {
             useless("framing", " without a rate", "write rate = \"10Gbit\", or remove framing");
         }
-        if self.law != Law::Constant && self.mean(1518).is_zero() {
+        if self.law != TimeLaw::Constant && self.mean(1518).is_zero() {
             useless("law", " without a time", "write fixed, per_byte or rate");
         }
         if let Some(framing) = &self.framing {
@@ -124,7 +125,7 @@ impl UnitType for StationSpec {
     }
 
     fn shares(&self, _work: &[OpGroup]) -> bool {
-        self.outliers.is_some() || self.law != Law::Constant
+        self.outliers.is_some() || self.law != TimeLaw::Constant
     }
 }
 
