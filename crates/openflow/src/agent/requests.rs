@@ -237,10 +237,7 @@ fn answer(
         Message::QueueGetConfigRequest { port } => connection.say(xid, &queue_config(state, port)?),
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
         Message::SetAsync(masks) => connection.masks = masks.known(connection.codec.version()),
-        Message::ChangeAsync(changes) => {
-            changes.into_iter().for_each(|change| connection.masks.set(change));
-            connection.masks = connection.masks.known(connection.codec.version());
-        }
+        Message::ChangeAsync(changes) => connection.change_masks(&changes),
 
         Message::Experimenter { experimenter: ONF, kind, data } => {
             bundles::answer(state, connection, xid, kind, &data)?;
