@@ -94,9 +94,8 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
             match changed {
                 Ok(gone) => {
                     removed.extend(gone);
-                    if let Ok(message @ (Message::GroupMod(_) | Message::MeterMod(_))) = &one.content {
-                        events.push(Event::Request(Box::new((id, one.xid, message.clone()))));
-                    }
+                    let message = one.content.as_ref().ok();
+                    events.extend(message.and_then(|message| Event::of_request(id, one.xid, message)));
                 }
                 Err(fault) => connection.refuse(one.xid, &fault, &one.head),
             }
