@@ -173,7 +173,7 @@ fn ovs_ofctl_changes_groups_bucket_by_bucket_in_15() {
         assert_eq!(ids(&ofctl.run("dump-groups", &[])), ["4", "9"]);
         ofctl.run("remove-buckets", &["group_id=1,command_bucket_id=all"]);
         assert_eq!(ids(&ofctl.run("dump-groups", &[])), [""; 0]);
-        assert!(ofctl.run("dump-group-features", &[]).contains("max_groups=65536"));
+        assert!(ofctl.run("dump-group-features", &[]).contains("max_groups=0x10000"));
         assert!(ofctl.run("dump-group-stats", &[]).contains("group_id=1"));
     });
 }
