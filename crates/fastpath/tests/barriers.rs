@@ -43,7 +43,7 @@ fn barriers(count: u32, workers: usize) {
     let (mut ports, mut ends) = (Vec::new(), Vec::new());
     for number in 1..=4 {
         let (port, end) = Memory::new(&format!("p{number}"), 1 << 20);
-        ports.push(SwitchPort { number, lanes: vec![Box::new(port) as Box<dyn Port>] });
+        ports.push(SwitchPort { number, channels: vec![Box::new(port) as Box<dyn Port>] });
         ends.push(end);
         switch.set_port(number, fastpath_switch::Port::up());
     }

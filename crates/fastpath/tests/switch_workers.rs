@@ -2,13 +2,14 @@
 //! in the same order, and everything is counted once, while other rules come and go.
 #![cfg(target_os = "linux")]
 
-use fastpath::switching::executor_for;
+use fastpath::switching::{FrameSplit, ServerOptions, SwitchServer, executor_for};
 use fastpath_engine::Notice;
 use fastpath_engine::port::{Memory, MemoryEnd, Port};
 use fastpath_engine::switching::{
     Control, Datapath, PacketInLimit, PortQueueSpec, QueueRates, SwitchPort, SwitchRunning, serve_workers,
 };
 use fastpath_ofctl as ofctl;
+use fastpath_spec::DataPathChoice;
 use fastpath_switch::bridging::{Bridging, Mirror, MirrorCounters, MirrorOutput, MirrorSelection};
 use fastpath_switch::flow::{Counters, FlowCommand};
 use fastpath_switch::{
@@ -97,7 +98,7 @@ fn two_workers_and_three_send_the_frames_of_each_flow_as_the_interpreter_does() 
 
 #[test]
 fn a_meter_that_several_workers_share_passes_its_burst_once() {
-    let rules = "meter=1 pktps burst band=type=drop rate=1 burst_size=50\nactions=meter:1,output:5";
+    let rules = "meter=1,pktps,burst,bands=type=drop,rate=1,burst_size=50\nactions=meter:1,output:5";
     let mut pair = Pair::new(NonZeroUsize::new(3).unwrap(), rules);
     for port in 1..=ENTRANCES - 2 {
         let frame = frame(port, 0, 0);
@@ -168,7 +169,7 @@ impl Pair {
         let (mut ports, mut ends) = (Vec::new(), Vec::new());
         for number in 1..=MIRROR {
             let (port, end) = Memory::new(&format!("p{number}"), 1 << 20);
-            ports.push(SwitchPort { number, lanes: vec![Box::new(port) as Box<dyn Port>] });
+            ports.push(SwitchPort { number, channels: vec![Box::new(port) as Box<dyn Port>] });
             ends.push(end);
             switch.set_port(number, fastpath_switch::Port::up());
         }
@@ -273,4 +274,31 @@ impl Pair {
         assert_eq!(groups, expected.3);
         assert!(groups.iter().all(|(_, counted, _)| counted.packets > 0), "{groups:?}");
     }
+}
+
+#[test]
+fn a_switch_serves_with_workers_and_refuses_what_they_cannot_do() {
+    let options = |workers: usize, ports: u32| ServerOptions {
+        ports: (1..=ports).map(|number| (format!("p{number}"), "memory".parse().unwrap())).collect(),
+        workers: NonZeroUsize::new(workers).unwrap(),
+        notice: Notice::none(),
+        ..ServerOptions::default()
+    };
+    let start = |options| SwitchServer::start(Switch::new(Limits::default()), options);
+    let refused = |options| start(options).err().map(|error| error.to_string()).unwrap();
+    let server = start(options(2, 3)).unwrap();
+    assert_eq!(server.polled(), [vec![1, 3], vec![2]]);
+    let summary = server.stop();
+    assert!(summary.packets.balances() && summary.workers.len() == 2, "{summary:?}");
+
+    let few = refused(options(3, 2));
+    assert!(few.contains("--workers 3") && few.contains("there are 2"), "{few}");
+    let kernel = refused(ServerOptions { data_path: DataPathChoice::Kernel, ..options(2, 2) });
+    assert!(kernel.contains("write --data-path user"), "{kernel}");
+    let many = refused(options(65, 100));
+    assert!(many.contains("at most 64"), "{many}");
+    let flows = refused(ServerOptions { split: FrameSplit::Flows, ..options(2, 2) });
+    assert!(flows.contains("--split flow") && flows.contains("NAME=IFACE"), "{flows}");
+    let one = refused(ServerOptions { split: FrameSplit::Flows, ..options(1, 2) });
+    assert!(one.contains("nothing to split"), "{one}");
 }

@@ -141,6 +141,10 @@ impl Forwarder for OneWorker {
         self.now = Some(now);
     }
 
+    fn prefetch(&self, frames: &mut dyn Iterator<Item = &[u8]>) {
+        self.worker.connections().prefetch(frames);
+    }
+
     fn execute(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict {
         let verdict = self.run(in_port, frame, out);
         let learned = self.worker.take_learned();

@@ -134,6 +134,7 @@ impl Walk<'_> {
         self.meter(packet, instructions.meter)?;
         instructions.apply.iter().try_for_each(|action| perform(action, packet, self))?;
         write(&mut self.set, instructions);
+        packet.context.actset_output = self.set.output();
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
@@ -244,7 +245,7 @@ impl Effects for Walk<'_> {
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
         self.program.connections.track(self.now, packet, request)
     }
 

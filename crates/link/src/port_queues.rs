@@ -14,12 +14,17 @@ use crate::{
 };
 use fastpath_units::{Bytes, Duration, Rate, Rng, Time};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 /// Most queues of a port: as many as a round robin has classes.
 pub const QUEUES_MAX: usize = 64;
 /// Packets that may wait in a queue before its shaper, and as many behind it: the length of
 /// the queues that Open vSwitch makes in Linux.
 const LIMIT: Limit = Limit::Packets(1000);
+/// The part of the memory of a switch that frames in queues may take: half of it.
+const MEMORY_PART: usize = 2;
+/// Frames take memory in steps of this many bytes.
+const MEMORY_STEP: u32 = 64;
 /// The least burst of a shaper: larger frames are dropped.
 const BURST_MIN: Bytes = Bytes(9_100);
 /// The time in which a shaper without a burst would fill.
@@ -41,6 +46,19 @@ pub struct PortQueueSpec {
     /// The queues, by number. Frames for others go to queue 0, which there always is. Those beyond
     /// [`QUEUES_MAX`] are ignored.
     pub queues: BTreeMap<u32, QueueRates>,
+}
+
+impl PortQueueSpec {
+    /// Returns the number of queues of the port.
+    pub fn count(&self) -> usize {
+        (self.queues.len() + usize::from(!self.queues.contains_key(&0))).min(QUEUES_MAX)
+    }
+}
+
+/// Returns how many bytes of frames each of `queues` queues of a switch with this memory may hold:
+/// together half of it, so that the rest is left for frames of other ports.
+pub fn queue_memory(memory: NonZeroUsize, queues: usize) -> usize {
+    memory.get() / MEMORY_PART / queues.max(1)
 }
 
 /// The rates of a queue.
@@ -80,6 +98,8 @@ struct ClassQueue<F> {
     number: u32,
     /// `None` without a largest rate.
     shaper: Option<Pipe<F>>,
+    /// Bytes of memory that its frames take.
+    memory: usize,
     counters: QueueCounters,
 }
 
@@ -89,6 +109,8 @@ pub struct PortQueues<F> {
     /// By class.
     classes: Vec<ClassQueue<F>>,
     port: Pipe<F>,
+    /// Bytes of memory that the frames of a queue may take.
+    memory_max: usize,
     /// The latest time of a call. The clocks of workers are read before they take the lock.
     latest: Time,
 }
@@ -101,6 +123,7 @@ impl<F> PortQueues<F> {
         let classes = queues.iter().take(QUEUES_MAX).map(|(number, rates)| ClassQueue {
             number: *number,
             shaper: rates.max.map(|rate| pipe(None, shaper(rate, rates.burst))),
+            memory: 0,
             counters: QueueCounters::default(),
         });
         let least: Vec<u64> = queues.values().map(|rates| rates.min.map_or(RATE_MIN, Rate::as_bps)).collect();
@@ -117,7 +140,18 @@ impl<F> PortQueues<F> {
         let identity = (0..QUEUES_MAX as u8).fold(Classes::all_in(0), of_place);
         let shares = least.iter().take(QUEUES_MAX).map(share).collect();
         let drr = QueueSpec::Drr(DrrSpec { shares, classes: identity });
-        PortQueues { classes: classes.collect(), port: pipe(spec.rate, drr), latest: Time::ZERO }
+        let port = pipe(spec.rate, drr);
+        PortQueues { classes: classes.collect(), port, memory_max: usize::MAX, latest: Time::ZERO }
+    }
+
+    /// Returns the number of queues.
+    pub fn count(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Bounds the memory that the frames of each queue take. A queue that is empty takes any frame.
+    pub fn set_memory_max(&mut self, bytes: usize) {
+        self.memory_max = bytes;
     }
 
     /// Queues a frame. A frame that finds its queue full comes back.
@@ -127,11 +161,19 @@ impl<F> PortQueues<F> {
         let known = self.classes.binary_search_by_key(&queue, |class| class.number);
         // Queue 0 is the first.
         let class = known.unwrap_or(0);
+        let ClassQueue { shaper, counters, memory, .. } = &mut self.classes[class];
+        let more = memory_of(len as u32);
+        if *memory > 0 && *memory + more > self.memory_max {
+            counters.tx_dropped += 1;
+            return Err(frame);
+        }
         let packet = Packet { traffic_class: (class as u8) << 2, ..Packet::new(len as u32, frame) };
-        let ClassQueue { shaper, counters, .. } = &mut self.classes[class];
         let verdict = shaper.as_mut().unwrap_or(&mut self.port).push(now, packet);
         match verdict {
-            Verdict::Queued => Ok(()),
+            Verdict::Queued => {
+                *memory += more;
+                Ok(())
+            }
             Verdict::Dropped(_, frame) => {
                 counters.tx_dropped += 1;
                 Err(frame)
@@ -150,15 +192,20 @@ impl<F> PortQueues<F> {
             let Some(at) = next else { return };
             // The port first: what leaves makes room for what arrives at the same time.
             while let Some(Exit { packet, fate, .. }) = self.port.pop(at) {
-                let counters = &mut self.classes[usize::from(packet.traffic_class >> 2)].counters;
+                let ClassQueue { counters, memory, .. } =
+                    &mut self.classes[usize::from(packet.traffic_class >> 2)];
+                *memory -= memory_of(packet.len);
                 out(leave(counters, packet, fate));
             }
-            for ClassQueue { shaper, counters, .. } in &mut self.classes {
+            for ClassQueue { shaper, counters, memory, .. } in &mut self.classes {
                 let Some(shaper) = shaper else { continue };
                 while let Some(Exit { at, packet, fate }) = shaper.pop(at) {
+                    let freed = memory_of(packet.len);
                     if let Fate::Dropped(_) = fate {
+                        *memory -= freed;
                         out(leave(counters, packet, fate));
                     } else if let Verdict::Dropped(_, frame) = self.port.push(at, packet) {
+                        *memory -= freed;
                         counters.tx_dropped += 1;
                         out(Err(frame));
                     }
@@ -196,6 +243,11 @@ impl<F> PortQueues<F> {
     pub fn counters(&self) -> impl Iterator<Item = (u32, QueueCounters)> + '_ {
         self.classes.iter().map(|class| (class.number, class.counters))
     }
+}
+
+/// Returns the bytes of memory that a frame takes.
+fn memory_of(len: u32) -> usize {
+    len.next_multiple_of(MEMORY_STEP) as usize
 }
 
 /// Counts a frame that leaves a queue.
@@ -305,6 +357,33 @@ mod tests {
         let mut left = 0;
         queues.drain(Time::ZERO + Duration::from_secs(2), |_| left += 1);
         assert_eq!((left, queues.held(), queues.next_at()), (998, 0, None));
+    }
+
+    #[test]
+    fn a_queue_holds_its_share_of_the_memory_and_the_share_comes_back() {
+        let rate = Rate::from_bps(8_000_000);
+        let queue = QueueRates { min: None, max: rate, burst: None };
+        let spec = PortQueueSpec { rate, queues: [(1, queue), (2, QueueRates::default())].into() };
+        let mut queues = PortQueues::new(&spec);
+        assert_eq!((spec.count(), queues.count()), (3, 3), "queue 0 is there in any case");
+        let share = queue_memory(NonZeroUsize::new(6 * 64_000).unwrap(), spec.count());
+        assert_eq!(share, 64_000);
+        queues.set_memory_max(share);
+        // A frame of 1000 bytes takes 1024.
+        let refused = |queues: &mut PortQueues<u32>, now, queue: u32| {
+            (0..100).filter(|frame| queues.push(now, queue, 1000, *frame).is_err()).count()
+        };
+        let start = Time::ZERO;
+        assert_eq!([0, 1, 2].map(|queue| refused(&mut queues, start, queue)), [38, 38, 38]);
+        let (end, mut left) = (start + Duration::from_secs(2), 0);
+        queues.pop(end, |frame| left += u32::from(frame.is_ok()));
+        assert_eq!((left, queues.held()), (186, 0));
+        assert_eq!([0, 1, 2].map(|queue| refused(&mut queues, end, queue)), [38, 38, 38]);
+        // A frame that is larger than the share passes alone.
+        let end = end + Duration::from_secs(2);
+        queues.pop(end, |_| ());
+        queues.set_memory_max(100);
+        assert_eq!([1, 1].map(|queue| queues.push(end, queue, 1000, 0).is_ok()), [true, false]);
     }
 
     #[test]

@@ -143,6 +143,16 @@ impl<'a> Fields<'a> {
             "tcp_flags" if text.starts_with(['+', '-']) => return tcp_flags(text),
             "nw_frag" | "ip_frag" => return fragments(text),
             "ct_state" => return parse_state(text),
+            "tun_flags" if text.starts_with(['+', '-']) => {
+                return match &text[1..] {
+                    "oam" => Ok(FieldMatch::exact(Field::TunFlags, u128::from(text.starts_with('+')))),
+                    _ => wrong(format!("tun_flags cannot be '{text}'"), "write +oam or -oam"),
+                };
+            }
+            "actset_output" if text != "unset" => {
+                let port = port_number(text, self.ports)?;
+                return Ok(FieldMatch::exact(Field::ActsetOutput, port.into()));
+            }
             _ => {}
         }
         if let Some(named) = nxm::by_name(key).filter(|named| is_number(named.bits.field)) {

@@ -49,20 +49,34 @@ fn print_other(named: &NamedBits, value: u128, mask: u128) -> String {
         }
         Field::TcpFlags if !is_exact => format!("{name}={}", print_flags(value, mask)),
         Field::CtState => format!("{name}={}", print_state(value, mask)),
+        Field::TunFlags => format!("{name}={}oam", if value == 1 { '+' } else { '-' }),
         Field::TunSrc
         | Field::TunDst
+        | Field::TunIpv6Src
+        | Field::TunIpv6Dst
+        | Field::ActsetOutput
         | Field::CtNwSrc
         | Field::CtNwDst
         | Field::CtIpv6Src
         | Field::CtIpv6Dst
         | Field::CtTpSrc
         | Field::CtTpDst => format!("{name}={}{}", show(field, value), show_mask(field, mask)),
-        Field::NwTtl | Field::MplsTtl | Field::ConjId | Field::CtZone | Field::CtNwProto => {
+        _ if is_exact && is_decimal(field) => {
             format!("{name}={value}")
         }
         _ if is_exact => format!("{name}={value:#x}"),
         _ => format!("{name}={value:#x}/{mask:#x}"),
     }
+}
+
+/// Returns whether a field of Open vSwitch is a decimal number.
+fn is_decimal(field: Field) -> bool {
+    use Field::{ConjId, CtNwProto, CtZone, MplsTtl, NwTtl};
+    use Field::{NshFlags, NshMdtype, NshNp, NshSi, NshTtl};
+    use Field::{TunErspanDir, TunErspanVer, TunGbpId, TunGtpuMsgtype};
+    matches!(field, NwTtl | MplsTtl | ConjId | CtZone | CtNwProto)
+        || matches!(field, TunGbpId | TunErspanVer | TunErspanDir | TunGtpuMsgtype)
+        || matches!(field, NshFlags | NshMdtype | NshNp | NshSi | NshTtl)
 }
 
 pub(super) fn print_field(field: Field, value: u128, mask: u128) -> String {

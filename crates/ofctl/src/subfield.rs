@@ -80,5 +80,6 @@ pub(crate) fn number(key: &str, text: &str, max: u128) -> Result<u128, Wrong> {
 
 /// Returns whether values of the field are always numbers.
 fn is_plain(field: Field) -> bool {
-    !field.is_standard() && !matches!(field, Field::TunSrc | Field::TunDst)
+    use Field::{TunDst, TunFlags, TunIpv6Dst, TunIpv6Src, TunSrc};
+    !field.is_standard() && !matches!(field, TunSrc | TunDst | TunIpv6Src | TunIpv6Dst | TunFlags)
 }

@@ -2,6 +2,7 @@
 
 use crate::{Wrong, wrong};
 use fastpath_switch::field::Field;
+use fastpath_switch::port;
 use fastpath_wire::MacAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -76,9 +77,18 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
             text.parse::<Ipv4Addr>().ok().map(|address| address.to_bits().into()),
             "192.0.2.1 or 192.0.2.0/24",
         ),
-        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget | Field::CtIpv6Src | Field::CtIpv6Dst => {
+        Field::Ipv6Src
+        | Field::Ipv6Dst
+        | Field::Ipv6NdTarget
+        | Field::CtIpv6Src
+        | Field::CtIpv6Dst
+        | Field::TunIpv6Src
+        | Field::TunIpv6Dst => {
             (text.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits), "2001:db8::1 or 2001:db8::/32")
         }
+        // Flags, of which there is one.
+        Field::TunFlags if text == "oam" => return Ok(1),
+        Field::ActsetOutput if text == "unset" => return Ok(port::UNSET.into()),
         _ => return number(key, text, u64::try_from(field.ones()).unwrap_or(u64::MAX)).map(u128::from),
     };
     match parsed {
@@ -90,9 +100,9 @@ pub(crate) fn bits(key: &str, field: Field, text: &str) -> Result<u128, Wrong> {
 /// Returns whether masks of the field may be prefix lengths.
 pub(crate) fn is_ip(field: Field) -> bool {
     use Field::{ArpSpa, ArpTpa, Ipv4Dst, Ipv4Src, Ipv6Dst, Ipv6NdTarget, Ipv6Src, TunDst, TunSrc};
-    use Field::{CtIpv6Dst, CtIpv6Src, CtNwDst, CtNwSrc};
+    use Field::{CtIpv6Dst, CtIpv6Src, CtNwDst, CtNwSrc, TunIpv6Dst, TunIpv6Src};
     matches!(field, Ipv4Src | Ipv4Dst | ArpSpa | ArpTpa | Ipv6Src | Ipv6Dst | Ipv6NdTarget | TunSrc | TunDst)
-        || matches!(field, CtNwSrc | CtNwDst | CtIpv6Src | CtIpv6Dst)
+        || matches!(field, CtNwSrc | CtNwDst | CtIpv6Src | CtIpv6Dst | TunIpv6Src | TunIpv6Dst)
 }
 
 /// Prints a value in the field's notation.
@@ -115,17 +125,32 @@ pub(crate) fn show(field: Field, value: u128) -> String {
         | Field::TunDst
         | Field::CtNwSrc
         | Field::CtNwDst => Ipv4Addr::from_bits(value as u32).to_string(),
-        Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6NdTarget | Field::CtIpv6Src | Field::CtIpv6Dst => {
-            Ipv6Addr::from_bits(value).to_string()
-        }
+        Field::Ipv6Src
+        | Field::Ipv6Dst
+        | Field::Ipv6NdTarget
+        | Field::CtIpv6Src
+        | Field::CtIpv6Dst
+        | Field::TunIpv6Src
+        | Field::TunIpv6Dst => Ipv6Addr::from_bits(value).to_string(),
         Field::EthType => format!("0x{value:04x}"),
+        Field::TunFlags if value == 1 => "oam".to_owned(),
+        Field::ActsetOutput if value == u128::from(port::UNSET) => "unset".to_owned(),
         Field::Metadata
         | Field::TunnelId
         | Field::VlanVid
         | Field::Ipv6Flabel
         | Field::PbbIsid
         | Field::CtMark
-        | Field::CtLabel => {
+        | Field::CtLabel
+        | Field::TunGbpFlags
+        | Field::TunErspanIdx
+        | Field::TunErspanHwid
+        | Field::TunGtpuFlags
+        | Field::NshSpi
+        | Field::NshC1
+        | Field::NshC2
+        | Field::NshC3
+        | Field::NshC4 => {
             format!("{value:#x}")
         }
         _ => value.to_string(),

@@ -459,7 +459,7 @@ fn partition_rest(rest: Vec<ShapedRule<'_>>) -> Vec<(ChosenShape, Vec<ShapedRule
 /// Builds trees over one packing: one for rules that fix both addresses, one for rules that fix
 /// only the source, and so on. Classes with few rules share one.
 fn trees<const N: usize>(rules: &[ShapedRule<'_>], entries: &[Entry<N>]) -> Vec<Tree<N>> {
-    let mut kinds: BTreeMap<u64, Vec<Entry<N>>> = BTreeMap::new();
+    let mut kinds: BTreeMap<u128, Vec<Entry<N>>> = BTreeMap::new();
     for (rule, entry) in rules.iter().zip(entries) {
         kinds.entry(long_prefixes(rule)).or_default().push(*entry);
     }
@@ -492,13 +492,13 @@ fn kind(rule: &ShapedRule<'_>) -> u64 {
 
 /// Returns, for each wide field, whether the rule fixes at least half its bits. One tree cuts rules
 /// that do and rules that do not badly.
-fn long_prefixes(rule: &ShapedRule<'_>) -> u64 {
+fn long_prefixes(rule: &ShapedRule<'_>) -> u128 {
     let mut long = 0;
     for info in
         FIELDS.iter().filter(|info| info.bits >= 32 && rule.matching.presence() & info.field.presence() != 0)
     {
         let fixed = Key::from_words(rule.masks()).bits(info.field).count_ones();
-        long |= u64::from(fixed >= u32::from(info.bits) / 2) << info.field as u64;
+        long |= u128::from(fixed >= u32::from(info.bits) / 2) << info.field as u32;
     }
     long
 }

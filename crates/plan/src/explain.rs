@@ -69,11 +69,12 @@ impl fmt::Display for Subtable {
 }
 
 impl Subtable {
-    fn is_trie_field(&self, presence: u64, word: u8, shift: u8) -> bool {
+    fn is_trie_field(&self, presence: u128, word: u8, shift: u8) -> bool {
         let guard = self.guard().iter().find(|term| term.word == 0);
         let field = FIELDS[presence.trailing_zeros() as usize];
         let first_word = if field.bits == 128 { field.word - 1 } else { field.word };
-        guard.is_some_and(|term| term.mask & presence != 0) && (first_word, field.shift) == (word, shift)
+        (presence as u64 == 0 || guard.is_some_and(|term| term.mask & presence as u64 != 0))
+            && (first_word, field.shift) == (word, shift)
     }
 }
 

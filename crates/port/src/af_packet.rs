@@ -55,7 +55,7 @@ pub struct AfPacket {
     /// exist.
     went_down: Option<Time>,
     merging: Merging,
-    /// Shared by the lanes of an interface.
+    /// Shared by the channels of an interface.
     _claim: Arc<Claim>,
 }
 
@@ -69,11 +69,11 @@ impl AfPacket {
         Ok(one.remove(0))
     }
 
-    /// Opens the interface as `lanes` ports, between which the kernel splits what arrives by flows:
+    /// Opens the interface as `channels` ports, between which the kernel splits what arrives by flows:
     /// frames of a flow arrive at one of them, in order.
-    pub fn open_lanes(name: &str, lanes: usize) -> Result<Vec<AfPacket>, OpenError> {
+    pub fn open_channels(name: &str, channels: usize) -> Result<Vec<AfPacket>, OpenError> {
         AfPacket::open_with(name, |index, frame_len, slots| {
-            PacketSocket::open_group(index, lanes, frame_len, slots)
+            PacketSocket::open_group(index, channels, frame_len, slots)
         })
     }
 

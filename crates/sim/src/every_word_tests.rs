@@ -33,7 +33,7 @@ fn count(default: u64) -> u64 {
 }
 
 /// A value as text, without the places of its names.
-fn without_places(value: &impl std::fmt::Debug) -> String {
+pub(crate) fn without_places(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
     let mut parts = text.split("at: ");
     let mut all = parts.next().unwrap_or_default().to_owned();

@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 pub(crate) trait FileValue: Sized {
     /// An example, as a file writes it.
     const EXAMPLE: &'static str;
-    /// The keys of a table, each with whether it must be there; empty for other values.
+    /// For tests of descriptions: the keys of a table, each with whether it must be there; empty for other values.
+    #[cfg(test)]
     const KEYS: &'static [(&'static str, bool)] = &[];
 
     /// Reads the value. `None` after a mistake, which is then in `remarks`.
@@ -32,6 +33,7 @@ macro_rules! read_table {
     ($Type:ident as $what:literal, $example:literal: { $($key:ident $(= $default:expr)?),* $(,)? } $(allows $known:ident)? $(with { $($own:ident: $value:expr),* })?) => {
         impl $crate::keys::FileValue for $Type {
             const EXAMPLE: &'static str = $example;
+            #[cfg(test)]
             const KEYS: &'static [(&'static str, bool)] =
                 &[$((stringify!($key), $crate::keys::read_table!(@required $($default)?))),*];
 

@@ -34,6 +34,7 @@ const CV: std::ops::RangeInclusive<f64> = 0.001..=10.0;
 
 impl FileValue for Law {
     const EXAMPLE: &'static str = "{ kind = \"exponential\" }";
+    #[cfg(test)]
     const KEYS: &'static [(&'static str, bool)] = &[("kind", true), ("cv", false)];
 
     fn read(field: &Field, remarks: &mut Remarks) -> Option<Law> {

@@ -185,6 +185,14 @@ impl FileValue for Times {
     }
 }
 
+/// Calls `check` with each table of a program.
+#[cfg(test)]
+pub(crate) fn with_tables(check: &mut crate::describe::tests::UnitCheck) {
+    check.table::<RegionSpec>("region");
+    check.table::<StageSpec>("stage");
+    check.table::<StepSpec>("step");
+}
+
 impl Program {
     /// Reads a program from the text of `file`. The name appears in errors only.
     pub fn parse(file: &str, text: &str) -> Result<Program, SpecError> {

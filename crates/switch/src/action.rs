@@ -474,6 +474,16 @@ impl ActionSet {
         self.actions.clear();
     }
 
+    /// Returns the port of its output, if it is executed: not beside a group.
+    pub fn output(&self) -> Option<u32> {
+        let has_group = self.actions.values().any(|action| matches!(action, Action::Group(_)));
+        let port = self.actions.values().find_map(|action| match action {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        });
+        port.filter(|_| !has_group)
+    }
+
     /// Returns the actions in the order of execution. With a group there is no output (§5.10), with
     /// either no resubmit (ovs-actions(7)).
     pub fn in_order(&self) -> impl Iterator<Item = &Action> {

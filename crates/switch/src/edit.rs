@@ -10,6 +10,7 @@
 
 use crate::field::{ETHERTYPE_PBB, Field, VLAN_PRESENT};
 use crate::key::{be, neighbor_option};
+use crate::nsh;
 use fastpath_wire::{Headers, Ipv6, Malformed, NetworkLayer, checksum, ethertype, protocol, sctp};
 use std::ops::Range;
 
@@ -224,6 +225,7 @@ pub fn set_field(frame: &mut [u8], field: Field, value: u128) {
             set_ip(frame, &headers, field, value);
         }
         Field::Ipv6Src | Field::Ipv6Dst | Field::Ipv6Flabel => set_ipv6(frame, &headers, field, value),
+        _ if field >= Field::NshFlags => nsh::set(frame, &headers, field, value as u32),
         _ => set_transport(frame, &headers, field, value),
     }
 }

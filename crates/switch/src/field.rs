@@ -7,8 +7,8 @@
 //! distinguishes them. So matching is a masked comparison of a few words.
 //!
 //! The first [`HEADER_WORDS`] hold port, metadata and headers; registers, marks and what
-//! connection tracking says are behind them. All presence bits are in use: a further field needs
-//! another word for them.
+//! connection tracking says are behind them. All presence bits are in use. Further fields, of
+//! tunnels, of the action set and of NSH, have words of their own, and so need none.
 //!
 //! Read first: OpenFlow 1.3.5 §7.2.3.7; ovs-fields(7) for the fields of Open vSwitch.
 
@@ -20,15 +20,22 @@ pub const ETHERTYPE_PBB: u16 = 0x88e7;
 /// The bit of VLAN_VID that is set when there is a tag (OFPVID_PRESENT).
 pub const VLAN_PRESENT: u16 = 0x1000;
 /// Words of a key.
-pub const WORDS: usize = 34;
+pub const WORDS: usize = 43;
 /// Words of a key before those of registers and marks.
 pub const HEADER_WORDS: usize = 16;
+/// The first word of a key with fields that need no presence bit: those from number
+/// [`PRESENCE_BITS`] on.
+pub const LATER_WORDS: usize = 34;
+/// The number of presence bits. The fields after the first so many share bits with no other, and
+/// are in every packet or, with NSH, beside [`Field::NshMdtype`], which is never 0.
+pub const PRESENCE_BITS: usize = 64;
+/// EtherType of a network service header (RFC 8300 §7).
+pub const ETHERTYPE_NSH: u16 = 0x894f;
 /// The fields of OpenFlow 1.3: the first of [`FIELDS`].
 pub const STANDARD: usize = 40;
 
-/// A match field. Its number is that of its presence bit, and for the first [`STANDARD`] that of
-/// the
-/// OXM field (§7.2.3.7, Table 11). The others are those of Open vSwitch.
+/// A match field. Its number is that of its presence bit if it has one, and for the first
+/// [`STANDARD`] that of the OXM field (§7.2.3.7, Table 11). The others are those of Open vSwitch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Field {
@@ -161,6 +168,50 @@ pub enum Field {
     CtTpSrc = 62,
     /// Destination port of that packet, or the code of ICMP.
     CtTpDst = 63,
+    /// The output of the action set; [`port::UNSET`](crate::port::UNSET) without one.
+    ActsetOutput = 64,
+    /// The group policy of a VXLAN tunnel.
+    TunGbpId = 65,
+    /// The flags of that policy.
+    TunGbpFlags = 66,
+    /// Whether a tunnel carries operation and maintenance (OAM).
+    TunFlags = 67,
+    /// The version of ERSPAN.
+    TunErspanVer = 68,
+    /// The direction of ERSPAN version 2.
+    TunErspanDir = 69,
+    /// The hardware of ERSPAN version 2.
+    TunErspanHwid = 70,
+    /// The flags of GTP-U.
+    TunGtpuFlags = 71,
+    /// The type of a message of GTP-U.
+    TunGtpuMsgtype = 72,
+    /// The index of ERSPAN version 1.
+    TunErspanIdx = 73,
+    /// Outer IPv6 source of the tunnel, or what an action set.
+    TunIpv6Src = 74,
+    /// Outer IPv6 destination of the tunnel, or what an action set.
+    TunIpv6Dst = 75,
+    /// The flags of a network service header (RFC 8300 §2.2).
+    NshFlags = 76,
+    /// The type of its metadata.
+    NshMdtype = 77,
+    /// The protocol that it carries.
+    NshNp = 78,
+    /// Its service path.
+    NshSpi = 79,
+    /// Its service index.
+    NshSi = 80,
+    /// Its TTL.
+    NshTtl = 81,
+    /// The first context word of metadata type 1.
+    NshC1 = 82,
+    /// The second context word.
+    NshC2 = 83,
+    /// The third context word.
+    NshC3 = 84,
+    /// The fourth context word.
+    NshC4 = 85,
 }
 
 /// The prerequisite of a field: what a match must also contain to match it (§7.2.3.6).
@@ -216,6 +267,7 @@ const V4: &[u16] = &[ethertype::IPV4];
 const V6: &[u16] = &[ethertype::IPV6];
 const ARP: Needs = EthType(&[ethertype::ARP]);
 const MPLS: Needs = EthType(&[ethertype::MPLS, ethertype::MPLS_UPSTREAM]);
+const NSH: Needs = EthType(&[ETHERTYPE_NSH]);
 const TCP: Needs = IpProto(IP, protocol::TCP);
 const UDP: Needs = IpProto(IP, protocol::UDP);
 const SCTP: Needs = IpProto(IP, protocol::SCTP);
@@ -228,7 +280,7 @@ const fn info(field: Field, name: &'static str, bits: u8, at: (u8, u8), usage: U
 
 /// All fields, in the order of their numbers. Transport ports may be masked, which §7.2.3.7 does
 /// not require, because rule sets express port ranges by masks.
-pub const FIELDS: [Info; 64] = [
+pub const FIELDS: [Info; 86] = [
     info(Field::InPort, "in_port", 32, (1, 32), Use::Exact, Nothing),
     info(Field::InPhyPort, "in_phy_port", 32, (1, 32), Use::Exact, Nothing),
     info(Field::Metadata, "metadata", 64, (2, 0), Use::MaskedSet, Nothing),
@@ -293,6 +345,28 @@ pub const FIELDS: [Info; 64] = [
     info(Field::CtNwProto, "ct_nw_proto", 8, (26, 0), Use::Exact, EthType(IP)),
     info(Field::CtTpSrc, "ct_tp_src", 16, (27, 16), Use::Masked, EthType(IP)),
     info(Field::CtTpDst, "ct_tp_dst", 16, (27, 0), Use::Masked, EthType(IP)),
+    info(Field::ActsetOutput, "actset_output", 32, (35, 32), Use::Exact, Nothing),
+    info(Field::TunGbpId, "tun_gbp_id", 16, (34, 0), Use::MaskedSet, Nothing),
+    info(Field::TunGbpFlags, "tun_gbp_flags", 8, (34, 16), Use::MaskedSet, Nothing),
+    info(Field::TunFlags, "tun_flags", 1, (34, 24), Use::MaskedSet, Nothing),
+    info(Field::TunErspanVer, "tun_erspan_ver", 4, (34, 25), Use::MaskedSet, Nothing),
+    info(Field::TunErspanDir, "tun_erspan_dir", 1, (34, 29), Use::MaskedSet, Nothing),
+    info(Field::TunErspanHwid, "tun_erspan_hwid", 6, (34, 30), Use::MaskedSet, Nothing),
+    info(Field::TunGtpuFlags, "tun_gtpu_flags", 8, (34, 36), Use::Masked, Nothing),
+    info(Field::TunGtpuMsgtype, "tun_gtpu_msgtype", 8, (34, 44), Use::Masked, Nothing),
+    info(Field::TunErspanIdx, "tun_erspan_idx", 20, (35, 0), Use::MaskedSet, Nothing),
+    info(Field::TunIpv6Src, "tun_ipv6_src", 128, (37, 0), Use::MaskedSet, Nothing),
+    info(Field::TunIpv6Dst, "tun_ipv6_dst", 128, (39, 0), Use::MaskedSet, Nothing),
+    info(Field::NshFlags, "nsh_flags", 8, (40, 0), Use::MaskedSet, NSH),
+    info(Field::NshMdtype, "nsh_mdtype", 8, (40, 8), Use::Exact, NSH),
+    info(Field::NshNp, "nsh_np", 8, (40, 16), Use::Exact, NSH),
+    info(Field::NshSpi, "nsh_spi", 24, (40, 24), Use::ExactSet, NSH),
+    info(Field::NshSi, "nsh_si", 8, (40, 48), Use::ExactSet, NSH),
+    info(Field::NshTtl, "nsh_ttl", 8, (40, 56), Use::ExactSet, NSH),
+    info(Field::NshC1, "nsh_c1", 32, (41, 32), Use::MaskedSet, NSH),
+    info(Field::NshC2, "nsh_c2", 32, (41, 0), Use::MaskedSet, NSH),
+    info(Field::NshC3, "nsh_c3", 32, (42, 32), Use::MaskedSet, NSH),
+    info(Field::NshC4, "nsh_c4", 32, (42, 0), Use::MaskedSet, NSH),
 ];
 
 /// The registers, in order.
@@ -305,10 +379,11 @@ pub const fn always_present() -> u64 {
     let mut at = 0;
     while at < FIELDS.len() {
         let info = &FIELDS[at];
-        if matches!(info.field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId)
-            || info.word as usize >= HEADER_WORDS
+        if at < PRESENCE_BITS
+            && matches!(info.field, Field::InPort | Field::InPhyPort | Field::Metadata | Field::TunnelId)
+            || at < PRESENCE_BITS && info.word as usize >= HEADER_WORDS
         {
-            bits |= info.field.presence();
+            bits |= info.field.presence_bit();
         }
         at += 1;
     }
@@ -335,6 +410,16 @@ pub(crate) mod exthdr {
     pub(crate) const REPEATED: u16 = 1 << 7;
     /// Headers are in another order than RFC 8200 §4.1 recommends.
     pub(crate) const UNORDERED: u16 = 1 << 8;
+}
+
+impl Info {
+    /// Returns the bits of the field in a word of a key.
+    pub const fn bits_in(&self, word: u8) -> u64 {
+        if self.bits == 128 {
+            return if word == self.word || word + 1 == self.word { u64::MAX } else { 0 };
+        }
+        if word == self.word { (self.field.ones() as u64) << self.shift } else { 0 }
+    }
 }
 
 impl Field {
@@ -381,10 +466,24 @@ impl Field {
         u128::MAX >> (128 - self.bits())
     }
 
-    /// Returns the field's bit in word 0 of a key.
+    /// Returns the bit that stands for the field in a set of fields. The lower 64 are those of word
+    /// 0 of a key.
     #[inline]
-    pub const fn presence(self) -> u64 {
+    pub const fn presence(self) -> u128 {
         1 << self as u8
+    }
+
+    /// Returns the field's bit in word 0 of a key; 0 for a field that needs none.
+    #[inline]
+    pub const fn presence_bit(self) -> u64 {
+        self.presence() as u64
+    }
+
+    /// Returns whether the field goes with a packet through the tables but is not in the frame:
+    /// ports, metadata, registers, marks, tunnels.
+    pub fn is_pipeline(self) -> bool {
+        let is_late = self.presence_bit() == 0 && !self.info().name.starts_with("nsh_");
+        is_late || always_present() & self.presence_bit() != 0
     }
 
     /// Returns whether a match may mask it.

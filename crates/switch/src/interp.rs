@@ -320,6 +320,7 @@ impl<'a> Walk<'a> {
             self.set.clear();
         }
         self.set.write(&instructions.write);
+        packet.context.actset_output = self.set.output();
         if let Some(write) = instructions.metadata {
             packet.context.metadata = packet.context.metadata & !write.mask | write.value & write.mask;
         }
@@ -508,7 +509,7 @@ impl Effects for Walk<'_> {
         if packet.ending == Ending::Bound { Break(()) } else { Continue(()) }
     }
 
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked {
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked {
         let tracked = self.switch.connections().track(self.now, packet, request);
         self.note(|| {
             let Tracked { state, mark, label, original, .. } = tracked;

@@ -7,11 +7,15 @@
 //! Read first: `field.rs`, which defines the position of each field.
 
 use crate::field::{
-    ETHERTYPE_PBB, FIELDS, Field, Needs, REGISTERS, VLAN_PRESENT, WORDS, always_present, exthdr,
+    ETHERTYPE_NSH, ETHERTYPE_PBB, FIELDS, Field, LATER_WORDS, Needs, PRESENCE_BITS, REGISTERS, VLAN_PRESENT,
+    WORDS, always_present, exthdr,
 };
+use crate::{nsh, port};
 use fastpath_conntrack::{CtState, FlowTuple};
 use fastpath_wire::{Headers, NetworkLayer, ethertype, protocol};
 
+/// The bits of [`Field::NshMdtype`] in its word.
+const NSH_MDTYPE: u64 = Field::NshMdtype.info().bits_in(Field::NshMdtype.info().word);
 /// The least EtherType; smaller values are lengths of IEEE 802.3 frames.
 pub const ETH_TYPE_MIN: u16 = 0x0600;
 /// The EtherType of frames that have none (OFP_DL_TYPE_NOT_ETH_TYPE).
@@ -48,11 +52,37 @@ pub struct PipelineFields {
     pub mark: u32,
     /// Outer source and destination of a tunnel, as IPv4 addresses.
     pub tunnel: (u32, u32),
+    /// Other fields of tunnels.
+    pub tunnel_options: TunnelOptions,
+    /// The output of the action set.
+    pub actset_output: Option<u32>,
     /// What connection tracking says.
     pub connection: ConnectionFields,
     /// Whether keys have protocol, addresses and ports of the first packet of the connection, and
     /// those of this packet in their place (`resubmit(,,ct)`).
     pub is_original: bool,
+}
+
+/// Words of a key with fields of tunnels.
+const TUNNEL_WORDS: usize = 6;
+
+/// The fields of tunnels from [`Field::TunGbpId`] to [`Field::TunIpv6Dst`]; all zero unless a port or
+/// an action set them. They are as in a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TunnelOptions([u64; TUNNEL_WORDS]);
+
+impl TunnelOptions {
+    /// Changes a field; returns false if it is none of these.
+    fn set(&mut self, field: Field, value: u128) -> bool {
+        if !(Field::TunGbpId..=Field::TunIpv6Dst).contains(&field) {
+            return false;
+        }
+        let mut key = Key::EMPTY;
+        key.words[LATER_WORDS..LATER_WORDS + TUNNEL_WORDS].copy_from_slice(&self.0);
+        key.put(field, value);
+        self.0.copy_from_slice(&key.words[LATER_WORDS..LATER_WORDS + TUNNEL_WORDS]);
+        true
+    }
 }
 
 /// What connection tracking says of a packet; all zero before `ct`.
@@ -94,7 +124,7 @@ impl PipelineFields {
             Field::TunDst => self.tunnel.1 = value as u32,
             _ => match REGISTERS.iter().position(|other| *other == field) {
                 Some(place) => self.registers[place] = value,
-                None => return false,
+                None => return self.tunnel_options.set(field, value),
             },
         }
         true
@@ -112,15 +142,17 @@ pub enum Depth {
     Network,
     /// Ports, ICMP, neighbour discovery.
     Transport,
-    /// What only the whole parser reads: TCP flags, fragments, TTLs.
+    /// What only the whole parser reads: TCP flags, fragments, TTLs, NSH, and the output of the
+    /// action set.
     Everything,
 }
 
 impl Depth {
     /// Returns the depth of the deepest of some fields, given by their presence bits.
-    pub fn of(presence: u64) -> Depth {
+    pub fn of(presence: u128) -> Depth {
         let depth = |field: Field| match field {
-            _ if always_present() & field.presence() != 0 => Depth::Nothing,
+            _ if u128::from(always_present()) & field.presence() != 0 => Depth::Nothing,
+            _ if (Field::TunGbpId..=Field::TunIpv6Dst).contains(&field) => Depth::Nothing,
             _ if !field.is_standard() => Depth::Everything,
             Field::EthDst | Field::EthSrc | Field::EthType | Field::VlanVid | Field::VlanPcp => Depth::Link,
             _ => match field.info().needs {
@@ -173,10 +205,10 @@ impl Key {
             self.or_bits(original, !original.ones(), mine);
         }
         let known = TRANSPORT.iter().flat_map(|(_, fields)| fields);
-        known.for_each(|field| self.words[0] &= !field.presence());
+        known.for_each(|field| self.words[0] &= !field.presence_bit());
         let protocol = self.bits(Field::IpProto) as u8;
         let fields = TRANSPORT.iter().filter(|(of, _)| *of == protocol).flat_map(|(_, fields)| fields);
-        fields.for_each(|field| self.words[0] |= field.presence());
+        fields.for_each(|field| self.words[0] |= field.presence_bit());
     }
 
     /// Returns the packed words, for lookup structures and generated code.
@@ -200,7 +232,11 @@ impl Key {
     /// Returns whether the packet has the field.
     #[inline]
     pub fn has(&self, field: Field) -> bool {
-        self.words[0] & field.presence() != 0
+        match field as usize {
+            ..PRESENCE_BITS => self.words[0] & field.presence_bit() != 0,
+            _ if field < Field::NshFlags => true,
+            _ => self.words[usize::from(Field::NshMdtype.info().word)] & NSH_MDTYPE != 0,
+        }
     }
 
     /// Returns the value of a field, right-aligned; `None` if the packet does not have it.
@@ -222,7 +258,7 @@ impl Key {
     /// Sets a field. Bits of `value` beyond the field's width are ignored.
     #[inline]
     pub fn put(&mut self, field: Field, value: u128) {
-        self.words[0] |= field.presence();
+        self.words[0] |= field.presence_bit();
         self.or_bits(field, !field.ones(), value & field.ones());
     }
 
@@ -246,6 +282,10 @@ impl Key {
         if context.registers != [0; 4] {
             REGISTERS.into_iter().zip(context.registers).for_each(|(field, four)| self.put(field, four));
         }
+        if context.tunnel_options != TunnelOptions::default() {
+            self.words[LATER_WORDS..LATER_WORDS + TUNNEL_WORDS].copy_from_slice(&context.tunnel_options.0);
+        }
+        self.put(Field::ActsetOutput, context.actset_output.unwrap_or(port::UNSET).into());
         self.put(Field::PktMark, context.mark.into());
         self.put(Field::TunSrc, context.tunnel.0.into());
         self.put(Field::TunDst, context.tunnel.1.into());
@@ -284,7 +324,7 @@ impl Key {
         } else {
             self.put(Field::VlanVid, 0);
         }
-        self.words[0] |= Field::VlanTci.presence();
+        self.words[0] |= Field::VlanTci.presence_bit();
         match headers.network {
             NetworkLayer::Ipv4(ip) => {
                 self.put(Field::Ipv4Src, ip.src.to_bits().into());
@@ -389,6 +429,7 @@ impl Key {
                 self.put(Field::MplsTtl, word);
             }
             ETHERTYPE_PBB => self.put(Field::PbbIsid, word),
+            ETHERTYPE_NSH => nsh::fields(rest, |field, value| self.put(field, value)),
             _ => {}
         }
     }
@@ -562,6 +603,18 @@ mod tests {
             (Field::CtNwProto, 0),
             (Field::CtTpSrc, 0),
             (Field::CtTpDst, 0),
+            (Field::ActsetOutput, port::UNSET.into()),
+            (Field::TunGbpId, 0),
+            (Field::TunGbpFlags, 0),
+            (Field::TunFlags, 0),
+            (Field::TunErspanVer, 0),
+            (Field::TunErspanDir, 0),
+            (Field::TunErspanHwid, 0),
+            (Field::TunGtpuFlags, 0),
+            (Field::TunGtpuMsgtype, 0),
+            (Field::TunErspanIdx, 0),
+            (Field::TunIpv6Src, 0),
+            (Field::TunIpv6Dst, 0),
         ];
         let fields = crate::field::FIELDS.map(|info| info.field);
         let found: Vec<_> = fields.iter().filter_map(|f| Some((*f, key.get(*f)?))).collect();
@@ -642,13 +695,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_put_is_got_and_nothing_else_moves(values: [u128; 64], which in 0usize..64) {
+        fn what_is_put_is_got_and_nothing_else_moves(value: u128, which in 0usize..FIELDS.len()) {
             let field = crate::field::FIELDS[which].field;
             let mut key = Key::EMPTY;
-            key.put(field, values[which]);
-            prop_assert_eq!(key.get(field), Some(values[which] & field.ones()));
+            key.put(field, value);
+            prop_assert_eq!(key.bits(field), value & field.ones());
+            prop_assert!(key.has(field) || field >= Field::NshFlags);
             prop_assert_eq!(key.words().iter().map(|w| w.count_ones()).sum::<u32>(),
-                1 + (values[which] & field.ones()).count_ones());
+                u32::from(which < PRESENCE_BITS) + (value & field.ones()).count_ones());
         }
 
         #[test]

@@ -48,6 +48,7 @@ mod matching;
 pub mod meter;
 pub mod mix;
 pub mod normal;
+mod nsh;
 pub mod nxm;
 pub mod outcome;
 pub mod port;

@@ -8,7 +8,7 @@
 //! Read first: OpenFlow 1.3.5 §7.2.3 (structure, masks, prerequisites).
 
 use crate::Refusal;
-use crate::field::{FIELDS, Field, Needs, REGISTERS, VLAN_PRESENT, WORDS};
+use crate::field::{FIELDS, Field, Info, LATER_WORDS, Needs, PRESENCE_BITS, REGISTERS, VLAN_PRESENT, WORDS};
 use crate::key::Key;
 use std::cmp::{Ordering, Reverse};
 use std::fmt;
@@ -123,7 +123,7 @@ impl Match {
     /// prerequisite.
     pub fn new(fields: &[FieldMatch]) -> Result<Match, Refusal> {
         let (mut values, mut masks) = (Key::EMPTY, Key::EMPTY);
-        let mut seen = 0u64;
+        let mut seen = 0u128;
         for field_match in fields {
             let FieldMatch { field, value, mask } = *field_match;
             let name = field.name();
@@ -200,13 +200,23 @@ impl Match {
             masks[usize::from(term.word)] = term.mask;
         }
         let (values, masks) = (Key::from_words(values), Key::from_words(masks));
-        let fields = FIELDS.iter().map(|info| info.field).filter(move |field| values.has(*field));
+        let presence = self.presence();
+        let fields = FIELDS.iter().map(|info| info.field);
+        let fields = fields.filter(move |field| presence & field.presence() != 0);
         fields.map(move |field| FieldMatch { field, value: values.bits(field), mask: masks.bits(field) })
     }
 
     /// Returns the presence bits of the matched fields.
-    pub fn presence(&self) -> u64 {
-        self.terms.first().filter(|term| term.word == 0).map_or(0, |term| term.mask)
+    pub fn presence(&self) -> u128 {
+        let first = self.terms.first().filter(|term| term.word == 0).map_or(0, |term| term.mask);
+        self.terms.iter().filter(|term| usize::from(term.word) >= LATER_WORDS).fold(
+            first.into(),
+            |all, term| {
+                let is_matched = |info: &&Info| info.bits_in(term.word) & term.mask != 0;
+                let fields = FIELDS[PRESENCE_BITS..].iter().filter(is_matched);
+                fields.fold(all, |all, info| all | info.field.presence())
+            },
+        )
     }
 
     /// Returns the part of the match on one field.

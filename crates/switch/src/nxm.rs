@@ -12,6 +12,14 @@ pub const NXM_OF: u16 = 0;
 pub const NXM_NX: u16 = 1;
 /// Class of the fields of OpenFlow (OXM_OF).
 pub const OXM_OF: u16 = 0x8000;
+/// Class of the fields of experimenters, whose number follows.
+pub const EXPERIMENTERS: u16 = 0xffff;
+/// The Open Networking Foundation as an experimenter.
+const ONF: u32 = 0x4f4e_4600;
+/// Nicira as an experimenter.
+const NICIRA: u32 = 0x2320;
+/// The experimenter of the fields of NSH.
+const NSH: u32 = 0x005a_d650;
 /// Class of packet registers, of OpenFlow 1.5 (OXM_OF_PKT_REG).
 pub const PACKET_REGISTERS: u16 = 0x8001;
 
@@ -20,6 +28,8 @@ pub const PACKET_REGISTERS: u16 = 0x8001;
 pub struct NamedBits {
     /// Class in messages.
     pub class: u16,
+    /// The experimenter of class [`EXPERIMENTERS`]; 0 in others.
+    pub experimenter: u32,
     /// Number in the class.
     pub number: u8,
     /// Name in actions, such as `NXM_NX_REG3`.
@@ -76,6 +86,11 @@ const OTHERS: &[(u16, u8, &str, &str, Field, u8)] = &[
     (NXM_NX, 33, "NXM_NX_PKT_MARK", "pkt_mark", Field::PktMark, 4),
     (NXM_NX, 34, "NXM_NX_TCP_FLAGS", "tcp_flags", Field::TcpFlags, 2),
     (NXM_NX, 37, "NXM_NX_CONJ_ID", "conj_id", Field::ConjId, 4),
+    (NXM_NX, 38, "NXM_NX_TUN_GBP_ID", "tun_gbp_id", Field::TunGbpId, 2),
+    (NXM_NX, 39, "NXM_NX_TUN_GBP_FLAGS", "tun_gbp_flags", Field::TunGbpFlags, 1),
+    (NXM_NX, 104, "NXM_NX_TUN_FLAGS", "tun_flags", Field::TunFlags, 2),
+    (NXM_NX, 109, "NXM_NX_TUN_IPV6_SRC", "tun_ipv6_src", Field::TunIpv6Src, 16),
+    (NXM_NX, 110, "NXM_NX_TUN_IPV6_DST", "tun_ipv6_dst", Field::TunIpv6Dst, 16),
     (NXM_NX, 105, "NXM_NX_CT_STATE", "ct_state", Field::CtState, 4),
     (NXM_NX, 106, "NXM_NX_CT_ZONE", "ct_zone", Field::CtZone, 2),
     (NXM_NX, 107, "NXM_NX_CT_MARK", "ct_mark", Field::CtMark, 4),
@@ -90,12 +105,35 @@ const OTHERS: &[(u16, u8, &str, &str, Field, u8)] = &[
     (OXM_OF, 42, "OXM_OF_TCP_FLAGS", "tcp_flags", Field::TcpFlags, 2),
 ];
 
+/// The fields of experimenters, as [`OTHERS`].
+const EXPERIMENTAL: &[(u32, u8, &str, &str, Field, u8)] = &[
+    (ONF, 42, "ONFOXM_ET_TCP_FLAGS", "tcp_flags", Field::TcpFlags, 2),
+    (ONF, 43, "ONFOXM_ET_ACTSET_OUTPUT", "actset_output", Field::ActsetOutput, 4),
+    (NICIRA, 11, "NXOXM_ET_ERSPAN_IDX", "tun_erspan_idx", Field::TunErspanIdx, 4),
+    (NICIRA, 12, "NXOXM_ET_ERSPAN_VER", "tun_erspan_ver", Field::TunErspanVer, 1),
+    (NICIRA, 13, "NXOXM_ET_ERSPAN_DIR", "tun_erspan_dir", Field::TunErspanDir, 1),
+    (NICIRA, 14, "NXOXM_ET_ERSPAN_HWID", "tun_erspan_hwid", Field::TunErspanHwid, 1),
+    (NICIRA, 15, "NXOXM_ET_GTPU_FLAGS", "tun_gtpu_flags", Field::TunGtpuFlags, 1),
+    (NICIRA, 16, "NXOXM_ET_GTPU_MSGTYPE", "tun_gtpu_msgtype", Field::TunGtpuMsgtype, 1),
+    (NSH, 1, "NXOXM_NSH_FLAGS", "nsh_flags", Field::NshFlags, 1),
+    (NSH, 2, "NXOXM_NSH_MDTYPE", "nsh_mdtype", Field::NshMdtype, 1),
+    (NSH, 3, "NXOXM_NSH_NP", "nsh_np", Field::NshNp, 1),
+    (NSH, 4, "NXOXM_NSH_SPI", "nsh_spi", Field::NshSpi, 4),
+    (NSH, 5, "NXOXM_NSH_SI", "nsh_si", Field::NshSi, 1),
+    (NSH, 6, "NXOXM_NSH_C1", "nsh_c1", Field::NshC1, 4),
+    (NSH, 7, "NXOXM_NSH_C2", "nsh_c2", Field::NshC2, 4),
+    (NSH, 8, "NXOXM_NSH_C3", "nsh_c3", Field::NshC3, 4),
+    (NSH, 9, "NXOXM_NSH_C4", "nsh_c4", Field::NshC4, 4),
+    (NSH, 10, "NXOXM_NSH_TTL", "nsh_ttl", Field::NshTtl, 1),
+];
+
 static NAMES: LazyLock<Vec<NamedBits>> = LazyLock::new(names);
 
 fn names() -> Vec<NamedBits> {
     let mut names = Vec::new();
     let named = |(class, number): (u16, u8), name: &str, short: &str, bits: Bits, len: u8| NamedBits {
         class,
+        experimenter: 0,
         number,
         name: name.to_owned(),
         short: short.to_owned(),
@@ -120,6 +158,11 @@ fn names() -> Vec<NamedBits> {
         bits.width = bits.width.min(8 * len);
         names.push(named((*class, *number), name, short, bits, *len));
     }
+    for (experimenter, number, name, short, field, len) in EXPERIMENTAL {
+        let bits = Bits::all(*field);
+        let one = named((EXPERIMENTERS, *number), name, short, bits, *len);
+        names.push(NamedBits { experimenter: *experimenter, ..one });
+    }
     for info in &FIELDS[..STANDARD] {
         let (name, bits) = (oxm_name(info.name), Bits::all(info.field));
         names.push(named((OXM_OF, info.field as u8), &name, info.name, bits, info.field.oxm_len() as u8));
@@ -139,9 +182,15 @@ pub fn by_name(name: &str) -> Option<&'static NamedBits> {
     NAMES.iter().find(is_it)
 }
 
-/// Returns the bits of a number in messages.
+/// Returns the bits of a number in messages, of a class that is not of experimenters.
 pub fn by_number(class: u16, number: u8) -> Option<&'static NamedBits> {
-    NAMES.iter().find(|named| (named.class, named.number) == (class, number))
+    by_full_number(class, 0, number)
+}
+
+/// Returns the bits of a number in messages; the experimenter is 0 in classes without.
+pub fn by_full_number(class: u16, experimenter: u32, number: u8) -> Option<&'static NamedBits> {
+    let wanted = (class, experimenter, number);
+    NAMES.iter().find(|named| (named.class, named.experimenter, named.number) == wanted)
 }
 
 /// Returns the name of the smallest part of a field that has these bits, for messages of Open
@@ -180,7 +229,7 @@ mod tests {
         for info in &FIELDS {
             let named = of_bits(Bits::all(info.field));
             assert_eq!(named.bits.field, info.field, "{}", info.name);
-            assert_eq!(by_number(named.class, named.number), Some(named));
+            assert_eq!(by_full_number(named.class, named.experimenter, named.number), Some(named));
             assert_eq!(by_name(&named.name), Some(named));
         }
     }

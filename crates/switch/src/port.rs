@@ -18,6 +18,8 @@ pub const ALL: u32 = 0xffff_fffc;
 pub const CONTROLLER: u32 = 0xffff_fffd;
 /// The network stack of the switch's own machine, if a port of this number leads to it.
 pub const LOCAL: u32 = 0xffff_fffe;
+/// No port: the output of an action set without one (OFPP_UNSET).
+pub const UNSET: u32 = 0xffff_fff7;
 /// No port, or any port, in requests.
 pub const ANY: u32 = 0xffff_ffff;
 /// The length that stands for whole frames in packet-ins (OFPCML_NO_BUFFER).

@@ -9,7 +9,7 @@
 
 use crate::action::{Action, Extension};
 use crate::extension::{Bits, Bundle, HashFields, Multipath, Source, Zone};
-use crate::field::{FIELDS, Field, always_present};
+use crate::field::{FIELDS, Field};
 use crate::flow::{Instructions, Rank};
 use crate::key::{ConnectionFields, Key};
 use crate::matching::FieldMatch;
@@ -184,13 +184,11 @@ impl Tracer {
 
     /// Looks at bits of a field: those that are still as they arrived belong to the result.
     fn look(&mut self, field: Field, mask: u128) {
-        let has_arrived = self.arrived.has(field) && self.arrived.get(field).is_some();
-        let is_other_port = field == Field::InPort && self.now.get(field) != self.arrived.get(field);
-        if !has_arrived || is_other_port || is_of_switch(field) {
-            return;
-        }
+        let (Some(now), Some(arrived)) = (self.now.get(field), self.arrived.get(field)) else { return };
         let bits = mask & !self.written.get(&field).copied().unwrap_or(0);
-        if bits != 0 {
+        // A difference comes from a connection (NAT, the original tuple), or from `resubmit`.
+        let is_other = (now ^ arrived) & bits != 0;
+        if bits != 0 && !is_other && !is_of_switch(field) {
             *self.looked_at.entry(field).or_default() |= bits;
         }
     }
@@ -240,6 +238,7 @@ impl Tracer {
             Extension::Push(bits) => self.look_bits(*bits),
             Extension::Pop(bits) => self.write(bits.field, mask(*bits)),
             Extension::OutputTo { port, .. } => self.look_bits(*port),
+            Extension::FinTimeout { .. } => self.look_all(&[Field::TcpFlags]),
             Extension::Learn(learn) => {
                 for spec in &learn.specs {
                     if let Source::Packet(bits) = spec.source {
@@ -290,7 +289,7 @@ impl Tracer {
 
 /// Returns whether a field comes from earlier steps, not from the packet.
 fn is_of_switch(field: Field) -> bool {
-    field != Field::InPort && always_present() & field.presence() != 0
+    field != Field::InPort && field.is_pipeline()
 }
 
 fn mask(bits: Bits) -> u128 {

@@ -361,7 +361,7 @@ pub(super) fn flow_changes(out: &mut impl Write, found: &FlowChanges) -> io::Res
 
 /// Writes what several workers of a switch pass.
 pub(super) fn workers(out: &mut impl Write, found: &WorkerScaling) -> io::Result<()> {
-    let WorkerScaling { rules, workers, rounds, one, own_lanes, shared_lane, .. } = found;
+    let WorkerScaling { rules, workers, rounds, one, own_channels, shared_channel, .. } = found;
     let mut table = print::table([
         "",
         "packets/s",
@@ -372,8 +372,8 @@ pub(super) fn workers(out: &mut impl Write, found: &WorkerScaling) -> io::Result
         "by CPU time",
     ]);
     let several = [
-        (format!("{workers} workers, own lanes"), own_lanes, found.own_lanes_ratio),
-        (format!("{workers} workers, one lane to send"), shared_lane, found.shared_lane_ratio),
+        (format!("{workers} workers, own channels"), own_channels, found.own_channels_ratio),
+        (format!("{workers} workers, one channel to send"), shared_channel, found.shared_channel_ratio),
     ];
     let rates = |rates: &WorkerRates| {
         [rates.packets_per_second, rates.packets_per_cpu_second, rates.cpu_share * 100.0].map(print::number)

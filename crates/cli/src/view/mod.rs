@@ -5,6 +5,7 @@
 mod capacity;
 mod check;
 mod data_paths;
+mod described;
 mod evaluations;
 #[cfg(target_os = "linux")]
 mod guest;
@@ -31,6 +32,7 @@ mod switch;
 #[cfg(target_os = "linux")]
 pub(crate) use capacity::CapacityView;
 pub(crate) use check::CheckedFile;
+pub(crate) use described::{Described, ShippedText};
 #[cfg(target_os = "linux")]
 pub(crate) use evaluations::prediction;
 pub(crate) use evaluations::{EvaluationText, Figure, Figures, models, simulator};

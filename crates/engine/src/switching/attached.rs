@@ -1,12 +1,12 @@
 //! A port of a switch, as its workers share it.
 //!
 //! ```text
-//!            lane: polled by one worker; any worker sends by it, behind its lock
-//!  port ─┬─ lane 0 ◀── worker 0            or, split by flows: a lane for each worker
+//!            channel: polled by one worker; any worker sends by it, behind its lock
+//!  port ─┬─ channel 0 ◀── worker 0            or, split by flows: a channel for each worker
 //!        └─ queues: any worker adds frames; the owner lets them leave
 //! ```
 //!
-//! A worker keeps the frames that wait for a lane in a backlog of its own, in their order. All
+//! A worker keeps the frames that wait for a channel in a backlog of its own, in their order. All
 //! frames of a flow pass one worker, so they leave in order.
 
 use crate::port::{Port, PortCounters};
@@ -15,8 +15,8 @@ use fastpath_net::Frame;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Attempts to take a lane before the core is yielded to other threads, one of which may hold it: a
-/// lane is held for a burst, and waking a sleeper takes longer.
+/// Attempts to take a channel before the core is yielded to other threads, one of which may hold it: a
+/// channel is held for a burst, and waking a sleeper takes longer.
 const SPINS_MAX: u32 = 1000;
 
 /// A port that a data path is given.
@@ -25,15 +25,15 @@ pub struct SwitchPort {
     pub number: u32,
     /// One open port, polled by one of the workers; or one for each worker, between which the
     /// kernel splits what arrives by flows.
-    pub lanes: Vec<Box<dyn Port>>,
+    pub channels: Vec<Box<dyn Port>>,
 }
 
 /// See the head of this file.
 pub(super) struct SharedPort {
     pub(super) number: u32,
-    /// The worker that empties the queues, and that polls the lane if it is the only one.
+    /// The worker that empties the queues, and that polls the channel if it is the only one.
     pub(super) owner: usize,
-    lanes: Box<[Mutex<Lane>]>,
+    channels: Box<[Mutex<PortChannel>]>,
     is_open: AtomicBool,
     has_queues: AtomicBool,
     queues: Mutex<Option<PortQueues<QueuedFrame>>>,
@@ -41,8 +41,10 @@ pub(super) struct SharedPort {
     policing: Mutex<Option<Policing>>,
 }
 
-/// An open port, and its counters when a worker last looked.
-pub(super) struct Lane {
+/// An open port, and its counters when a worker last looked. Those of two workers share no cache
+/// line.
+#[repr(align(128))]
+pub(super) struct PortChannel {
     /// `None` once it has failed or was removed.
     pub(super) port: Option<Box<dyn Port>>,
     counted: PortCounters,
@@ -66,7 +68,7 @@ impl QueuedFrame {
     }
 }
 
-impl Lane {
+impl PortChannel {
     /// Returns the frames that the port has sent and dropped since the last call.
     pub(super) fn since(&mut self) -> (u64, u64) {
         let Some(port) = &mut self.port else { return (0, 0) };
@@ -78,12 +80,12 @@ impl Lane {
 
 impl SharedPort {
     pub(super) fn new(port: SwitchPort, owner: usize) -> SharedPort {
-        let SwitchPort { number, lanes } = port;
-        let lane = |port| Mutex::new(Lane { port: Some(port), counted: PortCounters::default() });
+        let SwitchPort { number, channels } = port;
+        let channel = |port| Mutex::new(PortChannel { port: Some(port), counted: PortCounters::default() });
         SharedPort {
             number,
             owner,
-            lanes: lanes.into_iter().map(lane).collect(),
+            channels: channels.into_iter().map(channel).collect(),
             is_open: AtomicBool::new(true),
             has_queues: AtomicBool::new(false),
             queues: Mutex::new(None),
@@ -92,14 +94,14 @@ impl SharedPort {
         }
     }
 
-    /// Returns the lane by which a worker sends, and from which it receives if
+    /// Returns the channel by which a worker sends, and from which it receives if
     /// [`SharedPort::is_polled_by`] says so.
-    pub(super) fn lane(&self, worker: usize) -> MutexGuard<'_, Lane> {
-        let lane = &self.lanes[worker % self.lanes.len()];
+    pub(super) fn channel(&self, worker: usize) -> MutexGuard<'_, PortChannel> {
+        let channel = &self.channels[worker % self.channels.len()];
         loop {
             for _ in 0..SPINS_MAX {
-                match lane.try_lock() {
-                    Ok(lane) => return lane,
+                match channel.try_lock() {
+                    Ok(channel) => return channel,
                     Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
                     Err(TryLockError::WouldBlock) => std::hint::spin_loop(),
                 }
@@ -110,7 +112,7 @@ impl SharedPort {
 
     /// Returns whether a worker receives from the port.
     pub(super) fn is_polled_by(&self, worker: usize) -> bool {
-        self.lanes.len() > 1 || worker == self.owner
+        self.channels.len() > 1 || worker == self.owner
     }
 
     /// Returns whether frames can leave: the port has not failed and was not removed.
@@ -119,16 +121,16 @@ impl SharedPort {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Takes the open ports out of the lanes, and adds what they have sent and dropped since
+    /// Takes the open ports out of the channels, and adds what they have sent and dropped since
     /// workers last looked to `counted`.
     pub(super) fn close(&self, counted: &mut (u64, u64)) -> Vec<Box<dyn Port>> {
         self.is_open.store(false, Ordering::Release);
         let mut ports = Vec::new();
-        for worker in 0..self.lanes.len() {
-            let mut lane = self.lane(worker);
-            let (sent, dropped) = lane.since();
+        for worker in 0..self.channels.len() {
+            let mut channel = self.channel(worker);
+            let (sent, dropped) = channel.since();
             *counted = (counted.0 + sent, counted.1 + dropped);
-            ports.extend(lane.port.take());
+            ports.extend(channel.port.take());
         }
         ports
     }

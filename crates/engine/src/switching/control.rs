@@ -4,10 +4,11 @@ use super::accounting::{Counts, SwitchAccounting, WorkerSummary};
 use super::attached::{SharedPort, SwitchPort};
 use super::packet_ins::{PacketInLimit, PacketIns, QueuedPacketIn};
 use super::port_change::PortChange;
+use super::queue_control::QueueSpecs;
 use super::workers::{WorkerReport, Workers};
 use crate::clock::Clock;
 use crate::port::Port;
-use fastpath_link::port_queues::{PortQueueSpec, QueueCounters};
+use fastpath_link::port_queues::QueueCounters;
 use fastpath_switch::execute::{CreditPosition, Executor, Forwarder, Outbox, OutboxEntry, PacketInHead};
 use fastpath_switch::interp;
 use fastpath_switch::key::PipelineFields;
@@ -87,7 +88,7 @@ pub(super) struct Exchange {
     /// them.
     pub(super) injected: VecDeque<(u32, u32, Vec<u8>)>,
     /// The queues of ports that have some, and since when they have them.
-    pub(super) queue_specs: BTreeMap<u32, (PortQueueSpec, Time)>,
+    pub(super) queue_specs: Arc<QueueSpecs>,
     /// The counters of queues, by port and queue, as the worker last reported them.
     pub(super) queues: BTreeMap<(u32, u32), QueueCounters>,
     /// The counters of controlling threads, and of the packet-ins of all.
@@ -134,7 +135,7 @@ impl Control {
         let exchange = Exchange {
             packet_ins: PacketIns::new(limit),
             injected: VecDeque::new(),
-            queue_specs: BTreeMap::new(),
+            queue_specs: Arc::default(),
             queues: BTreeMap::new(),
             counts: Counts::default(),
             polled: vec![0; workers.get()],
@@ -429,7 +430,7 @@ impl Control {
 
     /// Adds a port while the switch runs. Frames pass it once the workers have taken it.
     pub fn attach(&self, number: u32, port: Box<dyn Port>) {
-        let port = self.share_port(SwitchPort { number, lanes: vec![port] });
+        let port = self.share_port(SwitchPort { number, channels: vec![port] });
         self.change_ports(&PortChange::Attach(Arc::new(port)));
         self.change(|switch, _| switch.set_port(number, fastpath_switch::Port::up()));
     }
@@ -445,7 +446,7 @@ impl Control {
         self.wait_for_burst();
         let (sender, receiver) = mpsc::channel();
         let mut exchange = self.exchange();
-        exchange.queue_specs.remove(&number);
+        Arc::make_mut(&mut exchange.queue_specs).remove(&number);
         exchange.queues.retain(|(port, _), _| *port != number);
         drop(exchange);
         self.change_ports(&PortChange::Detach(number, sender));

@@ -13,7 +13,7 @@ use super::control::Control;
 use super::port_change::PortChange;
 use crate::Notice;
 use crate::port::{Burst, Port, PortError};
-use fastpath_link::port_queues::{Policing, PortQueues};
+use fastpath_link::port_queues::{Policing, PortQueues, queue_memory};
 use fastpath_net::{Frame, FramePool};
 use fastpath_switch::execute::Forwarder;
 use fastpath_switch::{Outbox, Verdict};
@@ -44,6 +44,7 @@ pub struct Datapath {
     /// Executes packets without the lock; `None` if the executor needs it.
     forwarder: Option<Box<dyn Forwarder>>,
     ports: PortTable,
+    memory: NonZeroUsize,
     burst: Burst,
     out: Outbox,
     poll: PollSet,
@@ -172,13 +173,16 @@ impl Datapath {
         memory: NonZeroUsize,
         notice: Notice,
     ) -> Datapath {
-        let lane = |(number, port)| SwitchPort { number, lanes: vec![port] };
-        let ports = share(control, ports.into_iter().map(lane).collect());
+        let channel = |(number, port)| SwitchPort { number, channels: vec![port] };
+        let ports = share(control, ports.into_iter().map(channel).collect());
         Datapath::of_worker(control, 0, &ports, memory, notice)
     }
 
-    /// Creates the workers of the switch behind `control`, as many as it has. A port with one lane
+    /// Creates the workers of the switch behind `control`, as many as it has. A port with one channel
     /// goes to the worker that polls the fewest. Frames take at most `memory` bytes in all.
+    ///
+    /// # Panics
+    /// The executor has forwarders, but fewer than there are workers.
     pub fn workers(
         control: &Control,
         ports: Vec<SwitchPort>,
@@ -189,7 +193,10 @@ impl Datapath {
         let memory = NonZeroUsize::new(memory.get() / count).unwrap_or(NonZeroUsize::MIN);
         let ports = share(control, ports);
         let worker = |worker| Datapath::of_worker(control, worker, &ports, memory, notice.clone());
-        (0..count).map(worker).collect()
+        let workers: Vec<Datapath> = (0..count).map(worker).collect();
+        let forwarders = workers.iter().filter(|worker| worker.forwarder.is_some()).count();
+        assert!(forwarders == 0 || forwarders == count, "{count} workers have {forwarders} forwarders");
+        workers
     }
 
     fn of_worker(
@@ -204,6 +211,7 @@ impl Datapath {
             control: control.clone(),
             worker,
             forwarder: control.forwarder(),
+            memory,
             ports: PortTable {
                 worker,
                 attached,
@@ -264,8 +272,8 @@ impl Datapath {
             return false;
         }
         let shared = Arc::clone(&attached.shared);
-        let mut lane = shared.lane(self.worker);
-        let Some(port) = &mut lane.port else {
+        let mut channel = shared.channel(self.worker);
+        let Some(port) = &mut channel.port else {
             // Another worker has closed it.
             if attached.is_watched {
                 self.watch_ports();
@@ -273,7 +281,7 @@ impl Datapath {
             return false;
         };
         let result = port.rx_burst(self.control.now(), &mut self.ports.pool, &mut self.burst);
-        drop(lane);
+        drop(channel);
         let received = !self.burst.is_empty();
         if received {
             self.execute(&shared);
@@ -297,6 +305,7 @@ impl Datapath {
         let now = control.now();
         if let Some(forwarder) = forwarder {
             forwarder.begin(now);
+            forwarder.prefetch(&mut burst.frames().map(|frame| ports.pool.bytes(frame)));
         }
         for mut frame in burst.drain() {
             ports.tally.counts.received += 1;
@@ -368,9 +377,11 @@ impl Datapath {
                 }
             }
             PortChange::Queues(number, spec) => {
-                return ports.of_owner(number, |attached, pool, tally| {
+                ports.of_owner(number, |attached, pool, tally| {
                     attached.set_queues(pool, tally, (now, spec.as_ref().map(PortQueues::new)));
                 });
+                self.share_memory();
+                return;
             }
             PortChange::Policing(number, spec) => {
                 return ports.of_owner(number, |attached, _, _| {
@@ -379,7 +390,23 @@ impl Datapath {
             }
         }
         self.ports.find_places();
+        self.share_memory();
         self.watch_ports();
+    }
+
+    /// Divides the memory for frames in queues among all that this worker empties.
+    fn share_memory(&self) {
+        let own = || {
+            let is_own = |one: &&AttachedPort| one.shared.owner == self.worker && one.shared.has_queues();
+            self.ports.attached.iter().filter(is_own)
+        };
+        let count = |one: &AttachedPort| one.shared.queues().as_ref().map_or(0, PortQueues::count);
+        let share = queue_memory(self.memory, own().map(count).sum());
+        for one in own() {
+            if let Some(queues) = one.shared.queues().as_mut() {
+                queues.set_memory_max(share);
+            }
+        }
     }
 
     /// Offers a backlog to its port.
@@ -398,21 +425,21 @@ impl Datapath {
             return false;
         }
         let shared = Arc::clone(&attached.shared);
-        let mut lane = shared.lane(*worker);
+        let mut channel = shared.channel(*worker);
         let mut result = Ok(());
         let mut left = before + 1;
         // A call sends a burst; a barrier waits for all that there is room for.
-        while let Some(port) = &mut lane.port
+        while let Some(port) = &mut channel.port
             && result.is_ok()
             && (1..left).contains(&attached.backlog.len())
         {
             left = attached.backlog.len();
             result = port.tx_burst(now, pool, &mut attached.backlog);
         }
-        let (sent, dropped) = lane.since();
+        let (sent, dropped) = channel.since();
         tally.moved = (tally.moved.0 + sent, tally.moved.1 + dropped);
-        let is_closed = lane.port.is_none();
-        drop(lane);
+        let is_closed = channel.port.is_none();
+        drop(channel);
         if is_closed {
             // Another worker has closed it.
             for frame in std::mem::take(&mut attached.backlog) {
@@ -480,7 +507,7 @@ impl Datapath {
         for attached in &self.ports.attached {
             let shared = &attached.shared;
             let of_port = match attached.has_no_fd {
-                true => shared.lane(self.worker).port.as_ref().and_then(|port| port.next_at()),
+                true => shared.channel(self.worker).port.as_ref().and_then(|port| port.next_at()),
                 false => None,
             };
             if !attached.backlog.is_empty() || attached.has_no_fd && of_port.is_none() {
@@ -504,8 +531,8 @@ impl Datapath {
             if !attached.shared.is_polled_by(self.worker) {
                 continue;
             }
-            let lane = attached.shared.lane(self.worker);
-            let Some(port) = &lane.port else { continue };
+            let channel = attached.shared.channel(self.worker);
+            let Some(port) = &channel.port else { continue };
             polled.push(attached.shared.number);
             attached.is_watched = true;
             match port.fd() {
@@ -610,98 +637,5 @@ impl PortTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::port::{NullPort, PortCounters};
-    use crate::switching::PacketInLimit;
-    use fastpath_plan::Planned;
-    use fastpath_switch::port::LinkState;
-    use fastpath_switch::{Limits, Switch};
-
-    /// A port on a removed interface.
-    struct Gone;
-
-    impl Port for Gone {
-        fn name(&self) -> &str {
-            "gone"
-        }
-
-        fn rx_burst(&mut self, _: Time, _: &mut FramePool, _: &mut Burst) -> Result<(), PortError> {
-            Err(PortError::Gone { name: self.name().to_owned() })
-        }
-
-        fn tx_burst(&mut self, _: Time, _: &mut FramePool, _: &mut VecDeque<Frame>) -> Result<(), PortError> {
-            Ok(())
-        }
-
-        fn counters(&mut self) -> PortCounters {
-            PortCounters::default()
-        }
-    }
-
-    #[test]
-    fn a_port_that_failed_is_reported_and_stays_down_whatever_its_interface_says() {
-        let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
-        (1..=2).for_each(|number| switch.set_port(number, fastpath_switch::Port::up()));
-        let executor = Box::new(Planned::new(&mut switch));
-        let control = Control::new(switch, executor, PacketInLimit::default(), || ()).unwrap();
-        let ports: Vec<(u32, Box<dyn Port>)> = vec![(1, Box::new(Gone)), (2, Box::new(NullPort::new("p2")))];
-        let mut datapath =
-            Datapath::new(&control, ports, NonZeroUsize::new(1 << 16).unwrap(), Notice::none());
-        let links = || control.read(|switch, _| [1, 2].map(|number| switch.port(number).unwrap().link));
-        let changes = || control.take_link_changes().into_iter().collect::<Vec<_>>();
-        datapath.iterate();
-        assert_eq!((links(), changes()), ([LinkState::Down, LinkState::Up], vec![1]));
-        for link in [LinkState::Up, LinkState::Down, LinkState::Up] {
-            control.set_link(1, link);
-            control.set_link(2, link);
-        }
-        assert_eq!((links(), changes()), ([LinkState::Down, LinkState::Up], vec![2]));
-        assert!(changes().is_empty());
-    }
-
-    #[test]
-    fn ports_come_and_go_while_frames_move_and_the_accounting_balances() {
-        use crate::port::Memory;
-        use fastpath_switch::{Action, FlowMod, Instructions, Match, port};
-        let mut switch = Switch::new(Limits { tables: 1, ..Limits::default() });
-        let flood = Instructions::apply([Action::output(port::FLOOD)]);
-        switch.flow_mod(Time::ZERO, &FlowMod::add(0, 1, Match::any(), flood)).unwrap();
-        let executor = Box::new(Planned::new(&mut switch));
-        let control = Control::new(switch, executor, PacketInLimit::default(), || ()).unwrap();
-        let mut datapath =
-            Datapath::new(&control, Vec::new(), NonZeroUsize::new(1 << 16).unwrap(), Notice::none());
-        let mut ends = Vec::new();
-        for number in [1, 2, port::LOCAL] {
-            let (port, end) = Memory::new("p", 1 << 16);
-            ends.push(end);
-            control.attach(number, Box::new(port));
-        }
-        datapath.iterate();
-        ends[0].send([&[0; 60][..]]);
-        datapath.iterate();
-        assert_eq!([1, 2].map(|end: usize| ends[end].recv(9, |_| ())), [1, 0], "LOCAL is not flooded to");
-        let leaves = std::thread::spawn({
-            let control = control.clone();
-            move || control.detach(2)
-        });
-        while !leaves.is_finished() {
-            datapath.iterate();
-        }
-        assert!(leaves.join().unwrap().is_some());
-        assert!(control.read(|switch, _| switch.port(2).is_none()));
-        ends[0].send([&[0; 60][..]]);
-        datapath.iterate();
-        assert_eq!(ends[1].recv(9, |_| ()), 0);
-        let (port, end) = Memory::new("p", 1 << 16);
-        control.attach(2, Box::new(port));
-        datapath.iterate();
-        ends[0].send([&[0; 60][..]]);
-        datapath.iterate();
-        assert_eq!(end.recv(9, |_| ()), 1);
-        let accounting = control.accounting();
-        assert!(accounting.balances() && accounting.sent == 2, "{accounting:?}");
-        control.stop();
-        assert!(control.detach(1).is_none(), "the worker has ended");
-    }
-}
+#[path = "tests.rs"]
+mod tests;

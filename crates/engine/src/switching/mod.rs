@@ -14,7 +14,7 @@
 //! executor that has no forwarder the data path takes the lock once a burst. Slow work (building
 //! lookup structures, compiling) is done by the builder thread without the lock.
 //!
-//! A data path has one worker or several. A port is polled by one of them, or has a lane for each,
+//! A data path has one worker or several. A port is polled by one of them, or has a channel for each,
 //! between which the kernel splits flows; any worker sends by any port (`attached.rs`). So frames of
 //! a flow stay in order. Each worker has a forwarder, a pool and counters of its own
 //! (`workers.rs`), and a barrier waits for the bursts of all.
@@ -39,9 +39,12 @@ pub use accounting::{SwitchAccounting, WorkerSummary};
 pub use attached::SwitchPort;
 pub use control::Control;
 pub use datapath::Datapath;
-pub use fastpath_link::port_queues::{PolicingSpec, PortQueueSpec, QUEUES_MAX, QueueCounters, QueueRates};
+pub use fastpath_link::port_queues::{
+    PolicingSpec, PortQueueSpec, QUEUES_MAX, QueueCounters, QueueRates, queue_memory,
+};
 pub use links::LinkWatch;
 pub use node::NodeExecutor;
 pub use packet_ins::{PacketInLimit, QueuedPacketIn};
+pub use queue_control::QueueSpecs;
 pub use running::{SwitchRunning, serve, serve_node, serve_workers};
 pub use workers::WORKERS_MAX;

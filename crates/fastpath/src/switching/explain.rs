@@ -1,12 +1,11 @@
 //! The structures made from the tables of a switch, and the path of one packet through them.
 
-use super::explain_steps::{carried, fields, lookups, path_text, print_fields, state_of, step_json};
 use crate::error::{Error, Result};
 use fastpath_jit::Compiled;
 use fastpath_ofctl::{self as ofctl, Described, PortNames};
 use fastpath_plan::{Plan, Subtable, TablePlan};
 use fastpath_switch::outcome::{DropReason, Learned, PacketOutcome};
-use fastpath_switch::trace::{Lookup, Trace};
+use fastpath_switch::trace::{Lookup, Step, Trace, TraceEvent};
 use fastpath_switch::{Action, ConnectionFields, Port, Switch, interp, port};
 use fastpath_units::Time;
 use serde_json::{Value, json};
@@ -207,8 +206,8 @@ impl PacketPath {
                     "match": ofctl::print_match(rank.matching()), "actions": ofctl::print_instructions(instructions),
                 }),
             };
-            (line["depth"], line["registers"]) = (json!(depth), json!(carried(key)));
-            if let Some(state) = state_of(connection) {
+            (line["depth"], line["registers"]) = (json!(depth), json!(ofctl::print_carried(key)));
+            if let Some(state) = ofctl::print_tracked(connection) {
                 let ConnectionFields { zone, mark, label, .. } = connection;
                 line["ct"] =
                     json!({ "state": state, "zone": zone, "mark": mark, "label": format!("{label:#x}") });
@@ -238,11 +237,33 @@ impl PacketPath {
             "in_port": self.packet.in_port, "frame": hex(&self.packet.frame), "assumed": self.packet.assumed,
             "lookups": lookups(&self.trace).map(lookup).collect::<Vec<_>>(),
             "steps": self.trace.steps.iter().map(step_json).collect::<Vec<_>>(),
-            "final_flow": fields(&self.trace.ended),
-            "looked_at": print_fields(self.trace.looked_at.iter().copied()),
+            "final_flow": ofctl::print_key(&self.trace.ended),
+            "looked_at": ofctl::print_fields(self.trace.looked_at.iter().copied()),
             "outcomes": self.trace.outcomes.iter().map(outcome).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Returns the lookups of a path, and how deep each is in others.
+fn lookups(trace: &Trace) -> impl Iterator<Item = (usize, &Lookup)> {
+    trace.steps.iter().filter_map(|Step { depth, event }| match event {
+        TraceEvent::Lookup(lookup) => Some((*depth, lookup)),
+        _ => None,
+    })
+}
+
+/// Returns a step of a path as JSON.
+fn step_json(Step { depth, event }: &Step) -> Value {
+    let kind = match event {
+        TraceEvent::Lookup(_) => "lookup",
+        TraceEvent::Action(_) => "action",
+        TraceEvent::ActionSet => "action-set",
+        TraceEvent::Bucket { .. } => "bucket",
+        TraceEvent::Metered { .. } => "meter",
+        TraceEvent::Tracked(_) => "tracked",
+        TraceEvent::Located(_) => "normal",
+    };
+    json!({ "depth": depth, "kind": kind, "text": ofctl::print_step(event) })
 }
 
 /// Prints a learned flow as a rule, or the timeouts of the rule that were lowered.
@@ -266,7 +287,7 @@ impl fmt::Display for PacketPath {
         let Described { in_port, frame, assumed } = &self.packet;
         let assumed = if assumed.is_empty() { String::new() } else { format!("; assumed: {assumed}") };
         writeln!(f, "\npacket of {} bytes on port {in_port}{assumed}", frame.len())?;
-        f.write_str(&path_text(&self.trace))?;
+        f.write_str(&ofctl::print_trace(&self.trace))?;
         for outcome in &self.trace.outcomes {
             match outcome {
                 PacketOutcome::Output { port, queue, frame } => {

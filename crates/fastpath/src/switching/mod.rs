@@ -3,7 +3,6 @@
 
 mod executor;
 mod explain;
-mod explain_steps;
 mod frames;
 #[cfg(target_os = "linux")]
 mod kernel;

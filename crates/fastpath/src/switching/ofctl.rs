@@ -401,6 +401,8 @@ mod tests {
             priority: 7,
             idle_timeout: 9,
             hard_timeout: 0,
+            importance: 0,
+            idle: None,
             flags: 0,
             cookie: 5,
             counters: fastpath_switch::Counters { packets: 3, bytes: 180 },

@@ -204,10 +204,9 @@ impl SwitchServer {
         }
         let start = |error: io::Error| Error::Argument(format!("starting the switch: {error}"));
         let Opened { ports, executor, data_path, kernel } = open(&mut switch, &numbers, &options)?;
-        let interfaces = ports
-            .iter()
-            .zip(named)
-            .filter_map(|(port, (_, name))| Some((port.number, port.lanes[0].as_ref(), name.interface()?)));
+        let interfaces = ports.iter().zip(named).filter_map(|(port, (_, name))| {
+            Some((port.number, port.channels[0].as_ref(), name.interface()?))
+        });
         let links = LinkWatch::new(interfaces).map_err(start)?;
         let doorbell = Doorbell::new().map_err(start)?;
         let limit = PacketInLimit { per_second: options.packet_in_rate, ..PacketInLimit::default() };
@@ -330,17 +329,17 @@ fn open(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerOptions)
     let mut context = OpenContext::new(options.ports.iter().map(|(_, port)| port.clone()), &options.notice);
     let mut ports = Vec::new();
     for ((number, _), (_, name)) in numbers.iter().zip(&options.ports) {
-        let lanes = match options.split {
-            FrameSplit::Flows => port::open_lanes(name, options.workers.get()),
+        let channels = match options.split {
+            FrameSplit::Flows => port::open_channels(name, options.workers.get()),
             FrameSplit::Ports => Ok(None),
         };
-        let lanes = match lanes {
-            Ok(Some(lanes)) => Ok(lanes),
+        let channels = match channels {
+            Ok(Some(channels)) => Ok(channels),
             Ok(None) => port::open(name, &mut context).map(|port| vec![port]),
             Err(error) => Err(error),
         };
-        let lanes = lanes.map_err(|error| Error::Argument(error.to_string()))?;
-        ports.push(SwitchPort { number: *number, lanes });
+        let channels = channels.map_err(|error| Error::Argument(error.to_string()))?;
+        ports.push(SwitchPort { number: *number, channels });
     }
     Ok(Opened { ports, executor: executor_for(switch, options.workers, &say), data_path, kernel: None })
 }
@@ -353,7 +352,7 @@ fn open_kernel(switch: &mut Switch, numbers: &[(u32, String)], options: &ServerO
     let (mut ports, mut at) = (Vec::new(), BTreeMap::new());
     for ((number, _), (_, name)) in numbers.iter().zip(&options.ports) {
         let (port, place) = kernel::user_port(name.interface().unwrap_or_default())?;
-        ports.push(SwitchPort { number: *number, lanes: vec![port] });
+        ports.push(SwitchPort { number: *number, channels: vec![port] });
         at.insert(*number, place);
     }
     let notice = options.notice.clone();

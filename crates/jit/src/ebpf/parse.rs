@@ -33,7 +33,7 @@ fn word(number: i16) -> i16 {
 }
 
 fn presence(fields: &[Field]) -> u64 {
-    fields.iter().fold(0, |bits, field| bits | field.presence())
+    fields.iter().fold(0, |bits, field| bits | field.presence_bit())
 }
 
 /// Where the parts of [`Code::parse`] meet.

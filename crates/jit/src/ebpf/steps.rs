@@ -253,7 +253,7 @@ impl Code<'_> {
         self.get(R3, VERSION);
         self.a.jump_if(Cond::Ne, R3, 0, ip);
         self.get(R1, KEY);
-        self.a.jump_if(Cond::Set, R1, Field::ArpOp.presence() as i32, arp);
+        self.a.jump_if(Cond::Set, R1, Field::ArpOp.presence_bit() as i32, arp);
         self.a.jump(plain);
 
         self.a.place(arp);
@@ -297,7 +297,7 @@ impl Code<'_> {
     fn addresses_and_ports(&mut self) {
         let [v6, ports, no_ports] = std::array::from_fn(|_| self.a.label());
         let ported = [Field::TcpSrc, Field::UdpSrc, Field::SctpSrc];
-        let ported = ported.iter().fold(0, |bits, field| bits | field.presence());
+        let ported = ported.iter().fold(0, |bits, field| bits | field.presence_bit());
         self.a.jump_if(Cond::Ne, R3, 4, v6);
         self.get(R1, KEY + 8 * 6);
         self.mix();
@@ -353,7 +353,7 @@ impl Code<'_> {
     /// What pushing and popping tags does to the key.
     fn tags(&mut self, append: Label, nothing: Label) {
         let [pop, other, first, inner, last] = std::array::from_fn(|_| self.a.label());
-        let has_tag = Field::VlanPcp.presence() as i32;
+        let has_tag = Field::VlanPcp.presence_bit() as i32;
         self.a.jump_if(Cond::Eq, R4, i32::from(kind::POP), pop);
         self.a.jump_if(Cond::Ne, R4, i32::from(kind::PUSH), other);
         self.get(R3, TAGS);

@@ -14,7 +14,7 @@ use fastpath_bpf::asm::Size::Word;
 use fastpath_bpf::asm::{Assembler, Cond};
 use fastpath_bpf::helpers::skb;
 use fastpath_plan::TablePlan;
-use fastpath_switch::field::STANDARD;
+use fastpath_switch::field::{HEADER_WORDS, STANDARD};
 use fastpath_switch::flow::{Counters, Rank};
 use fastpath_switch::outcome::DropReason;
 use fastpath_switch::port::PortCounters;
@@ -394,7 +394,8 @@ impl Rules {
 
 /// Returns what a table needs that the program does not have.
 fn in_user_because(plan: &TablePlan) -> Option<&'static str> {
-    let beyond = plan.wanted()[0] >> STANDARD != 0;
+    let wanted = plan.wanted();
+    let beyond = wanted[0] >> STANDARD != 0 || wanted[HEADER_WORDS..].iter().any(|word| *word != 0);
     match (plan.has_clauses(), beyond) {
         (true, _) => Some("has conjunctions"),
         (_, true) => Some("matches fields of Open vSwitch that OpenFlow 1.3 does not have"),

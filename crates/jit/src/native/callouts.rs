@@ -208,8 +208,13 @@ impl Worker {
     /// Reads the whole key of the packet as it is now into the context.
     fn parse(&mut self) {
         let Context { in_port, metadata, tunnel, .. } = self.context;
-        let fields =
-            PipelineFields { metadata, tunnel_id: tunnel, ..PipelineFields::of_port(in_port as u32) };
+        let actset_output = self.set.output();
+        let fields = PipelineFields {
+            metadata,
+            tunnel_id: tunnel,
+            actset_output,
+            ..PipelineFields::of_port(in_port as u32)
+        };
         let frame = self.frame();
         let key = Key::extract(frame, &Headers::parse(frame), fields);
         self.context.words = *key.words();

@@ -64,7 +64,11 @@ impl Emitter<'_> {
     }
 
     fn goto(&self, asm: &mut Asm<'_>, template: &Template, block: Block) {
-        let changes = |op: &Op| matches!(op, Op::Meter | Op::Set(_) | Op::DecNwTtl | Op::Act);
+        let changes = |op: &Op| match op {
+            Op::Meter | Op::Set(_) | Op::DecNwTtl | Op::Act => true,
+            Op::Write => self.registers.wants(Field::ActsetOutput),
+            Op::Tunnel | Op::Queue | Op::Emit | Op::Metadata => false,
+        };
         if template.all().any(changes) {
             let stale = asm.cold_block();
             let hot = asm.get(self.registers.hot);
@@ -133,6 +137,11 @@ impl Emitter<'_> {
             Op::Write => {
                 let nothing = asm.number(0);
                 self.call(asm, self.registers.callouts.write, nothing);
+                // The output of the set is part of the key.
+                if self.registers.wants(Field::ActsetOutput) {
+                    let cold = asm.number(0);
+                    asm.set(self.registers.hot, cold);
+                }
             }
             Op::Metadata => {
                 let (value, mask) = (self.next(asm), self.next(asm));

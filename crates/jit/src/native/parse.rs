@@ -59,6 +59,12 @@ impl Registers {
         Registers { context, callouts, words, hot, frame, ip, protocol, wanted, depth }
     }
 
+    /// Returns whether any table compares bits of a field.
+    pub(super) fn wants(&self, field: Field) -> bool {
+        let word = field.info().word;
+        self.wanted[usize::from(word)] & field.info().bits_in(word) != 0
+    }
+
     /// Emits the parsing of a new packet's key; continues at `next`.
     pub(super) fn parse(&self, asm: &mut Asm<'_>, next: Block) {
         let presence = always_present();
@@ -138,7 +144,7 @@ impl Registers {
     fn parse_link(&self, asm: &mut Asm<'_>, frame: Value, len: Value, cold: Block) -> LinkLayer {
         let [ethertype, tag, presence, length] = std::array::from_fn(|_| asm.variable(0));
         let fields = [Field::EthDst, Field::EthSrc, Field::EthType, Field::VlanVid, Field::VlanTci];
-        let bits = fields.iter().fold(0, |bits, field| bits | field.presence());
+        let bits = fields.iter().fold(0, |bits, field| bits | field.presence_bit());
         let plain = asm.load_be(types::I16, frame, 12);
         asm.set(ethertype, plain);
         let (bits_plain, length_plain) = (asm.number(bits), asm.number(14));
@@ -157,7 +163,7 @@ impl Registers {
         let vid = asm.and(tci, 0x0fff);
         let vid = asm.or_number(vid, 0x1000);
         let pcp = asm.and(tci, 0xe000);
-        let bits = asm.number(bits | Field::VlanPcp.presence());
+        let bits = asm.number(bits | Field::VlanPcp.presence_bit());
         let word = asm.or(vid, pcp);
         let length_tagged = asm.number(18);
         asm.set(ethertype, inner);
@@ -219,7 +225,7 @@ impl Registers {
         let needed = asm.select(is_tcp, tcp, udp);
         let short = asm.is(IntCC::UnsignedLessThan, total, needed);
         asm.leave_if(short, cold);
-        let bits = |fields: [Field; 7]| fields.iter().fold(0, |bits, field| bits | field.presence());
+        let bits = |fields: [Field; 7]| fields.iter().fold(0, |bits, field| bits | field.presence_bit());
         let ip_fields = [Field::IpDscp, Field::IpEcn, Field::IpProto, Field::Ipv4Src, Field::Ipv4Dst];
         let with = |src, dst| {
             let [a, b, c, d, e] = ip_fields;

@@ -11,7 +11,7 @@ use fastpath_plan::RuleNumber;
 use fastpath_switch::execute::{self, Effects, Packet, perform};
 use fastpath_switch::field::WORDS;
 use fastpath_switch::outcome::{DropReason, Learned, OUTCOMES_MAX};
-use fastpath_switch::{Action, ActionSet, PacketOutcome, PipelineFields};
+use fastpath_switch::{Action, ActionSet, Connections, PacketOutcome, PipelineFields};
 use fastpath_units::Time;
 use std::mem;
 use std::ptr;
@@ -49,7 +49,7 @@ pub struct Worker {
     learned: Vec<Learned>,
     /// The resubmits of the packet so far.
     resubmits: usize,
-    set: ActionSet,
+    pub(super) set: ActionSet,
     /// The copy of the frame that the context points to, once an action needs one.
     copy: Vec<u8>,
     location: FrameLocation,
@@ -123,6 +123,11 @@ impl Worker {
             self.program = self.shared.newest();
             self.load_program();
         }
+    }
+
+    /// Returns the connections that actions track.
+    pub fn connections(&self) -> &Connections {
+        &self.program.connections
     }
 
     /// Executes a frame that arrived on `in_port`. The frame is edited in place as long as its
@@ -289,8 +294,13 @@ impl Worker {
             frame.extend_from_slice(self.frame());
         }
         let Context { in_port, metadata, tunnel, queue, .. } = self.context;
-        let context =
-            PipelineFields { metadata, tunnel_id: tunnel, ..PipelineFields::of_port(in_port as u32) };
+        let actset_output = self.set.output();
+        let context = PipelineFields {
+            metadata,
+            tunnel_id: tunnel,
+            actset_output,
+            ..PipelineFields::of_port(in_port as u32)
+        };
         Packet { frame, context, queue: queue as u32, ..Packet::default() }
     }
 

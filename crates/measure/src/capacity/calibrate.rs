@@ -32,7 +32,7 @@ const SEED: u64 = 1_000_000;
 /// Measured time of a saturated run.
 const SPAN: Duration = Duration::from_millis(60);
 /// Runs for lateness at each load, and their time.
-const LATENESS_RUNS: u64 = 6;
+const LATENESS_RUNS: u64 = 10;
 const LATENESS_SPAN: Duration = Duration::from_millis(100);
 /// How much further than the runs that were seen another one may be.
 const LATENESS_MARGIN: f64 = 1.5;
@@ -45,6 +45,8 @@ const ROW_ROUTERS: usize = 300;
 const FEW_HOSTS: usize = 100;
 /// Which share of the starts that were seen the interval of another one leaves out at each end.
 const STARTS_LEFT_OUT: f64 = 0.025;
+/// How much further another start may be than those.
+const START_MARGIN: f64 = 1.1;
 /// Most frames that a saturated run may drop per delivered one: others were not of this load.
 const DROPPED_MAX: f64 = 0.02;
 
@@ -286,8 +288,8 @@ fn memory_and_start(runs: &[SaturatedRun]) -> Result<(MemoryCosts, StartCosts), 
 fn usual(values: Vec<f64>) -> Estimate {
     let values = sorted(values);
     let at = |q: f64| quantile(&values, q);
-    let low = at(STARTS_LEFT_OUT) / LATENESS_MARGIN;
-    Estimate { value: at(0.5), low, high: LATENESS_MARGIN * at(1.0 - STARTS_LEFT_OUT) }
+    let low = at(STARTS_LEFT_OUT) / START_MARGIN;
+    Estimate { value: at(0.5), low, high: START_MARGIN * at(1.0 - STARTS_LEFT_OUT) }
 }
 
 /// How late frames are, idle and at half of the capacity.

@@ -2,9 +2,9 @@
 //! `fastpath switch --workers` runs: its data path, with ports that make and take frames in memory.
 //!
 //! ```text
-//!  one worker     lane of IN ─▶ tables ─▶ OUT
-//!  N workers      N lanes of IN ─▶ tables ─▶ N lanes of OUT       every worker has its own
-//!                 N lanes of IN ─▶ tables ─▶ OUT, one lane        all send by one, behind its lock
+//!  one worker     channel of IN ─▶ tables ─▶ OUT
+//!  N workers      N channels of IN ─▶ tables ─▶ N channels of OUT       every worker has its own
+//!                 N channels of IN ─▶ tables ─▶ OUT, one channel        all send by one, behind its lock
 //! ```
 //!
 //! The three take turns, so that what else the machine does disturbs them alike. Other programs
@@ -69,14 +69,14 @@ pub struct WorkerScaling {
     pub rounds: usize,
     /// One worker.
     pub one: WorkerRates,
-    /// Several, each with lanes of its own.
-    pub own_lanes: WorkerRates,
-    /// Several, which send by one lane.
-    pub shared_lane: WorkerRates,
-    /// Of `own_lanes` and `one`.
-    pub own_lanes_ratio: WorkerRatios,
-    /// Of `shared_lane` and `one`.
-    pub shared_lane_ratio: WorkerRatios,
+    /// Several, each with channels of its own.
+    pub own_channels: WorkerRates,
+    /// Several, which send by one channel.
+    pub shared_channel: WorkerRates,
+    /// Of `own_channels` and `one`.
+    pub own_channels_ratio: WorkerRatios,
+    /// Of `shared_channel` and `one`.
+    pub shared_channel_ratio: WorkerRatios,
 }
 
 /// Measures what `workers` workers pass, and what one does.
@@ -115,10 +115,10 @@ pub fn worker_scaling(
         workers: workers.get(),
         rounds,
         one: rates(one),
-        own_lanes: rates(own),
-        shared_lane: rates(shared),
-        own_lanes_ratio: ratios(own, one),
-        shared_lane_ratio: ratios(shared, one),
+        own_channels: rates(own),
+        shared_channel: rates(shared),
+        own_channels_ratio: ratios(own, one),
+        shared_channel_ratio: ratios(shared, one),
     })
 }
 
@@ -158,11 +158,11 @@ impl WorkerRun {
     ) -> Result<WorkerRun, SwitchError> {
         let executor = Box::new(Compiled::for_workers(&mut switch, workers)?);
         let control = Control::with_workers(switch, executor, PacketInLimit::default(), workers, || ())?;
-        let lane = |_| Box::new(Supply::new(frames)) as Box<dyn Port>;
-        let entrance = SwitchPort { number: IN, lanes: (0..workers.get()).map(lane).collect() };
+        let channel = |_| Box::new(Supply::new(frames)) as Box<dyn Port>;
+        let entrance = SwitchPort { number: IN, channels: (0..workers.get()).map(channel).collect() };
         let none: Arc<[Vec<u8>]> = Arc::new([]);
-        let lane = |_| Box::new(Supply::new(&none)) as Box<dyn Port>;
-        let exit = SwitchPort { number: OUT, lanes: (0..exits.get()).map(lane).collect() };
+        let channel = |_| Box::new(Supply::new(&none)) as Box<dyn Port>;
+        let exit = SwitchPort { number: OUT, channels: (0..exits.get()).map(channel).collect() };
         let workers = Datapath::workers(&control, vec![entrance, exit], POOL, &Notice::none());
         Ok(WorkerRun { control, workers })
     }

@@ -4,7 +4,7 @@
 use super::connection::{Connection, Kind, State};
 use super::event::Event;
 use super::fullness;
-use super::local::{ControlSocket, LocalListener, LocalService};
+use super::local::{ControlSocket, LocalListener, LocalService, Unserved};
 use super::order::{AgentState, Dial, Order, SharedWithAgent};
 use super::requests;
 use super::standalone;
@@ -23,7 +23,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, TryRecvError};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The token of the doorbell.
@@ -47,6 +47,8 @@ pub(super) struct EventLoop {
     pub(super) listeners: BTreeMap<usize, Listener>,
     /// Those of the file system, by token.
     local: BTreeMap<usize, LocalListener>,
+    /// Those that could not be created yet.
+    pub(super) unserved: Vec<Unserved>,
     pub(super) targets: Vec<Dialled>,
     pub(super) connections: BTreeMap<usize, Connection>,
     next_token: usize,
@@ -107,6 +109,7 @@ impl EventLoop {
             tls,
             listeners: BTreeMap::new(),
             local: BTreeMap::new(),
+            unserved: Vec::new(),
             targets: Vec::new(),
             connections: BTreeMap::new(),
             next_token: 1,
@@ -141,8 +144,23 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Tries to accept connections at the sockets of the file system where it does not yet. Each
+    /// reason is said once.
+    pub(super) fn serve_at_paths(&mut self) {
+        for one in std::mem::take(&mut self.unserved) {
+            let Err(error) = self.serve_at(one.path.clone(), one.service) else { continue };
+            let why = error.to_string();
+            if why != one.why {
+                self.options.notice.send(&format!("punix:{}: {why}; trying again", one.path.display()));
+            }
+            self.unserved.push(Unserved { why, ..one });
+        }
+        let unserved = self.unserved.iter().map(|one| (one.path.clone(), one.why.clone())).collect();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).unserved = unserved;
+    }
+
     /// Accepts connections at a socket of the file system.
-    pub(super) fn serve_at(&mut self, path: PathBuf, service: LocalService) -> io::Result<()> {
+    fn serve_at(&mut self, path: PathBuf, service: LocalService) -> io::Result<()> {
         let mut listener = LocalListener::new(path, service)?;
         self.poll.registry().register(&mut listener.socket, Token(self.next_token), Interest::READABLE)?;
         self.local.insert(self.next_token, listener);
@@ -452,6 +470,9 @@ impl EventLoop {
         }
         if now >= self.check_at {
             self.check_at = now + CHECK_EVERY;
+            if !self.unserved.is_empty() {
+                self.serve_at_paths();
+            }
             for token in self.connections.keys().copied().collect::<Vec<_>>() {
                 let Some(connection) = self.connections.get_mut(&token) else { continue };
                 let probe_every = match connection.kind {

@@ -15,7 +15,7 @@ use fastpath_engine::switching::QUEUES_MAX;
 use fastpath_switch::flow::ALL_TABLES;
 use fastpath_switch::{Counters, Flow, FlowFilter, Port, Rank, Refusal, Switch, Version, group, meter, port};
 use fastpath_units::{Duration, Time};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Flows examined for one page.
 const FLOWS_PER_PAGE: usize = 2048;
@@ -179,12 +179,13 @@ pub(super) fn queues_of(state: &SwitchState, port: u32) -> Vec<PacketQueue> {
 }
 
 fn queue_statistics(state: &SwitchState, port: u32, queue: u32) -> Vec<QueueStats> {
-    let (specs, counters, now) =
-        (state.control.queue_specs(), state.control.queue_counters(), state.control.now());
+    let (specs, now) = (state.control.queue_specs(), state.control.now());
     let chosen = queues_of(state, port).into_iter();
     let chosen = chosen.filter(|one| queue == ALL_QUEUES || one.number == queue);
+    let mut counters = BTreeMap::new();
     let statistics = |one: PacketQueue| {
-        let counted = counters.get(&(one.port, one.number)).copied().unwrap_or_default();
+        let of_port = counters.entry(one.port).or_insert_with(|| state.control.queue_counters(one.port));
+        let counted = of_port.get(&one.number).copied().unwrap_or_default();
         let age = specs.get(&one.port).map_or(Duration::ZERO, |(_, since)| now.since(*since));
         let sent = Counters { packets: counted.tx_packets, bytes: counted.tx_bytes };
         QueueStats { port: one.port, queue: one.number, sent, errors: counted.tx_dropped, age }

@@ -360,7 +360,8 @@ fn write_set(out: &mut Vec<u8>, field: Field, (value, mask): (u128, u128), is_lo
     let width = (128 - mask.leading_zeros()).saturating_sub(from).max(1);
     let span = Bits { field, from: from as u8, width: width as u8 };
     let named = nxm::of_bits(span);
-    if is_load && span.mask() == mask && width <= 64 {
+    // A load has room for the number of an experimenter only as a set-field.
+    if is_load && span.mask() == mask && width <= 64 && named.experimenter == 0 {
         return action(out, 7, |out| {
             write_packed(out, span);
             out.u64((value >> from) as u64);

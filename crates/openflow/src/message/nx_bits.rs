@@ -16,10 +16,11 @@ pub(crate) const NICIRA: u32 = 0x2320;
 pub(crate) type ReadActions = fn(ByteReader<'_>) -> Result<Vec<Action>, Fault>;
 pub(crate) type WriteActions = fn(&mut Vec<u8>, &[Action]);
 
-/// Reads the four bytes that name a field.
+/// Reads the bytes that name a field: four, or eight for those of experimenters.
 pub(super) fn read_header(r: &mut ByteReader<'_>) -> Result<&'static NamedBits, Fault> {
     let (class, head, _len) = (r.u16()?, r.u8()?, r.u8()?);
-    nxm::by_number(class, head >> 1).ok_or(Fault::ActionBadSetType)
+    let experimenter = if class == nxm::EXPERIMENTERS { r.u32()? } else { 0 };
+    nxm::by_full_number(class, experimenter, head >> 1).ok_or(Fault::ActionBadSetType)
 }
 
 /// Returns `width` bits of a named field from bit `from`.
@@ -44,7 +45,13 @@ pub(super) fn name_and_bit(bits: Bits) -> (&'static NamedBits, u16) {
 pub(super) fn write_header(out: &mut Vec<u8>, named: &NamedBits) {
     out.u16(named.class);
     out.u8(named.number << 1);
-    out.u8(named.len);
+    match named.experimenter {
+        0 => out.u8(named.len),
+        number => {
+            out.u8(named.len + 4);
+            out.u32(number);
+        }
+    }
 }
 
 /// Returns the bits of a range in 16 bits: the first, and the width less one in six bits.

@@ -11,10 +11,8 @@ use std::sync::Arc;
 const BASIC: u16 = 0x8000;
 /// OFPXMT_OFB_PACKET_TYPE.
 const PACKET_TYPE: u8 = 44;
-/// OFPXMC_EXPERIMENTER.
-const EXPERIMENTER: u16 = 0xffff;
-/// The Open Networking Foundation, as an experimenter (ONF_EXPERIMENTER_ID).
-const ONF: u32 = 0x4f4e_4600;
+/// Bytes of the number of an experimenter, which are part of the length that its fields say.
+const EXPERIMENTER_LEN: usize = 4;
 
 /// Reads an `ofp_match` with its padding.
 pub(crate) fn read_match(reader: &mut ByteReader<'_>) -> Result<Match, Fault> {
@@ -40,15 +38,11 @@ pub(crate) fn read_fields(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>
 
 /// Reads one field: header, value, and mask if there is one. The tag as a whole may be two.
 pub(crate) fn read_field(reader: &mut ByteReader<'_>) -> Result<Vec<FieldMatch>, Fault> {
-    let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
-    let (number, has_mask) = (head >> 1, head & 1 != 0);
-    if class == EXPERIMENTER {
-        return read_experimenter(number, has_mask, len, reader);
-    }
+    let Tlv { class, experimenter, number, has_mask, len } = Tlv::read(reader)?;
     if (class, number) == (BASIC, PACKET_TYPE) {
         return read_packet_type(has_mask, len, reader);
     }
-    let Some(named) = nxm::by_number(class, number) else {
+    let Some(named) = nxm::by_full_number(class, experimenter, number) else {
         return Err(Refusal::MatchBadField { class, field: number }.into());
     };
     let width = usize::from(named.len);
@@ -74,23 +68,27 @@ fn read_packet_type(
     }
 }
 
-/// The TCP flags have a number of the Open Networking Foundation before OpenFlow 1.5.
-fn read_experimenter(
+/// The bytes before the value of a field.
+struct Tlv {
+    class: u16,
+    /// 0 in classes without.
+    experimenter: u32,
     number: u8,
     has_mask: bool,
+    /// Bytes of value and mask.
     len: usize,
-    reader: &mut ByteReader<'_>,
-) -> Result<Vec<FieldMatch>, Fault> {
-    let vendor = reader.u32()?;
-    if (vendor, number) != (ONF, 42) {
-        return Err(Refusal::MatchBadField { class: EXPERIMENTER, field: number }.into());
+}
+
+impl Tlv {
+    fn read(reader: &mut ByteReader<'_>) -> Result<Tlv, Fault> {
+        let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
+        let (experimenter, before) = match class {
+            nxm::EXPERIMENTERS => (reader.u32()?, EXPERIMENTER_LEN),
+            _ => (0, 0),
+        };
+        let len = len.checked_sub(before).ok_or(Fault::MatchBadLen)?;
+        Ok(Tlv { class, experimenter, number: head >> 1, has_mask: head & 1 != 0, len })
     }
-    if len != if has_mask { 8 } else { 6 } {
-        return Err(Fault::MatchBadLen);
-    }
-    let value = reader.u16()?.into();
-    let mask = if has_mask { Some(reader.u16()?.into()) } else { None };
-    named_match(nxm::of_bits(Bits::all(Field::TcpFlags)), value, mask)
 }
 
 /// Returns the match of a named field with a value and a mask as messages have them.
@@ -161,9 +159,12 @@ pub(crate) fn write_header(out: &mut Vec<u8>, field: Field, has_mask: bool) {
 pub(crate) fn write_named(out: &mut Vec<u8>, named: &NamedBits, value: u128, mask: u128) {
     let has_mask = mask != named.bits.ones();
     let (below, len) = (named.below, usize::from(named.len));
+    let experimenter = Some(named.experimenter).filter(|number| *number != 0);
     out.u16(named.class);
     out.u8(named.number << 1 | u8::from(has_mask));
-    out.u8(named.len << u8::from(has_mask));
+    let before = experimenter.map_or(0, |_| EXPERIMENTER_LEN as u8);
+    out.u8(before + (named.len << u8::from(has_mask)));
+    experimenter.into_iter().for_each(|number| out.u32(number));
     out.number(value << below, len);
     if has_mask {
         out.number(mask << below, len);
@@ -174,9 +175,9 @@ pub(crate) fn write_named(out: &mut Vec<u8>, named: &NamedBits, value: u128, mas
 /// mask
 /// in the place of the bits.
 pub(crate) fn read_value(reader: &mut ByteReader<'_>) -> Result<(Field, u128, u128), Fault> {
-    let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
-    let named = nxm::by_number(class, head >> 1).ok_or(Fault::ActionBadSetType)?;
-    let (has_mask, width) = (head & 1 != 0, usize::from(named.len));
+    let Tlv { class, experimenter, number, has_mask, len } = Tlv::read(reader)?;
+    let named = nxm::by_full_number(class, experimenter, number).ok_or(Fault::ActionBadSetType)?;
+    let width = usize::from(named.len);
     if len != if has_mask { 2 * width } else { width } {
         return Err(Fault::ActionBadSetLen);
     }
@@ -193,9 +194,9 @@ pub(crate) fn read_value(reader: &mut ByteReader<'_>) -> Result<(Field, u128, u1
 /// Reads what a set-field action sets, which begins after type and length: a whole field, or a part
 /// that has a name of its own.
 pub(crate) fn read_set_field(reader: &mut ByteReader<'_>) -> Result<Action, Fault> {
-    let (class, head, len) = (reader.u16()?, reader.u8()?, usize::from(reader.u8()?));
-    let named = nxm::by_number(class, head >> 1).ok_or(Fault::ActionBadSetType)?;
-    if head & 1 != 0 || len != usize::from(named.len) {
+    let Tlv { class, experimenter, number, has_mask, len } = Tlv::read(reader)?;
+    let named = nxm::by_full_number(class, experimenter, number).ok_or(Fault::ActionBadSetType)?;
+    if has_mask || len != usize::from(named.len) {
         return Err(Fault::ActionBadSetLen);
     }
     let value = reader.number(len)?;

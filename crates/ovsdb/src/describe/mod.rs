@@ -114,6 +114,10 @@ pub fn describe(replica: &Replica) -> Option<Configuration> {
         notes.push(format!("bridges: {} of them: only {BRIDGES_MAX} are made", rows.len()));
         rows.truncate(BRIDGES_MAX);
     }
+    if references(replica, row, "ssl", "SSL").any(|(_, ssl)| ssl.column("bootstrap_ca_cert").is_true()) {
+        let instead = "copy the certificate of the authority to the file ca_cert";
+        notes.push(format!("table SSL: bootstrap_ca_cert is not supported: {instead}"));
+    }
     let mut taken = BTreeMap::new();
     let bridges = rows.into_iter().map(|(uuid, row)| bridge(replica, uuid, row, &mut taken)).collect();
     Some(Configuration {
@@ -171,9 +175,9 @@ fn bridge(
     ports.sort_by(|a, b| (&a.name, a.uuid).cmp(&(&b.name, b.uuid)));
     let mirrors = mirror::describe(replica, row, &ports);
     // A mirror has no column for it.
-    notes.extend(mirrors.iter().filter_map(|one| {
-        let why = one.output.as_ref().err()?;
-        Some(format!("mirror {}: {why}", one.name))
+    notes.extend(mirrors.iter().flat_map(|one| {
+        let texts = one.output.as_ref().err().into_iter().chain(&one.notes);
+        texts.map(move |why| format!("mirror {}: {why}", one.name))
     }));
     BridgeSpec {
         uuid,

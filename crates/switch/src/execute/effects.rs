@@ -104,7 +104,7 @@ pub trait Effects {
     fn recirculate(&mut self, packet: &mut Packet, table: u8) -> ControlFlow<()>;
 
     /// Finds the connection of a packet; `None` as packet: one that cannot be tracked.
-    fn track(&mut self, packet: Option<&PacketView>, request: &TrackRequest) -> Tracked;
+    fn track(&mut self, packet: Option<&PacketView<'_>>, request: &TrackRequest) -> Tracked;
 
     /// Returns whether a port exists and may send.
     fn may_send(&self, port: u32) -> bool;

@@ -121,6 +121,9 @@ pub trait Forwarder: Send {
     /// force for it.
     fn begin(&mut self, now: Time);
 
+    /// Fetches what executing the frames of the burst reads into the cache, where that is worth it.
+    fn prefetch(&self, _frames: &mut dyn Iterator<Item = &[u8]>) {}
+
     /// Executes a frame of the burst, as [`Executor::execute`] does.
     fn execute(&mut self, in_port: u32, frame: &mut [u8], out: &mut Outbox) -> Verdict;
 }

@@ -14,10 +14,11 @@ pub(crate) mod conjunction;
 pub(crate) mod ct;
 pub(crate) mod learn;
 mod learned;
+mod payload;
 mod perform;
 mod read;
 pub(crate) mod spread;
-mod track;
+pub(crate) mod track;
 
 pub use crate::action::{Ct, Extension, Zone};
 pub use bits::Bits;

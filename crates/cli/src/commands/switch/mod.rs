@@ -60,8 +60,8 @@ impl SwitchCommand {
         #[cfg(target_os = "linux")]
         {
             if let Some(remote) = &self.serve.ovsdb {
-                let rate = self.serve.packet_in_rate;
-                return ovsdb::run(&self.switch, remote.clone(), rate, self.json);
+                let server = (remote.clone(), self.serve.tls());
+                return ovsdb::run(&self.switch, server, self.serve.packet_in_rate, self.json);
             }
             let serves = !(self.serve.ports.is_empty()
                 && self.serve.listen.is_empty()

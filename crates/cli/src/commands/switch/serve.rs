@@ -21,7 +21,7 @@ use std::time::Duration;
 pub(super) const POLL: Duration = Duration::from_millis(50);
 
 /// Arguments that describe one switch, where a database describes all.
-const OF_ONE_SWITCH: [&str; 18] = [
+const OF_ONE_SWITCH: [&str; 15] = [
     "ports",
     "listen",
     "connect",
@@ -35,9 +35,6 @@ const OF_ONE_SWITCH: [&str; 18] = [
     "fail_mode",
     "probe_interval",
     "max_backoff",
-    "private_key",
-    "certificate",
-    "ca_cert",
     "inputs",
     "outputs",
 ];
@@ -59,8 +56,8 @@ pub(super) struct ServeArgs {
     /// uses the highest that its controller has too.
     #[arg(long, value_name = "VERSIONS", default_value = "1.0,1.3")]
     openflow: Versions,
-    /// Serve the bridges of an Open vSwitch database, as ovs-vswitchd does: unix:PATH or
-    /// tcp:HOST:PORT. `ovs-vsctl` adds and removes bridges, ports and controllers.
+    /// Serve the bridges of an Open vSwitch database, as ovs-vswitchd does: unix:PATH,
+    /// tcp:HOST:PORT or ssl:HOST:PORT. `ovs-vsctl` adds and removes bridges, ports and controllers.
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = OF_ONE_SWITCH)]
     pub(super) ovsdb: Option<Remote>,
     /// Serve a copy of all OpenFlow messages on this address, for `ovs-ofctl snoop`.
@@ -103,7 +100,8 @@ pub(super) struct ServeArgs {
     /// The switch's certificate (PEM).
     #[arg(long, value_name = "FILE", requires = "private_key")]
     certificate: Option<PathBuf>,
-    /// Certificate (PEM) of the authority that signs the certificates of controllers.
+    /// Certificate (PEM) of the authority that signs the certificates of controllers, or of the
+    /// database server.
     #[arg(long, value_name = "FILE", requires = "private_key")]
     ca_cert: Option<PathBuf>,
 }
@@ -117,6 +115,13 @@ enum Mode {
 }
 
 impl ServeArgs {
+    /// Keys and certificates.
+    pub(super) fn tls(&self) -> Option<TlsFiles> {
+        let (private_key, certificate, ca_certificate) =
+            (self.private_key.clone()?, self.certificate.clone()?, self.ca_cert.clone()?);
+        Some(TlsFiles { private_key, certificate, ca_certificate })
+    }
+
     /// Whether several workers, or a split between them, were asked for.
     pub(super) fn has_workers(&self) -> bool {
         self.workers.get() > 1 || matches!(self.split, Split::Flow)
@@ -134,12 +139,7 @@ enum Split {
 /// Serves the switch until a signal ends it.
 pub(super) fn run(switch_args: &SwitchArgs, args: ServeArgs, as_json: bool) -> anyhow::Result<Answer> {
     let stop = stop_on_signals()?;
-    let tls = match (args.private_key, args.certificate, args.ca_cert) {
-        (Some(private_key), Some(certificate), Some(ca_certificate)) => {
-            Some(TlsFiles { private_key, certificate, ca_certificate })
-        }
-        _ => None,
-    };
+    let tls = args.tls();
     let options = ServerOptions {
         ports: args.ports.into_iter().map(|NamedPort { name, port }| (name, port)).collect(),
         rules: switch_args.rules.clone(),

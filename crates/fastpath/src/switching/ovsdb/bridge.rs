@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Memory for frames that wait for the ports of a bridge.
-const POOL: NonZeroUsize = NonZeroUsize::new(32 << 20).expect("not zero");
+pub(super) const POOL: NonZeroUsize = NonZeroUsize::new(32 << 20).expect("not zero");
 /// Most controllers of a bridge.
 const CONTROLLERS_MAX: usize = 32;
 

@@ -78,6 +78,13 @@ def programs() -> Optional[dict[str, str]]:
     return paths if len(paths) == len(found) else None
 
 
+def hint() -> str:
+    """Return what to do about a command that our own ovs-vsctl refuses, or an empty text."""
+    if programs() is None:
+        return "; where Open vSwitch is installed, a script has a database that may have it"
+    return "" if OPTION in os.environ else "; `python -m fastpath.mininet --ovsdb` gives a script a database that may have it"
+
+
 def _schema(vsctl: Optional[str]) -> Optional[str]:
     """Return the schema that came with ovs-vsctl."""
     own = [Path(os.path.realpath(vsctl)).parent.parent / "share"] if vsctl else []

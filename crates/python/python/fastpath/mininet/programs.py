@@ -47,7 +47,7 @@ def main() -> None:
     try:
         _run(directory, program, arguments)
     except (Refused, reference.Refused) as refused:
-        text = f"{program}: {refused}"
+        text = f"{program}: {refused}" + (database.hint() if program == "ovs-vsctl" else "")
         remarks.write(directory, remarks.UNSUPPORTED, text)
         _end(text)
     except Wrong as wrong:

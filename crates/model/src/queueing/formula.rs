@@ -1,11 +1,11 @@
-//! Queueing formulas with exact answers: M/M/1, M/M/c, M/D/1, tandems, and closed networks by
-//! Buzen's convolution and by mean value analysis. They serve as oracles for simulators and as
-//! first estimates.
+//! Queueing formulas with exact answers: M/M/1, M/M/c, M/D/1, M/G/1, G/M/1, tandems, and closed
+//! networks by Buzen's convolution and by mean value analysis.
 //!
 //! (Kleinrock, *Queueing Systems* I, 1975; Buzen, CACM 16(9), 1973; Reiser & Lavenberg, JACM 27(2),
 //! 1980.) Rates are per any unit of time, times in the same unit.
 
-use serde::Serialize;
+use super::spread::{Spread, Times};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Maximum number of customers of a closed network.
@@ -14,7 +14,7 @@ pub const CUSTOMERS_MAX: usize = 100_000;
 pub const SERVERS_MAX: u32 = 10_000;
 
 /// A queue in steady state.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Steady {
     /// Share of the servers busy, below 1.
     pub utilisation: f64,
@@ -53,6 +53,9 @@ pub enum QueueError {
         /// Arrival rate over service rate of all servers.
         load: f64,
     },
+    /// Words that contradict each other, or that no formula answers.
+    #[error("{0}")]
+    Refused(String),
     /// A number out of range.
     #[error(
         "{what} = {value}: out of range; rates and times are above 0, servers at most 10000, customers at most 100000"
@@ -65,11 +68,12 @@ pub enum QueueError {
     },
 }
 
-fn positive(what: &'static str, value: f64) -> Result<f64, QueueError> {
+/// Returns `value` if it is finite and above 0.
+pub(super) fn positive(what: &'static str, value: f64) -> Result<f64, QueueError> {
     if value.is_finite() && value > 0.0 { Ok(value) } else { Err(QueueError::Range { what, value }) }
 }
 
-fn steady(arrival: f64, service_time: f64, utilisation: f64, waits: f64, wait: f64) -> Steady {
+pub(super) fn steady(arrival: f64, service_time: f64, utilisation: f64, waits: f64, wait: f64) -> Steady {
     let sojourn = wait + service_time;
     Steady { utilisation, waits, queue_len: arrival * wait, in_system: arrival * sojourn, wait, sojourn }
 }
@@ -140,6 +144,43 @@ pub fn mg1(arrival: f64, service_time: f64, variation: f64) -> Result<Steady, Qu
     }
     let wait = load * service_time * (1.0 + variation) / (2.0 * (1.0 - load));
     Ok(steady(arrival, service_time, load, load, wait))
+}
+
+/// Solves G/M/1: independent `gaps` between arrivals, exponential service. With σ the root of σ =
+/// A*(μ(1−σ)), where A* is the Laplace transform of the gaps, an arrival waits with probability σ,
+/// and the sojourn time is exponential with rate μ(1−σ) (Kleinrock 1975, §6.4). Returns the queue
+/// and σ.
+///
+/// # Errors
+/// [`QueueError`] when unstable or out of range, or for gaps of which only the variation is known.
+pub fn gm1(gaps: Times, service: f64) -> Result<(Steady, f64), QueueError> {
+    let arrival = 1.0 / positive("mean gap", gaps.mean)?;
+    let load = arrival / positive("service rate", service)?;
+    if load >= 1.0 {
+        return Err(QueueError::Unstable { load });
+    }
+    if let Spread::Variation(_) = gaps.spread {
+        return Err(QueueError::Refused(
+            "G/M/1 depends on more than the variation of the gaps: write constant, exponential, erlang:K or hyper:CV2 instead of cv2".to_owned(),
+        ));
+    }
+    // f(σ) = A*(μ(1−σ)) − σ is convex, with f(1) = 0 and f < 0 between the root and 1.
+    let f = |sigma: f64| gaps.transform(service * (1.0 - sigma)) - sigma;
+    let mut high = 0.5;
+    while f(high) >= 0.0 {
+        high = f64::midpoint(high, 1.0);
+        if 1.0 - high < 1e-12 {
+            return Err(QueueError::Unstable { load });
+        }
+    }
+    let mut low = 0.0;
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if f(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    let sigma = f64::midpoint(low, high);
+    let wait = sigma / (service * (1.0 - sigma));
+    Ok((steady(arrival, 1.0 / service, load, sigma, wait), sigma))
 }
 
 /// Solves exponential queues in a row, (service rate, servers) each. By Burke's theorem each is an
@@ -237,6 +278,17 @@ mod tests {
         assert!((erlang_b(5.0, 10).expect("in range") - 0.018_385).abs() < 1e-6);
         assert!((erlang_c(4.0, 5).expect("stable") - 0.5541).abs() < 1e-4);
         assert!((erlang_c(8.0, 10).expect("stable") - 0.4092).abs() < 1e-4);
+    }
+
+    #[test]
+    fn g_m_1_is_m_m_1_with_poisson_arrivals_and_d_m_1_by_its_root() {
+        let (q, sigma) = gm1(Times { mean: 1.0 / 0.8, spread: Spread::Exponential }, 1.0).expect("stable");
+        close(sigma, 0.8);
+        close(q.wait, mm1(0.8, 1.0).expect("stable").wait);
+        // D/M/1 at load 0.5: σ = exp(−2(1−σ)) = 0.203188.
+        let (_, sigma) = gm1(Times { mean: 2.0, spread: Spread::Constant }, 1.0).expect("stable");
+        assert!((sigma - 0.203_188).abs() < 1e-6, "{sigma}");
+        assert!(gm1(Times { mean: 1.0, spread: Spread::Constant }, 1.0).is_err());
     }
 
     #[test]

@@ -1,14 +1,13 @@
-//! The steps of a packet through the tables as text, as `ovs-appctl ofproto/trace` shows them: each
+//! The path of a packet through the tables as text, as `ovs-appctl ofproto/trace` shows them: each
 //! lookup, the actions that were executed, indented by resubmits, and what the path depends on.
 
-use fastpath_ofctl as ofctl;
+use crate::{print_instructions, print_match};
 use fastpath_switch::connections::CtState;
-use fastpath_switch::field::{FIELDS, always_present};
+use fastpath_switch::field::FIELDS;
 use fastpath_switch::meter::MeterResult;
 use fastpath_switch::normal::ForwardingDecision;
 use fastpath_switch::trace::{Lookup, Step, Trace, TraceEvent};
 use fastpath_switch::{ConnectionFields, Field, FieldMatch, Instructions, Key, Match};
-use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Spaces of a level.
@@ -16,16 +15,8 @@ const INDENT: usize = 4;
 /// Bits of a register.
 const REGISTER: u32 = 32;
 
-/// Returns the lookups of a path, and how deep each is in others.
-pub(super) fn lookups(trace: &Trace) -> impl Iterator<Item = (usize, &Lookup)> {
-    trace.steps.iter().filter_map(|Step { depth, event }| match event {
-        TraceEvent::Lookup(lookup) => Some((*depth, lookup)),
-        _ => None,
-    })
-}
-
-/// Returns the steps of a path, a line each, and what the path depends on.
-pub(super) fn path_text(trace: &Trace) -> String {
+/// Prints the steps of a path, a line each, then the packet at its end and what the path depends on.
+pub fn print_trace(trace: &Trace) -> String {
     let mut text = String::new();
     let mut line = |depth: usize, words: &str| {
         // Writing to a string cannot fail.
@@ -45,13 +36,13 @@ pub(super) fn path_text(trace: &Trace) -> String {
                 waiting.extend(rest_of(lookup).map(|rest| (*depth, rest)));
             }
             TraceEvent::ActionSet => line(*depth, "action set"),
-            event => line(depth + 1, &event_text(event)),
+            event => line(depth + 1, &print_step(event)),
         }
     }
     while let Some((depth, rest)) = waiting.pop() {
         line(depth + 1, &rest);
     }
-    let (arrived, ended) = (fields(&trace.arrived), fields(&trace.ended));
+    let (arrived, ended) = (print_key(&trace.arrived), print_key(&trace.ended));
     let ended = if arrived == ended { "unchanged".to_owned() } else { ended };
     line(0, &format!("final flow: {ended}"));
     let looked_at = print_fields(trace.looked_at.iter().copied());
@@ -64,12 +55,13 @@ pub(super) fn path_text(trace: &Trace) -> String {
 
 fn lookup_text(lookup: &Lookup) -> String {
     let Lookup { table_id, rank, connection, key, .. } = lookup;
-    let tracked = state_of(connection).map(|state| format!("ct_state={state},ct_zone={}", connection.zone));
-    let carried = Some(carried(key)).filter(|fields| !fields.is_empty());
+    let tracked =
+        print_tracked(connection).map(|state| format!("ct_state={state},ct_zone={}", connection.zone));
+    let carried = Some(print_carried(key)).filter(|fields| !fields.is_empty());
     let with: Vec<String> = carried.into_iter().chain(tracked).collect();
     let with = if with.is_empty() { String::new() } else { format!("  (with {})", with.join(",")) };
     let Some(rank) = rank else { return format!("table {table_id}: no flow matches{with}") };
-    let matching = ofctl::print_match(rank.matching());
+    let matching = print_match(rank.matching());
     let comma = if matching.is_empty() { "" } else { "," };
     format!("table {table_id}: priority={}{comma}{matching}{with}", rank.priority())
 }
@@ -81,14 +73,15 @@ fn rest_of(lookup: &Lookup) -> Option<String> {
     let rest = Instructions { apply: Instructions::default().apply, meter: None, ..instructions.clone() };
     let has_rest = rest != Instructions::default();
     let is_empty = !has_rest && instructions.apply.is_empty();
-    (has_rest || is_empty).then(|| ofctl::print_instructions(&rest))
+    (has_rest || is_empty).then(|| print_instructions(&rest))
 }
 
-fn event_text(event: &TraceEvent) -> String {
+/// Prints a step of a path.
+pub fn print_step(event: &TraceEvent) -> String {
     match event {
         TraceEvent::Lookup(lookup) => lookup_text(lookup),
         TraceEvent::ActionSet => "action set".to_owned(),
-        TraceEvent::Action(action) => ofctl::print_instructions(&Instructions::apply([action.clone()])),
+        TraceEvent::Action(action) => print_instructions(&Instructions::apply([action.clone()])),
         TraceEvent::Bucket { group, bucket } => format!("bucket {bucket} of group {group}"),
         TraceEvent::Metered { id, result } => {
             let result = match result {
@@ -111,50 +104,34 @@ fn event_text(event: &TraceEvent) -> String {
 
 fn tracked_text(connection: &ConnectionFields) -> String {
     let ConnectionFields { zone, mark, label, .. } = connection;
-    let state = state_of(connection).unwrap_or_default();
+    let state = print_tracked(connection).unwrap_or_default();
     let mark = if *mark == 0 { String::new() } else { format!(",ct_mark={mark:#x}") };
     let label = if *label == 0 { String::new() } else { format!(",ct_label={label:#x}") };
     format!("tracked: ct_state={state},ct_zone={zone}{mark}{label}")
 }
 
-/// Returns a step as JSON.
-pub(super) fn step_json(Step { depth, event }: &Step) -> Value {
-    let kind = match event {
-        TraceEvent::Lookup(_) => "lookup",
-        TraceEvent::Action(_) => "action",
-        TraceEvent::ActionSet => "action-set",
-        TraceEvent::Bucket { .. } => "bucket",
-        TraceEvent::Metered { .. } => "meter",
-        TraceEvent::Tracked(_) => "tracked",
-        TraceEvent::Located(_) => "normal",
-    };
-    json!({ "depth": depth, "kind": kind, "text": event_text(event) })
-}
-
-/// Returns the flags of a tracked packet, as `+trk+est`; `None` before `ct`.
-pub(super) fn state_of(connection: &ConnectionFields) -> Option<String> {
+/// Prints the flags of a tracked packet, as `+trk+est`; `None` before `ct`.
+pub fn print_tracked(connection: &ConnectionFields) -> Option<String> {
     let bits = connection.state.bits();
     let names = CtState::NAMES.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 != 0);
     (bits != 0).then(|| names.map(|(_, name)| format!("+{name}")).collect())
 }
 
-/// Returns metadata, registers and marks that are not 0.
-pub(super) fn carried(key: &Key) -> String {
+/// Prints metadata, registers and marks that are not 0.
+pub fn print_carried(key: &Key) -> String {
     print_of(key, is_carried)
 }
 
-/// Returns the fields of a packet, as in a rule.
-pub(super) fn fields(key: &Key) -> String {
-    let is_in_frame = |field: Field| always_present() & field.presence() == 0;
-    print_of(key, |field| field == Field::InPort || is_carried(field) || is_in_frame(field))
+/// Prints the fields of a packet, as in a rule.
+pub fn print_key(key: &Key) -> String {
+    print_of(key, |field| field == Field::InPort || is_carried(field) || !field.is_pipeline())
 }
 
 /// Whether a field is not in frames, but goes with a packet through the tables. Connections are
 /// shown apart.
 fn is_carried(field: Field) -> bool {
-    let is_pipeline = always_present() & field.presence() != 0;
     let is_port = matches!(field, Field::InPort | Field::InPhyPort);
-    is_pipeline && !is_port && !field.info().name.starts_with("ct_")
+    field.is_pipeline() && !is_port && !field.info().name.starts_with("ct_")
 }
 
 fn print_of(key: &Key, is_shown: impl Fn(Field) -> bool) -> String {
@@ -178,7 +155,7 @@ fn value_of(key: &Key, field: Field) -> Option<FieldMatch> {
 }
 
 /// Prints fields as in a rule; one that a rule could not have beside the others is left out.
-pub(super) fn print_fields(fields: impl Iterator<Item = FieldMatch>) -> String {
+pub fn print_fields(fields: impl Iterator<Item = FieldMatch>) -> String {
     let mut kept = Vec::new();
     let mut matching = Match::any();
     for field in fields {
@@ -188,5 +165,5 @@ pub(super) fn print_fields(fields: impl Iterator<Item = FieldMatch>) -> String {
             Err(_) => drop(kept.pop()),
         }
     }
-    ofctl::print_match(&matching)
+    print_match(&matching)
 }
