@@ -441,7 +441,7 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
                 if let Some(name) = state.table_names.get(&id) {
                     table.name.clone_from(name);
                 }
-                page.item(|out| table.write(out));
+                page.item(|out| write_items(version, out, &Reply::TableFeatures(vec![table])));
             }
             (end < limits.tables).then_some(DumpOf::Tables { next: end })
         }

@@ -108,6 +108,8 @@ pub enum Fault {
     PipelineFieldsOnly(&'static str),
     #[error("table features command {0} is not supported; 0 is")]
     TableFeaturesBadCommand(u8),
+    #[error("table features {0:#x} are not supported: all tables are ingress tables")]
+    TableFeaturesBadFeatures(u32),
     #[error("flow monitor {0} exists already")]
     MonitorExists(u32),
     #[error("a controller may have at most {0} flow monitors")]
@@ -203,6 +205,7 @@ impl Fault {
             Fault::MonitorBadTable(_) => (16, 6),
             Fault::InstructionUnsupported(_) => (3, 1),
             Fault::PipelineFieldsOnly(_) => (1, 17),
+            Fault::TableFeaturesBadFeatures(_) => (13, 8),
             Fault::TableFeaturesBadCommand(_) => (13, 9),
             // All others are above; OFPBRC_BAD_TYPE.
             _ => (1, 1),

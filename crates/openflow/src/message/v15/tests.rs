@@ -4,7 +4,7 @@
 use crate::message::tests::Draw;
 use crate::message::{
     AsyncMask, Codec, Fault, HEADER_LEN, Message, NO_BUFFER, PacketOut, Reply, Request, RoleStatus,
-    TableConfig, TableMod, TableStatus, Vacancy,
+    TableConfig, TableFeatures, TableMod, TableStatus, Vacancy,
 };
 use fastpath_switch::extension::{Bits, Extension};
 use fastpath_switch::group::BUCKET_LAST;
@@ -215,6 +215,29 @@ fn a_packet_out_of_15_has_fields_outside_of_the_packet_only() {
     // Its port of entry becomes another tunnel.
     nowhere[22] = 0x4c;
     assert!(Codec::new(Version::V15).decode(&nowhere).is_err());
+}
+
+#[test]
+fn table_features_of_15_replace_ingress_tables() {
+    let table = TableFeatures {
+        table_id: 3,
+        name: "acl".to_owned(),
+        metadata_match: 0,
+        metadata_write: 0,
+        config: 0,
+        entries: 9,
+        properties: Vec::new(),
+    };
+    let request = Request::TableFeatures(vec![table]);
+    let bytes = encoded(Version::V15, &Message::MultipartRequest { flags: 0, request });
+    assert_eq!(bytes[16..24], [0, 64, 3, 0, 0, 0, 0, 1]);
+    let with = |at: usize, byte: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = byte;
+        refused(Version::V15, &bytes)
+    };
+    assert_eq!(with(19, 1), (13, 9), "a command");
+    assert_eq!(with(23, 2), (13, 8), "an egress table");
 }
 
 #[test]
