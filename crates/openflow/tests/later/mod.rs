@@ -329,10 +329,8 @@ fn a_packet_out_of_15_enters_the_tables_with_its_fields_and_counters_are_told_al
     };
     assert_eq!((flows.len(), flows[0].counters.packets, &flows[0].matching), (1, 1, &matching));
     // What is left out is refused.
-    let refused = [(18, 0), (19, 0)].map(|(kind, _)| {
-        let mut bytes = vec![6, 18, 0, 16, 0, 0, 0, 9, 0, kind, 0, 0, 0, 0, 0, 0];
-        bytes[2..4].copy_from_slice(&16u16.to_be_bytes());
-        peer.write(&bytes);
+    let refused = [18, 19].map(|kind| {
+        peer.write(&[6, 18, 0, 16, 0, 0, 0, 9, 0, kind, 0, 0, 0, 0, 0, 0]);
         peer.refusal()
     });
     assert_eq!(refused, [(1, 2); 2], "controller status, bundle features");
