@@ -141,8 +141,9 @@ impl Refusal {
             Refusal::ActionBadLen(_) => (2, 1),
             Refusal::ActionBadOutPort(_) => (2, 4),
             Refusal::ActionBadArgument(_) => (2, 5),
-            Refusal::ClauseNotAlone | Refusal::NotInSet => (2, 5),
-            Refusal::CtNeedsCommit | Refusal::NotInExec => (2, 5),
+            Refusal::ClauseNotAlone | Refusal::NotInSet | Refusal::CtNeedsCommit | Refusal::NotInExec => {
+                (2, 5)
+            }
             Refusal::ActionTooMany(_) => (2, 7),
             Refusal::ActionBadQueue(_) => (2, 8),
             Refusal::ActionBadOutGroup(_) => (2, 9),
@@ -181,6 +182,13 @@ impl Refusal {
             Refusal::GroupUnknownBucket(..) => (6, 15),
             Refusal::GroupBucketExists(..) => (6, 16),
             Refusal::PortUnknown(_) => (7, 0),
+            other => other.meter_numbers(),
+        }
+    }
+
+    /// Returns the numbers of refusals of meters.
+    const fn meter_numbers(&self) -> (u16, u16) {
+        match self {
             Refusal::MeterExists(_) => (12, 1),
             Refusal::MeterInvalid(_) => (12, 2),
             Refusal::MeterUnknown(_) => (12, 3),
@@ -192,6 +200,8 @@ impl Refusal {
             Refusal::MeterBadBandValue(_) => (12, 9),
             Refusal::MetersFull(_) => (12, 10),
             Refusal::MeterTooManyBands(_) => (12, 11),
+            // All others are above; OFPMMFC_UNKNOWN.
+            _ => (12, 0),
         }
     }
 }

@@ -88,7 +88,7 @@ mod tests {
         switch.set_evicts(1, true);
         switch.flow_mod(at(0), &add(4, 3, 0)).unwrap();
         assert_eq!(switch.flow_mod(at(1), &add(9, 2, 0)), Err(Refusal::FlowTableFull(1)), "less important");
-        let mut evicted = |switch: &mut Switch, request: &FlowMod| {
+        let evicted = |switch: &mut Switch, request: &FlowMod| {
             let removed = switch.flow_mod(at(1), request).unwrap();
             assert!(removed.iter().all(|one| one.reason == RemovedReason::Eviction && one.table_id == 1));
             removed.iter().map(|one| one.flow.importance).collect::<Vec<_>>()

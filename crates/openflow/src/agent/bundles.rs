@@ -3,6 +3,7 @@
 use super::bundle_store::BundledMessage;
 use super::changes::change_one;
 use super::connection::Connection;
+use super::event::Event;
 use super::misses;
 use super::monitors::change_observed;
 use super::switch_state::SwitchState;
@@ -90,6 +91,8 @@ fn commit(
     match state.control.change(change) {
         Ok(removed) => {
             events.into_iter().for_each(|event| state.async_messages.push(event));
+            let requests = messages.iter().filter_map(|one| Event::of_request(id, one.xid, &one.message));
+            requests.for_each(|event| state.async_messages.push(event));
             state.report_removed(removed);
             Ok(())
         }

@@ -10,8 +10,8 @@ use super::misses;
 use super::monitors::{Monitor, Monitors};
 use super::stream::{Moved, READ_MAX, Stream};
 use crate::message::{
-    Async, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, RoleMessage, RoleStatus,
-    TableFeatures, Versions, frame_len,
+    Async, AsyncMask, Codec, Fault, FlowFormat, HEADER_LEN, Hello, MORE, Message, Role, RoleMessage,
+    RoleStatus, TableFeatures, Versions, frame_len,
 };
 use fastpath_switch::outcome::PacketInReason;
 use fastpath_switch::{FlowFilter, Rank, Version};
@@ -313,6 +313,12 @@ impl Connection {
         if role == Role::Slave {
             self.parts = None;
         }
+    }
+
+    /// Sets some of its masks.
+    pub(super) fn change_masks(&mut self, changes: &[AsyncMask]) {
+        changes.iter().for_each(|change| self.masks.set(*change));
+        self.masks = self.masks.known(self.codec.version());
     }
 
     /// Makes a master a slave, because another controller has become master.

@@ -29,6 +29,12 @@ pub(super) struct EventForm {
 }
 
 impl Event {
+    /// Returns the event of a change of groups or meters by a controller; `None` for another change.
+    pub(super) fn of_request(connection: usize, xid: u32, request: &Message) -> Option<Event> {
+        let is_forwarded = matches!(request, Message::GroupMod(_) | Message::MeterMod(_));
+        is_forwarded.then(|| Event::Request(Box::new((connection, xid, request.clone()))))
+    }
+
     /// Returns whether `masks` let the event pass to a controller, which is a slave or is not
     /// (§7.3.10).
     pub(super) fn passes(&self, version: Version, masks: &Async, is_slave: bool) -> bool {

@@ -234,9 +234,9 @@ pub(super) fn change_observed(
         events.extend(told(Change::Added, request.table_id, &rank));
     }
     for (table_id, rank, old) in before {
-        let now = switch.tables().get(usize::from(table_id)).and_then(|table| table.flow(&rank));
+        let after = switch.tables().get(usize::from(table_id)).and_then(|table| table.flow(&rank));
         let is_changed =
-            now.is_some_and(|flow| flow.instructions != old.instructions || flow.cookie != old.cookie);
+            after.is_some_and(|flow| flow.instructions != old.instructions || flow.cookie != old.cookie);
         if is_changed {
             events.extend(told(Change::Modified, table_id, &rank));
         }

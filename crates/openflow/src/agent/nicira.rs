@@ -10,7 +10,7 @@ pub(super) fn answer(
     xid: u32,
     message: Nicira,
 ) -> Result<Option<Election>, Fault> {
-    let is_13 = connection.codec.version() != Version::V10;
+    let is_later = connection.codec.version() != Version::V10;
     match message {
         Nicira::RoleRequest(role) => {
             connection.take_role(role);
@@ -19,8 +19,10 @@ pub(super) fn answer(
         }
         Nicira::RoleReply(_) => return Err(Fault::BadSubtype(message.kind())),
         // The messages of OpenFlow 1.3 can say all that those of Nicira can.
-        Nicira::SetFlowFormat(FlowFormat::Nxm) if is_13 => return Err(Fault::FormatUnsupported(2)),
-        Nicira::SetPacketInFormat(PacketInFormat::Nxt) if is_13 => return Err(Fault::FormatUnsupported(1)),
+        Nicira::SetFlowFormat(FlowFormat::Nxm) if is_later => return Err(Fault::FormatUnsupported(2)),
+        Nicira::SetPacketInFormat(PacketInFormat::Nxt) if is_later => {
+            return Err(Fault::FormatUnsupported(1));
+        }
         // The codec has done it.
         Nicira::SetFlowFormat(_) | Nicira::SetPacketInFormat(_) | Nicira::FlowModTableId(_) => {}
         Nicira::SetAsync(masks) => connection.masks = masks.known(connection.codec.version()),

@@ -94,9 +94,8 @@ fn change(state: &mut SwitchState, connection: &mut Connection, run: Vec<Incomin
             match changed {
                 Ok(gone) => {
                     removed.extend(gone);
-                    if let Ok(message @ (Message::GroupMod(_) | Message::MeterMod(_))) = &one.content {
-                        events.push(Event::Request(Box::new((id, one.xid, message.clone()))));
-                    }
+                    let message = one.content.as_ref().ok();
+                    events.extend(message.and_then(|message| Event::of_request(id, one.xid, message)));
                 }
                 Err(fault) => connection.refuse(one.xid, &fault, &one.head),
             }
@@ -237,10 +236,7 @@ fn answer(
         Message::QueueGetConfigRequest { port } => connection.say(xid, &queue_config(state, port)?),
         Message::GetAsyncRequest => connection.say(xid, &Message::GetAsyncReply(connection.masks)),
         Message::SetAsync(masks) => connection.masks = masks.known(connection.codec.version()),
-        Message::ChangeAsync(changes) => {
-            changes.into_iter().for_each(|change| connection.masks.set(change));
-            connection.masks = connection.masks.known(connection.codec.version());
-        }
+        Message::ChangeAsync(changes) => connection.change_masks(&changes),
 
         Message::Experimenter { experimenter: ONF, kind, data } => {
             bundles::answer(state, connection, xid, kind, &data)?;

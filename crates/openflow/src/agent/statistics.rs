@@ -34,17 +34,12 @@ pub(super) fn answer(
     flags: u16,
     request: Request,
 ) -> Result<(), Fault> {
-    let dump = |of| Some(Dump { xid, of });
+    if let Some(of) = dump_of(state, &request)? {
+        connection.dump = Some(Dump { xid, of });
+        return Ok(());
+    }
     let reply = match request {
         Request::Desc => Reply::Desc(description(state)),
-        Request::Flow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Standard),
-        Request::FlowStats(filter) => {
-            check_table(state, filter.table_id)?;
-            state.control.credit();
-            connection.dump = dump(DumpOf::FlowCounters { filter: Box::new(filter), next: None });
-            return Ok(());
-        }
-        Request::NxFlow(filter) => return dump_flows(state, connection, xid, filter, FlowFormat::Nxm),
         Request::Aggregate(filter) => {
             let (counters, flows) = aggregate(state, &filter)?;
             Reply::Aggregate { counters, flows }
@@ -63,37 +58,6 @@ pub(super) fn answer(
             paged(connection, xid, 5, all.map(|one| Reply::Queue(vec![one])));
             return Ok(());
         }
-        Request::Group(id) => {
-            let only = (id != group::ALL).then_some(id);
-            state.control.credit();
-            connection.dump = dump(DumpOf::Groups { only, next: 0 });
-            return Ok(());
-        }
-        Request::GroupDesc(id) => {
-            let only = (id != group::ALL).then_some(id);
-            connection.dump = dump(DumpOf::GroupDescriptions { only, next: 0 });
-            return Ok(());
-        }
-        Request::GroupFeatures => Reply::GroupFeatures(group_features(state, connection.codec.version())),
-        Request::Meter(id) | Request::MeterConfig(id) => {
-            let only = known_meter(state, id)?;
-            state.control.credit();
-            connection.dump = dump(match request {
-                Request::Meter(_) => DumpOf::Meters { only, next: 0 },
-                _ => DumpOf::MeterDescriptions { only, next: 0 },
-            });
-            return Ok(());
-        }
-        Request::MeterFeatures => Reply::MeterFeatures(meter_features(state)),
-        Request::TableFeatures(wanted) => {
-            return table_features(state, connection, (xid, len), flags, wanted);
-        }
-        Request::PortDesc(only) => return port_descriptions(state, connection, xid, only),
-        Request::FlowMonitor(requests) => return monitors::answer(state, connection, xid, requests),
-        Request::TableDesc => {
-            connection.dump = dump(DumpOf::TableConfigs { next: 0 });
-            return Ok(());
-        }
         Request::QueueDesc { port, queue } => {
             check_queue(state, port, queue)?;
             let queues = queues_of(state, port).into_iter();
@@ -101,11 +65,43 @@ pub(super) fn answer(
             paged(connection, xid, 15, chosen.map(|one| Reply::QueueDesc(vec![one])));
             return Ok(());
         }
-
+        Request::GroupFeatures => Reply::GroupFeatures(group_features(state, connection.codec.version())),
+        Request::MeterFeatures => Reply::MeterFeatures(meter_features(state)),
+        Request::TableFeatures(wanted) => {
+            return table_features(state, connection, (xid, len), flags, wanted);
+        }
+        Request::PortDesc(only) => return port_descriptions(state, connection, xid, only),
+        Request::FlowMonitor(requests) => return monitors::answer(state, connection, xid, requests),
         Request::Experimenter { experimenter, .. } => return Err(Fault::BadExperimenter(experimenter)),
+        other => unreachable!("a request of type {} begins a dump", other.number()),
     };
     connection.say(xid, &Message::MultipartReply { flags: 0, reply });
     Ok(())
+}
+
+/// Returns the dump that a request begins; `None` if it begins none.
+fn dump_of(state: &SwitchState, request: &Request) -> Result<Option<DumpOf>, Fault> {
+    let only_group = |id: u32| (id != group::ALL).then_some(id);
+    let of = match *request {
+        Request::Flow(ref filter) | Request::NxFlow(ref filter) | Request::FlowStats(ref filter) => {
+            check_table(state, filter.table_id)?;
+            let (filter, next) = (Box::new(filter.clone()), None);
+            match request {
+                Request::FlowStats(_) => DumpOf::FlowCounters { filter, next },
+                Request::NxFlow(_) => DumpOf::Flows { filter, format: FlowFormat::Nxm, next },
+                _ => DumpOf::Flows { filter, format: FlowFormat::Standard, next },
+            }
+        }
+        Request::Group(id) => DumpOf::Groups { only: only_group(id), next: 0 },
+        Request::GroupDesc(id) => DumpOf::GroupDescriptions { only: only_group(id), next: 0 },
+        Request::Meter(id) => DumpOf::Meters { only: known_meter(state, id)?, next: 0 },
+        Request::MeterConfig(id) => DumpOf::MeterDescriptions { only: known_meter(state, id)?, next: 0 },
+        Request::TableDesc => DumpOf::TableConfigs { next: 0 },
+        _ => return Ok(None),
+    };
+    // The counters are those at the start of the dump.
+    state.control.credit();
+    Ok(Some(of))
 }
 
 fn port_statistics(
@@ -225,20 +221,6 @@ fn description(state: &SwitchState) -> Description {
         serial: "none".to_owned(),
         datapath: format!("{:016x}", state.datapath_id),
     }
-}
-
-/// Begins a dump of the selected flows.
-fn dump_flows(
-    state: &SwitchState,
-    connection: &mut Connection,
-    xid: u32,
-    filter: FlowFilter,
-    format: FlowFormat,
-) -> Result<(), Fault> {
-    check_table(state, filter.table_id)?;
-    state.control.credit();
-    connection.dump = Some(Dump { xid, of: DumpOf::Flows { filter: Box::new(filter), format, next: None } });
-    Ok(())
 }
 
 /// Returns the sum of the counters of the selected flows, and their number.
@@ -418,62 +400,38 @@ impl Page<'_> {
 fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut Page<'_>) -> Option<DumpOf> {
     match of {
         DumpOf::Flows { filter, format, next } => {
-            let start = page.out.len();
-            let (_, last) = scan(switch, &filter, next.as_ref(), |table_id, rank, flow| {
+            let next = flows(switch, (&filter, next), page, |table_id, rank, flow| {
                 let stats = flow_stats(now, table_id, rank, flow);
-                let stats = match format {
+                Some(match format {
                     FlowFormat::Standard => Reply::Flow(vec![stats]),
                     FlowFormat::Nxm => Reply::NxFlow(vec![with_ages(now, flow, stats)]),
-                };
-                let version = page.version;
-                page.item(|out| write_items(version, out, &stats));
-                page.out.len() - start < PAGE
+                })
             });
-            last.map(|next| DumpOf::Flows { filter, format, next: Some(next) })
+            next.map(|next| DumpOf::Flows { filter, format, next: Some(next) })
         }
         DumpOf::Groups { only, next } => {
             groups(switch, now, only, next, page).map(|next| DumpOf::Groups { only, next })
         }
         DumpOf::Monitored { monitors, next } => {
-            let (start, version) = (page.out.len(), page.version);
-            let (_, last) = scan(switch, &FlowFilter::all(), next.as_ref(), |table_id, rank, flow| {
-                if let Some(reply) = monitors::initial(&monitors, table_id, rank, flow) {
-                    page.item(|out| write_items(version, out, &reply));
-                }
-                page.out.len() - start < PAGE
+            let next = flows(switch, (&FlowFilter::all(), next), page, |table_id, rank, flow| {
+                monitors::initial(&monitors, table_id, rank, flow)
             });
-            last.map(|next| DumpOf::Monitored { monitors, next: Some(next) })
+            next.map(|next| DumpOf::Monitored { monitors, next: Some(next) })
         }
         DumpOf::FlowCounters { filter, next } => {
-            let (start, version) = (page.out.len(), page.version);
-            let (_, last) = scan(switch, &filter, next.as_ref(), |table_id, rank, flow| {
-                let stats = Reply::FlowStats(vec![flow_stats(now, table_id, rank, flow)]);
-                page.item(|out| write_items(version, out, &stats));
-                page.out.len() - start < PAGE
+            let next = flows(switch, (&filter, next), page, |table_id, rank, flow| {
+                Some(Reply::FlowStats(vec![flow_stats(now, table_id, rank, flow)]))
             });
-            last.map(|next| DumpOf::FlowCounters { filter, next: Some(next) })
+            next.map(|next| DumpOf::FlowCounters { filter, next: Some(next) })
         }
         DumpOf::GroupDescriptions { only, next } => {
-            let version = page.version;
-            let groups = switch.groups().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
-            let next = items(groups, page, |id, group| {
-                let description = GroupDescription { id, kind: group.kind, buckets: group.buckets.to_vec() };
-                let reply = Reply::GroupDesc(vec![description]);
-                move |out: &mut Vec<u8>| write_items(version, out, &reply)
-            });
-            next.map(|next| DumpOf::GroupDescriptions { only, next })
+            descriptions(switch, only, next, page).map(|next| DumpOf::GroupDescriptions { only, next })
         }
         DumpOf::Meters { only, next } => {
             meters(switch, now, only, next, page).map(|next| DumpOf::Meters { only, next })
         }
         DumpOf::MeterDescriptions { only, next } => {
-            let meters = switch.meters().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
-            let next = items(meters, page, |id, meter| {
-                let bands = meter.bands().map(|(band, _)| *band).collect();
-                let description = MeterDescription { id, flags: meter.flags, bands };
-                move |out: &mut Vec<u8>| description.write(out)
-            });
-            next.map(|next| DumpOf::MeterDescriptions { only, next })
+            configurations(switch, only, next, page).map(|next| DumpOf::MeterDescriptions { only, next })
         }
         DumpOf::Tables { next } => {
             let (limits, version) = (switch.limits(), page.version);
@@ -483,19 +441,55 @@ fn fill(state: &SwitchState, switch: &Switch, now: Time, of: DumpOf, page: &mut 
                 if let Some(name) = state.table_names.get(&id) {
                     table.name.clone_from(name);
                 }
-                page.item(|out| table.write(out));
+                page.item(|out| write_items(version, out, &Reply::TableFeatures(vec![table])));
             }
             (end < limits.tables).then_some(DumpOf::Tables { next: end })
         }
         DumpOf::TableConfigs { next } => {
-            let version = page.version;
-            for id in next..switch.limits().tables {
-                let config = Reply::TableDesc(vec![state.fullness.config(switch, id)]);
-                page.item(|out| write_items(version, out, &config));
-            }
+            (next..switch.limits().tables).for_each(|id| {
+                let (version, config) = (page.version, state.fullness.config(switch, id));
+                page.item(|out| write_items(version, out, &Reply::TableDesc(vec![config])));
+            });
             None
         }
     }
+}
+
+/// Adds the flows that a filter selects to a page, each in a reply with one. Returns the last that was
+/// examined, if there are more.
+fn flows(
+    switch: &Switch,
+    (filter, after): (&FlowFilter, Option<(u8, Rank)>),
+    page: &mut Page<'_>,
+    reply: impl Fn(u8, &Rank, &Flow) -> Option<Reply>,
+) -> Option<(u8, Rank)> {
+    let (start, version) = (page.out.len(), page.version);
+    let (_, last) = scan(switch, filter, after.as_ref(), |table_id, rank, flow| {
+        if let Some(reply) = reply(table_id, rank, flow) {
+            page.item(|out| write_items(version, out, &reply));
+        }
+        page.out.len() - start < PAGE
+    });
+    last
+}
+
+fn descriptions(switch: &Switch, only: Option<u32>, next: u32, page: &mut Page<'_>) -> Option<u32> {
+    let version = page.version;
+    let groups = switch.groups().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
+    items(groups, page, |id, group| {
+        let description = GroupDescription { id, kind: group.kind, buckets: group.buckets.to_vec() };
+        let reply = Reply::GroupDesc(vec![description]);
+        move |out: &mut Vec<u8>| write_items(version, out, &reply)
+    })
+}
+
+fn configurations(switch: &Switch, only: Option<u32>, next: u32, page: &mut Page<'_>) -> Option<u32> {
+    let meters = switch.meters().filter(|(id, _)| *id >= next && only.is_none_or(|only| only == *id));
+    items(meters, page, |id, meter| {
+        let bands = meter.bands().map(|(band, _)| *band).collect();
+        let description = MeterDescription { id, flags: meter.flags, bands };
+        move |out: &mut Vec<u8>| description.write(out)
+    })
 }
 
 /// Adds numbered items to a page until it is full. Returns the first number that has no room.

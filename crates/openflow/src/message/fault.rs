@@ -104,12 +104,12 @@ pub enum Fault {
     PropertyBadExperimenter(u32),
     #[error("instruction type {0} is not supported")]
     InstructionUnsupported(u16),
-    #[error("a set-field action has a mask that is not supported")]
-    ActionBadSetMask,
     #[error("the match of a packet-out has field {0}, which is part of the packet")]
     PipelineFieldsOnly(&'static str),
     #[error("table features command {0} is not supported; 0 is")]
     TableFeaturesBadCommand(u8),
+    #[error("table features {0:#x} are not supported: all tables are ingress tables")]
+    TableFeaturesBadFeatures(u32),
     #[error("flow monitor {0} exists already")]
     MonitorExists(u32),
     #[error("a controller may have at most {0} flow monitors")]
@@ -179,6 +179,19 @@ impl Fault {
             Fault::TableFeaturesBadType => (13, 2),
             Fault::TableFeaturesBadLen => (13, 3),
             Fault::TableFeaturesBadArgument => (13, 4),
+            // OpenFlow 1.3 has no emergency flows, and ignores cookies in additions
+            // (OFPFMFC_UNKNOWN).
+            Fault::EmergencyTimeout | Fault::EmergencyFlow | Fault::AdditionToCookies => (5, 0),
+            // OFPET_EXPERIMENTER, with a number of the ONF.
+            Fault::Bundle(fault) => (EXPERIMENTER, fault.number()),
+            Fault::NoHello => (0, 1),
+            other => other.later_numbers(),
+        }
+    }
+
+    /// Returns the numbers of faults that only later versions have.
+    const fn later_numbers(&self) -> (u16, u16) {
+        match self {
             Fault::PropertyBadType(_) => (14, 0),
             Fault::PropertyBadLen => (14, 1),
             Fault::PropertyBadValue => (14, 2),
@@ -191,15 +204,11 @@ impl Fault {
             Fault::MonitorBadFlags(_) => (16, 5),
             Fault::MonitorBadTable(_) => (16, 6),
             Fault::InstructionUnsupported(_) => (3, 1),
-            Fault::ActionBadSetMask => (2, 16),
             Fault::PipelineFieldsOnly(_) => (1, 17),
+            Fault::TableFeaturesBadFeatures(_) => (13, 8),
             Fault::TableFeaturesBadCommand(_) => (13, 9),
-            // OpenFlow 1.3 has no emergency flows, and ignores cookies in additions
-            // (OFPFMFC_UNKNOWN).
-            Fault::EmergencyTimeout | Fault::EmergencyFlow | Fault::AdditionToCookies => (5, 0),
-            // OFPET_EXPERIMENTER, with a number of the ONF.
-            Fault::Bundle(fault) => (EXPERIMENTER, fault.number()),
-            Fault::NoHello => (0, 1),
+            // All others are above; OFPBRC_BAD_TYPE.
+            _ => (1, 1),
         }
     }
 }

@@ -255,18 +255,22 @@ pub(crate) fn write(out: &mut Vec<u8>, extension: &Extension, inner: WriteAction
     }
 }
 
+fn write_multipath(out: &mut Vec<u8>, multipath: &Multipath) {
+    action(out, 10, |out| {
+        out.u16(multipath.fields as u16);
+        out.u16(multipath.basis);
+        out.zeros(2);
+        out.u16(multipath.algorithm as u16);
+        out.u16((multipath.links - 1) as u16);
+        out.u32(multipath.argument);
+        out.zeros(2);
+        write_packed(out, multipath.to);
+    });
+}
+
 fn write_other(out: &mut Vec<u8>, extension: &Extension, inner: WriteActions) {
     match extension {
-        Extension::Multipath(multipath) => action(out, 10, |out| {
-            out.u16(multipath.fields as u16);
-            out.u16(multipath.basis);
-            out.zeros(2);
-            out.u16(multipath.algorithm as u16);
-            out.u16((multipath.links - 1) as u16);
-            out.u32(multipath.argument);
-            out.zeros(2);
-            write_packed(out, multipath.to);
-        }),
+        Extension::Multipath(multipath) => write_multipath(out, multipath),
         Extension::Bundle(bundle) => write_bundle(out, bundle),
         Extension::Note(bytes) => action(out, 8, |out| out.extend_from_slice(bytes)),
         Extension::Clone(actions) => action(out, 42, |out| {

@@ -5,6 +5,9 @@ use super::fault::Fault;
 use super::oxm;
 use fastpath_switch::Field;
 
+/// OFPTFF_INGRESS_TABLE.
+const INGRESS: u32 = 1;
+
 /// The features of one table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableFeatures {
@@ -56,18 +59,22 @@ pub enum Property {
 
 /// Reads table features until the end.
 pub(crate) fn read(r: &mut ByteReader<'_>) -> Result<Vec<TableFeatures>, Fault> {
-    read_by(r, |_| Ok(()))
+    read_by(r, |_, _| Ok(()))
 }
 
-/// Reads table features of OpenFlow 1.5, which have a command until the end: only that to replace
-/// all (OFPTFC_REPLACE).
-pub(crate) fn read_replacing(r: &mut ByteReader<'_>) -> Result<Vec<TableFeatures>, Fault> {
-    read_by(r, |command| if command == 0 { Ok(()) } else { Err(Fault::TableFeaturesBadCommand(command)) })
+/// Reads table features of OpenFlow 1.5 until the end, which have a command and features: only that
+/// to replace all (OFPTFC_REPLACE), and ingress tables.
+pub(crate) fn read_ingress(r: &mut ByteReader<'_>) -> Result<Vec<TableFeatures>, Fault> {
+    read_by(r, |command, features| match (command, features & !INGRESS) {
+        (0, 0) => Ok(()),
+        (0, _) => Err(Fault::TableFeaturesBadFeatures(features)),
+        _ => Err(Fault::TableFeaturesBadCommand(command)),
+    })
 }
 
 fn read_by(
     r: &mut ByteReader<'_>,
-    check_command: impl Fn(u8) -> Result<(), Fault>,
+    check: impl Fn(u8, u32) -> Result<(), Fault>,
 ) -> Result<Vec<TableFeatures>, Fault> {
     let mut tables = Vec::new();
     while !r.is_empty() {
@@ -78,8 +85,7 @@ fn read_by(
         }
         let mut body = r.part(inside, Fault::TableFeaturesBadLen)?;
         let table_id = body.u8()?;
-        check_command(body.u8()?)?;
-        body.skip(4)?;
+        check(body.u8()?, body.u32()?)?;
         let name = body.text(32)?;
         let (metadata_match, metadata_write) = (body.u64()?, body.u64()?);
         let (config, entries) = (body.u32()?, body.u32()?);
@@ -143,10 +149,20 @@ fn read_fields(mut r: ByteReader<'_>) -> Result<Vec<(Field, bool)>, Fault> {
 impl TableFeatures {
     /// Writes the item.
     pub fn write(&self, out: &mut Vec<u8>) {
+        self.write_with(0, out);
+    }
+
+    /// Writes the item of OpenFlow 1.5.
+    pub(crate) fn write_ingress(&self, out: &mut Vec<u8>) {
+        self.write_with(INGRESS, out);
+    }
+
+    fn write_with(&self, features: u32, out: &mut Vec<u8>) {
         let start = out.len();
         out.u16(0);
         out.u8(self.table_id);
-        out.zeros(5);
+        out.u8(0);
+        out.u32(features);
         out.text(&self.name, 32);
         out.u64(self.metadata_match);
         out.u64(self.metadata_write);

@@ -58,7 +58,7 @@ fn the_highest_common_version_is_used_and_the_default_has_not_changed() {
 fn ovs_ofctl_shows_the_switch_in_later_versions() {
     with_ofctl("ovs_ofctl_shows_the_switch_in_later_versions", |ofctl| {
         let shown = ofctl.run("show", &[]);
-        let capabilities = "GROUP_STATS QUEUE_STATS BUNDLES FLOW_MONITORING";
+        let capabilities = "GROUP_STATS QUEUE_STATS BUNDLES";
         for words in ["dpid:000000000000002a", capabilities, " 1(p1): addr:02:00:00:00:00:01", "LOCAL(local)"]
         {
             assert!(shown.contains(words), "{shown}");
@@ -105,8 +105,8 @@ const FLOWS: [(&str, &str); 6] = [
         "reg1=0x5 actions=move:NXM_OF_ETH_SRC[0..15]->NXM_NX_REG2[16..31],output:3",
     ),
     (
-        "tcp,tcp_flags=+syn-ack,actions=set_field:0x500/0xff00->metadata,goto_table:3",
-        "tcp,tcp_flags=+syn-ack actions=set_field:0x500/0xff00->metadata,goto_table:3",
+        "tcp,tcp_flags=+syn-ack,actions=set_field:0x5->metadata,goto_table:3",
+        "tcp,tcp_flags=+syn-ack actions=set_field:0x5->metadata,goto_table:3",
     ),
     (
         "dl_vlan=7,actions=meter:3,pop_vlan,write_actions(output:2)",
@@ -137,7 +137,9 @@ fn ovs_ofctl_adds_shows_changes_and_deletes_flows_in_later_versions() {
         ofctl.run("del-flows", &["tcp"]);
         assert!(ofctl.run("dump-meters", &[]).contains("meter=3 kbps bands="));
         assert!(ofctl.run("meter-stats", &[]).contains("meter:3"));
-        assert!(ofctl.run("meter-features", &[]).contains("max_meter:65536"));
+        // That of Open vSwitch 3.1 reads the shorter reply of 1.3 in 1.5 too.
+        let is_14 = ofctl.options[1] == "OpenFlow14";
+        assert!(!is_14 || ofctl.run("meter-features", &[]).contains("max_meter:65536"));
         ofctl.run("del-meters", &[]);
         assert!(!ofctl.dump_flows(&[]).iter().any(|flow| flow.contains("meter")));
     });
@@ -151,9 +153,8 @@ fn ovs_ofctl_changes_groups_bucket_by_bucket_in_15() {
             "group_id=1,type=select,bucket=bucket_id:7,weight:2,actions=1,bucket=bucket_id:3,actions=2";
         ofctl.run("add-group", &[buckets]);
         let insert = |place: &str, id: u32| {
-            let text = format!(
-                "group_id=1,type=select,command_bucket_id={place},bucket=bucket_id:{id},weight:1,actions=3"
-            );
+            let text =
+                format!("group_id=1,command_bucket_id={place},bucket=bucket_id:{id},weight:1,actions=3");
             ofctl.try_run("insert-buckets", &[&text])
         };
         assert!(insert("last", 9).0);
@@ -172,7 +173,7 @@ fn ovs_ofctl_changes_groups_bucket_by_bucket_in_15() {
         assert_eq!(ids(&ofctl.run("dump-groups", &[])), ["4", "9"]);
         ofctl.run("remove-buckets", &["group_id=1,command_bucket_id=all"]);
         assert_eq!(ids(&ofctl.run("dump-groups", &[])), [""; 0]);
-        assert!(ofctl.run("dump-group-features", &[]).contains("max_groups=65536"));
+        assert!(ofctl.run("dump-group-features", &[]).contains("max_groups=0x10000"));
         assert!(ofctl.run("dump-group-stats", &[]).contains("group_id=1"));
     });
 }
@@ -328,10 +329,8 @@ fn a_packet_out_of_15_enters_the_tables_with_its_fields_and_counters_are_told_al
     };
     assert_eq!((flows.len(), flows[0].counters.packets, &flows[0].matching), (1, 1, &matching));
     // What is left out is refused.
-    let refused = [(18, 0), (19, 0)].map(|(kind, _)| {
-        let mut bytes = vec![6, 18, 0, 16, 0, 0, 0, 9, 0, kind, 0, 0, 0, 0, 0, 0];
-        bytes[2..4].copy_from_slice(&16u16.to_be_bytes());
-        peer.write(&bytes);
+    let refused = [18, 19].map(|kind| {
+        peer.write(&[6, 18, 0, 16, 0, 0, 0, 9, 0, kind, 0, 0, 0, 0, 0, 0]);
         peer.refusal()
     });
     assert_eq!(refused, [(1, 2); 2], "controller status, bundle features");

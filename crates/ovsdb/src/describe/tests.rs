@@ -92,7 +92,7 @@ fn a_bridge_has_the_identity_and_the_mode_that_are_written() {
         ("name", Datum::one("br0")),
         ("datapath_type", Datum::one("netdev")),
         ("fail_mode", Datum::one("secure")),
-        ("protocols", Datum::set(["OpenFlow13", "OpenFlow10"])),
+        ("protocols", Datum::set(["OpenFlow13", "OpenFlow10", "OpenFlow14", "OpenFlow15"])),
         ("other_config", Datum::map(config)),
         ("controller", ids(&[7, 6])),
     ];
@@ -102,7 +102,7 @@ fn a_bridge_has_the_identity_and_the_mode_that_are_written() {
     let bridge = rows.bridge();
     assert_eq!((bridge.datapath_id, bridge.hw_addr), (Some(0xab), Some([2, 0, 0, 0, 0, 10])));
     assert_eq!(bridge.fail_mode, FailureMode::Secure);
-    assert_eq!(bridge.protocols.len(), 2);
+    assert_eq!(bridge.protocols.len(), 4);
     assert!(bridge.notes.is_empty(), "{:?}", bridge.notes);
     assert_eq!(bridge.controllers[0].inactivity_probe, Some(Duration::ZERO));
     assert_eq!(bridge.controllers[1].max_backoff, Some(Duration::from_secs(1)));

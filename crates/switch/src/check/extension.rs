@@ -85,7 +85,7 @@ pub(super) fn check(
                 _ => Err(Refusal::ActionBadArgument((*clauses).into())),
             }
         }
-        Extension::Meter(id) if !targets.meters.contains_key(id) => Err(Refusal::ActionBadMeter(*id)),
+        Extension::Meter(id) => check_meter(targets, *id),
         Extension::CheckLen { to, .. } if to.width != 1 => Err(Refusal::ActionBadArgument(to.width.into())),
         Extension::CheckLen { to, .. } => known.check_written(*to),
         Extension::Ct(ct) => check_ct(targets, ct, known),
@@ -95,13 +95,16 @@ pub(super) fn check(
         | Extension::DebugRecirc
         | Extension::DebugSlow
         | Extension::CtClear
-        | Extension::Meter(_)
         | Extension::Note(_)
         | Extension::Sample { .. }
         | Extension::Exit
         | Extension::Controller { .. }
         | Extension::PopQueue => Ok(()),
     }
+}
+
+fn check_meter(targets: &Targets<'_>, id: u32) -> Result<(), Refusal> {
+    if targets.meters.contains_key(&id) { Ok(()) } else { Err(Refusal::ActionBadMeter(id)) }
 }
 
 /// Checks `ct`: it needs IP, and `exec` only changes mark and label of the connection.

@@ -70,14 +70,7 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
             put(packet, multipath.to, link.into());
         }
         Extension::Bundle(bundle) => forward_by(bundle, packet, effects),
-        Extension::FinTimeout { idle, hard } => {
-            /// FIN and RST (RFC 9293 §3.1).
-            const ENDS: u128 = 0x5;
-            let flags = read(packet, Bits::all(Field::TcpFlags)).unwrap_or(0);
-            if flags & ENDS != 0 {
-                effects.shorten(*idle, *hard);
-            }
-        }
+        Extension::FinTimeout { idle, hard } => shorten(packet, (*idle, *hard), effects),
         Extension::Note(_)
         | Extension::DebugRecirc
         | Extension::DebugSlow
@@ -105,6 +98,16 @@ fn perform_alone<E: Effects>(extension: &Extension, packet: &mut Packet, effects
         }
     }
     Continue(())
+}
+
+/// Shortens the timeouts of the flow if the packet ends its connection.
+fn shorten<E: Effects>(packet: &Packet, (idle, hard): (u16, u16), effects: &mut E) {
+    /// FIN and RST (RFC 9293 §3.1).
+    const ENDS: u128 = 0x5;
+    let flags = read(packet, Bits::all(Field::TcpFlags)).unwrap_or(0);
+    if flags & ENDS != 0 {
+        effects.shorten(idle, hard);
+    }
 }
 
 /// Sends a copy to a port whose number was in a field. Reserved numbers are those of 16 bits.

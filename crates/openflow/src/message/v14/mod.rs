@@ -27,6 +27,8 @@ use super::fault::Fault;
 use super::{Header, Message, modify};
 use multipart::FLOWS;
 
+/// OFPT_EXPERIMENTER.
+const EXPERIMENTER: u8 = 4;
 /// OFPT_BUNDLE_CONTROL and OFPT_BUNDLE_ADD_MESSAGE, with their types as experimenter messages.
 const BUNDLES: [(u8, u32); 2] = [(33, CONTROL), (34, ADD)];
 
@@ -83,7 +85,7 @@ pub(crate) fn kind(message: &Message) -> u8 {
     match message {
         Message::Experimenter { experimenter: ONF, kind, .. } => {
             let own = BUNDLES.into_iter().find(|(_, experimental)| experimental == kind);
-            own.map_or(4, |(own, _)| own)
+            own.map_or(EXPERIMENTER, |(own, _)| own)
         }
         other => other.kind(),
     }
@@ -117,7 +119,7 @@ pub(crate) fn write_body(message: &Message, out: &mut Vec<u8>) {
         Message::RoleStatus(status) => asynchronous::write_role_status(out, status),
         Message::TableStatus(status) => table::write_status(out, status),
         Message::RequestForward(request) => out.extend_from_slice(request),
-        Message::Experimenter { experimenter: ONF, data, .. } => out.extend_from_slice(data),
+        Message::Experimenter { data, .. } if kind(message) != EXPERIMENTER => out.extend_from_slice(data),
         other => other.write_body(out),
     }
 }

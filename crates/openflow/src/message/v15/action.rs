@@ -11,7 +11,8 @@ use crate::message::flow_form::FlowForm;
 use crate::message::nx_bits::{bits, name_and_bit, read_header, write_header};
 use crate::message::oxm;
 use fastpath_switch::extension::{Bits, Extension};
-use fastpath_switch::{Action, Instructions, Refusal, nxm};
+use fastpath_switch::nxm::{self, NamedBits};
+use fastpath_switch::{Action, Instructions, Refusal};
 use std::sync::Arc;
 
 /// OFPAT_COPY_FIELD.
@@ -71,14 +72,14 @@ fn write_action(out: &mut Vec<u8>, action: &Action) {
         Extension::Set { field, value, mask, .. } => {
             let from = mask.trailing_zeros() as u8;
             let width = (u128::BITS - mask.leading_zeros()) as u8 - from;
-            let named = nxm::of_bits(Bits { field, from, width });
+            let (named, _) = name_of(Bits { field, from, width });
             let from = named.bits.from;
             out.u16(SET_FIELD);
             out.u16(0);
             oxm::write_named(out, named, value >> from, mask >> from);
         }
         Extension::Move { from, to } => {
-            let ((source, from_bit), (target, to_bit)) = (name_and_bit(from), name_and_bit(to));
+            let ((source, from_bit), (target, to_bit)) = (name_of(from), name_of(to));
             out.u16(COPY_FIELD);
             out.u16(0);
             [from.width.into(), from_bit, to_bit, 0].into_iter().for_each(|number| out.u16(number));
@@ -94,6 +95,13 @@ fn write_action(out: &mut Vec<u8>, action: &Action) {
     }
     out.pad(start);
     out.length(start, start + 2);
+}
+
+/// Returns the name of a part that has some bits, and the first of them in it: that of OpenFlow for
+/// its own fields.
+fn name_of(bits: Bits) -> (&'static NamedBits, u16) {
+    let own = nxm::by_number(nxm::OXM_OF, bits.field as u8).filter(|_| bits.field.is_standard());
+    own.map_or_else(|| name_and_bit(bits), |named| (named, bits.from.into()))
 }
 
 /// Reads instructions until the end. A meter before all other actions is the meter of the flow.

@@ -14,7 +14,7 @@ use crate::message::{table, v14};
 pub(crate) fn read_request(kind: u16, mut r: ByteReader<'_>) -> Result<Request, Fault> {
     let request = match kind {
         7 => Request::GroupDesc(read_padded(&mut r)?),
-        12 => Request::TableFeatures(table::read_replacing(&mut r)?),
+        12 => Request::TableFeatures(table::read_ingress(&mut r)?),
         13 => Request::PortDesc(read_padded(&mut r)?),
         17 => Request::FlowStats(read_filter(&mut r)?),
         _ => return v14::read_request(kind, r),
@@ -25,6 +25,7 @@ pub(crate) fn read_request(kind: u16, mut r: ByteReader<'_>) -> Result<Request, 
 
 pub(crate) fn write_request(out: &mut Vec<u8>, request: &Request) {
     match request {
+        Request::TableFeatures(tables) => tables.iter().for_each(|one| one.write_ingress(out)),
         Request::GroupDesc(number) | Request::PortDesc(number) => {
             out.u32(*number);
             out.u32(0);
@@ -68,6 +69,7 @@ pub(crate) fn write_reply(out: &mut Vec<u8>, reply: &Reply) {
             features.write(out);
             out.u64(0);
         }
+        Reply::TableFeatures(tables) => tables.iter().for_each(|one| one.write_ingress(out)),
         Reply::FlowMonitor(updates) => updates.iter().for_each(|one| one.write(out, &FLOWS)),
         Reply::FlowStats(flows) => flows.iter().for_each(|one| flow::write_stats(out, one)),
         other => v14::write_reply(out, other),

@@ -22,12 +22,24 @@ pub(crate) fn read_packet_out(mut r: ByteReader<'_>) -> Result<PacketOut, Fault>
             _ if !PipelineFields::default().set(field, one.value) => {
                 return Err(Fault::PipelineFieldsOnly(field.name()));
             }
-            _ => fields.push(one),
+            _ => add(&mut fields, one),
         }
     }
     let in_port = in_port.ok_or(Refusal::RequestBadPort(port::ANY))?;
     let actions = read_actions(r.part(actions_len, Fault::ActionBadLen)?)?;
     Ok(PacketOut { buffer_id, in_port, fields, actions, data: r.rest().to_vec() })
+}
+
+/// Adds the bits of a field. Of a bit that is there twice, the last value counts.
+fn add(fields: &mut Vec<FieldMatch>, one: FieldMatch) {
+    let value = one.value & one.mask;
+    match fields.iter_mut().find(|known| known.field == one.field) {
+        Some(known) => {
+            known.value = known.value & !one.mask | value;
+            known.mask |= one.mask;
+        }
+        None => fields.push(FieldMatch { value, ..one }),
+    }
 }
 
 pub(crate) fn write_packet_out(out: &mut Vec<u8>, packet: &PacketOut) {

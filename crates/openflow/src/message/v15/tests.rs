@@ -4,7 +4,7 @@
 use crate::message::tests::Draw;
 use crate::message::{
     AsyncMask, Codec, Fault, HEADER_LEN, Message, NO_BUFFER, PacketOut, Reply, Request, RoleStatus,
-    TableConfig, TableMod, TableStatus, Vacancy,
+    TableConfig, TableFeatures, TableMod, TableStatus, Vacancy,
 };
 use fastpath_switch::extension::{Bits, Extension};
 use fastpath_switch::group::BUCKET_LAST;
@@ -142,7 +142,7 @@ fn a_flow_of_15_has_masks_copies_and_meters_among_its_actions() {
         &[0, 4, 0, 96, 0, 0, 0, 0][..],
         &[0, 29, 0, 8, 0, 0, 0, 3],
         &[0, 25, 0, 24, 0x80, 0, 5, 16, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0xff, 0],
-        &[0, 28, 0, 24, 0, 16, 0, 8, 0, 4, 0, 0, 0x00, 0, 4, 6, 0x80, 0, 4, 8, 0, 0, 0, 0],
+        &[0, 28, 0, 24, 0, 16, 0, 8, 0, 4, 0, 0, 0x80, 0, 8, 6, 0x80, 0, 4, 8, 0, 0, 0, 0],
         &[0, 29, 0, 8, 0, 0, 0, 9],
         &[0, 0, 0, 16, 0, 0, 0, 2, 0xff, 0xff, 0, 0, 0, 0, 0, 0],
     ];
@@ -218,6 +218,29 @@ fn a_packet_out_of_15_has_fields_outside_of_the_packet_only() {
 }
 
 #[test]
+fn table_features_of_15_replace_ingress_tables() {
+    let table = TableFeatures {
+        table_id: 3,
+        name: "acl".to_owned(),
+        metadata_match: 0,
+        metadata_write: 0,
+        config: 0,
+        entries: 9,
+        properties: Vec::new(),
+    };
+    let request = Request::TableFeatures(vec![table]);
+    let bytes = encoded(Version::V15, &Message::MultipartRequest { flags: 0, request });
+    assert_eq!(bytes[16..24], [0, 64, 3, 0, 0, 0, 0, 1]);
+    let with = |at: usize, byte: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = byte;
+        refused(Version::V15, &bytes)
+    };
+    assert_eq!(with(19, 1), (13, 9), "a command");
+    assert_eq!(with(23, 2), (13, 8), "an egress table");
+}
+
+#[test]
 fn bundles_have_types_of_their_own_and_errors_of_their_own() {
     let open = [5, 33, 0, 16, 0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 3];
     let (_, message) = Codec::new(Version::V14).decode(&open).unwrap();
@@ -228,4 +251,42 @@ fn bundles_have_types_of_their_own_and_errors_of_their_own() {
     let error = |version| Codec::new(version).error(&fault, &[]);
     assert_eq!((error(Version::V14).kind, error(Version::V14).code), (17, 2));
     assert_eq!((error(Version::V13).kind, error(Version::V13).code), (0xffff, 2302));
+}
+
+/// Messages as os-ken 3.0 writes them.
+const OF_OSKEN: [&str; 14] = [
+    "060e009800000007000000000000000500000000000000000200000000000009ffffffff000000000000000000001234\
+     0001000c8000000400000003000000000004005000000000001d000800000009001c00180010000800040000800008068000040800000000\
+     00190018800005100000000000000500000000000000ff000000001000000002ffe50000000000000001000804000000",
+    "060f004000000007000301000000000900280000fffffffe00280010000000050000001000000001ffe5000000000000\
+     00000008000700000001000800000002",
+    "060d003a00000007ffffffff0010000000010018800000040000000180004c08000000000000004d\
+     0000001000000002ffe50000000000000102",
+    "06120038000000070011000000000000ff000000ffffffffffffffff00000000000000000000000000000000000000000001000400000000",
+    "06120038000000070001000000000000ff000000ffffffffffffffff00000000000000000000000000000000000000000001000400000000",
+    "0612001800000007000d000000000000ffffffff00000000",
+    "061200180000000700070000000000000000000900000000",
+    "0612001800000007000f00000000000000000003ffffffff",
+    "0511002000000007030000000000000c0002000800000006000300080a140000",
+    "051c00180000000700000008000000030009000800000018",
+    "050e006000000007000000000000000500000000000000000200000000000009ffffffff000000000000000000001234\
+     0001000c800000040000000300000000000600080000000300040018000000000000001000000002ffe5000000000000",
+    "05210010000000070000000100000003",
+    "051200300000000700100000000000000000000500000002ffffffff001fff000001000c800000040000000300000000",
+    "0512001000000007000e000000000000",
+];
+
+#[test]
+fn messages_of_osken_are_read_and_written_as_they_were() {
+    for text in OF_OSKEN {
+        let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b' ').collect();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+        let version = Version::from_number(bytes[0]).unwrap();
+        let (xid, message) =
+            Codec::new(version).decode(&bytes).unwrap_or_else(|fault| panic!("{text}: {fault}"));
+        assert_eq!(xid, 7);
+        let again: String = encoded(version, &message).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(again.as_bytes(), digits);
+    }
 }
